@@ -1,0 +1,156 @@
+//! A file as it was when we opened it: its bytes, read in windows, and what tells it from another.
+
+use crate::error::Error;
+use crate::outcome::Refusal;
+use rustix::fs::{Mode, OFlags};
+use std::cell::RefCell;
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use transcript::{Fault, Source};
+
+/// An open file and who it is.
+pub(crate) struct Snapshot {
+    /// The file itself, links resolved.
+    pub(crate) path: PathBuf,
+    pub(crate) file: File,
+    pub(crate) metadata: Metadata,
+}
+
+/// What stays the same as long as nobody writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    device: u64,
+    inode: u64,
+    bytes: u64,
+    modified: (i64, i64),
+}
+
+impl Identity {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            bytes: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+        }
+    }
+}
+
+impl Snapshot {
+    /// Opens a file for reading. A refusal is about what stands at the path, whatever is in it.
+    pub(crate) fn open(path: &Path, root: Option<&Path>) -> Result<Result<Self, Refusal>, Error> {
+        let fail = |cause| Error::new(path, "open the file", cause);
+        let real = path.canonicalize().map_err(fail)?;
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let root = root.unwrap_or(parent).canonicalize().map_err(fail)?;
+        if !real.starts_with(&root) {
+            return Ok(Err(Refusal::LinkOutOfRoot));
+        }
+        // Without waiting: a named pipe would block here for ever.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let file =
+            File::from(rustix::fs::open(&real, flags, Mode::empty()).map_err(|errno| fail(errno.into()))?);
+        let metadata = file.metadata().map_err(fail)?;
+        if !metadata.is_file() {
+            return Ok(Err(Refusal::NotAFile));
+        }
+        Ok(Ok(Self { path: real, file, metadata }))
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.metadata.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes() == 0
+    }
+
+    /// Why the file must not be replaced, if there is a reason that time will not cure.
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
+        let user = rustix::process::geteuid();
+        if self.metadata.nlink() > 1 {
+            return Some(Refusal::HardLinks(self.metadata.nlink()));
+        }
+        let owner = self.metadata.uid();
+        (owner != user.as_raw() && !user.is_root()).then_some(Refusal::ForeignOwner(owner))
+    }
+
+    /// Whether the path still names this very file with these very bytes.
+    pub(crate) fn is_current(&self) -> Result<bool, Error> {
+        let now = match std::fs::symlink_metadata(&self.path) {
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(false),
+            other => other.map_err(|cause| Error::new(&self.path, "look at the file again", cause))?,
+        };
+        Ok(Identity::of(&now) == Identity::of(&self.metadata))
+    }
+
+    /// Lets `work` read the bytes and gives the cause if they could not be read.
+    pub(crate) fn read<T>(&self, work: impl FnOnce(&dyn Source) -> Result<T, Fault>) -> Result<T, Error> {
+        let source = FileSource::new(&self.file, self.bytes());
+        work(&source).map_err(|fault| {
+            let gone =
+                || io::Error::other(format!("the file ends before byte {}: it shrank meanwhile", fault.at));
+            Error::new(&self.path, "read the file", source.cause.take().unwrap_or_else(gone))
+        })
+    }
+}
+
+/// A file of known length, read by offset. What is appended meanwhile is not seen.
+struct FileSource<'a> {
+    file: &'a File,
+    bytes: u64,
+    cause: RefCell<Option<io::Error>>,
+}
+
+impl<'a> FileSource<'a> {
+    fn new(file: &'a File, bytes: u64) -> Self {
+        Self { file, bytes, cause: RefCell::new(None) }
+    }
+}
+
+impl Source for FileSource<'_> {
+    fn len(&self) -> u64 {
+        self.bytes
+    }
+
+    fn read(&self, at: u64, buffer: &mut [u8]) -> Result<usize, Fault> {
+        let wanted = self.bytes.saturating_sub(at).min(buffer.len() as u64) as usize;
+        let mut filled = 0;
+        while filled < wanted {
+            match self.file.read_at(&mut buffer[filled..wanted], at + filled as u64) {
+                Ok(0) => return Err(Fault { at: at + filled as u64 }),
+                Ok(got) => filled += got,
+                Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+                Err(cause) => {
+                    *self.cause.borrow_mut() = Some(cause);
+                    return Err(Fault { at });
+                }
+            }
+        }
+        Ok(filled)
+    }
+}
+
+/// Takes all of a stream into a file without a name, so that it can be read at any place.
+///
+/// # Errors
+///
+/// When the stream cannot be read or the temporary folder cannot be written.
+pub fn spool(
+    mut stream: impl io::Read,
+    work: impl FnOnce(&dyn Source) -> Result<(), Fault>,
+) -> Result<(), Error> {
+    let name = Path::new("standard input");
+    let fail = |cause| Error::new(name, "read all of it", cause);
+    let folder = std::env::temp_dir();
+    let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+    let mut file = match rustix::fs::open(&folder, flags, Mode::RUSR | Mode::WUSR) {
+        Ok(file) => File::from(file),
+        Err(errno) => return Err(Error::new(&folder, "make a temporary file", errno.into())),
+    };
+    let bytes = io::copy(&mut stream, &mut file).map_err(fail)?;
+    let source = FileSource::new(&file, bytes);
+    work(&source).map_err(|_| fail(source.cause.take().unwrap_or_else(|| io::Error::other("it ends early"))))
+}

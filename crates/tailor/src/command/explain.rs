@@ -1,0 +1,31 @@
+//! `tailor explain`: what a rule means.
+#![expect(clippy::print_stdout, reason = "the explanation is the result")]
+
+use crate::args::Explain;
+use crate::printer::talk;
+use crate::status::Status;
+use transcript::rule::{self, RULES};
+
+pub(crate) fn run(explain: &Explain) -> Status {
+    let Some(code) = &explain.code else {
+        for rule in RULES {
+            println!("{:3} {:26} {}", rule.code(), rule.name(), rule.help().what);
+        }
+        return Status::Clean;
+    };
+    let Some(rule) = rule::find(code) else {
+        talk(&format!("{code}: no such rule (tailor explain lists them)"));
+        return Status::Error;
+    };
+    let help = rule.help();
+    println!(
+        "{} {}\n\n{}\n\nWhy: {}\n\nFix: {}\n\nSource: {}",
+        rule.code(),
+        rule.name(),
+        help.what,
+        help.why,
+        help.fix,
+        help.source
+    );
+    Status::Clean
+}

@@ -1,0 +1,80 @@
+//! `tailor fix`: what is wrong, mended.
+
+use super::{deaf, diff, is_stream, over_files};
+use crate::args::Fix;
+use crate::printer::Printer;
+use crate::report::FileReport;
+use crate::status::Status;
+use keeper::{Ending, Found, Mode, Options, Outcome, Refusal, maintain, spool};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use transcript::plan::Plan;
+use transcript::{Mended, Rendered, Repair, Source, Span, mend};
+
+pub(crate) fn run(fix: &Fix) -> Status {
+    let options = fix.options();
+    if is_stream(&fix.shared.paths) {
+        return stream(fix, &options);
+    }
+    over_files(&fix.shared, |found| one(fix, &options, found))
+}
+
+fn one(fix: &Fix, options: &Options, found: &Found) -> FileReport {
+    let copying =
+        fix.out.as_ref().map(|out| Options { mode: Mode::CopyTo(copy_path(out, found)), ..options.clone() });
+    match maintain(&found.path, found.root.as_deref(), copying.as_ref().unwrap_or(options)) {
+        Ok(outcome) => {
+            let mut report = FileReport::new(&found.path, found.root.is_none(), &outcome, &fix.shared);
+            if fix.diff {
+                report.diff = diff::describe(&found.path, &outcome, fix.show_content);
+            }
+            report
+        }
+        Err(error) => FileReport::failed(&error),
+    }
+}
+
+/// Where in the folder of copies a file goes: where it lies below the folder that was asked for.
+fn copy_path(out: &Path, found: &Found) -> PathBuf {
+    let below = found.root.as_ref().and_then(|root| found.path.strip_prefix(root).ok());
+    out.join(below.unwrap_or_else(|| Path::new(found.path.file_name().unwrap_or_default())))
+}
+
+/// Standard input to standard output; what is said about it goes to standard error.
+fn stream(fix: &Fix, options: &Options) -> Status {
+    let mut printer = Printer::new(fix.shared.format, true);
+    let mut done: io::Result<()> = Ok(());
+    let spooled = spool(io::stdin().lock(), |source| {
+        let Mended { before, repair } = mend(source, &options.policy)?;
+        let mut outcome = Outcome::looked(before, source.len());
+        let plan = match repair {
+            Ok(Repair { plan, after }) => {
+                if !plan.is_empty() {
+                    (outcome.ending, outcome.after, outcome.bytes_after) =
+                        (Ending::Fixed, after, plan.length_after());
+                }
+                plan
+            }
+            Err(worse) => {
+                outcome.ending = Ending::Refused(Refusal::Worse(worse));
+                Plan::unchanged(source.len())
+            }
+        };
+        let report = FileReport::new(Path::new("-"), true, &outcome, &fix.shared);
+        let rendered = Rendered::new(source, &plan);
+        if !fix.dry_run {
+            rendered.pieces(Span::new(0, rendered.len()), &mut |bytes| {
+                done = printer.raw().write_all(bytes);
+                done.is_ok()
+            })?;
+        }
+        if done.is_ok() {
+            done = printer.file(&report);
+        }
+        Ok(())
+    });
+    if let Err(error) = spooled {
+        done = done.and_then(|()| printer.file(&FileReport::failed(&error)));
+    }
+    done.and_then(|()| printer.finish()).unwrap_or_else(|error| deaf(&error))
+}

@@ -1,0 +1,20 @@
+//! People: arguments in, text out. The binary `tailor`.
+
+mod args;
+mod command;
+mod printer;
+mod report;
+mod status;
+mod terminal;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match args::Args::parse().command {
+        args::Command::Scan(scan) => command::scan::run(&scan),
+        args::Command::Fix(fix) => command::fix::run(&fix),
+        args::Command::Explain(explain) => command::explain::run(&explain),
+    }
+    .into()
+}

@@ -1,0 +1,414 @@
+//! Shortening a string literal: how long its text is, and between which two units it may be cut.
+//!
+//! A literal may be larger than memory; it is read in windows, and no more of it than the question takes.
+
+use crate::literal::{Piece, Unit, boundary, count, piece};
+use crate::marker;
+use crate::source::{Fault, Source, Span, window};
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// How much is read at a time to measure. Small enough that the allocator hands the same memory out again.
+const MEASURE_BYTES: usize = 64 * 1024;
+
+/// How many of the markers in a text are looked at. Beyond that a text prints markers for a living.
+const MARKERS_MAX: usize = 4096;
+
+/// How much is read at a time to look for one place.
+const SEARCH_BYTES: usize = 32 * 1024;
+
+/// How much of that is counted at a time; what comes behind the last step that fits is looked at unit by unit.
+const STEP_BYTES: usize = 1024;
+
+/// How far back a line's end is looked for at first.
+const LINE_BYTES: u64 = 256;
+
+/// How far apart a backslash and a place must be for the place to be sure to lie between two units.
+const DOUBT_BYTES: u64 = 256;
+
+/// What one pass over a literal tells.
+#[derive(Clone, Debug)]
+pub struct Measure {
+    /// The inside of the literal, without quotes.
+    pub span: Span,
+    /// Length in the unit asked for, markers included.
+    pub units: u64,
+    /// Our own marker, if we cut it before.
+    pub own: Option<marker::Found>,
+    /// Content address of the literal as written; of nothing if it was not asked for.
+    pub id: marker::Id,
+    unit: Unit,
+}
+
+impl Measure {
+    /// A literal whose characters are counted already, to be cut for the sake of the length that is left: without
+    /// an address and without a look for our own marker.
+    pub(crate) fn counted(span: Span, chars: u64) -> Self {
+        let id = marker::Id::new(&blake3::Hash::from_bytes([0; 32]));
+        Self { span, units: chars, own: None, id, unit: Unit::Chars }
+    }
+
+    /// Length without our own marker: what counts against a limit.
+    pub fn kept(&self) -> u64 {
+        // A marker is ASCII without escapes: as many units as bytes, in each unit.
+        self.units - self.own.as_ref().map_or(0, |found| found.span.len())
+    }
+
+    /// Length of the text before it was first cut by us.
+    pub fn original(&self) -> u64 {
+        self.own.as_ref().map_or(self.units, |found| found.total)
+    }
+}
+
+/// Reads the literal at `inner` (without quotes) once: its length, our marker in it, and if `addressed` its
+/// content address.
+pub fn measure(source: &dyn Source, inner: Span, unit: Unit, addressed: bool) -> Result<Measure, Fault> {
+    let mut hash = blake3::Hasher::new();
+    let (mut markers, mut units) = (Vec::new(), 0);
+    for_each_block(source, inner, MEASURE_BYTES, |at, bytes, owned| {
+        if addressed {
+            hash.update(&bytes[..owned]);
+        }
+        let room = MARKERS_MAX - markers.len();
+        markers.extend(marker::find(bytes, owned, at).take(room));
+        units += count(&bytes[..owned], unit);
+        true
+    })?;
+    let own = markers.into_iter().find(|found| found.explains(units));
+    Ok(Measure { span: inner, units, own, id: marker::Id::new(&hash.finalize()), unit })
+}
+
+/// Whether another tool's marker stands in the literal at `inner`.
+pub fn has_foreign_marker(source: &dyn Source, inner: Span) -> Result<bool, Fault> {
+    let mut foreign = false;
+    for_each_block(source, inner, MEASURE_BYTES, |_, bytes, _| {
+        foreign = marker::foreign(bytes);
+        !foreign
+    })?;
+    Ok(foreign)
+}
+
+/// How much to keep of a text and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keep {
+    /// Units to keep at most at the beginning.
+    pub head: u64,
+    /// Units to keep at most at the end.
+    pub tail: u64,
+}
+
+/// A cut: the bytes to take out of a literal, between two units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// What is taken out, in bytes of the source.
+    pub out: Span,
+    /// Units that stay in front of it.
+    pub head: u64,
+    /// Units that stay behind it.
+    pub tail: u64,
+    /// What stays in front ends with a line break (or is empty).
+    pub head_ends_line: bool,
+}
+
+/// Chooses where to cut a measured literal: at most `keep.head` units stay in front and `keep.tail` behind,
+/// each shortened to a line's end if that costs no more than half of it. Our own older marker always falls
+/// into what is taken out.
+pub fn cut(source: &dyn Source, measure: &Measure, keep: Keep) -> Result<Cut, Fault> {
+    let marker = measure.own.as_ref().map(|found| found.span);
+    let head_end = marker.map_or(measure.span.end, |span| span.start);
+    let head = head(source, measure.unit, Span::new(measure.span.start, head_end), keep.head)?;
+    let tail_start = marker.map_or(head.at, |span| span.end.max(head.at));
+    let tail = tail(source, measure.unit, Span::new(tail_start, measure.span.end), keep.tail)?;
+    Ok(Cut {
+        out: Span::new(head.at, tail.at),
+        head: head.units,
+        tail: tail.units,
+        head_ends_line: head.line || head.at == measure.span.start,
+    })
+}
+
+/// A place between two units, with the units that stay on its side.
+#[derive(Clone, Copy)]
+struct Place {
+    at: u64,
+    units: u64,
+    line: bool,
+}
+
+/// Where a head of at most `budget` units ends.
+fn head(source: &dyn Source, unit: Unit, span: Span, budget: u64) -> Result<Place, Fault> {
+    let hard = advance(source, unit, span, budget)?;
+    // The last line's end before it, looked for in wider and wider steps.
+    let mut back = LINE_BYTES;
+    loop {
+        let from = sure_place(source, span, hard.at.saturating_sub(back).max(span.start))?;
+        let (mut behind, mut line) = (0, None);
+        walk(source, Span::new(from, hard.at), |at, piece| {
+            behind += piece.length(unit);
+            if piece.is_newline() {
+                line = Some(at + piece.raw as u64);
+                behind = 0;
+            }
+            true
+        })?;
+        if let Some(at) = line {
+            let units = hard.units - behind;
+            let short = units * 2 < budget;
+            return Ok(if short { hard } else { Place { at, units, line: true } });
+        }
+        if from == span.start || behind * 2 > budget {
+            return Ok(hard);
+        }
+        back *= 4;
+    }
+}
+
+/// Where a tail of at most `budget` units begins.
+fn tail(source: &dyn Source, unit: Unit, span: Span, budget: u64) -> Result<Place, Fault> {
+    let mut back = budget.saturating_mul(2).max(SEARCH_BYTES as u64 / 4);
+    let hard = loop {
+        let from = sure_place(source, span, span.end.saturating_sub(back).max(span.start))?;
+        let mut units = 0;
+        for_each_block(source, Span::new(from, span.end), MEASURE_BYTES, |_, bytes, owned| {
+            units += count(&bytes[..owned], unit);
+            true
+        })?;
+        if units <= budget && from > span.start {
+            back = back.saturating_mul(2);
+            continue;
+        }
+        let place = advance_at_least(source, unit, Span::new(from, span.end), units.saturating_sub(budget))?;
+        break Place { at: place.at, units: units - place.units, line: false };
+    };
+    let (mut left, mut line) = (hard.units, None);
+    walk(source, Span::new(hard.at, span.end), |at, piece| {
+        left -= piece.length(unit);
+        if piece.is_newline() {
+            line = Some(Place { at: at + piece.raw as u64, units: left, line: true });
+        }
+        line.is_none() && left * 2 >= hard.units
+    })?;
+    Ok(line.filter(|line| line.units > 0 && line.units * 2 >= hard.units).unwrap_or(hard))
+}
+
+/// The place behind at most `budget` units.
+fn advance(source: &dyn Source, unit: Unit, span: Span, budget: u64) -> Result<Place, Fault> {
+    let mut place = Place { at: span.start, units: 0, line: false };
+    for_each_block(source, span, SEARCH_BYTES, |at, bytes, owned| {
+        let mut from = 0;
+        while from < owned {
+            let rest = &bytes[from..owned];
+            let step = if rest.len() > STEP_BYTES + marker::BYTES_MAX {
+                whole_units(rest, STEP_BYTES)
+            } else {
+                rest.len()
+            };
+            let units = place.units + count(&rest[..step], unit);
+            if units > budget {
+                return false;
+            }
+            from += step;
+            place = Place { at: at + from as u64, units, line: false };
+        }
+        place.units < budget
+    })?;
+    walk(source, Span::new(place.at, span.end), |at, piece| {
+        let units = place.units + piece.length(unit);
+        if units <= budget {
+            place = Place { at: at + piece.raw as u64, units, line: piece.is_newline() };
+        }
+        units < budget
+    })?;
+    Ok(place)
+}
+
+/// The first place behind at least `wanted` units: a unit that is longer than one is taken whole.
+fn advance_at_least(source: &dyn Source, unit: Unit, span: Span, wanted: u64) -> Result<Place, Fault> {
+    let mut place = advance(source, unit, span, wanted)?;
+    if place.units < wanted {
+        walk(source, Span::new(place.at, span.end), |at, piece| {
+            place = Place { at: at + piece.raw as u64, units: place.units + piece.length(unit), line: false };
+            place.units < wanted
+        })?;
+    }
+    Ok(place)
+}
+
+/// A place between two units at or before `near`, found by looking a little ahead of it; by counting from the
+/// beginning of the span where there is nothing but escapes.
+fn sure_place(source: &dyn Source, span: Span, near: u64) -> Result<u64, Fault> {
+    if near <= span.start {
+        return Ok(span.start);
+    }
+    let from = near.saturating_sub(DOUBT_BYTES).max(span.start);
+    let mut buffer = [0; DOUBT_BYTES as usize + 1];
+    let bytes = window(source, Span::new(from, (near + 1).min(span.end)), &mut buffer)?;
+    if let Some(at) = boundary(bytes, from == span.start) {
+        return Ok(from + at as u64);
+    }
+    let mut place = span.start;
+    for_each_block(source, Span::new(span.start, span.end), SEARCH_BYTES, |at, _, owned| {
+        if at + owned as u64 <= near {
+            place = at + owned as u64;
+        }
+        at + (owned as u64) < near
+    })?;
+    Ok(place)
+}
+
+/// Walks a literal in blocks that end between two units. `each` gets the offset, the block with up to
+/// [`marker::BYTES_MAX`] bytes of what follows, and the length of the block proper; `false` ends the walk.
+fn for_each_block(
+    source: &dyn Source,
+    inner: Span,
+    block: usize,
+    mut each: impl FnMut(u64, &[u8], usize) -> bool,
+) -> Result<(), Fault> {
+    let mut buffer = vec![0; (block + marker::BYTES_MAX).min(inner.len() as usize)];
+    let mut at = inner.start;
+    while at < inner.end {
+        let window = window(source, Span::new(at, inner.end), &mut buffer)?;
+        let last = at + window.len() as u64 == inner.end;
+        let owned = if last { window.len() } else { whole_units(window, window.len() - marker::BYTES_MAX) };
+        if !each(at, window, owned) {
+            return Ok(());
+        }
+        at += owned as u64;
+    }
+    Ok(())
+}
+
+/// Visits unit after unit, with its offset, until told to stop.
+fn walk(source: &dyn Source, span: Span, mut visit: impl FnMut(u64, Piece) -> bool) -> Result<(), Fault> {
+    for_each_block(source, span, 2 * STEP_BYTES, |at, bytes, owned| {
+        let mut i = 0;
+        while i < owned {
+            let piece = piece(&bytes[i..]);
+            if !visit(at + i as u64, piece) {
+                return false;
+            }
+            i += piece.raw;
+        }
+        true
+    })
+}
+
+/// How many bytes, at most `near`, are whole units. More than [`marker::BYTES_MAX`] bytes follow.
+fn whole_units(bytes: &[u8], near: usize) -> usize {
+    if let Some(at) = boundary(&bytes[..=near], false) {
+        return at;
+    }
+    let mut at = 0;
+    loop {
+        let next = at + piece(&bytes[at..]).raw;
+        if next > near {
+            return at;
+        }
+        at = next;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::String;
+    use proptest::prelude::*;
+
+    fn cut_all(raw: &[u8], unit: Unit, head: u64, tail: u64) -> (Measure, Cut) {
+        let measure = measure(&raw, Span::new(0, raw.len() as u64), unit, true).unwrap();
+        let cut = cut(&raw, &measure, Keep { head, tail }).unwrap();
+        (measure, cut)
+    }
+
+    /// Counts by decoding, the slow and certain way.
+    fn length(raw: &[u8], unit: Unit) -> u64 {
+        let mut quoted = alloc::vec![b'"'];
+        quoted.extend(raw);
+        quoted.push(b'"');
+        let text: String = serde_json::from_slice(&quoted).unwrap();
+        match unit {
+            Unit::Chars => text.chars().count() as u64,
+            Unit::Utf16 => text.encode_utf16().count() as u64,
+            Unit::Bytes => text.len() as u64,
+        }
+    }
+
+    #[test]
+    fn counts_each_unit() {
+        let raw = r"a\n\u00e9é\ud83d\ude00😀\ud83d.".as_bytes();
+        let of = |unit| measure(&raw, Span::new(0, raw.len() as u64), unit, false).unwrap().units;
+        assert_eq!(of(Unit::Chars), 8);
+        assert_eq!(of(Unit::Utf16), 10);
+        assert_eq!(of(Unit::Bytes), 1 + 1 + 2 + 2 + 4 + 4 + 3 + 1);
+    }
+
+    #[test]
+    fn never_splits_a_pair_or_an_escape() {
+        let raw = br"\ud83d\ude00\ud83d\ude00\ud83d\ude00";
+        let (_, cut) = cut_all(raw, Unit::Utf16, 3, 3);
+        assert_eq!((cut.out, cut.head, cut.tail), (Span::new(12, 24), 2, 2));
+        let (_, cut) = cut_all(br"\\\\\\n\\", Unit::Chars, 2, 1);
+        assert_eq!(cut.out, Span::new(4, 7));
+    }
+
+    #[test]
+    fn lone_surrogates_and_broken_utf8_survive() {
+        let raw = b"ab\\ud83dcd\xff\xfe\x80ef\\udc00";
+        let (measure, cut) = cut_all(raw, Unit::Chars, 3, 2);
+        assert_eq!(measure.units, 10);
+        assert_eq!(cut.out, Span::new(8, 14));
+    }
+
+    #[test]
+    fn prefers_line_ends() {
+        let (_, cut) = cut_all(br"one\ntwo\nthree\nfour\nfive", Unit::Chars, 10, 7);
+        assert_eq!((cut.out, cut.head, cut.tail, cut.head_ends_line), (Span::new(10, 23), 8, 4, true));
+    }
+
+    #[test]
+    fn a_literal_larger_than_the_window_is_measured_and_cut_alike() {
+        let raw = r"\u00e9\\x é\n".repeat(200_000).into_bytes();
+        let (measure, cut) = cut_all(&raw, Unit::Chars, 1000, 1001);
+        assert_eq!(measure.units, 6 * 200_000);
+        assert_eq!(cut.head, 996);
+        assert_eq!(cut.tail, 996);
+        assert_eq!(length(&raw[..cut.out.start as usize], Unit::Chars), 996);
+        assert_eq!(length(&raw[cut.out.end as usize..], Unit::Chars), 996);
+    }
+
+    #[test]
+    fn a_literal_of_escapes_alone_has_boundaries_too() {
+        let raw = br"\ud83d\ude00".repeat(60_000);
+        let (measure, _) = cut_all(&raw, Unit::Chars, 10, 10);
+        assert_eq!(measure.units, 60_000);
+    }
+
+    proptest! {
+        #[test]
+        fn a_cut_is_exact_in_every_unit(
+            parts in proptest::collection::vec(
+                proptest::sample::select(alloc::vec!["a", "é", "😀", r"\n", r"\\", r"\u00e9", r"\ud83d\ude00", "\\\""]), 0..60),
+            head in 0u64..40, tail in 0u64..40,
+        ) {
+            let raw = parts.concat().into_bytes();
+            for unit in [Unit::Chars, Unit::Utf16, Unit::Bytes] {
+                let (measure, cut) = cut_all(&raw, unit, head, tail);
+                prop_assert_eq!(measure.units, length(&raw, unit));
+                let (front, back) = (&raw[..cut.out.start as usize], &raw[cut.out.end as usize..]);
+                // Both halves are literals of their own: nothing was split.
+                prop_assert_eq!(length(front, unit), cut.head);
+                prop_assert_eq!(length(back, unit), cut.tail);
+                prop_assert!(cut.head <= head);
+                prop_assert!(cut.tail <= tail || cut.out.is_empty());
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_measured_without_panic(raw in proptest::collection::vec(any::<u8>(), 0..200), head in 0u64..50, tail in 0u64..50) {
+            for unit in [Unit::Chars, Unit::Utf16, Unit::Bytes] {
+                let (measure, cut) = cut_all(&raw, unit, head, tail);
+                prop_assert!(cut.head + cut.tail <= measure.units);
+            }
+        }
+    }
+}

@@ -1,0 +1,521 @@
+//! The words that all formats share: entry, tool call, tool result, boundary, branch.
+//!
+//! An [`Entry`] is one JSON object of the file, reduced to what rules need: ids, links, and the places of what
+//! may be altered. It holds no text; who needs more reads the entry's span again.
+
+use crate::format::Format;
+use crate::json::{Kind as Json, Value};
+use crate::source::Span;
+use alloc::vec::Vec;
+use core::hash::BuildHasher;
+use core::num::NonZeroU32;
+use core::ops::Range;
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+/// An interned id: of an entry, a call, a message, a model. Equal ids are equal texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Id(NonZeroU32);
+
+impl Id {
+    /// Position among the ids, for tables.
+    pub fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
+
+/// All ids of one transcript, each stored once.
+#[derive(Debug, Default)]
+pub struct Ids {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    table: HashTable<Id>,
+    hasher: DefaultHashBuilder,
+}
+
+impl Ids {
+    /// How many different ids there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The decoded text of an id.
+    pub fn text(&self, id: Id) -> &[u8] {
+        let start = if id.index() == 0 { 0 } else { self.ends[id.index() - 1] };
+        &self.bytes[start..self.ends[id.index()]]
+    }
+
+    /// The id with this text, if there is one.
+    pub fn find(&self, text: &[u8]) -> Option<Id> {
+        self.table.find(self.hasher.hash_one(text), |&id| self.text(id) == text).copied()
+    }
+
+    fn intern(&mut self, text: &[u8]) -> Option<Id> {
+        let hash = self.hasher.hash_one(text);
+        if let Some(&id) = self.table.find(hash, |&id| self.text(id) == text) {
+            return Some(id);
+        }
+        self.bytes.extend_from_slice(text);
+        self.ends.push(self.bytes.len());
+        let id = Id(NonZeroU32::new(u32::try_from(self.ends.len()).ok()?)?);
+        let (hasher, bytes, ends) = (&self.hasher, &self.bytes, &self.ends);
+        let hash_of = |id: &Id| {
+            let start = if id.index() == 0 { 0 } else { ends[id.index() - 1] };
+            hasher.hash_one(&bytes[start..ends[id.index()]])
+        };
+        self.table.insert_unique(hash, id, hash_of);
+        Some(id)
+    }
+}
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A person, or a program on a person's behalf.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool: the entry holds results and nothing that a person said.
+    Tool,
+    /// Instructions.
+    System,
+}
+
+/// What an entry is to the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The first entry of formats that have one. Never altered.
+    Header,
+    /// Part of the conversation that the model sees.
+    Message(Role),
+    /// Seen by the model, but neither said by a person nor by the model: summaries, injected notes.
+    Note,
+    /// Here the context was compacted: what stands before it is replaced by a summary.
+    Boundary,
+    /// A record that says which entry is the newest (OpenClaw's `leaf`).
+    Leaf,
+    /// Anything else, known or not: settings, progress, labels. Copied as it is.
+    Opaque,
+}
+
+/// Why the model stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stop {
+    /// Not said.
+    #[default]
+    Unknown,
+    /// It waits for tools.
+    ToolUse,
+    /// It was done, or ran out of tokens.
+    Done,
+    /// The person interrupted it, or the request failed; its calls may be incomplete.
+    Aborted,
+}
+
+/// What an entry says about its parent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Link {
+    /// The format has no parents, or the entry names none.
+    #[default]
+    Missing,
+    /// It says that it has none.
+    Root,
+    /// The parent's id.
+    To(Id),
+}
+
+/// One object of the file.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Line in the file, from 1.
+    pub line: u64,
+    /// The object's bytes.
+    pub span: Span,
+    /// It stands behind another object on the same line.
+    pub glued: bool,
+    /// What it is.
+    pub kind: Kind,
+    /// Its own id.
+    pub id: Option<Id>,
+    /// Its parent.
+    pub parent: Link,
+    /// The parent's value as written (empty if there is none), for re-linking.
+    pub parent_at: Span,
+    /// Belongs to a subagent, a team, or was appended without moving the leaf.
+    pub aside: bool,
+    /// Injected; a person never typed it.
+    pub injected: bool,
+    /// Entries of one API message share this (`message.id` of Claude Code).
+    pub group: Option<Id>,
+    /// The model that wrote it.
+    pub model: Option<Id>,
+    /// Why the model stopped.
+    pub stop: Stop,
+    /// Characters of the text that the model sees.
+    pub text_chars: u64,
+    /// Boundary: the first entry that stays in context. Leaf: the newest entry.
+    pub target: Option<Id>,
+    /// The target's value as written.
+    pub target_at: Span,
+    /// Boundary of files without ids: the index, among all entries, of the first one that stays in context.
+    pub target_index: Option<u64>,
+    /// Boundary: the last entry that stays in context, where that is not the one before the boundary.
+    pub target_end: Option<Id>,
+    calls_from: u32,
+    results_from: u32,
+    sides_from: u32,
+    thinking_from: u32,
+}
+
+/// A tool call of the model.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Index of the entry that holds it.
+    pub entry: u32,
+    /// The call's id; `None` if it has none.
+    pub id: Option<Id>,
+    /// The id's literal as written.
+    pub id_at: Span,
+    /// The tool's name.
+    pub name: Option<Id>,
+    /// The block, an element of the content array.
+    pub block: Span,
+    /// The arguments were still being written when the turn ended.
+    pub partial: bool,
+}
+
+/// The result of a tool call.
+#[derive(Clone, Debug)]
+pub struct ToolResult {
+    /// Index of the entry that holds it.
+    pub entry: u32,
+    /// The id of the call that it answers.
+    pub call: Option<Id>,
+    /// That id's literal as written.
+    pub call_at: Span,
+    /// The tool's name, where the result repeats it.
+    pub name: Option<Id>,
+    /// The block in the content array; the whole entry where an entry is one result.
+    pub block: Span,
+    /// The entry is this result and nothing else.
+    pub whole: bool,
+    /// The tool failed.
+    pub error: bool,
+    /// A program invented it for a lost one.
+    pub synthetic: bool,
+    bodies_from: u32,
+}
+
+/// A text that may be shortened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Text {
+    /// The string's inside, without quotes.
+    pub inner: Span,
+    /// How many characters it has.
+    pub chars: u64,
+}
+
+impl Text {
+    fn of(value: Value<'_>) -> Self {
+        Self { inner: value.inner(), chars: value.chars() }
+    }
+}
+
+/// A thinking block that carries a signature or is redacted.
+#[derive(Clone, Copy, Debug)]
+pub struct Thinking {
+    /// The block, an element of the content array.
+    pub block: Span,
+}
+
+/// Side copies shorter than this many raw bytes are never cut, whatever the policy says.
+pub const SIDE_BYTES_MIN: u64 = 1000;
+
+/// Longest text of a result that a program invented.
+const INVENTED_CHARS_MAX: u64 = 1000;
+
+/// A line, or a part of one, that is not an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Line in the file, from 1.
+    pub line: u64,
+    /// The bytes concerned.
+    pub span: Span,
+    /// What is wrong.
+    pub kind: DamageKind,
+}
+
+/// What may be wrong with a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DamageKind {
+    /// Not a JSON object; the offset where it stops making sense.
+    NotJson(u64),
+    /// Nothing but NUL bytes, or NUL bytes around something.
+    Nul(u64),
+    /// More values than we look into.
+    TooComplex,
+    /// The last line ends in the middle of an object.
+    Torn,
+    /// The last line is whole, but has no line break.
+    Unterminated,
+    /// Readable, but with bytes that are not UTF-8; the offset of the first.
+    NotUtf8(u64),
+    /// A byte order mark before the first line.
+    Bom,
+}
+
+/// A transcript, read once: everything that rules look at.
+#[derive(Default)]
+pub struct Transcript {
+    /// Who writes such files; `None` if unknown, and then nothing else is filled in.
+    pub format: Option<&'static dyn Format>,
+    /// Length in bytes.
+    pub bytes: u64,
+    /// Lines, the last one also without a line break.
+    pub lines: u64,
+    /// Objects, in the order of the file.
+    pub entries: Vec<Entry>,
+    /// Calls, in the order of the file.
+    pub calls: Vec<Call>,
+    /// Results, in the order of the file.
+    pub results: Vec<ToolResult>,
+    /// What is not an entry.
+    pub damage: Vec<Damage>,
+    /// Ids of all kinds.
+    pub ids: Ids,
+    /// Fingerprint of all that persons said: independent of the order, for the verdict.
+    pub user_text: u64,
+    /// How many texts of persons there are.
+    pub user_texts: u64,
+    bodies: Vec<Text>,
+    sides: Vec<Text>,
+    thinking: Vec<Thinking>,
+}
+
+impl Transcript {
+    fn range<T>(of: &[T], from: u32, next: Option<u32>) -> Range<usize> {
+        from as usize..next.map_or(of.len(), |next| next as usize)
+    }
+
+    /// Indices of the calls in an entry.
+    pub fn calls_of(&self, entry: u32) -> Range<usize> {
+        let next = self.entries.get(entry as usize + 1);
+        Self::range(&self.calls, self.entries[entry as usize].calls_from, next.map(|e| e.calls_from))
+    }
+
+    /// Indices of the results in an entry.
+    pub fn results_of(&self, entry: u32) -> Range<usize> {
+        let next = self.entries.get(entry as usize + 1);
+        Self::range(&self.results, self.entries[entry as usize].results_from, next.map(|e| e.results_from))
+    }
+
+    /// The side copies in an entry.
+    pub fn sides_of(&self, entry: u32) -> &[Text] {
+        let next = self.entries.get(entry as usize + 1);
+        &self.sides
+            [Self::range(&self.sides, self.entries[entry as usize].sides_from, next.map(|e| e.sides_from))]
+    }
+
+    /// The signed thinking blocks in an entry.
+    pub fn thinking_of(&self, entry: u32) -> &[Thinking] {
+        let from = self.entries[entry as usize].thinking_from;
+        let next = self.entries.get(entry as usize + 1).map(|e| e.thinking_from);
+        &self.thinking[Self::range(&self.thinking, from, next)]
+    }
+
+    /// The texts of a result.
+    pub fn bodies_of(&self, result: usize) -> &[Text] {
+        let next = self.results.get(result + 1).map(|r| r.bodies_from);
+        &self.bodies[Self::range(&self.bodies, self.results[result].bodies_from, next)]
+    }
+
+    /// The text of an optional id; empty without one.
+    pub fn id_text(&self, id: Option<Id>) -> &[u8] {
+        id.map_or(&[], |id| self.ids.text(id))
+    }
+
+    /// Begins an entry; see [`Draft`].
+    pub(crate) fn draft(&mut self, line: u64, span: Span, glued: bool) -> Draft<'_> {
+        let entry = Entry {
+            line,
+            span,
+            glued,
+            kind: Kind::Opaque,
+            id: None,
+            parent: Link::Missing,
+            parent_at: Span::default(),
+            aside: false,
+            injected: false,
+            group: None,
+            model: None,
+            stop: Stop::Unknown,
+            text_chars: 0,
+            target: None,
+            target_at: Span::default(),
+            target_index: None,
+            target_end: None,
+            calls_from: self.calls.len() as u32,
+            results_from: self.results.len() as u32,
+            sides_from: self.sides.len() as u32,
+            thinking_from: self.thinking.len() as u32,
+        };
+        Draft { transcript: self, entry }
+    }
+
+    /// Forgets the entries from this index on: their line turned out not to be one.
+    pub(crate) fn forget_entries_from(&mut self, index: usize) {
+        if let Some(entry) = self.entries.get(index) {
+            self.calls.truncate(entry.calls_from as usize);
+            self.sides.truncate(entry.sides_from as usize);
+            self.thinking.truncate(entry.thinking_from as usize);
+            let from = entry.results_from as usize;
+            if let Some(result) = self.results.get(from) {
+                self.bodies.truncate(result.bodies_from as usize);
+            }
+            self.results.truncate(from);
+            self.entries.truncate(index);
+        }
+    }
+}
+
+/// An entry while a format reads it.
+pub struct Draft<'t> {
+    transcript: &'t mut Transcript,
+    /// The entry so far.
+    pub entry: Entry,
+}
+
+impl Draft<'_> {
+    /// Interns a short string; `None` for anything else. Empty ids are ids that nothing matches.
+    pub fn intern(&mut self, value: Option<Value<'_>>) -> Option<Id> {
+        let text = value?.text()?;
+        if text.is_empty() { None } else { self.transcript.ids.intern(&text) }
+    }
+
+    /// Reads the parent from a field's value.
+    pub fn parent(&mut self, value: Option<Value<'_>>) {
+        self.entry.parent = match value {
+            None => Link::Missing,
+            Some(value) => self.intern(Some(value)).map_or(Link::Root, Link::To),
+        };
+        self.entry.parent_at = value.map(Value::span).unwrap_or_default();
+    }
+
+    /// Counts a text that the model sees.
+    pub fn text(&mut self, value: Value<'_>) {
+        if value.kind() == Json::String {
+            self.entry.text_chars += value.chars();
+        }
+    }
+
+    /// Counts a text that a person said.
+    pub fn user_text(&mut self, value: Value<'_>) {
+        if value.kind() == Json::String {
+            self.text(value);
+            // FNV-1a of the beginning and the length; summed, so that order does not matter.
+            let length = value.inner().len().to_le_bytes();
+            let hash = value.prefix().iter().chain(&length).fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+            });
+            self.transcript.user_text = self.transcript.user_text.wrapping_add(hash);
+            self.transcript.user_texts += 1;
+        }
+    }
+
+    /// Records a call.
+    pub fn call(&mut self, block: Value<'_>, id: Option<Value<'_>>, name: Option<Value<'_>>, partial: bool) {
+        let call = Call {
+            entry: self.transcript.entries.len() as u32,
+            id: self.intern(id),
+            id_at: id.map(Value::span).unwrap_or_default(),
+            name: self.intern(name),
+            block: block.span(),
+            partial,
+        };
+        self.transcript.calls.push(call);
+    }
+
+    /// Records a result. Its texts follow with [`Draft::body`].
+    pub fn result(
+        &mut self,
+        block: Value<'_>,
+        call: Option<Value<'_>>,
+        name: Option<Value<'_>>,
+        error: bool,
+    ) {
+        let result = ToolResult {
+            entry: self.transcript.entries.len() as u32,
+            call: self.intern(call),
+            call_at: call.map(Value::span).unwrap_or_default(),
+            name: self.intern(name),
+            block: block.span(),
+            whole: block.span() == self.entry.span,
+            error,
+            synthetic: false,
+            bodies_from: self.transcript.bodies.len() as u32,
+        };
+        self.transcript.results.push(result);
+    }
+
+    /// Records a text of the result last recorded.
+    pub fn body(&mut self, text: Value<'_>) {
+        if text.kind() != Json::String {
+            return;
+        }
+        if let Some(result) = self.transcript.results.last_mut()
+            && result.bodies_from as usize == self.transcript.bodies.len()
+            && text.chars() <= INVENTED_CHARS_MAX
+            && crate::marker::synthetic(text.prefix())
+        {
+            // Such a text is of no weight: otherwise putting one in could make a message too long.
+            result.synthetic = true;
+            return;
+        }
+        self.text(text);
+        self.transcript.bodies.push(Text::of(text));
+    }
+
+    /// Says that the result last recorded is all that this entry is.
+    pub fn whole_result(&mut self, span: Span) {
+        if let Some(result) = self.transcript.results.last_mut() {
+            (result.block, result.whole) = (span, true);
+        }
+    }
+
+    /// Says that the result last recorded was invented.
+    pub fn invented(&mut self) {
+        if let Some(result) = self.transcript.results.last_mut() {
+            result.synthetic = true;
+        }
+    }
+
+    /// Records the long strings inside a value that the model never sees. Image data and what names things
+    /// (paths, ids, signatures) are not among them.
+    pub fn sides(&mut self, value: Option<Value<'_>>) {
+        let Some(value) = value else { return };
+        let mut opaque = false;
+        // In the order of the bytes a key stands right before its value.
+        for inside in value.descendants() {
+            let long = inside.kind() == Json::String && inside.span().len() - 2 >= SIDE_BYTES_MIN;
+            if long && !opaque && !inside.prefix().starts_with(b"data:") {
+                self.transcript.sides.push(Text::of(inside));
+            }
+            opaque =
+                ["base64", "data", "signature", "filePath", "file_path"].iter().any(|key| inside.is(key));
+        }
+    }
+
+    /// Records a signed thinking block.
+    pub fn thinking(&mut self, block: Value<'_>) {
+        self.transcript.thinking.push(Thinking { block: block.span() });
+    }
+
+    /// Ends the entry.
+    pub(crate) fn finish(self) {
+        self.transcript.entries.push(self.entry);
+    }
+}

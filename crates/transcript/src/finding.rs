@@ -1,0 +1,195 @@
+//! What a rule found, and what could be done about it.
+
+use crate::entry::{Id, Transcript};
+use crate::rule::Rule;
+use crate::source::Span;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Worth knowing.
+    Note,
+    /// Bloat, or a risk.
+    Warning,
+    /// The session will be refused, or is unreadable.
+    Error,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        })
+    }
+}
+
+/// Something wrong at one place.
+#[derive(Clone)]
+pub struct Finding {
+    /// The rule that found it.
+    pub rule: &'static dyn Rule,
+    /// How bad it is here.
+    pub severity: Severity,
+    /// Line in the file, from 1.
+    pub line: u64,
+    /// The entry, the call and the tool that it is about, by name.
+    pub labels: Labels,
+    pub(crate) entry: Option<u32>,
+    pub(crate) call: Option<Id>,
+    pub(crate) tool: Option<Id>,
+    /// How long the text is, if that is what is wrong.
+    pub chars: Option<u64>,
+    /// What is wrong, without any content of the transcript.
+    pub message: String,
+    /// What can be done.
+    pub fix: Fix,
+}
+
+/// Ids and names as they stand in the transcript, decoded. They are text from outside.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Labels {
+    /// Id of the entry, if it is about one that has an id.
+    pub entry: Option<String>,
+    /// Id of the call, if it is about one.
+    pub call: Option<String>,
+    /// Name of the tool, if it is about one.
+    pub tool: Option<String>,
+}
+
+impl Finding {
+    /// Takes over what is to be said about the finding from its transcript, and lets go of what the fix was: the
+    /// plan has that.
+    pub(crate) fn label(&mut self, transcript: &Transcript) {
+        let text =
+            |id: Option<Id>| id.map(|id| String::from_utf8_lossy(transcript.ids.text(id)).into_owned());
+        let entry = self.entry.and_then(|entry| transcript.entries[entry as usize].id);
+        self.labels = Labels { entry: text(entry), call: text(self.call), tool: text(self.tool) };
+        self.fix.ops = Vec::new();
+    }
+}
+
+/// A cure, and how far it may be trusted at this place.
+#[derive(Clone)]
+pub struct Fix {
+    /// Whether it is made.
+    pub safety: Safety,
+    /// What it does; empty once the plan is drawn.
+    pub(crate) ops: Vec<Op>,
+}
+
+impl Fix {
+    /// There is none, or it is not ours to make.
+    pub const NONE: Self = Self { safety: Safety::None, ops: Vec::new() };
+
+    /// A fix that loses nothing beyond what the policy asks for.
+    pub fn safe(ops: Vec<Op>) -> Self {
+        Self { safety: Safety::Safe, ops }
+    }
+
+    /// A fix that is made only when asked for by name.
+    pub fn guarded(why: Guard, ops: Vec<Op>) -> Self {
+        Self { safety: Safety::Guarded(why), ops }
+    }
+
+    /// A fix that would be right elsewhere but is not made here.
+    pub fn held(why: Held) -> Self {
+        Self { safety: Safety::Held(why), ops: Vec::new() }
+    }
+}
+
+/// How far a fix may be trusted at its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Safety {
+    /// Made by `fix` and the daemon.
+    Safe,
+    /// Made only when its code is allowed by name.
+    Guarded(Guard),
+    /// Not made here, for this reason.
+    Held(Held),
+    /// Report only.
+    None,
+}
+
+/// Why a fix has to be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guard {
+    /// It rewrites ids.
+    RewritesIds,
+    /// It changes how many lines there are, and another file may count them.
+    ChangesLineCount,
+    /// It takes the newest entry away, whose id a running agent may hold in memory.
+    NewestEntry,
+}
+
+impl fmt::Display for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::RewritesIds => "it rewrites ids of calls",
+            Self::ChangesLineCount => {
+                "it changes the number of lines, and a file beside this one may count them"
+            }
+            Self::NewestEntry => "it takes away the newest entry, which a running agent may build on",
+        })
+    }
+}
+
+/// Why a fix is held back at its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// The model would see the change, and thinking signed after it would become invalid.
+    SignedThinking,
+    /// The newest turn still waits for a result.
+    NewestTurn,
+    /// Other entries share the id, or point at the entry in ways that would break.
+    Referenced,
+    /// The place is too tangled for a repair that is sure to be right.
+    Tangled,
+}
+
+impl fmt::Display for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SignedThinking => {
+                "signed thinking follows, which the change would invalidate (--thinking strip removes it, ignore cuts anyway)"
+            }
+            Self::NewestTurn => "the newest turn still waits for a result; its tools may be running",
+            Self::Referenced => "other entries share its id, or a label points at it",
+            Self::Tangled => "the entries around it leave no repair that is sure to be right",
+        })
+    }
+}
+
+/// One step of a fix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Puts bytes in the place of others. If the texts of two such steps overlap, the later one counts.
+    Replace {
+        /// What goes.
+        at: Span,
+        /// What comes.
+        with: Vec<u8>,
+    },
+    /// Takes an element out of an array of an entry, with its comma.
+    DropBlock {
+        /// The entry.
+        entry: u32,
+        /// The element.
+        block: Span,
+    },
+    /// Takes an entry out; its children are re-linked.
+    DropEntry(u32),
+    /// Puts an entry behind another one; links follow.
+    Move {
+        /// What moves.
+        entry: u32,
+        /// Where to.
+        after: u32,
+    },
+    /// Gives a call the result that it lacks.
+    Answer(u32),
+}

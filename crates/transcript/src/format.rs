@@ -1,0 +1,192 @@
+//! Who writes such files, and what their lines mean. One file an agent; [`FORMATS`] lists them all.
+//!
+//! A format is data about another program: how to recognise its files, what a line means in the words of
+//! [`crate::entry`], which branch it would load, how it spells a result, and how it writes. It decides
+//! nothing; rules do.
+
+use crate::entry::Draft;
+use crate::json::{Doc, Kind, Value};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+mod anthropic;
+mod claude_code;
+mod openai_chat;
+mod pi;
+
+/// All formats, in the order in which they are asked. The first that claims a file has it.
+pub const FORMATS: &[&dyn Format] =
+    &[&pi::Pi, &claude_code::ClaudeCode, &anthropic::Anthropic, &openai_chat::OpenAiChat];
+
+/// A transcript format.
+pub trait Format: Sync {
+    /// Its name, as printed and as used in fixtures.
+    fn name(&self) -> &'static str;
+
+    /// Whether these objects, the first of a file, are of this format. By structure alone, and never a guess:
+    /// what fits two formats fits none.
+    fn claims(&self, head: &[&Doc]) -> bool;
+
+    /// What an object means.
+    fn read(&self, doc: &Doc, entry: &mut Draft<'_>);
+
+    /// How entries hang together.
+    fn shape(&self) -> Shape;
+
+    /// How the owning program writes.
+    fn writer(&self) -> Writer;
+
+    /// Where a missing result goes.
+    fn answer(&self) -> Answer;
+
+    /// Spells the result that was lost.
+    fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8>;
+
+    /// Where the owning program keeps its transcripts.
+    fn roots(&self) -> &'static [Root];
+}
+
+impl fmt::Debug for dyn Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// How entries hang together, and so which of them the owning program would send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// A tree by parent ids, of which one path is live; order is the order of the path (pi).
+    Branch,
+    /// A tree by parent ids; blocks of one message and results hang on side branches and are gathered again
+    /// on loading, and calls and results find each other by id wherever they stand (Claude Code).
+    Graph,
+    /// The order of the lines is all there is.
+    List,
+}
+
+/// How the owning program writes its files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writer {
+    /// Opens, appends and closes for each line.
+    AppendsByPath,
+    /// Not known: a file of this format may belong to any program.
+    Unknown,
+}
+
+/// Where the result of an unanswered call is put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// A line of its own behind the call.
+    Line,
+    /// A line of its own, but other files may count the lines, so only when asked for.
+    LineIfAllowed,
+    /// A block at the beginning of the next user message.
+    NextUser,
+}
+
+/// A folder in which an agent keeps transcripts.
+#[derive(Clone, Copy, Debug)]
+pub struct Root {
+    /// Environment variable that moves it.
+    pub env: Option<&'static str>,
+    /// Folder below the home directory where it is otherwise.
+    pub home: &'static str,
+    /// Path below either; `*` stands for one folder name.
+    pub below: &'static str,
+}
+
+/// A call whose result is lost, for [`Format::missing_result`].
+pub struct Lost<'a> {
+    /// The entry that holds the call.
+    pub doc: &'a Doc,
+    /// Reads a value of that entry as it is written.
+    pub raw: &'a dyn Fn(Value<'_>) -> Vec<u8>,
+    /// The call's id, as a literal with quotes.
+    pub call: &'a [u8],
+    /// The tool's name.
+    pub tool: &'a [u8],
+    /// Id of the new entry, in the format's own form.
+    pub id: &'a str,
+    /// Id of its parent, decoded.
+    pub parent: &'a [u8],
+}
+
+/// The format of a file that begins with these objects.
+pub fn detect(head: &[&Doc]) -> Option<&'static dyn Format> {
+    FORMATS.iter().copied().find(|format| format.claims(head))
+}
+
+/// Whether a top-level field is this string.
+fn says(doc: &Doc, key: &str, text: &str) -> bool {
+    doc.get(key).is_some_and(|value| value.is(text))
+}
+
+/// Whether a value is a string.
+fn is_string(value: Option<Value<'_>>) -> bool {
+    value.is_some_and(|value| value.kind() == Kind::String)
+}
+
+/// The elements of an array; nothing for any other value.
+fn items(value: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {
+    value.into_iter().flat_map(Value::items)
+}
+
+/// Whether every field has one of these names.
+fn only_keys(doc: &Doc, names: &[&str]) -> bool {
+    let fields = doc.root().into_iter().flat_map(Value::fields);
+    fields.map(|(key, _)| key).all(|key| names.iter().any(|name| key.is(name)))
+}
+
+/// An RFC 3339 timestamp one millisecond later; the same text if it is none.
+fn later(timestamp: &[u8]) -> String {
+    let text = String::from_utf8_lossy(timestamp);
+    let moment = text.parse::<jiff::Timestamp>().ok();
+    let next = moment.and_then(|moment| moment.checked_add(jiff::SignedDuration::from_millis(1)).ok());
+    next.map_or_else(|| text.to_string(), |next| format!("{next:.3}"))
+}
+
+/// Pieces of an object in the making, with a comma between fields.
+struct Writing(Vec<u8>);
+
+impl Writing {
+    fn new() -> Self {
+        Self(b"{".to_vec())
+    }
+
+    /// A field whose value is given as JSON.
+    fn raw(mut self, key: &str, json: &[u8]) -> Self {
+        if self.0.len() > 1 {
+            self.0.push(b',');
+        }
+        crate::literal::quote(key.as_bytes(), &mut self.0);
+        self.0.push(b':');
+        self.0.extend_from_slice(json);
+        self
+    }
+
+    /// A field whose value is a text.
+    fn text(self, key: &str, text: &[u8]) -> Self {
+        let mut literal = Vec::new();
+        crate::literal::quote(text, &mut literal);
+        self.raw(key, &literal)
+    }
+
+    fn end(mut self) -> Vec<u8> {
+        self.0.push(b'}');
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::later;
+
+    #[test]
+    fn a_millisecond_later_in_the_same_spelling() {
+        assert_eq!(later(b"2026-07-01T10:00:00.000Z"), "2026-07-01T10:00:00.001Z");
+        assert_eq!(later(b"2026-12-31T23:59:59.999Z"), "2027-01-01T00:00:00.000Z");
+        assert_eq!(later(b"yesterday"), "yesterday");
+    }
+}

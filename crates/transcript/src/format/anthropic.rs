@@ -1,0 +1,80 @@
+//! Bare messages of Anthropic's API, one a line: `role` and `content`, with `tool_use` and `tool_result` blocks.
+//!
+//! No envelope, no ids of lines: the order of the lines is the conversation.
+
+use super::claude_code::{blocks, spoken};
+use super::{Answer, Format, Lost, Root, Shape, Writer, Writing, items, only_keys, says};
+use crate::entry::{Draft, Kind, Role};
+use crate::json::{Doc, Value};
+use crate::marker::MISSING_RESULT;
+use alloc::vec::Vec;
+
+pub(super) struct Anthropic;
+
+const KEYS: &[&str] =
+    &["role", "content", "id", "type", "model", "stop_reason", "stop_sequence", "usage", "container"];
+const BLOCKS: &[&str] = &["tool_use", "tool_result", "thinking", "redacted_thinking"];
+
+impl Format for Anthropic {
+    fn name(&self) -> &'static str {
+        "anthropic"
+    }
+
+    fn claims(&self, head: &[&Doc]) -> bool {
+        let fits = |doc: &&Doc| {
+            only_keys(doc, KEYS)
+                && doc.get("content").is_some()
+                && ["user", "assistant", "system"].iter().any(|role| says(doc, "role", role))
+                && doc.get("type").is_none_or(|kind| kind.is("message"))
+        };
+        let decisive = |doc: &&Doc| {
+            items(doc.get("content"))
+                .filter_map(|block| block.get("type"))
+                .any(|kind| BLOCKS.iter().any(|name| kind.is(name)))
+        };
+        !head.is_empty() && head.iter().all(fits) && head.iter().any(decisive)
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::List
+    }
+
+    fn writer(&self) -> Writer {
+        Writer::Unknown
+    }
+
+    fn answer(&self) -> Answer {
+        Answer::NextUser
+    }
+
+    fn roots(&self) -> &'static [Root] {
+        &[]
+    }
+
+    fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
+        let Some(root) = doc.root() else { return };
+        draft.entry.kind = match doc.get("role").and_then(Value::text).as_deref() {
+            Some(b"user") => {
+                let results = blocks(doc.get("content"), draft);
+                Kind::Message(if results { Role::Tool } else { Role::User })
+            }
+            Some(b"assistant") => {
+                spoken(root, draft);
+                // A line is a whole message here, whatever its id.
+                draft.entry.group = None;
+                Kind::Message(Role::Assistant)
+            }
+            Some(b"system") => Kind::Message(Role::System),
+            _ => Kind::Opaque,
+        };
+    }
+
+    fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8> {
+        Writing::new()
+            .text("type", b"tool_result")
+            .raw("tool_use_id", lost.call)
+            .text("content", MISSING_RESULT.as_bytes())
+            .raw("is_error", b"true")
+            .end()
+    }
+}

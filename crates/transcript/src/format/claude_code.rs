@@ -1,0 +1,182 @@
+//! Claude Code: lines linked by `uuid` and `parentUuid`; each block of an API message is a line of its own.
+//!
+//! Chain types are those of the Agent SDK's `sessions.py` (`user`, `assistant`, `progress`, `system`,
+//! `attachment`); every other type is metadata that is only ever copied. `toolUseResult` is a copy for the
+//! screen and never sent. Facts: `reference/formats-claude-codex.md` part A.
+
+use super::{Answer, Format, Lost, Root, Shape, Writer, Writing, is_string, items, later, says};
+use crate::entry::{Draft, Kind, Role, Stop};
+use crate::json::{Doc, Kind as Json, Value};
+use crate::literal::quote;
+use crate::marker::MISSING_RESULT;
+use alloc::vec::Vec;
+
+pub(super) struct ClaudeCode;
+
+const CHAIN: &[&str] = &["user", "assistant", "progress", "system", "attachment"];
+
+/// Fields that a new line takes over from the line of the call, in the order in which the agent writes them.
+const ENVELOPE: &[&str] =
+    &["isSidechain", "agentId", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch"];
+
+impl Format for ClaudeCode {
+    fn name(&self) -> &'static str {
+        "claude-code"
+    }
+
+    fn claims(&self, head: &[&Doc]) -> bool {
+        let own = |doc: &&Doc| {
+            (says(doc, "type", "user") || says(doc, "type", "assistant"))
+                && is_string(doc.get("uuid"))
+                && doc.get("parentUuid").is_some()
+                && doc.get("message").is_some_and(|message| message.get("content").is_some())
+        };
+        // Qwen Code shares the envelope and has `parts`.
+        let foreign = |doc: &&Doc| doc.get("message").is_some_and(|message| message.get("parts").is_some());
+        head.iter().any(own) && !head.iter().any(foreign)
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Graph
+    }
+
+    fn writer(&self) -> Writer {
+        Writer::AppendsByPath
+    }
+
+    fn answer(&self) -> Answer {
+        Answer::Line
+    }
+
+    fn roots(&self) -> &'static [Root] {
+        &[Root { env: Some("CLAUDE_CONFIG_DIR"), home: ".claude", below: "projects" }]
+    }
+
+    fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
+        let Some(line) = doc.root() else { return };
+        let [kind, uuid, parent, sidechain, team, meta, message] =
+            line.pick(["type", "uuid", "parentUuid", "isSidechain", "teamName", "isMeta", "message"]);
+        let Some(kind) = kind.and_then(|own| CHAIN.iter().find(|kind| own.is(kind))) else { return };
+        if !is_string(uuid) {
+            return;
+        }
+        draft.entry.id = draft.intern(uuid);
+        draft.parent(parent);
+        draft.entry.aside = sidechain.is_some_and(Value::is_true) || is_string(team);
+        draft.entry.injected = meta.is_some_and(Value::is_true);
+        match *kind {
+            "user" => user(line, message, draft),
+            "assistant" => assistant(line, message, draft),
+            "attachment" => draft.entry.kind = Kind::Note,
+            "system" if says(doc, "subtype", "compact_boundary") => {
+                draft.entry.kind = Kind::Boundary;
+                let kept = doc.get("compactMetadata").and_then(|metadata| metadata.get("preservedSegment"));
+                draft.entry.target = draft.intern(kept.and_then(|kept| kept.get("headUuid")));
+                draft.entry.target_end = draft.intern(kept.and_then(|kept| kept.get("tailUuid")));
+            }
+            _ => {}
+        }
+    }
+
+    fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8> {
+        let own = lost.doc.get("uuid").and_then(Value::text).unwrap_or_default();
+        let mut line = Writing::new().text("parentUuid", lost.parent);
+        for key in ENVELOPE {
+            if let Some(value) = lost.doc.get(key) {
+                line = line.raw(key, &(lost.raw)(value));
+            }
+        }
+        let mut content = Vec::new();
+        quote(MISSING_RESULT.as_bytes(), &mut content);
+        let block = Writing::new()
+            .raw("tool_use_id", lost.call)
+            .text("type", b"tool_result")
+            .raw("content", &content)
+            .raw("is_error", b"true")
+            .end();
+        let message =
+            Writing::new().text("role", b"user").raw("content", &[b"[", &block[..], b"]"].concat()).end();
+        let time =
+            lost.doc.get("timestamp").and_then(Value::text).map(|text| later(&text)).unwrap_or_default();
+        line.text("type", b"user")
+            .raw("message", &message)
+            .text("uuid", lost.id.as_bytes())
+            .text("timestamp", time.as_bytes())
+            .text("toolUseResult", [b"Error: ", MISSING_RESULT.as_bytes()].concat().as_slice())
+            .text("sourceToolAssistantUUID", &own)
+            .end()
+    }
+}
+
+fn user(line: Value<'_>, message: Option<Value<'_>>, draft: &mut Draft<'_>) {
+    let [copy, summary] = line.pick(["toolUseResult", "isCompactSummary"]);
+    let results = blocks(message.and_then(|message| message.get("content")), draft);
+    draft.sides(copy);
+    draft.entry.kind = Kind::Message(if results { Role::Tool } else { Role::User });
+    if summary.is_some_and(Value::is_true) {
+        draft.entry.kind = Kind::Note;
+    }
+}
+
+/// Reads the content of a user message in Anthropic's dialect; whether it holds results and nothing else.
+pub(super) fn blocks(content: Option<Value<'_>>, draft: &mut Draft<'_>) -> bool {
+    let Some(content) = content else { return false };
+    if content.kind() == Json::String {
+        draft.user_text(content);
+    }
+    let (mut results, mut others) = (0, 0);
+    for block in content.items() {
+        let [kind, call, inside, error, text] =
+            block.pick(["type", "tool_use_id", "content", "is_error", "text"]);
+        if !kind.is_some_and(|kind| kind.is("tool_result")) {
+            others += 1;
+            if let Some(text) = text {
+                draft.user_text(text);
+            }
+            continue;
+        }
+        results += 1;
+        draft.result(block, call, None, error.is_some_and(Value::is_true));
+        inside.filter(|value| value.kind() == Json::String).into_iter().for_each(|text| draft.body(text));
+        for part in items(inside) {
+            part.get("text").into_iter().for_each(|text| draft.body(text));
+        }
+    }
+    results > 0 && others == 0
+}
+
+fn assistant(line: Value<'_>, message: Option<Value<'_>>, draft: &mut Draft<'_>) {
+    draft.entry.kind = Kind::Message(Role::Assistant);
+    let Some(message) = message else { return };
+    spoken(message, draft);
+    if line.get("isApiErrorMessage").is_some_and(Value::is_true) {
+        draft.entry.stop = Stop::Aborted;
+    }
+}
+
+/// Reads an assistant message in Anthropic's dialect.
+pub(super) fn spoken(message: Value<'_>, draft: &mut Draft<'_>) {
+    let [id, model, stop, content] = message.pick(["id", "model", "stop_reason", "content"]);
+    draft.entry.group = draft.intern(id);
+    draft.entry.model = draft.intern(model);
+    draft.entry.stop = match stop.and_then(Value::text).as_deref() {
+        Some(b"tool_use") => Stop::ToolUse,
+        Some(_) => Stop::Done,
+        None => Stop::Unknown,
+    };
+    content.filter(|value| value.kind() == Json::String).into_iter().for_each(|text| draft.text(text));
+    for block in items(content) {
+        let [kind, id, name, input, signature, text] =
+            block.pick(["type", "id", "name", "input", "signature", "text"]);
+        match kind.and_then(Value::text).as_deref() {
+            Some(b"tool_use") => draft.call(block, id, name, input.is_none()),
+            Some(b"redacted_thinking") => draft.thinking(block),
+            Some(b"thinking") => {
+                if signature.is_some_and(|value| !value.is_null() && !value.is("")) {
+                    draft.thinking(block);
+                }
+            }
+            _ => text.into_iter().for_each(|text| draft.text(text)),
+        }
+    }
+}

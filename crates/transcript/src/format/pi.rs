@@ -1,0 +1,212 @@
+//! pi and OpenClaw before 2026.8: a header line, then entries in a tree by `id` and `parentId`.
+//!
+//! Header versions 1 (no ids: the order of lines counts), 2, 3 and above are read; they differ for us only in
+//! whether entries have ids. The leaf is the last entry of the file, unless OpenClaw's `leaf` records or
+//! `appendMode: "side"` say otherwise. Blocks and roles: `reference/seed-systems.md` §3.3–3.5.
+
+use super::{Answer, Format, Lost, Root, Shape, Writer, Writing, is_string, items, later, says};
+use crate::entry::{Draft, Kind, Role, Stop};
+use crate::json::{Doc, Kind as Json, Value};
+use crate::marker::MISSING_RESULT;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+pub(super) struct Pi;
+
+/// The names under which calls have been seen.
+const CALLS: &[&str] = &["toolCall", "toolUse", "functionCall", "tool_use", "tool_call", "function_call"];
+/// The names under which results name their call.
+const CALL_IDS: &[&str] = &["toolCallId", "toolUseId", "tool_call_id", "tool_use_id", "callId", "call_id"];
+
+impl Format for Pi {
+    fn name(&self) -> &'static str {
+        "pi"
+    }
+
+    fn claims(&self, head: &[&Doc]) -> bool {
+        let header = |doc: &&Doc| {
+            says(doc, "type", "session")
+                && is_string(doc.get("id"))
+                && (doc.get("version").is_some() || is_string(doc.get("cwd")))
+        };
+        let foreign = |doc: &&Doc| {
+            doc.get("uuid").is_some()
+                || doc.get("payload").is_some()
+                || (says(doc, "type", "message") && doc.get("message").and_then(|m| m.get("role")).is_none())
+        };
+        head.iter().any(header) && !head.iter().any(foreign)
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Branch
+    }
+
+    fn writer(&self) -> Writer {
+        Writer::AppendsByPath
+    }
+
+    fn answer(&self) -> Answer {
+        Answer::Line
+    }
+
+    fn roots(&self) -> &'static [Root] {
+        &[
+            Root { env: Some("PI_CODING_AGENT_DIR"), home: ".pi/agent", below: "sessions" },
+            Root { env: Some("OPENCLAW_STATE_DIR"), home: ".openclaw", below: "agents/*/sessions" },
+            Root { env: None, home: ".openclaw", below: "agent/sessions" },
+            Root { env: None, home: ".openclaw", below: "sessions" },
+            Root { env: None, home: ".clawdbot", below: "agents/*/sessions" },
+            Root { env: None, home: ".moltbot", below: "agents/*/sessions" },
+        ]
+    }
+
+    fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
+        let Some(line) = doc.root() else { return };
+        let [kind, id, parent, mode, said] = line.pick(["type", "id", "parentId", "appendMode", "message"]);
+        let Some(kind) = kind else { return };
+        if kind.is("session") {
+            draft.entry.kind = Kind::Header;
+            return;
+        }
+        draft.entry.id = draft.intern(id);
+        draft.parent(parent);
+        draft.entry.aside = mode.is_some_and(|mode| mode.is("side"));
+        match kind.text().as_deref() {
+            Some(b"message") => message(said, draft),
+            Some(b"compaction") => {
+                draft.entry.kind = Kind::Boundary;
+                match doc.get("firstKeptEntryIndex") {
+                    Some(index) if doc.get("firstKeptEntryId").is_none() => {
+                        draft.entry.target_index = index.whole();
+                        draft.entry.target_at = index.span();
+                    }
+                    _ => target(doc.get("firstKeptEntryId"), draft),
+                }
+                doc.get("summary").into_iter().for_each(|text| draft.text(text));
+            }
+            Some(b"label") => target(doc.get("targetId"), draft),
+            Some(b"leaf") => {
+                draft.entry.kind = Kind::Leaf;
+                target(doc.get("targetId"), draft);
+            }
+            Some(b"branch_summary") => {
+                draft.entry.kind = Kind::Note;
+                doc.get("summary").into_iter().for_each(|text| draft.text(text));
+            }
+            Some(b"custom_message") => {
+                draft.entry.kind = Kind::Note;
+                texts(doc.get("content")).for_each(|text| draft.text(text));
+            }
+            _ => {}
+        }
+    }
+
+    fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8> {
+        let text =
+            |key: &str| lost.doc.get(key).and_then(Value::text).map(|text| later(&text)).unwrap_or_default();
+        let content = Writing::new().text("type", b"text").text("text", MISSING_RESULT.as_bytes()).end();
+        let mut message = Writing::new()
+            .text("role", b"toolResult")
+            .raw("toolCallId", lost.call)
+            .text("toolName", lost.tool)
+            .raw("content", &[b"[", &content[..], b"]"].concat())
+            .raw("isError", b"true");
+        let written = lost.doc.get("message").and_then(|message| message.get("timestamp")).map(lost.raw);
+        let millis = written.and_then(|raw| String::from_utf8(raw).ok()?.parse::<u64>().ok());
+        if let Some(millis) = millis {
+            message = message.raw("timestamp", format!("{}", millis.saturating_add(1)).as_bytes());
+        }
+        let mut line = Writing::new().text("type", b"message");
+        if lost.doc.get("id").is_some() {
+            line = line.text("id", lost.id.as_bytes()).text("parentId", lost.parent);
+        }
+        line.text("timestamp", text("timestamp").as_bytes()).raw("message", &message.end()).end()
+    }
+}
+
+fn target(value: Option<Value<'_>>, draft: &mut Draft<'_>) {
+    draft.entry.target = draft.intern(value);
+    draft.entry.target_at = value.map(Value::span).unwrap_or_default();
+}
+
+/// The texts of a content value: the string itself, or the `text` of its blocks.
+fn texts(content: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {
+    let alone = content.filter(|value| value.kind() == Json::String);
+    let single = content.filter(|value| value.kind() == Json::Object).and_then(|block| block.get("text"));
+    alone.into_iter().chain(single).chain(items(content).filter_map(|block| block.get("text")))
+}
+
+fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
+    let Some(message) = message else { return };
+    let role = message.get("role").and_then(Value::text);
+    let content = message.get("content");
+    draft.entry.kind = match role.as_deref() {
+        Some(b"user") => {
+            texts(content).for_each(|text| draft.user_text(text));
+            Kind::Message(Role::User)
+        }
+        Some(b"assistant") => {
+            assistant(message, draft);
+            Kind::Message(Role::Assistant)
+        }
+        Some(b"toolResult") => {
+            result(message, draft);
+            Kind::Message(Role::Tool)
+        }
+        Some(b"bashExecution") => {
+            message.get("output").into_iter().for_each(|text| draft.text(text));
+            Kind::Note
+        }
+        Some(_) => {
+            texts(content).for_each(|text| draft.text(text));
+            Kind::Note
+        }
+        None => Kind::Opaque,
+    };
+}
+
+fn assistant(message: Value<'_>, draft: &mut Draft<'_>) {
+    let [model, stop, content] = message.pick(["model", "stopReason", "content"]);
+    draft.entry.model = draft.intern(model);
+    draft.entry.stop = match stop.and_then(Value::text).as_deref() {
+        Some(b"toolUse") => Stop::ToolUse,
+        Some(b"stop" | b"length") => Stop::Done,
+        Some(b"aborted" | b"error") => Stop::Aborted,
+        _ => Stop::Unknown,
+    };
+    if let Some(text) = content.filter(|content| content.kind() == Json::String) {
+        draft.text(text);
+    }
+    for block in items(content) {
+        let kind = block.get("type");
+        let is = |name: &&str| kind.is_some_and(|kind| kind.is(name));
+        if CALLS.iter().any(is) {
+            let arguments = block.get("arguments").or(block.get("input"));
+            let partial = block.get("partialJson").is_some() || arguments.is_none_or(Value::is_null);
+            draft.call(block, block.get("id"), block.get("name"), partial);
+        } else if is(&"thinking") || is(&"redacted_thinking") {
+            let signed =
+                block.get("thinkingSignature").is_some_and(|value| !value.is_null() && !value.is(""));
+            if signed || is(&"redacted_thinking") {
+                draft.thinking(block);
+            }
+        } else {
+            block.get("text").into_iter().for_each(|text| draft.text(text));
+        }
+    }
+}
+
+fn result(message: Value<'_>, draft: &mut Draft<'_>) {
+    let [usual, tool, content, error, details] =
+        message.pick(["toolCallId", "toolName", "content", "isError", "details"]);
+    let call = usual.or_else(|| CALL_IDS.iter().find_map(|key| message.get(key)));
+    let span = draft.entry.span;
+    draft.result(message, call, tool, error.is_some_and(Value::is_true));
+    draft.whole_result(span);
+    texts(content).for_each(|text| draft.body(text));
+    if details.is_some_and(|details| details.get("openclawSyntheticMissingToolResult").is_some()) {
+        draft.invented();
+    }
+    draft.sides(details);
+}

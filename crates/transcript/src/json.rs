@@ -1,0 +1,729 @@
+//! The shape of one JSON object: which value stands at which bytes.
+//!
+//! This is a tokeniser that can be stopped anywhere: it is fed the bytes of a line in whatever pieces they
+//! arrive and keeps spans, never the text itself (but for the first [`CAPTURE_BYTES_MAX`] bytes of each
+//! string, so that keys, ids and roles can be read without going back). A line of 8 GiB that is one long
+//! string costs three nodes.
+//!
+//! It accepts what `JSON.parse` accepts, for objects, and on top of that any bytes above 0x7f inside strings:
+//! lone surrogates, duplicate keys, big numbers, any depth and invalid UTF-8 are data here. It refuses to know
+//! what a key means; that is the business of [`crate::format`].
+
+use crate::block::{self, Block, Survey};
+use crate::literal;
+use crate::source::{Fault, Source, Span, WINDOW_BYTES, window};
+use alloc::borrow::Cow;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// How much of each string is kept, in raw (escaped) bytes. Names and roles are far shorter; ids of calls that
+/// carry an encrypted item of the provider reach a thousand.
+pub const CAPTURE_BYTES_MAX: usize = 4096;
+
+/// How many values and keys one object may hold before it is given up as too complex to look into. The bytes
+/// stay as they are; it is memory that is bounded here (about 40 MB).
+pub const NODES_MAX: usize = 1 << 20;
+
+/// What kind of value a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `{…}`
+    Object,
+    /// `[…]`
+    Array,
+    /// `"…"`
+    String,
+    /// A number, as written.
+    Number,
+    /// `true` or `false`.
+    Bool,
+    /// `null`
+    Null,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    span: Span,
+    /// Index of the node behind this one and all it holds.
+    next: u32,
+    text_at: u32,
+    text_len: u16,
+    kind: Kind,
+    escaped: bool,
+    /// Strings: how many more bytes there are inside than characters.
+    excess: u64,
+}
+
+/// One object, tokenised. Reused from line to line, so that a scan does not allocate.
+#[derive(Clone, Debug, Default)]
+pub struct Doc {
+    nodes: Vec<Node>,
+    text: Vec<u8>,
+}
+
+impl Doc {
+    /// The object itself. `None` before a whole object was read.
+    pub fn root(&self) -> Option<Value<'_>> {
+        (!self.nodes.is_empty()).then_some(Value { doc: self, at: 0 })
+    }
+
+    /// The keys of the object, in order, as far as they are short enough to have been kept.
+    pub fn keys(&self) -> impl Iterator<Item = Cow<'_, [u8]>> {
+        self.root().into_iter().flat_map(Value::fields).filter_map(|(key, _)| key.text())
+    }
+
+    /// A top-level value by key. Of duplicate keys the last counts, as in `JSON.parse`.
+    pub fn get(&self, key: &str) -> Option<Value<'_>> {
+        self.root()?.get(key)
+    }
+
+    /// How many values and keys it holds.
+    pub(crate) fn size(&self) -> usize {
+        self.nodes.len()
+    }
+
+    fn clear(&mut self) {
+        self.nodes.clear();
+        self.text.clear();
+    }
+}
+
+/// One value inside a [`Doc`].
+#[derive(Clone, Copy, Debug)]
+pub struct Value<'d> {
+    doc: &'d Doc,
+    at: u32,
+}
+
+impl<'d> Value<'d> {
+    fn node(self) -> &'d Node {
+        &self.doc.nodes[self.at as usize]
+    }
+
+    /// What it is.
+    pub fn kind(self) -> Kind {
+        self.node().kind
+    }
+
+    /// Where it stands, quotes and brackets included.
+    pub fn span(self) -> Span {
+        self.node().span
+    }
+
+    /// Where the inside of a string stands, without the quotes.
+    pub fn inner(self) -> Span {
+        let span = self.span();
+        Span::new(span.start + 1, span.end - 1)
+    }
+
+    /// How many characters a string has; 0 for any other kind. A lone surrogate counts as one.
+    pub fn chars(self) -> u64 {
+        let node = self.node();
+        if node.kind == Kind::String { node.span.len().saturating_sub(2 + node.excess) } else { 0 }
+    }
+
+    /// Whether it is `null`.
+    pub fn is_null(self) -> bool {
+        self.kind() == Kind::Null
+    }
+
+    /// A field of an object. Of duplicate keys the last counts, as in `JSON.parse`.
+    pub fn get(self, key: &str) -> Option<Value<'d>> {
+        let nodes = &self.doc.nodes;
+        let end = if self.kind() == Kind::Object { self.node().next } else { 0 };
+        let (mut at, mut found) = (self.at + 1, None);
+        // A plain loop: this is asked for every field of every line.
+        while at < end {
+            let value = Value { doc: self.doc, at: at + 1 };
+            if (Value { doc: self.doc, at }).is(key) {
+                found = Some(value);
+            }
+            at = nodes[value.at as usize].next;
+        }
+        found
+    }
+
+    /// Several fields of an object at once, in one walk over it.
+    pub fn pick<const N: usize>(self, keys: [&str; N]) -> [Option<Value<'d>>; N] {
+        let end = if self.kind() == Kind::Object { self.node().next } else { 0 };
+        let (mut at, mut found) = (self.at + 1, [None; N]);
+        while at < end {
+            let (key, value) = (Value { doc: self.doc, at }, Value { doc: self.doc, at: at + 1 });
+            if let Some(n) = keys.iter().position(|name| key.is(name)) {
+                found[n] = Some(value);
+            }
+            at = value.node().next;
+        }
+        found
+    }
+
+    /// Keys and values of an object; nothing for any other kind.
+    pub fn fields(self) -> impl Iterator<Item = (Value<'d>, Value<'d>)> {
+        let mut children = self.children(Kind::Object);
+        core::iter::from_fn(move || Some((children.next()?, children.next()?)))
+    }
+
+    /// Elements of an array; nothing for any other kind.
+    pub fn items(self) -> impl Iterator<Item = Value<'d>> {
+        self.children(Kind::Array)
+    }
+
+    /// This value and all that it holds, in the order of their bytes, keys included.
+    pub fn descendants(self) -> impl Iterator<Item = Value<'d>> {
+        (self.at..self.node().next).map(move |at| Value { doc: self.doc, at })
+    }
+
+    fn children(self, of: Kind) -> impl Iterator<Item = Value<'d>> + use<'d> {
+        let node = self.node();
+        let end = if node.kind == of { node.next } else { 0 };
+        let (doc, mut at) = (self.doc, self.at + 1);
+        core::iter::from_fn(move || {
+            (at < end).then(|| {
+                let child = Value { doc, at };
+                at = child.node().next;
+                child
+            })
+        })
+    }
+
+    /// The first bytes of a string (without quotes) or number as written, at most [`CAPTURE_BYTES_MAX`].
+    pub fn prefix(self) -> &'d [u8] {
+        let node = self.node();
+        &self.doc.text[node.text_at as usize..node.text_at as usize + usize::from(node.text_len)]
+    }
+
+    /// The decoded text of a string that is short enough to have been kept whole.
+    pub fn text(self) -> Option<Cow<'d, [u8]>> {
+        let node = self.node();
+        if node.kind != Kind::String || node.span.len() - 2 > CAPTURE_BYTES_MAX as u64 {
+            return None;
+        }
+        Some(if node.escaped {
+            Cow::Owned(literal::decode(self.prefix()))
+        } else {
+            Cow::Borrowed(self.prefix())
+        })
+    }
+
+    /// A number that is a whole one and not negative.
+    pub fn whole(self) -> Option<u64> {
+        if self.kind() != Kind::Number {
+            return None;
+        }
+        core::str::from_utf8(self.prefix()).ok()?.parse().ok()
+    }
+
+    /// Whether it is `true`.
+    pub fn is_true(self) -> bool {
+        self.kind() == Kind::Bool && self.span().len() == 4
+    }
+
+    /// Whether it is a string and exactly this one.
+    #[inline]
+    pub fn is(self, text: &str) -> bool {
+        let node = self.node();
+        let (bytes, wanted) = (node.span.len(), text.len() as u64 + 2);
+        // Most strings are told apart by their length alone; an escape makes them longer, at most sixfold.
+        if node.kind != Kind::String || bytes < wanted || (bytes > wanted && !node.escaped) {
+            return false;
+        }
+        if node.escaped {
+            return bytes <= text.len() as u64 * 6 + 2
+                && self.text().is_some_and(|own| *own == *text.as_bytes());
+        }
+        self.prefix() == text.as_bytes()
+    }
+}
+
+/// What became of a piece of input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fed {
+    /// All of it was taken; the object is not complete.
+    More,
+    /// The object ended behind this many bytes of the piece.
+    Done(usize),
+    /// The byte at this place of the piece cannot stand there.
+    Bad(usize),
+    /// The object holds more than [`NODES_MAX`] values.
+    TooComplex,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Start,
+    Value,
+    ValueOrEnd,
+    Key,
+    KeyOrEnd,
+    Colon,
+    CommaOrEnd,
+    Text,
+    Escape,
+    Hex(u8),
+    Number(Number),
+    Word(&'static [u8], u8),
+    Done,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Number {
+    Minus,
+    Zero,
+    Whole,
+    Point,
+    Fraction,
+    Exponent,
+    ExponentSign,
+    ExponentDigits,
+}
+
+/// The block last looked at, kept from one string to the next: most are shorter than a block.
+#[derive(Default)]
+struct Looked {
+    base: usize,
+    block: Block,
+}
+
+impl Looked {
+    /// How far into the block `at` is, after looking anew if it is not in it.
+    #[inline]
+    fn at(&mut self, bytes: &[u8], at: usize) -> usize {
+        if at < self.base || at >= self.base + self.block.len {
+            (self.base, self.block) = (at, Block::look(&bytes[at..]));
+        }
+        at - self.base
+    }
+}
+
+/// Reads one object from pieces of any size.
+#[derive(Clone, Debug)]
+pub(crate) struct Tokeniser {
+    pub(crate) doc: Doc,
+    /// Open containers: their node index.
+    open: Vec<u32>,
+    state: State,
+    /// The string being read is a key.
+    key: bool,
+    /// The value of the `\u` escape being read.
+    code: u32,
+    /// Where the first half of a surrogate pair ended, if it was read last.
+    half_at: u64,
+    /// Which byte of the piece cannot be there, if it is not the one being looked at.
+    bad_at: Option<usize>,
+}
+
+impl Tokeniser {
+    pub(crate) fn new() -> Self {
+        Self {
+            doc: Doc::default(),
+            open: Vec::new(),
+            state: State::Start,
+            key: false,
+            code: 0,
+            half_at: u64::MAX,
+            bad_at: None,
+        }
+    }
+
+    /// Forgets the last object.
+    pub(crate) fn reset(&mut self) {
+        self.doc.clear();
+        self.open.clear();
+        self.state = State::Start;
+    }
+
+    /// Whether nothing but white space was fed since the last reset.
+    pub(crate) fn untouched(&self) -> bool {
+        matches!(self.state, State::Start)
+    }
+
+    /// Takes the bytes that stand at offset `base`. `survey` is of these bytes.
+    pub(crate) fn feed(&mut self, bytes: &[u8], base: u64, survey: Survey) -> Fed {
+        let mut i = 0;
+        let mut at = Looked::default();
+        while i < bytes.len() {
+            let taken = match self.state {
+                State::Text => self.text(bytes, &mut at, i, base, survey),
+                State::Escape | State::Hex(_) => self.escape(bytes[i], base + i as u64).map(|()| i + 1),
+                State::Number(number) => self.number(number, bytes, i, base),
+                State::Word(word, at) => self.word(word, at, bytes[i]).map(|()| i + 1),
+                State::Done => return Fed::Done(i),
+                _ => self.structure(bytes[i], base + i as u64).map(|()| i + 1),
+            };
+            match taken {
+                Some(next) => i = next,
+                None if self.doc.nodes.len() >= NODES_MAX => return Fed::TooComplex,
+                None => return Fed::Bad(self.bad_at.take().unwrap_or(i)),
+            }
+        }
+        if matches!(self.state, State::Done) { Fed::Done(i) } else { Fed::More }
+    }
+
+    fn structure(&mut self, byte: u8, at: u64) -> Option<()> {
+        if matches!(byte, b' ' | b'\t' | b'\r' | b'\n') {
+            return Some(());
+        }
+        match (self.state, byte) {
+            (State::Start, b'{') | (State::Value | State::ValueOrEnd, _) => self.value(byte, at),
+            (State::Key | State::KeyOrEnd, b'"') => {
+                self.key = true;
+                self.open_text(at)
+            }
+            (State::Colon, b':') => self.go(State::Value),
+            (State::CommaOrEnd, b',') => match self.container() {
+                Kind::Object => self.go(State::Key),
+                _ => self.go(State::Value),
+            },
+            (State::KeyOrEnd | State::CommaOrEnd, b'}') => self.close(at, Kind::Object),
+            (State::CommaOrEnd, b']') => self.close(at, Kind::Array),
+            _ => None,
+        }
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "the tail call of fallible steps")]
+    fn go(&mut self, state: State) -> Option<()> {
+        self.state = state;
+        Some(())
+    }
+
+    fn value(&mut self, byte: u8, at: u64) -> Option<()> {
+        match byte {
+            b'{' => self.open_container(Kind::Object, at, State::KeyOrEnd),
+            b'[' => self.open_container(Kind::Array, at, State::ValueOrEnd),
+            b']' if matches!(self.state, State::ValueOrEnd) => self.close(at, Kind::Array),
+            b'"' => {
+                self.key = false;
+                self.open_text(at)
+            }
+            b't' => self.open_leaf(Kind::Bool, at, State::Word(b"true", 1)),
+            b'f' => self.open_leaf(Kind::Bool, at, State::Word(b"false", 1)),
+            b'n' => self.open_leaf(Kind::Null, at, State::Word(b"null", 1)),
+            b'-' => self.open_number(byte, at, Number::Minus),
+            b'0' => self.open_number(byte, at, Number::Zero),
+            b'1'..=b'9' => self.open_number(byte, at, Number::Whole),
+            _ => None,
+        }
+    }
+
+    fn open_number(&mut self, byte: u8, at: u64, number: Number) -> Option<()> {
+        self.open_leaf(Kind::Number, at, State::Number(number))?;
+        self.capture(&[byte]);
+        Some(())
+    }
+
+    fn container(&self) -> Kind {
+        self.open.last().map_or(Kind::Null, |&at| self.doc.nodes[at as usize].kind)
+    }
+
+    fn open_leaf(&mut self, kind: Kind, at: u64, state: State) -> Option<()> {
+        if self.doc.nodes.len() >= NODES_MAX {
+            return None;
+        }
+        let text_at = self.doc.text.len() as u32;
+        let next = self.doc.nodes.len() as u32 + 1;
+        self.doc.nodes.push(Node {
+            span: Span::new(at, at + 1),
+            next,
+            text_at,
+            text_len: 0,
+            kind,
+            escaped: false,
+            excess: 0,
+        });
+        self.go(state)
+    }
+
+    fn open_text(&mut self, at: u64) -> Option<()> {
+        self.open_leaf(Kind::String, at, State::Text)
+    }
+
+    fn open_container(&mut self, kind: Kind, at: u64, state: State) -> Option<()> {
+        self.open_leaf(kind, at, state)?;
+        self.open.push(self.doc.nodes.len() as u32 - 1);
+        Some(())
+    }
+
+    fn close(&mut self, at: u64, kind: Kind) -> Option<()> {
+        if self.container() != kind {
+            return None;
+        }
+        let index = self.open.pop()?;
+        let next = self.doc.nodes.len() as u32;
+        let node = &mut self.doc.nodes[index as usize];
+        node.span.end = at + 1;
+        node.next = next;
+        self.closed()
+    }
+
+    fn closed(&mut self) -> Option<()> {
+        self.go(if self.open.is_empty() { State::Done } else { State::CommaOrEnd })
+    }
+
+    fn last(&mut self) -> Option<&mut Node> {
+        self.doc.nodes.last_mut()
+    }
+
+    /// Reads on inside a string, up to its end, the end of the piece, or an escape that wants a closer look.
+    fn text(
+        &mut self,
+        bytes: &[u8],
+        looked: &mut Looked,
+        from: usize,
+        base: u64,
+        survey: Survey,
+    ) -> Option<usize> {
+        let (mut i, mut escapes) = (from, 0);
+        let (stop, rare) = loop {
+            let skip = looked.at(bytes, i);
+            let block = looked.block;
+            let (quotes, rare) = (block.quotes >> skip, block.rare >> skip);
+            let stop = (quotes | rare).trailing_zeros() as usize;
+            escapes += (block.escapes >> skip & block::below(stop)).count_ones();
+            if stop < block::SIZE {
+                break (i + stop, rare >> stop & 1 == 1);
+            }
+            i = looked.base + block.len;
+            if i >= bytes.len() {
+                break (bytes.len(), false);
+            }
+        };
+        if survey.controls
+            && let Some(at) = bytes[from..stop].iter().position(|&byte| byte < 0x20)
+        {
+            self.bad_at = Some(from + at);
+            return None;
+        }
+        let more = if survey.beyond_ascii { block::continuations(&bytes[from..stop]) } else { 0 };
+        let node = self.last()?;
+        node.escaped |= escapes > 0 || rare;
+        node.excess += u64::from(escapes) + more;
+        self.capture(&bytes[from..stop + usize::from(rare)]);
+        if rare {
+            self.state = State::Escape;
+            return Some(stop + 1);
+        }
+        if stop == bytes.len() {
+            return Some(stop);
+        }
+        self.last()?.span.end = base + stop as u64 + 1;
+        self.closed()?;
+        if self.key {
+            self.state = State::Colon;
+        }
+        self.on_to_next(bytes, stop + 1, base)
+    }
+
+    /// Takes what nearly always follows a string in compact JSON without going around for each byte: a colon
+    /// behind a key, a comma and the next key's quote behind a value.
+    fn on_to_next(&mut self, bytes: &[u8], next: usize, base: u64) -> Option<usize> {
+        match (self.state, bytes.get(next), bytes.get(next + 1)) {
+            (State::Colon, Some(b':'), _) => {
+                self.state = State::Value;
+                Some(next + 1)
+            }
+            (State::CommaOrEnd, Some(b','), Some(b'"')) if self.container() == Kind::Object => {
+                self.key = true;
+                self.open_text(base + next as u64 + 1)?;
+                Some(next + 2)
+            }
+            _ => Some(next),
+        }
+    }
+
+    fn capture(&mut self, bytes: &[u8]) {
+        let Some(node) = self.doc.nodes.last_mut() else { return };
+        let room = CAPTURE_BYTES_MAX - usize::from(node.text_len);
+        let taken = bytes.len().min(room);
+        self.doc.text.extend_from_slice(&bytes[..taken]);
+        node.text_len += taken as u16;
+    }
+
+    /// An escape that is not one of the common two-byte ones, or that two pieces share.
+    fn escape(&mut self, byte: u8, at: u64) -> Option<()> {
+        self.capture(&[byte]);
+        match self.state {
+            State::Escape if byte == b'u' => {
+                self.code = 0;
+                self.go(State::Hex(0))
+            }
+            State::Escape if b"\"\\/bfnrt".contains(&byte) => {
+                self.last()?.excess += 1;
+                self.go(State::Text)
+            }
+            State::Hex(n) => {
+                self.code = self.code << 4 | char::from(byte).to_digit(16)?;
+                if n < 3 {
+                    return self.go(State::Hex(n + 1));
+                }
+                // Six bytes for one character; the second half of a pair is none of its own.
+                let pair = (0xdc00..0xe000).contains(&self.code) && self.half_at == at - 5;
+                self.last()?.excess += if pair { 6 } else { 5 };
+                self.half_at = if (0xd800..0xdc00).contains(&self.code) { at + 1 } else { u64::MAX };
+                self.go(State::Text)
+            }
+            _ => None,
+        }
+    }
+
+    fn word(&mut self, word: &'static [u8], at: u8, byte: u8) -> Option<()> {
+        if word[usize::from(at)] != byte {
+            return None;
+        }
+        self.last()?.span.end += 1;
+        if usize::from(at) + 1 == word.len() { self.closed() } else { self.go(State::Word(word, at + 1)) }
+    }
+
+    /// One character of a number, or its end: then the byte is not taken.
+    fn number(&mut self, number: Number, bytes: &[u8], i: usize, base: u64) -> Option<usize> {
+        use Number::{Exponent, ExponentDigits, ExponentSign, Fraction, Minus, Point, Whole, Zero};
+        let next = match (number, bytes[i]) {
+            (Minus, b'0') => Zero,
+            (Minus, b'1'..=b'9') | (Whole, b'0'..=b'9') => Whole,
+            (Zero | Whole, b'.') => Point,
+            (Point | Fraction, b'0'..=b'9') => Fraction,
+            (Zero | Whole | Fraction, b'e' | b'E') => Exponent,
+            (Exponent, b'+' | b'-') => ExponentSign,
+            (Exponent | ExponentSign | ExponentDigits, b'0'..=b'9') => ExponentDigits,
+            (Zero | Whole | Fraction | ExponentDigits, _) => {
+                self.last()?.span.end = base + i as u64;
+                self.closed()?;
+                return Some(i);
+            }
+            _ => return None,
+        };
+        self.capture(&[bytes[i]]);
+        self.state = State::Number(next);
+        Some(i + 1)
+    }
+}
+
+/// Tokenises the object at `span` again, for what a scan does not keep.
+pub fn parse(source: &dyn Source, span: Span) -> Result<Option<Doc>, Fault> {
+    let mut tokeniser = Tokeniser::new();
+    let mut buffer = vec![0; WINDOW_BYTES.min(span.len() as usize)];
+    let mut at = span.start;
+    while at < span.end {
+        let window = window(source, Span::new(at, span.end), &mut buffer)?;
+        match tokeniser.feed(window, at, block::survey(window)) {
+            Fed::More => at += window.len() as u64,
+            Fed::Done(taken) if at + taken as u64 == span.end => return Ok(Some(tokeniser.doc)),
+            _ => return Ok(None),
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+    use alloc::string::String;
+    use proptest::prelude::*;
+
+    fn feed_in_pieces(bytes: &[u8], size: usize) -> (Fed, Tokeniser) {
+        let mut tokeniser = Tokeniser::new();
+        let mut fed = Fed::More;
+        for (n, piece) in bytes.chunks(size.max(1)).enumerate() {
+            fed = tokeniser.feed(piece, (n * size.max(1)) as u64, block::survey(piece));
+            if fed != Fed::More {
+                break;
+            }
+        }
+        (fed, tokeniser)
+    }
+
+    fn accepted(bytes: &[u8], size: usize) -> bool {
+        let mut tokeniser = Tokeniser::new();
+        for (n, piece) in bytes.chunks(size).enumerate() {
+            match tokeniser.feed(piece, (n * size) as u64, block::survey(piece)) {
+                Fed::More => {}
+                Fed::Done(taken) => {
+                    return bytes[n * size + taken..].iter().all(|byte| b" \t\r\n".contains(byte));
+                }
+                _ => return false,
+            }
+        }
+        false
+    }
+
+    fn by_serde(bytes: &[u8]) -> bool {
+        // `RawValue` and `IgnoredAny` look at the shape alone, as we do.
+        bytes.iter().find(|byte| !b" \t\r\n".contains(byte)) == Some(&b'{')
+            && serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok()
+    }
+
+    #[test]
+    fn finds_values_by_key_and_the_last_duplicate_counts() {
+        let text = br#" {"a":{"b":[1,-2.5e3,"x\"y",true,null]},"a":{"c":"d"},"long":"q"}"#;
+        let (fed, tokeniser) = feed_in_pieces(text, 1000);
+        assert_eq!(fed, Fed::Done(text.len()));
+        let doc = tokeniser.doc;
+        assert!(doc.get("a").unwrap().get("c").unwrap().is("d"));
+        let first = doc.root().unwrap().fields().next().unwrap().1;
+        let items: Vec<_> = first.get("b").unwrap().items().collect();
+        assert_eq!(items.len(), 5);
+        assert_eq!(&*items[2].text().unwrap(), b"x\"y");
+        assert_eq!(
+            items.iter().map(|v| &text[v.span().start as usize..v.span().end as usize]).collect::<Vec<_>>(),
+            [&b"1"[..], b"-2.5e3", br#""x\"y""#, b"true", b"null"]
+        );
+    }
+
+    #[test]
+    fn a_hundred_thousand_levels_are_no_problem() {
+        let text = format!("{{\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+        assert!(accepted(text.as_bytes(), 4096));
+    }
+
+    #[test]
+    fn too_many_values_are_given_up_and_not_remembered() {
+        let text = format!("{{\"a\":[{}1]}}", "1,".repeat(NODES_MAX));
+        assert_eq!(feed_in_pieces(text.as_bytes(), 1 << 16).0, Fed::TooComplex);
+    }
+
+    proptest! {
+        #[test]
+        fn accepts_what_serde_json_accepts(
+            text in r#"\{("[a\\"\\\\u0-9{}]{0,4}":?[-0-9.eE+tfnrualse\[\]{}", ]{0,8},?){0,3}\}?"#,
+            size in 1usize..20,
+        ) {
+            prop_assert_eq!(accepted(text.as_bytes(), size), by_serde(text.as_bytes()), "{}", text);
+        }
+
+        #[test]
+        fn accepts_mutated_objects_like_serde_json(at in 0usize..90, byte in 0x20u8..0x7f, size in 1usize..30) {
+            let mut text = br#"{"a":[1,-0.5e+7,{"b":"c\n\u00e9\ud83d"},true,false,null],"k\\":{},"e":[],"s":"\/"}"#.to_vec();
+            let at = at % text.len();
+            text[at] = byte;
+            prop_assert_eq!(accepted(&text, size), by_serde(&text), "{}", String::from_utf8_lossy(&text));
+        }
+
+        #[test]
+        fn characters_are_counted_as_the_decoder_does(
+            parts in proptest::collection::vec(proptest::sample::select(alloc::vec![
+                "a", "é", "😀", r"\n", r"\\", r"\u00e9", r"\ud83d\ude00", r"\/", "\\\"", "plain text of some length"]), 0..40),
+            size in 1usize..90,
+        ) {
+            let text = format!("{{\"a\":\"{}\"}}", parts.concat());
+            let (_, tokeniser) = feed_in_pieces(text.as_bytes(), size);
+            let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+            let chars = value["a"].as_str().unwrap().chars().count() as u64;
+            prop_assert_eq!(tokeniser.doc.get("a").unwrap().chars(), chars);
+        }
+
+        #[test]
+        fn pieces_do_not_matter(bytes in proptest::collection::vec(any::<u8>(), 0..60), size in 1usize..9) {
+            let mut line = br#"{"a":"x"#.to_vec();
+            line.extend(bytes);
+            line.extend(br#"","b":12}"#);
+            let (whole, one) = feed_in_pieces(&line, line.len());
+            let (parts, many) = feed_in_pieces(&line, size);
+            prop_assert_eq!(matches!(whole, Fed::Done(_)), matches!(parts, Fed::Done(_)));
+            if matches!(whole, Fed::Done(_)) {
+                let spans = |doc: &Doc| doc.nodes.iter().map(|n| (n.span, n.next)).collect::<Vec<_>>();
+                prop_assert_eq!(spans(&one.doc), spans(&many.doc));
+                prop_assert_eq!(one.doc.text, many.doc.text);
+            }
+        }
+    }
+}

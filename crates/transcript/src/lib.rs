@@ -1,0 +1,155 @@
+//! What a transcript says, what is wrong with it, and which bytes would mend it.
+//!
+//! This crate is pure: no file, no clock, no thread, no randomness, no log, and it never panics on any bytes.
+//! Data flows one way, and every step is a type:
+//!
+//! ```text
+//! Source -scan-> Transcript -session-> Session -rules-> Finding -draw-> Plan -render-> pieces of bytes
+//! ```
+//!
+//! [`examine`] goes as far as the findings and what fixing them would save; [`mend`] draws the plan and checks that what the plan gives is no worse and that
+//! nothing is left to change.
+//!
+//! ```
+//! let text = br#"{"role":"assistant","content":null,"tool_calls":[{"id":"c","function":{"name":"ls"}}]}
+//! {"role":"tool","tool_call_id":"c","content":"a.txt"}
+//! {"role":"tool","tool_call_id":"x","content":"whose?"}
+//! "#;
+//! let found = transcript::examine(&&text[..], &transcript::Policy::default()).unwrap();
+//! assert_eq!(found.findings[0].rule.code(), "P2");
+//! assert_eq!(found.findings[0].line, 3);
+//! ```
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod block;
+pub mod cut;
+pub mod entry;
+pub mod finding;
+pub mod format;
+pub mod json;
+pub mod literal;
+pub mod marker;
+pub mod plan;
+pub mod policy;
+pub mod rule;
+pub mod scan;
+pub mod session;
+pub mod source;
+pub mod verdict;
+
+pub use finding::{Finding, Severity};
+pub use plan::{Piece, Plan, Rendered};
+pub use policy::Policy;
+pub use source::{Fault, Source, Span};
+
+use alloc::vec::Vec;
+use format::Format;
+use session::Session;
+use verdict::{Health, Worse};
+
+/// How often a plan may be drawn on the result of the one before. One round is the rule; two happen when a
+/// repair uncovers something that was hidden.
+const ROUNDS_MAX: usize = 4;
+
+/// A transcript, looked at. Holds nothing of its text.
+pub struct Examination {
+    /// What is in it.
+    pub facts: Facts,
+    /// What is wrong with it, in the order of lines.
+    pub findings: Vec<Finding>,
+    /// How long it would be after all fixes that the policy allows.
+    pub bytes_after: u64,
+    plan: Plan,
+    health: Health,
+}
+
+/// What is in a transcript.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts {
+    /// Who writes such files; `None` if unknown.
+    pub format: Option<&'static dyn Format>,
+    /// Length in bytes.
+    pub bytes: u64,
+    /// Lines, the last one also without a line break.
+    pub lines: u64,
+    /// Objects.
+    pub entries: usize,
+    /// Tool calls.
+    pub calls: usize,
+    /// Tool results.
+    pub results: usize,
+}
+
+/// How much an examination is to tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// Everything but the addresses of what would be cut out: texts need not be hashed.
+    Sizes,
+    /// A plan that can be carried out.
+    Plan,
+}
+
+/// Reads a transcript and asks all rules. Changes nothing. An unknown format gives no findings.
+pub fn examine(source: &dyn Source, policy: &Policy) -> Result<Examination, Fault> {
+    look(source, policy, Depth::Sizes)
+}
+
+fn look(source: &dyn Source, policy: &Policy, depth: Depth) -> Result<Examination, Fault> {
+    let transcript = scan::scan(source)?;
+    let facts = Facts {
+        format: transcript.format,
+        bytes: transcript.bytes,
+        lines: transcript.lines,
+        entries: transcript.entries.len(),
+        calls: transcript.calls.len(),
+        results: transcript.results.len(),
+    };
+    let Some(session) = Session::new(&transcript, source, policy, depth) else {
+        let (plan, health) = (Plan::unchanged(facts.bytes), Health::default());
+        return Ok(Examination { facts, findings: Vec::new(), bytes_after: facts.bytes, plan, health });
+    };
+    let mut findings = rule::check_all(&session)?;
+    let plan = plan::draw(&session, &findings)?;
+    let health = Health::of(&session, &findings);
+    for finding in &mut findings {
+        finding.label(&transcript);
+    }
+    Ok(Examination { facts, findings, bytes_after: plan.length_after(), plan, health })
+}
+
+/// A transcript, and what is to become of it.
+pub struct Mended {
+    /// The transcript as it is.
+    pub before: Examination,
+    /// The repair; an error if there is none that leaves the transcript no worse.
+    pub repair: Result<Repair, Worse>,
+}
+
+/// A plan that was tried and found good.
+pub struct Repair {
+    /// All changes; none if there is nothing to mend.
+    pub plan: Plan,
+    /// The transcript as the plan would make it; `None` if there is nothing to change.
+    pub after: Option<Examination>,
+}
+
+/// Draws a plan, checks what it gives, and repeats that until nothing is left to change.
+pub fn mend(source: &dyn Source, policy: &Policy) -> Result<Mended, Fault> {
+    let before = look(source, policy, Depth::Plan)?;
+    let mut plan = before.plan.clone();
+    if plan.is_empty() {
+        return Ok(Mended { before, repair: Ok(Repair { plan, after: None }) });
+    }
+    for _ in 0..ROUNDS_MAX {
+        let next = look(&Rendered::new(source, &plan), policy, Depth::Plan)?;
+        if next.plan.is_empty() {
+            let repair = verdict::compare(&before, &next).map(|()| Repair { plan, after: Some(next) });
+            return Ok(Mended { before, repair });
+        }
+        plan = plan.then(&next.plan);
+    }
+    Ok(Mended { before, repair: Err(Worse::Unsettled) })
+}

@@ -1,0 +1,163 @@
+//! The one line that stands where something was cut, ours and other tools'.
+//!
+//! `[tailor: 85432 of 120000 chars omitted; full text: tailor show 3f9a1c20d7e4]`: how much is gone, how much
+//! was there, and how to get it back. It is plain ASCII without quotes or backslashes, so that it is written
+//! the same inside a JSON string and outside.
+
+use crate::source::Span;
+use alloc::format;
+use alloc::string::String;
+use core::fmt;
+use memchr::memmem;
+
+/// Longest marker, with room to spare; how far readers look ahead so that none falls between two windows.
+pub const BYTES_MAX: usize = 256;
+
+const BEGIN: &str = "[tailor: ";
+const MIDDLE: &str = " chars omitted; full text: tailor show ";
+
+/// Content address of a text that was taken out: the first 12 hex digits of the BLAKE3 hash of the literal as
+/// it was written, without quotes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Id(String);
+
+impl Id {
+    /// How many hex digits of the hash are shown.
+    pub const DIGITS: usize = 12;
+
+    pub(crate) fn new(hash: &blake3::Hash) -> Self {
+        Self(hash.to_hex()[..Self::DIGITS].into())
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One of our markers in a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Where it stands, brackets included.
+    pub span: Span,
+    /// How much of it is gone.
+    pub omitted: u64,
+    /// Length of the text before the first cut.
+    pub total: u64,
+    /// Under which address the whole text was kept.
+    pub id: Id,
+}
+
+impl Found {
+    /// Whether this marker accounts for a text of so many units: what stands around it is what it says was left,
+    /// but for the line breaks that were put around it. Markers in what a tool printed do not.
+    pub(crate) fn explains(&self, units: u64) -> bool {
+        let around = units.checked_sub(self.span.len());
+        let breaks = around.and_then(|around| around.checked_sub(self.total - self.omitted));
+        breaks.is_some_and(|breaks| breaks <= 2)
+    }
+}
+
+/// The marker line, without line breaks.
+pub fn text(omitted: u64, total: u64, id: &Id) -> String {
+    format!("{BEGIN}{omitted} of {total}{MIDDLE}{id}]")
+}
+
+/// What looks like our markers among those that begin within the first `owned` bytes of a literal's window at
+/// `base`. Whether one is ours only the whole text tells: [`Found::explains`].
+pub(crate) fn find(bytes: &[u8], owned: usize, base: u64) -> impl Iterator<Item = Found> {
+    memmem::find_iter(bytes, BEGIN).take_while(move |&at| at < owned).filter_map(move |at| {
+        let line = &bytes[at..bytes.len().min(at + BYTES_MAX)];
+        let line = &line[..=memchr::memchr(b']', line)?];
+        let text = core::str::from_utf8(line).ok()?.strip_prefix(BEGIN)?.strip_suffix(']')?;
+        let (counts, id) = text.split_once(MIDDLE)?;
+        let (omitted, total) = counts.split_once(" of ")?;
+        let (omitted, total): (u64, u64) = (omitted.parse().ok()?, total.parse().ok()?);
+        let hex = (8..=64).contains(&id.len()) && id.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        let start = base + at as u64;
+        let span = Span::new(start, start + line.len() as u64);
+        (hex && omitted <= total).then(|| Found { span, omitted, total, id: Id(id.into()) })
+    })
+}
+
+/// What other tools leave where they cut, as it is written inside a JSON string. Sources: OpenClaw #10915,
+/// #11579 and #61651, its 2026.6 guard, ChatCLI's budget and per-tool caps, agent-max's head and tail,
+/// Claude Code's persisted outputs, Gemini CLI's and nanobot's offload notes.
+const FOREIGN: &[&str] = &[
+    "[Truncated: original ",
+    "[Content omitted \u{2014} tool output exceeded ",
+    "[Content truncated during persistence",
+    "[Content truncated \u{2014} original was too large",
+    "more characters truncated",
+    "[tool result elided: ",
+    "middle content omitted \u{2014} showing head and tail",
+    "chars omitted \u{2014} full output saved to ",
+    "chars omitted from old tool result",
+    "[TRUNCATED ",
+    "...[truncated ",
+    "<persisted-output>",
+    "For full output see: ",
+    "Full output saved to",
+];
+
+/// Whether another tool's marker stands in these bytes.
+pub(crate) fn foreign(bytes: &[u8]) -> bool {
+    // Only texts that are over a limit come here, and most hold none of the two characters that begin or end
+    // these markers' rarer words, so a plain search for each is fast enough.
+    FOREIGN.iter().any(|marker| memmem::find(bytes, marker.as_bytes()).is_some())
+}
+
+/// Results that a program invented for a call whose real one was lost: OpenClaw's transcript repair,
+/// ChatCLI, Claude Code, nanobot, Kimi Code, pydantic-ai, our own.
+const SYNTHETIC: &[&str] = &[
+    "[openclaw] missing tool result",
+    "[Tool result missing",
+    "[Tool result unavailable",
+    "[tailor: tool result missing",
+    "Tool execution was interrupted before its result was recorded",
+    "The tool call was interrupted before a result was produced",
+];
+
+/// The text of the results that we insert. It claims nothing that we do not know.
+pub const MISSING_RESULT: &str = "[tailor: tool result missing from this transcript; the call may or may not have run; check before retrying]";
+
+/// Whether a result's text (its beginning, as written) says that it was invented.
+pub(crate) fn synthetic(prefix: &[u8]) -> bool {
+    SYNTHETIC.iter().any(|text| prefix.starts_with(text.as_bytes())) || prefix == b"aborted"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_found_again() {
+        let id = Id::new(&blake3::hash(b"x"));
+        let line = format!("before\\n{}\\nafter [tailor: 1 of x]", text(10, 20, &id));
+        let found = find(line.as_bytes(), line.len(), 100).next().unwrap();
+        assert_eq!((found.span.start, found.total, &found.id), (108, 20, &id));
+        assert_eq!(&line[8..(found.span.end - 100) as usize], text(10, 20, &id));
+    }
+
+    #[test]
+    fn a_marker_that_a_tool_printed_is_not_ours() {
+        let id = Id::new(&blake3::hash(b"x"));
+        let line = text(10, 20, &id);
+        let found = find(line.as_bytes(), line.len(), 0).next().unwrap();
+        let marker = line.len() as u64;
+        assert!(found.explains(marker + 10) && found.explains(marker + 12));
+        assert!(!found.explains(marker + 9) && !found.explains(marker + 13) && !found.explains(3));
+    }
+
+    #[test]
+    fn what_merely_looks_like_one_is_text() {
+        for line in [
+            "[tailor: 30 of 20 chars omitted; full text: tailor show 3f9a1c20]",
+            "[tailor: 1 of 20 chars omitted; full text: tailor show XYZ]",
+            "[tailor: 1 of 2",
+        ] {
+            assert_eq!(find(line.as_bytes(), line.len(), 0).next(), None, "{line}");
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! The only thing that can change bytes: sorted, disjoint edits, drawn from the fixes of findings.
+//!
+//! A plan never holds the transcript. Rendering it yields spans of the original, to be copied, and short pieces
+//! of new bytes in between.
+
+use crate::source::{Fault, Source, Span};
+use alloc::vec::Vec;
+
+mod draw;
+
+pub(crate) use draw::draw;
+
+/// A piece of the new text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Bytes of the original that stay where they are.
+    Kept(Span),
+    /// Bytes of the original that stand at another place now.
+    Moved(Span),
+    /// New bytes.
+    New(Vec<u8>),
+}
+
+impl Piece {
+    /// Length in bytes.
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Kept(span) | Self::Moved(span) => span.len(),
+            Self::New(bytes) => bytes.len() as u64,
+        }
+    }
+
+    /// Whether the piece holds nothing.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// One change: bytes of the original, and what comes in their place (never [`Piece::Kept`]).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// Line of the entry that it is in or behind, from 1, in the text that the plan was first drawn on.
+    pub line: u64,
+    /// What goes; empty for an insertion.
+    pub at: Span,
+    /// What comes.
+    pub with: Vec<Piece>,
+}
+
+/// All changes to one transcript.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Length of the original.
+    length: u64,
+    /// Invariant: sorted by place, and no two overlap.
+    edits: Vec<Edit>,
+}
+
+impl Plan {
+    /// A plan of these edits for a source of `length` bytes.
+    pub(crate) fn new(length: u64, edits: Vec<Edit>) -> Self {
+        debug_assert!(edits.windows(2).all(|two| two[0].at.end <= two[1].at.start), "{edits:?}");
+        debug_assert!(edits.last().is_none_or(|last| last.at.end <= length), "{edits:?}");
+        Self { length, edits }
+    }
+
+    /// The plan that leaves a source of `length` bytes as it is.
+    pub fn unchanged(length: u64) -> Self {
+        Self::new(length, Vec::new())
+    }
+
+    /// Whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        self.edits.is_empty()
+    }
+
+    /// The changes, in the order of the file.
+    pub fn edits(&self) -> &[Edit] {
+        &self.edits
+    }
+
+    /// Length of the new text in bytes.
+    pub fn length_after(&self) -> u64 {
+        self.pieces().iter().map(Piece::len).sum()
+    }
+
+    /// The new text, as pieces in order.
+    pub fn pieces(&self) -> Vec<Piece> {
+        let mut pieces = Vec::with_capacity(self.edits.len() * 2 + 1);
+        let mut at = 0;
+        for edit in &self.edits {
+            pieces.push(Piece::Kept(Span::new(at, edit.at.start)));
+            pieces.extend(edit.with.iter().cloned());
+            at = edit.at.end;
+        }
+        pieces.push(Piece::Kept(Span::new(at, self.length)));
+        pieces.retain(|piece| !piece.is_empty());
+        pieces
+    }
+
+    /// This plan and then another one, which was drawn on the text that this one gives, as one plan.
+    pub(crate) fn then(&self, next: &Self) -> Self {
+        let own = self.pieces();
+        let mut pieces = Vec::new();
+        for piece in next.pieces() {
+            match piece {
+                Piece::Kept(span) => slice(&own, span, false, &mut pieces),
+                Piece::Moved(span) => slice(&own, span, true, &mut pieces),
+                new @ Piece::New(_) => pieces.push(new),
+            }
+        }
+        let lines = || self.edits.iter().chain(&next.edits);
+        let line = |at: u64| lines().find(|edit| edit.at.end >= at).map_or(1, |edit| edit.line);
+        let mut edits = Vec::new();
+        let (mut start, mut with) = (0, Vec::new());
+        for piece in pieces {
+            match piece {
+                Piece::Kept(span) => {
+                    let at = Span::new(start, span.start);
+                    edits.push(Edit { line: line(start), at, with: core::mem::take(&mut with) });
+                    start = span.end;
+                }
+                other => with.push(other),
+            }
+        }
+        edits.push(Edit { line: line(start), at: Span::new(start, self.length), with });
+        edits.retain(|edit| !(edit.at.is_empty() && edit.with.is_empty()));
+        Self::new(self.length, edits)
+    }
+}
+
+/// The pieces behind a span of the text that `pieces` make.
+fn slice(pieces: &[Piece], span: Span, moved: bool, out: &mut Vec<Piece>) {
+    let mut at = 0;
+    for piece in pieces {
+        let (start, end) = (span.start.max(at), span.end.min(at + piece.len()));
+        if start < end {
+            let (from, to) = (start - at, end - at);
+            let within = |of: &Span| Span::new(of.start + from, of.start + to);
+            out.push(match piece {
+                Piece::Kept(of) if !moved => Piece::Kept(within(of)),
+                Piece::Kept(of) | Piece::Moved(of) => Piece::Moved(within(of)),
+                Piece::New(bytes) => Piece::New(bytes[from as usize..to as usize].to_vec()),
+            });
+        }
+        at += piece.len();
+    }
+}
+
+/// The text that a plan gives, as a source: nothing is built in memory.
+pub struct Rendered<'a> {
+    source: &'a dyn Source,
+    pieces: Vec<Piece>,
+    /// Where each piece begins in the new text.
+    starts: Vec<u64>,
+    length: u64,
+}
+
+impl<'a> Rendered<'a> {
+    /// What `plan` makes of `source`.
+    pub fn new(source: &'a dyn Source, plan: &Plan) -> Self {
+        let pieces = plan.pieces();
+        let mut length = 0;
+        let mut starts = Vec::with_capacity(pieces.len());
+        for piece in &pieces {
+            starts.push(length);
+            length += piece.len();
+        }
+        Self { source, pieces, starts, length }
+    }
+}
+
+impl Source for Rendered<'_> {
+    fn len(&self) -> u64 {
+        self.length
+    }
+
+    fn read(&self, at: u64, buffer: &mut [u8]) -> Result<usize, Fault> {
+        let mut filled = 0;
+        let mut index = self.starts.partition_point(|&start| start <= at).saturating_sub(1);
+        while filled < buffer.len() && index < self.pieces.len() {
+            let from = at + filled as u64 - self.starts[index];
+            let rest = &mut buffer[filled..];
+            let taken = (self.pieces[index].len().saturating_sub(from)).min(rest.len() as u64) as usize;
+            match &self.pieces[index] {
+                Piece::New(bytes) => {
+                    rest[..taken].copy_from_slice(&bytes[from as usize..from as usize + taken]);
+                }
+                Piece::Kept(span) | Piece::Moved(span) => {
+                    let got = self.source.read(span.start + from, &mut rest[..taken])?;
+                    if got < taken {
+                        return Err(Fault { at: span.start + from + got as u64 });
+                    }
+                }
+            }
+            filled += taken;
+            index += 1;
+        }
+        Ok(filled)
+    }
+}

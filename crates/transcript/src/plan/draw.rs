@@ -1,0 +1,522 @@
+//! From the steps of fixes to edits: which entries go, move or come, what is re-linked, and where each byte
+//! stands afterwards.
+
+use super::{Edit, Piece, Plan};
+use crate::entry::{Kind, Link};
+use crate::finding::{Finding, Op};
+use crate::format::{Answer, Lost, Shape};
+use crate::json::{self, Doc, Kind as Json};
+use crate::literal::quote;
+use crate::rule::next_user;
+use crate::session::Session;
+use crate::source::{Fault, Span, read_span};
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Draws the plan of all findings whose fix the policy allows.
+pub(crate) fn draw(session: &Session<'_>, findings: &[Finding]) -> Result<Plan, Fault> {
+    let mut drawing = Drawing::new(session);
+    // In the order of the rules, not of the lines: where two texts overlap, the later rule counts.
+    for rule in crate::rule::RULES {
+        let chosen = findings.iter().filter(|finding| finding.rule.code() == rule.code());
+        for finding in chosen.filter(|finding| session.policy.selection.applies(finding)) {
+            drawing.collect(finding);
+        }
+    }
+    drawing.blocks()?;
+    drawing.moves.retain(|entry, after| !drawing.drop.contains(entry) && !drawing.drop.contains(after));
+    match session.format.answer() {
+        Answer::NextUser => drawing.answer_in_next_user()?,
+        Answer::Line | Answer::LineIfAllowed => drawing.answer_with_lines(),
+    }
+    match session.format.shape() {
+        Shape::Branch => drawing.link_branch(),
+        Shape::Graph => drawing.link_graph()?,
+        Shape::List => {}
+    }
+    drawing.edits()
+}
+
+/// A line to be put in.
+struct NewLine {
+    call: u32,
+    after: u32,
+    id: String,
+}
+
+struct Drawing<'a> {
+    session: &'a Session<'a>,
+    replace: Vec<(Span, Vec<u8>)>,
+    drop_blocks: BTreeMap<u32, BTreeSet<Span>>,
+    drop: BTreeSet<u32>,
+    /// Entry to the entry behind which it goes.
+    moves: BTreeMap<u32, u32>,
+    answers: Vec<u32>,
+    lines: Vec<NewLine>,
+    /// The parents of the new lines, decoded; in the same order.
+    parents: Vec<Vec<u8>>,
+}
+
+/// An entry of the branch as it will be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Node {
+    Old(u32),
+    New(usize),
+}
+
+impl<'a> Drawing<'a> {
+    fn new(session: &'a Session<'a>) -> Self {
+        Self {
+            session,
+            replace: Vec::new(),
+            drop_blocks: BTreeMap::new(),
+            drop: BTreeSet::new(),
+            moves: BTreeMap::new(),
+            answers: Vec::new(),
+            lines: Vec::new(),
+            parents: Vec::new(),
+        }
+    }
+
+    fn collect(&mut self, finding: &Finding) {
+        for op in &finding.fix.ops {
+            match op {
+                Op::Replace { at, with } => self.replace.push((*at, with.clone())),
+                Op::DropBlock { entry, block } => {
+                    self.drop_blocks.entry(*entry).or_default().insert(*block);
+                }
+                Op::DropEntry(entry) => _ = self.drop.insert(*entry),
+                Op::Move { entry, after } => _ = self.moves.insert(*entry, *after),
+                Op::Answer(call) => self.answers.push(*call),
+            }
+        }
+    }
+
+    fn doc(&self, entry: u32) -> Result<Doc, Fault> {
+        let span = self.session.entry(entry).span;
+        json::parse(self.session.source, span)?.ok_or(Fault { at: span.start })
+    }
+
+    /// Turns dropped array elements into bytes to take out. An entry of which nothing is left goes whole.
+    fn blocks(&mut self) -> Result<(), Fault> {
+        for (entry, blocks) in core::mem::take(&mut self.drop_blocks) {
+            if self.drop.contains(&entry) {
+                continue;
+            }
+            let doc = self.doc(entry)?;
+            let arrays = doc.root().into_iter().flat_map(json::Value::descendants);
+            for array in arrays.filter(|value| value.kind() == Json::Array) {
+                let items: Vec<Span> = array.items().map(json::Value::span).collect();
+                let gone: Vec<bool> = items.iter().map(|item| blocks.contains(item)).collect();
+                if !gone.contains(&true) {
+                    continue;
+                }
+                if gone.contains(&false) {
+                    self.replace.extend(without(&items, &gone).map(|at| (at, Vec::new())));
+                } else if !self.session.is_newest(entry) && !self.session.superseded(entry) {
+                    self.drop.insert(entry);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn literal(&self, at: Span) -> Result<Vec<u8>, Fault> {
+        read_span(self.session.source, at)
+    }
+
+    /// The result for a lost call, spelled by the format.
+    fn spell(&self, call: u32, id: &str, parent: &[u8]) -> Result<Vec<u8>, Fault> {
+        let found = self.session.call(call);
+        let doc = self.doc(found.entry)?;
+        let failed = core::cell::Cell::new(None);
+        let raw = |value: json::Value<'_>| {
+            self.literal(value.span()).unwrap_or_else(|fault| {
+                failed.set(Some(fault));
+                Vec::new()
+            })
+        };
+        let lost = Lost {
+            doc: &doc,
+            raw: &raw,
+            call: &self.literal(found.id_at)?,
+            tool: self.session.transcript.id_text(found.name),
+            id,
+            parent,
+        };
+        let line = self.session.format.missing_result(&lost);
+        failed.get().map_or(Ok(line), Err)
+    }
+
+    /// Puts results at the beginning of the user messages behind their calls.
+    fn answer_in_next_user(&mut self) -> Result<(), Fault> {
+        let mut targets: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
+        for call in core::mem::take(&mut self.answers) {
+            let Some(user) = next_user(self.session, self.session.call(call).entry) else { continue };
+            if self.drop.contains(&user) || self.moves.contains_key(&user) {
+                continue;
+            }
+            let block = self.spell(call, "", b"")?;
+            let blocks = targets.entry(user).or_default();
+            if !blocks.is_empty() {
+                blocks.push(b',');
+            }
+            blocks.extend(block);
+        }
+        for (user, blocks) in targets {
+            let doc = self.doc(user)?;
+            let Some(content) = doc.get("content") else { continue };
+            let span = content.span();
+            let (at, mut with) = if content.kind() == Json::String {
+                self.replace.push((Span::new(span.end, span.end), b"}]".to_vec()));
+                (span.start, [b"[", &blocks[..], br#",{"type":"text","text":"#].concat())
+            } else {
+                (span.start + 1, blocks)
+            };
+            if content.items().next().is_some() {
+                with.push(b',');
+            }
+            self.replace.push((Span::new(at, at), with));
+        }
+        Ok(())
+    }
+
+    fn answer_with_lines(&mut self) {
+        let mut taken = BTreeSet::new();
+        for call in core::mem::take(&mut self.answers) {
+            let after = self.session.call(call).entry;
+            if self.drop.contains(&after) {
+                continue;
+            }
+            let id = self.fresh_id(call, &taken);
+            taken.insert(id.clone());
+            self.lines.push(NewLine { call, after, id });
+        }
+        let own_id =
+            |line: &NewLine| self.session.transcript.id_text(self.session.entry(line.after).id).to_vec();
+        self.parents = self.lines.iter().map(own_id).collect();
+    }
+
+    /// An id that is the same on every machine: a hash of where the call stands and what it is called.
+    fn fresh_id(&self, call: u32, taken: &BTreeSet<String>) -> String {
+        let found = self.session.call(call);
+        let mut n = 0_u32;
+        loop {
+            let mut hash = blake3::Hasher::new();
+            hash.update(&found.block.start.to_le_bytes());
+            hash.update(self.session.transcript.id_text(found.id));
+            hash.update(&n.to_le_bytes());
+            let hex = hash.finalize().to_hex();
+            let id = match self.session.format.shape() {
+                // The form of a random uuid.
+                Shape::Graph => {
+                    format!(
+                        "{}-{}-4{}-a{}-{}",
+                        &hex[..8],
+                        &hex[8..12],
+                        &hex[12..15],
+                        &hex[15..18],
+                        &hex[18..30]
+                    )
+                }
+                Shape::Branch | Shape::List => hex[..8].into(),
+            };
+            if self.session.transcript.ids.find(id.as_bytes()).is_none() && !taken.contains(&id) {
+                return id;
+            }
+            n += 1;
+        }
+    }
+
+    /// Links the branch in its new order, and what hung on entries that go.
+    fn link_branch(&mut self) {
+        let mut behind: BTreeMap<u32, Vec<Node>> = BTreeMap::new();
+        for (index, line) in self.lines.iter().enumerate() {
+            behind.entry(line.after).or_default().push(Node::New(index));
+        }
+        for (&entry, &after) in &self.moves {
+            behind.entry(after).or_default().push(Node::Old(entry));
+        }
+        let mut order: Vec<Node> = Vec::new();
+        for &entry in &self.session.live {
+            if !self.drop.contains(&entry) && !self.moves.contains_key(&entry) {
+                order.push(Node::Old(entry));
+                order.extend(behind.get(&entry).into_iter().flatten());
+            }
+        }
+        let mut before: Option<Node> = None;
+        for &node in &order {
+            match node {
+                Node::New(index) => {
+                    if let Some(parent) = before {
+                        self.parents[index] = self.id_of(parent);
+                    }
+                }
+                Node::Old(entry) => {
+                    let place = self.session.place(entry).unwrap_or(0);
+                    let was = place.checked_sub(1).map(|place| Node::Old(self.session.live[place]));
+                    if was != before {
+                        self.relink(entry, before);
+                    }
+                }
+            }
+            before = Some(node);
+        }
+        self.link_off_branch();
+        self.move_targets(&order);
+    }
+
+    fn id_of(&self, node: Node) -> Vec<u8> {
+        match node {
+            Node::Old(entry) => self.session.transcript.id_text(self.session.entry(entry).id).to_vec(),
+            Node::New(index) => self.lines[index].id.as_bytes().to_vec(),
+        }
+    }
+
+    fn relink(&mut self, entry: u32, parent: Option<Node>) {
+        let at = self.session.entry(entry).parent_at;
+        let id = parent.map(|parent| self.id_of(parent)).unwrap_or_default();
+        let mut with = Vec::new();
+        if id.is_empty() {
+            with.extend_from_slice(b"null");
+        } else {
+            quote(&id, &mut with);
+        }
+        if !at.is_empty() {
+            self.replace.push((at, with));
+        }
+    }
+
+    /// The nearest ancestor that stays; `Err` with the topmost entry that goes if there is none.
+    fn surviving_parent(&self, entry: u32) -> Result<u32, u32> {
+        let mut at = entry;
+        // Each step goes to an entry that is dropped; a cycle among those ends with the count.
+        for _ in 0..=self.drop.len() {
+            let Link::To(id) = self.session.entry(at).parent else { return Err(at) };
+            match self.session.by_id(id) {
+                Some(parent) if self.drop.contains(&parent) => at = parent,
+                Some(parent) => return Ok(parent),
+                None => return Err(at),
+            }
+        }
+        Err(at)
+    }
+
+    fn orphaned(&self) -> Vec<u32> {
+        if self.drop.is_empty() {
+            return Vec::new();
+        }
+        let on_dropped = |entry: u32| match self.session.entry(entry).parent {
+            Link::To(id) => self.session.by_id(id).is_some_and(|parent| self.drop.contains(&parent)),
+            Link::Root | Link::Missing => false,
+        };
+        let all = 0..self.session.transcript.entries.len() as u32;
+        all.filter(|&entry| !self.drop.contains(&entry) && on_dropped(entry)).collect()
+    }
+
+    fn link_off_branch(&mut self) {
+        for entry in self.orphaned() {
+            if !self.session.is_live(entry) {
+                let parent = self.surviving_parent(entry).ok().map(Node::Old);
+                self.relink(entry, parent);
+            }
+        }
+    }
+
+    /// Compactions and leaf records that point at entries that go point at their neighbours instead, and those
+    /// that count lines count anew.
+    fn move_targets(&mut self, order: &[Node]) {
+        for (index, entry) in (0..).zip(&self.session.transcript.entries) {
+            let Some(target) = self.session.target(index) else { continue };
+            if entry.target.is_none() {
+                self.recount(index, target);
+                continue;
+            }
+            if !self.drop.contains(&target) {
+                continue;
+            }
+            let node = match entry.kind {
+                Kind::Leaf => self.surviving_parent(target).ok().map(Node::Old),
+                _ => self.next_of(order, target).or(Some(Node::Old(index))),
+            };
+            let mut with = Vec::new();
+            quote(&node.map(|node| self.id_of(node)).unwrap_or_default(), &mut with);
+            self.replace.push((entry.target_at, with));
+        }
+    }
+
+    /// What stands behind a dropped entry in the new order.
+    fn next_of(&self, order: &[Node], dropped: u32) -> Option<Node> {
+        let place = self.session.place(dropped);
+        let later = |node: &&Node| matches!(node, Node::Old(other) if self.session.place(*other) > place);
+        order.iter().find(later).copied()
+    }
+
+    /// A compaction that names its first entry by counting lines counts what will stand before that entry.
+    fn recount(&mut self, boundary: u32, target: u32) {
+        let entry = self.session.entry(boundary);
+        let staying = |before: &u32| !self.drop.contains(before) && !self.moves.contains_key(before);
+        let split = self.replace.iter().filter(|(at, _)| at.is_empty()).map(|(at, _)| at.start).collect();
+        let arriving = self.lines.iter().map(|line| line.after).chain(self.moves.values().copied());
+        let count = (0..target).filter(|before| staying(before) && self.readable(*before, &split)).count()
+            as u64
+            + arriving.filter(|&after| after < target).count() as u64;
+        if Some(count) != entry.target_index {
+            self.replace.push((entry.target_at, format!("{count}").into_bytes()));
+        }
+    }
+
+    /// Whether the entry will stand on a line of its own, if line breaks come in at `split`.
+    fn readable(&self, entry: u32, split: &BTreeSet<u64>) -> bool {
+        let glued = |entry: u32| {
+            let found = self.session.transcript.entries.get(entry as usize);
+            found.is_some_and(|found| found.glued && !split.contains(&found.span.start))
+        };
+        !glued(entry) && !glued(entry + 1)
+    }
+
+    /// Links the children of entries that go to their grandparents. New lines hang on their call, as the agent's
+    /// own results do.
+    fn link_graph(&mut self) -> Result<(), Fault> {
+        for entry in self.orphaned() {
+            match self.surviving_parent(entry) {
+                Ok(parent) => self.relink(entry, Some(Node::Old(parent))),
+                Err(topmost) => {
+                    let with = self.literal(self.session.entry(topmost).parent_at)?;
+                    self.replace.push((self.session.entry(entry).parent_at, with));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// All of it as sorted, disjoint edits.
+    fn edits(mut self) -> Result<Plan, Fault> {
+        let mut gone = Vec::new();
+        for &entry in self.drop.iter().chain(self.moves.keys()) {
+            gone.push(self.whole_line(entry)?);
+        }
+        gone.sort_unstable();
+        let replace = disjoint(core::mem::take(&mut self.replace));
+        let mut moved: Vec<Span> = self.moves.keys().map(|&entry| self.session.entry(entry).span).collect();
+        moved.sort_unstable();
+        let mut edits: Vec<(u8, Edit)> = Vec::new();
+        for (at, with) in &replace {
+            if !within(*at, &gone) {
+                // At one place, new lines come before the line break that parts glued ones.
+                edits.push((1, self.edit(*at, vec![Piece::New(with.clone())])));
+            }
+        }
+        edits.extend(gone.into_iter().map(|at| (2, self.edit(at, Vec::new()))));
+        let inside: Vec<&(Span, Vec<u8>)> = replace.iter().filter(|(at, _)| within(*at, &moved)).collect();
+        for (after, with) in self.arrivals(&inside)? {
+            let end = self.session.entry(after).span.end;
+            edits.push((0, self.edit(Span::new(end, end), with)));
+        }
+        edits.sort_by_key(|(order, edit)| (edit.at.start, edit.at.end, *order));
+        let mut merged: Vec<Edit> = Vec::new();
+        for (_, edit) in edits {
+            match merged.last_mut() {
+                // Adjacent edits are one, so that a plan of a plan looks the same.
+                Some(last) if last.at.end == edit.at.start => {
+                    last.at.end = edit.at.end;
+                    last.with.extend(edit.with);
+                }
+                _ => merged.push(edit),
+            }
+        }
+        for edit in &mut merged {
+            edit.with.retain(|piece| !piece.is_empty());
+        }
+        Ok(Plan::new(self.session.transcript.bytes, merged))
+    }
+
+    fn edit(&self, at: Span, with: Vec<Piece>) -> Edit {
+        let entries = &self.session.transcript.entries;
+        let after = entries.partition_point(|entry| entry.span.start <= at.start);
+        let line = after.checked_sub(1).map_or(1, |index| entries[index].line);
+        Edit { line, at, with }
+    }
+
+    /// What comes behind which entry: new lines, then moved ones with their own edits inside.
+    fn arrivals(&self, inside: &[&(Span, Vec<u8>)]) -> Result<BTreeMap<u32, Vec<Piece>>, Fault> {
+        let mut arrivals: BTreeMap<u32, Vec<Piece>> = BTreeMap::new();
+        for (line, parent) in self.lines.iter().zip(&self.parents) {
+            let mut bytes = self.line_break(line.after)?.to_vec();
+            bytes.extend(self.spell(line.call, &line.id, parent)?);
+            arrivals.entry(line.after).or_default().push(Piece::New(bytes));
+        }
+        for (&entry, &after) in &self.moves {
+            let span = self.session.entry(entry).span;
+            let pieces = arrivals.entry(after).or_default();
+            pieces.push(Piece::New(self.line_break(after)?.to_vec()));
+            let mut at = span.start;
+            let first = inside.partition_point(|(edit, _)| edit.start < span.start);
+            for (edit, with) in inside[first..].iter().take_while(|(edit, _)| span.contains(*edit)) {
+                pieces.push(Piece::Moved(Span::new(at, edit.start)));
+                pieces.push(Piece::New(with.clone()));
+                at = edit.end;
+            }
+            pieces.push(Piece::Moved(Span::new(at, span.end)));
+        }
+        Ok(arrivals)
+    }
+
+    /// The line break in use behind an entry.
+    fn line_break(&self, entry: u32) -> Result<&'static [u8], Fault> {
+        let mut two = [0; 2];
+        let got = self.session.source.read(self.session.entry(entry).span.end, &mut two)?;
+        Ok(if &two[..got] == b"\r\n" { b"\r\n" } else { b"\n" })
+    }
+
+    /// The bytes of an entry with its line break, or the object alone if others stand on its line.
+    fn whole_line(&self, entry: u32) -> Result<Span, Fault> {
+        let found = self.session.entry(entry);
+        let (mut end, mut byte) = (found.span.end, [0]);
+        while !found.glued && self.session.source.read(end, &mut byte)? == 1 {
+            end += 1;
+            match byte[0] {
+                b'\n' => return Ok(Span::new(found.span.start, end)),
+                b' ' | b'\t' | b'\r' => {}
+                _ => return Ok(found.span),
+            }
+        }
+        Ok(Span::new(found.span.start, if found.glued { found.span.end } else { end }))
+    }
+}
+
+/// The bytes to take out so that some elements of an array go and the commas stay right.
+fn without<'s>(items: &'s [Span], gone: &'s [bool]) -> impl Iterator<Item = Span> + 's {
+    let first_kept = gone.iter().position(|&gone| !gone).unwrap_or(items.len());
+    (0..items.len()).filter(|&index| gone[index]).map(move |index| {
+        if index > first_kept {
+            Span::new(items[index - 1].end, items[index].end)
+        } else {
+            Span::new(items[index].start, items.get(index + 1).map_or(items[index].end, |next| next.start))
+        }
+    })
+}
+
+/// Whether a place lies in one of these spans, which are sorted and disjoint, or at its edge.
+fn within(at: Span, spans: &[Span]) -> bool {
+    let next = spans.partition_point(|span| span.start <= at.start);
+    let touches = |span: &Span| span.start <= at.start && at.end <= span.end;
+    spans[..next].iter().rev().take(2).any(touches)
+}
+
+/// Of replacements that overlap only the last one stays; of equal ones, one. The rest sorted.
+fn disjoint(replace: Vec<(Span, Vec<u8>)>) -> Vec<(Span, Vec<u8>)> {
+    let mut kept: BTreeMap<Span, Vec<u8>> = BTreeMap::new();
+    for (at, with) in replace.into_iter().rev() {
+        let before =
+            kept.range(..=at).next_back().is_some_and(|(other, _)| other.end > at.start || *other == at);
+        let after = kept.range(at..).next().is_some_and(|(other, _)| other.start < at.end);
+        if !before && !after {
+            kept.insert(at, with);
+        }
+    }
+    kept.into_iter().collect()
+}

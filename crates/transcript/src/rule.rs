@@ -1,0 +1,216 @@
+//! What may be wrong with a session. One file a rule; [`RULES`] lists them all.
+//!
+//! A rule sees the whole session and yields findings. It changes nothing: what a fix would do is said in
+//! [`crate::finding::Op`] steps, and only [`crate::plan`] turns those into bytes. Codes are the class ids of
+//! the failure catalogue that the project keeps; names say what is wrong, not the cure.
+
+use crate::entry::{Damage, Kind, Role};
+use crate::finding::{Finding, Fix, Guard, Held, Labels, Op, Safety, Severity};
+use crate::session::Session;
+use crate::source::Fault;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+mod aborted_call_with_result;
+pub(crate) mod bound_thinking;
+mod call_without_result;
+pub(crate) use call_without_result::next_user;
+mod displaced_result;
+mod duplicate_call_id;
+mod duplicate_result;
+mod foreign_encoding;
+mod glued_lines;
+mod oversized_for_summary;
+mod oversized_result;
+mod oversized_side_copy;
+mod oversized_turn;
+mod result_without_call;
+mod torn_line;
+mod trim;
+mod unreadable_line;
+
+/// All rules, in the order in which they look and plan: pairing, then sizes, then bytes.
+pub const RULES: &[&dyn Rule] = &[
+    &call_without_result::CallWithoutResult,
+    &result_without_call::ResultWithoutCall,
+    &aborted_call_with_result::AbortedCallWithResult,
+    &displaced_result::DisplacedResult,
+    &duplicate_result::DuplicateResult,
+    &duplicate_call_id::DuplicateCallId,
+    &oversized_result::OversizedResult,
+    &oversized_turn::OversizedTurn,
+    &oversized_for_summary::OversizedForSummary,
+    &oversized_side_copy::OversizedSideCopy,
+    &torn_line::TornLine,
+    &glued_lines::GluedLines,
+    &foreign_encoding::ForeignEncoding,
+    &unreadable_line::UnreadableLine,
+    &bound_thinking::BoundThinking,
+];
+
+/// One thing that may be wrong.
+pub trait Rule: Sync {
+    /// Stable short code.
+    fn code(&self) -> &'static str;
+
+    /// Stable name.
+    fn name(&self) -> &'static str;
+
+    /// What a person wants to know about it.
+    fn help(&self) -> Help;
+
+    /// Looks for it.
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault>;
+}
+
+impl fmt::Debug for dyn Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.code(), self.name())
+    }
+}
+
+/// The text of `tailor explain`.
+#[derive(Clone, Copy, Debug)]
+pub struct Help {
+    /// What is wrong, in one sentence.
+    pub what: &'static str,
+    /// Why that hurts; error texts of APIs that come from it.
+    pub why: &'static str,
+    /// What `fix` does, and when it does not.
+    pub fix: &'static str,
+    /// Where the rule comes from.
+    pub source: &'static str,
+}
+
+/// The rule with this code or name, in any case.
+pub fn find(text: &str) -> Option<&'static dyn Rule> {
+    RULES
+        .iter()
+        .copied()
+        .find(|rule| rule.code().eq_ignore_ascii_case(text) || rule.name().eq_ignore_ascii_case(text))
+}
+
+/// Asks all rules that the policy includes, then holds back what must not be done.
+pub(crate) fn check_all(session: &Session<'_>) -> Result<Vec<Finding>, Fault> {
+    let mut findings = Vec::new();
+    for rule in RULES.iter().filter(|rule| session.policy.selection.includes(rule.code())) {
+        rule.check(session, &mut findings)?;
+    }
+    for finding in &mut findings {
+        let pending = finding.entry.is_some_and(|entry| session.is_pending(entry));
+        if pending && finding.fix.safety != Safety::None && !finding.fix.ops.is_empty() {
+            finding.fix = Fix::held(Held::NewestTurn);
+        }
+    }
+    bound_thinking::gate(session, &mut findings);
+    findings.sort_by_key(|finding| finding.line);
+    Ok(findings)
+}
+
+/// A finding about an entry, without a fix yet.
+fn about(
+    rule: &'static dyn Rule,
+    session: &Session<'_>,
+    entry: u32,
+    severity: Severity,
+    message: String,
+) -> Finding {
+    Finding {
+        rule,
+        severity,
+        line: session.entry(entry).line,
+        labels: Labels::default(),
+        entry: Some(entry),
+        call: None,
+        tool: None,
+        chars: None,
+        message,
+        fix: Fix::NONE,
+    }
+}
+
+/// A finding about a line that is not an entry.
+fn about_line(
+    rule: &'static dyn Rule,
+    damage: &Damage,
+    severity: Severity,
+    message: String,
+    fix: Fix,
+) -> Finding {
+    Finding {
+        rule,
+        severity,
+        line: damage.line,
+        labels: Labels::default(),
+        entry: None,
+        call: None,
+        tool: None,
+        chars: None,
+        message,
+        fix,
+    }
+}
+
+/// A finding about a result.
+fn about_result(
+    rule: &'static dyn Rule,
+    session: &Session<'_>,
+    result: usize,
+    severity: Severity,
+    message: String,
+) -> Finding {
+    let found = session.result(result);
+    Finding {
+        call: found.call,
+        tool: tool_of(session, result),
+        ..about(rule, session, found.entry, severity, message)
+    }
+}
+
+/// Pairing errors make the API refuse the session only where the model sees them.
+fn severity_in_context(session: &Session<'_>, entry: u32) -> Severity {
+    if session.in_context(entry) { Severity::Error } else { Severity::Note }
+}
+
+/// The tool that a result is from: its own word, or its call's.
+fn tool_of(session: &Session<'_>, result: usize) -> Option<crate::entry::Id> {
+    session.result(result).name.or_else(|| match session.answers[result] {
+        crate::session::Answers::Call(call) | crate::session::Answers::Again(call) => session.call(call).name,
+        _ => None,
+    })
+}
+
+/// Takes results out of the file, each with its entry if nothing else is left in that.
+fn drop_results(session: &Session<'_>, results: &[usize]) -> Fix {
+    let mut ops = Vec::new();
+    let mut guard = None;
+    for &result in results {
+        let found = session.result(result);
+        let entry = found.entry;
+        // Blocks of other results of the entry that go as well are in `results` too, or stay.
+        let going = results.iter().filter(|&&other| session.result(other).entry == entry).count();
+        let alone = found.whole
+            || (session.entry(entry).kind == Kind::Message(Role::Tool)
+                && going == session.transcript.results_of(entry).len());
+        if !alone {
+            ops.push(Op::DropBlock { entry, block: found.block });
+            continue;
+        }
+        if session.shares_its_id(entry) || session.is_labelled(entry) {
+            return Fix::held(Held::Referenced);
+        }
+        if session.is_newest(entry) && session.entry(entry).id.is_some() {
+            guard = Some(Guard::NewestEntry);
+        }
+        if session.format.answer() != crate::format::Answer::Line {
+            guard = Some(Guard::ChangesLineCount);
+        }
+        ops.push(Op::DropEntry(entry));
+    }
+    ops.dedup();
+    match guard {
+        Some(guard) => Fix::guarded(guard, ops),
+        None => Fix::safe(ops),
+    }
+}

@@ -1,0 +1,64 @@
+//! P3: a call that was never finished, with a result that was made up for it.
+
+use super::{Help, Rule, about_result, severity_in_context};
+use crate::entry::Stop;
+use crate::finding::{Finding, Fix, Guard, Held, Op};
+use crate::session::{Answers, Session};
+use crate::source::Fault;
+use alloc::string::ToString;
+use alloc::vec;
+use alloc::vec::Vec;
+
+pub(super) struct AbortedCallWithResult;
+
+impl Rule for AbortedCallWithResult {
+    fn code(&self) -> &'static str {
+        "P3"
+    }
+
+    fn name(&self) -> &'static str {
+        "aborted-call-with-result"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "A turn was aborted while the model wrote a call, and a repair invented a result for it.",
+            why: "The agent leaves the aborted call out of the request but sends the result: \"unexpected \
+                  `tool_use_id` found in `tool_result` blocks\", for ever, even after a reset.",
+            fix: "The result goes, and the unfinished call with it; the text of the turn stays. A call that was \
+                  complete and has a real result is left alone.",
+            source: "OpenClaw #8264, #9769, #1859; pi #812",
+        }
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        for (index, answers) in session.answers.iter().enumerate() {
+            let Answers::Call(call) = *answers else { continue };
+            let (found, result) = (session.call(call), session.result(index));
+            let aborted = session.entry(found.entry).stop == Stop::Aborted;
+            if !aborted || !session.is_live(found.entry) || !(found.partial || result.synthetic) {
+                continue;
+            }
+            let severity = severity_in_context(session, found.entry);
+            let message = "result for a call of an aborted turn".to_string();
+            let fix = take_out(session, call, index);
+            out.push(Finding {
+                fix,
+                ..about_result(&AbortedCallWithResult, session, index, severity, message)
+            });
+        }
+        Ok(())
+    }
+}
+
+fn take_out(session: &Session<'_>, call: u32, result: usize) -> Fix {
+    let (found, result) = (session.call(call), session.result(result));
+    if !result.whole || session.shares_its_id(result.entry) {
+        return Fix::held(Held::Tangled);
+    }
+    let mut ops = vec![Op::DropEntry(result.entry)];
+    if found.partial {
+        ops.push(Op::DropBlock { entry: found.entry, block: found.block });
+    }
+    if session.is_newest(result.entry) { Fix::guarded(Guard::NewestEntry, ops) } else { Fix::safe(ops) }
+}

@@ -1,0 +1,171 @@
+//! M4: thinking whose signature covers everything before it.
+//!
+//! Not a fault of the transcript, but what every other fix that the model would see must respect: newer models
+//! of Anthropic bind the signature of a thinking block to all earlier messages, and the API refuses the session
+//! after an edit before it (`reference/formats-claude-codex.md` C2).
+
+use super::{Help, Rule, about};
+use crate::entry::Kind;
+use crate::finding::{Finding, Fix, Held, Op, Safety, Severity};
+use crate::policy::SignedThinking;
+use crate::session::Session;
+use crate::source::{Fault, Span};
+use alloc::format;
+use alloc::vec::Vec;
+
+pub(super) struct BoundThinking;
+
+/// Parts of model names that are known not to bind their thinking to what comes before. Everything else counts
+/// as binding: a session that stays large is better than one that is refused.
+const NOT_BINDING: &[&str] = &[
+    "claude-2",
+    "claude-3",
+    "claude-opus-4",
+    "claude-sonnet-4",
+    "claude-haiku-4",
+    "claude-4",
+    "<synthetic>",
+    "gpt-",
+    "codex",
+    "gemini",
+    "grok",
+    "kimi",
+    "minimax",
+    "qwen",
+    "deepseek",
+    "glm-",
+    "mistral",
+    "llama",
+];
+
+impl Rule for BoundThinking {
+    fn code(&self) -> &'static str {
+        "M4"
+    }
+
+    fn name(&self) -> &'static str {
+        "bound-thinking"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "A fix that the model would see comes before thinking blocks that are signed over everything before \
+                   them.",
+            why: "\"Invalid `signature` in `thinking` block. The block is bound to a different conversation.\" Newer \
+                  Anthropic models bind their thinking; unknown models are taken to do so.",
+            fix: "--thinking keep (the default) holds the fix back; strip removes the later thinking blocks of the \
+                  branch whole, which the API accepts; ignore makes the fix all the same.",
+            source: "Anthropic documentation, preserved thinking; pydantic-ai #7984",
+        }
+    }
+
+    fn check(&self, _: &Session<'_>, _: &mut Vec<Finding>) -> Result<(), Fault> {
+        Ok(())
+    }
+}
+
+/// Holds fixes back that come before bound thinking, or adds the removal of that thinking.
+pub(crate) fn gate(session: &Session<'_>, findings: &mut Vec<Finding>) {
+    if session.policy.thinking == SignedThinking::Ignore {
+        return;
+    }
+    let binds = |&entry: &u32| {
+        session.in_context(entry)
+            && !session.transcript.thinking_of(entry).is_empty()
+            && model_binds(session.transcript.id_text(session.entry(entry).model))
+    };
+    let mut bound: Vec<u32> = session.live.iter().copied().filter(binds).collect();
+    bound.sort_by_key(|&entry| session.sequence(entry));
+    let strip = session.policy.thinking == SignedThinking::Strip;
+    // Before what cannot be removed nothing may change; before the rest nothing may if it is to be kept.
+    let fixed = bound.iter().rev().find(|&&entry| !strip || !may_go(session, entry));
+    let fixed = fixed.and_then(|&entry| session.sequence(entry));
+    let mut first_edit = None;
+    for finding in findings.iter_mut() {
+        let Some(at) = visible_from(session, finding) else { continue };
+        if fixed.is_some_and(|fixed| at < fixed) {
+            finding.fix = Fix::held(Held::SignedThinking);
+        } else if session.policy.selection.applies(finding) {
+            first_edit = first_edit.min(Some(at)).or(Some(at));
+        }
+    }
+    if let Some(first) = first_edit {
+        let later = bound.into_iter().filter(|&entry| session.sequence(entry) > Some(first));
+        findings.extend(later.map(|entry| removal(session, entry)));
+    }
+}
+
+/// Whether the thinking of an entry can be taken out.
+fn may_go(session: &Session<'_>, entry: u32) -> bool {
+    let thinking_only = session.transcript.calls_of(entry).is_empty() && session.entry(entry).text_chars == 0;
+    let stays = session.is_newest(entry) || session.shares_its_id(entry);
+    !(session.is_pending(entry) || (thinking_only && stays))
+}
+
+fn removal(session: &Session<'_>, entry: u32) -> Finding {
+    let blocks = session.transcript.thinking_of(entry);
+    let ops = blocks.iter().map(|thinking| Op::DropBlock { entry, block: thinking.block }).collect();
+    let message = format!("{} thinking blocks are bound to what is being changed", blocks.len());
+    Finding { fix: Fix::safe(ops), ..about(&BoundThinking, session, entry, Severity::Note, message) }
+}
+
+/// When the model would first see the fix; `None` if it would not.
+fn visible_from(session: &Session<'_>, finding: &Finding) -> Option<u32> {
+    if matches!(finding.fix.safety, Safety::None | Safety::Held(_)) {
+        return None;
+    }
+    let keeps_more = |op: &Op| match *op {
+        Op::Replace { at, .. } => {
+            entry_at(session, at).is_some_and(|entry| session.entry(entry).kind == Kind::Boundary)
+        }
+        _ => false,
+    };
+    if finding.fix.ops.iter().any(keeps_more) {
+        // The model would see more at the very beginning.
+        return Some(0);
+    }
+    let touched = finding.fix.ops.iter().filter_map(|op| match *op {
+        Op::Replace { .. } if finding.rule.code() == "S5" => None,
+        Op::Replace { at, .. } => entry_at(session, at),
+        Op::DropBlock { entry, .. } | Op::DropEntry(entry) => Some(entry),
+        Op::Move { entry, after } => {
+            session.place(entry).min(session.place(after)).map(|at| session.live[at])
+        }
+        Op::Answer(call) => Some(session.call(call).entry),
+    });
+    touched.filter(|&entry| session.in_context(entry)).filter_map(|entry| session.sequence(entry)).min()
+}
+
+/// The entry that holds these bytes inside, not merely at its edge.
+fn entry_at(session: &Session<'_>, at: Span) -> Option<u32> {
+    let entries = &session.transcript.entries;
+    let after = entries.partition_point(|entry| entry.span.start < at.start);
+    (after > 0 && at.end < entries[after - 1].span.end).then(|| after as u32 - 1)
+}
+
+fn model_binds(model: &[u8]) -> bool {
+    let lower = model.to_ascii_lowercase();
+    let openai = [&b"o1"[..], b"o3", b"o4"].iter().any(|name| lower.starts_with(name));
+    !openai && !NOT_BINDING.iter().any(|part| memchr::memmem::find(&lower, part.as_bytes()).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::model_binds;
+
+    #[test]
+    fn models_that_are_not_in_the_table_bind() {
+        for model in ["claude-opus-5-5", "claude-fable-5", "", "something-new"] {
+            assert!(model_binds(model.as_bytes()), "{model}");
+        }
+        for model in [
+            "claude-opus-4-6",
+            "us.anthropic.claude-3-7-sonnet",
+            "anthropic/claude-sonnet-4.5",
+            "gpt-5",
+            "o3",
+        ] {
+            assert!(!model_binds(model.as_bytes()), "{model}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! P1: a call that nothing answers.
+
+use super::{Help, Rule, about, severity_in_context};
+use crate::entry::{Id, Kind, Role, Stop};
+use crate::finding::{Finding, Fix, Guard, Op};
+use crate::format::Answer;
+use crate::session::Session;
+use crate::source::Fault;
+use alloc::string::ToString;
+use alloc::vec;
+use alloc::vec::Vec;
+use hashbrown::HashSet;
+
+pub(super) struct CallWithoutResult;
+
+impl Rule for CallWithoutResult {
+    fn code(&self) -> &'static str {
+        "P1"
+    }
+
+    fn name(&self) -> &'static str {
+        "call-without-result"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "A tool call on the live branch has no result, and the conversation went on.",
+            why: "APIs refuse the whole session: \"`tool_use` ids were found without `tool_result` blocks immediately \
+                  after\", \"An assistant message with 'tool_calls' must be followed by tool messages responding to \
+                  each 'tool_call_id'\", \"No tool output found for function call\".",
+            fix: "One result in neutral words is put behind the call, marked as an error. Not for calls of aborted \
+                  turns, before a compaction, or in the newest turn: those are legal. In a flat file a line is added \
+                  only with --allow P1, because another file may count its lines.",
+            source: "Anthropic Messages, OpenAI Chat Completions and Responses; OpenClaw #10310, claude-code #8763",
+        }
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        let mut answered = None;
+        for (index, call) in (0..).zip(&session.transcript.calls) {
+            if call.id.is_none() || session.result_of(index).is_some() || excused(session, call.entry) {
+                continue;
+            }
+            // The same id twice in one message is its own rule's business: the result answers both.
+            let answered = answered.get_or_insert_with(|| answered_in_turns(session));
+            if answered.contains(&(session.turn(call.entry), call.id)) {
+                continue;
+            }
+            let entry = call.entry;
+            let ops = vec![Op::Answer(index)];
+            let fix = match session.format.answer() {
+                Answer::LineIfAllowed => Fix::guarded(Guard::ChangesLineCount, ops),
+                Answer::NextUser if next_user(session, entry).is_none() => Fix::NONE,
+                Answer::Line | Answer::NextUser => Fix::safe(ops),
+            };
+            out.push(Finding {
+                call: call.id,
+                tool: call.name,
+                fix,
+                ..about(
+                    &CallWithoutResult,
+                    session,
+                    entry,
+                    severity_in_context(session, entry),
+                    "no result for this call".to_string(),
+                )
+            });
+        }
+        Ok(())
+    }
+}
+
+/// The ids that have a result, turn by turn.
+fn answered_in_turns(session: &Session<'_>) -> HashSet<(u64, Option<Id>)> {
+    let answered =
+        (0..).zip(&session.transcript.calls).filter(|(index, _)| session.result_of(*index).is_some());
+    answered.map(|(_, call)| (session.turn(call.entry), call.id)).collect()
+}
+
+/// Whether an open call is legal there.
+fn excused(session: &Session<'_>, entry: u32) -> bool {
+    if !session.is_live(entry) || session.superseded(entry) || session.entry(entry).stop == Stop::Aborted {
+        return true;
+    }
+    // A compaction that keeps the call sends it without a result.
+    !session.moved_on(entry) || (before_boundary(session, entry) && !session.in_context(entry))
+}
+
+/// Whether the next thing after the turn is a compaction: the summary takes the call's place.
+fn before_boundary(session: &Session<'_>, entry: u32) -> bool {
+    let turn = session.turn(entry);
+    let later = session.place(entry).map_or(&[][..], |place| &session.live[place + 1..]);
+    let next = later.iter().find(|&&later| match session.entry(later).kind {
+        Kind::Message(Role::Assistant) => session.turn(later) != turn,
+        Kind::Message(Role::Tool) | Kind::Opaque | Kind::Leaf | Kind::Header => false,
+        Kind::Message(_) | Kind::Note | Kind::Boundary => true,
+    });
+    next.is_some_and(|&next| session.entry(next).kind == Kind::Boundary)
+}
+
+/// The user message that follows a call's entry directly.
+pub(crate) fn next_user(session: &Session<'_>, entry: u32) -> Option<u32> {
+    let next = *session.live.get(session.place(entry)? + 1)?;
+    matches!(session.entry(next).kind, Kind::Message(Role::User | Role::Tool)).then_some(next)
+}

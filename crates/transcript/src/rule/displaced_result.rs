@@ -1,0 +1,107 @@
+//! P4: a result that does not stand behind its call.
+
+use super::{Help, Rule, about_result, severity_in_context};
+use crate::entry::{Kind, Role};
+use crate::finding::{Finding, Fix, Held, Op};
+use crate::format::Shape;
+use crate::session::{Answers, Session};
+use crate::source::Fault;
+use alloc::string::{String, ToString};
+use alloc::vec;
+use alloc::vec::Vec;
+
+pub(super) struct DisplacedResult;
+
+impl Rule for DisplacedResult {
+    fn code(&self) -> &'static str {
+        "P4"
+    }
+
+    fn name(&self) -> &'static str {
+        "displaced-result"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "Something stands between a call and its result, or the result stands before the call.",
+            why: "APIs want results directly behind the message with the calls: \"`tool_use` ids were found without \
+                  `tool_result` blocks immediately after\", \"insufficient tool messages following tool_calls\".",
+            fix: "The result moves up behind its call, what stood between comes after it, and links follow. Nothing is \
+                  taken out. Claude Code joins pairs by id wherever they stand, so this cannot occur there.",
+            source: "OpenClaw #27150, #8221, #27356; failure classes P4 and P8",
+        }
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        if session.format.shape() == Shape::Graph {
+            return Ok(());
+        }
+        for (index, answers) in session.answers.iter().enumerate() {
+            let Answers::Call(call) = *answers else { continue };
+            let (from, to) = (session.call(call).entry, session.result(index).entry);
+            let Some(message) = displaced(session, from, to) else { continue };
+            let severity = severity_in_context(session, to);
+            let fix = pull_up(session, from, index);
+            out.push(Finding { fix, ..about_result(&DisplacedResult, session, index, severity, message) });
+        }
+        Ok(())
+    }
+}
+
+fn displaced(session: &Session<'_>, call: u32, result: u32) -> Option<String> {
+    let (from, to) = (session.place(call)?, session.place(result)?);
+    if to < from {
+        return Some("the result stands before its call".to_string());
+    }
+    let between = &session.live[from + 1..to];
+    between
+        .iter()
+        .any(|&entry| speaks(session, call, entry))
+        .then(|| "something stands between call and result".to_string())
+}
+
+/// Whether an entry is part of what is sent and does not belong to the call's own results.
+fn speaks(session: &Session<'_>, call: u32, entry: u32) -> bool {
+    match session.entry(entry).kind {
+        Kind::Message(Role::Tool) => {
+            session.transcript.results_of(entry).any(|result| match session.answers[result] {
+                Answers::Call(other) => session.call(other).entry != call,
+                _ => false,
+            })
+        }
+        Kind::Message(_) | Kind::Note | Kind::Boundary => true,
+        Kind::Header | Kind::Leaf | Kind::Opaque => false,
+    }
+}
+
+fn pull_up(session: &Session<'_>, call: u32, result: usize) -> Fix {
+    let entry = session.result(result).entry;
+    let own = |other: usize| match session.answers[other] {
+        Answers::Call(other) => session.call(other).entry == call,
+        _ => false,
+    };
+    let pure = session.entry(entry).kind == Kind::Message(Role::Tool)
+        && session.transcript.results_of(entry).all(own);
+    let (from, to) = (session.place(call).unwrap_or(0), session.place(entry).unwrap_or(0));
+    let across = session.live[from.min(to)..from.max(to)].iter();
+    // Across a compaction the pair would change sides; that is for the rule about boundaries.
+    let boundary = across.clone().any(|&entry| session.entry(entry).kind == Kind::Boundary);
+    // A running agent may hang its next entry on this one.
+    let held = session.is_newest(entry) && session.entry(entry).id.is_some();
+    if session.is_pending(call) {
+        Fix::held(Held::NewestTurn)
+    } else if pure && !boundary && !held {
+        Fix::safe(vec![Op::Move { entry, after: last_in_place(session, call) }])
+    } else {
+        Fix::held(Held::Tangled)
+    }
+}
+
+/// The last of the results that stand where they should, directly behind the call's entry; that entry itself if
+/// there is none.
+fn last_in_place(session: &Session<'_>, call: u32) -> u32 {
+    let behind = session.place(call).map_or(&[][..], |place| &session.live[place + 1..]);
+    let in_place = behind.iter().take_while(|&&entry| !speaks(session, call, entry));
+    let results = in_place.filter(|&&entry| session.entry(entry).kind == Kind::Message(Role::Tool));
+    results.last().copied().unwrap_or(call)
+}

@@ -1,0 +1,110 @@
+//! P6: two calls with one id.
+
+use super::{Help, Rule, about};
+use crate::entry::Id;
+use crate::finding::{Finding, Fix, Guard, Held, Op, Severity};
+use crate::format::Answer;
+use crate::literal::quote;
+use crate::session::Session;
+use crate::source::{Fault, read_span};
+use alloc::format;
+use alloc::string::ToString;
+use alloc::vec;
+use alloc::vec::Vec;
+use hashbrown::HashMap;
+
+pub(super) struct DuplicateCallId;
+
+/// How many new ids are tried.
+const RENAMES_MAX: usize = 1000;
+
+/// Blocks longer than this are not compared; they count as different.
+const BLOCK_BYTES_MAX: u64 = 1 << 20;
+
+impl Rule for DuplicateCallId {
+    fn code(&self) -> &'static str {
+        "P6"
+    }
+
+    fn name(&self) -> &'static str {
+        "duplicate-call-id"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "Two calls on the live branch share an id.",
+            why: "\"messages: `tool_use` ids must be unique\". Within one message it is a stream put together wrongly; \
+                  across turns some models (Kimi) number their calls anew in each turn, which OpenAI-like APIs accept.",
+            fix: "The same block twice in one message: the second one goes. Otherwise the later call and its result get \
+                  a new id, only with --allow P6, because ids are not ours to change unasked.",
+            source: "Anthropic Messages; claude-code #20508, nanobot #4442",
+        }
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        let mut first: HashMap<Id, (u32, u32)> = HashMap::new();
+        for &entry in &session.live {
+            for call in session.transcript.calls_of(entry) {
+                let call = call as u32;
+                let Some(id) = session.call(call).id else { continue };
+                let Some((earlier, count)) = first.get_mut(&id) else {
+                    first.insert(id, (call, 1));
+                    continue;
+                };
+                *count += 1;
+                out.push(judge(session, *earlier, call, *count)?);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn judge(session: &Session<'_>, earlier: u32, call: u32, count: u32) -> Result<Finding, Fault> {
+    let (one, two) = (session.call(earlier), session.call(call));
+    let same_turn = session.turn(one.entry) == session.turn(two.entry);
+    let in_context = session.in_context(one.entry) && session.in_context(two.entry);
+    // OpenAI-like APIs pair by position and take ids again in later turns.
+    let taken = session.format.answer() == Answer::LineIfAllowed && !same_turn;
+    let (severity, message) = match (in_context && !taken, same_turn) {
+        (false, _) => (Severity::Note, "the id of an earlier call is used again"),
+        (true, true) => (Severity::Error, "two calls of one message share an id"),
+        (true, false) => (Severity::Warning, "the id of an earlier call is used again"),
+    };
+    let fix = if same_turn && one.entry == two.entry && same_block(session, earlier, call)? {
+        match session.result_of(call) {
+            None => Fix::safe(vec![Op::DropBlock { entry: two.entry, block: two.block }]),
+            Some(_) => Fix::held(Held::Tangled),
+        }
+    } else {
+        rename(session, call, count)
+    };
+    Ok(Finding {
+        call: two.id,
+        tool: two.name,
+        fix,
+        ..about(&DuplicateCallId, session, two.entry, severity, message.to_string())
+    })
+}
+
+fn same_block(session: &Session<'_>, one: u32, two: u32) -> Result<bool, Fault> {
+    let (one, two) = (session.call(one).block, session.call(two).block);
+    Ok(one.len() == two.len()
+        && one.len() <= BLOCK_BYTES_MAX
+        && read_span(session.source, one)? == read_span(session.source, two)?)
+}
+
+/// Gives the call and its result an id of their own.
+fn rename(session: &Session<'_>, call: u32, count: u32) -> Fix {
+    let found = session.call(call);
+    let text = session.transcript.id_text(found.id);
+    let candidates = (count..).map(|n| [text, format!("__{n}").as_bytes()].concat());
+    let free = candidates.take(RENAMES_MAX).find(|new| session.transcript.ids.find(new).is_none());
+    let Some(new) = free else { return Fix::held(Held::Tangled) };
+    let mut with = Vec::new();
+    quote(&new, &mut with);
+    let mut ops = vec![Op::Replace { at: found.id_at, with: with.clone() }];
+    if let Some(result) = session.result_of(call) {
+        ops.push(Op::Replace { at: session.result(result).call_at, with });
+    }
+    Fix::guarded(Guard::RewritesIds, ops)
+}

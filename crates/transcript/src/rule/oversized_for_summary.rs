@@ -1,0 +1,59 @@
+//! S3: a message that a summariser cannot take.
+
+use super::{Help, Rule, about};
+use crate::entry::Kind;
+use crate::finding::{Finding, Severity};
+use crate::session::Session;
+use crate::source::Fault;
+use alloc::format;
+use alloc::vec::Vec;
+
+pub(super) struct OversizedForSummary;
+
+impl Rule for OversizedForSummary {
+    fn code(&self) -> &'static str {
+        "S3"
+    }
+
+    fn name(&self) -> &'static str {
+        "oversized-for-summary"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "One message in context is too long for the summariser: more than 100,000 characters, or more than \
+                   half the context window with a fifth to spare.",
+            why: "Compaction sends the message to a model and overflows there: \"Turn prefix summarization failed: \
+                  prompt is too long\", again and again. Tokens estimated from characters are far too low for dense \
+                  JSON, so characters are asked first, and tokens whatever the characters said.",
+            fix: "Report only. If the message is a tool result, S1 shortens it; what people wrote is never touched.",
+            source: "OpenClaw #10915, with the early return of the original removed",
+        }
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        let (chars_max, window) = (session.policy.summary_chars_max, session.policy.window_tokens);
+        for &entry in session.live.iter().filter(|&&entry| session.in_context(entry)) {
+            let found = session.entry(entry);
+            let chars = found.text_chars;
+            let tokens = chars.div_ceil(4);
+            let too_long = chars_max > 0 && chars > chars_max;
+            let too_dense = window > 0 && tokens.saturating_mul(12) > window.saturating_mul(5);
+            if matches!(found.kind, Kind::Boundary) || !(too_long || too_dense) {
+                continue;
+            }
+            let message = match (too_long, too_dense) {
+                (true, true) => format!("message of {chars} characters, about {tokens} tokens"),
+                (true, false) => format!("message of {chars} characters (limit {chars_max})"),
+                _ => format!(
+                    "message of about {tokens} tokens (half of a window of {window} with a fifth to spare)"
+                ),
+            };
+            out.push(Finding {
+                chars: Some(chars),
+                ..about(&OversizedForSummary, session, entry, Severity::Warning, message)
+            });
+        }
+        Ok(())
+    }
+}

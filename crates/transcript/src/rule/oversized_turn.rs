@@ -1,0 +1,123 @@
+//! S2: results that are too long together.
+
+use super::trim::Measured;
+use super::{Help, Rule, about_result, tool_of};
+use crate::finding::{Finding, Severity};
+use crate::session::{Answers, Session};
+use crate::source::Fault;
+use alloc::format;
+use alloc::vec::Vec;
+use hashbrown::HashMap;
+
+pub(super) struct OversizedTurn;
+
+impl Rule for OversizedTurn {
+    fn code(&self) -> &'static str {
+        "S2"
+    }
+
+    fn name(&self) -> &'static str {
+        "oversized-turn"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "The results that answer one message of the model are too long together (200,000 characters).",
+            why: "Each is below its own limit, so nothing stops them; the context jumps by more than a summariser can \
+                  take in one step.",
+            fix: "The largest results of the turn are shortened, one after the other, until the sum fits; none below \
+                  2,000 characters.",
+            source: "ChatCLI tool_result_budget.go (sum, largest first); OpenClaw #15409 (floor)",
+        }
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        let budget = session.policy.turn_chars_max;
+        if budget == 0 {
+            return Ok(());
+        }
+        // Turn by turn, in the order of the first call of each.
+        let mut first: HashMap<u64, u32> = HashMap::new();
+        let mut members: Vec<(u32, usize)> = Vec::new();
+        for (index, answers) in session.answers.iter().enumerate() {
+            // A result too many counts as well, or taking out another one could bring this finding up.
+            if let Answers::Call(call) | Answers::Again(call) = *answers {
+                let entry = session.call(call).entry;
+                members.push((*first.entry(session.turn(entry)).or_insert(entry), index));
+            }
+        }
+        members.sort_unstable();
+        for turn in members.chunk_by(|one, two| one.0 == two.0) {
+            check_turn(session, turn, budget, out)?;
+        }
+        Ok(())
+    }
+}
+
+/// The most that a result can come to, told without reading it: never more characters than bytes, and where its
+/// own limit is kept, no more than that (twice that if another tool cut it).
+fn length_max(session: &Session<'_>, result: usize) -> u64 {
+    let bytes = session.transcript.bodies_of(result).iter().map(|text| text.inner.len()).sum();
+    let limit = session.policy.limit_for(session.transcript.id_text(tool_of(session, result)));
+    let kept = limit.filter(|_| session.policy.selection.includes("S1"));
+    kept.map_or(bytes, |limit| limit.saturating_mul(2).min(bytes))
+}
+
+/// A result of the turn: its length once its own limit is kept.
+struct Member {
+    index: usize,
+    text: Measured,
+    chars: u64,
+}
+
+fn check_turn(
+    session: &Session<'_>,
+    turn: &[(u32, usize)],
+    budget: u64,
+    out: &mut Vec<Finding>,
+) -> Result<(), Fault> {
+    if turn.iter().map(|&(_, result)| length_max(session, result)).sum::<u64>() <= budget {
+        return Ok(());
+    }
+    let mut members = Vec::new();
+    for &(_, index) in turn {
+        let tool = session.transcript.id_text(tool_of(session, index));
+        let limit = session.policy.limit_for(tool);
+        let Some(text) = Measured::new(session, session.transcript.bodies_of(index), 0)? else {
+            continue;
+        };
+        let own = limit.filter(|_| session.policy.selection.includes("S1"));
+        let chars = match own {
+            Some(limit) if text.exceeds(session, limit)? => limit,
+            _ => text.kept(),
+        };
+        members.push((limit.is_some(), Member { index, text, chars }));
+    }
+    let mut sum: u64 = members.iter().map(|(_, member)| member.chars).sum();
+    let whole = sum;
+    let mut victims: Vec<Member> =
+        members.into_iter().filter(|(may, _)| *may).map(|(_, member)| member).collect();
+    victims.sort_by_key(|member| (core::cmp::Reverse(member.chars), member.index));
+    for Member { index, text, chars } in victims {
+        let target = session.policy.turn_floor_chars.max(chars.saturating_sub(sum.saturating_sub(budget)));
+        if sum <= budget || target >= chars {
+            continue;
+        }
+        sum = sum - chars + target;
+        let message = format!("results of one turn are {whole} characters together (limit {budget})");
+        out.push(Finding {
+            chars: Some(chars),
+            fix: text.trim(session, target)?,
+            ..about_result(&OversizedTurn, session, index, Severity::Warning, message)
+        });
+    }
+    if sum > budget
+        && let Some(&(_, index)) = turn.first()
+    {
+        let message = format!(
+            "results of one turn stay {sum} characters together (limit {budget}): all at their floor"
+        );
+        out.push(Finding { ..about_result(&OversizedTurn, session, index, Severity::Warning, message) });
+    }
+    Ok(())
+}

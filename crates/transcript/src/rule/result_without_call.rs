@@ -1,0 +1,110 @@
+//! P2: a result that answers nothing the model can see.
+
+use super::{Help, Rule, about_result, drop_results, severity_in_context};
+use crate::entry::Kind;
+use crate::finding::{Finding, Fix, Held, Op};
+use crate::format::Shape;
+use crate::literal::quote;
+use crate::session::{Answers, Session};
+use crate::source::Fault;
+use alloc::string::ToString;
+use alloc::vec;
+use alloc::vec::Vec;
+
+pub(super) struct ResultWithoutCall;
+
+impl Rule for ResultWithoutCall {
+    fn code(&self) -> &'static str {
+        "P2"
+    }
+
+    fn name(&self) -> &'static str {
+        "result-without-call"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "A tool result has no call before it, or its call lies before what a compaction kept.",
+            why: "APIs refuse the whole session: \"unexpected `tool_use_id` found in `tool_result` blocks\", \"messages \
+                  with role 'tool' must be a response to a preceding message with 'tool_calls'\", \"No tool call found \
+                  for function call output\".",
+            fix: "The result is taken out; what else its message says stays, and its children are linked to its \
+                  parent. Where a compaction merely split a pair, the compaction keeps the call as well and nothing \
+                  is taken out. The newest entry goes only with --allow P2.",
+            source: "Anthropic Messages, OpenAI Chat Completions and Responses; OpenClaw #8525, pi #4570",
+        }
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        let mut orphans: Vec<usize> = Vec::new();
+        for (index, answers) in session.answers.iter().enumerate() {
+            match answers {
+                Answers::Nothing => orphans.push(index),
+                Answers::Call(call) if split_by_boundary(session, index, *call) => {
+                    let fix = keep_more(session, *call);
+                    let entry = session.result(index).entry;
+                    let message = "its call lies before what the compaction kept".to_string();
+                    let severity = severity_in_context(session, entry);
+                    out.push(Finding {
+                        fix,
+                        ..about_result(&ResultWithoutCall, session, index, severity, message)
+                    });
+                }
+                _ => {}
+            }
+        }
+        for orphan in &orphans {
+            let entry = session.result(*orphan).entry;
+            let own = session.transcript.results_of(entry);
+            let together: Vec<usize> =
+                own.filter(|&other| session.answers[other] == Answers::Nothing).collect();
+            let fix = match session.is_live(entry) {
+                true if call_may_exist(session, *orphan) => Fix::held(Held::Tangled),
+                true => drop_results(session, &together),
+                false => Fix::NONE,
+            };
+            let severity = severity_in_context(session, entry);
+            let message = "no call for this result".to_string();
+            out.push(Finding {
+                fix,
+                ..about_result(&ResultWithoutCall, session, *orphan, severity, message)
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Whether the model sees the result but not the call.
+fn split_by_boundary(session: &Session<'_>, result: usize, call: u32) -> bool {
+    let (call, result) = (session.call(call).entry, session.result(result).entry);
+    session.format.shape() == Shape::Branch && session.in_context(result) && !session.in_context(call)
+}
+
+/// Lets the last compaction keep the entry of the call too.
+fn keep_more(session: &Session<'_>, call: u32) -> Fix {
+    let boundary = session.live.iter().rev().find(|&&entry| session.entry(entry).kind == Kind::Boundary);
+    let entry = session.call(call).entry;
+    let (Some(&boundary), Some(id)) = (boundary, session.entry(entry).id) else {
+        return Fix::held(Held::Tangled);
+    };
+    let at = session.entry(boundary).target_at;
+    let before = session.place(entry) < session.place(boundary);
+    // What the summariser could not take must not come back into context.
+    let shown = session.place(entry).map_or(&[][..], |place| &session.live[place..]);
+    let shown = shown.iter().take_while(|&&other| other != boundary && !session.in_context(other));
+    let limit = session.policy.summary_chars_max;
+    let heavy = limit > 0 && shown.into_iter().any(|&other| session.entry(other).text_chars > limit);
+    if at.is_empty() || session.entry(boundary).target.is_none() || !before || heavy {
+        return Fix::held(Held::Tangled);
+    }
+    let mut with = Vec::new();
+    quote(session.transcript.ids.text(id), &mut with);
+    Fix::safe(vec![Op::Replace { at, with }])
+}
+
+/// Whether the call may well be there, only not to be found: beyond a missing parent, or with its id scrubbed.
+fn call_may_exist(session: &Session<'_>, result: usize) -> bool {
+    let scrubbed = session.result(result).call.is_none()
+        && session.transcript.calls.iter().any(|call| call.id.is_none());
+    scrubbed || session.is_cut_off()
+}

@@ -1,0 +1,311 @@
+//! Bytes to entries: lines, objects, format. One pass, in pieces of any size, keeping no line.
+//!
+//! Lines end at `\n` and nowhere else. What is not an object is noted as [`Damage`] and otherwise left alone.
+//! Two whole objects on one line are two entries, the second one marked as glued.
+
+use crate::block;
+use crate::entry::{Damage, DamageKind, Transcript};
+use crate::format::{self, Format};
+use crate::json::{Doc, Fed, Tokeniser};
+use crate::source::{Fault, Source, Span};
+use alloc::vec::Vec;
+use memchr::memchr;
+
+/// How many objects are looked at to tell the format.
+const HEAD_OBJECTS: usize = 40;
+
+/// How many values those objects may hold together; memory is what is bounded.
+const HEAD_NODES: usize = 1 << 18;
+
+/// Most entries in one transcript. More than this many is refused, because what is kept of each entry would
+/// outgrow memory.
+pub const ENTRIES_MAX: usize = 16_000_000;
+
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// Reads a whole source.
+pub fn scan(source: &dyn Source) -> Result<Transcript, Fault> {
+    let mut scanner = Scanner::new();
+    let end = source.len();
+    source.pieces(Span::new(0, end), &mut |bytes| {
+        scanner.feed(bytes);
+        !scanner.hopeless()
+    })?;
+    Ok(scanner.finish(end))
+}
+
+/// An object that waits for the format to be known.
+struct Waiting {
+    doc: Doc,
+    line: u64,
+    span: Span,
+    glued: bool,
+}
+
+/// Reads a transcript piece by piece.
+pub struct Scanner {
+    transcript: Transcript,
+    tokens: Tokeniser,
+    head: Option<Vec<Waiting>>,
+    head_nodes: usize,
+    at: u64,
+    line: Line,
+    utf8: Utf8,
+    /// How many bytes of a byte order mark were read, until it is known whether there is one.
+    bom: Option<usize>,
+}
+
+/// The line being read.
+#[derive(Default)]
+struct Line {
+    start: u64,
+    object_start: u64,
+    /// Where the last whole object ended.
+    object_end: u64,
+    objects: usize,
+    /// How many entries, or waiting objects, there were before this line.
+    before: usize,
+    bad: Option<DamageKind>,
+    not_utf8: Option<u64>,
+    /// It holds anything but white space.
+    any: bool,
+}
+
+impl Default for Scanner {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Scanner {
+    /// A scanner that has seen nothing.
+    pub fn new() -> Self {
+        Self {
+            transcript: Transcript::default(),
+            tokens: Tokeniser::new(),
+            head: Some(Vec::new()),
+            head_nodes: 0,
+            at: 0,
+            line: Line::default(),
+            utf8: Utf8::default(),
+            bom: Some(0),
+        }
+    }
+
+    /// The format is known to be unknown, or there are too many entries: reading on tells nothing.
+    pub fn hopeless(&self) -> bool {
+        (self.head.is_none() && self.transcript.format.is_none())
+            || self.transcript.entries.len() > ENTRIES_MAX
+    }
+
+    /// Takes the next bytes.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        let mut rest = bytes;
+        while !rest.is_empty() && !self.hopeless() {
+            let end = memchr(b'\n', rest);
+            let piece = &rest[..end.unwrap_or(rest.len())];
+            self.piece(piece);
+            self.at += piece.len() as u64;
+            if let Some(end) = end {
+                self.at += 1;
+                self.end_line(true);
+                rest = &rest[end + 1..];
+            } else {
+                rest = &[];
+            }
+        }
+    }
+
+    /// Ends the input, `bytes` long, and gives what was read.
+    pub fn finish(mut self, bytes: u64) -> Transcript {
+        if self.at > self.line.start {
+            self.end_line(false);
+        }
+        if self.head.is_some() {
+            self.decide();
+        }
+        self.transcript.bytes = bytes;
+        self.transcript
+    }
+
+    fn piece(&mut self, bytes: &[u8]) {
+        let mut bytes = bytes;
+        let mut base = self.at;
+        if let Some(matched) = &mut self.bom {
+            while *matched < BOM.len() && bytes.first() == Some(&BOM[*matched]) {
+                *matched += 1;
+                (bytes, base) = (&bytes[1..], base + 1);
+            }
+            let matched = *matched;
+            if matched == BOM.len() {
+                self.transcript.damage.push(Damage { line: 1, span: Span::new(0, 3), kind: DamageKind::Bom });
+                self.bom = None;
+            } else if !bytes.is_empty() {
+                // It merely began like one, if that.
+                self.line.bad = (matched > 0).then_some(DamageKind::NotJson(0));
+                self.bom = None;
+            }
+        }
+        let survey = block::survey(bytes);
+        if (survey.beyond_ascii || self.utf8.pending())
+            && let Some(bad) = self.utf8.feed(bytes, base)
+        {
+            self.line.not_utf8.get_or_insert(bad);
+        }
+        while self.line.bad.is_none() && !bytes.is_empty() {
+            if self.tokens.untouched() {
+                let blank = bytes.iter().take_while(|byte| b" \t\r".contains(byte)).count();
+                (bytes, base) = (&bytes[blank..], base + blank as u64);
+                self.line.object_start = base;
+                self.line.any |= !bytes.is_empty();
+                if bytes.is_empty() {
+                    return;
+                }
+            }
+            match self.tokens.feed(bytes, base, survey) {
+                Fed::More => return,
+                Fed::Done(taken) => {
+                    (bytes, base) = (&bytes[taken..], base + taken as u64);
+                    self.object(Span::new(self.line.object_start, base));
+                }
+                Fed::Bad(at) if bytes[at] == 0 => self.line.bad = Some(DamageKind::Nul(base + at as u64)),
+                Fed::Bad(at) => self.line.bad = Some(DamageKind::NotJson(base + at as u64)),
+                Fed::TooComplex => self.line.bad = Some(DamageKind::TooComplex),
+            }
+        }
+    }
+
+    fn object(&mut self, span: Span) {
+        let (line, glued) = (self.transcript.lines + 1, self.line.objects > 0);
+        self.line.objects += 1;
+        self.line.object_end = span.end;
+        match (&mut self.head, self.transcript.format) {
+            (Some(head), _) => {
+                let doc = core::mem::take(&mut self.tokens.doc);
+                self.head_nodes += doc.size();
+                head.push(Waiting { doc, line, span, glued });
+            }
+            (None, Some(format)) => read(&mut self.transcript, format, &self.tokens.doc, line, span, glued),
+            (None, None) => {}
+        }
+        self.tokens.reset();
+    }
+
+    /// Ends a line; `terminated` says whether by a line break.
+    fn end_line(&mut self, terminated: bool) {
+        if let Some(bad) = self.utf8.end_line() {
+            self.line.not_utf8.get_or_insert(bad);
+        }
+        let line = core::mem::take(&mut self.line);
+        self.line.start = self.at;
+        self.transcript.lines += 1;
+        let unfinished = !self.tokens.untouched();
+        self.tokens.reset();
+        let kind = match line.bad {
+            Some(kind) => Some(kind),
+            None if unfinished && terminated => Some(DamageKind::NotJson(self.at - 1)),
+            None if unfinished => Some(DamageKind::Torn),
+            None => None,
+        };
+        let torn = kind.is_some() && !terminated && kind != Some(DamageKind::TooComplex);
+        // Whole objects before a torn one are not torn.
+        let start = if torn && line.objects > 0 { line.object_end } else { line.start };
+        let end = self.at - u64::from(terminated);
+        let mut note = |kind| {
+            let damage = Damage { line: self.transcript.lines, span: Span::new(start, end), kind };
+            self.transcript.damage.push(damage);
+        };
+        match kind {
+            _ if torn => note(DamageKind::Torn),
+            Some(kind) => note(kind),
+            None => {
+                line.not_utf8.into_iter().for_each(|at| note(DamageKind::NotUtf8(at)));
+                (line.any && !terminated).then(|| note(DamageKind::Unterminated));
+            }
+        }
+        if kind.is_some() && !torn {
+            match &mut self.head {
+                Some(head) => head.truncate(line.before),
+                None => self.transcript.forget_entries_from(line.before),
+            }
+        }
+        let full = |head: &Vec<_>| head.len() >= HEAD_OBJECTS || self.head_nodes >= HEAD_NODES;
+        if self.head.as_ref().is_some_and(full) {
+            self.decide();
+        }
+        self.line.before = self.head.as_ref().map_or(self.transcript.entries.len(), Vec::len);
+    }
+
+    fn decide(&mut self) {
+        let head = self.head.take().unwrap_or_default();
+        let docs: Vec<&Doc> = head.iter().map(|waiting| &waiting.doc).collect();
+        self.transcript.format = format::detect(&docs);
+        if let Some(format) = self.transcript.format {
+            for Waiting { doc, line, span, glued } in &head {
+                read(&mut self.transcript, format, doc, *line, *span, *glued);
+            }
+        }
+    }
+}
+
+fn read(
+    transcript: &mut Transcript,
+    format: &'static dyn Format,
+    doc: &Doc,
+    line: u64,
+    span: Span,
+    glued: bool,
+) {
+    let mut draft = transcript.draft(line, span, glued);
+    format.read(doc, &mut draft);
+    draft.finish();
+}
+
+/// Finds bytes that are not UTF-8, across pieces.
+#[derive(Default)]
+struct Utf8 {
+    /// The beginning of a character whose end is yet to come.
+    part: [u8; 4],
+    length: usize,
+    /// Where that character began.
+    at: u64,
+}
+
+impl Utf8 {
+    fn pending(&self) -> bool {
+        self.length > 0
+    }
+
+    /// The offset of the first character that cannot be, in bytes that stand at `base`.
+    fn feed(&mut self, bytes: &[u8], base: u64) -> Option<u64> {
+        let mut from = 0;
+        while self.length > 0 {
+            let &byte = bytes.get(from)?;
+            self.part[self.length] = byte;
+            self.length += 1;
+            from += 1;
+            match core::str::from_utf8(&self.part[..self.length]) {
+                Ok(_) => self.length = 0,
+                Err(error) if error.error_len().is_some() || self.length == 4 => {
+                    self.length = 0;
+                    return Some(self.at);
+                }
+                Err(_) => {}
+            }
+        }
+        let error = core::str::from_utf8(&bytes[from..]).err()?;
+        let bad = from + error.valid_up_to();
+        self.at = base + bad as u64;
+        if error.error_len().is_some() {
+            return Some(self.at);
+        }
+        self.length = bytes.len() - bad;
+        self.part[..self.length].copy_from_slice(&bytes[bad..]);
+        None
+    }
+
+    /// Ends the line: where a character was left open.
+    fn end_line(&mut self) -> Option<u64> {
+        (core::mem::take(&mut self.length) > 0).then_some(self.at)
+    }
+}

@@ -1,0 +1,541 @@
+//! Entries joined up: the live branch, what of it is in context, and which result answers which call.
+//!
+//! The live branch is the one that the owning agent would load, by its own rules. Cycles end a walk, missing
+//! parents end it as they do in the agents, and an entry that was written again counts as last written.
+
+use crate::Depth;
+use crate::entry::{Call, Entry, Id, Kind, Link, Role, Stop, ToolResult, Transcript};
+use crate::format::{Format, Shape};
+use crate::policy::Policy;
+use crate::source::Source;
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+use hashbrown::HashMap;
+
+const NONE: u32 = u32::MAX;
+
+/// A transcript with its structure, and all that a rule may ask.
+pub struct Session<'a> {
+    /// The entries.
+    pub transcript: &'a Transcript,
+    /// Its format.
+    pub format: &'static dyn Format,
+    /// The bytes, for what entries do not hold.
+    pub source: &'a dyn Source,
+    /// What is asked for.
+    pub policy: &'a Policy,
+    /// How much is asked.
+    pub(crate) depth: Depth,
+    /// The live entries, in the order in which the model sees them.
+    pub live: Vec<u32>,
+    /// Which call each result answers.
+    pub answers: Vec<Answers>,
+    place: Vec<u32>,
+    /// Which comes first for the model, where that is not told by the place.
+    rank: Vec<u32>,
+    context: Vec<bool>,
+    by_id: Vec<u32>,
+    /// Ids that several entries have.
+    shared: Vec<bool>,
+    /// Ids that labels point at.
+    labelled: Vec<bool>,
+    result_of: Vec<u32>,
+    pending_from: u32,
+}
+
+/// How the calls and results with one id have paired so far.
+#[derive(Default)]
+struct Uses {
+    /// The call without a result, if it is the only one: that is the rule.
+    single: Option<u32>,
+    /// The calls without a result, turn by turn, if there are several.
+    turns: Vec<(u64, VecDeque<u32>)>,
+    answered: Option<u32>,
+    /// Results for which there was no call yet.
+    early: Vec<u32>,
+}
+
+impl Uses {
+    fn open(&mut self, call: u32, turn: impl Fn(u32) -> u64) {
+        if self.single.is_none() && self.turns.is_empty() {
+            self.single = Some(call);
+            return;
+        }
+        for call in self.single.take().into_iter().chain([call]) {
+            match self.turns.last_mut().filter(|(newest, _)| *newest == turn(call)) {
+                Some((_, calls)) => calls.push_back(call),
+                None => self.turns.push((turn(call), [call].into())),
+            }
+        }
+    }
+
+    /// The first open call of the newest turn that has one.
+    fn close(&mut self) -> Option<u32> {
+        let several = || self.turns.last_mut().and_then(|(_, calls)| calls.pop_front());
+        let call = self.single.take().or_else(several);
+        self.turns.pop_if(|(_, calls)| calls.is_empty());
+        call
+    }
+}
+
+/// What is known of the way up from an entry.
+#[derive(Clone, Copy)]
+enum Nearest {
+    Unknown,
+    /// Nobody said anything there.
+    Nobody,
+    /// The nearest entry that somebody said.
+    Entry(u32),
+}
+
+/// What a result is to the calls around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answers {
+    /// It answers this call.
+    Call(u32),
+    /// This call has another result already.
+    Again(u32),
+    /// There is no such call.
+    Nothing,
+    /// It was not looked at: off the branch, or written again later.
+    Unseen,
+}
+
+impl<'a> Session<'a> {
+    /// Joins the entries of a transcript. `None` if its format is unknown.
+    pub(crate) fn new(
+        transcript: &'a Transcript,
+        source: &'a dyn Source,
+        policy: &'a Policy,
+        depth: Depth,
+    ) -> Option<Self> {
+        let format = transcript.format?;
+        let mut session = Self {
+            transcript,
+            format,
+            source,
+            policy,
+            depth,
+            live: Vec::new(),
+            answers: vec![Answers::Unseen; transcript.results.len()],
+            place: vec![NONE; transcript.entries.len()],
+            rank: Vec::new(),
+            context: vec![false; transcript.entries.len()],
+            by_id: vec![NONE; transcript.ids.len()],
+            shared: vec![false; transcript.ids.len()],
+            labelled: vec![false; transcript.ids.len()],
+            result_of: vec![NONE; transcript.calls.len()],
+            pending_from: NONE,
+        };
+        for (index, entry) in (0..).zip(&transcript.entries) {
+            if let Some(id) = entry.id {
+                session.shared[id.index()] |= session.by_id[id.index()] != NONE;
+                session.by_id[id.index()] = index;
+            }
+            if let (Kind::Opaque, Some(target)) = (entry.kind, entry.target) {
+                session.labelled[target.index()] = true;
+            }
+        }
+        match format.shape() {
+            Shape::Branch => session.branch(),
+            Shape::Graph => session.graph(),
+            Shape::List => session.list(),
+        }
+        session.pair();
+        session.find_pending();
+        Some(session)
+    }
+
+    /// An entry by index.
+    pub fn entry(&self, index: u32) -> &'a Entry {
+        &self.transcript.entries[index as usize]
+    }
+
+    /// A call by index.
+    pub fn call(&self, index: u32) -> &'a Call {
+        &self.transcript.calls[index as usize]
+    }
+
+    /// A result by index.
+    pub fn result(&self, index: usize) -> &'a ToolResult {
+        &self.transcript.results[index]
+    }
+
+    /// The entry that has this id; the last one if several have.
+    pub fn by_id(&self, id: Id) -> Option<u32> {
+        let index = self.by_id[id.index()];
+        (index != NONE).then_some(index)
+    }
+
+    /// The position of an entry on the live branch.
+    pub fn place(&self, entry: u32) -> Option<usize> {
+        let place = self.place[entry as usize];
+        (place != NONE).then_some(place as usize)
+    }
+
+    /// When the model sees the entry, compared with others of the branch.
+    pub fn sequence(&self, entry: u32) -> Option<u32> {
+        let place = self.place(entry)?;
+        Some(self.rank.get(entry as usize).copied().unwrap_or(place as u32))
+    }
+
+    /// Whether the agent would load the entry.
+    pub fn is_live(&self, entry: u32) -> bool {
+        self.place[entry as usize] != NONE
+    }
+
+    /// Whether the agent would send the entry to the model.
+    pub fn in_context(&self, entry: u32) -> bool {
+        self.context[entry as usize]
+    }
+
+    /// Whether another entry with the same id comes later and takes its place.
+    pub fn superseded(&self, entry: u32) -> bool {
+        self.entry(entry).id.is_some_and(|id| self.by_id[id.index()] != entry)
+    }
+
+    /// Whether another entry has the same id: without this one, that would be read instead.
+    pub fn shares_its_id(&self, entry: u32) -> bool {
+        self.entry(entry).id.is_some_and(|id| self.shared[id.index()])
+    }
+
+    /// Whether a label points at the entry.
+    pub fn is_labelled(&self, entry: u32) -> bool {
+        self.entry(entry).id.is_some_and(|id| self.labelled[id.index()])
+    }
+
+    /// Whether the branch begins at an entry whose parent is missing, so that what stood before is out of sight.
+    pub fn is_cut_off(&self) -> bool {
+        let first = self.live.first().map(|&first| self.entry(first).parent);
+        matches!(first, Some(Link::To(id)) if self.by_id(id).is_none())
+    }
+
+    /// The result that answers a call.
+    pub fn result_of(&self, call: u32) -> Option<usize> {
+        let result = self.result_of[call as usize];
+        (result != NONE).then_some(result as usize)
+    }
+
+    /// Whether the entry belongs to the newest turn while that still waits for a result. Nothing is altered
+    /// there: the tool may be running.
+    pub fn is_pending(&self, entry: u32) -> bool {
+        entry >= self.pending_from
+    }
+
+    /// Whether the entry is the newest one. The agent may hold its id in memory and hang the next entry on it.
+    pub fn is_newest(&self, entry: u32) -> bool {
+        self.live.last() == Some(&entry)
+            || self.transcript.entries.iter().rposition(|e| e.id.is_some()) == Some(entry as usize)
+    }
+
+    /// What tells one turn of the model from the next: the message that several entries may share.
+    pub fn turn(&self, entry: u32) -> u64 {
+        let own = self.entry(entry).group.map(|group| group.index() as u64);
+        own.unwrap_or((1 << 40) + u64::from(entry))
+    }
+
+    fn parent(&self, entry: u32) -> Option<u32> {
+        match self.entry(entry).parent {
+            Link::To(id) => self.by_id(id),
+            // OpenClaw writes rows without a parent that simply follow the row before.
+            Link::Missing if self.format.shape() == Shape::Branch => {
+                (0..entry).rev().find(|&before| self.entry(before).id.is_some())
+            }
+            Link::Root | Link::Missing => None,
+        }
+    }
+
+    fn set_live(&mut self, live: Vec<u32>) {
+        for (place, &entry) in (0..).zip(&live) {
+            self.place[entry as usize] = place;
+        }
+        self.live = live;
+    }
+
+    /// From a leaf up to the root, in the order root to leaf.
+    fn path(&self, leaf: Option<u32>) -> Vec<u32> {
+        let mut path = Vec::new();
+        let mut seen = vec![false; self.transcript.entries.len()];
+        let mut next = leaf;
+        while let Some(entry) = next
+            && !core::mem::replace(&mut seen[entry as usize], true)
+        {
+            path.push(entry);
+            next = self.parent(entry);
+        }
+        path.reverse();
+        path
+    }
+
+    /// pi: the last entry of the file is the leaf, and its ancestors are the branch.
+    fn branch(&mut self) {
+        let entries = &self.transcript.entries;
+        let tree = entries.iter().any(|entry| entry.id.is_some());
+        let live = if tree {
+            let mut leaf = None;
+            for (index, entry) in (0..).zip(entries) {
+                match entry.kind {
+                    Kind::Leaf => leaf = entry.target.and_then(|id| self.by_id(id)),
+                    _ if entry.id.is_some() && !entry.aside => leaf = Some(index),
+                    _ => {}
+                }
+            }
+            self.path(leaf)
+        } else {
+            (0..)
+                .zip(entries)
+                .filter(|(_, entry)| entry.kind != Kind::Header)
+                .map(|(index, _)| index)
+                .collect()
+        };
+        self.set_live(live);
+        let boundary = self.live.iter().rposition(|&entry| self.entry(entry).kind == Kind::Boundary);
+        let from = boundary.map_or(0, |at| self.kept_from(at));
+        for &entry in &self.live[from..] {
+            self.context[entry as usize] = true;
+        }
+    }
+
+    /// The first place that stays in context with the compaction at place `boundary`.
+    fn kept_from(&self, boundary: usize) -> usize {
+        let target = self.target(self.live[boundary]);
+        target.and_then(|target| self.place(target)).map_or(boundary, |place| place.min(boundary))
+    }
+
+    /// The entry that a compaction or leaf record points at.
+    pub fn target(&self, entry: u32) -> Option<u32> {
+        let found = self.entry(entry);
+        if let Some(id) = found.target {
+            return self.by_id(id);
+        }
+        // Without ids pi counts the lines that it could read, the header included; of a line with two objects
+        // it reads neither.
+        let index = usize::try_from(found.target_index?).ok()?;
+        let all = 0..self.transcript.entries.len() as u32;
+        let whole = self.shares_its_line(entry);
+        all.filter(|&other| whole || !self.shares_its_line(other)).nth(index)
+    }
+
+    /// Whether another object stands on the entry's line.
+    pub fn shares_its_line(&self, entry: u32) -> bool {
+        let next = self.transcript.entries.get(entry as usize + 1);
+        self.entry(entry).glued || next.is_some_and(|next| next.glued)
+    }
+
+    /// Claude Code, by the rules of the Agent SDK: the last leaf of the file that is part of the main
+    /// conversation, its ancestors, the other blocks of their messages, and the results that hang on those.
+    fn graph(&mut self) {
+        let entries = &self.transcript.entries;
+        let count = entries.len() as u32;
+        let mut has_child = vec![false; entries.len()];
+        for entry in (0..count).filter(|&entry| !self.superseded(entry)) {
+            if let Some(parent) = self.parent(entry) {
+                has_child[parent as usize] = true;
+            }
+        }
+        let spoken = |entry: u32| match self.entry(entry).kind {
+            Kind::Message(_) => true,
+            // Summaries are user lines too; attachments are not.
+            Kind::Note => self.entry(entry).text_chars > 0,
+            _ => false,
+        };
+        let mut nearest = vec![Nearest::Unknown; entries.len()];
+        let mut best: Option<(bool, u32)> = None;
+        for terminal in (0..count).filter(|&entry| !self.superseded(entry)) {
+            if has_child[terminal as usize] || entries[terminal as usize].id.is_none() {
+                continue;
+            }
+            if let Some(leaf) = self.nearest(terminal, &spoken, &mut nearest) {
+                let main = !self.entry(leaf).aside && !self.entry(leaf).injected;
+                best = best.max(Some((main, leaf)));
+            }
+        }
+        let chain = self.path(best.map(|(_, leaf)| leaf));
+        let live = self.gather(&chain);
+        let boundary = live.iter().rposition(|&entry| self.entry(entry).kind == Kind::Boundary);
+        for &entry in &live[boundary.unwrap_or(0)..] {
+            self.context[entry as usize] = true;
+        }
+        let kept = boundary.map_or_else(Vec::new, |at| self.preserved(live[at]));
+        for &entry in &kept {
+            self.context[entry as usize] = true;
+        }
+        let mut live = live;
+        live.extend(kept);
+        live.sort_unstable();
+        live.dedup();
+        self.rank = self.ranks(&chain, &live);
+        self.set_live(live);
+    }
+
+    /// The order of the conversation, which the links tell and not the lines: blocks of one message come
+    /// together, and results behind the message with their calls.
+    fn ranks(&self, chain: &[u32], live: &[u32]) -> Vec<u32> {
+        let mut ranks = vec![0; self.transcript.entries.len()];
+        let mut of_group = vec![NONE; self.transcript.ids.len()];
+        for (index, &entry) in (0..).zip(chain) {
+            ranks[entry as usize] = index * 2;
+            if let Some(group) = self.entry(entry).group {
+                of_group[group.index()] = of_group[group.index()].min(index * 2);
+            }
+        }
+        let mut on_chain = vec![false; self.transcript.entries.len()];
+        for &entry in chain {
+            on_chain[entry as usize] = true;
+        }
+        for &entry in live.iter().filter(|&&entry| !on_chain[entry as usize]) {
+            let group = self.entry(entry).group.map(|group| of_group[group.index()]);
+            let parent = || self.parent(entry).map(|parent| ranks[parent as usize] + 1);
+            ranks[entry as usize] = group.filter(|&rank| rank != NONE).or_else(parent).unwrap_or(0);
+        }
+        ranks
+    }
+
+    /// The nearest entry at or above `from` that somebody said. Remembers what it finds on the way.
+    fn nearest(&self, from: u32, spoken: &dyn Fn(u32) -> bool, known: &mut [Nearest]) -> Option<u32> {
+        let mut way = Vec::new();
+        let mut next = Some(from);
+        let found = loop {
+            let Some(entry) = next else { break None };
+            match known[entry as usize] {
+                Nearest::Unknown => {}
+                Nearest::Nobody => break None,
+                Nearest::Entry(found) => break Some(found),
+            }
+            if spoken(entry) {
+                break Some(entry);
+            }
+            // Also ends a cycle: whoever comes by again finds nobody here.
+            known[entry as usize] = Nearest::Nobody;
+            way.push(entry);
+            next = self.parent(entry);
+        };
+        for entry in way {
+            known[entry as usize] = found.map_or(Nearest::Nobody, Nearest::Entry);
+        }
+        found
+    }
+
+    fn gather(&self, chain: &[u32]) -> Vec<u32> {
+        let mut live = vec![false; self.transcript.entries.len()];
+        let mut groups = vec![false; self.transcript.ids.len()];
+        for &entry in chain {
+            live[entry as usize] = true;
+            if let Some(group) = self.entry(entry).group {
+                groups[group.index()] = true;
+            }
+        }
+        for (index, entry) in (0..).zip(&self.transcript.entries) {
+            let sibling = entry.group.is_some_and(|group| groups[group.index()]);
+            if entry.id.is_some() && sibling && !self.superseded(index) {
+                live[index as usize] = true;
+            }
+        }
+        for (index, entry) in (0..).zip(&self.transcript.entries) {
+            let parent = self.parent(index).filter(|&parent| live[parent as usize]);
+            let answers = parent.is_some_and(|parent| !self.transcript.calls_of(parent).is_empty());
+            if entry.kind == Kind::Message(Role::Tool) && answers && !self.superseded(index) {
+                live[index as usize] = true;
+            }
+        }
+        (0..).zip(live).filter_map(|(index, live)| live.then_some(index)).collect()
+    }
+
+    /// What a Claude Code compaction carries over unchanged.
+    fn preserved(&self, boundary: u32) -> Vec<u32> {
+        let (head, tail) = (self.entry(boundary).target, self.entry(boundary).target_end);
+        let (Some(head), Some(tail)) = (head, tail) else { return Vec::new() };
+        let path = self.path(self.by_id(tail));
+        let from = self.by_id(head).and_then(|head| path.iter().position(|&entry| entry == head));
+        from.map_or_else(Vec::new, |from| self.gather(&path[from..]))
+    }
+
+    fn list(&mut self) {
+        let live = (0..).zip(&self.transcript.entries).filter(|(_, entry)| entry.kind != Kind::Opaque);
+        self.set_live(live.map(|(index, _)| index).collect());
+        self.context.fill(true);
+    }
+
+    /// Finds the result of each call: by occurrence along the branch, never by id alone, because ids are used
+    /// again in later turns.
+    fn pair(&mut self) {
+        let everywhere = self.format.shape() == Shape::Graph;
+        let order: Vec<u32> = if everywhere {
+            let all = 0..self.transcript.entries.len() as u32;
+            all.filter(|&entry| !self.superseded(entry)).collect()
+        } else {
+            self.live.clone()
+        };
+        let mut uses: HashMap<Id, Uses> = HashMap::new();
+        for entry in order {
+            for call in self.transcript.calls_of(entry) {
+                let Some(id) = self.call(call as u32).id else { continue };
+                uses.entry(id).or_default().open(call as u32, |call| self.turn(self.call(call).entry));
+            }
+            for result in self.transcript.results_of(entry) {
+                let found = self.result(result);
+                // An id too long to be kept is an id all the same.
+                self.answers[result] =
+                    if found.call_at.len() > 2 { Answers::Unseen } else { Answers::Nothing };
+                let Some(id) = found.call else { continue };
+                self.answers[result] = Answers::Nothing;
+                let uses = uses.entry(id).or_default();
+                if let Some(call) = uses.close() {
+                    uses.answered = Some(call);
+                    self.answers[result] = Answers::Call(call);
+                    self.result_of[call as usize] = result as u32;
+                } else if let Some(call) = uses.answered {
+                    self.answers[result] = Answers::Again(call);
+                } else {
+                    uses.early.push(result as u32);
+                }
+            }
+        }
+        // Results that stood before their call.
+        let mut early: Vec<_> = uses.into_values().filter(|uses| !uses.early.is_empty()).collect();
+        early.sort_unstable_by_key(|uses| uses.early[0]);
+        for uses in early {
+            let several = uses.turns.into_iter().flat_map(|(_, calls)| calls);
+            let mut open = uses.single.into_iter().chain(several);
+            for result in uses.early {
+                self.answers[result as usize] = match (open.next(), uses.answered) {
+                    (Some(call), _) => {
+                        self.result_of[call as usize] = result;
+                        Answers::Call(call)
+                    }
+                    (None, Some(call)) => Answers::Again(call),
+                    (None, None) => Answers::Nothing,
+                };
+            }
+        }
+    }
+
+    /// Whether somebody spoke after the turn of this entry: then its tools are not running any more.
+    pub fn moved_on(&self, entry: u32) -> bool {
+        let turn = self.turn(entry);
+        let Some(place) = self.place(entry) else { return true };
+        self.live[place + 1..].iter().any(|&later| match self.entry(later).kind {
+            Kind::Message(Role::User | Role::System) => true,
+            Kind::Message(Role::Assistant) => self.turn(later) != turn,
+            _ => false,
+        })
+    }
+
+    fn find_pending(&mut self) {
+        // Only the newest turn can be pending, and that is among the last entries that the model wrote.
+        let newest = self.live.iter().rev().copied().find(|&entry| {
+            matches!(self.entry(entry).kind, Kind::Message(Role::Assistant | Role::User | Role::System))
+        });
+        let Some(newest) = newest else { return };
+        let turn = self.turn(newest);
+        let members = || self.live.iter().copied().filter(|&entry| self.turn(entry) == turn);
+        let open = |entry: u32| {
+            self.transcript.calls_of(entry).any(|call| self.result_of(call as u32).is_none())
+                && self.entry(entry).stop != Stop::Aborted
+        };
+        if members().any(open) {
+            self.pending_from = members().min().unwrap_or(NONE);
+        }
+    }
+}

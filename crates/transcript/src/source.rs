@@ -1,0 +1,122 @@
+//! Where bytes come from: read-only, random access, in windows. Knows nothing of files.
+//!
+//! A transcript may be larger than memory and a single line may be larger than a transcript should ever be,
+//! so nothing in this crate asks for "the line": it asks for a window at an offset.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// A place in a transcript: byte offsets, end exclusive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span {
+    /// Offset of the first byte.
+    pub start: u64,
+    /// Offset behind the last byte.
+    pub end: u64,
+}
+
+impl Span {
+    /// The span of `start..end`.
+    pub const fn new(start: u64, end: u64) -> Self {
+        Self { start, end }
+    }
+
+    /// Length in bytes.
+    pub const fn len(self) -> u64 {
+        self.end - self.start
+    }
+
+    /// Whether the span holds no byte.
+    pub const fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+
+    /// Whether `other` lies wholly inside.
+    pub const fn contains(self, other: Self) -> bool {
+        self.start <= other.start && other.end <= self.end
+    }
+}
+
+/// The bytes at an offset could not be read: the file shrank, vanished or the disk failed. The source
+/// remembers the cause; this crate only stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Offset of the window that could not be read.
+    pub at: u64,
+}
+
+/// How many bytes the readers of this crate ask for at a time.
+pub const WINDOW_BYTES: usize = 128 * 1024;
+
+/// Bytes that can be read again and again and that do not change in between.
+pub trait Source {
+    /// Length in bytes.
+    fn len(&self) -> u64;
+
+    /// Whether there is no byte at all.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Fills `buffer` with the bytes from `at` on, and says how many they are: fewer than asked for only at the
+    /// end.
+    fn read(&self, at: u64, buffer: &mut [u8]) -> Result<usize, Fault>;
+
+    /// Calls `each` with the consecutive pieces of a span, of whatever size suits the source, until it says
+    /// `false`. A source that has its bytes in memory lends them instead of copying.
+    fn pieces(&self, span: Span, each: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Fault> {
+        let mut buffer = vec![0; WINDOW_BYTES.min(span.len() as usize)];
+        let mut at = span.start;
+        while at < span.end {
+            let wanted = (span.end - at).min(buffer.len() as u64) as usize;
+            let got = self.read(at, &mut buffer[..wanted])?;
+            if got < wanted {
+                return Err(Fault { at: at + got as u64 });
+            }
+            if !each(&buffer[..got]) {
+                return Ok(());
+            }
+            at += got as u64;
+        }
+        Ok(())
+    }
+}
+
+impl Source for &[u8] {
+    fn len(&self) -> u64 {
+        <[u8]>::len(self) as u64
+    }
+
+    fn read(&self, at: u64, buffer: &mut [u8]) -> Result<usize, Fault> {
+        let rest = usize::try_from(at).ok().and_then(|at| self.get(at..)).ok_or(Fault { at })?;
+        let taken = rest.len().min(buffer.len());
+        buffer[..taken].copy_from_slice(&rest[..taken]);
+        Ok(taken)
+    }
+
+    fn pieces(&self, span: Span, each: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Fault> {
+        let within = |at: u64| usize::try_from(at).ok().filter(|&at| at <= <[u8]>::len(self));
+        let (Some(start), Some(end)) = (within(span.start), within(span.end)) else {
+            return Err(Fault { at: span.end });
+        };
+        each(&self[start..end]);
+        Ok(())
+    }
+}
+
+/// Reads a span whole. For spans that are known to be short: ids, envelopes, one entry to be copied.
+pub fn read_span(source: &dyn Source, span: Span) -> Result<Vec<u8>, Fault> {
+    let mut out = Vec::with_capacity(span.len() as usize);
+    source.pieces(span, &mut |bytes| {
+        out.extend_from_slice(bytes);
+        true
+    })?;
+    Ok(out)
+}
+
+/// The first bytes of a span that is not empty: as many as fit into `buffer`.
+pub(crate) fn window<'a>(source: &dyn Source, span: Span, buffer: &'a mut [u8]) -> Result<&'a [u8], Fault> {
+    let wanted = span.len().min(buffer.len() as u64) as usize;
+    let got = source.read(span.start, &mut buffer[..wanted])?;
+    if got == wanted { Ok(&buffer[..got]) } else { Err(Fault { at: span.start + got as u64 }) }
+}

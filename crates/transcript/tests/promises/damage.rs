@@ -1,0 +1,157 @@
+//! What happens to a file: crashes, races, other tools, bad disks.
+
+use super::spell::Line;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+/// One thing that happens.
+#[derive(Clone, Debug)]
+pub(crate) enum Damage {
+    Drop(Index),
+    Duplicate(Index, Index),
+    Swap(Index, Index),
+    /// The last line loses so many bytes and its line break.
+    TearEnd(u16),
+    /// A line loses its line break, or has this much white space in its place.
+    Glue(Index, &'static str),
+    /// NUL bytes in front of a line, behind it, or in place of it.
+    Nuls(Index, u8),
+    /// An entry names another one as its parent: also itself, or one of its children.
+    Reparent(Index, Index),
+    /// An entry names a parent that is not there.
+    Dangle(Index),
+    /// It says that it has no parent.
+    Uproot(Index),
+    /// All line ends become those of Windows, or one of them.
+    Crlf(Option<Index>),
+    NoFinalNewline,
+    /// A byte order mark before the first line, or on a line of its own.
+    Bom(bool),
+    Blank(Index),
+    /// Something that is no record.
+    Litter(Index, &'static str),
+    /// Bytes of a line are overwritten.
+    Overwrite(Index, Index, Vec<u8>),
+}
+
+/// Damage that agents survive in ways that can be told: no overwritten bytes.
+pub(crate) fn plain() -> impl Strategy<Value = Damage> {
+    let at = any::<Index>;
+    let glue = prop::sample::select(vec!["", " ", "\t", "\r"]);
+    let litter = prop::sample::select(vec!["null", "[1,2]", "warning: disk", "{", "{\"a\":1}x", "\u{feff}"]);
+    prop_oneof![
+        4 => at().prop_map(Damage::Drop),
+        3 => (at(), at()).prop_map(|(a, b)| Damage::Duplicate(a, b)),
+        4 => (at(), at()).prop_map(|(a, b)| Damage::Swap(a, b)),
+        2 => (0u16..300).prop_map(Damage::TearEnd),
+        2 => (at(), glue).prop_map(|(at, with)| Damage::Glue(at, with)),
+        1 => (at(), 0u8..3).prop_map(|(at, how)| Damage::Nuls(at, how)),
+        3 => (at(), at()).prop_map(|(a, b)| Damage::Reparent(a, b)),
+        1 => at().prop_map(Damage::Dangle),
+        1 => at().prop_map(Damage::Uproot),
+        1 => prop::option::of(at()).prop_map(Damage::Crlf),
+        1 => Just(Damage::NoFinalNewline),
+        1 => any::<bool>().prop_map(Damage::Bom),
+        1 => at().prop_map(Damage::Blank),
+        1 => (at(), litter).prop_map(|(at, what)| Damage::Litter(at, what)),
+    ]
+}
+
+/// All kinds of damage.
+pub(crate) fn any_kind() -> impl Strategy<Value = Damage> {
+    let overwrite = (any::<Index>(), any::<Index>(), vec(any::<u8>(), 1..6));
+    prop_oneof![
+        9 => plain(),
+        1 => overwrite.prop_map(|(line, at, bytes)| Damage::Overwrite(line, at, bytes)),
+    ]
+}
+
+/// A line and what ends it.
+struct Row {
+    line: Line,
+    end: &'static str,
+}
+
+/// The bytes of a file that all this happened to.
+pub(crate) fn befall(lines: Vec<Line>, damages: &[Damage]) -> Vec<u8> {
+    let mut rows: Vec<Row> = lines.into_iter().map(|line| Row { line, end: "\n" }).collect();
+    for damage in damages {
+        if rows.is_empty() {
+            break;
+        }
+        happen(&mut rows, damage);
+    }
+    let mut bytes = Vec::new();
+    for row in rows {
+        bytes.extend(row.line.bytes);
+        bytes.extend(row.end.as_bytes());
+    }
+    bytes
+}
+
+fn happen(rows: &mut Vec<Row>, damage: &Damage) {
+    let count = rows.len();
+    match damage {
+        Damage::Drop(at) => _ = rows.remove(at.index(count)),
+        Damage::Duplicate(from, to) => {
+            let line = rows[from.index(count)].line.clone();
+            rows.insert(to.index(count + 1), Row { line, end: "\n" });
+        }
+        Damage::Swap(one, two) => {
+            let (one, two) = (one.index(count), two.index(count));
+            let line = rows[one].line.clone();
+            rows[one].line = std::mem::replace(&mut rows[two].line, line);
+        }
+        Damage::TearEnd(bytes) => {
+            let last = &mut rows[count - 1];
+            let length = last.line.bytes.len();
+            last.line.bytes.truncate(length.saturating_sub(usize::from(*bytes)));
+            last.end = "";
+        }
+        Damage::Glue(at, with) => rows[at.index(count)].end = with,
+        Damage::Nuls(at, how) => {
+            let bytes = &mut rows[at.index(count)].line.bytes;
+            match how {
+                0 => drop(bytes.splice(0..0, [0; 5])),
+                1 => bytes.extend([0; 5]),
+                _ => bytes.fill(0),
+            }
+        }
+        Damage::Reparent(of, to) => {
+            let to = rows[to.index(count)].line.id.clone();
+            relink(&mut rows[of.index(count)].line, to.as_deref().unwrap_or("nobody"));
+        }
+        Damage::Dangle(at) => relink(&mut rows[at.index(count)].line, "nobody"),
+        Damage::Uproot(at) => relink(&mut rows[at.index(count)].line, ""),
+        Damage::Crlf(None) => rows.iter_mut().filter(|row| row.end == "\n").for_each(|row| row.end = "\r\n"),
+        Damage::Crlf(Some(at)) => rows[at.index(count)].end = "\r\n",
+        Damage::NoFinalNewline => rows[count - 1].end = "",
+        Damage::Bom(true) => insert(rows, 0, "\u{feff}"),
+        Damage::Bom(false) => drop(rows[0].line.bytes.splice(0..0, *b"\xef\xbb\xbf")),
+        Damage::Blank(at) => insert(rows, at.index(count + 1), ""),
+        Damage::Litter(at, what) => insert(rows, at.index(count + 1), what),
+        Damage::Overwrite(line, at, with) => {
+            let bytes = &mut rows[line.index(count)].line.bytes;
+            let at = at.index(bytes.len() + 1);
+            let end = (at + with.len()).min(bytes.len());
+            bytes.splice(at..end, with.iter().copied());
+        }
+    }
+}
+
+fn insert(rows: &mut Vec<Row>, at: usize, what: &str) {
+    rows.insert(at, Row { line: Line { id: None, bytes: what.into() }, end: "\n" });
+}
+
+/// Writes another parent into a line that has one; none if `to` is empty.
+fn relink(line: &mut Line, to: &str) {
+    let text = String::from_utf8_lossy(&line.bytes).into_owned();
+    for key in ["\"parentId\":", "\"parentUuid\":"] {
+        let Some(from) = text.find(key).map(|at| at + key.len()) else { continue };
+        let Some(length) = text[from..].find(',') else { continue };
+        let new = if to.is_empty() { "null".to_string() } else { format!("\"{to}\"") };
+        line.bytes = [&text[..from], &new, &text[from + length..]].concat().into_bytes();
+        return;
+    }
+}

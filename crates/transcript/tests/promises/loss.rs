@@ -1,0 +1,186 @@
+//! What a repair may take away and what not, told from the rows alone.
+
+use super::reader::{Row, blocks, live, message, rows_before_tear};
+use super::story::Dialect;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use transcript::literal::Unit;
+use transcript::policy::{Policy, SignedThinking};
+
+/// An object with all that may change left out. `None` if a repair may remove it whole.
+fn skeleton(dialect: Dialect, row: &Value, policy: &Policy) -> Option<Value> {
+    let mut left = row.clone();
+    for key in ["parentId", "parentUuid", "firstKeptEntryId", "firstKeptEntryIndex", "toolUseResult"] {
+        if let Some(value) = left.get_mut(key) {
+            *value = Value::Null;
+        }
+    }
+    let aborted = row["isApiErrorMessage"] == true || row["message"]["stopReason"] == "aborted";
+    let spoken = match dialect {
+        Dialect::Pi | Dialect::PiFlat | Dialect::ClaudeCode => left.get_mut("message"),
+        Dialect::OpenAiChat | Dialect::Anthropic => Some(&mut left),
+    };
+    let Some(spoken) = spoken else { return Some(left) };
+    if spoken["role"] == "toolResult" || spoken["role"] == "tool" {
+        return None;
+    }
+    if spoken["role"] == "user" && spoken["content"].is_string() {
+        spoken["content"] = json!([{"type": "text", "text": spoken["content"]}]);
+    }
+    let strip = policy.thinking == SignedThinking::Strip;
+    for key in ["content", "tool_calls"] {
+        let Some(items) = spoken.get_mut(key).and_then(Value::as_array_mut) else { continue };
+        let mut seen: Vec<Value> = Vec::new();
+        let empty = items.is_empty();
+        items.retain(|block| {
+            let twice = block.get("id").is_some() && seen.contains(block);
+            seen.push(block.clone());
+            let partial = block.get("partialJson").is_some()
+                || (block["type"] == "tool_use" && block.get("input").is_none());
+            let gone = block["type"] == "tool_result"
+                || twice
+                || (aborted && partial)
+                || (strip && block["type"] == "thinking");
+            !gone
+        });
+        if items.is_empty() && !empty {
+            return None;
+        }
+    }
+    Some(left)
+}
+
+/// Objects of `before` that are not in `after` although no rule may remove them, and the other way round.
+pub(crate) fn difference(dialect: Dialect, before: &[u8], after: &[u8], policy: &Policy) -> Vec<String> {
+    let mut count: BTreeMap<String, i64> = BTreeMap::new();
+    for (bytes, step) in [(before, 1), (after, -1)] {
+        for row in rows_before_tear(bytes) {
+            if let Some(left) = skeleton(dialect, &row.value, policy) {
+                *count.entry(left.to_string()).or_default() += step;
+            }
+        }
+    }
+    let unlike = count.into_iter().filter(|(_, count)| *count != 0);
+    unlike.map(|(left, count)| format!("{count:+} {left}")).collect()
+}
+
+/// The results of a transcript by the id of their call: for each, its texts.
+fn results(dialect: Dialect, rows: &[Row]) -> BTreeMap<String, Vec<Vec<String>>> {
+    let mut results: BTreeMap<String, Vec<Vec<String>>> = BTreeMap::new();
+    for row in rows {
+        let message = message(dialect, &row.value);
+        let mut note = |id: &Value, content: &Value| {
+            let alone = content.as_str().into_iter();
+            let texts = alone.chain(blocks(content).iter().filter_map(|block| block["text"].as_str()));
+            if let Some(id) = id.as_str() {
+                results.entry(id.to_string()).or_default().push(texts.map(str::to_string).collect());
+            }
+        };
+        for key in ["toolCallId", "tool_call_id"] {
+            note(&message[key], &message["content"]);
+        }
+        for block in blocks(&message["content"]) {
+            note(&block["tool_use_id"], &block["content"]);
+        }
+    }
+    results
+}
+
+/// How many calls have an id. One that is not on the live branch, or was interrupted, counts twice: it is never
+/// the sure half of a pair.
+fn calls(dialect: Dialect, rows: &[Row]) -> BTreeMap<String, usize> {
+    let mut calls = BTreeMap::new();
+    for row in rows {
+        let message = message(dialect, &row.value);
+        for block in blocks(&message["content"]).iter().chain(blocks(&message["tool_calls"])) {
+            if let Some(id) = block["id"].as_str() {
+                *calls.entry(id.to_string()).or_default() += 2;
+            }
+        }
+    }
+    for spoken in live(dialect, rows).iter().filter(|spoken| !spoken.aborted) {
+        for id in &spoken.calls {
+            calls.entry(id.clone()).and_modify(|count| *count -= 1);
+        }
+    }
+    calls
+}
+
+/// Results that are gone, or not shortened as they should be, although each is the only one of the only call
+/// with its id, and both are on the live branch.
+pub(crate) fn lost_results(dialect: Dialect, before: &[u8], after: &[u8], policy: &Policy) -> Vec<String> {
+    let (old_rows, new_rows) = (rows_before_tear(before), rows_before_tear(after));
+    let (old, new) = (results(dialect, &old_rows), results(dialect, &new_rows));
+    let calls = calls(dialect, &old_rows);
+    let answered: Vec<String> = live(dialect, &old_rows).into_iter().flat_map(|s| s.results).collect();
+    let mut lost = Vec::new();
+    for (id, old) in old {
+        let ([old], Some(1)) = (&old[..], calls.get(&id)) else { continue };
+        if !answered.contains(&id) {
+            continue;
+        }
+        match new.get(&id).map(Vec::as_slice) {
+            Some([new]) if new.len() == old.len() => {
+                // What another tool has cut is left alone up to twice the limit, if it is not too much for
+                // its turn.
+                let foreign = |text: &String| FOREIGN.iter().any(|marker| text.contains(marker));
+                let limit = policy.result_chars_max * (1 + u64::from(old.iter().any(foreign)));
+                let wrong = old.iter().zip(new).filter(|(old, new)| !is_cut_of(old, new, limit, policy.unit));
+                lost.extend(wrong.map(|(old, new)| format!("{id}: {old:?} became {new:?}")));
+            }
+            Some([_]) => lost.push(format!("{id}: has other texts")),
+            found => lost.push(format!("{id}: {} results", found.map_or(0, <[_]>::len))),
+        }
+    }
+    lost
+}
+
+fn length(text: &str, unit: Unit) -> usize {
+    match unit {
+        Unit::Chars => text.chars().count(),
+        Unit::Utf16 => text.encode_utf16().count(),
+        Unit::Bytes => text.len(),
+    }
+}
+
+/// Our marker at the beginning of a text: what is gone, what there was, and how long it is.
+fn marker(text: &str) -> Option<(usize, usize, usize)> {
+    let (line, _) = text.strip_prefix("[tailor: ")?.split_once(']')?;
+    let (counts, id) = line.split_once(" chars omitted; full text: tailor show ")?;
+    let (gone, total) = counts.split_once(" of ")?;
+    let hex = id.len() >= 8 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    hex.then_some((gone.parse().ok()?, total.parse().ok()?, line.len() + 10))
+}
+
+/// Markers of other tools that stories hold.
+const FOREIGN: [&str; 2] = ["<persisted-output>", "more characters truncated"];
+
+/// Whether `new` is `old`, or its beginning and its end with one marker between them that counts right.
+fn is_cut_of(old: &str, new: &str, limit: u64, unit: Unit) -> bool {
+    // One of our own counts what stands around it, and line breaks next to it; others are quotations.
+    let own = |(at, _)| {
+        marker(&old[at..]).is_some_and(|(gone, total, bytes)| {
+            let around = length(old, unit) - bytes;
+            (total..=total + 2).contains(&(gone + around))
+        })
+    };
+    let marked_before = old.match_indices("[tailor: ").any(own);
+    let cut_at = |at: usize| {
+        let Some((gone, total, bytes)) = marker(&new[at..]) else { return false };
+        let head = &new[..at];
+        let tail = &new[at + bytes..];
+        let heads = [head, head.strip_suffix('\n').unwrap_or(head)];
+        let tails = [tail, tail.strip_prefix('\n').unwrap_or(tail)];
+        heads.iter().any(|head| {
+            tails.iter().any(|tail| {
+                let kept = length(head, unit) + length(tail, unit);
+                old.starts_with(head)
+                    && old.ends_with(tail)
+                    && head.len() + tail.len() <= old.len()
+                    && kept as u64 <= limit
+                    && (marked_before || (total == length(old, unit) && gone == total - kept))
+            })
+        })
+    };
+    old == new || new.match_indices("[tailor: ").any(|(at, _)| cut_at(at))
+}

@@ -1,0 +1,396 @@
+//! A second opinion: what stands in a transcript, read with `serde_json` and the agents' own rules, without any
+//! code of the crate under test.
+
+use super::story::Dialect;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// An object of the file.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    /// Line, from 1.
+    pub line: u64,
+    /// Nothing else stands on the line, so that agents can read it.
+    pub alone: bool,
+    pub value: Value,
+}
+
+/// Whole objects at the beginning of a line, and whether there is nothing else on it.
+pub(crate) struct Parsed {
+    pub objects: Vec<Value>,
+    pub whole: bool,
+}
+
+/// Reads one line. Lone surrogates are put where `serde_json` takes them, one to one; bytes that are not UTF-8
+/// become what readers make of them.
+pub(crate) fn parse(line: &[u8]) -> Parsed {
+    let text = String::from_utf8_lossy(line);
+    let text = without_lone_surrogates(text.trim_matches([' ', '\t', '\r']));
+    let mut objects = Vec::new();
+    for value in serde_json::Deserializer::from_str(&text).into_iter::<Value>() {
+        match value {
+            Ok(value @ Value::Object(_)) => objects.push(value),
+            _ => return Parsed { objects, whole: false },
+        }
+    }
+    Parsed { objects, whole: true }
+}
+
+/// All lines, without their ends and without a byte order mark.
+pub(crate) fn lines(bytes: &[u8]) -> Vec<&[u8]> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let mut lines: Vec<&[u8]> = bytes.split(|&byte| byte == b'\n').collect();
+    if lines.last().is_some_and(|last| last.is_empty()) {
+        lines.pop();
+    }
+    lines
+}
+
+/// All objects that agents read, and those that a repair may let them read: on lines that hold nothing else.
+pub(crate) fn rows(bytes: &[u8]) -> Vec<Row> {
+    rows_of(bytes, false)
+}
+
+/// These, and what stands in front of a torn end: it is whole.
+pub(crate) fn rows_before_tear(bytes: &[u8]) -> Vec<Row> {
+    rows_of(bytes, true)
+}
+
+fn rows_of(bytes: &[u8], before_tear: bool) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let lines = lines(bytes);
+    let last = lines.len() as u64;
+    for (line, text) in (1..).zip(lines) {
+        let parsed = parse(text);
+        let torn = before_tear && line == last && !bytes.ends_with(b"\n");
+        if parsed.whole || torn {
+            let alone = parsed.whole && parsed.objects.len() == 1;
+            rows.extend(parsed.objects.into_iter().map(|value| Row { line, alone, value }));
+        }
+    }
+    rows
+}
+
+/// `\ud800`–`\udfff` without their other half become characters for private use.
+fn without_lone_surrogates(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        out.push_str(before);
+        let length = match (surrogate(escape), escape.get(6..).and_then(surrogate)) {
+            (Some(0xd800..0xdc00), Some(0xdc00..)) => 12,
+            (Some(lone), _) => {
+                out.push_str(&format!("\\u{:04x}", lone - 0xd800 + 0xe000));
+                rest = &escape[6..];
+                continue;
+            }
+            _ => 1 + escape[1..].chars().next().map_or(0, char::len_utf8),
+        };
+        out.push_str(&escape[..length]);
+        rest = &escape[length..];
+    }
+    out + rest
+}
+
+fn surrogate(escape: &str) -> Option<u32> {
+    let hex = escape.strip_prefix("\\u")?.get(..4)?;
+    let code = u32::from_str_radix(hex, 16).ok()?;
+    (0xd800..0xe000).contains(&code).then_some(code)
+}
+
+fn says(value: &Value, key: &str, text: &str) -> bool {
+    value[key].as_str() == Some(text)
+}
+
+/// The blocks of a content value.
+pub(crate) fn blocks(content: &Value) -> &[Value] {
+    content.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// The message inside an entry; the entry itself where there is no envelope.
+pub(crate) fn message(dialect: Dialect, row: &Value) -> &Value {
+    match dialect {
+        Dialect::Pi | Dialect::PiFlat | Dialect::ClaudeCode => &row["message"],
+        Dialect::OpenAiChat | Dialect::Anthropic => row,
+    }
+}
+
+/// What persons said, sorted.
+pub(crate) fn user_texts(dialect: Dialect, bytes: &[u8]) -> Vec<String> {
+    let mut texts = Vec::new();
+    for line in lines(bytes) {
+        // Also what stands in front of a torn object: it is whole.
+        for object in parse(line).objects {
+            let message = message(dialect, &object);
+            if !says(message, "role", "user") {
+                continue;
+            }
+            texts.extend(message["content"].as_str().map(str::to_string));
+            let said = blocks(&message["content"]).iter().filter(|block| !says(block, "type", "tool_result"));
+            texts.extend(said.filter_map(|block| block["text"].as_str()).map(str::to_string));
+        }
+    }
+    texts.sort_unstable();
+    texts
+}
+
+/// Something on the live branch that matters to who calls and who answers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spoken {
+    pub line: u64,
+    pub kind: Kind,
+    /// Ids of calls that are complete, and of those that are not.
+    pub calls: Vec<String>,
+    pub partial: Vec<String>,
+    /// Ids of the calls that are answered here.
+    pub results: Vec<String>,
+    /// The turn was interrupted.
+    pub aborted: bool,
+    /// Messages with the same group are one.
+    pub group: String,
+    pub in_context: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// No part of the conversation.
+    #[default]
+    Quiet,
+    Assistant,
+    /// A person, or instructions.
+    User,
+    /// Results and nothing else.
+    Tool,
+    /// A text that a program put in.
+    Note,
+    Boundary,
+}
+
+/// The live branch as the agent loads it.
+pub(crate) fn live(dialect: Dialect, rows: &[Row]) -> Vec<Spoken> {
+    match dialect {
+        Dialect::Pi | Dialect::PiFlat => pi(rows),
+        Dialect::ClaudeCode => claude(rows),
+        Dialect::OpenAiChat | Dialect::Anthropic => {
+            rows.iter().map(|row| Spoken { in_context: true, ..spoken(dialect, row) }).collect()
+        }
+    }
+}
+
+fn strings<'v>(values: impl Iterator<Item = &'v Value>) -> Vec<String> {
+    values.filter_map(Value::as_str).filter(|text| !text.is_empty()).map(str::to_string).collect()
+}
+
+fn spoken(dialect: Dialect, row: &Row) -> Spoken {
+    let value = &row.value;
+    let message = message(dialect, value);
+    let content = blocks(&message["content"]);
+    let of_type = |kind: &'static str| content.iter().filter(move |block| says(block, "type", kind));
+    let mut spoken = Spoken { line: row.line, group: format!("line {}", row.line), ..Spoken::default() };
+    match dialect {
+        Dialect::Pi | Dialect::PiFlat => {
+            let unfinished = |block: &&Value| block.get("partialJson").is_some();
+            spoken.calls = strings(of_type("toolCall").filter(|b| !unfinished(b)).map(|b| &b["id"]));
+            spoken.partial = strings(of_type("toolCall").filter(unfinished).map(|b| &b["id"]));
+            spoken.results = strings([&message["toolCallId"]].into_iter());
+            spoken.aborted = says(message, "stopReason", "aborted");
+        }
+        Dialect::ClaudeCode | Dialect::Anthropic => {
+            let unfinished = |block: &&Value| block.get("input").is_none();
+            spoken.calls = strings(of_type("tool_use").filter(|b| !unfinished(b)).map(|b| &b["id"]));
+            spoken.partial = strings(of_type("tool_use").filter(unfinished).map(|b| &b["id"]));
+            spoken.results = strings(of_type("tool_result").map(|b| &b["tool_use_id"]));
+            spoken.aborted = value["isApiErrorMessage"] == true;
+            if let (Dialect::ClaudeCode, Some(id)) = (dialect, message["id"].as_str()) {
+                spoken.group = format!("message {id}");
+            }
+        }
+        Dialect::OpenAiChat => {
+            spoken.calls = strings(blocks(&message["tool_calls"]).iter().map(|call| &call["id"]));
+            spoken.results = strings([&message["tool_call_id"]].into_iter());
+        }
+    }
+    spoken.kind = kind(dialect, value, message, &spoken);
+    spoken
+}
+
+fn kind(dialect: Dialect, value: &Value, message: &Value, spoken: &Spoken) -> Kind {
+    if dialect == Dialect::ClaudeCode {
+        return match value["type"].as_str() {
+            Some("assistant") => Kind::Assistant,
+            Some("user") if value["isCompactSummary"] == true => Kind::Note,
+            Some("user") if pure(message, spoken) => Kind::Tool,
+            Some("user") => Kind::User,
+            Some("system") if says(value, "subtype", "compact_boundary") => Kind::Boundary,
+            _ => Kind::Quiet,
+        };
+    }
+    match (value["type"].as_str(), message["role"].as_str()) {
+        (Some("compaction"), _) => Kind::Boundary,
+        (Some("custom_message"), _) => Kind::Note,
+        (_, Some("assistant")) => Kind::Assistant,
+        (_, Some("tool" | "toolResult")) => Kind::Tool,
+        (_, Some("user")) if pure(message, spoken) => Kind::Tool,
+        (_, Some("user" | "system")) => Kind::User,
+        _ => Kind::Quiet,
+    }
+}
+
+fn pure(message: &Value, spoken: &Spoken) -> bool {
+    !spoken.results.is_empty() && blocks(&message["content"]).len() == spoken.results.len()
+}
+
+/// pi: the last entry of the file is the leaf; its ancestors are the branch.
+fn pi(rows: &[Row]) -> Vec<Spoken> {
+    let by_id: BTreeMap<&str, usize> = rows
+        .iter()
+        .enumerate()
+        .filter(|(_, row)| !says(&row.value, "type", "session"))
+        .filter_map(|(at, row)| Some((row.value["id"].as_str()?, at)))
+        .collect();
+    let mut path = Vec::new();
+    if by_id.is_empty() {
+        path.extend((0..rows.len()).filter(|&at| !says(&rows[at].value, "type", "session")));
+    } else {
+        let last = rows
+            .iter()
+            .rposition(|row| !says(&row.value, "type", "session") && row.value["id"].as_str().is_some());
+        let (mut next, mut seen) = (last, BTreeSet::new());
+        while let Some(at) = next.filter(|&at| seen.insert(at)) {
+            path.push(at);
+            next = rows[at].value["parentId"].as_str().and_then(|id| by_id.get(id)).copied();
+        }
+        path.reverse();
+    }
+    let mut live: Vec<Spoken> = path.iter().map(|&at| spoken(Dialect::Pi, &rows[at])).collect();
+    let boundary = live.iter().rposition(|spoken| spoken.kind == Kind::Boundary);
+    let from = boundary.map_or(0, |boundary| {
+        let compaction = &rows[path[boundary]].value;
+        let kept = compaction["firstKeptEntryId"].as_str().and_then(|id| by_id.get(id)).copied();
+        let counted = compaction["firstKeptEntryIndex"].as_u64();
+        let alone = || (0..rows.len()).filter(|&at| rows[at].alone);
+        let kept = kept.or(counted.and_then(|count| alone().nth(count as usize)));
+        let place = path.iter().position(|&at| Some(at) == kept);
+        place.map_or(boundary, |place| place.min(boundary))
+    });
+    live[from..].iter_mut().for_each(|spoken| spoken.in_context = true);
+    live
+}
+
+/// Rows of Claude Code that are part of its tree.
+struct Chain<'r> {
+    rows: &'r [Row],
+    by_id: BTreeMap<&'r str, usize>,
+}
+
+impl<'r> Chain<'r> {
+    fn new(rows: &'r [Row]) -> Self {
+        const TYPES: [&str; 5] = ["user", "assistant", "progress", "system", "attachment"];
+        let chained = rows
+            .iter()
+            .enumerate()
+            .filter(|(_, row)| TYPES.iter().any(|kind| says(&row.value, "type", kind)));
+        Self {
+            rows,
+            by_id: chained.filter_map(|(at, row)| Some((row.value["uuid"].as_str()?, at))).collect(),
+        }
+    }
+
+    fn parent(&self, at: usize) -> Option<usize> {
+        self.by_id.get(self.rows[at].value["parentUuid"].as_str()?).copied()
+    }
+
+    /// From an entry to its root.
+    fn ancestors(&self, from: usize) -> Vec<usize> {
+        let (mut path, mut seen, mut next) = (Vec::new(), BTreeSet::new(), Some(from));
+        while let Some(at) = next.filter(|&at| seen.insert(at)) {
+            path.push(at);
+            next = self.parent(at);
+        }
+        path
+    }
+
+    fn said(&self, at: usize) -> bool {
+        ["user", "assistant"].iter().any(|kind| says(&self.rows[at].value, "type", kind))
+    }
+
+    /// The Agent SDK's choice, steps 2 to 4 of A9.
+    fn leaf(&self) -> Option<usize> {
+        let parents: BTreeSet<usize> = self.by_id.values().filter_map(|&at| self.parent(at)).collect();
+        let terminals = self.by_id.values().copied().filter(|at| !parents.contains(at));
+        let leaves: Vec<usize> =
+            terminals.filter_map(|at| self.ancestors(at).into_iter().find(|&at| self.said(at))).collect();
+        let main = |at: &usize| {
+            let value = &self.rows[*at].value;
+            value["isSidechain"] != true && value["isMeta"] != true && value.get("teamName").is_none()
+        };
+        leaves.iter().copied().filter(main).max().or(leaves.iter().copied().max())
+    }
+
+    fn boundary(&self, live: &BTreeSet<usize>) -> Option<usize> {
+        live.iter().copied().rfind(|&at| says(&self.rows[at].value, "subtype", "compact_boundary"))
+    }
+
+    /// What the last compaction of the branch carried over.
+    fn preserved(&self, live: &BTreeSet<usize>) -> BTreeSet<usize> {
+        let boundary =
+            live.iter().rev().find(|&&at| says(&self.rows[at].value, "subtype", "compact_boundary"));
+        let Some(boundary) = boundary else { return BTreeSet::new() };
+        let kept = &self.rows[*boundary].value["compactMetadata"]["preservedSegment"];
+        let end = |key: &str| self.by_id.get(kept[key].as_str()?).copied();
+        let (Some(head), Some(tail)) = (end("headUuid"), end("tailUuid")) else { return BTreeSet::new() };
+        let path = self.ancestors(tail);
+        let from = path.iter().position(|&at| at == head);
+        from.map_or_else(BTreeSet::new, |from| self.gathered(&path[..=from]))
+    }
+
+    /// An entry of the branch, the other blocks of its message, and the results that hang on those (A6).
+    fn gathered(&self, path: &[usize]) -> BTreeSet<usize> {
+        let all = || self.by_id.values().copied();
+        let group = |at: usize| self.rows[at].value["message"]["id"].as_str();
+        let groups: BTreeSet<&str> = path.iter().filter_map(|&at| group(at)).collect();
+        let mut live: BTreeSet<usize> = path.iter().copied().collect();
+        live.extend(all().filter(|&at| group(at).is_some_and(|group| groups.contains(group))));
+        let results = all().filter(|&at| {
+            let parent = self.parent(at).filter(|parent| live.contains(parent));
+            spoken(Dialect::ClaudeCode, &self.rows[at]).kind == Kind::Tool
+                && parent.is_some_and(|parent| {
+                    let parent = spoken(Dialect::ClaudeCode, &self.rows[parent]);
+                    !parent.calls.is_empty() || !parent.partial.is_empty()
+                })
+        });
+        let results: Vec<usize> = results.collect();
+        live.extend(results);
+        live
+    }
+}
+
+fn claude(rows: &[Row]) -> Vec<Spoken> {
+    let chain = Chain::new(rows);
+    let Some(leaf) = chain.leaf() else { return Vec::new() };
+    let mut live = chain.gathered(&chain.ancestors(leaf));
+    let boundary = chain.boundary(&live).unwrap_or(0);
+    let kept = chain.preserved(&live);
+    live.extend(&kept);
+    let word = |at: usize| Spoken {
+        in_context: at >= boundary || kept.contains(&at),
+        ..spoken(Dialect::ClaudeCode, &rows[at])
+    };
+    live.into_iter().map(word).collect()
+}
+
+/// The id on which the agent would hang the next entry.
+pub(crate) fn leaf(dialect: Dialect, rows: &[Row]) -> Option<String> {
+    match dialect {
+        Dialect::Pi => {
+            let entries = rows.iter().filter(|row| !says(&row.value, "type", "session"));
+            entries.filter_map(|row| row.value["id"].as_str()).next_back().map(str::to_string)
+        }
+        Dialect::ClaudeCode => {
+            let chain = Chain::new(rows);
+            chain.leaf().and_then(|at| rows[at].value["uuid"].as_str()).map(str::to_string)
+        }
+        Dialect::PiFlat | Dialect::OpenAiChat | Dialect::Anthropic => None,
+    }
+}

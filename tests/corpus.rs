@@ -1,0 +1,339 @@
+//! Promises, checked on all transcripts below `$TAILOR_CORPUS`.
+//!
+//! What is checked here is not checked with Tailor's own eyes: edits are spliced by hand, and branches are built and
+//! calls counted by a few lines that know only what the agents themselves do on loading.
+
+use crate::support::{Dir, Run};
+use serde::de::IgnoredAny;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use transcript::plan::Edit;
+use transcript::{Piece, Policy, Span, mend};
+
+#[test]
+fn promises_hold_on_real_transcripts() {
+    let Some(corpus) = std::env::var_os("TAILOR_CORPUS") else {
+        eprintln!("SKIPPED: TAILOR_CORPUS names no folder of transcripts");
+        return;
+    };
+    let mut files = Vec::new();
+    gather(Path::new(&corpus), &mut files);
+    assert!(!files.is_empty(), "{} holds no .jsonl file", Path::new(&corpus).display());
+    let (mut known, mut changed, mut wrong) = (0, 0, Vec::new());
+    for path in files {
+        match check(&path) {
+            Ok(None) => {}
+            Ok(Some(edits)) => (known, changed) = (known + 1, changed + usize::from(edits > 0)),
+            Err(why) => wrong.push(format!("{}: {why}", path.display())),
+        }
+    }
+    eprintln!("{known} transcripts of known formats, {changed} of them mended, {} wrong", wrong.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(known > 0, "no file is of a known format");
+}
+
+fn gather(folder: &Path, files: &mut Vec<PathBuf>) {
+    let mut inside: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    inside.sort();
+    for path in inside {
+        if path.is_dir() {
+            gather(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "jsonl") {
+            files.push(path);
+        }
+    }
+}
+
+/// How many edits there were; `None` if the format is unknown.
+fn check(path: &Path) -> Result<Option<usize>, String> {
+    let dir = Dir::new();
+    let before = fs::read(path).unwrap();
+    let copy = dir.write("s.jsonl", &before);
+    let scan = dir.tailor(&["scan", "--format", "json", "s.jsonl"]);
+    let file = scan.file();
+    if file["outcome"] == "unsupported" {
+        return Ok(None);
+    }
+    expect(scan.status < 2 && file["outcome"] != "error", || format!("scan: {file}"))?;
+
+    let mended = mend(&&before[..], &Policy::default()).map_err(|fault| format!("{fault:?}"))?;
+    let plan = match mended.repair {
+        Ok(repair) => repair.plan,
+        Err(worse) => return refused(&dir, &before, &worse.to_string()),
+    };
+    let wanted = splice(&before, plan.edits());
+    let kept: Vec<Span> = plan
+        .pieces()
+        .into_iter()
+        .filter_map(|piece| if let Piece::Kept(span) = piece { Some(span) } else { None })
+        .collect();
+    expect(kept == between(before.len() as u64, plan.edits()), || {
+        "what is kept is not all that is not edited".into()
+    })?;
+
+    let first = fix(&dir);
+    expect(first.status < 2, || format!("fix: {}", first.file()))?;
+    let after = fs::read(&copy).unwrap();
+    expect(after == wanted, || "fix wrote something else than its plan".into())?;
+    let second = fix(&dir);
+    let outcome = second.file()["outcome"].clone();
+    expect(fs::read(&copy).unwrap() == after, || "a second fix changes something".into())?;
+    expect(outcome == "clean" || outcome == "findings", || {
+        format!("the outcome of a second fix is {outcome}")
+    })?;
+
+    lines_stay(&before, &after, plan.edits())?;
+    let excused = held_back(&second);
+    match file["format"].as_str().unwrap_or_default() {
+        "pi" => pi(&after, &excused)?,
+        "claude-code" => claude(&after, &excused)?,
+        _ => {}
+    }
+    Ok(Some(plan.edits().len()))
+}
+
+/// No repair is good enough: then nothing is changed, and the run says why.
+fn refused(dir: &Dir, before: &[u8], why: &str) -> Result<Option<usize>, String> {
+    let file = fix(dir).file();
+    let said = file["outcome"] == "refused" && file["reason"].as_str().unwrap().contains(why);
+    expect(said, || format!("{why}, but fix says {file}"))?;
+    expect(fs::read(dir.path("s.jsonl")).unwrap() == before, || format!("{why}, and yet it was changed"))?;
+    eprintln!("refused: {why}");
+    Ok(Some(0))
+}
+
+fn fix(dir: &Dir) -> Run {
+    dir.tailor(&["fix", "--settle", "0", "--no-backup", "--format", "json", "s.jsonl"])
+}
+
+fn expect(holds: bool, why: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(why()) }
+}
+
+fn splice(bytes: &[u8], edits: &[Edit]) -> Vec<u8> {
+    let cut = |span: Span| &bytes[span.start as usize..span.end as usize];
+    let mut out = Vec::new();
+    let mut at = 0;
+    for edit in edits {
+        assert!(at <= edit.at.start, "edits are sorted and disjoint");
+        out.extend_from_slice(cut(Span::new(at, edit.at.start)));
+        for piece in &edit.with {
+            match piece {
+                Piece::New(new) => out.extend_from_slice(new),
+                Piece::Kept(span) | Piece::Moved(span) => out.extend_from_slice(cut(*span)),
+            }
+        }
+        at = edit.at.end;
+    }
+    out.extend_from_slice(cut(Span::new(at, bytes.len() as u64)));
+    out
+}
+
+/// What lies between edits.
+fn between(length: u64, edits: &[Edit]) -> Vec<Span> {
+    let starts = std::iter::once(0).chain(edits.iter().map(|edit| edit.at.end));
+    let ends = edits.iter().map(|edit| edit.at.start).chain([length]);
+    starts.zip(ends).map(|(start, end)| Span::new(start, end)).filter(|span| !span.is_empty()).collect()
+}
+
+/// Every whole line that is JSON and that no edit touches is still there, as it was and in order.
+fn lines_stay(before: &[u8], after: &[u8], edits: &[Edit]) -> Result<(), String> {
+    let mut later = after.split(|&b| b == b'\n');
+    let mut start = 0;
+    for (n, line) in before.split_inclusive(|&b| b == b'\n').enumerate() {
+        let Some(text) = line.strip_suffix(b"\n") else { break };
+        let (from, to) = (start as u64, (start + text.len()) as u64);
+        start += line.len();
+        let inside = |edit: &Edit| edit.at.start < to && edit.at.end > from;
+        if edits.iter().any(inside) || serde_json::from_slice::<IgnoredAny>(text).is_err() {
+            continue;
+        }
+        expect(later.any(|other| other == text), || format!("line {} is lost", n + 1))?;
+    }
+    Ok(())
+}
+
+/// Calls about which something was found that was not mended, with a reason.
+fn held_back(run: &Run) -> BTreeSet<String> {
+    let file = run.file();
+    let findings = file["findings"].as_array().unwrap().iter();
+    let about_pairs = findings.filter(|finding| finding["code"].as_str().unwrap().starts_with('P'));
+    about_pairs.filter_map(|finding| Some(finding["call"].as_str()?.to_string())).collect()
+}
+
+/// The objects of a file, as an agent reads it: what does not parse is left out.
+fn objects(bytes: &[u8]) -> Vec<Value> {
+    let parse = |line: &[u8]| {
+        serde_json::from_slice(line).ok().or_else(|| {
+            // This parser wants no lone surrogates; JavaScript takes them.
+            let mut text = String::from_utf8_lossy(line).into_owned();
+            while let Some(at) = text.find(r"\ud").or_else(|| text.find(r"\uD")) {
+                text.get(at + 2..at + 6)?;
+                text.replace_range(at + 2..at + 6, "0020");
+            }
+            serde_json::from_str(&text).ok()
+        })
+    };
+    bytes.split(|&b| b == b'\n').filter_map(parse).filter(Value::is_object).collect()
+}
+
+fn text<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
+    value[key].as_str().filter(|text| !text.is_empty())
+}
+
+fn blocks(content: &Value) -> impl Iterator<Item = &Value> {
+    content.as_array().into_iter().flatten()
+}
+
+/// From a leaf to its root and back, as far as parents are there and none comes twice.
+fn branch(leaf: Option<usize>, parent: impl Fn(usize) -> Option<usize>) -> Vec<usize> {
+    let (mut path, mut seen, mut next) = (Vec::new(), BTreeSet::new(), leaf);
+    while let Some(at) = next.filter(|&at| seen.insert(at)) {
+        path.push(at);
+        next = parent(at);
+    }
+    path.reverse();
+    path
+}
+
+/// What comes behind a call that nothing answers, in the order in which the model sees it.
+enum Next {
+    Speech,
+    Compaction,
+    Nothing,
+}
+
+fn judge(call: &str, results: usize, next: &Next, excused: &BTreeSet<String>) -> Result<(), String> {
+    let legal = results == 1 || (results == 0 && !matches!(next, Next::Speech)) || excused.contains(call);
+    expect(legal, || format!("call {call} has {results} results"))
+}
+
+/// pi: the last entry is the leaf; each call on its branch has one result before its id is used again.
+fn pi(bytes: &[u8], excused: &BTreeSet<String>) -> Result<(), String> {
+    let lines = objects(bytes);
+    let entries: Vec<&Value> = lines.iter().filter(|line| line["type"] != "session").collect();
+    let by_id: BTreeMap<&str, usize> =
+        entries.iter().enumerate().filter_map(|(n, entry)| Some((text(entry, "id")?, n))).collect();
+    let mut leaf = None;
+    for (n, entry) in entries.iter().enumerate() {
+        if entry["type"] == "leaf" {
+            leaf = text(entry, "targetId").and_then(|id| by_id.get(id).copied());
+        } else if text(entry, "id").is_some() && entry["appendMode"] != "side" {
+            leaf = Some(n);
+        }
+    }
+    let parent = |at: usize| match entries[at].get("parentId") {
+        Some(id) => by_id.get(id.as_str()?).copied(),
+        None => (0..at).rev().find(|&before| text(entries[before], "id").is_some()),
+    };
+    let path = if by_id.is_empty() { (0..entries.len()).collect() } else { branch(leaf, parent) };
+    let path: Vec<&Value> = path.into_iter().map(|at| entries[at]).collect();
+    for (place, entry) in path.iter().enumerate() {
+        if ["aborted", "error"].iter().any(|stop| entry["message"]["stopReason"] == *stop) {
+            continue;
+        }
+        let later = &path[place + 1..];
+        for call in pi_calls(entry) {
+            let until = later.iter().position(|other| pi_calls(other).contains(&call)).unwrap_or(later.len());
+            let results = later[..until].iter().filter(|other| answered_by(other) == Some(call)).count();
+            judge(call, results, &pi_next(later), excused)?;
+        }
+    }
+    Ok(())
+}
+
+fn pi_calls(entry: &Value) -> Vec<&str> {
+    let message = &entry["message"];
+    let of_model = message["role"] == "assistant";
+    let calls = blocks(&message["content"]).filter(|block| of_model && block["type"] == "toolCall");
+    calls.filter_map(|block| text(block, "id")).collect()
+}
+
+fn answered_by(entry: &Value) -> Option<&str> {
+    let message = &entry["message"];
+    if message["role"] == "toolResult" { text(message, "toolCallId") } else { None }
+}
+
+fn pi_next(later: &[&Value]) -> Next {
+    let speech = |entry: &&Value| ["user", "assistant"].iter().any(|role| entry["message"]["role"] == *role);
+    let next = later.iter().find(|entry| entry["type"] == "compaction" || speech(entry));
+    match next {
+        None => Next::Nothing,
+        Some(entry) if entry["type"] == "compaction" => Next::Compaction,
+        Some(_) => Next::Speech,
+    }
+}
+
+/// Claude Code, by the rules of its SDK: the last leaf of the main conversation, its ancestors, the other blocks of
+/// their messages; a call's result may stand anywhere.
+fn claude(bytes: &[u8], excused: &BTreeSet<String>) -> Result<(), String> {
+    const CHAIN: &[&str] = &["user", "assistant", "progress", "system", "attachment"];
+    let objects = objects(bytes);
+    let links = objects
+        .iter()
+        .filter(|line| CHAIN.iter().any(|kind| line["type"] == *kind) && line["uuid"].is_string());
+    let mut by_id: BTreeMap<&str, usize> = BTreeMap::new();
+    let all: Vec<&Value> = links.collect();
+    for (n, line) in all.iter().enumerate() {
+        by_id.insert(line["uuid"].as_str().unwrap(), n);
+    }
+    let valid: BTreeSet<usize> = by_id.values().copied().collect();
+    let parent = |at: usize| by_id.get(all[at]["parentUuid"].as_str()?).copied();
+    let parents: BTreeSet<usize> = valid.iter().filter_map(|&at| parent(at)).collect();
+    let said = |at: usize| all[at]["type"] == "user" || all[at]["type"] == "assistant";
+    let main = |at: usize| {
+        let set = |key: &str| all[at][key] == true;
+        !set("isSidechain") && !set("isMeta") && all[at]["teamName"].is_null()
+    };
+    let leaf = valid
+        .difference(&parents)
+        .filter_map(|&terminal| branch(Some(terminal), parent).into_iter().rev().find(|&at| said(at)))
+        .max_by_key(|&at| (main(at), at));
+    let mut live: BTreeSet<usize> = branch(leaf, parent).into_iter().collect();
+    let message = |at: usize| text(&all[at]["message"], "id");
+    let messages: BTreeSet<&str> = live.iter().filter_map(|&at| message(at)).collect();
+    live.extend(valid.iter().filter(|&&at| message(at).is_some_and(|id| messages.contains(id))));
+    let live_lines: Vec<usize> = live.iter().copied().collect();
+    for &at in &live_lines {
+        if all[at]["isApiErrorMessage"] == true {
+            continue;
+        }
+        for call in claude_calls(all[at]) {
+            let answers = valid.iter().filter(|&&line| claude_results(all[line]).contains(&call));
+            let (near, far): (Vec<usize>, Vec<usize>) = answers
+                .copied()
+                .partition(|&line| live.contains(&line) || parent(line).is_some_and(|up| live.contains(&up)));
+            let results = if near.is_empty() { far.len().min(1) } else { near.len() };
+            let later = live_lines.iter().filter(|&&line| line > at && message(line) != message(at));
+            judge(call, results, &claude_next(later.map(|&line| all[line])), excused)?;
+        }
+    }
+    Ok(())
+}
+
+fn claude_calls(line: &Value) -> Vec<&str> {
+    let of_model = line["type"] == "assistant";
+    let calls = blocks(&line["message"]["content"]).filter(|block| of_model && block["type"] == "tool_use");
+    calls.filter_map(|block| text(block, "id")).collect()
+}
+
+fn claude_results(line: &Value) -> Vec<&str> {
+    let results = blocks(&line["message"]["content"]).filter(|block| block["type"] == "tool_result");
+    results.filter_map(|block| text(block, "tool_use_id")).collect()
+}
+
+fn claude_next<'v>(mut later: impl Iterator<Item = &'v Value>) -> Next {
+    let boundary = |line: &Value| line["subtype"] == "compact_boundary";
+    // A line that only holds results says nothing.
+    let speech = |line: &Value| {
+        let results = line["type"] == "user" && !claude_results(line).is_empty();
+        (line["type"] == "user" || line["type"] == "assistant") && !results
+    };
+    match later.find(|line| boundary(line) || speech(line)) {
+        None => Next::Nothing,
+        Some(line) if boundary(line) => Next::Compaction,
+        Some(_) => Next::Speech,
+    }
+}

@@ -1,0 +1,305 @@
+//! `tailor fix`: what it changes, what it keeps, what it says.
+
+use crate::support::{BROKEN, Dir, WHOLE, is_root, make_old};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::Path;
+
+/// A session with a result that is too long, before thinking that is signed over all of it.
+fn signed(model: &str) -> String {
+    let text = "a row of the log\\n".repeat(4_000);
+    let message = |id: &str, parent: &str, message: String| {
+        format!(r#"{{"type":"message","id":"{id}","parentId":"{parent}","message":{{{message}}}}}"#)
+    };
+    let blocks = |blocks: &str| format!(r#""role":"assistant","model":"{model}","content":[{blocks}]"#);
+    let thinking = r#"{"type":"thinking","thinking":"hm","thinkingSignature":"c2lnbmVk"},"#;
+    let lines = [
+        WHOLE.trim_end().to_string(),
+        message("a2", "a1", blocks(r#"{"type":"toolCall","id":"c","name":"bash","arguments":{}}"#)),
+        message(
+            "a3",
+            "a2",
+            format!(r#""role":"toolResult","toolCallId":"c","toolName":"bash","content":"{text}""#),
+        ),
+        message("a4", "a3", blocks(&format!(r#"{thinking}{{"type":"text","text":"Done."}}"#))),
+    ];
+    lines.join("\n") + "\n"
+}
+
+#[test]
+fn all_mended_exits_with_0() {
+    let dir = Dir::new();
+    let path = dir.write("s.jsonl", BROKEN);
+    let run = dir.tailor(&["fix", "s.jsonl"]);
+    assert_eq!((run.status, run.stderr.as_str()), (0, ""));
+    assert!(run.text().contains("s.jsonl: fixed: "), "{}", run.text());
+    assert_ne!(fs::read_to_string(&path).unwrap(), BROKEN);
+    let again = dir.tailor(&["fix", "s.jsonl", "--format", "json"]);
+    assert_eq!((again.status, again.file()["outcome"].as_str()), (0, Some("clean")));
+}
+
+#[test]
+fn findings_that_stay_exit_with_1() {
+    let dir = Dir::new();
+    dir.write("s.jsonl", format!("undefined\n{BROKEN}"));
+    let run = dir.tailor(&["fix", "s.jsonl", "--format", "json"]);
+    let file = run.file();
+    assert_eq!((run.status, &file["outcome"], &file["remaining"]), (1, &"fixed".into(), &1.into()));
+    assert_eq!(dir.tailor(&["fix", "s.jsonl", "--fail-on", "error"]).status, 0);
+}
+
+#[test]
+fn an_error_exits_with_2_and_the_others_are_mended() {
+    let dir = Dir::new();
+    let path = dir.write("s.jsonl", BROKEN);
+    assert_eq!(dir.tailor(&["fix", "gone.jsonl", "s.jsonl"]).status, 2);
+    assert_ne!(fs::read_to_string(path).unwrap(), BROKEN);
+}
+
+/// Nothing was mended, so the findings are still there.
+#[test]
+fn a_dry_run_exits_with_1_if_there_is_something_to_mend() {
+    let dir = Dir::new();
+    let path = dir.write("s.jsonl", BROKEN);
+    let run = dir.tailor(&["fix", "--dry-run", "s.jsonl"]);
+    assert!(run.text().contains("would fix"), "{}", run.text());
+    assert_eq!(fs::read_to_string(path).unwrap(), BROKEN);
+    assert_eq!(dir.names(), ["s.jsonl"]);
+    assert_eq!(run.status, 1);
+}
+
+#[test]
+fn the_shape_of_json() {
+    let dir = Dir::new();
+    dir.write("s.jsonl", BROKEN);
+    let lines = dir.tailor(&["fix", "--format", "json", "s.jsonl"]).json();
+    let (file, summary) = (&lines[0], &lines[1]);
+    assert_eq!((&file["type"], &file["outcome"]), (&"file".into(), &"fixed".into()));
+    assert_eq!(file["bytes"], BROKEN.len());
+    assert_eq!(file["bytes_after"], fs::metadata(dir.path("s.jsonl")).unwrap().len());
+    assert!(!file["run"].as_str().unwrap().is_empty());
+    assert_eq!(file["findings"][0]["code"], "P1");
+    assert_eq!((&summary["files"], &summary["fixed"]), (&1.into(), &1.into()));
+}
+
+#[test]
+fn mode_times_and_owner_stay() {
+    let dir = Dir::new();
+    let path = dir.write("s.jsonl", BROKEN);
+    fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+    if is_root() {
+        chown(&path, Some(1234), Some(4321)).unwrap();
+    }
+    make_old(&path);
+    let facts = || {
+        let facts = fs::metadata(&path).unwrap();
+        (facts.mode(), facts.uid(), facts.gid(), facts.mtime(), facts.mtime_nsec())
+    };
+    let before = facts();
+    assert_eq!(dir.tailor(&["fix", "s.jsonl"]).status, 0);
+    assert_eq!(facts(), before);
+    assert_ne!(fs::read_to_string(&path).unwrap(), BROKEN);
+}
+
+#[test]
+fn the_old_file_is_kept_where_no_agent_looks() {
+    let dir = Dir::new();
+    dir.write("s.jsonl", BROKEN);
+    dir.tailor(&["fix", "s.jsonl"]);
+    let others: Vec<String> = dir.names().into_iter().filter(|name| name != "s.jsonl").collect();
+    let [kept] = &others[..] else { panic!("{others:?}") };
+    assert_ne!(Path::new(kept).extension(), Some("jsonl".as_ref()), "{kept}");
+    assert_eq!(fs::read_to_string(dir.path(kept)).unwrap(), BROKEN);
+    let scan = dir.tailor(&["scan", "--format", "json", "."]);
+    assert_eq!(scan.file()["outcome"], "clean", "the kept file is not looked at");
+}
+
+#[test]
+fn nothing_is_kept_without_a_change_or_if_not_wanted() {
+    let dir = Dir::new();
+    dir.write("whole.jsonl", WHOLE);
+    dir.write("broken.jsonl", BROKEN);
+    dir.tailor(&["fix", "--no-backup", "."]);
+    assert_eq!(dir.names(), ["broken.jsonl", "whole.jsonl"]);
+}
+
+#[test]
+fn a_file_without_a_change_is_not_touched_at_all() {
+    let dir = Dir::new();
+    let path = dir.write("s.jsonl", WHOLE);
+    let facts = || {
+        let facts = fs::metadata(&path).unwrap();
+        (facts.ino(), facts.mtime(), facts.ctime(), facts.ctime_nsec())
+    };
+    let before = facts();
+    assert_eq!(dir.tailor(&["fix", "s.jsonl"]).status, 0);
+    assert_eq!(facts(), before);
+}
+
+#[test]
+fn a_copy_leaves_the_original_alone() {
+    let dir = Dir::new();
+    let broken = dir.write("in/a/broken.jsonl", BROKEN);
+    dir.write("in/whole.jsonl", WHOLE);
+    let out = dir.path("out");
+    let arguments = ["fix", "--out", "out", "--format", "json", "in"];
+    let run = dir.tailor(&arguments);
+    assert_eq!(run.status, 0, "{}", run.text());
+    assert_eq!(fs::read_to_string(&broken).unwrap(), BROKEN);
+    let copied = fs::read_to_string(out.join("a/broken.jsonl")).unwrap();
+    assert_eq!(copied.len() as u64, run.json()[0]["bytes_after"].as_u64().unwrap());
+    assert_eq!(
+        fs::read_to_string(out.join("whole.jsonl")).unwrap(),
+        WHOLE,
+        "what needs no mending is copied too"
+    );
+    // A copy is no reason to wait, and what is there is not written over.
+    assert_eq!(dir.names(), ["in/a/broken.jsonl", "in/whole.jsonl", "out/a/broken.jsonl", "out/whole.jsonl"]);
+    fs::write(out.join("whole.jsonl"), "mine").unwrap();
+    let again = dir.tailor(&arguments);
+    assert_eq!(again.status, 2);
+    assert!(again.text().contains("File exists"), "{}", again.text());
+    assert_eq!(fs::read_to_string(out.join("whole.jsonl")).unwrap(), "mine");
+    // The mended copy is what mending in place would have given.
+    dir.tailor(&["fix", "--no-backup", "in"]);
+    assert_eq!(fs::read_to_string(&broken).unwrap(), copied);
+}
+
+#[test]
+fn a_diff_shows_places_and_content_only_if_asked() {
+    let dir = Dir::new();
+    dir.write("s.jsonl", signed("claude-opus-4-5"));
+    let sizes = dir.tailor(&["fix", "--dry-run", "--diff", "s.jsonl"]).text();
+    assert!(sizes.contains("--- s.jsonl\n@@ line 4, bytes "), "{sizes}");
+    assert!(sizes.contains("+ [tailor: ") && !sizes.contains("a row of the log"), "{sizes}");
+    let content = dir.tailor(&["fix", "--dry-run", "--diff", "--show-content", "s.jsonl"]).text();
+    assert!(content.contains("- a row of the log"), "{content}");
+    assert_eq!(dir.tailor(&["fix", "--show-content", "s.jsonl"]).status, 2, "only together with --diff");
+}
+
+#[test]
+fn select_ignore_and_allow_choose_what_is_mended() {
+    let dir = Dir::new();
+    let orphan = r#"{"type":"message","id":"r","parentId":"a3","message":{"role":"toolResult","toolCallId":"x","toolName":"read","content":"?"}}"#;
+    let text = format!("{BROKEN}{orphan}\n");
+    let fixed = |arguments: &[&str]| {
+        let path = dir.write("s.jsonl", &text);
+        dir.tailor(&[&["fix", "--no-backup", "s.jsonl"], arguments].concat());
+        let text = fs::read_to_string(path).unwrap();
+        (text.contains("tool result missing"), !text.contains(r#""toolCallId":"x""#))
+    };
+    // The orphan is the newest entry, so it goes only when that is allowed.
+    assert_eq!(fixed(&[]), (true, false));
+    assert_eq!(fixed(&["--allow", "P2"]), (true, true));
+    assert_eq!(fixed(&["--allow", "P2", "--ignore", "P1"]), (false, true));
+    assert_eq!(fixed(&["--allow", "result-without-call", "--select", "P2"]), (false, true));
+    assert_eq!(fixed(&["--select", "S1"]), (false, false));
+}
+
+#[test]
+fn thinking_is_kept_stripped_or_ignored() {
+    let dir = Dir::new();
+    let fixed = |model: &str, arguments: &[&str]| {
+        let path = dir.write("s.jsonl", signed(model));
+        let run = dir.tailor(&[&["fix", "--no-backup", "--format", "json", "s.jsonl"], arguments].concat());
+        let text = fs::read_to_string(path).unwrap();
+        let (cut, signed) = (text.contains("[tailor: "), text.contains("c2lnbmVk"));
+        (run.status, run.file()["findings"][0]["fix"].as_str().unwrap().to_string(), cut, signed)
+    };
+    assert_eq!(fixed("claude-fable-5-1", &[]), (1, "held".into(), false, true));
+    assert_eq!(fixed("claude-fable-5-1", &["--thinking", "keep"]), (1, "held".into(), false, true));
+    assert_eq!(fixed("claude-fable-5-1", &["--thinking", "strip"]), (0, "safe".into(), true, false));
+    assert_eq!(fixed("claude-fable-5-1", &["--thinking", "ignore"]), (0, "safe".into(), true, true));
+    assert_eq!(fixed("a-model-nobody-knows", &[]), (1, "held".into(), false, true));
+    assert_eq!(fixed("claude-opus-4-5", &[]), (0, "safe".into(), true, true));
+}
+
+/// Where thinking cannot be stripped (its turn is the newest and holds nothing else, or waits for a result), what
+/// would invalidate it is not done either: such a session would be refused for ever.
+#[test]
+fn strip_leaves_no_thinking_that_it_invalidates() {
+    let dir = Dir::new();
+    let last = |line: String| line.trim_end().lines().last().unwrap().to_string();
+    let whole = signed("claude-fable-5-1");
+    let line = last(whole.clone());
+    let nothing_else = line.replace(r#",{"type":"text","text":"Done."}"#, "");
+    let waiting = line.replace(
+        r#"{"type":"text","text":"Done."}"#,
+        r#"{"type":"toolCall","id":"d","name":"bash","arguments":{}}"#,
+    );
+    for other in [nothing_else, waiting] {
+        assert_ne!(other, line);
+        let path = dir.write("s.jsonl", whole.replace(&line, &other));
+        dir.tailor(&["fix", "--no-backup", "--thinking", "strip", "s.jsonl"]);
+        let text = fs::read_to_string(path).unwrap();
+        let (cut, signed) = (text.contains("[tailor: "), text.contains("c2lnbmVk"));
+        assert!(!(cut && signed), "the result was cut, and this still follows: {}", last(text));
+    }
+}
+
+/// Claude Code may write the next message before the result that it answers; the model sees them in the order of
+/// the links.
+#[test]
+fn what_comes_before_thinking_is_told_by_links_not_by_lines() {
+    let dir = Dir::new();
+    let line = |kind: &str, id: &str, parent: &str, message: &str| {
+        format!(
+            r#"{{"parentUuid":{parent},"isSidechain":false,"type":"{kind}","message":{message},"uuid":"{id}","sessionId":"s"}}"#
+        )
+    };
+    let spoken = |id: &str, blocks: &str| {
+        format!(r#"{{"model":"claude-fable-5-1","id":"{id}","role":"assistant","content":[{blocks}]}}"#)
+    };
+    let result = format!(
+        r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"t","content":"{}"}}]}}"#,
+        "a row of the log\\n".repeat(4_000)
+    );
+    let thinking =
+        r#"{"type":"thinking","thinking":"","signature":"c2lnbmVk"},{"type":"text","text":"Done."}"#;
+    let lines = [
+        line("user", "u1", "null", r#"{"role":"user","content":"go"}"#),
+        line(
+            "assistant",
+            "u2",
+            r#""u1""#,
+            &spoken("m1", r#"{"type":"tool_use","id":"t","name":"Bash","input":{}}"#),
+        ),
+        line("assistant", "u4", r#""u3""#, &spoken("m2", thinking)),
+        line("user", "u3", r#""u2""#, &result),
+    ];
+    let text = lines.join("\n") + "\n";
+    let path = dir.write("s.jsonl", &text);
+    let run = dir.tailor(&["fix", "--no-backup", "--format", "json", "s.jsonl"]);
+    assert_eq!(run.file()["findings"][0]["fix"], "held", "{}", run.text());
+    assert_eq!(fs::read_to_string(path).unwrap(), text);
+}
+
+#[test]
+fn a_pipe_carries_the_transcript_and_nothing_else() {
+    let dir = Dir::new();
+    let run = dir.pipe(BROKEN.as_bytes(), &["fix", "-"]);
+    assert_eq!(run.status, 0);
+    assert!(run.stdout.starts_with(WHOLE.as_bytes()) && run.text().contains("tool result missing"));
+    assert!(run.stderr.contains("P1 call-without-result"), "{}", run.stderr);
+    let again = dir.pipe(&run.stdout, &["fix", "-"]);
+    assert_eq!((again.status, &again.stdout), (0, &run.stdout));
+    // What is not understood passes through.
+    for input in [&b"{\"level\":\"info\"}\n\xff\0"[..], b"", b"\n\n"] {
+        assert_eq!(dir.pipe(input, &["fix", "-"]).stdout, input);
+    }
+    let dry = dir.pipe(BROKEN.as_bytes(), &["fix", "-", "--dry-run"]);
+    assert_eq!(dry.text(), "", "a dry run writes no transcript");
+}
+
+#[test]
+fn settle_says_how_long_a_file_must_have_been_quiet() {
+    let dir = Dir::new();
+    let path = dir.write("s.jsonl", BROKEN);
+    fs::File::options().append(true).open(&path).unwrap().set_modified(std::time::SystemTime::now()).unwrap();
+    let run = dir.tailor(&["fix", "--format", "json", "--settle", "86400", "s.jsonl"]);
+    assert_eq!(run.file()["outcome"], "deferred");
+    assert!(run.file()["reason"].as_str().unwrap().contains("86400"), "{}", run.text());
+    assert_eq!(fs::read_to_string(&path).unwrap(), BROKEN);
+    assert_eq!(dir.tailor(&["fix", "--settle", "0", "s.jsonl"]).status, 0);
+    assert_ne!(fs::read_to_string(&path).unwrap(), BROKEN);
+}

@@ -1,0 +1,12 @@
+//! Black-box tests: the built program, its arguments, and files. What a module holds stands beside its name.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+
+mod bad_input; // Files that are broken, huge, hostile or not ours: a clear outcome, and no byte lost.
+mod corpus; // Promises, checked on all transcripts below $TAILOR_CORPUS.
+mod fix; // `tailor fix`: what it changes, what it keeps, what it says.
+mod fixtures; // Everything in fixtures/: what is found, and what becomes of it, byte for byte.
+mod readme; // The examples of README.md, run.
+mod scan; // `tailor scan`: exit codes, selection, the shape of its JSON.
+mod support; // A folder of its own for each test, and the program running in it.
+mod tidy; // The house rules that no compiler knows.

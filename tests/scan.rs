@@ -1,0 +1,226 @@
+//! `tailor scan`: exit codes, selection, the shape of its JSON.
+
+use crate::support::{BROKEN, Dir, WHOLE, run};
+use serde_json::Value;
+use std::fs;
+
+/// A call without a result, a result without a call, and no line break at the end.
+fn three_findings() -> String {
+    let orphan = r#"{"type":"message","id":"r","parentId":"a3","message":{"role":"toolResult","toolCallId":"x","toolName":"read","content":"?"}}"#;
+    format!("{BROKEN}{orphan}\n{}", r#"{"type":"custom","id":"z","parentId":"r"}"#)
+}
+
+fn codes(dir: &Dir, arguments: &[&str]) -> Vec<String> {
+    dir.tailor(&[&["scan", "--format", "json", "s.jsonl"], arguments].concat()).codes()
+}
+
+#[test]
+fn nothing_wrong_exits_with_0() {
+    let dir = Dir::new();
+    dir.write("s.jsonl", WHOLE);
+    let run = dir.tailor(&["scan", "s.jsonl"]);
+    assert_eq!((run.status, run.stderr.as_str()), (0, ""));
+    assert!(run.text().contains("nothing wrong"), "{}", run.text());
+}
+
+#[test]
+fn findings_exit_with_1_and_change_nothing() {
+    let dir = Dir::new();
+    let path = dir.write("s.jsonl", BROKEN);
+    let run = dir.tailor(&["scan", "s.jsonl"]);
+    assert_eq!((run.status, run.stderr.as_str()), (1, ""));
+    assert!(run.text().starts_with("s.jsonl:3: P1 call-without-result: "), "{}", run.text());
+    assert_eq!(fs::read_to_string(path).unwrap(), BROKEN);
+    assert_eq!(dir.names(), ["s.jsonl"]);
+}
+
+#[test]
+fn an_error_exits_with_2_and_the_others_are_looked_at() {
+    let dir = Dir::new();
+    dir.write("s.jsonl", BROKEN);
+    let run = dir.tailor(&["scan", "gone.jsonl", "s.jsonl"]);
+    assert_eq!(run.status, 2);
+    assert!(run.text().contains("s.jsonl:3: P1"), "{}", run.text());
+    assert!(run.stderr.starts_with("tailor: gone.jsonl: "), "{}", run.stderr);
+}
+
+#[test]
+fn fail_on_chooses_what_makes_the_exit_code() {
+    let dir = Dir::new();
+    dir.write("warning.jsonl", format!("undefined\n{WHOLE}"));
+    dir.write("note.jsonl", WHOLE.trim_end());
+    for (file, fail_on, status) in [
+        ("warning.jsonl", "note", 1),
+        ("warning.jsonl", "warning", 1),
+        ("warning.jsonl", "error", 0),
+        ("warning.jsonl", "B9", 1),
+        ("warning.jsonl", "unreadable-line", 1),
+        ("warning.jsonl", "error,B9", 1),
+        ("warning.jsonl", "P1", 0),
+        ("note.jsonl", "note", 1),
+        ("note.jsonl", "warning", 0),
+    ] {
+        assert_eq!(dir.tailor(&["scan", file, "--fail-on", fail_on]).status, status, "{file} {fail_on}");
+    }
+    assert_eq!(dir.tailor(&["scan", "note.jsonl"]).status, 0, "by default a note is no failure");
+}
+
+#[test]
+fn select_and_ignore_choose_rules() {
+    let dir = Dir::new();
+    dir.write("s.jsonl", three_findings());
+    assert_eq!(codes(&dir, &[]), ["P1", "P2", "B1"]);
+    assert_eq!(codes(&dir, &["--select", "P2"]), ["P2"]);
+    assert_eq!(codes(&dir, &["--select", "p2,torn-line"]), ["P2", "B1"]);
+    assert_eq!(codes(&dir, &["--ignore", "P1", "--ignore", "B1"]), ["P2"]);
+    assert_eq!(codes(&dir, &["--select", "P1,P2", "--ignore", "P1"]), ["P2"]);
+    assert_eq!(dir.tailor(&["scan", "s.jsonl", "--ignore", "P1,P2,B1"]).status, 0);
+}
+
+/// The contract of DESIGN §5: these fields, of these types. More may be added, none taken away.
+#[test]
+fn the_shape_of_json() {
+    let dir = Dir::new();
+    let long = BROKEN.replace("well?", "fine").replace(
+        r#"{"type":"message","id":"a3","#,
+        &format!(
+            r#"{{"type":"message","id":"r","parentId":"a2","message":{{"role":"toolResult","toolCallId":"c","toolName":"bash","content":"{}"}}}}
+{{"type":"message","id":"a3","#,
+            "long ".repeat(10_000)
+        ),
+    );
+    dir.write(
+        "s.jsonl",
+        long.replace(r#""parentId":"a2","timestamp":"2026-07-01T10:00:03.000Z""#, r#""parentId":"r""#),
+    );
+    dir.write("t.jsonl", WHOLE);
+    let lines = dir.tailor(&["scan", "--format", "json", "."]).json();
+    let kinds: Vec<&Value> = lines.iter().map(|line| &line["type"]).collect();
+    assert_eq!(kinds, ["file", "file", "summary"]);
+    let file = &lines[0];
+    assert!(file["path"].as_str().unwrap().ends_with("s.jsonl"));
+    assert_eq!(file["format"], "pi");
+    assert_eq!(file["outcome"], "findings");
+    for (field, value) in [("lines", 5), ("entries", 5), ("calls", 1), ("results", 1)] {
+        assert_eq!(file[field], value, "{field}");
+    }
+    let [bytes, saves] = ["bytes", "saves_bytes"].map(|field| file[field].as_u64().unwrap());
+    assert!(saves > 15_000 && saves < bytes, "{saves} of {bytes}");
+    let [finding] = &file["findings"].as_array().unwrap()[..] else { panic!("{file}") };
+    let texts = [
+        ("code", "S1"),
+        ("rule", "oversized-result"),
+        ("severity", "warning"),
+        ("entry", "r"),
+        ("call", "c"),
+        ("tool", "bash"),
+        ("fix", "safe"),
+    ];
+    for (field, text) in texts {
+        assert_eq!(finding[field], text, "{field}");
+    }
+    assert_eq!((&finding["line"], &finding["chars"]), (&Value::from(4), &Value::from(50_000)));
+    assert_eq!(lines[1]["outcome"], "clean");
+    let summary = &lines[2];
+    for (field, value) in [("files", 2), ("clean", 1), ("findings", 1), ("errors", 0), ("saves_bytes", saves)]
+    {
+        assert_eq!(summary[field], value, "{field}");
+    }
+    assert_eq!(summary["bytes"], bytes + WHOLE.len() as u64);
+    assert!(summary["seconds"].is_number());
+}
+
+#[test]
+fn standard_input() {
+    let dir = Dir::new();
+    let run = dir.pipe(BROKEN.as_bytes(), &["scan", "-", "--format", "json"]);
+    assert_eq!((run.status, run.codes()), (1, vec!["P1".to_string()]));
+    assert_eq!(run.file()["path"], "-");
+    assert_eq!(dir.pipe(WHOLE.as_bytes(), &["scan", "-"]).status, 0);
+    let empty = dir.pipe(b"", &["scan", "-", "--format", "json"]);
+    assert_eq!(empty.file()["outcome"], "unsupported");
+}
+
+/// Nobody reads on: no panic, no complaint.
+#[test]
+fn a_reader_that_leaves_early() {
+    let dir = Dir::new();
+    for n in 0..200 {
+        dir.write(format!("s{n}.jsonl"), BROKEN);
+    }
+    let mut shell = dir.command_of("/bin/sh");
+    shell
+        .args(["-c", "\"$0\" scan . | head -n 1", env!("CARGO_BIN_EXE_tailor")])
+        .env("PATH", "/usr/bin:/bin");
+    let run = run(&mut shell, b"");
+    assert_eq!((run.text().lines().count(), run.stderr.as_str()), (1, ""));
+}
+
+#[test]
+fn without_a_path_it_looks_where_agents_keep_their_sessions() {
+    let dir = Dir::new();
+    let none = dir.tailor(&["scan"]);
+    assert_eq!(none.status, 2);
+    assert!(none.stderr.contains("no transcripts found"), "{}", none.stderr);
+    let folders = [
+        ".claude/projects/-w/s.jsonl",
+        ".pi/agent/sessions/--w--/s.jsonl",
+        ".openclaw/agents/main/sessions/s.jsonl",
+    ];
+    for name in folders {
+        let path = dir.home().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, WHOLE).unwrap();
+    }
+    let run = dir.tailor(&["scan", "--format", "json"]);
+    let files = run.json().len() - 1;
+    assert_eq!((run.status, files), (0, folders.len()), "{}", run.text());
+}
+
+#[test]
+fn what_lies_in_a_folder_but_is_no_session() {
+    let dir = Dir::new();
+    for name in [
+        "s.jsonl",
+        "deep/er/t.jsonl",
+        "notes.txt",
+        ".hidden.jsonl",
+        "s.trajectory.jsonl",
+        "s.checkpoint.1.jsonl",
+        "s.jsonl.lock",
+    ] {
+        dir.write(name, BROKEN);
+    }
+    let lines = dir.tailor(&["scan", "--format", "json", "."]).json();
+    let mut paths: Vec<&str> = lines.iter().filter_map(|line| line["path"].as_str()).collect();
+    paths.sort_unstable();
+    assert_eq!(paths, ["./deep/er/t.jsonl", "./s.jsonl"]);
+}
+
+#[test]
+fn limits_of_zero_are_switched_off() {
+    let dir = Dir::new();
+    dir.write("s.jsonl", BROKEN.replace("well?", &"x".repeat(300_000)));
+    assert_eq!(codes(&dir, &["--ignore", "P1"]), ["S3"]);
+    assert_eq!(codes(&dir, &["--ignore", "P1", "--summary-chars-max", "0"]), Vec::<String>::new());
+}
+
+#[test]
+fn each_rule_is_explained_by_code_and_by_name() {
+    let dir = Dir::new();
+    for rule in transcript::rule::RULES {
+        let [by_code, by_name] = [rule.code(), rule.name()].map(|text| dir.tailor(&["explain", text]));
+        assert_eq!((by_code.status, by_code.text()), (0, by_name.text()));
+        let text = by_code.text();
+        for part in [rule.code(), rule.name(), "Why: ", "Fix: ", "Source: "] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+}
+
+#[test]
+fn exit_codes_are_in_the_help() {
+    let run = Dir::new().tailor(&["--help"]);
+    assert_eq!(run.status, 0);
+    assert!(run.text().contains("Exit codes: 0 "), "{}", run.text());
+}

@@ -1,0 +1,216 @@
+//! A folder of its own for each test, and the program running in it.
+
+use serde_json::Value;
+use std::fs::{self, File, Permissions};
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime};
+
+/// The repository.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// A folder that goes when the test ends. What is in `files` is the test's; the program's home is beside it.
+pub(crate) struct Dir {
+    temporary: tempfile::TempDir,
+}
+
+impl Dir {
+    pub(crate) fn new() -> Self {
+        let temporary = tempfile::tempdir().unwrap();
+        for name in ["files", "home", "tmp"] {
+            fs::create_dir(temporary.path().join(name)).unwrap();
+        }
+        Self { temporary }
+    }
+
+    /// The folder of the files under test.
+    pub(crate) fn files(&self) -> PathBuf {
+        self.temporary.path().join("files")
+    }
+
+    /// The home of whoever runs the program.
+    pub(crate) fn home(&self) -> PathBuf {
+        self.temporary.path().join("home")
+    }
+
+    /// A path among the files under test.
+    pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.files().join(name)
+    }
+
+    /// Writes a file that nobody has touched for a long time.
+    pub(crate) fn write(&self, name: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, bytes).unwrap();
+        make_old(&path);
+        path
+    }
+
+    /// All names in the folder of files, at any depth, sorted.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        list(&self.files(), &self.files(), &mut names);
+        names.sort();
+        names
+    }
+
+    /// Runs the program.
+    pub(crate) fn tailor<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> Run {
+        run(self.command().args(arguments), b"")
+    }
+
+    /// Runs the program with something on its standard input.
+    pub(crate) fn pipe(&self, input: &[u8], arguments: &[&str]) -> Run {
+        run(self.command().args(arguments), input)
+    }
+
+    /// The program, in a clean environment, yet without arguments.
+    pub(crate) fn command(&self) -> Command {
+        self.command_of(env!("CARGO_BIN_EXE_tailor"))
+    }
+
+    /// Another program in the same environment.
+    pub(crate) fn command_of(&self, program: impl AsRef<Path>) -> Command {
+        let mut command = Command::new(program.as_ref());
+        let home = self.home();
+        command.env_clear().current_dir(self.files()).env("HOME", &home).env("RUST_BACKTRACE", "0");
+        command.env("TMPDIR", self.temporary.path().join("tmp"));
+        for (key, below) in
+            [("XDG_CONFIG_HOME", ".config"), ("XDG_STATE_HOME", ".state"), ("XDG_DATA_HOME", ".data")]
+        {
+            command.env(key, home.join(below));
+        }
+        command
+    }
+
+    /// The program as somebody whom permissions bind: root becomes nobody, who can reach all files here.
+    pub(crate) fn powerless(&self) -> Command {
+        if !is_root() {
+            return self.command();
+        }
+        let program = self.temporary.path().join("tailor");
+        fs::copy(env!("CARGO_BIN_EXE_tailor"), &program).unwrap();
+        let open = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        open(self.temporary.path(), 0o755);
+        open(&program, 0o755);
+        open(&self.temporary.path().join("tmp"), 0o777);
+        let mut command = self.command_of(&program);
+        command.uid(NOBODY).gid(NOBODY);
+        command
+    }
+}
+
+/// Runs a command of [`Dir::command`]. However bad the input, the program ends by itself.
+#[track_caller]
+pub(crate) fn run(command: &mut Command, input: &[u8]) -> Run {
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let output = std::thread::scope(|scope| {
+        // Whether the program reads all of it is its own affair.
+        scope.spawn(move || stdin.write_all(input));
+        child.wait_with_output().unwrap()
+    });
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    let Some(status) = output.status.code() else { panic!("ended by a signal: {}", output.status) };
+    Run { status, stdout: output.stdout, stderr }
+}
+
+/// Makes a file the own one of whoever runs [`Dir::powerless`].
+pub(crate) fn give_to_powerless(path: &Path) {
+    if is_root() {
+        chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+}
+
+/// A user without rights.
+const NOBODY: u32 = 65534;
+
+/// Whether no permission binds us.
+pub(crate) fn is_root() -> bool {
+    fs::metadata("/proc/self").unwrap().uid() == 0
+}
+
+fn list(root: &Path, folder: &Path, names: &mut Vec<String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.is_symlink() {
+            list(root, &path, names);
+        } else {
+            names.push(path.strip_prefix(root).unwrap().to_string_lossy().into_owned());
+        }
+    }
+}
+
+/// Says that a file was last written long ago.
+pub(crate) fn make_old(path: &Path) {
+    let then = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+    File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
+}
+
+/// How a run ended.
+pub(crate) struct Run {
+    /// The exit code.
+    pub(crate) status: i32,
+    /// Standard output.
+    pub(crate) stdout: Vec<u8>,
+    /// Standard error.
+    pub(crate) stderr: String,
+}
+
+impl Run {
+    /// Standard output as text.
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    /// The objects of `--format json`, the summary last.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Vec<Value> {
+        let lines: Result<Vec<Value>, _> = self.text().lines().map(serde_json::from_str).collect();
+        lines.unwrap_or_else(|error| panic!("{error}: {}\n{}", self.text(), self.stderr))
+    }
+
+    /// What is said about the only file.
+    #[track_caller]
+    pub(crate) fn file(&self) -> Value {
+        let mut lines = self.json();
+        assert_eq!(lines.len(), 2, "{}\n{}", self.text(), self.stderr);
+        lines.remove(0)
+    }
+
+    /// The codes found in the only file.
+    #[track_caller]
+    pub(crate) fn codes(&self) -> Vec<String> {
+        let file = self.file();
+        let findings = file["findings"].as_array().unwrap();
+        findings.iter().map(|finding| finding["code"].as_str().unwrap().to_string()).collect()
+    }
+}
+
+/// A pi session in which a tool's result is lost: the smallest thing that `fix` mends.
+pub(crate) const BROKEN: &str = concat!(
+    r#"{"type":"session","version":3,"id":"s","timestamp":"2026-07-01T10:00:00.000Z","cwd":"/w"}"#,
+    "\n",
+    r#"{"type":"message","id":"a1","parentId":null,"timestamp":"2026-07-01T10:00:01.000Z","message":{"role":"user","content":"go"}}"#,
+    "\n",
+    r#"{"type":"message","id":"a2","parentId":"a1","timestamp":"2026-07-01T10:00:02.000Z","message":{"role":"assistant","content":[{"type":"toolCall","id":"c","name":"bash","arguments":{}}],"stopReason":"toolUse"}}"#,
+    "\n",
+    r#"{"type":"message","id":"a3","parentId":"a2","timestamp":"2026-07-01T10:00:03.000Z","message":{"role":"user","content":"well?"}}"#,
+    "\n",
+);
+
+/// A pi session with nothing wrong in it.
+pub(crate) const WHOLE: &str = concat!(
+    r#"{"type":"session","version":3,"id":"s","timestamp":"2026-07-01T10:00:00.000Z","cwd":"/w"}"#,
+    "\n",
+    r#"{"type":"message","id":"a1","parentId":null,"timestamp":"2026-07-01T10:00:01.000Z","message":{"role":"user","content":"go"}}"#,
+    "\n",
+);
