@@ -15,6 +15,8 @@ pub const BYTES_MAX: usize = 256;
 
 const BEGIN: &str = "[tailor: ";
 const MIDDLE: &str = " chars omitted; full text: tailor show ";
+/// Between the address and the path of a plain file.
+const OR: &str = " or ";
 
 /// Content address of a text that was taken out: the first 12 hex digits of the BLAKE3 hash of the literal as
 /// it was written, without quotes.
@@ -27,6 +29,12 @@ impl Id {
 
     pub(crate) fn new(hash: &blake3::Hash) -> Self {
         Self(hash.to_hex()[..Self::DIGITS].into())
+    }
+
+    /// The address of a text with this hash, in hex.
+    pub fn of_hex(hash: &str) -> Option<Self> {
+        let digits = hash.get(..Self::DIGITS)?;
+        digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')).then(|| Self(digits.into()))
     }
 }
 
@@ -59,9 +67,35 @@ impl Found {
     }
 }
 
-/// The marker line, without line breaks.
-pub fn text(omitted: u64, total: u64, id: &Id) -> String {
-    format!("{BEGIN}{omitted} of {total}{MIDDLE}{id}]")
+/// The marker line, without line breaks. `folder` is where the text also lies as a plain file.
+pub fn text(omitted: u64, total: u64, id: &Id, folder: Option<&Folder>) -> String {
+    match folder {
+        None => format!("{BEGIN}{omitted} of {total}{MIDDLE}{id}]"),
+        Some(folder) => format!("{BEGIN}{omitted} of {total}{MIDDLE}{id}{OR}{}]", folder.file(id)),
+    }
+}
+
+/// A folder in which the texts that were cut also lie as plain files, for agents that may read them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Folder(String);
+
+impl Folder {
+    /// Longest path, so that a marker stays within [`BYTES_MAX`].
+    pub const PATH_BYTES_MAX: usize = 100;
+
+    /// `None` for a path that cannot stand in a marker: too long, or not of printable ASCII without quotes,
+    /// backslashes and brackets.
+    pub fn new(path: &str) -> Option<Self> {
+        let path = path.trim_end_matches('/');
+        let plain = |b: u8| (b' '..=b'~').contains(&b) && !b"\"\\[]".contains(&b);
+        let fits = (1..=Self::PATH_BYTES_MAX).contains(&path.len()) && path.bytes().all(plain);
+        fits.then(|| Self(path.into()))
+    }
+
+    /// Path of the file that holds a text.
+    pub fn file(&self, id: &Id) -> String {
+        format!("{}/{id}.txt", self.0)
+    }
 }
 
 /// What looks like our markers among those that begin within the first `owned` bytes of a literal's window at
@@ -71,7 +105,8 @@ pub(crate) fn find(bytes: &[u8], owned: usize, base: u64) -> impl Iterator<Item 
         let line = &bytes[at..bytes.len().min(at + BYTES_MAX)];
         let line = &line[..=memchr::memchr(b']', line)?];
         let text = core::str::from_utf8(line).ok()?.strip_prefix(BEGIN)?.strip_suffix(']')?;
-        let (counts, id) = text.split_once(MIDDLE)?;
+        let (counts, place) = text.split_once(MIDDLE)?;
+        let id = place.split_once(OR).map_or(place, |(id, _path)| id);
         let (omitted, total) = counts.split_once(" of ")?;
         let (omitted, total): (u64, u64) = (omitted.parse().ok()?, total.parse().ok()?);
         let hex = (8..=64).contains(&id.len()) && id.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
@@ -134,16 +169,16 @@ mod tests {
     #[test]
     fn is_found_again() {
         let id = Id::new(&blake3::hash(b"x"));
-        let line = format!("before\\n{}\\nafter [tailor: 1 of x]", text(10, 20, &id));
+        let line = format!("before\\n{}\\nafter [tailor: 1 of x]", text(10, 20, &id, None));
         let found = find(line.as_bytes(), line.len(), 100).next().unwrap();
         assert_eq!((found.span.start, found.total, &found.id), (108, 20, &id));
-        assert_eq!(&line[8..(found.span.end - 100) as usize], text(10, 20, &id));
+        assert_eq!(&line[8..(found.span.end - 100) as usize], text(10, 20, &id, None));
     }
 
     #[test]
     fn a_marker_that_a_tool_printed_is_not_ours() {
         let id = Id::new(&blake3::hash(b"x"));
-        let line = text(10, 20, &id);
+        let line = text(10, 20, &id, None);
         let found = find(line.as_bytes(), line.len(), 0).next().unwrap();
         let marker = line.len() as u64;
         assert!(found.explains(marker + 10) && found.explains(marker + 12));

@@ -54,19 +54,21 @@ pub struct Plan {
     length: u64,
     /// Invariant: sorted by place, and no two overlap.
     edits: Vec<Edit>,
+    /// The texts that markers in the new text name, each as pieces of the original.
+    texts: Vec<Vec<Piece>>,
 }
 
 impl Plan {
-    /// A plan of these edits for a source of `length` bytes.
-    pub(crate) fn new(length: u64, edits: Vec<Edit>) -> Self {
+    /// A plan of these edits for a source of `length` bytes; their markers name these texts.
+    pub(crate) fn new(length: u64, edits: Vec<Edit>, texts: Vec<Vec<Piece>>) -> Self {
         debug_assert!(edits.windows(2).all(|two| two[0].at.end <= two[1].at.start), "{edits:?}");
         debug_assert!(edits.last().is_none_or(|last| last.at.end <= length), "{edits:?}");
-        Self { length, edits }
+        Self { length, edits, texts }
     }
 
     /// The plan that leaves a source of `length` bytes as it is.
     pub fn unchanged(length: u64) -> Self {
-        Self::new(length, Vec::new())
+        Self::new(length, Vec::new(), Vec::new())
     }
 
     /// Whether nothing changes.
@@ -77,6 +79,17 @@ impl Plan {
     /// The changes, in the order of the file.
     pub fn edits(&self) -> &[Edit] {
         &self.edits
+    }
+
+    /// Texts that were cut for the first time: each as it was written, without quotes. The
+    /// beginning of its BLAKE3 hash is the address in the marker, see [`crate::marker::Id`].
+    pub fn texts(&self) -> &[Vec<Piece>] {
+        &self.texts
+    }
+
+    /// Length of the original in bytes.
+    pub fn length_before(&self) -> u64 {
+        self.length
     }
 
     /// Length of the new text in bytes.
@@ -101,14 +114,9 @@ impl Plan {
     /// This plan and then another one, which was drawn on the text that this one gives, as one plan.
     pub(crate) fn then(&self, next: &Self) -> Self {
         let own = self.pieces();
-        let mut pieces = Vec::new();
-        for piece in next.pieces() {
-            match piece {
-                Piece::Kept(span) => slice(&own, span, false, &mut pieces),
-                Piece::Moved(span) => slice(&own, span, true, &mut pieces),
-                new @ Piece::New(_) => pieces.push(new),
-            }
-        }
+        let pieces = through(&own, next.pieces());
+        let mut texts = self.texts.clone();
+        texts.extend(next.texts.iter().map(|text| through(&own, text.clone())));
         let lines = || self.edits.iter().chain(&next.edits);
         let line = |at: u64| lines().find(|edit| edit.at.end >= at).map_or(1, |edit| edit.line);
         let mut edits = Vec::new();
@@ -125,8 +133,21 @@ impl Plan {
         }
         edits.push(Edit { line: line(start), at: Span::new(start, self.length), with });
         edits.retain(|edit| !(edit.at.is_empty() && edit.with.is_empty()));
-        Self::new(self.length, edits)
+        Self::new(self.length, edits, texts)
     }
+}
+
+/// Pieces of the text that `own` makes, as pieces of what `own` was made from.
+fn through(own: &[Piece], pieces: Vec<Piece>) -> Vec<Piece> {
+    let mut out = Vec::new();
+    for piece in pieces {
+        match piece {
+            Piece::Kept(span) => slice(own, span, false, &mut out),
+            Piece::Moved(span) => slice(own, span, true, &mut out),
+            new @ Piece::New(_) => out.push(new),
+        }
+    }
+    out
 }
 
 /// The pieces behind a span of the text that `pieces` make.

@@ -2,6 +2,7 @@
 
 use crate::finding::{Finding, Safety};
 use crate::literal::Unit;
+use crate::marker::Folder;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -33,6 +34,8 @@ pub struct Policy {
     pub unit: Unit,
     /// What to do where an edit would come before signed thinking.
     pub thinking: SignedThinking,
+    /// Where markers say that the whole text also lies as a plain file. Writing it there is not done here.
+    pub spill: Option<Folder>,
     /// Which rules report and act.
     pub selection: Selection,
 }
@@ -52,6 +55,7 @@ impl Default for Policy {
             side_chars_max: 8_000,
             unit: Unit::Chars,
             thinking: SignedThinking::Keep,
+            spill: None,
             selection: Selection::default(),
         }
     }

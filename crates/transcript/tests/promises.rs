@@ -193,6 +193,7 @@ fn any_policy() -> impl Strategy<Value = Policy> {
             tools_keep: tools.0,
             tools_only: tools.1,
             tool_chars_max: tools.2.into_iter().map(|(tool, limit)| (tool.to_string(), limit)).collect(),
+            spill: None,
             selection: Selection { select, ignore, allow },
         })
 }

@@ -55,6 +55,7 @@ struct Drawing<'a> {
     /// Entry to the entry behind which it goes.
     moves: BTreeMap<u32, u32>,
     answers: Vec<u32>,
+    texts: BTreeSet<Span>,
     lines: Vec<NewLine>,
     /// The parents of the new lines, decoded; in the same order.
     parents: Vec<Vec<u8>>,
@@ -76,6 +77,7 @@ impl<'a> Drawing<'a> {
             drop: BTreeSet::new(),
             moves: BTreeMap::new(),
             answers: Vec::new(),
+            texts: BTreeSet::new(),
             lines: Vec::new(),
             parents: Vec::new(),
         }
@@ -91,6 +93,7 @@ impl<'a> Drawing<'a> {
                 Op::DropEntry(entry) => _ = self.drop.insert(*entry),
                 Op::Move { entry, after } => _ = self.moves.insert(*entry, *after),
                 Op::Answer(call) => self.answers.push(*call),
+                Op::Keep(text) => _ = self.texts.insert(*text),
             }
         }
     }
@@ -431,7 +434,8 @@ impl<'a> Drawing<'a> {
         for edit in &mut merged {
             edit.with.retain(|piece| !piece.is_empty());
         }
-        Ok(Plan::new(self.session.transcript.bytes, merged))
+        let texts = self.texts.iter().map(|&text| vec![Piece::Kept(text)]).collect();
+        Ok(Plan::new(self.session.transcript.bytes, merged, texts))
     }
 
     fn edit(&self, at: Span, with: Vec<Piece>) -> Edit {

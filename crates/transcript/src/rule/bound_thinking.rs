@@ -126,6 +126,7 @@ fn visible_from(session: &Session<'_>, finding: &Finding) -> Option<u32> {
     }
     let touched = finding.fix.ops.iter().filter_map(|op| match *op {
         Op::Replace { .. } if finding.rule.code() == "S5" => None,
+        Op::Keep(_) => None,
         Op::Replace { at, .. } => entry_at(session, at),
         Op::DropBlock { entry, .. } | Op::DropEntry(entry) => Some(entry),
         Op::Move { entry, after } => {

@@ -84,13 +84,14 @@ impl Measured {
 const BREAKS: u64 = 2;
 
 /// Cuts one text so that at most `budget` units of it stay, line breaks around the marker included, and that it
-/// is shorter afterwards.
-fn shorten(session: &Session<'_>, text: &Measure, budget: u64) -> Result<Option<Op>, Fault> {
+/// is shorter afterwards. The whole text is kept, unless an earlier cut has kept it.
+fn shorten(session: &Session<'_>, text: &Measure, budget: u64) -> Result<Vec<Op>, Fault> {
     let total = text.original();
     let id = text.own.as_ref().map_or(&text.id, |found| &found.id);
-    let marker_max = marker::text(total, total, id).len() as u64 + BREAKS;
+    let folder = session.policy.spill.as_ref();
+    let marker_max = marker::text(total, total, id, folder).len() as u64 + BREAKS;
     if text.kept() <= marker_max {
-        return Ok(None);
+        return Ok(Vec::new());
     }
     let room = budget.min(text.kept() - marker_max).saturating_sub(BREAKS);
     let head = share(room, session.policy);
@@ -100,11 +101,12 @@ fn shorten(session: &Session<'_>, text: &Measure, budget: u64) -> Result<Option<
     if !cut.head_ends_line {
         with.extend_from_slice(b"\\n");
     }
-    with.extend_from_slice(marker::text(omitted, total, id).as_bytes());
+    with.extend_from_slice(marker::text(omitted, total, id, folder).as_bytes());
     if cut.tail > 0 {
         with.extend_from_slice(b"\\n");
     }
-    Ok(Some(Op::Replace { at: cut.out, with }))
+    let keep = text.own.is_none().then_some(Op::Keep(text.span));
+    Ok(keep.into_iter().chain([Op::Replace { at: cut.out, with }]).collect())
 }
 
 fn share(room: u64, policy: &Policy) -> u64 {

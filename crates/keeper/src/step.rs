@@ -1,0 +1,106 @@
+//! Every place at which the disk is touched has a name, so that tests can make it fail there, or die.
+
+use std::io;
+
+/// A place at which the disk is touched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Step {
+    /// An original or a spilled text is written.
+    WriteOriginal,
+    /// … and made to last.
+    SyncOriginal,
+    /// The undo record is written.
+    WriteRecord,
+    /// … and made to last, and its name with it.
+    SyncRecord,
+    /// The temporary file is made.
+    CreateTemporary,
+    /// The new text is written into it.
+    WriteText,
+    /// It gets the mode, owner, access list and attributes of the old file.
+    CopyAttributes,
+    /// It is made to last.
+    SyncText,
+    /// What was appended meanwhile is copied, without a lease.
+    CatchUp,
+    /// Read lease on the old file.
+    LeaseOld,
+    /// The rest of what was appended is copied, under the lease.
+    CatchUpLast,
+    /// … and made to last.
+    SyncTail,
+    /// Write lease on the new file.
+    LeaseNew,
+    /// The new file gets the times of the old one.
+    SetTimes,
+    /// Old and new change names.
+    Exchange,
+    /// What still came to the old file is copied.
+    Drain,
+    /// … and made to last.
+    SyncNew,
+    /// The new name is made to last.
+    SyncFolder,
+    /// The old file loses its last name.
+    Unlink,
+    /// A file of ours that is of no use any more is removed.
+    Clean,
+}
+
+/// To be called before each of these places. Does nothing outside of tests.
+#[cfg_attr(not(test), expect(clippy::unnecessary_wraps, reason = "in tests it fails"))]
+pub(crate) fn before(step: Step) -> io::Result<()> {
+    #[cfg(test)]
+    return fault::reached(step);
+    #[cfg(not(test))]
+    {
+        let _ = step;
+        Ok(())
+    }
+}
+
+/// Makes steps of this thread fail.
+#[cfg(test)]
+pub(crate) mod fault {
+    use super::Step;
+    use std::cell::RefCell;
+    use std::io;
+
+    /// What goes wrong.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) enum Fault {
+        /// The step with this number, from 0, fails with this error number.
+        Error { at: usize, errno: i32 },
+        /// From this step on nothing works any more, as if the program had died there.
+        Death { at: usize },
+    }
+
+    #[derive(Default)]
+    struct State {
+        fault: Option<Fault>,
+        steps: Vec<Step>,
+    }
+
+    thread_local! {
+        static STATE: RefCell<State> = RefCell::default();
+    }
+
+    /// Runs `work` with a fault, or none, and gives the steps that it took.
+    pub(crate) fn with<T>(fault: Option<Fault>, work: impl FnOnce() -> T) -> (T, Vec<Step>) {
+        STATE.with_borrow_mut(|state| *state = State { fault, steps: Vec::new() });
+        let value = work();
+        (value, STATE.with_borrow_mut(std::mem::take).steps)
+    }
+
+    pub(super) fn reached(step: Step) -> io::Result<()> {
+        STATE.with_borrow_mut(|state| {
+            let number = state.steps.len();
+            state.steps.push(step);
+            match state.fault {
+                Some(Fault::Error { at, errno }) if at == number => Err(io::Error::from_raw_os_error(errno)),
+                Some(Fault::Death { at }) if at <= number => Err(io::Error::other("died here")),
+                _ => Ok(()),
+            }
+        })
+    }
+}
