@@ -3,26 +3,30 @@
 //! The only crate that writes files. [`maintain`] is the whole program: `scan`, `fix` and `--dry-run` are this
 //! one function with another [`Mode`]. It refuses to know what a transcript means; that is [`transcript`]'s.
 
+mod attributes;
 mod error;
 mod find;
 mod gate;
+mod lease;
+mod leftover;
+mod new_text;
 mod outcome;
 mod replace;
 mod snapshot;
-#[allow(dead_code, reason = "the steps of the vault and of the lease come next")]
+#[allow(dead_code, reason = "the steps of the vault come next")]
 mod step;
+mod tail;
 
 pub use error::Error;
 pub use find::{Found, find, known_roots};
-pub use outcome::{Deferral, Ending, Outcome, Refusal, Unsupported};
+pub use leftover::settle_all;
+pub use outcome::{Deferral, Ending, Guarantee, Outcome, Refusal, Unsupported};
 pub use snapshot::spool;
 
-use replace::Target;
 use snapshot::Snapshot;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use transcript::plan::Plan;
-use transcript::{Mended, Policy, Repair, examine, mend};
+use transcript::{Policy, Repair, examine, mend};
 
 /// What to do with a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,8 +50,6 @@ pub struct Options {
     pub mode: Mode,
     /// How long a file must have been quiet before it is replaced.
     pub settle: Duration,
-    /// Keep the old file beside the new one, under a name that no agent looks for.
-    pub backup: bool,
 }
 
 /// Looks at one file and does with it what the mode says.
@@ -56,8 +58,11 @@ pub struct Options {
 ///
 /// # Errors
 ///
-/// When the file cannot be read or written. Then it is as it was.
+/// When the file cannot be read or written. Then it is as it was, unless the error says otherwise.
 pub fn maintain(path: &Path, root: Option<&Path>, options: &Options) -> Result<Outcome, Error> {
+    if options.mode == Mode::Fix {
+        return fix(path, root, options);
+    }
     let snapshot = match Snapshot::open(path, root)? {
         Ok(snapshot) => snapshot,
         Err(refusal) => return Ok(Outcome::without_look(Ending::Refused(refusal))),
@@ -69,49 +74,60 @@ pub fn maintain(path: &Path, root: Option<&Path>, options: &Options) -> Result<O
         let found = snapshot.read(|source| examine(source, &options.policy))?;
         return Ok(Outcome::looked(found, snapshot.bytes()));
     }
-    let mended = snapshot.read(|source| mend(source, &options.policy))?;
-    carry_out(&snapshot, mended, options)
-}
-
-fn carry_out(snapshot: &Snapshot, mended: Mended, options: &Options) -> Result<Outcome, Error> {
-    let mut outcome = Outcome::looked(mended.before, snapshot.bytes());
-    let Repair { plan, after } = match mended.repair {
-        Ok(repair) => repair,
-        Err(worse) => {
-            outcome.ending = Ending::Refused(Refusal::Worse(worse));
-            return Ok(outcome);
-        }
-    };
+    let (mut outcome, repair) = plan(&snapshot, options)?;
+    let Some(repair) = repair else { return Ok(outcome) };
     if let Mode::CopyTo(path) = &options.mode {
-        replace::copy_to(snapshot, &plan, path)?;
+        replace::copy_to(&snapshot, &repair.plan, path)?;
     }
-    if plan.is_empty() {
-        return Ok(outcome);
+    if !repair.plan.is_empty() {
+        let ending = if options.mode == Mode::DryRun { Ending::WouldFix } else { Ending::Fixed };
+        outcome.end(ending, repair);
     }
-    if options.mode == Mode::Fix {
-        if let Some(reason) = gate::check(snapshot, options.settle) {
-            outcome.ending = Ending::Deferred(reason);
-            return Ok(outcome);
-        }
-        if let Some(refusal) = snapshot.refusal() {
-            outcome.ending = Ending::Refused(refusal);
-            return Ok(outcome);
-        }
-        match write(snapshot, &plan, options)? {
-            Ok(run) => outcome.run = Some(run),
-            Err(reason) => {
-                outcome.ending = Ending::Deferred(reason);
-                return Ok(outcome);
-            }
-        }
-    }
-    outcome.bytes_after = plan.length_after();
-    outcome.after = after;
-    outcome.plan = plan;
-    outcome.ending = if options.mode == Mode::DryRun { Ending::WouldFix } else { Ending::Fixed };
     Ok(outcome)
 }
 
-fn write(snapshot: &Snapshot, plan: &Plan, options: &Options) -> Result<Result<String, Deferral>, Error> {
-    replace::replace(&Target { snapshot, plan, backup: options.backup })
+/// What was found, and what is to be done about it; `None` if nothing can be.
+fn plan(snapshot: &Snapshot, options: &Options) -> Result<(Outcome, Option<Repair>), Error> {
+    let mended = snapshot.read(|source| mend(source, &options.policy))?;
+    let mut outcome = Outcome::looked(mended.before, snapshot.bytes());
+    match mended.repair {
+        Ok(repair) => Ok((outcome, Some(repair))),
+        Err(worse) => {
+            outcome.ending = Ending::Refused(Refusal::Worse(worse));
+            Ok((outcome, None))
+        }
+    }
+}
+
+fn fix(path: &Path, root: Option<&Path>, options: &Options) -> Result<Outcome, Error> {
+    loop {
+        let snapshot = match Snapshot::open_locked(path, root)? {
+            Ok(Ok(snapshot)) => snapshot,
+            Ok(Err(reason)) => return Ok(Outcome::without_look(Ending::Deferred(reason))),
+            Err(refusal) => return Ok(Outcome::without_look(Ending::Refused(refusal))),
+        };
+        if snapshot.is_empty() {
+            return Ok(Outcome::without_look(Ending::Unsupported(Unsupported::Empty)));
+        }
+        let (mut outcome, repair) = plan(&snapshot, options)?;
+        let Some(repair) = repair.filter(|repair| !repair.plan.is_empty()) else { return Ok(outcome) };
+        // Lines that an interrupted run has left beside the file come first; then we look again.
+        if leftover::settle(&snapshot)? {
+            continue;
+        }
+        if let Some(reason) = gate::check(&snapshot, options.settle) {
+            outcome.ending = Ending::Deferred(reason);
+        } else if let Some(refusal) = snapshot.refusal() {
+            outcome.ending = Ending::Refused(refusal);
+        } else {
+            match replace::replace(&snapshot, &repair.plan)? {
+                Ok(guarantee) => {
+                    outcome.guarantee = Some(guarantee);
+                    outcome.end(Ending::Fixed, repair);
+                }
+                Err(reason) => outcome.ending = Ending::Deferred(reason),
+            }
+        }
+        return Ok(outcome);
+    }
 }

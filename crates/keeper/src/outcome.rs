@@ -2,9 +2,9 @@
 
 use std::fmt;
 use std::time::Duration;
-use transcript::Examination;
 use transcript::plan::Plan;
 use transcript::verdict::Worse;
+use transcript::{Examination, Repair};
 
 /// How it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +37,10 @@ pub enum Deferral {
     },
     /// It changed while we looked at it.
     Changed,
+    /// A program has it open for writing.
+    HeldOpen,
+    /// Another Tailor, or a program that locks its files in the same way, is at it.
+    Locked,
 }
 
 impl fmt::Display for Deferral {
@@ -49,6 +53,28 @@ impl fmt::Display for Deferral {
                 settle.as_secs_f64()
             ),
             Self::Changed => f.write_str("it changed while being looked at; run again"),
+            Self::HeldOpen => f.write_str("a program has it open for writing; run again when it is done"),
+            Self::Locked => f.write_str("another tailor, or its own agent, has locked it; run again"),
+        }
+    }
+}
+
+/// What kept other programs' lines safe while a file was replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guarantee {
+    /// A file lease: nobody could come in between.
+    Lease,
+    /// Quiet: there are no leases here; nobody had written for the settle time, nothing had changed up to the
+    /// exchange, and the old file was watched for a second after it.
+    Quiet,
+}
+
+impl Guarantee {
+    /// As printed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lease => "lease",
+            Self::Quiet => "quiet",
         }
     }
 }
@@ -132,11 +158,22 @@ pub struct Outcome {
     pub bytes_after: u64,
     /// Name of the run, under which the original is kept.
     pub run: Option<String>,
+    /// What kept others' lines safe; `None` if nothing was replaced.
+    pub guarantee: Option<Guarantee>,
 }
 
 impl Outcome {
     pub(crate) fn without_look(ending: Ending) -> Self {
-        Self { ending, before: None, after: None, plan: Plan::default(), bytes: 0, bytes_after: 0, run: None }
+        Self {
+            ending,
+            before: None,
+            after: None,
+            plan: Plan::default(),
+            bytes: 0,
+            bytes_after: 0,
+            run: None,
+            guarantee: None,
+        }
     }
 
     /// The outcome of having read a source of `bytes` bytes.
@@ -158,7 +195,16 @@ impl Outcome {
             bytes,
             bytes_after: bytes,
             run: None,
+            guarantee: None,
         }
+    }
+
+    /// The outcome of a repair.
+    pub(crate) fn end(&mut self, ending: Ending, repair: Repair) {
+        self.ending = ending;
+        self.bytes_after = repair.plan.length_after();
+        self.after = repair.after;
+        self.plan = repair.plan;
     }
 
     /// What is still wrong.

@@ -1,143 +1,391 @@
-//! How a transcript is replaced.
+//! How a transcript is replaced while other programs append to it.
 
+use crate::attributes;
 use crate::error::Error;
-use crate::outcome::Deferral;
+use crate::lease::{Lease, Refused};
+use crate::leftover;
+use crate::new_text::NewText;
+use crate::outcome::{Deferral, Guarantee};
 use crate::snapshot::Snapshot;
-use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps};
+use crate::step::{Step, before};
+use crate::tail::{self, State};
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use transcript::plan::{Piece, Plan};
+use std::thread::sleep;
+use std::time::{Duration, Instant, SystemTime};
+use transcript::plan::Plan;
 
-/// What is to be replaced by what.
-pub(crate) struct Target<'a> {
-    pub(crate) snapshot: &'a Snapshot,
-    pub(crate) plan: &'a Plan,
-    pub(crate) backup: bool,
+/// How long is waited for what. Tests have less patience, so that there can be more of them.
+struct Patience {
+    /// How long to try for the lease on the old file. Nobody waits for us meanwhile.
+    lease: Duration,
+    /// How long those who open the new file may wait for the drain, if somebody has slipped into the old one and
+    /// stays.
+    drain: Duration,
+    /// How long a program may take between finding the old file and opening it, if programs were at it lately.
+    grace: Duration,
+    /// The same for a file that nobody was seen at.
+    grace_quiet: Duration,
+    /// How long late lines are waited for where there are no leases that tell when the last program is out.
+    grace_without_lease: Duration,
+    /// How long to wait, beyond the grace, for a program that has the old file open. It may be a program that holds
+    /// it for good; then the old file keeps its name, and the next start goes on.
+    holder: Duration,
 }
 
-/// Replaces a file by what the plan makes of it:
+const PATIENCE: Patience = if cfg!(test) {
+    Patience {
+        lease: Duration::from_millis(2),
+        drain: Duration::from_millis(2),
+        grace: Duration::from_millis(2),
+        grace_quiet: Duration::from_millis(1),
+        grace_without_lease: Duration::from_millis(2),
+        holder: Duration::from_millis(2),
+    }
+} else {
+    Patience {
+        lease: Duration::from_millis(250),
+        drain: Duration::from_millis(20),
+        grace: Duration::from_millis(100),
+        grace_quiet: Duration::from_millis(5),
+        grace_without_lease: Duration::from_secs(1),
+        holder: Duration::from_secs(2),
+    }
+};
+
+/// How long ago is "lately".
+const LATELY: Duration = Duration::from_secs(60);
+
+/// How often the old file is looked at during the grace.
+const LOOK_EVERY: Duration = Duration::from_micros(500);
+
+/// How much may be left to copy when the lease is asked for, in bytes. More is copied and made to last before.
+const CATCH_UP_BYTES: u64 = 64 * 1024;
+
+/// How often it is tried to get below that.
+const CATCH_UP_ROUNDS: usize = 8;
+
+/// Replaces a file, of which we hold the lock, by a new text, without losing what others append meanwhile:
 ///
-/// 1. Write the new text to a temporary file in the same folder, under a name that no agent looks for; give it
-///    the mode, owner and times of the old file; fsync.
-/// 2. Keep the old file under a second name, if asked to.
-/// 3. Is the path still the file that was read, byte for byte as far as its identity tells? If not, give up.
-/// 4. Rename the temporary file over the path.
-/// 5. fsync the folder.
+/// 1. (Done: the file was opened, locked, read and examined, and the originals are in the vault, made to last.)
+/// 2. [`stage`](Replacement::stage): write the new text to a temporary file in the same folder, under a name that no
+///    agent looks for, with the owner, mode, access list and attributes of the old one; fsync. [Catch
+///    up](Replacement::catch_up): what was appended since goes verbatim to its end.
+/// 3. [`lease_old`](Replacement::lease_old): read lease on the old file. From here on a program that opens it for
+///    writing waits. Not to be had: somebody holds it open; wait for another time. No leases here: go on without,
+///    if nothing at all has changed.
+/// 4. [`is_unharmed`](Replacement::is_unharmed): is it still the file at the path, and does it still begin with what
+///    was read? If not, give up. [Catch up](Replacement::catch_up_last) with the rest; fsync it.
+/// 5. [`lease_new`](Replacement::lease_new): write lease on the new file, so that whoever finds it at the path waits
+///    until 6 is done: this keeps the order. Times. [`exchange`](Replacement::exchange) the names of both files: the
+///    old one keeps a name until its last line is out.
+/// 6. Give back the old lease. [`drain`](Replacement::drain): who had found the old file before 5 opens it now and
+///    appends; as soon as a read lease is to be had again, nobody is in. What came goes to the end of the new
+///    file. Give back the new lease. fsync file and folder.
+/// 7. [`linger`](Replacement::linger): keep the old file open for a grace period and drain again, for a program
+///    may have been interrupted between finding and opening it. Unlink it.
 ///
-/// A crash at any step leaves the old bytes or the new ones at the path. What another program appends between
-/// 3 and 4 is only in the copy that step 2 keeps: the lease that closes this gap belongs between them.
-pub(crate) fn replace(target: &Target<'_>) -> Result<Result<String, Deferral>, Error> {
-    let path = &target.snapshot.path;
-    let folder = path.parent().unwrap_or(Path::new("/"));
-    let run = run_name(target);
-    let temporary = folder.join(format!(".tailor-{run}.tmp"));
-    let guard = render(target, &temporary)?;
-    let backup = target.backup.then(|| keep_old(path, folder, &run)).transpose()?;
-    if !target.snapshot.is_current()? {
-        if let Some(backup) = backup {
-            let _ = std::fs::remove_file(backup);
-        }
+/// A crash at any step leaves the old bytes or the new ones at the path. A temporary file whose inode is not the one
+/// in its name is unfinished; one whose inode is, is the old file and may hold late lines: [`leftover`] finishes 6
+/// and 7.
+pub(crate) fn replace(old: &Snapshot, text: &dyn NewText) -> Result<Result<Guarantee, Deferral>, Error> {
+    let work = Replacement::stage(old, text)?;
+    if !work.catch_up()? {
         return Ok(Err(Deferral::Changed));
     }
-    std::fs::rename(&temporary, path).map_err(|cause| Error::new(path, "replace the file", cause))?;
-    guard.disarm();
-    sync_folder(folder)?;
-    Ok(Ok(run))
-}
-
-/// The same for the same file and plan, different for different ones.
-fn run_name(target: &Target<'_>) -> String {
-    let metadata = &target.snapshot.metadata;
-    format!("{:x}-{:x}-{:x}", metadata.ino(), metadata.mtime(), target.plan.length_after())
-}
-
-/// Removes a temporary file unless told that it is none any more.
-struct Temporary<'a>(Option<&'a Path>);
-
-impl Temporary<'_> {
-    fn disarm(mut self) {
-        self.0 = None;
+    let lease = match work.lease_old() {
+        Ok(lease) => Some(lease),
+        Err(Refused::Busy) => return Ok(Err(Deferral::HeldOpen)),
+        Err(Refused::Unavailable) => None,
+        Err(Refused::Failed(cause)) => return Err(work.fail("ask for a lease on", cause)),
+    };
+    let guarantee = if lease.is_some() { Guarantee::Lease } else { Guarantee::Quiet };
+    if !work.is_unharmed(guarantee)? {
+        return Ok(Err(Deferral::Changed));
     }
+    if !work.catch_up_last()? {
+        return Ok(Err(Deferral::Changed));
+    }
+    let hold = work.lease_new()?;
+    if !work.exchange()? {
+        return Ok(Err(Deferral::Changed));
+    }
+    drop(lease);
+    if work.drain(guarantee)? == State::Rewritten {
+        return work.give_way(hold).map(Err);
+    }
+    drop(hold);
+    work.sync()?;
+    if work.linger(guarantee)? == State::Rewritten {
+        return work.give_way(None).map(Err);
+    }
+    Ok(Ok(guarantee))
 }
 
-impl Drop for Temporary<'_> {
+/// A replacement on its way.
+struct Replacement<'a> {
+    old: &'a Snapshot,
+    new: File,
+    /// The second name: of the new file before the exchange, of the old one after it.
+    temporary: PathBuf,
+    /// How many bytes of the old file are accounted for in the new one.
+    known: Cell<u64>,
+    /// Whether the second name is that of the old file.
+    exchanged: Cell<bool>,
+    /// Length of the new file when others could first append to it.
+    landed: Cell<u64>,
+    start: Instant,
+}
+
+impl Drop for Replacement<'_> {
     fn drop(&mut self) {
-        if let Some(path) = self.0 {
-            let _ = std::fs::remove_file(path);
+        if !self.exchanged.get() && before(Step::Clean).is_ok() {
+            let _ = std::fs::remove_file(&self.temporary);
         }
     }
 }
 
-fn render<'t>(target: &Target<'_>, temporary: &'t Path) -> Result<Temporary<'t>, Error> {
-    let fail = |cause| Error::new(&target.snapshot.path, "write the new text beside it", cause);
-    // A leftover of a run that was killed has the same name only if it would have had the same content.
-    let _ = std::fs::remove_file(temporary);
-    let mut file = create(temporary).map_err(fail)?;
-    let guard = Temporary(Some(temporary));
-    write_pieces(&target.snapshot.file, target.plan, &mut file).map_err(fail)?;
-    like_old(target.snapshot, &file).map_err(fail)?;
-    file.sync_all().map_err(fail)?;
-    Ok(guard)
-}
+impl<'a> Replacement<'a> {
+    fn stage(old: &'a Snapshot, text: &dyn NewText) -> Result<Self, Error> {
+        let fail = |cause| Error::new(&old.path, "write the new text beside it", cause);
+        let temporary = leftover::name(&old.path, old.metadata.ino(), old.bytes(), text.length());
+        before(Step::CreateTemporary).map_err(fail)?;
+        let new = create(&temporary).map_err(fail)?;
+        let (known, landed) = (Cell::new(old.bytes()), Cell::new(0));
+        let exchanged = Cell::new(false);
+        let mut work = Self { old, new, temporary, known, exchanged, landed, start: Instant::now() };
+        work.write(text).map_err(fail)?;
+        Ok(work)
+    }
 
-fn create(path: &Path) -> io::Result<File> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    Ok(File::from(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?))
-}
+    fn write(&mut self, text: &dyn NewText) -> io::Result<()> {
+        before(Step::WriteText)?;
+        text.write(&self.old.file, &mut self.new)?;
+        before(Step::CopyAttributes)?;
+        attributes::take_over(&self.old.file, &self.new)?;
+        before(Step::SyncText)?;
+        self.new.sync_all()?;
+        // From now on every write goes to its end, wherever that is then.
+        let flags = rustix::fs::fcntl_getfl(&self.new)?;
+        rustix::fs::fcntl_setfl(&self.new, flags | OFlags::APPEND)?;
+        // Who finds the new file at the path before we are done finds it locked. On systems without locks for
+        // descriptors like these the old file has none either.
+        let _ = rustix::fs::flock(&self.new, FlockOperation::NonBlockingLockExclusive);
+        Ok(())
+    }
 
-fn write_pieces(original: &File, plan: &Plan, out: &mut File) -> io::Result<()> {
-    for piece in plan.pieces() {
-        match piece {
-            Piece::New(bytes) => out.write_all(&bytes)?,
-            Piece::Kept(span) | Piece::Moved(span) => {
-                // The kernel copies, without our memory.
-                let mut from = original;
-                from.seek(SeekFrom::Start(span.start))?;
-                let copied = io::copy(&mut from.take(span.len()), out)?;
-                if copied < span.len() {
-                    return Err(io::Error::other("the file shrank meanwhile"));
-                }
+    fn fail(&self, verb: &'static str, cause: io::Error) -> Error {
+        Error::new(&self.old.path, verb, cause)
+    }
+
+    /// Copies what was appended, until little is left. `false` if the old file shrank.
+    fn catch_up(&self) -> Result<bool, Error> {
+        let fail = |cause| self.fail("copy what was appended meanwhile", cause);
+        before(Step::CatchUp).map_err(fail)?;
+        for _ in 0..CATCH_UP_ROUNDS {
+            match tail::copy(&self.old.file, &self.known, &self.new).map_err(fail)? {
+                tail::Copied::Shrunk => return Ok(false),
+                tail::Copied::Bytes(bytes) if bytes <= CATCH_UP_BYTES => break,
+                tail::Copied::Bytes(_) => self.new.sync_data().map_err(fail)?,
+            }
+        }
+        Ok(true)
+    }
+
+    fn lease_old(&self) -> Result<Lease<'_>, Refused> {
+        before(Step::LeaseOld)?;
+        let until = Instant::now() + PATIENCE.lease;
+        loop {
+            match Lease::read(&self.old.file) {
+                Err(Refused::Busy) if Instant::now() < until => sleep(Duration::from_micros(50)),
+                other => return other,
             }
         }
     }
-    Ok(())
-}
 
-/// Gives the new file the owner, mode and times of the old one: pickers sort by them, retention deletes by them.
-fn like_old(snapshot: &Snapshot, file: &File) -> io::Result<()> {
-    let old = &snapshot.metadata;
-    let new = file.metadata()?;
-    if (old.uid(), old.gid()) != (new.uid(), new.gid()) {
-        std::os::unix::fs::fchown(file, Some(old.uid()), Some(old.gid()))?;
+    fn is_unharmed(&self, guarantee: Guarantee) -> Result<bool, Error> {
+        let same = self.old.is_at_path()? && self.old.begins_as_read()?;
+        // Without a lease only perfect quiet will do.
+        Ok(same && (guarantee == Guarantee::Lease || self.old.is_current()?))
     }
-    file.set_permissions(std::fs::Permissions::from_mode(old.mode() & 0o7777))?;
-    let time = |tv_sec, tv_nsec| Timespec { tv_sec, tv_nsec };
-    let times = Timestamps {
-        last_access: time(old.atime(), old.atime_nsec()),
-        last_modification: time(old.mtime(), old.mtime_nsec()),
-    };
-    Ok(rustix::fs::futimens(file, &times)?)
+
+    fn catch_up_last(&self) -> Result<bool, Error> {
+        let fail = |cause| self.fail("copy what was appended meanwhile", cause);
+        before(Step::CatchUpLast).map_err(fail)?;
+        match tail::copy(&self.old.file, &self.known, &self.new).map_err(fail)? {
+            tail::Copied::Bytes(0) if self.known.get() == self.old.bytes() => return Ok(true),
+            tail::Copied::Shrunk => return Ok(false),
+            tail::Copied::Bytes(_) => {}
+        }
+        before(Step::SyncTail).map_err(fail)?;
+        self.new.sync_data().map_err(fail)?;
+        Ok(true)
+    }
+
+    /// The lease on the new file, if there is one to be had: somebody who looks into every new file (a search index)
+    /// may have it open; then lines may change places, but none is lost.
+    fn lease_new(&self) -> Result<Option<Lease<'_>>, Error> {
+        let fail = |cause| self.fail("ask for a lease on the new text of", cause);
+        match before(Step::LeaseNew).map_err(Refused::from).and_then(|()| Lease::write(&self.new)) {
+            Ok(lease) => Ok(Some(lease)),
+            Err(Refused::Failed(cause)) => Err(fail(cause)),
+            Err(Refused::Busy | Refused::Unavailable) => Ok(None),
+        }
+    }
+
+    /// Puts the new file at the path and the old one at the second name. `false` if something else was at the path;
+    /// then it is there again.
+    fn exchange(&self) -> Result<bool, Error> {
+        let fail = |cause| self.fail("replace the file", cause);
+        before(Step::SetTimes).map_err(fail)?;
+        let now = self.old.file.metadata().map_err(fail)?;
+        attributes::set_times(&self.new, &now).map_err(fail)?;
+        before(Step::Exchange).map_err(fail)?;
+        match swap(&self.temporary, &self.old.path) {
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(false),
+            other => other.map_err(fail)?,
+        }
+        let aside = std::fs::symlink_metadata(&self.temporary).map_err(fail)?;
+        if aside.ino() == now.ino() {
+            self.exchanged.set(true);
+            return Ok(true);
+        }
+        // Somebody put another file there after we had looked: it belongs there.
+        swap(&self.temporary, &self.old.path).map_err(fail)?;
+        Ok(false)
+    }
+
+    /// Brings over what those appended who had found the old file in time.
+    fn drain(&self, guarantee: Guarantee) -> Result<State, Error> {
+        let fail = |cause| self.late(cause);
+        before(Step::Drain).map_err(fail)?;
+        let until = Instant::now() + PATIENCE.drain;
+        loop {
+            let state = self.drain_once()?;
+            if state != State::Busy || guarantee == Guarantee::Quiet || Instant::now() > until {
+                self.landed.set(self.new.metadata().map_err(fail)?.len());
+                return Ok(state);
+            }
+            sleep(Duration::from_micros(20));
+        }
+    }
+
+    fn drain_once(&self) -> Result<State, Error> {
+        if !self.old.begins_as_read()? {
+            return Ok(State::Rewritten);
+        }
+        tail::drain(&self.old.file, &self.known, &self.new).map_err(|cause| self.late(cause))
+    }
+
+    /// Somebody who had found the old file has written it anew from the beginning. That is what they want to see
+    /// at the path, so it goes back there; what came to ours meanwhile goes behind it.
+    fn give_way(&self, hold: Option<Lease<'_>>) -> Result<Deferral, Error> {
+        let fail = |cause| self.late(cause);
+        before(Step::Exchange).map_err(fail)?;
+        swap(&self.temporary, &self.old.path).map_err(fail)?;
+        self.exchanged.set(false);
+        drop(hold);
+        let path = tail::open_to_append(&self.old.path).map_err(fail)?;
+        let reader = File::open(&self.temporary).map_err(fail)?;
+        let until = Instant::now() + PATIENCE.grace;
+        while Instant::now() < until {
+            tail::drain(&reader, &self.landed, &path).map_err(fail)?;
+            sleep(LOOK_EVERY);
+        }
+        path.sync_all().map_err(fail)?;
+        Ok(Deferral::Changed)
+    }
+
+    fn sync(&self) -> Result<(), Error> {
+        before(Step::SyncNew).map_err(|cause| self.late(cause))?;
+        self.new.sync_all().map_err(|cause| self.late(cause))?;
+        before(Step::SyncFolder).map_err(|cause| self.late(cause))?;
+        sync_folder(&self.old.path).map_err(|cause| self.late(cause))
+    }
+
+    fn linger(&self, guarantee: Guarantee) -> Result<State, Error> {
+        let fail = |cause| self.late(cause);
+        let known = self.known.get();
+        let until = Instant::now() + self.grace(guarantee);
+        before(Step::Drain).map_err(fail)?;
+        loop {
+            let state = self.drain_once()?;
+            let busy = state == State::Busy && guarantee == Guarantee::Lease;
+            let over = Instant::now() >= until;
+            if state == State::Rewritten || (over && busy && Instant::now() >= until + PATIENCE.holder) {
+                // In the second case the next start goes on where this one ends.
+                return Ok(state);
+            }
+            if over && !busy {
+                break;
+            }
+            sleep(LOOK_EVERY);
+        }
+        if self.known.get() > known {
+            before(Step::SyncNew).map_err(fail)?;
+            self.new.sync_all().map_err(fail)?;
+        }
+        before(Step::Unlink).map_err(fail)?;
+        std::fs::remove_file(&self.temporary).map_err(fail)?;
+        Ok(State::Empty)
+    }
+
+    fn grace(&self, guarantee: Guarantee) -> Duration {
+        if guarantee == Guarantee::Quiet {
+            return PATIENCE.grace_without_lease;
+        }
+        let quiet = self.old.metadata.modified().ok();
+        let quiet = quiet.and_then(|modified| SystemTime::now().duration_since(modified).ok());
+        let grew = self.known.get() > self.old.bytes();
+        let lately = quiet.is_none_or(|quiet| quiet < LATELY + self.start.elapsed());
+        if grew || lately { PATIENCE.grace } else { PATIENCE.grace_quiet }
+    }
+
+    /// The new text is in place, but what came late may not be.
+    fn late(&self, cause: io::Error) -> Error {
+        self.fail(
+            "finish after the new text was put in place (late lines are kept beside it; the next run brings them over)",
+            cause,
+        )
+    }
 }
 
-/// Gives the old file a second name that survives the rename. It costs no space of its own while nothing
-/// changes, and no time at all.
-fn keep_old(path: &Path, folder: &Path, run: &str) -> Result<PathBuf, Error> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let backup = folder.join(format!(".{name}.{run}.tailor-bak"));
-    let fail = |cause| Error::new(path, "keep the old file (--no-backup does without)", cause);
-    match std::fs::hard_link(path, &backup) {
-        Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        other => other.map_err(fail),
-    }?;
-    let _ = AtFlags::empty();
-    Ok(backup)
+fn create(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    Ok(File::from(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?))
 }
 
-fn sync_folder(folder: &Path) -> Result<(), Error> {
-    let sync = || File::open(folder)?.sync_all();
-    sync().map_err(|cause| Error::new(folder, "make the new name last", cause))
+/// Exchanges the names of two files. Where the file system cannot do that at once, the old file gets its second name
+/// first, which does no harm: it is the same name as after the exchange, but for its end.
+fn swap(temporary: &Path, path: &Path) -> io::Result<()> {
+    match exchange_names(temporary, path) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+        other => return Ok(other?),
+    }
+    let aside = leftover::aside(temporary);
+    std::fs::hard_link(path, &aside)?;
+    std::fs::rename(temporary, path)?;
+    std::fs::rename(&aside, temporary)
+}
+
+#[cfg(target_os = "linux")]
+fn exchange_names(one: &Path, other: &Path) -> Result<(), Errno> {
+    rustix::fs::renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn exchange_names(_: &Path, _: &Path) -> Result<(), Errno> {
+    Err(Errno::NOSYS)
+}
+
+/// Makes the names in a file's folder last.
+pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
+    File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
 }
 
 /// Writes what the plan makes of a file to a new one, which must not exist.
@@ -147,9 +395,9 @@ pub(crate) fn copy_to(snapshot: &Snapshot, plan: &Plan, path: &Path) -> Result<(
         std::fs::create_dir_all(folder).map_err(fail)?;
     }
     let mut file = create(path).map_err(fail)?;
-    let guard = Temporary(Some(path));
-    write_pieces(&snapshot.file, plan, &mut file).map_err(fail)?;
-    file.sync_all().map_err(fail)?;
-    guard.disarm();
-    Ok(())
+    let written = plan.write(&snapshot.file, &mut file).and_then(|()| file.sync_all());
+    written.map_err(|cause| {
+        let _ = std::fs::remove_file(path);
+        fail(cause)
+    })
 }

@@ -1,8 +1,9 @@
 //! A file as it was when we opened it: its bytes, read in windows, and what tells it from another.
 
 use crate::error::Error;
-use crate::outcome::Refusal;
-use rustix::fs::{Mode, OFlags};
+use crate::outcome::{Deferral, Refusal};
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
 use std::cell::RefCell;
 use std::fs::{File, Metadata};
 use std::io;
@@ -16,7 +17,16 @@ pub(crate) struct Snapshot {
     pub(crate) path: PathBuf,
     pub(crate) file: File,
     pub(crate) metadata: Metadata,
+    /// The last bytes of what was there when it was opened.
+    end: Vec<u8>,
 }
+
+/// How many bytes tell whether a file still begins as it did: its last ones. Who rewrites a file in place rewrites
+/// its end.
+const END_BYTES: u64 = 4096;
+
+/// How often a path is opened again that another Tailor has put a new file at in between.
+const OPEN_TRIES: usize = 5;
 
 /// What stays the same as long as nobody writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +66,37 @@ impl Snapshot {
         if !metadata.is_file() {
             return Ok(Err(Refusal::NotAFile));
         }
-        Ok(Ok(Self { path: real, file, metadata }))
+        let mut end = vec![0; metadata.len().min(END_BYTES) as usize];
+        // A file that shrinks at this moment gives an error when it is read.
+        let at = metadata.len() - end.len() as u64;
+        let got = file.read_at(&mut end, at).map_err(fail)?;
+        end.truncate(got);
+        Ok(Ok(Self { path: real, file, metadata, end }))
+    }
+
+    /// Opens a file and locks it against other Tailors, until the snapshot is dropped: with `flock`, on the file
+    /// itself, so that nothing has to be cleared away after a crash. Agents that lock their transcripts in the same
+    /// way are waited for like a Tailor.
+    pub(crate) fn open_locked(
+        path: &Path,
+        root: Option<&Path>,
+    ) -> Result<Result<Result<Self, Deferral>, Refusal>, Error> {
+        for _ in 0..OPEN_TRIES {
+            let snapshot = match Self::open(path, root)? {
+                Ok(snapshot) => snapshot,
+                Err(refusal) => return Ok(Err(refusal)),
+            };
+            match rustix::fs::flock(&snapshot.file, FlockOperation::NonBlockingLockExclusive) {
+                Err(Errno::WOULDBLOCK) => return Ok(Ok(Err(Deferral::Locked))),
+                // Without such locks the exchange itself tells whether another file has come to the path.
+                Err(Errno::BADF | Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS) | Ok(()) => {}
+                Err(errno) => return Err(Error::new(path, "lock the file", errno.into())),
+            }
+            if snapshot.is_at_path()? {
+                return Ok(Ok(Ok(snapshot)));
+            }
+        }
+        Ok(Ok(Err(Deferral::Changed)))
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -77,13 +117,41 @@ impl Snapshot {
         (owner != user.as_raw() && !user.is_root()).then_some(Refusal::ForeignOwner(owner))
     }
 
+    /// Whether the path still names this very file.
+    pub(crate) fn is_at_path(&self) -> Result<bool, Error> {
+        let now = self.at_path()?;
+        let same = |now: Metadata| (now.dev(), now.ino()) == (self.metadata.dev(), self.metadata.ino());
+        Ok(now.is_some_and(same))
+    }
+
+    /// Whether the file still begins with what was there when it was opened, as far as its length, its times and its
+    /// last bytes tell. More may have been appended, if what was there ended with a whole line.
+    pub(crate) fn begins_as_read(&self) -> Result<bool, Error> {
+        let fail = |cause| Error::new(&self.path, "look at the file again", cause);
+        let now = self.file.metadata().map_err(fail)?;
+        if now.len() == self.bytes() {
+            return Ok(Identity::of(&now) == Identity::of(&self.metadata));
+        }
+        if now.len() < self.bytes() || !self.end.ends_with(b"\n") {
+            return Ok(false);
+        }
+        let mut end = vec![0; self.end.len()];
+        let at = self.bytes() - end.len() as u64;
+        self.file.read_exact_at(&mut end, at).map_err(fail)?;
+        Ok(end == self.end)
+    }
+
     /// Whether the path still names this very file with these very bytes.
     pub(crate) fn is_current(&self) -> Result<bool, Error> {
-        let now = match std::fs::symlink_metadata(&self.path) {
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(false),
-            other => other.map_err(|cause| Error::new(&self.path, "look at the file again", cause))?,
-        };
-        Ok(Identity::of(&now) == Identity::of(&self.metadata))
+        Ok(self.at_path()?.is_some_and(|now| Identity::of(&now) == Identity::of(&self.metadata)))
+    }
+
+    /// What stands at the path now.
+    fn at_path(&self) -> Result<Option<Metadata>, Error> {
+        match std::fs::symlink_metadata(&self.path) {
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+            other => other.map(Some).map_err(|cause| Error::new(&self.path, "look at the file again", cause)),
+        }
     }
 
     /// Lets `work` read the bytes and gives the cause if they could not be read.

@@ -65,9 +65,6 @@ pub(crate) struct Fix {
     /// Seconds for which a file must have been quiet before it is replaced.
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     pub(crate) settle: Duration,
-    /// Do not keep the old file beside the new one.
-    #[arg(long)]
-    pub(crate) no_backup: bool,
 }
 
 #[derive(ClapArgs)]
@@ -192,7 +189,7 @@ impl Shared {
 impl Scan {
     pub(crate) fn options(&self) -> Options {
         let policy = self.shared.policy(&[]);
-        Options { policy, mode: Mode::Look, settle: Duration::ZERO, backup: false }
+        Options { policy, mode: Mode::Look, settle: Duration::ZERO }
     }
 }
 
@@ -203,7 +200,6 @@ impl Fix {
             policy: self.shared.policy(&self.allow),
             mode: if self.dry_run { Mode::DryRun } else { Mode::Fix },
             settle: self.settle,
-            backup: !self.no_backup,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::args::Shared;
 use crate::status::Status;
-use keeper::{Ending, Error, Outcome, Unsupported};
+use keeper::{Ending, Error, Guarantee, Outcome, Unsupported};
 use serde::Serialize;
 use std::path::Path;
 use transcript::finding::{Finding, Safety};
@@ -29,6 +29,9 @@ pub(crate) struct FileReport {
     pub(crate) bytes_after: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<String>,
+    /// What kept lines safe that were appended meanwhile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    guarantee: Option<&'static str>,
     /// How many of the findings are still there.
     pub(crate) remaining: usize,
     #[serde(skip)]
@@ -99,6 +102,7 @@ impl FileReport {
             saves_bytes: 0,
             bytes_after: None,
             run: None,
+            guarantee: None,
             remaining: 0,
             status,
             diff: Vec::new(),
@@ -123,6 +127,7 @@ impl FileReport {
         let mut report = Self::empty(path, word, reason, status);
         report.bytes = outcome.bytes;
         report.run.clone_from(&outcome.run);
+        report.guarantee = outcome.guarantee.map(Guarantee::name);
         report.remaining = outcome.remaining().len();
         if matches!(outcome.ending, Ending::Fixed | Ending::WouldFix) {
             report.bytes_after = Some(outcome.bytes_after);

@@ -2,10 +2,10 @@
 
 use super::{deaf, diff, is_stream, over_files};
 use crate::args::Fix;
-use crate::printer::Printer;
+use crate::printer::{Printer, talk};
 use crate::report::FileReport;
 use crate::status::Status;
-use keeper::{Ending, Found, Mode, Options, Outcome, Refusal, maintain, spool};
+use keeper::{Ending, Found, Mode, Options, Outcome, Refusal, known_roots, maintain, settle_all, spool};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use transcript::plan::Plan;
@@ -16,7 +16,18 @@ pub(crate) fn run(fix: &Fix) -> Status {
     if is_stream(&fix.shared.paths) {
         return stream(fix, &options);
     }
+    if options.mode == Mode::Fix && fix.out.is_none() {
+        settle(&fix.shared.paths);
+    }
     over_files(&fix.shared, |found| one(fix, &options, found))
+}
+
+/// Finishes what an interrupted run has left. What cannot be finished is said, and stops nothing.
+fn settle(paths: &[PathBuf]) {
+    let roots = if paths.is_empty() { known_roots() } else { paths.to_vec() };
+    for error in roots.iter().flat_map(|path| settle_all(path)) {
+        talk(&error.to_string());
+    }
 }
 
 fn one(fix: &Fix, options: &Options, found: &Found) -> FileReport {
