@@ -1,23 +1,26 @@
 //! What a Tailor that was killed left beside a transcript, and what becomes of it.
 //!
-//! The second file of a replacement is called `.tailor-HASH-INODE-BEFORE-AFTER.tmp`: a hash of the transcript's name,
-//! the old file's inode, and the lengths of the text before and after, all in hex. So it tells by itself what it
-//! is, whichever vault was in use: a file with another inode is a new text that was never put in place; the one with
-//! this inode is the old file, whose bytes from BEFORE on other programs appended.
+//! The second file of a replacement is called `.tailor-NAME-INODE-BEFORE-AFTER-END.tmp`: a hash of the transcript's
+//! name, the old file's inode, the lengths of the text before and after, and a hash of its last bytes before, all in
+//! hex. So it tells by itself what it is, whichever vault was in use: a file with another inode is a new text that
+//! was never put in place; the one with this inode is the old file, to which other programs appended from BEFORE
+//! on, unless END tells that one of them wrote it anew.
 
 use crate::error::Error;
-use crate::lease::Lease;
+use crate::lease::{Lease, Refused};
+use crate::new_text::{NewText, copy_span};
 use crate::outcome::Deferral;
-use crate::replace::sync_folder;
+use crate::replace::replace;
 use crate::snapshot::Snapshot;
 use crate::step::{Step, before};
-use crate::tail;
+use crate::tail::END_BYTES;
 use rustix::fs::{Mode, OFlags};
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use transcript::Span;
 use walkdir::WalkDir;
 
 const BEGIN: &str = ".tailor-";
@@ -36,12 +39,15 @@ struct Leftover {
     before: u64,
     /// Length of what it became.
     after: u64,
+    /// Hash of the last bytes of the text that was read.
+    end: String,
 }
 
-/// The name for the second file of a replacement.
-pub(crate) fn name(path: &Path, inode: u64, before: u64, after: u64) -> PathBuf {
-    let hash = hash_of(path);
-    path.with_file_name(format!("{BEGIN}{hash}-{inode:x}-{before:x}-{after:x}{END}"))
+/// The name for the second file of a replacement by a text of `after` bytes.
+pub(crate) fn name(old: &Snapshot, after: u64) -> PathBuf {
+    let (name, inode, before) = (hash_of(&old.path), old.metadata.ino(), old.bytes());
+    let end = short(&old.known().end());
+    old.path.with_file_name(format!("{BEGIN}{name}-{inode:x}-{before:x}-{after:x}-{end}{END}"))
 }
 
 /// Another name for the same file, for an instant.
@@ -51,7 +57,14 @@ pub(crate) fn aside(temporary: &Path) -> PathBuf {
 
 fn hash_of(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default();
-    blake3::hash(name.as_encoded_bytes()).to_hex()[..16].to_string()
+    short(name.as_encoded_bytes())
+}
+
+/// How many hex digits of a hash stand in a name.
+const DIGITS: usize = 16;
+
+fn short(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex()[..DIGITS].to_string()
 }
 
 impl Leftover {
@@ -62,28 +75,43 @@ impl Leftover {
         let of = parts.next()?.to_string();
         let mut number = || u64::from_str_radix(parts.next()?, 16).ok();
         let (inode, before, after) = (number()?, number()?, number()?);
-        (of.len() == 16 && parts.next().is_none()).then(|| Self {
-            path: path.to_path_buf(),
-            of,
-            inode,
-            before,
-            after,
-        })
+        let end = parts.next()?.to_string();
+        let sound = of.len() == DIGITS && end.len() == DIGITS && parts.next().is_none();
+        sound.then(|| Self { path: path.to_path_buf(), of, inode, before, after, end })
+    }
+
+    /// Whether the old file, which is so long now, still begins with the text that was read.
+    fn begins_as_read(&self, old: &File, length: u64) -> io::Result<bool> {
+        if length < self.before {
+            return Ok(false);
+        }
+        let mut end = vec![0; self.before.min(END_BYTES) as usize];
+        let at = self.before - end.len() as u64;
+        old.read_exact_at(&mut end, at)?;
+        Ok(short(&end) == self.end)
     }
 }
 
-/// Finishes what was left of replacements of one file, of which we hold the lock. `true` if something was left; then
-/// the file may have grown.
-pub(crate) fn settle(snapshot: &Snapshot) -> Result<bool, Error> {
+/// How the leftovers of one file stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Settled {
+    /// There were none, or none that matter.
+    Nothing,
+    /// Something was done about one of them. The snapshot may be of a file that is not at the path any more: look again.
+    Something,
+}
+
+/// Finishes what was left of replacements of one file, of which we hold the lock.
+pub(crate) fn settle(snapshot: &Snapshot) -> Result<Result<Settled, Deferral>, Error> {
     let folder = snapshot.path.parent().unwrap_or(Path::new("/"));
     let of = hash_of(&snapshot.path);
-    let own = in_folder(folder)?.into_iter().filter(|leftover| leftover.of == of);
-    let mut any = false;
-    for leftover in own {
-        finish(&leftover, snapshot)?;
-        any = true;
+    for leftover in in_folder(folder)?.into_iter().filter(|leftover| leftover.of == of) {
+        match finish(&leftover, snapshot)? {
+            Ok(Settled::Nothing) => {}
+            other => return Ok(other),
+        }
     }
-    Ok(any)
+    Ok(Ok(Settled::Nothing))
 }
 
 /// Finishes what was left of replacements of files at or below a path. Gives what went wrong; files that another
@@ -105,14 +133,28 @@ pub fn settle_all(path: &Path) -> Vec<Error> {
     errors
 }
 
+/// How often a file is looked at again after something was settled. Each round settles one leftover for good, unless
+/// its program goes on writing to it.
+pub(crate) const ROUNDS_MAX: usize = 8;
+
 fn settle_path(path: &Path) -> Result<(), Error> {
-    match Snapshot::open_locked(path, None)? {
-        Ok(Ok(snapshot)) => settle(&snapshot).map(drop),
-        Ok(Err(Deferral::Locked)) | Err(_) => Ok(()),
-        Ok(Err(reason)) => {
-            Err(Error::new(path, "finish an interrupted run", io::Error::other(reason.to_string())))
+    let fail = |reason: Deferral| {
+        Err(Error::new(path, "finish an interrupted run", io::Error::other(reason.to_string())))
+    };
+    for _ in 0..ROUNDS_MAX {
+        let snapshot = match Snapshot::open_locked(path, None)? {
+            Ok(Ok(snapshot)) => snapshot,
+            // Another Tailor is at it, or nothing of ours can be there.
+            Ok(Err(Deferral::Locked)) | Err(_) => return Ok(()),
+            Ok(Err(reason)) => return fail(reason),
+        };
+        match settle(&snapshot)? {
+            Ok(Settled::Something) => {}
+            Ok(Settled::Nothing) => return Ok(()),
+            Err(reason) => return fail(reason),
         }
     }
+    fail(Deferral::Changed)
 }
 
 fn in_folder(folder: &Path) -> Result<Vec<Leftover>, Error> {
@@ -164,101 +206,162 @@ fn remove(leftover: &Leftover) -> io::Result<()> {
     std::fs::remove_file(&leftover.path)
 }
 
-fn finish(leftover: &Leftover, now: &Snapshot) -> Result<(), Error> {
+fn finish(leftover: &Leftover, now: &Snapshot) -> Result<Result<Settled, Deferral>, Error> {
     let fail = |cause| Error::new(&now.path, "finish an interrupted run", cause);
-    let Some((old, metadata)) = open(leftover).map_err(fail)? else { return Ok(()) };
+    let Some((old, metadata)) = open(leftover).map_err(fail)? else { return Ok(Ok(Settled::Nothing)) };
     if metadata.ino() != leftover.inode || metadata.ino() == now.metadata.ino() {
         // Never put in place, or the old file has only just got its second name.
-        return remove(leftover).map_err(fail);
+        return remove(leftover).map(|()| Ok(Settled::Something)).map_err(fail);
     }
     // Nobody may be in the middle of a line when we look for the last time.
     let lease = Lease::read(&old);
-    bring_over(leftover, &old, &now.path).map_err(fail)?;
+    let merged = Merged::new(leftover, &old, now).map_err(fail)?;
+    if let Some(merged) = merged {
+        return Ok(replace(now, &merged)?.map(|_| Settled::Something));
+    }
     match lease {
         // Who holds it may write more: the next run looks again.
-        Err(crate::lease::Refused::Busy) => Ok(()),
-        _ => remove(leftover).map_err(fail),
+        Err(Refused::Busy) => Ok(Ok(Settled::Nothing)),
+        _ => remove(leftover).map(|()| Ok(Settled::Something)).map_err(fail),
     }
 }
 
-/// Appends the complete lines that came to the old file from `before` on and are not in the new one.
-fn bring_over(leftover: &Leftover, old: &File, path: &Path) -> io::Result<()> {
-    let new = File::open(path)?;
-    let from = if new.metadata()?.len() >= leftover.after { leftover.after } else { 0 };
-    let mut there: HashMap<[u8; 32], u64> = HashMap::new();
-    each_line(&new, from, &mut |_, hash| {
-        *there.entry(hash).or_default() += 1;
-        Ok(())
-    })?;
+/// The text that holds what came to either file.
+///
+/// Lines that came to the old one go where they belong in the new one: behind those that are in both, before those
+/// that other programs have appended since. So each program's lines keep their order, and the last line, from
+/// which an agent goes on, stays the last. If a program has written the old file anew, it is its text that counts,
+/// and the new one's late lines go behind it.
+struct Merged<'a> {
+    old: &'a File,
+    /// Parts of the new file, and of the old one.
+    parts: Vec<(From, Span)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum From {
+    New,
+    Old,
+}
+
+impl<'a> Merged<'a> {
+    /// `None` if the new file has all of it.
+    fn new(leftover: &Leftover, old: &'a File, now: &Snapshot) -> io::Result<Option<Self>> {
+        let from = if now.bytes() >= leftover.after { leftover.after } else { 0 };
+        let there = lines(&now.file, from, now.bytes())?;
+        let length = old.metadata()?.len();
+        let parts = if leftover.begins_as_read(old, length)? {
+            let came = lines(old, leftover.before, length)?;
+            bring_over(old, &came, now, &there)?
+        } else {
+            give_back(&lines(old, 0, length)?, length, now, &there)?
+        };
+        Ok(parts.map(|parts| Self { old, parts }))
+    }
+}
+
+/// The new file with the lines that came to the old one; `None` if it has them.
+fn bring_over(
+    old: &File,
+    came: &[Line],
+    now: &Snapshot,
+    there: &[Line],
+) -> io::Result<Option<Vec<(From, Span)>>> {
+    let common = came.iter().zip(there).take_while(|(one, other)| one.hash == other.hash).count();
+    let missing = missing(&came[common..], &there[common..]);
+    let Some(&first) = missing.first() else { return Ok(None) };
+    // If some that came late were brought over already, behind what others had appended, the rest follows them.
+    let at_once = missing.len() == came.len() - common;
+    let end = there.last().map_or(now.bytes(), |line| line.span.end);
+    let at = there.get(common).filter(|_| at_once).map_or(end, |line| line.span.start);
+    let rest = Span::new(at, now.bytes());
+    let rest = Span::new(rest.start + torn_bytes(&now.file, rest, old, first)?, rest.end);
+    let mut parts = vec![(From::New, Span::new(0, at))];
+    parts.extend(missing.into_iter().map(|line| (From::Old, line)));
+    parts.push((From::New, rest));
+    Ok(Some(parts))
+}
+
+/// The old file with the lines that came to the new one; `None` if that has them all, because it has been given back
+/// before.
+fn give_back(
+    old: &[Line],
+    length: u64,
+    now: &Snapshot,
+    there: &[Line],
+) -> io::Result<Option<Vec<(From, Span)>>> {
+    if missing(old, &lines(&now.file, 0, now.bytes())?).is_empty() {
+        return Ok(None);
+    }
+    let late = missing(there, old).into_iter().map(|line| (From::New, line));
+    Ok(Some([(From::Old, Span::new(0, length))].into_iter().chain(late).collect()))
+}
+
+/// How many of the last bytes are the beginning of a line without its end, which the disk lost.
+fn torn_bytes(new: &File, rest: Span, old: &File, line: Span) -> io::Result<u64> {
+    if rest.is_empty() || rest.len() >= line.len() {
+        return Ok(0);
+    }
+    let (mut torn, mut whole) = (vec![0; rest.len() as usize], vec![0; rest.len() as usize]);
+    new.read_exact_at(&mut torn, rest.start)?;
+    old.read_exact_at(&mut whole, line.start)?;
+    Ok(if torn == whole { rest.len() } else { 0 })
+}
+
+/// The lines of `one` that are not in `other`, each as often as it is missing.
+fn missing(one: &[Line], other: &[Line]) -> Vec<Span> {
+    let mut count: HashMap<[u8; 32], u64> = HashMap::new();
+    for line in other {
+        *count.entry(line.hash).or_default() += 1;
+    }
     let mut missing = Vec::new();
-    each_line(old, leftover.before, &mut |span, hash| {
-        match there.get_mut(&hash).filter(|count| **count > 0) {
+    for line in one {
+        match count.get_mut(&line.hash).filter(|count| **count > 0) {
             Some(count) => *count -= 1,
-            None => missing.push(span),
+            None => missing.push(line.span),
+        }
+    }
+    missing
+}
+
+impl NewText for Merged<'_> {
+    fn length(&self) -> u64 {
+        self.parts.iter().map(|(_, span)| span.len()).sum()
+    }
+
+    fn write(&self, original: &File, out: &mut File) -> io::Result<()> {
+        for (from, span) in &self.parts {
+            copy_span(if *from == From::Old { self.old } else { original }, *span, out)?;
         }
         Ok(())
-    })?;
-    if missing.is_empty() {
-        return Ok(());
     }
-    before(Step::Drain)?;
-    let mut to = tail::open_to_append(path)?;
-    for (n, (start, end)) in missing.into_iter().enumerate() {
-        let mut line = vec![0; (end - start) as usize];
-        old.read_exact_at(&mut line, start)?;
-        if n == 0 {
-            line = join(&new, line)?;
-        }
-        to.write_all(&line)?;
-    }
-    before(Step::SyncNew)?;
-    to.sync_all()?;
-    before(Step::SyncFolder)?;
-    sync_folder(path)
 }
 
-/// What to append so that the line stands for itself: a file whose last line is torn may end in the beginning of
-/// this very line, if the disk lost its end.
-fn join(new: &File, line: Vec<u8>) -> io::Result<Vec<u8>> {
-    let end = new.metadata()?.len();
-    let back = end.min(line.len() as u64);
-    let mut last = vec![0; back as usize];
-    new.read_exact_at(&mut last, end - back)?;
-    let torn = match memchr::memrchr(b'\n', &last) {
-        Some(at) => &last[at + 1..],
-        None => &last[..],
-    };
-    if torn.is_empty() {
-        return Ok(line);
-    }
-    Ok(match line.strip_prefix(torn) {
-        Some(rest) => rest.to_vec(),
-        None => [b"\n", &line[..]].concat(),
-    })
+/// A complete line, with its line break.
+struct Line {
+    span: Span,
+    hash: [u8; 32],
 }
 
-/// Visits the complete lines from a place on, as spans with their line break, and the hash of each.
-fn each_line(
-    file: &File,
-    from: u64,
-    visit: &mut dyn FnMut((u64, u64), [u8; 32]) -> io::Result<()>,
-) -> io::Result<()> {
+/// The complete lines between two places.
+fn lines(file: &File, from: u64, to: u64) -> io::Result<Vec<Line>> {
     let mut file = file;
     file.seek(SeekFrom::Start(from))?;
-    let mut reader = BufReader::with_capacity(64 * 1024, file);
+    let mut reader = BufReader::with_capacity(64 * 1024, file.take(to.saturating_sub(from)));
+    let mut lines = Vec::new();
     let (mut start, mut at, mut hash) = (from, from, blake3::Hasher::new());
     loop {
         let window = reader.fill_buf()?;
         if window.is_empty() {
-            return Ok(());
+            return Ok(lines);
         }
-        let line = memchr::memchr(b'\n', window);
-        let taken = line.map_or(window.len(), |line| line + 1);
+        let end = memchr::memchr(b'\n', window);
+        let taken = end.map_or(window.len(), |end| end + 1);
         hash.update(&window[..taken]);
         reader.consume(taken);
         at += taken as u64;
-        if line.is_some() {
-            visit((start, at), *hash.finalize().as_bytes())?;
+        if end.is_some() {
+            lines.push(Line { span: Span::new(start, at), hash: *hash.finalize().as_bytes() });
             start = at;
             hash.reset();
         }

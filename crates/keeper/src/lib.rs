@@ -3,6 +3,8 @@
 //! The only crate that writes files. [`maintain`] is the whole program: `scan`, `fix` and `--dry-run` are this
 //! one function with another [`Mode`]. It refuses to know what a transcript means; that is [`transcript`]'s.
 
+#[cfg(test)]
+mod actions;
 mod attributes;
 mod error;
 mod find;
@@ -23,6 +25,7 @@ pub use leftover::settle_all;
 pub use outcome::{Deferral, Ending, Guarantee, Outcome, Refusal, Unsupported};
 pub use snapshot::spool;
 
+use leftover::Settled;
 use snapshot::Snapshot;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -100,7 +103,7 @@ fn plan(snapshot: &Snapshot, options: &Options) -> Result<(Outcome, Option<Repai
 }
 
 fn fix(path: &Path, root: Option<&Path>, options: &Options) -> Result<Outcome, Error> {
-    loop {
+    for _ in 0..leftover::ROUNDS_MAX {
         let snapshot = match Snapshot::open_locked(path, root)? {
             Ok(Ok(snapshot)) => snapshot,
             Ok(Err(reason)) => return Ok(Outcome::without_look(Ending::Deferred(reason))),
@@ -112,8 +115,13 @@ fn fix(path: &Path, root: Option<&Path>, options: &Options) -> Result<Outcome, E
         let (mut outcome, repair) = plan(&snapshot, options)?;
         let Some(repair) = repair.filter(|repair| !repair.plan.is_empty()) else { return Ok(outcome) };
         // Lines that an interrupted run has left beside the file come first; then we look again.
-        if leftover::settle(&snapshot)? {
-            continue;
+        match leftover::settle(&snapshot)? {
+            Ok(Settled::Something) => continue,
+            Ok(Settled::Nothing) => {}
+            Err(reason) => {
+                outcome.ending = Ending::Deferred(reason);
+                return Ok(outcome);
+            }
         }
         if let Some(reason) = gate::check(&snapshot, options.settle) {
             outcome.ending = Ending::Deferred(reason);
@@ -130,4 +138,5 @@ fn fix(path: &Path, root: Option<&Path>, options: &Options) -> Result<Outcome, E
         }
         return Ok(outcome);
     }
+    Ok(Outcome::without_look(Ending::Deferred(Deferral::Changed)))
 }

@@ -8,13 +8,13 @@ use crate::new_text::NewText;
 use crate::outcome::{Deferral, Guarantee};
 use crate::snapshot::Snapshot;
 use crate::step::{Step, before};
-use crate::tail::{self, State};
+use crate::tail::{self, END_BYTES, Known, State};
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use std::cell::Cell;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
@@ -134,7 +134,7 @@ struct Replacement<'a> {
     /// The second name: of the new file before the exchange, of the old one after it.
     temporary: PathBuf,
     /// How many bytes of the old file are accounted for in the new one.
-    known: Cell<u64>,
+    known: Known,
     /// Whether the second name is that of the old file.
     exchanged: Cell<bool>,
     /// Length of the new file when others could first append to it.
@@ -153,10 +153,10 @@ impl Drop for Replacement<'_> {
 impl<'a> Replacement<'a> {
     fn stage(old: &'a Snapshot, text: &dyn NewText) -> Result<Self, Error> {
         let fail = |cause| Error::new(&old.path, "write the new text beside it", cause);
-        let temporary = leftover::name(&old.path, old.metadata.ino(), old.bytes(), text.length());
+        let temporary = leftover::name(old, text.length());
         before(Step::CreateTemporary).map_err(fail)?;
         let new = create(&temporary).map_err(fail)?;
-        let (known, landed) = (Cell::new(old.bytes()), Cell::new(0));
+        let (known, landed) = (old.known(), Cell::new(0));
         let exchanged = Cell::new(false);
         let mut work = Self { old, new, temporary, known, exchanged, landed, start: Instant::now() };
         work.write(text).map_err(fail)?;
@@ -188,7 +188,7 @@ impl<'a> Replacement<'a> {
         let fail = |cause| self.fail("copy what was appended meanwhile", cause);
         before(Step::CatchUp).map_err(fail)?;
         for _ in 0..CATCH_UP_ROUNDS {
-            match tail::copy(&self.old.file, &self.known, &self.new).map_err(fail)? {
+            match self.known.copy(&self.old.file, &self.new).map_err(fail)? {
                 tail::Copied::Shrunk => return Ok(false),
                 tail::Copied::Bytes(bytes) if bytes <= CATCH_UP_BYTES => break,
                 tail::Copied::Bytes(_) => self.new.sync_data().map_err(fail)?,
@@ -209,7 +209,8 @@ impl<'a> Replacement<'a> {
     }
 
     fn is_unharmed(&self, guarantee: Guarantee) -> Result<bool, Error> {
-        let same = self.old.is_at_path()? && self.old.begins_as_read()?;
+        let held = self.known.holds(&self.old.file).map_err(|cause| self.fail("look again at", cause))?;
+        let same = held && self.old.is_at_path()? && self.old.begins_as_read()?;
         // Without a lease only perfect quiet will do.
         Ok(same && (guarantee == Guarantee::Lease || self.old.is_current()?))
     }
@@ -217,8 +218,8 @@ impl<'a> Replacement<'a> {
     fn catch_up_last(&self) -> Result<bool, Error> {
         let fail = |cause| self.fail("copy what was appended meanwhile", cause);
         before(Step::CatchUpLast).map_err(fail)?;
-        match tail::copy(&self.old.file, &self.known, &self.new).map_err(fail)? {
-            tail::Copied::Bytes(0) if self.known.get() == self.old.bytes() => return Ok(true),
+        match self.known.copy(&self.old.file, &self.new).map_err(fail)? {
+            tail::Copied::Bytes(0) if self.known.at() == self.old.bytes() => return Ok(true),
             tail::Copied::Shrunk => return Ok(false),
             tail::Copied::Bytes(_) => {}
         }
@@ -231,7 +232,8 @@ impl<'a> Replacement<'a> {
     /// may have it open; then lines may change places, but none is lost.
     fn lease_new(&self) -> Result<Option<Lease<'_>>, Error> {
         let fail = |cause| self.fail("ask for a lease on the new text of", cause);
-        match before(Step::LeaseNew).map_err(Refused::from).and_then(|()| Lease::write(&self.new)) {
+        before(Step::LeaseNew).map_err(fail)?;
+        match Lease::write(&self.new) {
             Ok(lease) => Ok(Some(lease)),
             Err(Refused::Failed(cause)) => Err(fail(cause)),
             Err(Refused::Busy | Refused::Unavailable) => Ok(None),
@@ -276,10 +278,7 @@ impl<'a> Replacement<'a> {
     }
 
     fn drain_once(&self) -> Result<State, Error> {
-        if !self.old.begins_as_read()? {
-            return Ok(State::Rewritten);
-        }
-        tail::drain(&self.old.file, &self.known, &self.new).map_err(|cause| self.late(cause))
+        self.known.drain(&self.old.file, &self.new).map_err(|cause| self.late(cause))
     }
 
     /// Somebody who had found the old file has written it anew from the beginning. That is what they want to see
@@ -292,9 +291,13 @@ impl<'a> Replacement<'a> {
         drop(hold);
         let path = tail::open_to_append(&self.old.path).map_err(fail)?;
         let reader = File::open(&self.temporary).map_err(fail)?;
+        let mut end = vec![0; self.landed.get().min(END_BYTES) as usize];
+        let at = self.landed.get() - end.len() as u64;
+        reader.read_exact_at(&mut end, at).map_err(fail)?;
+        let landed = Known::new(self.landed.get(), &end);
         let until = Instant::now() + PATIENCE.grace;
         while Instant::now() < until {
-            tail::drain(&reader, &self.landed, &path).map_err(fail)?;
+            landed.drain(&reader, &path).map_err(fail)?;
             sleep(LOOK_EVERY);
         }
         path.sync_all().map_err(fail)?;
@@ -310,7 +313,7 @@ impl<'a> Replacement<'a> {
 
     fn linger(&self, guarantee: Guarantee) -> Result<State, Error> {
         let fail = |cause| self.late(cause);
-        let known = self.known.get();
+        let known = self.known.at();
         let until = Instant::now() + self.grace(guarantee);
         before(Step::Drain).map_err(fail)?;
         loop {
@@ -326,7 +329,7 @@ impl<'a> Replacement<'a> {
             }
             sleep(LOOK_EVERY);
         }
-        if self.known.get() > known {
+        if self.known.at() > known {
             before(Step::SyncNew).map_err(fail)?;
             self.new.sync_all().map_err(fail)?;
         }
@@ -341,7 +344,7 @@ impl<'a> Replacement<'a> {
         }
         let quiet = self.old.metadata.modified().ok();
         let quiet = quiet.and_then(|modified| SystemTime::now().duration_since(modified).ok());
-        let grew = self.known.get() > self.old.bytes();
+        let grew = self.known.at() > self.old.bytes();
         let lately = quiet.is_none_or(|quiet| quiet < LATELY + self.start.elapsed());
         if grew || lately { PATIENCE.grace } else { PATIENCE.grace_quiet }
     }
@@ -384,7 +387,7 @@ fn exchange_names(_: &Path, _: &Path) -> Result<(), Errno> {
 }
 
 /// Makes the names in a file's folder last.
-pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
+fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
 }
 

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::outcome::{Deferral, Refusal};
+use crate::tail::{END_BYTES, Known};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::cell::RefCell;
@@ -20,10 +21,6 @@ pub(crate) struct Snapshot {
     /// The last bytes of what was there when it was opened.
     end: Vec<u8>,
 }
-
-/// How many bytes tell whether a file still begins as it did: its last ones. Who rewrites a file in place rewrites
-/// its end.
-const END_BYTES: u64 = 4096;
 
 /// How often a path is opened again that another Tailor has put a new file at in between.
 const OPEN_TRIES: usize = 5;
@@ -135,10 +132,12 @@ impl Snapshot {
         if now.len() < self.bytes() || !self.end.ends_with(b"\n") {
             return Ok(false);
         }
-        let mut end = vec![0; self.end.len()];
-        let at = self.bytes() - end.len() as u64;
-        self.file.read_exact_at(&mut end, at).map_err(fail)?;
-        Ok(end == self.end)
+        self.known().holds(&self.file).map_err(fail)
+    }
+
+    /// What is known of it: all that was there when it was opened.
+    pub(crate) fn known(&self) -> Known {
+        Known::new(self.bytes(), &self.end)
     }
 
     /// Whether the path still names this very file with these very bytes.

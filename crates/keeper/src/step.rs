@@ -75,10 +75,14 @@ pub(crate) mod fault {
         Death { at: usize },
     }
 
+    /// What other programs do at the moment before a step, which is given with its number.
+    type Meanwhile = Box<dyn FnMut(usize, Step)>;
+
     #[derive(Default)]
     struct State {
         fault: Option<Fault>,
         steps: Vec<Step>,
+        meanwhile: Option<Meanwhile>,
     }
 
     thread_local! {
@@ -87,7 +91,17 @@ pub(crate) mod fault {
 
     /// Runs `work` with a fault, or none, and gives the steps that it took.
     pub(crate) fn with<T>(fault: Option<Fault>, work: impl FnOnce() -> T) -> (T, Vec<Step>) {
-        STATE.with_borrow_mut(|state| *state = State { fault, steps: Vec::new() });
+        meanwhile(fault, |_, _| {}, work)
+    }
+
+    /// The same, and `others` do something before each step.
+    pub(crate) fn meanwhile<T>(
+        fault: Option<Fault>,
+        others: impl FnMut(usize, Step) + 'static,
+        work: impl FnOnce() -> T,
+    ) -> (T, Vec<Step>) {
+        let state = State { fault, steps: Vec::new(), meanwhile: Some(Box::new(others)) };
+        STATE.with_borrow_mut(|old| *old = state);
         let value = work();
         (value, STATE.with_borrow_mut(std::mem::take).steps)
     }
@@ -96,6 +110,9 @@ pub(crate) mod fault {
         STATE.with_borrow_mut(|state| {
             let number = state.steps.len();
             state.steps.push(step);
+            if let Some(others) = &mut state.meanwhile {
+                others(number, step);
+            }
             match state.fault {
                 Some(Fault::Error { at, errno }) if at == number => Err(io::Error::from_raw_os_error(errno)),
                 Some(Fault::Death { at }) if at <= number => Err(io::Error::other("died here")),

@@ -2,7 +2,7 @@
 
 use crate::lease::{Lease, Refused};
 use rustix::fs::{Mode, OFlags};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
@@ -31,47 +31,93 @@ pub(crate) enum State {
     Rewritten,
 }
 
-/// Appends all that stands behind `known` to another file, a torn last line as well.
-pub(crate) fn copy(from: &File, known: &Cell<u64>, mut to: &File) -> io::Result<Copied> {
-    let end = from.metadata()?.len();
-    if end < known.get() {
-        return Ok(Copied::Shrunk);
-    }
-    let bytes = end - known.get();
-    while known.get() < end {
-        let piece = read(from, known.get(), (end - known.get()).min(PIECE_BYTES as u64) as usize)?;
-        to.write_all(&piece)?;
-        known.set(known.get() + piece.len() as u64);
-    }
-    Ok(Copied::Bytes(bytes))
+/// Up to where a file is known, and what stands right before that place: who rewrites a file in place rewrites its
+/// end.
+pub(crate) struct Known {
+    at: Cell<u64>,
+    end: RefCell<Vec<u8>>,
 }
 
-/// Brings over what came behind `known`: all of it when nobody has the file open for writing, else the complete
-/// lines. `to` is open for appending.
-pub(crate) fn drain(from: &File, known: &Cell<u64>, to: &File) -> io::Result<State> {
-    match Lease::read(from) {
-        Ok(_lease) => Ok(match copy(from, known, to)? {
-            Copied::Bytes(_) => State::Empty,
-            Copied::Shrunk => State::Rewritten,
-        }),
-        Err(Refused::Busy | Refused::Unavailable) => copy_lines(from, known, to),
-        Err(Refused::Failed(cause)) => Err(cause),
-    }
-}
+/// How many bytes before the place are looked at.
+pub(crate) const END_BYTES: u64 = 4096;
 
-/// Appends the complete lines behind `known`, so that no other program's line comes into the middle of one.
-fn copy_lines(from: &File, known: &Cell<u64>, mut to: &File) -> io::Result<State> {
-    let end = from.metadata()?.len();
-    if end < known.get() {
-        return Ok(State::Rewritten);
+impl Known {
+    /// `end` are the last bytes before `at`.
+    pub(crate) fn new(at: u64, end: &[u8]) -> Self {
+        Self { at: Cell::new(at), end: RefCell::new(end.to_vec()) }
     }
-    let bytes = read(from, known.get(), (end - known.get()) as usize)?;
-    if let Some(last) = memchr::memrchr(b'\n', &bytes) {
-        // One write: the kernel puts it at the end in one piece.
-        to.write_all(&bytes[..=last])?;
-        known.set(known.get() + last as u64 + 1);
+
+    /// The place: an offset in bytes.
+    pub(crate) fn at(&self) -> u64 {
+        self.at.get()
     }
-    Ok(State::Busy)
+
+    /// What stands right before the place.
+    pub(crate) fn end(&self) -> Vec<u8> {
+        self.end.borrow().clone()
+    }
+
+    /// Whether the file still has at its known end what it had.
+    pub(crate) fn holds(&self, file: &File) -> io::Result<bool> {
+        let end = self.end.borrow();
+        if file.metadata()?.len() < self.at() {
+            return Ok(false);
+        }
+        Ok(read(file, self.at() - end.len() as u64, end.len())? == *end)
+    }
+
+    fn advance(&self, bytes: &[u8]) {
+        let mut end = self.end.borrow_mut();
+        end.extend_from_slice(bytes);
+        let surplus = end.len().saturating_sub(END_BYTES as usize);
+        end.drain(..surplus);
+        self.at.set(self.at() + bytes.len() as u64);
+    }
+
+    /// Appends all that stands behind to another file, a torn last line as well.
+    pub(crate) fn copy(&self, from: &File, mut to: &File) -> io::Result<Copied> {
+        let end = from.metadata()?.len();
+        if end < self.at() {
+            return Ok(Copied::Shrunk);
+        }
+        let bytes = end - self.at();
+        while self.at() < end {
+            let piece = read(from, self.at(), (end - self.at()).min(PIECE_BYTES as u64) as usize)?;
+            to.write_all(&piece)?;
+            self.advance(&piece);
+        }
+        Ok(Copied::Bytes(bytes))
+    }
+
+    /// Brings over what came behind: all of it when nobody has the file open for writing, else the complete lines.
+    /// `to` is open for appending.
+    pub(crate) fn drain(&self, from: &File, to: &File) -> io::Result<State> {
+        if !self.holds(from)? {
+            return Ok(State::Rewritten);
+        }
+        match Lease::read(from) {
+            // It may have been rewritten just before the lease.
+            Ok(_lease) if !self.holds(from)? => Ok(State::Rewritten),
+            Ok(_lease) => self.copy(from, to).map(|_| State::Empty),
+            Err(Refused::Busy | Refused::Unavailable) => self.copy_lines(from, to),
+            Err(Refused::Failed(cause)) => Err(cause),
+        }
+    }
+
+    /// Appends the complete lines behind, so that no other program's line comes into the middle of one.
+    fn copy_lines(&self, from: &File, mut to: &File) -> io::Result<State> {
+        let end = from.metadata()?.len();
+        if end < self.at() {
+            return Ok(State::Rewritten);
+        }
+        let bytes = read(from, self.at(), (end - self.at()) as usize)?;
+        if let Some(last) = memchr::memrchr(b'\n', &bytes) {
+            // One write: the kernel puts it at the end in one piece.
+            to.write_all(&bytes[..=last])?;
+            self.advance(&bytes[..=last]);
+        }
+        Ok(State::Busy)
+    }
 }
 
 fn read(from: &File, at: u64, length: usize) -> io::Result<Vec<u8>> {

@@ -43,7 +43,6 @@ pub(crate) struct Scan {
 }
 
 #[derive(ClapArgs)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own on the command line")]
 pub(crate) struct Fix {
     #[command(flatten)]
     pub(crate) shared: Shared,
