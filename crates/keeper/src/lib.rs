@@ -17,6 +17,7 @@ pub use find::{Found, find, known_roots};
 pub use outcome::{Deferral, Ending, Outcome, Refusal, Unsupported};
 pub use snapshot::spool;
 
+use gate::GateTarget;
 use replace::Target;
 use snapshot::Snapshot;
 use std::path::{Path, PathBuf};
@@ -74,6 +75,7 @@ pub fn maintain(path: &Path, root: Option<&Path>, options: &Options) -> Result<O
 }
 
 fn carry_out(snapshot: &Snapshot, mended: Mended, options: &Options) -> Result<Outcome, Error> {
+    let facts = mended.before.facts;
     let mut outcome = Outcome::looked(mended.before, snapshot.bytes());
     let Repair { plan, after } = match mended.repair {
         Ok(repair) => repair,
@@ -89,14 +91,25 @@ fn carry_out(snapshot: &Snapshot, mended: Mended, options: &Options) -> Result<O
         return Ok(outcome);
     }
     if options.mode == Mode::Fix {
-        if let Some(reason) = gate::check(snapshot, options.settle) {
-            outcome.ending = Ending::Deferred(reason);
-            return Ok(outcome);
-        }
         if let Some(refusal) = snapshot.refusal() {
             outcome.ending = Ending::Refused(refusal);
             return Ok(outcome);
         }
+        let gates = facts.format.map_or(&[][..], |format| format.gates());
+        let target = GateTarget {
+            path: &snapshot.path,
+            file: &snapshot.file,
+            metadata: &snapshot.metadata,
+            facts: &facts,
+        };
+        // Given back when this block ends, after the file was written.
+        let _pass = match gate::pass(gates, &target, options.settle)? {
+            Ok(pass) => pass,
+            Err(reason) => {
+                outcome.ending = reason.into();
+                return Ok(outcome);
+            }
+        };
         match write(snapshot, &plan, options)? {
             Ok(run) => outcome.run = Some(run),
             Err(reason) => {
