@@ -1,6 +1,7 @@
 //! A state machine: writers, crashes, full disks and Tailor take turns, and get in between each other's steps, on real
 //! files. What is in the file at the end is held against what each writer believes it wrote.
 
+use crate::gate::process::tests::NO_FORKS;
 use crate::step::Step;
 use crate::step::fault::{self, Fault};
 use crate::{Deferral, Ending, Mode, Options, Outcome, maintain, settle_all};
@@ -175,16 +176,13 @@ impl World {
     /// Appends with the descriptor that the writer holds, or by path. A descriptor of a file that is not at the path
     /// any more leads nowhere, and that is not Tailor's doing.
     fn append(&mut self, writer: usize, ids: Vec<String>, bytes: &[u8]) {
-        let lands = match &mut self.writers[writer].held {
-            Some(held) => {
-                held.write_all(bytes).unwrap();
-                let held = self.writers[writer].held.as_ref().unwrap();
-                self.is_at_path(held)
-            }
-            None => {
-                appender(&self.path).unwrap().write_all(bytes).unwrap();
-                true
-            }
+        let lands = if let Some(held) = &self.writers[writer].held {
+            let mut file = held;
+            file.write_all(bytes).unwrap();
+            self.is_at_path(held)
+        } else {
+            appender(&self.path).unwrap().write_all(bytes).unwrap();
+            true
         };
         if lands {
             self.expect(writer, ids);
@@ -260,7 +258,6 @@ impl World {
 
     fn maintain(&mut self, fault: Option<Fault>, meanwhile: &[Meanwhile]) {
         let held = self.is_held();
-        let fault = fault.filter(|fault| !held || matches!(fault, Fault::Death { .. }));
         let (hook, others) = Others::new(self, meanwhile);
         let (outcome, steps) = fault::meanwhile(fault, hook, || fix(&self.path));
         others.borrow_mut().finish(&steps);
@@ -340,6 +337,9 @@ fn ids_of(bytes: &[u8]) -> Vec<String> {
         .collect()
 }
 
+/// A line with its id.
+type Text = (String, Vec<u8>);
+
 /// What a writer in a thread did: how many of its lines went in, and whose line it took back.
 type Landed = (usize, Option<String>);
 
@@ -347,7 +347,7 @@ type Landed = (usize, Option<String>);
 struct Others {
     path: PathBuf,
     /// What is to be done, and the lines for it.
-    todo: Vec<(Meanwhile, Vec<(String, Vec<u8>)>)>,
+    todo: Vec<(Meanwhile, Vec<Text>)>,
     found: BTreeMap<usize, File>,
     waiting: Vec<(usize, Vec<String>, std::thread::JoinHandle<Landed>)>,
     drains: usize,
@@ -430,7 +430,7 @@ impl Others {
     }
 
     /// Appends line after line, each with an open and a close of its own.
-    fn append(&mut self, writer: usize, lines: Vec<(String, Vec<u8>)>, path: PathBuf) {
+    fn append(&mut self, writer: usize, lines: Vec<Text>, path: PathBuf) {
         let (ids, texts): (Vec<_>, Vec<_>) = lines.into_iter().unzip();
         self.start(writer, ids, move || {
             let put = |text: &Vec<u8>| appender(&path).and_then(|mut file| file.write_all(text)).is_ok();
@@ -439,7 +439,7 @@ impl Others {
     }
 
     /// Claude Code takes a message back like this: cuts the file off where it began and writes what follows anew.
-    fn edit(&mut self, writer: usize, lines: Vec<(String, Vec<u8>)>, path: PathBuf) {
+    fn edit(&mut self, writer: usize, lines: Vec<Text>, path: PathBuf) {
         let (ids, texts): (Vec<_>, Vec<_>) = lines.into_iter().unzip();
         self.start(writer, ids, move || {
             let edit = || -> std::io::Result<Option<String>> {
@@ -558,6 +558,7 @@ proptest! {
 
     #[test]
     fn no_line_is_lost_whoever_does_what(actions in vec(action(), 1..14)) {
+        let _alone = NO_FORKS.read();
         let mut world = World::new();
         for action in &actions {
             world.act(action);
@@ -570,6 +571,7 @@ proptest! {
 /// and the next run settles the rest.
 #[test]
 fn each_step_may_fail() {
+    let _alone = NO_FORKS.read();
     let faults = |at| {
         let errors =
             [libc::ENOSPC, libc::EDQUOT, libc::EIO, libc::EACCES].map(|errno| Fault::Error { at, errno });
@@ -610,8 +612,10 @@ fn before_and_after() -> (Vec<u8>, Vec<u8>) {
 /// Who holds the file open is waited for, and the outcome says so.
 #[test]
 fn a_held_file_is_deferred() {
+    let _alone = NO_FORKS.read();
     let mut world = World::new();
     world.act(&Action::OpenAndHold(1));
-    assert_eq!(fix(&world.path).unwrap().ending, Ending::Deferred(Deferral::HeldOpen));
+    let Ending::Deferred(Deferral::Open { pid, .. }) = fix(&world.path).unwrap().ending else { panic!() };
+    assert_eq!(pid, std::process::id());
     world.end();
 }

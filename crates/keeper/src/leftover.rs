@@ -117,7 +117,8 @@ pub(crate) fn settle(snapshot: &Snapshot) -> Result<Result<Settled, Deferral>, E
 /// Finishes what was left of replacements of files at or below a path. Gives what went wrong; files that another
 /// Tailor is working on are passed over.
 pub fn settle_all(path: &Path) -> Vec<Error> {
-    let folder = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new(".")) };
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = if path.is_dir() { path } else { parent };
     let depth = if path.is_dir() { usize::MAX } else { 1 };
     let walk = WalkDir::new(folder).max_depth(depth).into_iter().filter_map(Result::ok);
     let found: Vec<Leftover> = walk.filter_map(|entry| Leftover::parse(entry.path())).collect();
@@ -145,7 +146,7 @@ fn settle_path(path: &Path) -> Result<(), Error> {
         let snapshot = match Snapshot::open_locked(path, None)? {
             Ok(Ok(snapshot)) => snapshot,
             // Another Tailor is at it, or nothing of ours can be there.
-            Ok(Err(Deferral::Locked)) | Err(_) => return Ok(()),
+            Ok(Err(Deferral::OtherTailor)) | Err(_) => return Ok(()),
             Ok(Err(reason)) => return fail(reason),
         };
         match settle(&snapshot)? {

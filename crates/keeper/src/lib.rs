@@ -25,6 +25,7 @@ pub use leftover::settle_all;
 pub use outcome::{Deferral, Ending, Guarantee, Outcome, Refusal, Unsupported};
 pub use snapshot::spool;
 
+use gate::{GateTarget, Pass};
 use leftover::Settled;
 use snapshot::Snapshot;
 use std::path::{Path, PathBuf};
@@ -114,29 +115,44 @@ fn fix(path: &Path, root: Option<&Path>, options: &Options) -> Result<Outcome, E
         }
         let (mut outcome, repair) = plan(&snapshot, options)?;
         let Some(repair) = repair.filter(|repair| !repair.plan.is_empty()) else { return Ok(outcome) };
+        // Given back when the file is written.
+        let pass = match may_write(&snapshot, &outcome, options)? {
+            Ok(pass) => pass,
+            Err(ending) => return Ok(Outcome { ending, ..outcome }),
+        };
         // Lines that an interrupted run has left beside the file come first; then we look again.
         match leftover::settle(&snapshot)? {
             Ok(Settled::Something) => continue,
             Ok(Settled::Nothing) => {}
-            Err(reason) => {
-                outcome.ending = Ending::Deferred(reason);
-                return Ok(outcome);
-            }
+            Err(reason) => return Ok(Outcome { ending: Ending::Deferred(reason), ..outcome }),
         }
-        if let Some(reason) = gate::check(&snapshot, options.settle) {
-            outcome.ending = Ending::Deferred(reason);
-        } else if let Some(refusal) = snapshot.refusal() {
-            outcome.ending = Ending::Refused(refusal);
-        } else {
-            match replace::replace(&snapshot, &repair.plan)? {
-                Ok(guarantee) => {
-                    outcome.guarantee = Some(guarantee);
-                    outcome.end(Ending::Fixed, repair);
-                }
-                Err(reason) => outcome.ending = Ending::Deferred(reason),
+        match replace::replace(&snapshot, &repair.plan)? {
+            Ok(guarantee) => {
+                outcome.guarantee = Some(guarantee);
+                outcome.end(Ending::Fixed, repair);
             }
+            Err(reason) => outcome.ending = Ending::Deferred(reason),
         }
+        drop(pass);
         return Ok(outcome);
     }
     Ok(Outcome::without_look(Ending::Deferred(Deferral::Changed)))
+}
+
+/// Leave to replace the file, or how it ends without.
+fn may_write(
+    snapshot: &Snapshot,
+    outcome: &Outcome,
+    options: &Options,
+) -> Result<Result<Pass, Ending>, Error> {
+    if let Some(refusal) = snapshot.refusal() {
+        return Ok(Err(Ending::Refused(refusal)));
+    }
+    let Some(facts) = outcome.before.as_ref().map(|found| &found.facts) else {
+        return Ok(Ok(Pass::default()));
+    };
+    let gates = facts.format.map_or(&[][..], |format| format.gates());
+    let target =
+        GateTarget { path: &snapshot.path, file: &snapshot.file, metadata: &snapshot.metadata, facts };
+    Ok(gate::pass(gates, &target, options.settle)?.map_err(Ending::from))
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 use transcript::plan::Plan;
 use transcript::verdict::Worse;
-use transcript::{Examination, Repair};
+use transcript::{Awaits, Examination, Repair};
 
 /// How it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,14 +37,96 @@ pub enum Deferral {
     },
     /// It changed while we looked at it.
     Changed,
-    /// A program has it open for writing.
+    /// Somebody has it open for writing who does not show himself.
     HeldOpen,
     /// Another Tailor, or a program that locks its files in the same way, is at it.
-    Locked,
+    OtherTailor,
+    /// Its conversation waits for somebody, and that was not long ago.
+    Running {
+        /// For whom.
+        awaits: Awaits,
+        /// How long ago it was written to.
+        quiet: Duration,
+        /// How long it should be.
+        wanted: Duration,
+    },
+    /// A live process holds OpenClaw's write lock.
+    Locked {
+        /// The process.
+        pid: u32,
+        /// How long it has held it.
+        age: Duration,
+    },
+    /// OpenClaw's write lock is there and names no live process, but is too young to count as left behind.
+    Doubtful {
+        /// How old it is.
+        age: Duration,
+        /// How old it must be.
+        grace: Duration,
+    },
+    /// A live process of an agent says that it is using it.
+    InUse {
+        /// The agent.
+        agent: &'static str,
+        /// The process.
+        pid: u32,
+        /// What the process says that it is doing.
+        status: Option<&'static str>,
+    },
+    /// A lock of an agent's is held, by a process that the lock does not name.
+    Busy {
+        /// The agent.
+        agent: &'static str,
+        /// What the lock is for.
+        lock: &'static str,
+    },
+    /// A process has it open for writing.
+    Open {
+        /// The process.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// Some processes do not show what they have open, and it is not old enough to do without.
+    Unseen {
+        /// How many processes.
+        processes: usize,
+        /// How long ago it was written to.
+        quiet: Duration,
+        /// How long it should be.
+        wanted: Duration,
+    },
+    /// An agent's lock is there, and nothing here tells whether its owner lives.
+    Unprovable {
+        /// The agent.
+        agent: &'static str,
+    },
 }
 
-impl fmt::Display for Deferral {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// After which time it is worth looking at a lock again whose holder says nothing about its end.
+const LOCK_PATIENCE: Duration = Duration::from_secs(60);
+
+impl Deferral {
+    /// When to try again. Where time alone is missing, that is what remains of it; a lock that OpenClaw holds
+    /// only while it writes is waited for as long again as it has been held, within a second and a minute; what
+    /// ends with a process or by a person's hand is looked at again after a minute; a mere change, after a second.
+    pub fn retry_after(&self) -> Duration {
+        match self {
+            Self::Growing { quiet, settle: wanted }
+            | Self::Running { quiet, wanted, .. }
+            | Self::Doubtful { age: quiet, grace: wanted }
+            | Self::Unseen { quiet, wanted, .. } => wanted.saturating_sub(*quiet).max(Duration::from_secs(1)),
+            Self::Changed | Self::OtherTailor => Duration::from_secs(1),
+            Self::Locked { age, .. } => (*age).clamp(Duration::from_secs(1), LOCK_PATIENCE),
+            Self::InUse { .. }
+            | Self::Busy { .. }
+            | Self::Open { .. }
+            | Self::HeldOpen
+            | Self::Unprovable { .. } => LOCK_PATIENCE,
+        }
+    }
+
+    fn reason(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Growing { quiet, settle } => write!(
                 f,
@@ -52,9 +134,69 @@ impl fmt::Display for Deferral {
                 quiet.as_secs_f64(),
                 settle.as_secs_f64()
             ),
-            Self::Changed => f.write_str("it changed while being looked at; run again"),
-            Self::HeldOpen => f.write_str("a program has it open for writing; run again when it is done"),
-            Self::Locked => f.write_str("another tailor, or its own agent, has locked it; run again"),
+            Self::HeldOpen => f.write_str("a program that does not show itself has it open for writing"),
+            Self::OtherTailor => f.write_str("another tailor, or its own agent, has locked it"),
+            Self::Changed => f.write_str("it changed while being looked at"),
+            Self::Running { awaits, quiet, .. } => {
+                let who = match awaits {
+                    Awaits::Tool => "a tool was called and has not answered",
+                    Awaits::Model => "the model has not answered yet",
+                };
+                let ago = Span(*quiet);
+                write!(
+                    f,
+                    "a run is in progress: {who}, last written {ago} ago; --settle 0 says that no agent is running"
+                )
+            }
+            Self::Locked { pid, age } => {
+                write!(f, "process {pid} has held OpenClaw's write lock for {}", Span(*age))
+            }
+            Self::Doubtful { age, grace } => {
+                let (age, grace) = (Span(*age), Span(*grace));
+                write!(
+                    f,
+                    "OpenClaw's write lock names no live process, but is {age} old; it counts as left behind after {grace}"
+                )
+            }
+            Self::InUse { agent, pid, status: None } => write!(f, "{agent} is using it (process {pid})"),
+            Self::InUse { agent, pid, status: Some(status) } => {
+                write!(f, "{agent} is using it (process {pid}, {status})")
+            }
+            Self::Busy { agent, lock } => write!(f, "{agent} holds its {lock}"),
+            Self::Open { pid, name } => write!(f, "process {pid} ({name}) has it open for writing"),
+            Self::Unseen { processes, quiet, wanted } => {
+                let (quiet, wanted) = (Span(*quiet), Span(*wanted));
+                write!(
+                    f,
+                    "{processes} processes do not show which files they have open, and it was written {quiet} ago; \
+                     wanted are {wanted} (root sees all processes)"
+                )
+            }
+            Self::Unprovable { agent } => {
+                write!(f, "{agent} has a lock on it, and nothing here proves that its owner is gone")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Deferral {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.reason(f)?;
+        write!(f, "; try again in {}", Span(self.retry_after()))
+    }
+}
+
+/// A length of time for people: whole units, rounded up.
+struct Span(Duration);
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.0.as_secs() + u64::from(self.0.subsec_nanos() > 0);
+        match seconds {
+            0..120 => write!(f, "{seconds} s"),
+            120..7_200 => write!(f, "{} min", seconds.div_ceil(60)),
+            7_200..172_800 => write!(f, "{} h", seconds.div_ceil(3_600)),
+            _ => write!(f, "{} days", seconds.div_ceil(86_400)),
         }
     }
 }
@@ -92,6 +234,10 @@ pub enum Refusal {
     ForeignOwner(u32),
     /// It holds more entries than we keep in mind.
     TooManyEntries,
+    /// The agent keeps offsets into it, or proofs of what it holds, in another place.
+    CountedElsewhere(&'static str),
+    /// Its first line does not say whether the agent keeps offsets into it.
+    UnknownHistory,
     /// The repair would do harm.
     Worse(Worse),
 }
@@ -112,6 +258,12 @@ impl fmt::Display for Refusal {
             Self::ForeignOwner(uid) => write!(f, "it belongs to user {uid} (run as that user, or as root)"),
             Self::TooManyEntries => {
                 write!(f, "it holds more than {} entries", transcript::scan::ENTRIES_MAX)
+            }
+            Self::CountedElsewhere(what) => {
+                write!(f, "{what}; any change would make the agent reject it (use --out DIR)")
+            }
+            Self::UnknownHistory => {
+                f.write_str("its first line does not say how Codex keeps its history (use --out DIR)")
             }
             Self::Worse(worse) => write!(f, "{worse}; the original stays"),
         }

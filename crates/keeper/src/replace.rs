@@ -2,6 +2,7 @@
 
 use crate::attributes;
 use crate::error::Error;
+use crate::gate::process;
 use crate::lease::{Lease, Refused};
 use crate::leftover;
 use crate::new_text::NewText;
@@ -100,8 +101,11 @@ pub(crate) fn replace(old: &Snapshot, text: &dyn NewText) -> Result<Result<Guara
     }
     let lease = match work.lease_old() {
         Ok(lease) => Some(lease),
-        Err(Refused::Busy) => return Ok(Err(Deferral::HeldOpen)),
-        Err(Refused::Unavailable) => None,
+        Err(Refused::Busy) => return Ok(Err(work.holder().unwrap_or(Deferral::HeldOpen))),
+        Err(Refused::Unavailable) => match work.holder() {
+            Some(held) => return Ok(Err(held)),
+            None => None,
+        },
         Err(Refused::Failed(cause)) => return Err(work.fail("ask for a lease on", cause)),
     };
     let guarantee = if lease.is_some() { Guarantee::Lease } else { Guarantee::Quiet };
@@ -208,6 +212,14 @@ impl<'a> Replacement<'a> {
         }
     }
 
+    /// A process that has the old file open for writing, as far as one can see.
+    fn holder(&self) -> Option<Deferral> {
+        let metadata = &self.old.metadata;
+        let holders = process::holders(metadata.dev(), metadata.ino());
+        let writes = holders.into_iter().find(|holder| holder.writes);
+        writes.map(|holder| Deferral::Open { pid: holder.pid, name: holder.name })
+    }
+
     fn is_unharmed(&self, guarantee: Guarantee) -> Result<bool, Error> {
         let held = self.known.holds(&self.old.file).map_err(|cause| self.fail("look again at", cause))?;
         let same = held && self.old.is_at_path()? && self.old.begins_as_read()?;
@@ -281,6 +293,22 @@ impl<'a> Replacement<'a> {
         self.known.drain(&self.old.file, &self.new).map_err(|cause| self.late(cause))
     }
 
+    /// The same when others may have the new file open: a line must not come into the middle of one that its program
+    /// writes in pieces. So nobody may be in; or, once patience is over, nobody in the middle of a line.
+    fn drain_among_others(&self, patient: bool) -> Result<State, Error> {
+        let fail = |cause| self.late(cause);
+        if self.old.file.metadata().map_err(fail)?.len() == self.known.at() {
+            return self.drain_once();
+        }
+        match Lease::write(&self.new) {
+            Ok(_alone) => self.drain_once(),
+            Err(Refused::Failed(cause)) => Err(fail(cause)),
+            Err(Refused::Busy) if patient => Ok(State::Busy),
+            Err(_) if tail::ends_line(&self.new).map_err(fail)? => self.drain_once(),
+            Err(_) => Ok(State::Busy),
+        }
+    }
+
     /// Somebody who had found the old file has written it anew from the beginning. That is what they want to see
     /// at the path, so it goes back there; what came to ours meanwhile goes behind it.
     fn give_way(&self, hold: Option<Lease<'_>>) -> Result<Deferral, Error> {
@@ -297,7 +325,9 @@ impl<'a> Replacement<'a> {
         let landed = Known::new(self.landed.get(), &end);
         let until = Instant::now() + PATIENCE.grace;
         while Instant::now() < until {
-            landed.drain(&reader, &path).map_err(fail)?;
+            if tail::ends_line(&path).map_err(fail)? {
+                landed.drain(&reader, &path).map_err(fail)?;
+            }
             sleep(LOOK_EVERY);
         }
         path.sync_all().map_err(fail)?;
@@ -317,9 +347,10 @@ impl<'a> Replacement<'a> {
         let until = Instant::now() + self.grace(guarantee);
         before(Step::Drain).map_err(fail)?;
         loop {
-            let state = self.drain_once()?;
-            let busy = state == State::Busy && guarantee == Guarantee::Lease;
             let over = Instant::now() >= until;
+            let state = self.drain_among_others(!over)?;
+            let all = self.old.file.metadata().map_err(fail)?.len() <= self.known.at();
+            let busy = state == State::Busy && (guarantee == Guarantee::Lease || !all);
             if state == State::Rewritten || (over && busy && Instant::now() >= until + PATIENCE.holder) {
                 // In the second case the next start goes on where this one ends.
                 return Ok(state);
@@ -372,7 +403,9 @@ fn swap(temporary: &Path, path: &Path) -> io::Result<()> {
     }
     let aside = leftover::aside(temporary);
     std::fs::hard_link(path, &aside)?;
-    std::fs::rename(temporary, path)?;
+    std::fs::rename(temporary, path).inspect_err(|_| {
+        let _ = std::fs::remove_file(&aside);
+    })?;
     std::fs::rename(&aside, temporary)
 }
 

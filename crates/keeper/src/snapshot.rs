@@ -10,6 +10,8 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 use transcript::{Fault, Source};
 
 /// An open file and who it is.
@@ -21,6 +23,9 @@ pub(crate) struct Snapshot {
     /// The last bytes of what was there when it was opened.
     end: Vec<u8>,
 }
+
+/// How long somebody may hold a lease on a file that we want to read.
+const LEASE_MAX: Duration = Duration::from_secs(5);
 
 /// How often a path is opened again that another Tailor has put a new file at in between.
 const OPEN_TRIES: usize = 5;
@@ -57,8 +62,7 @@ impl Snapshot {
         }
         // Without waiting: a named pipe would block here for ever.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let file =
-            File::from(rustix::fs::open(&real, flags, Mode::empty()).map_err(|errno| fail(errno.into()))?);
+        let file = open_patiently(&real, flags).map_err(fail)?;
         let metadata = file.metadata().map_err(fail)?;
         if !metadata.is_file() {
             return Ok(Err(Refusal::NotAFile));
@@ -84,7 +88,7 @@ impl Snapshot {
                 Err(refusal) => return Ok(Err(refusal)),
             };
             match rustix::fs::flock(&snapshot.file, FlockOperation::NonBlockingLockExclusive) {
-                Err(Errno::WOULDBLOCK) => return Ok(Ok(Err(Deferral::Locked))),
+                Err(Errno::WOULDBLOCK) => return Ok(Ok(Err(Deferral::OtherTailor))),
                 // Without such locks the exchange itself tells whether another file has come to the path.
                 Err(Errno::BADF | Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS) | Ok(()) => {}
                 Err(errno) => return Err(Error::new(path, "lock the file", errno.into())),
@@ -161,6 +165,18 @@ impl Snapshot {
                 || io::Error::other(format!("the file ends before byte {}: it shrank meanwhile", fault.at));
             Error::new(&self.path, "read the file", source.cause.take().unwrap_or_else(gone))
         })
+    }
+}
+
+/// Opens a file. Another Tailor that has just replaced it holds a lease on it for some milliseconds, for which those
+/// who open it without waiting are turned away.
+fn open_patiently(path: &Path, flags: OFlags) -> io::Result<File> {
+    let until = Instant::now() + LEASE_MAX;
+    loop {
+        match rustix::fs::open(path, flags, Mode::empty()) {
+            Err(Errno::AGAIN) if Instant::now() < until => sleep(Duration::from_millis(1)),
+            other => return Ok(File::from(other?)),
+        }
     }
 }
 

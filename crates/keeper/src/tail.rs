@@ -126,8 +126,14 @@ fn read(from: &File, at: u64, length: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Whether a file ends with a line break: nobody has written a part of a line only.
+pub(crate) fn ends_line(file: &File) -> io::Result<bool> {
+    let length = file.metadata()?.len();
+    Ok(length == 0 || read(file, length - 1, 1)? == b"\n")
+}
+
 /// Opens a file to append to it as the agents do; never makes one.
 pub(crate) fn open_to_append(path: &Path) -> io::Result<File> {
-    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
 }

@@ -38,6 +38,9 @@ pub trait Format: Sync {
     /// How the owning program writes.
     fn writer(&self) -> Writer;
 
+    /// What says that the owning program is at work on a file, in the order in which it is asked.
+    fn gates(&self) -> &'static [Gate];
+
     /// Where a missing result goes.
     fn answer(&self) -> Answer;
 
@@ -73,6 +76,26 @@ pub enum Writer {
     AppendsByPath,
     /// Not known: a file of this format may belong to any program.
     Unknown,
+}
+
+/// Something that says whether the owning program is at work on a file. Formats declare it; whoever replaces the
+/// file obeys. What only looks stands before what takes a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate {
+    /// The end of the conversation waits for a tool or for the model, and that was written not long ago. OpenClaw
+    /// lets go of its lock while the model answers, and gives the turn up if the file was replaced meanwhile.
+    RunInProgress,
+    /// OpenClaw's write lock beside the file, which others are to take as well (`session-write-lock.ts`).
+    OpenClawLock,
+    /// Claude Code's register of live sessions, `sessions/<pid>.json` below its folder.
+    ClaudeRegistry,
+    /// Codex's locks for writers and for maintenance, and the descriptor that it holds open; threads whose bytes
+    /// are counted elsewhere.
+    CodexWriter,
+    /// Copilot's `inuse.<pid>.lock` beside the file.
+    CopilotInUse,
+    /// Qwen Code's writer lease, which pins the very inode (`session-writer-lease.ts`).
+    QwenLease,
 }
 
 /// Where the result of an unanswered call is put.

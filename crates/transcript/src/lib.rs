@@ -43,6 +43,7 @@ pub mod verdict;
 pub use finding::{Finding, Severity};
 pub use plan::{Piece, Plan, Rendered};
 pub use policy::Policy;
+pub use session::Awaits;
 pub use source::{Fault, Source, Span};
 
 use alloc::vec::Vec;
@@ -81,6 +82,8 @@ pub struct Facts {
     pub calls: usize,
     /// Tool results.
     pub results: usize,
+    /// What the end of the conversation waits for; `None` if for nothing but a person.
+    pub awaits: Option<Awaits>,
 }
 
 /// How much an examination is to tell.
@@ -99,18 +102,20 @@ pub fn examine(source: &dyn Source, policy: &Policy) -> Result<Examination, Faul
 
 fn look(source: &dyn Source, policy: &Policy, depth: Depth) -> Result<Examination, Fault> {
     let transcript = scan::scan(source)?;
-    let facts = Facts {
+    let mut facts = Facts {
         format: transcript.format,
         bytes: transcript.bytes,
         lines: transcript.lines,
         entries: transcript.entries.len(),
         calls: transcript.calls.len(),
         results: transcript.results.len(),
+        awaits: None,
     };
     let Some(session) = Session::new(&transcript, source, policy, depth) else {
         let (plan, health) = (Plan::unchanged(facts.bytes), Health::default());
         return Ok(Examination { facts, findings: Vec::new(), bytes_after: facts.bytes, plan, health });
     };
+    facts.awaits = session.awaits();
     let mut findings = rule::check_all(&session)?;
     let plan = plan::draw(&session, &findings)?;
     let health = Health::of(&session, &findings);

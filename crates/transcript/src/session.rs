@@ -102,6 +102,15 @@ pub enum Answers {
     Unseen,
 }
 
+/// What the end of a conversation waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Awaits {
+    /// A tool was called and has not answered.
+    Tool,
+    /// A person or a tool said something, and the model has not answered.
+    Model,
+}
+
 impl<'a> Session<'a> {
     /// Joins the entries of a transcript. `None` if its format is unknown.
     pub(crate) fn new(
@@ -221,6 +230,22 @@ impl<'a> Session<'a> {
     /// there: the tool may be running.
     pub fn is_pending(&self, entry: u32) -> bool {
         entry >= self.pending_from
+    }
+
+    /// What the last message of the branch waits for. Notes and boundaries behind it answer nothing.
+    pub fn awaits(&self) -> Option<Awaits> {
+        let message = |&entry: &u32| match self.entry(entry).kind {
+            Kind::Message(role @ (Role::User | Role::Assistant | Role::Tool)) => Some((role, entry)),
+            _ => None,
+        };
+        let (role, last) = self.live.iter().rev().find_map(message)?;
+        match (role, self.entry(last).stop) {
+            // Some of the tools of a turn may have answered, and others not.
+            _ if self.pending_from != NONE => Some(Awaits::Tool),
+            (Role::Assistant, Stop::ToolUse) => Some(Awaits::Tool),
+            (Role::Assistant, _) => None,
+            _ => Some(Awaits::Model),
+        }
     }
 
     /// Whether the entry is the newest one. The agent may hold its id in memory and hang the next entry on it.
@@ -537,5 +562,56 @@ impl<'a> Session<'a> {
         if members().any(open) {
             self.pending_from = members().min().unwrap_or(NONE);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Awaits;
+    use crate::{Policy, examine};
+    use alloc::format;
+    use alloc::string::String;
+    use core::fmt::Write;
+
+    /// What a pi session with these messages behind its first line awaits.
+    #[track_caller]
+    fn check(messages: &[&str], expected: Option<Awaits>) {
+        let mut text = String::from(r#"{"type":"session","version":3,"id":"s","cwd":"/w"}"#);
+        for (n, message) in messages.iter().enumerate() {
+            let parent = if n == 0 { "null".into() } else { format!(r#""e{}""#, n - 1) };
+            write!(text, "\n{{\"id\":\"e{n}\",\"parentId\":{parent},{message}}}").unwrap();
+        }
+        let found = examine(&(text + "\n").as_bytes(), &Policy::default()).unwrap();
+        assert_eq!(found.facts.awaits, expected, "{messages:?}");
+    }
+
+    const ASKED: &str = r#""type":"message","message":{"role":"user","content":"go"}"#;
+    const CALLED: &str = r#""type":"message","message":{"role":"assistant","content":[{"type":"toolCall","id":"c","name":"a","arguments":{}},{"type":"toolCall","id":"d","name":"a","arguments":{}}],"stopReason":"toolUse"}"#;
+    const FIRST: &str = r#""type":"message","message":{"role":"toolResult","toolCallId":"c","content":"x"}"#;
+    const SECOND: &str = r#""type":"message","message":{"role":"toolResult","toolCallId":"d","content":"x"}"#;
+    const SAID: &str = r#""type":"message","message":{"role":"assistant","content":[],"stopReason":"stop"}"#;
+    const NOTED: &str = r#""type":"custom_message","content":"note""#;
+
+    #[test]
+    fn the_end_of_the_branch_says_what_it_waits_for() {
+        check(&[], None);
+        check(&[ASKED], Some(Awaits::Model));
+        check(&[ASKED, SAID], None);
+        check(&[ASKED, SAID, NOTED], None);
+        check(&[ASKED, NOTED], Some(Awaits::Model));
+        check(&[ASKED, CALLED], Some(Awaits::Tool));
+        check(&[ASKED, CALLED, FIRST], Some(Awaits::Tool));
+        check(&[ASKED, CALLED, FIRST, SECOND], Some(Awaits::Model));
+        check(&[ASKED, CALLED, FIRST, SECOND, SAID], None);
+        // Without its call, it still says that it stopped for one.
+        check(&[ASKED, &CALLED.replace("toolCall", "gone")], Some(Awaits::Tool));
+        check(&[ASKED, &CALLED.replace("toolUse", "aborted")], None);
+        check(&[ASKED, CALLED, ASKED], Some(Awaits::Model));
+    }
+
+    #[test]
+    fn what_is_off_the_branch_waits_for_nothing() {
+        let back = r#""type":"leaf","targetId":"e1""#;
+        check(&[ASKED, SAID, ASKED, back], None);
     }
 }

@@ -3,7 +3,7 @@
 //! No envelope, no ids of lines: the order of the lines is the conversation.
 
 use super::claude_code::{blocks, spoken};
-use super::{Answer, Format, Lost, Root, Shape, Writer, Writing, items, only_keys, says};
+use super::{Answer, Format, Gate, Lost, Root, Shape, Writer, Writing, items, only_keys, says};
 use crate::entry::{Draft, Kind, Role};
 use crate::json::{Doc, Value};
 use crate::marker::MISSING_RESULT;
@@ -41,6 +41,10 @@ impl Format for Anthropic {
 
     fn writer(&self) -> Writer {
         Writer::Unknown
+    }
+
+    fn gates(&self) -> &'static [Gate] {
+        &[]
     }
 
     fn answer(&self) -> Answer {

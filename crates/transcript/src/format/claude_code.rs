@@ -4,7 +4,7 @@
 //! `attachment`); every other type is metadata that is only ever copied. `toolUseResult` is a copy for the
 //! screen and never sent. Facts: `reference/formats-claude-codex.md` part A.
 
-use super::{Answer, Format, Lost, Root, Shape, Writer, Writing, is_string, items, later, says};
+use super::{Answer, Format, Gate, Lost, Root, Shape, Writer, Writing, is_string, items, later, says};
 use crate::entry::{Draft, Kind, Role, Stop};
 use crate::json::{Doc, Kind as Json, Value};
 use crate::literal::quote;
@@ -42,6 +42,10 @@ impl Format for ClaudeCode {
 
     fn writer(&self) -> Writer {
         Writer::AppendsByPath
+    }
+
+    fn gates(&self) -> &'static [Gate] {
+        &[Gate::ClaudeRegistry]
     }
 
     fn answer(&self) -> Answer {

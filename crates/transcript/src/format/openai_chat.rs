@@ -4,7 +4,7 @@
 //! here, so lines are added or removed only when the user allows it; any field that the API does not know makes
 //! the file somebody else's.
 
-use super::{Answer, Format, Lost, Root, Shape, Writer, Writing, is_string, items, only_keys, says};
+use super::{Answer, Format, Gate, Lost, Root, Shape, Writer, Writing, is_string, items, only_keys, says};
 use crate::entry::{Draft, Kind, Role};
 use crate::json::{Doc, Kind as Json, Value};
 use crate::marker::MISSING_RESULT;
@@ -49,6 +49,10 @@ impl Format for OpenAiChat {
 
     fn writer(&self) -> Writer {
         Writer::Unknown
+    }
+
+    fn gates(&self) -> &'static [Gate] {
+        &[]
     }
 
     fn answer(&self) -> Answer {

@@ -4,7 +4,7 @@
 //! whether entries have ids. The leaf is the last entry of the file, unless OpenClaw's `leaf` records or
 //! `appendMode: "side"` say otherwise. Blocks and roles: `reference/seed-systems.md` §3.3–3.5.
 
-use super::{Answer, Format, Lost, Root, Shape, Writer, Writing, is_string, items, later, says};
+use super::{Answer, Format, Gate, Lost, Root, Shape, Writer, Writing, is_string, items, later, says};
 use crate::entry::{Draft, Kind, Role, Stop};
 use crate::json::{Doc, Kind as Json, Value};
 use crate::marker::MISSING_RESULT;
@@ -44,6 +44,10 @@ impl Format for Pi {
 
     fn writer(&self) -> Writer {
         Writer::AppendsByPath
+    }
+
+    fn gates(&self) -> &'static [Gate] {
+        &[Gate::RunInProgress, Gate::OpenClawLock]
     }
 
     fn answer(&self) -> Answer {

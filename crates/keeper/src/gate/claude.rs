@@ -1,0 +1,175 @@
+//! Claude Code's register of live sessions.
+//!
+//! Each running Claude Code keeps `sessions/<pid>.json` below its folder, with the session that it has open, its
+//! start time, and what it is doing. It writes by path and takes no lock, so the register is all that tells. It is
+//! a reason to wait, never a proof that nobody writes: after `/clear` or `--continue` it may name another session.
+
+use super::process::{self, Life};
+use super::{Answer, GateTarget, Note, default_root, is_plain_name, pid_of, root_above, stem};
+use crate::error::Error;
+use crate::outcome::Deferral;
+use serde::Deserialize;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What a live session may be doing; other words are not repeated.
+const STATES: &[&str] = &["idle", "busy", "shell", "waiting"];
+
+/// Longest first line in which the session of a sidechain is looked for.
+const LINE_BYTES_MAX: usize = 1 << 20;
+
+pub(super) fn ask(target: &GateTarget<'_>) -> Answer {
+    let root = root_above(target.path, "projects", 2).map(Path::to_path_buf);
+    let root = root.or_else(|| default_root("CLAUDE_CONFIG_DIR", ".claude"));
+    let (Some(root), Some(session)) = (root, session(target)) else { return Ok(Ok(None)) };
+    Ok(match user_of(&session, &root.join("sessions"))? {
+        Some(found) => Err(found.into()),
+        None => Ok(None),
+    })
+}
+
+/// The session that a transcript belongs to: a sidechain to the one that its agent was started from.
+fn session(target: &GateTarget<'_>) -> Option<String> {
+    let own = stem(target.path)?;
+    if !own.starts_with("agent-") {
+        return Some(own.to_string());
+    }
+    let subagents = |folder: &&Path| folder.file_name().is_some_and(|name| name == "subagents");
+    let above = target.path.ancestors().find(subagents).and_then(Path::parent);
+    let above = above.and_then(Path::file_name).and_then(|name| name.to_str()).map(str::to_string);
+    // Releases 2.0.x keep sidechains beside the sessions, so that only the lines tell.
+    above.or_else(|| first_session(target.file)).filter(|name| is_plain_name(name))
+}
+
+#[derive(Deserialize)]
+struct Line {
+    #[serde(rename = "sessionId")]
+    session: String,
+}
+
+fn first_session(file: &File) -> Option<String> {
+    let line = super::first_line(file, LINE_BYTES_MAX).ok()??;
+    serde_json::from_slice::<Line>(&line).ok().map(|line| line.session)
+}
+
+/// The live process that says it has the session open. Entries that cannot be read belong to nobody.
+fn user_of(session: &str, register: &Path) -> Result<Option<Deferral>, Error> {
+    let fail = |cause| Error::new(register, "look into Claude Code's register of sessions", cause);
+    let inside = match std::fs::read_dir(register) {
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => other.map_err(fail)?,
+    };
+    for entry in inside {
+        let name = PathBuf::from(entry.map_err(fail)?.file_name());
+        let number = name.file_stem().and_then(|stem| stem.to_str()?.parse::<u32>().ok());
+        let json = name.extension().is_some_and(|extension| extension == "json");
+        if let Some(number) = number.filter(|_| json)
+            && let Some(deferral) = live(&register.join(&name), number, session)?
+        {
+            return Ok(Some(deferral));
+        }
+    }
+    Ok(None)
+}
+
+fn live(path: &Path, number: u32, session: &str) -> Result<Option<Deferral>, Error> {
+    let Some(json) = Note::read(path)?.and_then(|note| note.json()) else { return Ok(None) };
+    if json.get("sessionId").and_then(|id| id.as_str()) != Some(session) {
+        return Ok(None);
+    }
+    let pid = pid_of(json.get("pid")).unwrap_or(number);
+    let start = json.get("procStart");
+    let start = start.and_then(|start| start.as_u64().or_else(|| start.as_str()?.parse().ok()));
+    let status = json.get("status").and_then(|status| status.as_str());
+    let status = STATES.iter().copied().find(|state| Some(*state) == status);
+    let found = Deferral::InUse { agent: "Claude Code", pid, status };
+    Ok((process::life(pid, start) == Life::Alive).then_some(found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::process::tests::dead;
+    use super::super::tests::{Case, deferral, is_open};
+    use super::*;
+    use serde_json::{Value, json};
+    use std::fs;
+
+    fn root() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("sessions")).unwrap();
+        dir
+    }
+
+    fn case(dir: &tempfile::TempDir, name: &str, text: &str) -> Case {
+        Case::new(dir.path().join("projects").join(name), text)
+    }
+
+    fn register(dir: &tempfile::TempDir, name: &str, entry: &Value) {
+        fs::write(dir.path().join("sessions").join(name), entry.to_string()).unwrap();
+    }
+
+    fn entry(session: &str, start: &Value) -> Value {
+        json!({"pid": std::process::id(), "sessionId": session, "procStart": start, "status": "busy"})
+    }
+
+    fn own_start() -> u64 {
+        process::start(std::process::id()).unwrap()
+    }
+
+    #[test]
+    fn a_live_session_is_in_use() {
+        let (dir, pid) = (root(), std::process::id());
+        let case = case(&dir, "-w/5e.jsonl", "x");
+        for start in [json!(own_start()), json!(own_start().to_string()), Value::Null] {
+            register(&dir, "7.json", &entry("5e", &start));
+            let found = deferral(ask(&case.target()));
+            assert_eq!(found, Deferral::InUse { agent: "Claude Code", pid, status: Some("busy") });
+        }
+        register(&dir, "7.json", &json!({"pid": pid, "sessionId": "5e", "status": "\u{1b}[2J"}));
+        assert!(matches!(deferral(ask(&case.target())), Deferral::InUse { status: None, .. }));
+    }
+
+    #[test]
+    fn others_are_not() {
+        let dir = root();
+        let case = case(&dir, "-w/5e.jsonl", "x");
+        register(&dir, "1.json", &entry("5f", &json!(own_start())));
+        register(&dir, "2.json", &entry("5e", &json!(1)));
+        register(&dir, "3.json", &json!({"pid": dead(), "sessionId": "5e"}));
+        fs::write(dir.path().join("sessions/4.json"), "{\"sessionId\":\"5e\"").unwrap();
+        register(&dir, "5.json", &json!([]));
+        register(&dir, "6.txt", &entry("5e", &Value::Null));
+        register(&dir, "x.json", &entry("5e", &Value::Null));
+        assert!(is_open(ask(&case.target())));
+        fs::remove_dir_all(dir.path().join("sessions")).unwrap();
+        assert!(is_open(ask(&case.target())));
+    }
+
+    #[test]
+    fn a_sidechain_is_used_by_its_parent() {
+        let dir = root();
+        let line = format!("{{\"sessionId\":\"5e\",\"odd\":\"{}\"}}\nx", "\\ud800");
+        for name in [
+            "-w/5e/subagents/agent-a.jsonl",
+            "-w/5e/subagents/workflows/run/agent-a.jsonl",
+            "-w/agent-a.jsonl",
+        ] {
+            let case = case(&dir, name, &line);
+            register(&dir, "1.json", &entry("5f", &Value::Null));
+            assert!(is_open(ask(&case.target())), "{name}");
+            register(&dir, "1.json", &entry("5e", &Value::Null));
+            assert!(matches!(deferral(ask(&case.target())), Deferral::InUse { .. }), "{name}");
+        }
+        let unknown = case(&dir, "-w/agent-b.jsonl", "{}\n");
+        assert!(is_open(ask(&unknown.target())));
+    }
+
+    #[test]
+    fn the_nearest_projects_folder_counts() {
+        let dir = root();
+        let case = case(&dir, "mine/.claude/projects/-w/5e.jsonl", "x");
+        register(&dir, "1.json", &entry("5e", &Value::Null));
+        assert!(is_open(ask(&case.target())), "that register is another folder's");
+    }
+}

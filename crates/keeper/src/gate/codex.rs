@@ -1,0 +1,360 @@
+//! Codex's locks, and the descriptor that it holds open.
+//!
+//! A running Codex appends through one descriptor, so that a file that was replaced under it takes all later lines
+//! to the grave. It is replaced only if nobody writes: with the locks that Codex itself takes for maintenance
+//! (`rollout/src/maintenance.rs`) and for writing a thread (`thread-store/src/local/writer_lock.rs`), and, since
+//! older releases take none, with a look at who has the file open. Where processes hide that, only a file that has
+//! been quiet for as long as Codex itself asks for before it compresses one is taken as closed.
+//!
+//! Threads with a paginated history are refused: their byte offsets stand in a database, and in their children.
+
+use super::{
+    Answer, GateTarget, Held, NotNow, first_line, give_to_owner, is_plain_name, process, root_above,
+};
+use crate::error::Error;
+use crate::outcome::{Deferral, Refusal};
+use serde::Deserialize;
+use std::fs::{File, Metadata, TryLockError};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+
+const AGENT: &str = "Codex";
+
+/// How long a file must have been quiet if somebody may hold it open unseen: what `rollout/src/compression.rs`
+/// calls cold.
+const COLD: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// How long, and how often, the lock is waited for that Codex holds only while it opens or closes another.
+const COORDINATION: (Duration, usize) = (Duration::from_millis(25), 40);
+
+/// Longest first line that is read; it holds the instructions of the session.
+const LINE_BYTES_MAX: usize = 4 << 20;
+
+pub(super) fn ask(target: &GateTarget<'_>, quiet: Duration) -> Answer {
+    let fail = |cause| Error::new(target.path, "read the first line", cause);
+    let line = first_line(target.file, LINE_BYTES_MAX).map_err(fail)?;
+    let thread = match thread(line.as_deref()) {
+        Ok(thread) => thread,
+        Err(refusal) => return Ok(Err(NotNow::Refused(refusal))),
+    };
+    let locks = match home(target.path) {
+        None => None,
+        Some(home) => match Locks::take(home, &thread, target.metadata)? {
+            Ok(locks) => Some(locks),
+            Err(busy) => return Ok(Err(busy.into())),
+        },
+    };
+    // The locks come first: whoever opens the file after this look has to ask for them.
+    Ok(match in_use(target.metadata, quiet) {
+        Some(found) => Err(found.into()),
+        None => Ok(locks.map(|locks| Box::new(locks) as Box<dyn Held>)),
+    })
+}
+
+/// Codex's folder, if the file lies in it.
+fn home(path: &Path) -> Option<&Path> {
+    root_above(path, "sessions", 1).or_else(|| root_above(path, "archived_sessions", 1))
+}
+
+#[derive(Deserialize)]
+struct Line {
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    ordinal: Option<u64>,
+    /// The whole line is the header in releases before types.
+    id: Option<String>,
+    payload: Option<Header>,
+}
+
+#[derive(Deserialize)]
+struct Header {
+    id: Option<String>,
+    history_mode: Option<String>,
+}
+
+/// The id of the thread, if its history is of the kind that may change.
+fn thread(line: Option<&[u8]>) -> Result<String, Refusal> {
+    let line = line.and_then(|line| serde_json::from_slice::<Line>(line).ok());
+    let Line { kind, ordinal, id, payload } = line.ok_or(Refusal::UnknownHistory)?;
+    let (id, mode) = match (kind.as_deref(), payload) {
+        (Some("session_meta"), Some(header)) => (header.id, header.history_mode),
+        (None, None) => (id, None),
+        _ => return Err(Refusal::UnknownHistory),
+    };
+    match mode.as_deref() {
+        None | Some("legacy") if ordinal.is_none() => {}
+        None | Some("legacy" | "paginated") => {
+            return Err(Refusal::CountedElsewhere("Codex keeps byte offsets into it (paginated history)"));
+        }
+        Some(_) => return Err(Refusal::UnknownHistory),
+    }
+    id.filter(|id| is_plain_name(id)).ok_or(Refusal::UnknownHistory)
+}
+
+/// Whether somebody has the file open for writing, or may have.
+fn in_use(metadata: &Metadata, quiet: Duration) -> Option<Deferral> {
+    let holders = process::holders(metadata.dev(), metadata.ino());
+    if let Some(writer) = holders.into_iter().find(|holder| holder.writes) {
+        return Some(Deferral::Open { pid: writer.pid, name: writer.name });
+    }
+    let processes = if quiet < COLD { process::unseen() } else { 0 };
+    (processes > 0).then_some(Deferral::Unseen { processes, quiet, wanted: COLD })
+}
+
+/// Codex's locks, as far as its folder has them.
+struct Locks {
+    maintenance: Option<File>,
+    /// The lock of the thread, and where it is to be removed because it was not there before.
+    thread: Option<(File, Option<PathBuf>)>,
+    folder: PathBuf,
+}
+
+impl Held for Locks {}
+
+impl Locks {
+    fn take(home: &Path, thread: &str, transcript: &Metadata) -> Result<Result<Self, Deferral>, Error> {
+        if home.join("rollout-migrations").join(format!("{thread}.pending")).exists() {
+            return Ok(Err(Deferral::Busy { agent: AGENT, lock: "migration journal for this thread" }));
+        }
+        let mut locks = Self { maintenance: None, thread: None, folder: home.join("thread-writer-locks") };
+        if let Some((file, _)) = open(&home.join(".tmp/rollout-maintenance.lock"), transcript)? {
+            if !try_lock(&file, &home.join(".tmp"))? {
+                return Ok(Err(Deferral::Busy { agent: AGENT, lock: "maintenance lock" }));
+            }
+            locks.maintenance = Some(file);
+        }
+        // Writers open, lock and remove the locks of threads under this one.
+        let path = locks.folder.join(".coordination.lock");
+        let Some((coordination, _)) = open(&path, transcript)? else { return Ok(Ok(locks)) };
+        if !wait_for(&coordination, &path)? {
+            return Ok(Err(Deferral::Busy { agent: AGENT, lock: "lock for opening threads" }));
+        }
+        let taken = locks.take_thread(thread, transcript);
+        let _ = coordination.unlock();
+        let busy = Deferral::Busy { agent: AGENT, lock: "writer lock for this thread" };
+        Ok(if taken? { Ok(locks) } else { Err(busy) })
+    }
+
+    fn take_thread(&mut self, thread: &str, transcript: &Metadata) -> Result<bool, Error> {
+        let path = self.folder.join(format!("{thread}.lock"));
+        let Some((file, made)) = open(&path, transcript)? else { return Ok(true) };
+        let free = try_lock(&file, &path)?;
+        if free {
+            self.thread = Some((file, made.then_some(path)));
+        }
+        Ok(free)
+    }
+}
+
+impl Drop for Locks {
+    /// Codex removes the lock of a thread when it is done with it, under the lock that guards them all; so do we
+    /// with one that we made. All are given back by name: a child on its way to another program may share them.
+    fn drop(&mut self) {
+        if let Some((thread, made)) = &self.thread {
+            let coordination = File::open(self.folder.join(".coordination.lock")).ok();
+            let coordination = coordination.filter(|file| file.try_lock().is_ok());
+            if let (Some(_), Some(path)) = (&coordination, made) {
+                let _ = std::fs::remove_file(path);
+            }
+            let _ = thread.unlock();
+            coordination.map(|file| file.unlock());
+        }
+        self.maintenance.as_ref().map(File::unlock);
+    }
+}
+
+/// Opens a lock, made if need be; says whether it was. `None` if its folder is missing, which is Codex's to make.
+/// Folders and locks may be links, because accounts share them; a link that leads nowhere is not followed.
+fn open(path: &Path, transcript: &Metadata) -> Result<Option<(File, bool)>, Error> {
+    let fail = |cause| Error::new(path, "open the lock", cause);
+    if path.parent().is_none_or(|folder| !folder.is_dir()) {
+        return Ok(None);
+    }
+    let mut options = File::options();
+    options.read(true).write(true);
+    match options.open(path) {
+        Ok(file) => return Ok(Some((file, false))),
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(fail(cause)),
+        Err(_) => {}
+    }
+    let file = match options.create_new(true).mode(0o600).open(path) {
+        Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
+            return File::open(path).map(|file| Some((file, false))).map_err(fail);
+        }
+        other => other.map_err(fail)?,
+    };
+    give_to_owner(&file, transcript).map_err(fail)?;
+    Ok(Some((file, true)))
+}
+
+/// Takes a lock if nobody holds it.
+fn try_lock(file: &File, path: &Path) -> Result<bool, Error> {
+    match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(cause)) => Err(Error::new(path, "take the lock", cause)),
+    }
+}
+
+/// Waits for a lock that nobody holds for long.
+fn wait_for(file: &File, path: &Path) -> Result<bool, Error> {
+    let (pause, attempts) = COORDINATION;
+    for _ in 0..attempts {
+        if try_lock(file, path)? {
+            return Ok(true);
+        }
+        sleep(pause);
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{Case, deferral};
+    use super::*;
+    use std::fs;
+
+    const ID: &str = "0199-aa";
+
+    fn header(rest: &str) -> String {
+        format!(
+            "{{\"timestamp\":\"t\",\"type\":\"session_meta\",\"payload\":{{\"id\":\"{ID}\",\"odd\":\"\\ud800\"{rest}}}}}\n{{}}\n"
+        )
+    }
+
+    /// A rollout in a folder of Codex's with these folders beside.
+    fn case(folders: &[&str], text: &str) -> (tempfile::TempDir, Case) {
+        let dir = tempfile::tempdir().unwrap();
+        let case = Case::new(dir.path().join("sessions/2026/08/01/rollout-x.jsonl"), text);
+        for folder in folders {
+            fs::create_dir(dir.path().join(folder)).unwrap();
+        }
+        (dir, case)
+    }
+
+    const BOTH: &[&str] = &[".tmp", "thread-writer-locks"];
+
+    fn hold(dir: &tempfile::TempDir, name: &str) -> File {
+        let path = dir.path().join(name);
+        let file = File::options().write(true).create(true).truncate(false).open(path).unwrap();
+        file.try_lock().unwrap();
+        file
+    }
+
+    fn names(dir: &tempfile::TempDir, folder: &str) -> Vec<String> {
+        let inside = fs::read_dir(dir.path().join(folder)).unwrap();
+        let mut names: Vec<String> =
+            inside.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn locks_are_taken_and_given_back() {
+        let (dir, case) = case(BOTH, &header(""));
+        let held = ask(&case.target(), COLD).unwrap().unwrap().unwrap();
+        let busy = |name: &str| {
+            let file = File::open(dir.path().join(name)).unwrap();
+            file.try_lock().map(|()| file.unlock().unwrap()).is_err()
+        };
+        assert!(busy(".tmp/rollout-maintenance.lock"));
+        assert!(busy(&format!("thread-writer-locks/{ID}.lock")));
+        assert!(!busy("thread-writer-locks/.coordination.lock"), "others may open their threads");
+        drop(held);
+        assert!(!busy(".tmp/rollout-maintenance.lock"));
+        assert_eq!(names(&dir, "thread-writer-locks"), [".coordination.lock"]);
+        // One that was there stays.
+        fs::write(dir.path().join(format!("thread-writer-locks/{ID}.lock")), "").unwrap();
+        drop(ask(&case.target(), COLD).unwrap().unwrap());
+        assert!(!busy(&format!("thread-writer-locks/{ID}.lock")));
+    }
+
+    #[test]
+    fn folders_are_codexs_to_make() {
+        let (dir, case) = case(&[], &header(""));
+        assert!(ask(&case.target(), COLD).unwrap().is_ok());
+        assert_eq!(names(&dir, ""), ["sessions"]);
+        let elsewhere = Case::new(dir.path().join("copy/rollout-x.jsonl"), &header(""));
+        assert!(ask(&elsewhere.target(), COLD).unwrap().unwrap().is_none());
+    }
+
+    #[test]
+    fn a_lock_that_is_held_holds() {
+        let (dir, case) = case(BOTH, &header(""));
+        let said = |lock: &str| match deferral(ask(&case.target(), COLD)) {
+            Deferral::Busy { agent: AGENT, lock: said } => assert_eq!(said, lock),
+            other => panic!("{other}"),
+        };
+        let maintenance = hold(&dir, ".tmp/rollout-maintenance.lock");
+        said("maintenance lock");
+        maintenance.unlock().unwrap();
+        let thread = hold(&dir, &format!("thread-writer-locks/{ID}.lock"));
+        said("writer lock for this thread");
+        thread.unlock().unwrap();
+        let coordination = hold(&dir, "thread-writer-locks/.coordination.lock");
+        said("lock for opening threads");
+        coordination.unlock().unwrap();
+        fs::create_dir(dir.path().join("rollout-migrations")).unwrap();
+        fs::write(dir.path().join(format!("rollout-migrations/{ID}.pending")), "").unwrap();
+        said("migration journal for this thread");
+    }
+
+    #[test]
+    fn a_writer_without_a_lock_is_found() {
+        let (_dir, case) = case(BOTH, &header(""));
+        let writer = File::options().append(true).open(&case.path).unwrap();
+        let own = std::process::id();
+        assert!(matches!(deferral(ask(&case.target(), COLD)), Deferral::Open { pid, .. } if pid == own));
+        drop(writer);
+        let _reader = File::open(&case.path).unwrap();
+        // Children of other tests, on their way to another program, share it for a moment.
+        while let Err(NotNow::Deferred(Deferral::Open { pid, .. })) = ask(&case.target(), COLD).unwrap() {
+            assert_ne!(pid, own, "a reader loses nothing");
+        }
+    }
+
+    #[test]
+    fn where_processes_hide_what_they_hold_only_the_cold_is_closed() {
+        let (_dir, case) = case(BOTH, &header(""));
+        // Root sees all, as a rule; others never see what root holds.
+        let hidden = process::unseen() > 0;
+        let found = in_use(&case.metadata, Duration::ZERO);
+        assert_eq!(matches!(found, Some(Deferral::Unseen { wanted: COLD, .. })), hidden, "{found:?}");
+    }
+
+    #[test]
+    fn histories_that_are_counted_elsewhere_are_refused() {
+        let refusal = |text: &str| match ask(&case(BOTH, text).1.target(), COLD).unwrap() {
+            Err(NotNow::Refused(refusal)) => refusal,
+            Err(NotNow::Deferred(deferral)) => panic!("{deferral}"),
+            Ok(_) => panic!("the gate is open: {text}"),
+        };
+        let counted = |text: &str| assert!(matches!(refusal(text), Refusal::CountedElsewhere(_)), "{text}");
+        counted(&header(r#","history_mode":"paginated""#));
+        counted(&header("").replace("\"timestamp\"", "\"ordinal\":0,\"timestamp\""));
+        let unknown = |text: &str| assert_eq!(refusal(text), Refusal::UnknownHistory, "{text:.200}");
+        unknown(&header(r#","history_mode":"quantum""#));
+        unknown(&header(r#","history_mode":7"#));
+        unknown(&header("").replace(ID, "../../etc/x"));
+        unknown(&header("").replace(ID, ".coordination"));
+        unknown("{\"type\":\"event_msg\",\"payload\":{}}\n");
+        unknown("{\n");
+        unknown("");
+        unknown(&header(&format!(",\"x\":\"{}\"", "x".repeat(LINE_BYTES_MAX))));
+    }
+
+    #[test]
+    fn histories_of_old_may_change() {
+        for text in [
+            header(r#","history_mode":"legacy""#),
+            header(r#","history_mode":null"#),
+            header(&format!(",\"base_instructions\":\"{}\"", "x".repeat(300_000))),
+            format!("{{\"id\":\"{ID}\",\"timestamp\":\"t\",\"instructions\":null}}\n"),
+        ] {
+            assert!(ask(&case(BOTH, &text).1.target(), COLD).unwrap().is_ok(), "{text:.100}");
+        }
+    }
+}

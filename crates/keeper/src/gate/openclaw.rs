@@ -1,0 +1,380 @@
+//! OpenClaw's write lock, honoured and taken (`session-write-lock.ts`).
+//!
+//! The lock is a file `<transcript>.lock` with the process, its start time, and since when. One of a live process
+//! means: not now. One that was left behind is removed, but only if its process is dead or another one has its
+//! number; a lock that names nobody may be in the making, and has half a minute. Age alone proves nothing: a
+//! turn may take hours.
+//!
+//! Where OpenClaw keeps sessions the lock is also taken, in its own format, and given back when the file has been
+//! replaced. This tells OpenClaw, and another one of us, to wait. Newer releases of OpenClaw regard a lock as
+//! stale at once if the arguments of its process name no OpenClaw; they may then write beside us, which is why
+//! the lock does not replace the care of the writing itself. If we die, the process in our lock is dead, and the
+//! lock is stale for OpenClaw and for us.
+
+use super::process::{self, Life};
+use super::{Answer, GateTarget, Held, Note, give_to_owner, pid_of};
+use crate::error::Error;
+use crate::outcome::Deferral;
+use rustix::fs::OFlags;
+use std::fs::{File, Metadata};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// How long a lock without a process in it may still be in the making (OpenClaw's own grace).
+const NAMELESS_GRACE: Duration = Duration::from_secs(30);
+
+/// How long OpenClaw lets a lock be held if it does not say.
+const HOLD_MAX: Duration = Duration::from_secs(5 * 60);
+
+/// How often somebody else may be quicker.
+const ATTEMPTS: usize = 3;
+
+/// The folders that OpenClaw has had.
+const HOMES: &[&str] = &[".openclaw", ".clawdbot", ".moltbot"];
+
+pub(super) fn ask(target: &GateTarget<'_>) -> Answer {
+    let mut path = target.path.as_os_str().to_os_string();
+    path.push(".lock");
+    let path = PathBuf::from(path);
+    let mut used_here = is_openclaws(target.path);
+    for _ in 0..ATTEMPTS {
+        if let Some(note) = Note::read(&path)? {
+            if let Some(reason) = standing(&note, SystemTime::now()) {
+                return Ok(Err(reason.into()));
+            }
+            remove_stale(&path, &note)?;
+            used_here = true;
+        } else if !used_here {
+            return Ok(Ok(None));
+        } else if let Some(lock) = Lock::take(&path, target.metadata)? {
+            return Ok(Ok(Some(Box::new(lock))));
+        }
+    }
+    Ok(Err(Deferral::Changed.into()))
+}
+
+/// Whether a file is OpenClaw's; pi, which writes the same format, takes no lock and looks for none.
+fn is_openclaws(path: &Path) -> bool {
+    let mut folders = path.ancestors().skip(1);
+    let named =
+        |folder: Option<&Path>, name: &str| folder.and_then(Path::file_name).is_some_and(|own| own == name);
+    let folder = folders.next();
+    let agents = named(folder, "sessions") && named(folders.nth(1), "agents");
+    let indexed = || folder.is_some_and(|folder| folder.join("sessions.json").exists());
+    let below_home =
+        || HOMES.iter().any(|home| path.ancestors().skip(1).any(|above| named(Some(above), home)));
+    agents || below_home() || indexed()
+}
+
+/// Why a lock holds; `None` if it was left behind.
+fn standing(note: &Note, now: SystemTime) -> Option<Deferral> {
+    let since = |then: SystemTime| now.duration_since(then).unwrap_or_default();
+    let written = since(note.metadata.modified().unwrap_or(now));
+    let json = note.json();
+    let field = |name: &str| json.as_ref().and_then(|json| json.get(name));
+    let Some(pid) = pid_of(field("pid")) else {
+        let young = written < NAMELESS_GRACE;
+        return young.then_some(Deferral::Doubtful { age: written, grace: NAMELESS_GRACE });
+    };
+    let created = field("createdAt").and_then(|time| time.as_str()?.parse::<jiff::Timestamp>().ok());
+    let age = created.map_or(written, |created| since(created.into()));
+    let start = field("starttime").and_then(serde_json::Value::as_u64);
+    // Whoever has our number and gives no start time is not us: we always give it.
+    let life = match process::life(pid, start) {
+        Life::Alive if pid == std::process::id() && start.is_none() => Life::Recycled,
+        life => life,
+    };
+    match life {
+        Life::Alive => Some(Deferral::Locked { pid, age }),
+        Life::Dead => None,
+        // In a container that we do not see, the number may be that of a live OpenClaw; it lets go in this time.
+        Life::Recycled => {
+            let hold = field("maxHoldMs")
+                .and_then(serde_json::Value::as_u64)
+                .map_or(HOLD_MAX, Duration::from_millis);
+            (age < hold).then_some(Deferral::Doubtful { age, grace: hold })
+        }
+    }
+}
+
+/// Removes a lock that was left behind, if it is still that one. Of several of us only one does, because the lock
+/// is locked meanwhile; OpenClaw knows nothing of that, but between the last look and the removal is next to no
+/// time.
+fn remove_stale(path: &Path, note: &Note) -> Result<(), Error> {
+    if note.file.try_lock().is_err() || !is_same(path, &note.metadata) {
+        return Ok(());
+    }
+    let removed = std::fs::remove_file(path);
+    let _ = note.file.unlock();
+    match removed {
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
+            Err(Error::new(path, "remove the lock that was left behind", cause))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_same(path: &Path, metadata: &Metadata) -> bool {
+    let identity = |metadata: &Metadata| (metadata.dev(), metadata.ino());
+    std::fs::symlink_metadata(path).is_ok_and(|now| identity(&now) == identity(metadata))
+}
+
+/// The lock, taken.
+struct Lock {
+    path: PathBuf,
+    file: File,
+    content: Vec<u8>,
+}
+
+impl Held for Lock {}
+
+impl Lock {
+    /// `None` if somebody was quicker.
+    fn take(path: &Path, transcript: &Metadata) -> Result<Option<Self>, Error> {
+        let fail = |cause| Error::new(path, "take OpenClaw's write lock", cause);
+        let mut options = File::options();
+        options.read(true).write(true).create_new(true).mode(0o600);
+        options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+        let file = match options.open(path) {
+            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
+            other => other.map_err(fail)?,
+        };
+        // Made first, so that it is removed again if it cannot be written.
+        let mut lock = Self { path: path.to_path_buf(), file, content: Vec::new() };
+        let content = content();
+        lock.file.write_all(content.as_bytes()).map_err(|cause| {
+            let _ = std::fs::remove_file(path);
+            fail(cause)
+        })?;
+        lock.content = content.into_bytes();
+        give_to_owner(&lock.file, transcript).map_err(fail)?;
+        Ok(Some(lock))
+    }
+
+    fn is_ours(&self) -> bool {
+        let mut now = vec![0; self.content.len() + 1];
+        let unchanged = matches!(self.file.read_at(&mut now, 0), Ok(length) if now[..length] == self.content);
+        unchanged && self.file.metadata().is_ok_and(|metadata| is_same(&self.path, &metadata))
+    }
+}
+
+impl Drop for Lock {
+    /// One that somebody replaced is theirs. If ours cannot be removed, it is stale as soon as we end.
+    fn drop(&mut self) {
+        if self.is_ours() {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// What OpenClaw writes into its lock.
+fn content() -> String {
+    let pid = std::process::id();
+    let mut fields = vec![
+        format!(r#""pid":{pid}"#),
+        format!(r#""createdAt":"{:.3}""#, jiff::Timestamp::now()),
+        format!(r#""maxHoldMs":{}"#, HOLD_MAX.as_millis()),
+    ];
+    fields.extend(process::start(pid).map(|start| format!(r#""starttime":{start}"#)));
+    format!("{{{}}}", fields.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::process::tests::dead;
+    use super::super::tests::{Case, deferral, is_open};
+    use super::*;
+    use serde_json::{Value, json};
+    use std::fs;
+
+    /// A session in an agent's folder of OpenClaw's.
+    fn case() -> (tempfile::TempDir, Case, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let case = Case::new(dir.path().join("agents/main/sessions/s.jsonl"), "x");
+        let lock = PathBuf::from(format!("{}.lock", case.path.display()));
+        (dir, case, lock)
+    }
+
+    fn ago(seconds: i64) -> String {
+        let then = jiff::Timestamp::now().checked_sub(jiff::SignedDuration::from_secs(seconds)).unwrap();
+        format!("{then:.3}")
+    }
+
+    fn make_old(path: &Path, seconds: u64) {
+        let then = SystemTime::now() - Duration::from_secs(seconds);
+        File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
+    }
+
+    #[test]
+    fn it_is_taken_in_openclaws_format_and_given_back() {
+        let (_dir, case, lock) = case();
+        let held = ask(&case.target()).unwrap().unwrap();
+        let written: Value = serde_json::from_slice(&fs::read(&lock).unwrap()).unwrap();
+        let own = std::process::id();
+        assert_eq!(
+            (&written["pid"], &written["starttime"]),
+            (&json!(own), &json!(process::start(own).unwrap()))
+        );
+        let created = written["createdAt"].as_str().unwrap();
+        assert!(created.parse::<jiff::Timestamp>().is_ok() && created.ends_with('Z'), "{created}");
+        assert_eq!(written["maxHoldMs"], 300_000);
+        assert_eq!(fs::metadata(&lock).unwrap().mode() & 0o777, 0o600);
+        // Not twice, not even by us.
+        assert!(matches!(deferral(ask(&case.target())), Deferral::Locked { pid, .. } if pid == own));
+        drop(held);
+        assert!(!lock.exists());
+    }
+
+    #[test]
+    fn it_belongs_to_whoever_owns_the_transcript() {
+        let (_dir, mut case, lock) = case();
+        if case.metadata.uid() == 0 {
+            std::os::unix::fs::chown(&case.path, Some(1234), Some(4321)).unwrap();
+            case.metadata = fs::metadata(&case.path).unwrap();
+        }
+        let _held = ask(&case.target()).unwrap().unwrap();
+        let (own, of) = (fs::metadata(&lock).unwrap(), &case.metadata);
+        assert_eq!((own.uid(), own.gid()), (of.uid(), of.gid()));
+    }
+
+    #[test]
+    fn the_lock_of_a_live_process_holds_however_old_it_is() {
+        let (_dir, case, lock) = case();
+        let mut child = process::tests::spawn(std::process::Command::new("sleep").arg("60"));
+        let payload = json!({
+            "pid": child.id(),
+            "createdAt": ago(100_000),
+            "maxHoldMs": 1,
+            "starttime": process::start(child.id()),
+        });
+        fs::write(&lock, payload.to_string()).unwrap();
+        make_old(&lock, 100_000);
+        let found = deferral(ask(&case.target()));
+        assert!(
+            matches!(found, Deferral::Locked { pid, age } if pid == child.id() && age.as_secs() >= 100_000)
+        );
+        assert_eq!(fs::read_to_string(&lock).unwrap(), payload.to_string());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(is_open(ask(&case.target())));
+        assert!(!lock.exists());
+    }
+
+    #[test]
+    fn the_lock_of_a_dead_process_is_taken_over() {
+        let (_dir, case, lock) = case();
+        fs::write(&lock, json!({"pid": dead(), "createdAt": ago(1), "starttime": 1}).to_string()).unwrap();
+        let held = ask(&case.target()).unwrap().unwrap();
+        assert!(fs::read_to_string(&lock).unwrap().contains(&format!("\"pid\":{}", std::process::id())));
+        drop(held);
+        assert!(!lock.exists());
+    }
+
+    #[test]
+    fn a_number_that_came_around_frees_the_lock_when_its_hold_is_over() {
+        let (_dir, case, lock) = case();
+        let own = std::process::id();
+        let write = |payload: Value| fs::write(&lock, payload.to_string()).unwrap();
+        write(json!({"pid": own, "createdAt": ago(10), "maxHoldMs": 60_000, "starttime": 1}));
+        assert!(matches!(deferral(ask(&case.target())), Deferral::Doubtful { .. }));
+        assert!(lock.exists());
+        write(json!({"pid": own, "createdAt": ago(61), "maxHoldMs": 60_000, "starttime": 1}));
+        assert!(is_open(ask(&case.target())));
+        // Our own number without a start time: from before a restart of the container.
+        write(json!({"pid": own, "createdAt": ago(10)}));
+        assert!(matches!(deferral(ask(&case.target())), Deferral::Doubtful { .. }));
+        write(json!({"pid": own, "createdAt": ago(301)}));
+        assert!(is_open(ask(&case.target())));
+    }
+
+    #[test]
+    fn a_lock_that_names_nobody_has_half_a_minute() {
+        let (_dir, case, lock) = case();
+        for payload in ["", "{}", "{\"pid\":", "[1]", r#"{"pid":-4}"#, &" ".repeat(100_000)] {
+            fs::write(&lock, payload).unwrap();
+            let found = deferral(ask(&case.target()));
+            assert!(matches!(found, Deferral::Doubtful { grace: NAMELESS_GRACE, .. }), "{payload:.20}");
+            make_old(&lock, 29);
+            assert!(!is_open(ask(&case.target())), "{payload:.20}");
+            make_old(&lock, 31);
+            assert!(is_open(ask(&case.target())), "{payload:.20}");
+            assert!(!lock.exists(), "{payload:.20}");
+        }
+    }
+
+    #[test]
+    fn a_lock_that_somebody_replaced_is_theirs() {
+        let (_dir, case, lock) = case();
+        let held = ask(&case.target()).unwrap().unwrap();
+        fs::remove_file(&lock).unwrap();
+        fs::write(&lock, "theirs").unwrap();
+        drop(held);
+        assert_eq!(fs::read_to_string(&lock).unwrap(), "theirs");
+        fs::remove_file(&lock).unwrap();
+        let held = ask(&case.target()).unwrap().unwrap();
+        fs::write(&lock, "changed in place").unwrap();
+        drop(held);
+        assert_eq!(fs::read_to_string(&lock).unwrap(), "changed in place");
+    }
+
+    #[test]
+    fn what_is_no_file_is_no_lock() {
+        let (dir, case, lock) = case();
+        let elsewhere = dir.path().join("elsewhere");
+        fs::write(&elsewhere, "").unwrap();
+        make_old(&elsewhere, 1_000);
+        std::os::unix::fs::symlink(&elsewhere, &lock).unwrap();
+        assert!(ask(&case.target()).is_err());
+        fs::remove_file(&lock).unwrap();
+        fs::create_dir(&lock).unwrap();
+        assert!(ask(&case.target()).is_err());
+        assert!(elsewhere.exists());
+    }
+
+    #[test]
+    fn pi_takes_no_lock_and_finds_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let takes = |name: &str| {
+            let case = Case::new(dir.path().join(name), "x");
+            let took = ask(&case.target()).unwrap().unwrap().is_some();
+            assert!(!PathBuf::from(format!("{}.lock", case.path.display())).exists());
+            took
+        };
+        assert!(!takes(".pi/agent/sessions/--w--/s.jsonl"));
+        assert!(!takes("agents/sessions/s.jsonl"));
+        assert!(!takes("s.jsonl"));
+        assert!(takes("state/agents/main/sessions/s.jsonl"));
+        assert!(takes(".openclaw/agent/sessions/--w--/s.jsonl"));
+        fs::create_dir(dir.path().join("flat")).unwrap();
+        fs::write(dir.path().join("flat/sessions.json"), "{}").unwrap();
+        assert!(takes("flat/s.jsonl"));
+        let beside = dir.path().join("s.jsonl.lock");
+        fs::write(&beside, json!({"pid": dead()}).to_string()).unwrap();
+        assert!(takes("s.jsonl"), "where a lock was, OpenClaw is");
+    }
+
+    #[test]
+    fn of_many_one_takes_over_what_was_left_behind() {
+        let (_dir, case, lock) = case();
+        for _ in 0..20 {
+            fs::write(&lock, json!({"pid": dead(), "createdAt": ago(1)}).to_string()).unwrap();
+            let start = std::sync::Barrier::new(8);
+            let done = std::sync::Barrier::new(8);
+            let took: usize = std::thread::scope(|scope| {
+                let one = || {
+                    start.wait();
+                    let held = ask(&case.target()).unwrap();
+                    done.wait();
+                    usize::from(held.is_ok())
+                };
+                let all: Vec<_> = (0..8).map(|_| scope.spawn(one)).collect();
+                all.into_iter().map(|one| one.join().unwrap()).sum()
+            });
+            assert!(took <= 1, "{took} hold the same lock");
+            assert!(!lock.exists() || took == 0);
+            let _ = fs::remove_file(&lock);
+        }
+    }
+}

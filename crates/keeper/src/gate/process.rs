@@ -1,0 +1,268 @@
+//! Whether a process is alive, and who has a file open.
+//!
+//! Knows `/proc` and signal 0, and nothing about agents. Where a question cannot be answered (no `/proc`, a
+//! process hidden from us), a process counts as alive: the error must never be on the side of writing.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// What has become of a process that a lock names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// It lives, or nothing proves that it does not.
+    Alive,
+    /// There is no such process, or only its exit code is left.
+    Dead,
+    /// Another process has its number now.
+    Recycled,
+}
+
+/// Whether the process lives that had this number, and started at this time if that is known.
+///
+/// A lock may come from a container, whose numbers mean nothing here. A process that we can see, that has the
+/// number in its own container and started at that very time, is the one.
+pub(crate) fn life(pid: u32, start: Option<u64>) -> Life {
+    let here = life_here(pid, start);
+    let elsewhere = || start.is_some_and(|start| lives_in_a_container(pid, start));
+    if here != Life::Alive && elsewhere() { Life::Alive } else { here }
+}
+
+fn life_here(pid: u32, start: Option<u64>) -> Life {
+    let Some(number) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else {
+        return Life::Dead;
+    };
+    if rustix::process::test_kill_process(number) == Err(rustix::io::Errno::SRCH) {
+        return Life::Dead;
+    }
+    match (Stat::of(pid), start) {
+        (Some(found), _) if found.is_ended() => Life::Dead,
+        (Some(found), Some(start)) if found.start != start => Life::Recycled,
+        _ => Life::Alive,
+    }
+}
+
+fn lives_in_a_container(pid: u32, start: u64) -> bool {
+    let named = |host: u32| {
+        let status = fs::read_to_string(format!("/proc/{host}/status")).unwrap_or_default();
+        let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
+        // The first number is the one that we see.
+        numbers.split_whitespace().skip(1).any(|inner| inner.parse() == Ok(pid))
+    };
+    let began = |host: u32| Stat::of(host).is_some_and(|stat| stat.start == start && !stat.is_ended());
+    all().any(|host| began(host) && named(host))
+}
+
+/// When a process started, in clock ticks since the boot: field 22 of `/proc/<pid>/stat`, by which agents tell a
+/// process from a later one with its number.
+pub(crate) fn start(pid: u32) -> Option<u64> {
+    Stat::of(pid).map(|stat| stat.start)
+}
+
+/// The id of this boot.
+pub(crate) fn boot_id() -> Option<String> {
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(id.trim().to_ascii_lowercase())
+}
+
+/// The number of our pid namespace: numbers of processes mean the same only within one.
+pub(crate) fn pid_namespace() -> Option<u64> {
+    let link = fs::read_link("/proc/self/ns/pid").ok()?;
+    link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
+}
+
+/// What `/proc/<pid>/stat` says of a process.
+struct Stat {
+    state: u8,
+    flags: u64,
+    start: u64,
+}
+
+impl Stat {
+    fn of(pid: u32) -> Option<Self> {
+        Self::read(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// The name stands in parentheses and may hold spaces, parentheses and bytes that are no text; what is
+    /// counted stands behind the last one.
+    fn read(text: &[u8]) -> Option<Self> {
+        let after = text.iter().rposition(|&byte| byte == b')')? + 1;
+        let rest = std::str::from_utf8(&text[after..]).ok()?;
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        // The first of these is field 3.
+        let number = |field: usize| fields.get(field - 3)?.parse().ok();
+        Some(Self { state: *fields.first()?.as_bytes().first()?, flags: number(9)?, start: number(22)? })
+    }
+
+    fn is_ended(&self) -> bool {
+        matches!(self.state, b'Z' | b'X' | b'x')
+    }
+
+    fn is_kernel_thread(&self) -> bool {
+        const PF_KTHREAD: u64 = 0x0020_0000;
+        self.flags & PF_KTHREAD != 0
+    }
+}
+
+/// The numbers of all processes that we can see.
+fn all() -> impl Iterator<Item = u32> {
+    let inside = fs::read_dir("/proc").into_iter().flatten().flatten();
+    inside.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// A process that has a file open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Holder {
+    /// The process.
+    pub(crate) pid: u32,
+    /// The name that it goes by, fit to be printed.
+    pub(crate) name: String,
+    /// Whether it may write to the file.
+    pub(crate) writes: bool,
+}
+
+/// The processes that have a file open, as far as they let us see it; we are among them if we have.
+pub(crate) fn holders(device: u64, inode: u64) -> Vec<Holder> {
+    all().filter_map(|pid| holder(pid, device, inode)).collect()
+}
+
+fn holder(pid: u32, device: u64, inode: u64) -> Option<Holder> {
+    let mut found: Option<Holder> = None;
+    for entry in fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten() {
+        let number = entry.file_name();
+        let info = Path::new("/proc").join(pid.to_string()).join("fdinfo").join(number);
+        let Some(writes) = opened(&entry.path(), &info, device, inode) else { continue };
+        let holder = found.get_or_insert_with(|| Holder { pid, name: name(pid), writes: false });
+        holder.writes |= writes;
+    }
+    found
+}
+
+/// Whether a descriptor, if it is of this file, may write.
+fn opened(descriptor: &Path, info: &Path, device: u64, inode: u64) -> Option<bool> {
+    // Pipes and sockets lead to no path.
+    fs::read_link(descriptor).ok()?.to_str().is_none_or(|target| target.starts_with('/')).then_some(())?;
+    let info = fs::read_to_string(info).ok()?;
+    let field = |name: &str| Some(info.lines().find_map(|line| line.strip_prefix(name))?.trim());
+    // To ask a file for its identity can block for ever on a network; where the kernel knows it, ask the kernel.
+    if field("ino:").is_some_and(|number| number.parse() != Ok(inode)) {
+        return None;
+    }
+    let metadata = fs::metadata(descriptor).ok()?;
+    let same = metadata.dev() == device && metadata.ino() == inode;
+    let flags = u32::from_str_radix(field("flags:")?, 8).ok()?;
+    same.then_some(flags & rustix::fs::OFlags::ACCMODE.bits() != rustix::fs::OFlags::RDONLY.bits())
+}
+
+fn name(pid: u32) -> String {
+    let bytes = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let printable = |&byte: &u8| if byte.is_ascii_graphic() || byte == b' ' { byte as char } else { '?' };
+    bytes.trim_ascii_end().iter().map(printable).collect()
+}
+
+/// How many processes do not let us see what they have open. Threads of the kernel have nothing open.
+pub(crate) fn unseen() -> usize {
+    if !Path::new("/proc/self/fd").exists() {
+        return 1;
+    }
+    let hides = |pid: &u32| match fs::read_dir(format!("/proc/{pid}/fd")) {
+        Err(cause) => cause.kind() == io::ErrorKind::PermissionDenied,
+        // The folder may open, and its links may not.
+        Ok(mut inside) => inside.any(|entry| {
+            let seen = entry.and_then(|entry| fs::read_link(entry.path()));
+            seen.is_err_and(|cause| cause.kind() == io::ErrorKind::PermissionDenied)
+        }),
+    };
+    let concerned =
+        |pid: &u32| Stat::of(*pid).is_some_and(|stat| !stat.is_kernel_thread() && !stat.is_ended());
+    all().filter(|pid| concerned(pid) && hides(pid)).count()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use std::process::{Child, Command, Stdio};
+    use std::sync::RwLock;
+
+    /// Held by whoever minds that a new process has all our files open for an instant, until it runs its own program.
+    pub(crate) static NO_FORKS: RwLock<()> = RwLock::new(());
+
+    pub(crate) fn spawn(command: &mut Command) -> Child {
+        let _alone = NO_FORKS.write();
+        command.spawn().unwrap()
+    }
+
+    /// The number of a process that was and is no more.
+    pub(crate) fn dead() -> u32 {
+        let mut child = spawn(&mut Command::new("true"));
+        child.wait().unwrap();
+        child.id()
+    }
+
+    #[test]
+    fn the_living_and_the_dead() {
+        let own = std::process::id();
+        assert_eq!(life(own, None), Life::Alive);
+        assert_eq!(life(own, start(own)), Life::Alive);
+        assert_eq!(life(own, Some(1)), Life::Recycled);
+        assert_eq!(life(dead(), None), Life::Dead);
+        assert_eq!(life(dead(), Some(1)), Life::Dead);
+        assert_eq!(life(0, None), Life::Dead);
+        assert_eq!(life(u32::MAX, None), Life::Dead);
+    }
+
+    #[test]
+    fn a_zombie_is_dead() {
+        let mut child = spawn(Command::new("true").stdout(Stdio::piped()));
+        let ended = || Stat::of(child.id()).is_some_and(|stat| stat.is_ended());
+        while !ended() {
+            std::thread::yield_now();
+        }
+        assert_eq!(life(child.id(), None), Life::Dead);
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_name_may_hold_anything() {
+        let fields = "S 1 2 3 0 -1 2097152 8 9 10 11 12 13 14 15 16 17 18 19 20 21 777 23 24";
+        for name in ["sh", "a b) c (d", ") Z 1 (", "\u{fffd}"] {
+            // Field 22 is the nineteenth behind the state.
+            let stat = Stat::read(format!("12 ({name}) {fields}").as_bytes()).unwrap();
+            let counted = fields.split(' ').nth(19).unwrap().parse().unwrap();
+            assert_eq!((stat.state, stat.start, stat.is_kernel_thread()), (b'S', counted, true), "{name}");
+        }
+        assert!(Stat::read(b"12 (sh) S 1 2").is_none());
+        assert!(Stat::read(b"").is_none());
+    }
+
+    #[test]
+    fn holders_are_named_with_what_they_may_do() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.jsonl");
+        fs::write(&path, "x").unwrap();
+        let metadata = fs::metadata(&path).unwrap();
+        let find = || holders(metadata.dev(), metadata.ino());
+        // Children of other tests may have our descriptors, on their way to another program.
+        let own = || find().into_iter().find(|holder| holder.pid == std::process::id());
+        assert_eq!(own(), None);
+        let reader = fs::File::open(&path).unwrap();
+        assert!(own().is_some_and(|holder| !holder.writes));
+        let writer = fs::File::options().append(true).open(&path).unwrap();
+        assert!(own().is_some_and(|holder| holder.writes && !holder.name.is_empty()));
+        drop((reader, writer));
+        assert_eq!(own(), None);
+        let out = fs::File::options().append(true).open(&path).unwrap();
+        let mut child = spawn(Command::new("sleep").arg("60").stdout(out));
+        let found = find();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(found.iter().any(|holder| holder.pid == child.id() && holder.writes), "{found:?}");
+    }
+
+    #[test]
+    fn this_boot_and_this_namespace_have_names() {
+        assert_eq!(boot_id().unwrap().len(), 36);
+        assert!(pid_namespace().unwrap() > 0);
+    }
+}

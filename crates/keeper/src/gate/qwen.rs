@@ -1,0 +1,190 @@
+//! Qwen Code's writer lease (`session-writer-lease.ts`).
+//!
+//! Whoever writes a session holds `tmp/session-writer-locks/<session>.lock` below Qwen's folder, and compares the
+//! transcript's inode, links and length before each line: a file that was replaced is not written to any more.
+//! So it may be replaced only if there is no lease, or if the owner of an active one is proven dead. Numbers of
+//! processes prove something only on the same host, since the same boot and in the same pid namespace. A sealed
+//! lease pins length and hash of the transcript, and a managed one those of a prefix: such files are refused. The
+//! lease is left where it is; Qwen takes it over itself.
+
+use super::process::{self, Life};
+use super::{Answer, GateTarget, NotNow, Note, default_root, root_above, stem};
+use crate::outcome::{Deferral, Refusal};
+use serde::Deserialize;
+use std::path::Path;
+
+const AGENT: &str = "Qwen Code";
+
+/// The schema of leases whose files are managed.
+const MANAGED: u32 = 3;
+
+#[derive(Deserialize)]
+struct Lease {
+    #[serde(rename = "schema_version")]
+    schema: u32,
+    state: Option<String>,
+    pid: u32,
+    hostname: String,
+    /// `linux:<boot id>:<start time>`.
+    #[serde(rename = "process_start_identity")]
+    identity: Option<String>,
+    #[serde(rename = "pid_namespace_id")]
+    namespace: Option<u64>,
+}
+
+pub(super) fn ask(target: &GateTarget<'_>) -> Answer {
+    let root = root_above(target.path, "projects", 2).map(Path::to_path_buf);
+    let root = root.or_else(|| default_root("QWEN_RUNTIME_DIR", ".qwen"));
+    let (Some(root), Some(session)) = (root, stem(target.path)) else { return Ok(Ok(None)) };
+    let path = root.join("tmp/session-writer-locks").join(format!("{session}.lock"));
+    let Some(note) = Note::read(&path)? else { return Ok(Ok(None)) };
+    // What Qwen cannot read itself it does not write to.
+    let lease = serde_json::from_slice::<Lease>(&note.bytes).ok();
+    Ok(match lease.map_or(Some(Deferral::Unprovable { agent: AGENT }.into()), |lease| standing(&lease)) {
+        Some(reason) => Err(reason),
+        None => Ok(None),
+    })
+}
+
+/// Why a lease holds; `None` if its owner is proven dead.
+fn standing(lease: &Lease) -> Option<NotNow> {
+    match (lease.schema, lease.state.as_deref()) {
+        (MANAGED, _) => {
+            return Some(NotNow::Refused(Refusal::CountedElsewhere(
+                "Qwen Code keeps a hash of its lines (managed session)",
+            )));
+        }
+        (_, Some("sealed")) => {
+            return Some(NotNow::Refused(Refusal::CountedElsewhere(
+                "Qwen Code has sealed its length and hash",
+            )));
+        }
+        (1, None) | (2, Some("active")) => {}
+        _ => return Some(Deferral::Unprovable { agent: AGENT }.into()),
+    }
+    let Some(start) = comparable(lease) else { return Some(Deferral::Unprovable { agent: AGENT }.into()) };
+    let alive = process::life(lease.pid, Some(start)) == Life::Alive;
+    alive.then(|| Deferral::InUse { agent: AGENT, pid: lease.pid, status: None }.into())
+}
+
+/// The start time of the owner, if its number means the same to us.
+fn comparable(lease: &Lease) -> Option<u64> {
+    let (boot, start) = lease.identity.as_deref()?.strip_prefix("linux:")?.split_once(':')?;
+    let same = lease.hostname.as_bytes() == rustix::system::uname().nodename().to_bytes()
+        && boot.to_ascii_lowercase() == process::boot_id()?
+        && lease.namespace? == process::pid_namespace()?;
+    same.then_some(start.parse().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::process::tests::dead;
+    use super::super::tests::{Case, deferral, is_open};
+    use super::*;
+    use crate::gate::process::{boot_id, pid_namespace, start};
+    use serde_json::{Value, json};
+    use std::fs;
+    use std::path::PathBuf;
+
+    const SESSION: &str = "0c0c0c0c-0000-4000-8000-000000000000";
+
+    fn case() -> (tempfile::TempDir, Case, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let case = Case::new(dir.path().join(format!("projects/-w/chats/{SESSION}.jsonl")), "x");
+        let locks = dir.path().join("tmp/session-writer-locks");
+        fs::create_dir_all(&locks).unwrap();
+        let lease = locks.join(format!("{SESSION}.lock"));
+        (dir, case, lease)
+    }
+
+    /// A lease of ours, with some fields otherwise.
+    fn lease(others: &Value) -> String {
+        let own = std::process::id();
+        let mut lease = json!({
+            "schema_version": 2,
+            "state": "active",
+            "session_id": SESSION,
+            "owner_id": "o",
+            "pid": own,
+            "hostname": rustix::system::uname().nodename().to_str().unwrap(),
+            "process_start_identity": format!("linux:{}:{}", boot_id().unwrap(), start(own).unwrap()),
+            "pid_namespace_id": pid_namespace().unwrap(),
+        });
+        for (key, value) in others.as_object().unwrap() {
+            lease[key] = value.clone();
+        }
+        lease.to_string()
+    }
+
+    #[test]
+    fn no_lease_and_the_lease_of_the_dead_are_free() {
+        let (_dir, case, path) = case();
+        assert!(is_open(ask(&case.target())));
+        let recycled = json!({"process_start_identity": format!("linux:{}:1", boot_id().unwrap())});
+        let first = json!({"schema_version": 1, "state": null, "pid": dead()});
+        for others in [json!({"pid": dead()}), recycled, first] {
+            fs::write(&path, lease(&others)).unwrap();
+            assert!(is_open(ask(&case.target())), "{others}");
+            assert!(path.exists(), "the lease is Qwen's to remove");
+        }
+    }
+
+    #[test]
+    fn the_lease_of_the_living_holds() {
+        let (_dir, case, path) = case();
+        for others in [json!({}), json!({"schema_version": 1, "state": null})] {
+            fs::write(&path, lease(&others)).unwrap();
+            let found = deferral(ask(&case.target()));
+            assert_eq!(found, Deferral::InUse { agent: AGENT, pid: std::process::id(), status: None });
+        }
+    }
+
+    #[test]
+    fn what_proves_nothing_holds_too() {
+        let (_dir, case, path) = case();
+        let elsewhere = [
+            json!({"hostname": "another"}),
+            json!({"process_start_identity": "linux:00000000-0000-0000-0000-000000000000:1"}),
+            json!({"process_start_identity": "darwin:Mon"}),
+            json!({"process_start_identity": null}),
+            json!({"pid_namespace_id": 1}),
+            json!({"pid_namespace_id": null}),
+            json!({"state": "paused"}),
+            json!({"schema_version": 4}),
+            json!({"pid": -1}),
+        ];
+        for others in elsewhere {
+            let mut dead = json!({"pid": dead()});
+            dead.as_object_mut().unwrap().extend(others.as_object().unwrap().clone());
+            fs::write(&path, lease(&dead)).unwrap();
+            assert_eq!(deferral(ask(&case.target())), Deferral::Unprovable { agent: AGENT }, "{others}");
+        }
+        for broken in ["", "{", "[]", &" ".repeat(100_000)] {
+            fs::write(&path, broken).unwrap();
+            assert_eq!(deferral(ask(&case.target())), Deferral::Unprovable { agent: AGENT });
+        }
+    }
+
+    #[test]
+    fn sealed_and_managed_sessions_are_refused() {
+        let (_dir, case, path) = case();
+        for others in [
+            json!({"state": "sealed", "pid": dead()}),
+            json!({"schema_version": 3, "pid": dead()}),
+            json!({"schema_version": 3, "state": "sealed"}),
+        ] {
+            fs::write(&path, lease(&others)).unwrap();
+            let answer = ask(&case.target()).unwrap();
+            assert!(matches!(answer, Err(NotNow::Refused(Refusal::CountedElsewhere(_)))), "{others}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_no_session_of_qwens_has_no_lease() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["..jsonl", "a b.jsonl"] {
+            let case = Case::new(dir.path().join("projects/-w/chats").join(name), "x");
+            assert!(is_open(ask(&case.target())), "{name}");
+        }
+    }
+}

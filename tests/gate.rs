@@ -1,0 +1,223 @@
+//! What agents say about being at work, and that `tailor fix` obeys.
+
+use crate::support::{BROKEN, Dir, Run, WHOLE};
+use serde_json::{Value, json};
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::{Duration, SystemTime};
+
+/// A process that lives until the test ends.
+struct Living(Child);
+
+impl Living {
+    fn new() -> Self {
+        Self(Command::new("sleep").arg("600").spawn().unwrap())
+    }
+
+    /// When it started, as locks say it.
+    fn start(&self) -> u64 {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.0.id())).unwrap();
+        stat.rsplit(')').next().unwrap().split_whitespace().nth(19).unwrap().parse().unwrap()
+    }
+}
+
+impl Drop for Living {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+/// The number of a process that is no more.
+fn dead() -> u32 {
+    let living = Living::new();
+    living.0.id()
+}
+
+fn fix(dir: &Dir, name: &str, arguments: &[&str]) -> Run {
+    dir.tailor(&[&["fix", "--no-backup", "--format", "json", name], arguments].concat())
+}
+
+#[track_caller]
+fn assert_deferred(run: &Run, reason: &str, path: &Path, before: &str) {
+    let file = run.file();
+    assert_eq!((run.status, &file["outcome"]), (1, &"deferred".into()), "{file}");
+    let said = file["reason"].as_str().unwrap();
+    assert!(said.contains(reason) && said.contains("; try again in "), "{said}");
+    assert_eq!(fs::read_to_string(path).unwrap(), before);
+}
+
+#[track_caller]
+fn assert_fixed(run: &Run, path: &Path, before: &str) {
+    assert_eq!(run.file()["outcome"], "fixed", "{}", run.file());
+    assert_ne!(fs::read_to_string(path).unwrap(), before);
+}
+
+/// Says that a file was last written so many seconds ago.
+fn age(path: &Path, seconds: u64) {
+    let then = SystemTime::now() - Duration::from_secs(seconds);
+    File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
+}
+
+const SESSION: &str = "agents/main/sessions/s.jsonl";
+const LOCK: &str = "agents/main/sessions/s.jsonl.lock";
+
+fn lock(pid: u32, start: u64) -> Value {
+    json!({"pid": pid, "createdAt": "2026-02-16T11:44:00.000Z", "maxHoldMs": 720_000, "starttime": start})
+}
+
+#[test]
+fn a_lock_of_openclaws_that_is_held_defers() {
+    let dir = Dir::new();
+    let living = Living::new();
+    let path = dir.write(SESSION, BROKEN);
+    dir.write(LOCK, lock(living.0.id(), living.start()).to_string());
+    let reason = format!("process {} has held OpenClaw's write lock for ", living.0.id());
+    // Whatever the user says about agents that run, a lock says more.
+    for settle in ["5", "0"] {
+        assert_deferred(&fix(&dir, SESSION, &["--settle", settle]), &reason, &path, BROKEN);
+    }
+    assert_eq!(dir.names(), [SESSION, LOCK]);
+    assert_eq!(fix(&dir, SESSION, &["--dry-run"]).file()["outcome"], "would-fix");
+    drop(living);
+    assert_fixed(&fix(&dir, SESSION, &[]), &path, BROKEN);
+    assert_eq!(dir.names(), [SESSION]);
+}
+
+#[test]
+fn a_lock_of_openclaws_that_was_left_behind_is_removed() {
+    let dir = Dir::new();
+    let living = Living::new();
+    for left in [lock(dead(), 1).to_string(), lock(living.0.id(), 1).to_string(), "{".into(), String::new()] {
+        let path = dir.write(SESSION, BROKEN);
+        dir.write(LOCK, &left);
+        assert_fixed(&fix(&dir, SESSION, &[]), &path, BROKEN);
+        assert_eq!(dir.names(), [SESSION], "{left}");
+    }
+}
+
+#[test]
+fn a_lock_that_may_be_in_the_making_defers() {
+    let dir = Dir::new();
+    let path = dir.write(SESSION, BROKEN);
+    let lock = dir.write(LOCK, "");
+    age(&lock, 10);
+    assert_deferred(
+        &fix(&dir, SESSION, &["--settle", "0"]),
+        "counts as left behind after 30 s",
+        &path,
+        BROKEN,
+    );
+    assert!(lock.exists());
+}
+
+#[test]
+fn what_needs_no_mending_asks_nobody() {
+    let dir = Dir::new();
+    dir.write(SESSION, WHOLE);
+    let lock = dir.write(LOCK, lock(dead(), 1).to_string());
+    assert_eq!(fix(&dir, SESSION, &[]).file()["outcome"], "clean");
+    assert!(lock.exists());
+}
+
+#[test]
+fn a_run_in_progress_defers_for_ten_minutes() {
+    let dir = Dir::new();
+    let path = dir.write("s.jsonl", BROKEN);
+    age(&path, 60);
+    assert_deferred(
+        &fix(&dir, "s.jsonl", &[]),
+        "a run is in progress: the model has not answered",
+        &path,
+        BROKEN,
+    );
+    // A tool is called, and an earlier call lacks its result.
+    let call = r#"{"type":"message","id":"a4","parentId":"a3","message":{"role":"assistant","content":[{"type":"toolCall","id":"d","name":"bash","arguments":{}}],"stopReason":"toolUse"}}"#;
+    let text = format!("{BROKEN}{call}\n");
+    dir.write("s.jsonl", &text);
+    age(&path, 60);
+    let run = fix(&dir, "s.jsonl", &[]);
+    assert_deferred(&run, "a run is in progress: a tool was called and has not answered", &path, &text);
+    assert!(run.file()["reason"].as_str().unwrap().contains("--settle 0"));
+    assert_fixed(&fix(&dir, "s.jsonl", &["--settle", "0"]), &path, &text);
+    dir.write("s.jsonl", &text);
+    age(&path, 601);
+    assert_fixed(&fix(&dir, "s.jsonl", &[]), &path, &text);
+}
+
+#[test]
+fn a_run_that_ended_is_not_waited_for() {
+    let dir = Dir::new();
+    let said = r#"{"type":"message","id":"a4","parentId":"a3","message":{"role":"assistant","content":[],"stopReason":"stop"}}"#;
+    let text = format!("{BROKEN}{said}\n");
+    let path = dir.write("s.jsonl", &text);
+    age(&path, 60);
+    assert_fixed(&fix(&dir, "s.jsonl", &[]), &path, &text);
+}
+
+/// A session of Claude Code's in which the result of a call is lost.
+fn claude() -> String {
+    let line = |kind: &str, id: &str, parent: &str, message: &str| {
+        format!(
+            r#"{{"parentUuid":{parent},"isSidechain":false,"type":"{kind}","message":{message},"uuid":"{id}","sessionId":"5e"}}"#
+        ) + "\n"
+    };
+    let call =
+        r#"{"id":"m","role":"assistant","content":[{"type":"tool_use","id":"t","name":"Bash","input":{}}]}"#;
+    let asked = |text: &str| format!(r#"{{"role":"user","content":"{text}"}}"#);
+    [
+        line("user", "u1", "null", &asked("go")),
+        line("assistant", "u2", r#""u1""#, call),
+        line("user", "u3", r#""u2""#, &asked("well?")),
+    ]
+    .concat()
+}
+
+#[test]
+fn a_session_that_a_live_claude_code_has_open_defers() {
+    let dir = Dir::new();
+    let living = Living::new();
+    let name = ".claude/projects/-w/5e.jsonl";
+    let path = dir.write(name, claude());
+    let register = |start: u64| {
+        let entry = json!({"pid": living.0.id(), "sessionId": "5e", "procStart": start, "status": "idle"});
+        dir.write(format!(".claude/sessions/{}.json", living.0.id()), entry.to_string());
+    };
+    register(living.start());
+    let reason = format!("Claude Code is using it (process {}, idle)", living.0.id());
+    assert_deferred(&fix(&dir, name, &["--settle", "0"]), &reason, &path, &claude());
+    // The number came around.
+    register(1);
+    assert_fixed(&fix(&dir, name, &[]), &path, &claude());
+}
+
+/// The transcripts may lie elsewhere, behind a link.
+#[test]
+fn the_register_of_the_users_own_claude_code_is_found_behind_a_link() {
+    let dir = Dir::new();
+    let living = Living::new();
+    let path = dir.write("store/-w/5e.jsonl", claude());
+    let entry = json!({"pid": living.0.id(), "sessionId": "5e", "procStart": living.start()}).to_string();
+    let config = dir.home().join("config");
+    for root in [dir.home().join(".claude"), config.clone()] {
+        fs::create_dir_all(root.join("sessions")).unwrap();
+        fs::write(root.join("sessions/1.json"), &entry).unwrap();
+        let mut command = dir.command();
+        if root == config {
+            command.env("CLAUDE_CONFIG_DIR", &config);
+        }
+        command.args(["fix", "--format", "json", "store/-w/5e.jsonl"]);
+        assert_deferred(&crate::support::run(&mut command, b""), "Claude Code is using it", &path, &claude());
+        fs::remove_dir_all(root).unwrap();
+    }
+    assert_fixed(&fix(&dir, "store/-w/5e.jsonl", &[]), &path, &claude());
+}
+
+#[test]
+fn a_file_in_an_openclaw_folder_leaves_nothing_behind() {
+    let dir = Dir::new();
+    let path = dir.write(SESSION, BROKEN);
+    assert_fixed(&fix(&dir, SESSION, &[]), &path, BROKEN);
+    assert_eq!(dir.names(), [SESSION]);
+}
