@@ -51,6 +51,8 @@ struct Uses {
     single: Option<u32>,
     /// The calls without a result, turn by turn, if there are several.
     turns: Vec<(u64, VecDeque<u32>)>,
+    /// The newest call with a result. One more result is of that call, also after one that came late has moved up
+    /// to an earlier call.
     answered: Option<u32>,
     /// Results for which there was no call yet.
     early: Vec<u32>,
@@ -94,7 +96,7 @@ enum Nearest {
 pub enum Answers {
     /// It answers this call.
     Call(u32),
-    /// This call has another result already.
+    /// This call has another result, which is the better one.
     Again(u32),
     /// There is no such call.
     Nothing,
@@ -143,6 +145,7 @@ impl<'a> Session<'a> {
             Shape::List => session.list(),
         }
         session.pair();
+        session.elect();
         session.find_pending();
         Some(session)
     }
@@ -481,8 +484,12 @@ impl<'a> Session<'a> {
                 let Some(id) = found.call else { continue };
                 self.answers[result] = Answers::Nothing;
                 let uses = uses.entry(id).or_default();
-                if let Some(call) = uses.close() {
-                    uses.answered = Some(call);
+                // An interrupted call waits for nothing once a later one with its id has been answered.
+                let answered = uses.answered;
+                let waits = |&call: &u32| Some(call) > answered || !self.is_aborted(call);
+                let mut open = core::iter::from_fn(|| uses.close());
+                if let Some(call) = open.find(waits) {
+                    uses.answered = uses.answered.max(Some(call));
                     self.answers[result] = Answers::Call(call);
                     self.result_of[call as usize] = result as u32;
                 } else if let Some(call) = uses.answered {
@@ -498,10 +505,12 @@ impl<'a> Session<'a> {
         for uses in early {
             let several = uses.turns.into_iter().flat_map(|(_, calls)| calls);
             let mut open = uses.single.into_iter().chain(several);
+            let mut answered = uses.answered;
             for result in uses.early {
-                self.answers[result as usize] = match (open.next(), uses.answered) {
+                self.answers[result as usize] = match (open.next(), answered) {
                     (Some(call), _) => {
                         self.result_of[call as usize] = result;
+                        answered = answered.max(Some(call));
                         Answers::Call(call)
                     }
                     (None, Some(call)) => Answers::Again(call),
@@ -509,6 +518,32 @@ impl<'a> Session<'a> {
                 };
             }
         }
+    }
+
+    fn is_aborted(&self, call: u32) -> bool {
+        self.entry(self.call(call).entry).stop == Stop::Aborted
+    }
+
+    /// Of several results of a call, makes the best one its answer, so that all rules speak of the one that stays
+    /// when the others are taken out.
+    fn elect(&mut self) {
+        for result in 0..self.answers.len() {
+            let Answers::Again(call) = self.answers[result] else { continue };
+            let Some(first) = self.result_of(call) else { continue };
+            if self.worth(call, result) < self.worth(call, first) {
+                self.answers[first] = Answers::Again(call);
+                self.answers[result] = Answers::Call(call);
+                self.result_of[call as usize] = result as u32;
+            }
+        }
+    }
+
+    /// Which of several results of a call to keep: the least of these. Off-branch copies are never sent. What
+    /// stands before the call may be of an earlier one, beyond a missing parent, that had the same id.
+    fn worth(&self, call: u32, result: usize) -> (bool, bool, bool, bool, usize) {
+        let found = self.result(result);
+        let before_call = self.place(found.entry) < self.place(self.call(call).entry);
+        (!self.is_live(found.entry), found.synthetic, before_call, found.error, result)
     }
 
     /// Whether somebody spoke after the turn of this entry: then its tools are not running any more.
