@@ -116,12 +116,18 @@ impl<'a> Drawing<'a> {
                 }
                 if gone.contains(&false) {
                     self.replace.extend(without(&items, &gone).map(|at| (at, Vec::new())));
-                } else if !self.session.is_newest(entry) && !self.session.superseded(entry) {
+                } else if !self.stays_whole(entry) {
                     self.drop.insert(entry);
                 }
             }
         }
         Ok(())
+    }
+
+    /// Whether an entry is not taken out even if nothing of it would be left.
+    fn stays_whole(&self, entry: u32) -> bool {
+        let session = self.session;
+        session.is_newest(entry) || session.superseded(entry) || session.is_labelled(entry)
     }
 
     fn literal(&self, at: Span) -> Result<Vec<u8>, Fault> {
