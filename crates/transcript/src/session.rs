@@ -32,6 +32,8 @@ pub struct Session<'a> {
     /// Which call each result answers.
     pub answers: Vec<Answers>,
     place: Vec<u32>,
+    /// The entry from which the live branch was found.
+    leaf: Option<u32>,
     /// Which comes first for the model, where that is not told by the place.
     rank: Vec<u32>,
     context: Vec<bool>,
@@ -122,6 +124,7 @@ impl<'a> Session<'a> {
             live: Vec::new(),
             answers: vec![Answers::Unseen; transcript.results.len()],
             place: vec![NONE; transcript.entries.len()],
+            leaf: None,
             rank: Vec::new(),
             context: vec![false; transcript.entries.len()],
             by_id: vec![NONE; transcript.ids.len()],
@@ -226,9 +229,11 @@ impl<'a> Session<'a> {
         entry >= self.pending_from
     }
 
-    /// Whether the entry is the newest one. The agent may hold its id in memory and hang the next entry on it.
+    /// Whether the entry is the newest one. The agent may hold its id in memory and hang the next entry on it, and
+    /// without it another branch may be live.
     pub fn is_newest(&self, entry: u32) -> bool {
         self.live.last() == Some(&entry)
+            || self.leaf == Some(entry)
             || self.transcript.entries.iter().rposition(|e| e.id.is_some()) == Some(entry as usize)
     }
 
@@ -354,7 +359,8 @@ impl<'a> Session<'a> {
                 best = best.max(Some((main, leaf)));
             }
         }
-        let chain = self.path(best.map(|(_, leaf)| leaf));
+        self.leaf = best.map(|(_, leaf)| leaf);
+        let chain = self.path(self.leaf);
         let live = self.gather(&chain);
         let boundary = live.iter().rposition(|&entry| self.entry(entry).kind == Kind::Boundary);
         for &entry in &live[boundary.unwrap_or(0)..] {

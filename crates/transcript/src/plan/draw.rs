@@ -396,7 +396,8 @@ impl<'a> Drawing<'a> {
             match self.surviving_parent(entry) {
                 Ok(parent) => self.relink(entry, Some(Node::Old(parent))),
                 Err(topmost) => {
-                    let with = self.literal(self.session.entry(topmost).parent_at)?;
+                    let written = self.session.entry(topmost).parent_at;
+                    let with = if written.is_empty() { b"null".to_vec() } else { self.literal(written)? };
                     self.replace.push((self.session.entry(entry).parent_at, with));
                 }
             }
