@@ -139,17 +139,20 @@ impl<'a> Drawing<'a> {
         let found = self.session.call(call);
         let doc = self.doc(found.entry)?;
         let failed = core::cell::Cell::new(None);
+        // What is not UTF-8 there need not be repeated.
+        let utf8 = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned().into_bytes();
         let raw = |value: json::Value<'_>| {
-            self.literal(value.span()).unwrap_or_else(|fault| {
+            let written = self.literal(value.span()).unwrap_or_else(|fault| {
                 failed.set(Some(fault));
                 Vec::new()
-            })
+            });
+            utf8(&written)
         };
         let lost = Lost {
             doc: &doc,
             raw: &raw,
             call: &self.literal(found.id_at)?,
-            tool: self.session.transcript.id_text(found.name),
+            tool: &utf8(self.session.transcript.id_text(found.name)),
             id,
             parent,
         };
