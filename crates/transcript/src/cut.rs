@@ -48,6 +48,11 @@ impl Measure {
         Self { span, units: chars, own: None, id, unit: Unit::Chars }
     }
 
+    /// What it is measured in.
+    pub(crate) fn unit(&self) -> Unit {
+        self.unit
+    }
+
     /// Length without our own marker: what counts against a limit.
     pub fn kept(&self) -> u64 {
         // A marker is ASCII without escapes: as many units as bytes, in each unit.

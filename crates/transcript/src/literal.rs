@@ -19,6 +19,17 @@ pub enum Unit {
     Bytes,
 }
 
+impl Unit {
+    /// The most units that one character takes.
+    pub(crate) fn per_char_max(self) -> u64 {
+        match self {
+            Self::Chars => 1,
+            Self::Utf16 => 2,
+            Self::Bytes => 4,
+        }
+    }
+}
+
 /// One unit of a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {

@@ -181,6 +181,12 @@ fn tool_of(session: &Session<'_>, result: usize) -> Option<crate::entry::Id> {
     })
 }
 
+/// Whether an entry is not to come back into context: a summariser could not take it.
+fn too_heavy_to_return(session: &Session<'_>, entry: u32) -> bool {
+    let limit = session.policy.summary_chars_max;
+    !session.in_context(entry) && limit > 0 && session.entry(entry).text_chars > limit
+}
+
 /// Takes results out of the file, each with its entry if nothing else is left in that.
 fn drop_results(session: &Session<'_>, results: &[usize]) -> Fix {
     let mut ops = Vec::new();

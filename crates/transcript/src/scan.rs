@@ -21,7 +21,7 @@ const HEAD_NODES: usize = 1 << 18;
 /// outgrow memory.
 pub const ENTRIES_MAX: usize = 16_000_000;
 
-const BOM: &[u8] = b"\xef\xbb\xbf";
+pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// Reads a whole source.
 pub fn scan(source: &dyn Source) -> Result<Transcript, Fault> {
@@ -215,13 +215,14 @@ impl Scanner {
             let damage = Damage { line: self.transcript.lines, span: Span::new(start, end), kind };
             self.transcript.damage.push(damage);
         };
+        // What is whole on a torn line stays when the rest is taken out.
+        if let Some(at) = line.not_utf8.filter(|&at| kind.is_none() || (torn && at < start)) {
+            note(DamageKind::NotUtf8(at));
+        }
         match kind {
             _ if torn => note(DamageKind::Torn),
             Some(kind) => note(kind),
-            None => {
-                line.not_utf8.into_iter().for_each(|at| note(DamageKind::NotUtf8(at)));
-                (line.any && !terminated).then(|| note(DamageKind::Unterminated));
-            }
+            None => _ = (line.any && !terminated).then(|| note(DamageKind::Unterminated)),
         }
         if kind.is_some() && !torn {
             match &mut self.head {
@@ -259,6 +260,17 @@ fn read(
     let mut draft = transcript.draft(line, span, glued);
     format.read(doc, &mut draft);
     draft.finish();
+}
+
+/// The offset of the first character in a span that is not UTF-8.
+pub(crate) fn not_utf8(source: &dyn Source, span: Span) -> Result<Option<u64>, Fault> {
+    let (mut utf8, mut at, mut bad) = (Utf8::default(), span.start, None);
+    source.pieces(span, &mut |bytes| {
+        bad = utf8.feed(bytes, at);
+        at += bytes.len() as u64;
+        bad.is_none()
+    })?;
+    Ok(bad.or_else(|| utf8.end_line()))
 }
 
 /// Finds bytes that are not UTF-8, across pieces.

@@ -32,6 +32,8 @@ pub struct Session<'a> {
     /// Which call each result answers.
     pub answers: Vec<Answers>,
     place: Vec<u32>,
+    /// The entry from which the live branch was found.
+    leaf: Option<u32>,
     /// Which comes first for the model, where that is not told by the place.
     rank: Vec<u32>,
     context: Vec<bool>,
@@ -51,6 +53,8 @@ struct Uses {
     single: Option<u32>,
     /// The calls without a result, turn by turn, if there are several.
     turns: Vec<(u64, VecDeque<u32>)>,
+    /// The newest call with a result. One more result is of that call, also after one that came late has moved up
+    /// to an earlier call.
     answered: Option<u32>,
     /// Results for which there was no call yet.
     early: Vec<u32>,
@@ -94,7 +98,7 @@ enum Nearest {
 pub enum Answers {
     /// It answers this call.
     Call(u32),
-    /// This call has another result already.
+    /// This call has another result, which is the better one.
     Again(u32),
     /// There is no such call.
     Nothing,
@@ -129,6 +133,7 @@ impl<'a> Session<'a> {
             live: Vec::new(),
             answers: vec![Answers::Unseen; transcript.results.len()],
             place: vec![NONE; transcript.entries.len()],
+            leaf: None,
             rank: Vec::new(),
             context: vec![false; transcript.entries.len()],
             by_id: vec![NONE; transcript.ids.len()],
@@ -152,6 +157,7 @@ impl<'a> Session<'a> {
             Shape::List => session.list(),
         }
         session.pair();
+        session.elect();
         session.find_pending();
         Some(session)
     }
@@ -248,9 +254,11 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Whether the entry is the newest one. The agent may hold its id in memory and hang the next entry on it.
+    /// Whether the entry is the newest one. The agent may hold its id in memory and hang the next entry on it, and
+    /// without it another branch may be live.
     pub fn is_newest(&self, entry: u32) -> bool {
         self.live.last() == Some(&entry)
+            || self.leaf == Some(entry)
             || self.transcript.entries.iter().rposition(|e| e.id.is_some()) == Some(entry as usize)
     }
 
@@ -376,7 +384,8 @@ impl<'a> Session<'a> {
                 best = best.max(Some((main, leaf)));
             }
         }
-        let chain = self.path(best.map(|(_, leaf)| leaf));
+        self.leaf = best.map(|(_, leaf)| leaf);
+        let chain = self.path(self.leaf);
         let live = self.gather(&chain);
         let boundary = live.iter().rposition(|&entry| self.entry(entry).kind == Kind::Boundary);
         for &entry in &live[boundary.unwrap_or(0)..] {
@@ -506,8 +515,12 @@ impl<'a> Session<'a> {
                 let Some(id) = found.call else { continue };
                 self.answers[result] = Answers::Nothing;
                 let uses = uses.entry(id).or_default();
-                if let Some(call) = uses.close() {
-                    uses.answered = Some(call);
+                // An interrupted call waits for nothing once a later one with its id has been answered.
+                let answered = uses.answered;
+                let waits = |&call: &u32| Some(call) > answered || !self.is_aborted(call);
+                let mut open = core::iter::from_fn(|| uses.close());
+                if let Some(call) = open.find(waits) {
+                    uses.answered = uses.answered.max(Some(call));
                     self.answers[result] = Answers::Call(call);
                     self.result_of[call as usize] = result as u32;
                 } else if let Some(call) = uses.answered {
@@ -523,10 +536,12 @@ impl<'a> Session<'a> {
         for uses in early {
             let several = uses.turns.into_iter().flat_map(|(_, calls)| calls);
             let mut open = uses.single.into_iter().chain(several);
+            let mut answered = uses.answered;
             for result in uses.early {
-                self.answers[result as usize] = match (open.next(), uses.answered) {
+                self.answers[result as usize] = match (open.next(), answered) {
                     (Some(call), _) => {
                         self.result_of[call as usize] = result;
+                        answered = answered.max(Some(call));
                         Answers::Call(call)
                     }
                     (None, Some(call)) => Answers::Again(call),
@@ -534,6 +549,32 @@ impl<'a> Session<'a> {
                 };
             }
         }
+    }
+
+    fn is_aborted(&self, call: u32) -> bool {
+        self.entry(self.call(call).entry).stop == Stop::Aborted
+    }
+
+    /// Of several results of a call, makes the best one its answer, so that all rules speak of the one that stays
+    /// when the others are taken out.
+    fn elect(&mut self) {
+        for result in 0..self.answers.len() {
+            let Answers::Again(call) = self.answers[result] else { continue };
+            let Some(first) = self.result_of(call) else { continue };
+            if self.worth(call, result) < self.worth(call, first) {
+                self.answers[first] = Answers::Again(call);
+                self.answers[result] = Answers::Call(call);
+                self.result_of[call as usize] = result as u32;
+            }
+        }
+    }
+
+    /// Which of several results of a call to keep: the least of these. Off-branch copies are never sent. What
+    /// stands before the call may be of an earlier one, beyond a missing parent, that had the same id.
+    fn worth(&self, call: u32, result: usize) -> (bool, bool, bool, bool, usize) {
+        let found = self.result(result);
+        let before_call = self.place(found.entry) < self.place(self.call(call).entry);
+        (!self.is_live(found.entry), found.synthetic, before_call, found.error, result)
     }
 
     /// Whether somebody spoke after the turn of this entry: then its tools are not running any more.

@@ -61,7 +61,7 @@ fn small_limits() -> impl Strategy<Value = Policy> {
     let unit = prop_oneof![3 => Just(Unit::Chars), 1 => Just(Unit::Utf16), 1 => Just(Unit::Bytes)];
     let head = prop::sample::select(vec![0, 50, 75, 100]);
     // The longer ones let some results pass that are put in for lost ones.
-    let lengths = prop::sample::select(vec![(40, 120), (110, 500)]);
+    let lengths = prop::sample::select(vec![(40, 120), (110, 500), (400, 700)]);
     (unit, head, lengths).prop_map(|(unit, head_percent, (result_chars_max, turn_chars_max))| Policy {
         result_chars_max,
         head_percent,
@@ -335,6 +335,9 @@ fn pieces_do_not_matter(bytes: &[u8], sizes: &[usize]) -> Checked {
     Ok(())
 }
 
+/// More than a busy machine takes, and less than what does not end.
+const SOON: Duration = Duration::from_secs(60);
+
 /// There is an answer, soon, and it holds what is promised whatever is asked for.
 fn has_an_answer(case: &Case) -> Checked {
     let begun = Instant::now();
@@ -342,7 +345,7 @@ fn has_an_answer(case: &Case) -> Checked {
     comes_to_rest(case)?;
     is_no_worse(case)?;
     lines_stay_readable(case)?;
-    prop_assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    prop_assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
     Ok(())
 }
 
@@ -528,8 +531,8 @@ fn next_line(dialect: Dialect, rows: &[reader::Row], next: Next) -> Vec<u8> {
 /// Refusing is for bugs that nobody has found yet. `Emptied` is none: a file of damage alone has nothing to keep.
 #[test]
 fn there_is_nearly_always_a_repair() {
-    let mut runner = TestRunner::deterministic();
-    let tries = runner.config().cases.max(3000);
+    let mut runner = TestRunner::new(config());
+    let tries = runner.config().cases.max(4000);
     let strategy = case();
     let (mut edited, mut refused) = (0, BTreeMap::<String, usize>::new());
     for _ in 0..tries {
@@ -547,6 +550,7 @@ fn there_is_nearly_always_a_repair() {
         }
     }
     let sum: usize = refused.values().sum();
-    // With limits as tiny as here a marker may weigh more than what it stands for.
-    assert!(sum * 200 <= edited, "{refused:?} of {edited} edited");
+    // About one in ten thousand: a file without its last block that only one dialect has, a line behind a byte order
+    // mark that comes to be the first.
+    assert!(sum * 1000 <= edited, "{refused:?} of {edited} edited");
 }

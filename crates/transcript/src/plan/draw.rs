@@ -119,12 +119,18 @@ impl<'a> Drawing<'a> {
                 }
                 if gone.contains(&false) {
                     self.replace.extend(without(&items, &gone).map(|at| (at, Vec::new())));
-                } else if !self.session.is_newest(entry) && !self.session.superseded(entry) {
+                } else if !self.stays_whole(entry) {
                     self.drop.insert(entry);
                 }
             }
         }
         Ok(())
+    }
+
+    /// Whether an entry is not taken out even if nothing of it would be left.
+    fn stays_whole(&self, entry: u32) -> bool {
+        let session = self.session;
+        session.is_newest(entry) || session.superseded(entry) || session.is_labelled(entry)
     }
 
     fn literal(&self, at: Span) -> Result<Vec<u8>, Fault> {
@@ -136,17 +142,20 @@ impl<'a> Drawing<'a> {
         let found = self.session.call(call);
         let doc = self.doc(found.entry)?;
         let failed = core::cell::Cell::new(None);
+        // What is not UTF-8 there need not be repeated.
+        let utf8 = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned().into_bytes();
         let raw = |value: json::Value<'_>| {
-            self.literal(value.span()).unwrap_or_else(|fault| {
+            let written = self.literal(value.span()).unwrap_or_else(|fault| {
                 failed.set(Some(fault));
                 Vec::new()
-            })
+            });
+            utf8(&written)
         };
         let lost = Lost {
             doc: &doc,
             raw: &raw,
             call: &self.literal(found.id_at)?,
-            tool: self.session.transcript.id_text(found.name),
+            tool: &utf8(self.session.transcript.id_text(found.name)),
             id,
             parent,
         };
@@ -330,15 +339,17 @@ impl<'a> Drawing<'a> {
     }
 
     /// Compactions and leaf records that point at entries that go point at their neighbours instead, and those
-    /// that count lines count anew.
+    /// that count lines count anew. A compaction whose first entry moves keeps what it kept behind that one: the
+    /// entry may have gone to a call that the compaction leaves out.
     fn move_targets(&mut self, order: &[Node]) {
         for (index, entry) in (0..).zip(&self.session.transcript.entries) {
-            let Some(target) = self.session.target(index) else { continue };
-            if entry.target.is_none() {
-                self.recount(index, target);
-                continue;
+            if let Some(kept) = entry.target_index {
+                self.recount(index, kept);
             }
-            if !self.drop.contains(&target) {
+            let Some(target) = entry.target.and_then(|_| self.session.target(index)) else { continue };
+            let chosen = self.replace.iter().any(|(at, _)| *at == entry.target_at);
+            let leaves = entry.kind == Kind::Boundary && self.moves.contains_key(&target) && !chosen;
+            if !self.drop.contains(&target) && !leaves {
                 continue;
             }
             let node = match entry.kind {
@@ -351,15 +362,18 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    /// What stands behind a dropped entry in the new order.
-    fn next_of(&self, order: &[Node], dropped: u32) -> Option<Node> {
-        let place = self.session.place(dropped);
-        let later = |node: &&Node| matches!(node, Node::Old(other) if self.session.place(*other) > place);
-        order.iter().find(later).copied()
+    /// What stays where it is behind an entry that goes or moves.
+    fn next_of(&self, order: &[Node], gone: u32) -> Option<Node> {
+        let place = self.session.place(gone);
+        let stays = |other: u32| self.session.place(other) > place && !self.moves.contains_key(&other);
+        order.iter().find(|node| matches!(node, Node::Old(other) if stays(*other))).copied()
     }
 
-    /// A compaction that names its first entry by counting lines counts what will stand before that entry.
-    fn recount(&mut self, boundary: u32, target: u32) {
+    /// A compaction that names its first entry by counting lines counts what will stand before that entry. One that
+    /// keeps nothing, because it counted further than there are lines before it, is to keep nothing afterwards.
+    fn recount(&mut self, boundary: u32, kept: u64) {
+        let kept_from = self.session.target(boundary).filter(|&target| target < boundary);
+        let target = kept_from.unwrap_or(boundary);
         let entry = self.session.entry(boundary);
         let staying = |before: &u32| !self.drop.contains(before) && !self.moves.contains_key(before);
         let split = self.replace.iter().filter(|(at, _)| at.is_empty()).map(|(at, _)| at.start).collect();
@@ -367,7 +381,7 @@ impl<'a> Drawing<'a> {
         let count = (0..target).filter(|before| staying(before) && self.readable(*before, &split)).count()
             as u64
             + arriving.filter(|&after| after < target).count() as u64;
-        if Some(count) != entry.target_index {
+        if count != kept && (kept_from.is_some() || count > kept) {
             self.replace.push((entry.target_at, format!("{count}").into_bytes()));
         }
     }
@@ -388,7 +402,8 @@ impl<'a> Drawing<'a> {
             match self.surviving_parent(entry) {
                 Ok(parent) => self.relink(entry, Some(Node::Old(parent))),
                 Err(topmost) => {
-                    let with = self.literal(self.session.entry(topmost).parent_at)?;
+                    let written = self.session.entry(topmost).parent_at;
+                    let with = if written.is_empty() { b"null".to_vec() } else { self.literal(written)? };
                     self.replace.push((self.session.entry(entry).parent_at, with));
                 }
             }

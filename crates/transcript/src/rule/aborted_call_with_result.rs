@@ -6,8 +6,8 @@ use crate::finding::{Finding, Fix, Guard, Held, Op};
 use crate::session::{Answers, Session};
 use crate::source::Fault;
 use alloc::string::ToString;
-use alloc::vec;
 use alloc::vec::Vec;
+use hashbrown::HashMap;
 
 pub(super) struct AbortedCallWithResult;
 
@@ -32,6 +32,12 @@ impl Rule for AbortedCallWithResult {
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        let mut others: HashMap<u32, Vec<usize>> = HashMap::new();
+        for (index, answers) in session.answers.iter().enumerate() {
+            if let Answers::Again(call) = *answers {
+                others.entry(call).or_default().push(index);
+            }
+        }
         for (index, answers) in session.answers.iter().enumerate() {
             let Answers::Call(call) = *answers else { continue };
             let (found, result) = (session.call(call), session.result(index));
@@ -41,7 +47,10 @@ impl Rule for AbortedCallWithResult {
             }
             let severity = severity_in_context(session, found.entry);
             let message = "result for a call of an aborted turn".to_string();
-            let fix = take_out(session, call, index);
+            // All or none: one that stayed would be without a call, or the one that is found next.
+            let others = others.get(&call).map_or(&[][..], Vec::as_slice);
+            let all = [&[index], others].concat();
+            let fix = take_out(session, call, &all);
             out.push(Finding {
                 fix,
                 ..about_result(&AbortedCallWithResult, session, index, severity, message)
@@ -51,14 +60,28 @@ impl Rule for AbortedCallWithResult {
     }
 }
 
-fn take_out(session: &Session<'_>, call: u32, result: usize) -> Fix {
-    let (found, result) = (session.call(call), session.result(result));
-    if !result.whole || session.shares_its_id(result.entry) {
-        return Fix::held(Held::Tangled);
+fn take_out(session: &Session<'_>, call: u32, results: &[usize]) -> Fix {
+    let mut ops = Vec::new();
+    let mut guard = None;
+    for &result in results {
+        let result = session.result(result);
+        if !result.whole {
+            return Fix::held(Held::Tangled);
+        }
+        if session.shares_its_id(result.entry) || session.is_labelled(result.entry) {
+            return Fix::held(Held::Referenced);
+        }
+        if session.is_newest(result.entry) {
+            guard = Some(Guard::NewestEntry);
+        }
+        ops.push(Op::DropEntry(result.entry));
     }
-    let mut ops = vec![Op::DropEntry(result.entry)];
+    let found = session.call(call);
     if found.partial {
         ops.push(Op::DropBlock { entry: found.entry, block: found.block });
     }
-    if session.is_newest(result.entry) { Fix::guarded(Guard::NewestEntry, ops) } else { Fix::safe(ops) }
+    match guard {
+        Some(guard) => Fix::guarded(guard, ops),
+        None => Fix::safe(ops),
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::{Help, Rule, about, severity_in_context};
 use crate::entry::{Id, Kind, Role, Stop};
-use crate::finding::{Finding, Fix, Guard, Op};
+use crate::finding::{Finding, Fix, Guard, Held, Op};
 use crate::format::Answer;
 use crate::session::Session;
 use crate::source::Fault;
@@ -48,7 +48,10 @@ impl Rule for CallWithoutResult {
             }
             let entry = call.entry;
             let ops = vec![Op::Answer(index)];
+            // The result would repeat these, and then two lines would not be UTF-8.
+            let ids = [call.id, session.entry(entry).id].map(|id| session.transcript.id_text(id));
             let fix = match session.format.answer() {
+                _ if ids.iter().any(|id| core::str::from_utf8(id).is_err()) => Fix::held(Held::Tangled),
                 Answer::LineIfAllowed => Fix::guarded(Guard::ChangesLineCount, ops),
                 Answer::NextUser if next_user(session, entry).is_none() => Fix::NONE,
                 Answer::Line | Answer::NextUser => Fix::safe(ops),

@@ -1,6 +1,6 @@
 //! P4: a result that does not stand behind its call.
 
-use super::{Help, Rule, about_result, severity_in_context};
+use super::{Help, Rule, about_result, severity_in_context, too_heavy_to_return};
 use crate::entry::{Kind, Role};
 use crate::finding::{Finding, Fix, Held, Op};
 use crate::format::Shape;
@@ -86,11 +86,15 @@ fn pull_up(session: &Session<'_>, call: u32, result: usize) -> Fix {
     let across = session.live[from.min(to)..from.max(to)].iter();
     // Across a compaction the pair would change sides; that is for the rule about boundaries.
     let boundary = across.clone().any(|&entry| session.entry(entry).kind == Kind::Boundary);
+    let heavy = session.in_context(call) && too_heavy_to_return(session, entry);
     // A running agent may hang its next entry on this one.
     let held = session.is_newest(entry) && session.entry(entry).id.is_some();
     if session.is_pending(call) {
         Fix::held(Held::NewestTurn)
-    } else if pure && !boundary && !held {
+    } else if session.shares_its_id(entry) {
+        // Of entries with one id the last line counts, and that may be another one afterwards.
+        Fix::held(Held::Referenced)
+    } else if pure && !boundary && !held && !heavy {
         Fix::safe(vec![Op::Move { entry, after: last_in_place(session, call) }])
     } else {
         Fix::held(Held::Tangled)
@@ -98,10 +102,11 @@ fn pull_up(session: &Session<'_>, call: u32, result: usize) -> Fix {
 }
 
 /// The last of the results that stand where they should, directly behind the call's entry; that entry itself if
-/// there is none.
+/// there is none. What a compaction kept may begin among them: the model must not see a result without its call.
 fn last_in_place(session: &Session<'_>, call: u32) -> u32 {
     let behind = session.place(call).map_or(&[][..], |place| &session.live[place + 1..]);
-    let in_place = behind.iter().take_while(|&&entry| !speaks(session, call, entry));
+    let with_call = |entry: u32| session.in_context(entry) == session.in_context(call);
+    let in_place = behind.iter().take_while(|&&entry| !speaks(session, call, entry) && with_call(entry));
     let results = in_place.filter(|&&entry| session.entry(entry).kind == Kind::Message(Role::Tool));
     results.last().copied().unwrap_or(call)
 }

@@ -3,6 +3,7 @@
 use super::trim::Measured;
 use super::{Help, Rule, about_result, tool_of};
 use crate::finding::{Finding, Severity};
+use crate::marker;
 use crate::session::{Answers, Session};
 use crate::source::Fault;
 use alloc::format;
@@ -55,12 +56,19 @@ impl Rule for OversizedTurn {
 }
 
 /// The most that a result can come to, told without reading it: never more characters than bytes, and where its
-/// own limit is kept, no more than that (twice that if another tool cut it).
+/// own limit is kept, no more than that (twice that if another tool cut it) and what a marker would outweigh.
 fn length_max(session: &Session<'_>, result: usize) -> u64 {
-    let bytes = session.transcript.bodies_of(result).iter().map(|text| text.inner.len()).sum();
+    let texts = session.transcript.bodies_of(result);
+    let bytes = texts.iter().map(|text| text.inner.len()).sum();
+    let outweighed = marker::BYTES_MAX as u64 * session.policy.unit.per_char_max() * texts.len() as u64;
+    let own = own_limit(session, result);
+    own.map_or(bytes, |limit| limit.saturating_mul(2).saturating_add(outweighed).min(bytes))
+}
+
+/// The limit that S1 keeps for a result.
+fn own_limit(session: &Session<'_>, result: usize) -> Option<u64> {
     let limit = session.policy.limit_for(session.transcript.id_text(tool_of(session, result)));
-    let kept = limit.filter(|_| session.policy.selection.includes("S1"));
-    kept.map_or(bytes, |limit| limit.saturating_mul(2).min(bytes))
+    limit.filter(|_| session.policy.selection.includes("S1"))
 }
 
 /// A result of the turn: its length once its own limit is kept.
@@ -82,16 +90,14 @@ fn check_turn(
     let mut members = Vec::new();
     for &(_, index) in turn {
         let tool = session.transcript.id_text(tool_of(session, index));
-        let limit = session.policy.limit_for(tool);
-        let Some(text) = Measured::new(session, session.transcript.bodies_of(index), 0)? else {
-            continue;
-        };
-        let own = limit.filter(|_| session.policy.selection.includes("S1"));
+        let own = own_limit(session, index);
+        let texts = session.transcript.bodies_of(index);
+        let text = Measured::all(session, texts, own.unwrap_or(u64::MAX))?;
         let chars = match own {
-            Some(limit) if text.exceeds(session, limit)? => limit,
+            Some(limit) if text.exceeds(session, limit)? => text.left(session, limit),
             _ => text.kept(),
         };
-        members.push((limit.is_some(), Member { index, text, chars }));
+        members.push((session.policy.limit_for(tool).is_some(), Member { index, text, chars }));
     }
     let mut sum: u64 = members.iter().map(|(_, member)| member.chars).sum();
     let whole = sum;
@@ -99,11 +105,15 @@ fn check_turn(
         members.into_iter().filter(|(may, _)| *may).map(|(_, member)| member).collect();
     victims.sort_by_key(|member| (core::cmp::Reverse(member.chars), member.index));
     for Member { index, text, chars } in victims {
-        let target = session.policy.turn_floor_chars.max(chars.saturating_sub(sum.saturating_sub(budget)));
-        if sum <= budget || target >= chars {
+        let wanted = chars.saturating_sub(sum.saturating_sub(budget));
+        // What cannot be shortened any more is at the cost of what can.
+        let more = text.left(session, wanted).saturating_sub(wanted);
+        let target = session.policy.turn_floor_chars.max(wanted.saturating_sub(more));
+        let left = text.left(session, target);
+        if sum <= budget || target >= chars || left >= chars {
             continue;
         }
-        sum = sum - chars + target;
+        sum = sum - chars + left;
         let message = format!("results of one turn are {whole} characters together (limit {budget})");
         out.push(Finding {
             chars: Some(chars),

@@ -89,11 +89,9 @@ fn keep_more(session: &Session<'_>, call: u32) -> Fix {
     };
     let at = session.entry(boundary).target_at;
     let before = session.place(entry) < session.place(boundary);
-    // What the summariser could not take must not come back into context.
     let shown = session.place(entry).map_or(&[][..], |place| &session.live[place..]);
     let shown = shown.iter().take_while(|&&other| other != boundary && !session.in_context(other));
-    let limit = session.policy.summary_chars_max;
-    let heavy = limit > 0 && shown.into_iter().any(|&other| session.entry(other).text_chars > limit);
+    let heavy = shown.into_iter().any(|&other| super::too_heavy_to_return(session, other));
     if at.is_empty() || session.entry(boundary).target.is_none() || !before || heavy {
         return Fix::held(Held::Tangled);
     }

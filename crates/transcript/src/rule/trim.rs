@@ -24,16 +24,23 @@ impl Measured {
         if texts.iter().map(most).sum::<u64>() <= limit {
             return Ok(None);
         }
+        Self::all(session, texts, limit).map(Some)
+    }
+
+    /// Reads the texts, exactly wherever they may be kept by `limit`.
+    pub(super) fn all(session: &Session<'_>, texts: &[Text], limit: u64) -> Result<Self, Fault> {
         let measured: Result<Vec<_>, _> = texts.iter().map(|text| Self::text(session, text, limit)).collect();
-        Ok(Some(Self { texts: measured? }))
+        Ok(Self { texts: measured? })
     }
 
     fn text(session: &Session<'_>, text: &Text, limit: u64) -> Result<Measure, Fault> {
         let unit = session.policy.unit;
         match session.depth {
-            // Far above the limit it does not matter whether one of our markers is in it.
+            // Far above the limit, and what another tool may leave, it does not matter whether one of our markers
+            // is in it.
             Depth::Sizes
-                if unit == Unit::Chars && text.chars > limit.saturating_add(marker::BYTES_MAX as u64) =>
+                if unit == Unit::Chars
+                    && text.chars > limit.saturating_mul(2).saturating_add(marker::BYTES_MAX as u64) =>
             {
                 Ok(Measure::counted(text.inner, text.chars))
             }
@@ -67,41 +74,69 @@ impl Measured {
     /// a marker would not make shorter stays as it is.
     pub(super) fn trim(&self, session: &Session<'_>, limit: u64) -> Result<Fix, Fault> {
         let mut ops = Vec::new();
-        let mut budget = limit;
-        for text in &self.texts {
-            if text.kept() <= budget {
-                budget -= text.kept();
-            } else {
-                ops.extend(shorten(session, text, budget)?);
-                budget = 0;
+        for (text, budget) in self.spread(limit) {
+            if let Some(room) = budget.and_then(|budget| room(session, text, budget)) {
+                ops.extend(shorten(session, text, room)?);
             }
         }
         Ok(if ops.is_empty() { Fix::NONE } else { Fix::safe(ops) })
+    }
+
+    /// The most that can be left when the texts are shortened to `limit`: more than that where a marker would
+    /// outweigh what it stands for.
+    pub(super) fn left(&self, session: &Session<'_>, limit: u64) -> u64 {
+        let left = self.spread(limit).map(|(text, budget)| {
+            let room = budget.and_then(|budget| room(session, text, budget));
+            room.map_or(text.kept(), |room| if room > 0 { room + BREAKS } else { 0 })
+        });
+        left.sum()
+    }
+
+    /// The texts, each with how much of it may stay; `None` if it fits.
+    fn spread(&self, limit: u64) -> impl Iterator<Item = (&Measure, Option<u64>)> {
+        self.texts.iter().scan(limit, |budget, text| {
+            if text.kept() <= *budget {
+                *budget -= text.kept();
+                Some((text, None))
+            } else {
+                Some((text, Some(core::mem::take(budget))))
+            }
+        })
     }
 }
 
 /// Line breaks that may come around a marker.
 const BREAKS: u64 = 2;
 
-/// Cuts one text so that at most `budget` units of it stay, line breaks around the marker included, and that it
-/// is shorter afterwards. The whole text is kept, unless an earlier cut has kept it.
-fn shorten(session: &Session<'_>, text: &Measure, budget: u64) -> Result<Vec<Op>, Fault> {
+/// The address that a marker in a text names.
+fn address(text: &Measure) -> &marker::Id {
+    text.own.as_ref().map_or(&text.id, |found| &found.id)
+}
+
+/// How much of a text may stay if `budget` units may, line breaks around the marker included, and it is to be
+/// shorter afterwards, also in characters: those are what a summariser's limit is told in. `None` if that cannot
+/// be.
+fn room(session: &Session<'_>, text: &Measure, budget: u64) -> Option<u64> {
     let total = text.original();
-    let id = text.own.as_ref().map_or(&text.id, |found| &found.id);
     let folder = session.policy.spill.as_ref();
-    let marker_max = marker::text(total, total, id, folder).len() as u64 + BREAKS;
-    if text.kept() <= marker_max {
-        return Ok(Vec::new());
-    }
-    let room = budget.min(text.kept() - marker_max).saturating_sub(BREAKS);
+    let marker = marker::text(total, total, address(text), folder).len() as u64 + BREAKS;
+    let marker_max = marker * text.unit().per_char_max();
+    let shorter = text.kept().checked_sub(marker_max).filter(|&shorter| shorter > 0)?;
+    Some(budget.min(shorter).saturating_sub(BREAKS))
+}
+
+/// Cuts one text so that at most `room` units of it stay. The whole text is kept, unless an earlier cut has kept it.
+fn shorten(session: &Session<'_>, text: &Measure, room: u64) -> Result<Vec<Op>, Fault> {
+    let total = text.original();
     let head = share(room, session.policy);
     let cut = cut(session.source, text, Keep { head, tail: room - head })?;
     let omitted = total.saturating_sub(cut.head + cut.tail);
+    let folder = session.policy.spill.as_ref();
     let mut with = Vec::new();
     if !cut.head_ends_line {
         with.extend_from_slice(b"\\n");
     }
-    with.extend_from_slice(marker::text(omitted, total, id, folder).as_bytes());
+    with.extend_from_slice(marker::text(omitted, total, address(text), folder).as_bytes());
     if cut.tail > 0 {
         with.extend_from_slice(b"\\n");
     }
