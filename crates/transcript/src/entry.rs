@@ -6,6 +6,7 @@
 use crate::format::Format;
 use crate::json::{Kind as Json, Value};
 use crate::source::Span;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::hash::BuildHasher;
 use core::num::NonZeroU32;
@@ -157,18 +158,32 @@ pub struct Entry {
     pub stop: Stop,
     /// Characters of the text that the model sees.
     pub text_chars: u64,
-    /// Boundary: the first entry that stays in context. Leaf: the newest entry.
-    pub target: Option<Id>,
-    /// The target's value as written.
-    pub target_at: Span,
-    /// Boundary of files without ids: the index, among all entries, of the first one that stays in context.
-    pub target_index: Option<u64>,
-    /// Boundary: the last entry that stays in context, where that is not the one before the boundary.
-    pub target_end: Option<Id>,
+    /// What it points at; apart, because few entries point and there are many.
+    target: Option<Box<Target>>,
     calls_from: u32,
     results_from: u32,
     sides_from: u32,
     thinking_from: u32,
+}
+
+impl Entry {
+    /// What a boundary, leaf record or label points at.
+    pub fn target(&self) -> Target {
+        self.target.as_deref().copied().unwrap_or_default()
+    }
+}
+
+/// What an entry points at, other than its parent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Target {
+    /// Boundary: the first entry that stays in context. Leaf: the newest entry.
+    pub id: Option<Id>,
+    /// That value as written.
+    pub at: Span,
+    /// Boundary of files without ids: the index, among all entries, of the first one that stays in context.
+    pub index: Option<u64>,
+    /// Boundary: the last entry that stays in context, where that is not the one before the boundary.
+    pub end: Option<Id>,
 }
 
 /// A tool call of the model.
@@ -355,9 +370,6 @@ impl Transcript {
             stop: Stop::Unknown,
             text_chars: 0,
             target: None,
-            target_at: Span::default(),
-            target_index: None,
-            target_end: None,
             calls_from: self.calls.len() as u32,
             results_from: self.results.len() as u32,
             sides_from: self.sides.len() as u32,
@@ -403,6 +415,11 @@ impl Draft<'_> {
             Some(value) => self.intern(Some(value)).map_or(Link::Root, Link::To),
         };
         self.entry.parent_at = value.map(Value::span).unwrap_or_default();
+    }
+
+    /// Says what the entry points at.
+    pub fn target(&mut self, target: Target) {
+        self.entry.target = Some(Box::new(target));
     }
 
     /// Counts a text that the model sees.

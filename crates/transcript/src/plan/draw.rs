@@ -331,7 +331,7 @@ impl<'a> Drawing<'a> {
     fn move_targets(&mut self, order: &[Node]) {
         for (index, entry) in (0..).zip(&self.session.transcript.entries) {
             let Some(target) = self.session.target(index) else { continue };
-            if entry.target.is_none() {
+            if entry.target().id.is_none() {
                 self.recount(index, target);
                 continue;
             }
@@ -344,7 +344,7 @@ impl<'a> Drawing<'a> {
             };
             let mut with = Vec::new();
             quote(&node.map(|node| self.id_of(node)).unwrap_or_default(), &mut with);
-            self.replace.push((entry.target_at, with));
+            self.replace.push((entry.target().at, with));
         }
     }
 
@@ -364,8 +364,8 @@ impl<'a> Drawing<'a> {
         let count = (0..target).filter(|before| staying(before) && self.readable(*before, &split)).count()
             as u64
             + arriving.filter(|&after| after < target).count() as u64;
-        if Some(count) != entry.target_index {
-            self.replace.push((entry.target_at, format!("{count}").into_bytes()));
+        if Some(count) != entry.target().index {
+            self.replace.push((entry.target().at, format!("{count}").into_bytes()));
         }
     }
 

@@ -87,14 +87,14 @@ fn keep_more(session: &Session<'_>, call: u32) -> Fix {
     let (Some(&boundary), Some(id)) = (boundary, session.entry(entry).id) else {
         return Fix::held(Held::Tangled);
     };
-    let at = session.entry(boundary).target_at;
+    let at = session.entry(boundary).target().at;
     let before = session.place(entry) < session.place(boundary);
     // What the summariser could not take must not come back into context.
     let shown = session.place(entry).map_or(&[][..], |place| &session.live[place..]);
     let shown = shown.iter().take_while(|&&other| other != boundary && !session.in_context(other));
     let limit = session.policy.summary_chars_max;
     let heavy = limit > 0 && shown.into_iter().any(|&other| session.entry(other).text_chars > limit);
-    if at.is_empty() || session.entry(boundary).target.is_none() || !before || heavy {
+    if at.is_empty() || session.entry(boundary).target().id.is_none() || !before || heavy {
         return Fix::held(Held::Tangled);
     }
     let mut with = Vec::new();
