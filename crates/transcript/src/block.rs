@@ -113,15 +113,17 @@ pub(crate) struct Survey {
 
 /// Looks at all bytes for what is rare in a line.
 pub(crate) fn survey(bytes: &[u8]) -> Survey {
-    let (mut controls, mut beyond_ascii) = (false, false);
-    // Both questions in one pass; the compiler turns a chunk of this into a few vector instructions.
-    for chunk in bytes.chunks(4096) {
-        let (least, most) =
-            chunk.iter().fold((0xff_u8, 0_u8), |(least, most), &b| (least.min(b), most.max(b)));
-        controls |= least < 0x20;
-        beyond_ascii |= most > 0x7f;
+    // Both questions in one pass.
+    let (blocks, rest) = bytes.as_chunks::<SIZE>();
+    let (mut low, mut high) = (u8x16::MAX, u8x16::ZERO);
+    for block in blocks {
+        for part in block.as_chunks::<16>().0 {
+            (low, high) = (low.min(u8x16::new(*part)), high.max(u8x16::new(*part)));
+        }
     }
-    Survey { controls, beyond_ascii }
+    let least = low.to_array().iter().chain(rest).fold(0xff, |least, &byte| byte.min(least));
+    let most = high.to_array().iter().chain(rest).fold(0, |most, &byte| byte.max(most));
+    Survey { controls: least < 0x20, beyond_ascii: most > 0x7f }
 }
 
 /// How many bytes go on with a character of UTF-8.
