@@ -152,7 +152,15 @@ impl<'d> Value<'d> {
         let (mut at, mut found) = (self.at + 1, [None; N]);
         while at < end {
             let (key, value) = (Value { doc: self.doc, at }, Value { doc: self.doc, at: at + 1 });
-            if let Some(n) = keys.iter().position(|name| key.is(name)) {
+            let node = key.node();
+            // Asked for every field of every line, so the key is looked up once and not for each name.
+            let same = if node.escaped {
+                keys.iter().position(|name| key.is(name))
+            } else {
+                let own = key.prefix();
+                keys.iter().position(|name| name.as_bytes() == own)
+            };
+            if let Some(n) = same {
                 found[n] = Some(value);
             }
             at = value.node().next;
@@ -445,6 +453,7 @@ impl Tokeniser {
         self.open.last().map_or(Kind::Null, |&at| self.doc.nodes[at as usize].kind)
     }
 
+    #[inline]
     fn open_leaf(&mut self, kind: Kind, at: u64, state: State) -> Option<()> {
         if self.doc.nodes.len() >= NODES_MAX {
             return None;
@@ -463,6 +472,7 @@ impl Tokeniser {
         self.go(state)
     }
 
+    #[inline]
     fn open_text(&mut self, at: u64) -> Option<()> {
         self.open_leaf(Kind::String, at, State::Text)
     }
