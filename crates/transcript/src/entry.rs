@@ -6,7 +6,6 @@
 use crate::format::Format;
 use crate::json::{Kind as Json, Value};
 use crate::source::Span;
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::hash::BuildHasher;
 use core::num::NonZeroU32;
@@ -158,19 +157,11 @@ pub struct Entry {
     pub stop: Stop,
     /// Characters of the text that the model sees.
     pub text_chars: u64,
-    /// What it points at; apart, because few entries point and there are many.
-    target: Option<Box<Target>>,
     calls_from: u32,
     results_from: u32,
     sides_from: u32,
     thinking_from: u32,
-}
-
-impl Entry {
-    /// What a boundary, leaf record or label points at.
-    pub fn target(&self) -> Target {
-        self.target.as_deref().copied().unwrap_or_default()
-    }
+    targets_from: u32,
 }
 
 /// What an entry points at, other than its parent.
@@ -309,6 +300,7 @@ pub struct Transcript {
     bodies: Vec<Text>,
     sides: Vec<Text>,
     thinking: Vec<Thinking>,
+    targets: Vec<Target>,
 }
 
 impl Transcript {
@@ -342,6 +334,13 @@ impl Transcript {
         &self.thinking[Self::range(&self.thinking, from, next)]
     }
 
+    /// What a boundary, leaf record or label points at.
+    pub fn target_of(&self, entry: u32) -> Target {
+        let from = self.entries[entry as usize].targets_from;
+        let next = self.entries.get(entry as usize + 1).map(|e| e.targets_from);
+        self.targets[Self::range(&self.targets, from, next)].last().copied().unwrap_or_default()
+    }
+
     /// The texts of a result.
     pub fn bodies_of(&self, result: usize) -> &[Text] {
         let next = self.results.get(result + 1).map(|r| r.bodies_from);
@@ -369,11 +368,11 @@ impl Transcript {
             model: None,
             stop: Stop::Unknown,
             text_chars: 0,
-            target: None,
             calls_from: self.calls.len() as u32,
             results_from: self.results.len() as u32,
             sides_from: self.sides.len() as u32,
             thinking_from: self.thinking.len() as u32,
+            targets_from: self.targets.len() as u32,
         };
         Draft { transcript: self, entry }
     }
@@ -384,6 +383,7 @@ impl Transcript {
             self.calls.truncate(entry.calls_from as usize);
             self.sides.truncate(entry.sides_from as usize);
             self.thinking.truncate(entry.thinking_from as usize);
+            self.targets.truncate(entry.targets_from as usize);
             let from = entry.results_from as usize;
             if let Some(result) = self.results.get(from) {
                 self.bodies.truncate(result.bodies_from as usize);
@@ -419,7 +419,7 @@ impl Draft<'_> {
 
     /// Says what the entry points at.
     pub fn target(&mut self, target: Target) {
-        self.entry.target = Some(Box::new(target));
+        self.transcript.targets.push(target);
     }
 
     /// Counts a text that the model sees.

@@ -147,7 +147,9 @@ impl<'a> Session<'a> {
                 session.shared[id.index()] |= session.by_id[id.index()] != NONE;
                 session.by_id[id.index()] = index;
             }
-            if let (Kind::Opaque, Some(target)) = (entry.kind, entry.target().id) {
+            if entry.kind == Kind::Opaque
+                && let Some(target) = transcript.target_of(index).id
+            {
                 session.labelled[target.index()] = true;
             }
         }
@@ -290,7 +292,7 @@ impl<'a> Session<'a> {
             let mut leaf = None;
             for (index, entry) in (0..).zip(entries) {
                 match entry.kind {
-                    Kind::Leaf => leaf = entry.target().id.and_then(|id| self.by_id(id)),
+                    Kind::Leaf => leaf = self.transcript.target_of(index).id.and_then(|id| self.by_id(id)),
                     _ if entry.id.is_some() && !entry.aside => leaf = Some(index),
                     _ => {}
                 }
@@ -319,7 +321,7 @@ impl<'a> Session<'a> {
 
     /// The entry that a compaction or leaf record points at.
     pub fn target(&self, entry: u32) -> Option<u32> {
-        let found = self.entry(entry).target();
+        let found = self.transcript.target_of(entry);
         if let Some(id) = found.id {
             return self.by_id(id);
         }
@@ -458,7 +460,7 @@ impl<'a> Session<'a> {
 
     /// What a Claude Code compaction carries over unchanged.
     fn preserved(&self, boundary: u32) -> Vec<u32> {
-        let target = self.entry(boundary).target();
+        let target = self.transcript.target_of(boundary);
         let (Some(head), Some(tail)) = (target.id, target.end) else { return Vec::new() };
         let path = self.path(self.by_id(tail));
         let from = self.by_id(head).and_then(|head| path.iter().position(|&entry| entry == head));

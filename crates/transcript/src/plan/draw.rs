@@ -331,7 +331,8 @@ impl<'a> Drawing<'a> {
     fn move_targets(&mut self, order: &[Node]) {
         for (index, entry) in (0..).zip(&self.session.transcript.entries) {
             let Some(target) = self.session.target(index) else { continue };
-            if entry.target().id.is_none() {
+            let pointer = self.session.transcript.target_of(index);
+            if pointer.id.is_none() {
                 self.recount(index, target);
                 continue;
             }
@@ -344,7 +345,7 @@ impl<'a> Drawing<'a> {
             };
             let mut with = Vec::new();
             quote(&node.map(|node| self.id_of(node)).unwrap_or_default(), &mut with);
-            self.replace.push((entry.target().at, with));
+            self.replace.push((pointer.at, with));
         }
     }
 
@@ -357,15 +358,15 @@ impl<'a> Drawing<'a> {
 
     /// A compaction that names its first entry by counting lines counts what will stand before that entry.
     fn recount(&mut self, boundary: u32, target: u32) {
-        let entry = self.session.entry(boundary);
+        let pointer = self.session.transcript.target_of(boundary);
         let staying = |before: &u32| !self.drop.contains(before) && !self.moves.contains_key(before);
         let split = self.replace.iter().filter(|(at, _)| at.is_empty()).map(|(at, _)| at.start).collect();
         let arriving = self.lines.iter().map(|line| line.after).chain(self.moves.values().copied());
         let count = (0..target).filter(|before| staying(before) && self.readable(*before, &split)).count()
             as u64
             + arriving.filter(|&after| after < target).count() as u64;
-        if Some(count) != entry.target().index {
-            self.replace.push((entry.target().at, format!("{count}").into_bytes()));
+        if Some(count) != pointer.index {
+            self.replace.push((pointer.at, format!("{count}").into_bytes()));
         }
     }
 
