@@ -53,14 +53,13 @@ impl Block {
         let escapes = starts & (u64::MAX >> 1);
         let is = |part: u8x16, byte| part.simd_eq(u8x16::splat(byte));
         // Quotes and backslashes are known already.
-        let letters = fold(block, |part| is(part, b'n') | is(part, b't') | is(part, b'r'));
-        let common = letters | quotes | slashes;
-        Self {
-            len: len - split as usize,
-            quotes: quotes & !(escapes << 1),
-            escapes,
-            rare: escapes & !(common >> 1),
+        let letters = fold(block, |part| is(part, b'n') | is(part, b't'));
+        // A carriage return is not as rare as the others, but rare enough to be asked for only if needed.
+        let mut rare = escapes & !((letters | quotes | slashes) >> 1);
+        if rare != 0 {
+            rare &= !(fold(block, |part| is(part, b'r')) >> 1);
         }
+        Self { len: len - split as usize, quotes: quotes & !(escapes << 1), escapes, rare }
     }
 }
 

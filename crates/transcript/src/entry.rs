@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use core::hash::BuildHasher;
 use core::num::NonZeroU32;
 use core::ops::Range;
+use hashbrown::hash_table::Entry as TableEntry;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 /// An interned id: of an entry, a call, a message, a model. Equal ids are equal texts.
@@ -45,8 +46,7 @@ impl Ids {
 
     /// The decoded text of an id.
     pub fn text(&self, id: Id) -> &[u8] {
-        let start = if id.index() == 0 { 0 } else { self.ends[id.index() - 1] };
-        &self.bytes[start..self.ends[id.index()]]
+        stored(&self.bytes, &self.ends, id)
     }
 
     /// The id with this text, if there is one.
@@ -55,21 +55,25 @@ impl Ids {
     }
 
     fn intern(&mut self, text: &[u8]) -> Option<Id> {
-        let hash = self.hasher.hash_one(text);
-        if let Some(&id) = self.table.find(hash, |&id| self.text(id) == text) {
-            return Some(id);
+        let Self { bytes, ends, table, hasher } = self;
+        let id = Id(NonZeroU32::new(u32::try_from(ends.len() + 1).ok()?)?);
+        let same = |&id: &Id| stored(bytes, ends, id) == text;
+        match table.entry(hasher.hash_one(text), same, |&id| hasher.hash_one(stored(bytes, ends, id))) {
+            TableEntry::Occupied(known) => Some(*known.get()),
+            TableEntry::Vacant(vacant) => {
+                vacant.insert(id);
+                bytes.extend_from_slice(text);
+                ends.push(bytes.len());
+                Some(id)
+            }
         }
-        self.bytes.extend_from_slice(text);
-        self.ends.push(self.bytes.len());
-        let id = Id(NonZeroU32::new(u32::try_from(self.ends.len()).ok()?)?);
-        let (hasher, bytes, ends) = (&self.hasher, &self.bytes, &self.ends);
-        let hash_of = |id: &Id| {
-            let start = if id.index() == 0 { 0 } else { ends[id.index() - 1] };
-            hasher.hash_one(&bytes[start..ends[id.index()]])
-        };
-        self.table.insert_unique(hash, id, hash_of);
-        Some(id)
     }
+}
+
+/// The text of an id among those of all.
+fn stored<'b>(bytes: &'b [u8], ends: &[usize], id: Id) -> &'b [u8] {
+    let start = if id.index() == 0 { 0 } else { ends[id.index() - 1] };
+    &bytes[start..ends[id.index()]]
 }
 
 /// Who speaks.
@@ -408,11 +412,19 @@ impl Draft<'_> {
         if text.is_empty() { None } else { self.transcript.ids.intern(&text) }
     }
 
+    /// The id of the entry before, if this is it: mostly that is the parent, and need not be looked up.
+    fn newest(&self, value: Value<'_>) -> Option<Id> {
+        let id = self.transcript.entries.last()?.id?;
+        (*value.text()? == *self.transcript.ids.text(id)).then_some(id)
+    }
+
     /// Reads the parent from a field's value.
     pub fn parent(&mut self, value: Option<Value<'_>>) {
         self.entry.parent = match value {
             None => Link::Missing,
-            Some(value) => self.intern(Some(value)).map_or(Link::Root, Link::To),
+            Some(value) => {
+                self.newest(value).or_else(|| self.intern(Some(value))).map_or(Link::Root, Link::To)
+            }
         };
         self.entry.parent_at = value.map(Value::span).unwrap_or_default();
     }
