@@ -24,34 +24,42 @@ pub(crate) struct Block {
 
 impl Block {
     /// Looks at the first bytes of a slice.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "a call and a struct in memory would be a tenth of the cost")]
+    #[inline(always)]
     pub(crate) fn look(bytes: &[u8]) -> Self {
         match bytes.first_chunk() {
             Some(block) => Self::of(block, SIZE),
-            None => Self::of(&padded(bytes), bytes.len()),
+            None => Self::of_few(bytes),
         }
     }
 
-    #[inline]
+    /// The end of a piece: out of the way of the other case.
+    #[cold]
+    fn of_few(bytes: &[u8]) -> Self {
+        Self::of(&padded(bytes), bytes.len())
+    }
+
+    #[expect(clippy::inline_always, reason = "as above")]
+    #[inline(always)]
     fn of(block: &[u8; SIZE], len: usize) -> Self {
         let slashes = fold(block, |part| part.simd_eq(u8x16::splat(b'\\')));
         let quotes = fold(block, |part| part.simd_eq(u8x16::splat(b'"')));
         if slashes == 0 {
             return Self { len, quotes, escapes: 0, rare: 0 };
         }
-        let mut escapes = escape_starts(slashes);
-        let split = escapes >> (SIZE - 1) == 1;
-        escapes &= u64::MAX >> 1;
+        let starts = escape_starts(slashes);
+        // An escape that the last byte begins is left to the next block.
+        let split = starts >> (SIZE - 1);
+        let escapes = starts & (u64::MAX >> 1);
         let is = |part: u8x16, byte| part.simd_eq(u8x16::splat(byte));
         // Quotes and backslashes are known already.
-        let letters = fold(block, |part| is(part, b'n') | is(part, b't') | is(part, b'r'));
-        let common = letters | quotes | slashes;
-        Self {
-            len: if split { SIZE - 1 } else { len },
-            quotes: quotes & !(escapes << 1) & below(if split { SIZE - 1 } else { SIZE }),
-            escapes,
-            rare: escapes & !(common >> 1),
+        let letters = fold(block, |part| is(part, b'n') | is(part, b't'));
+        // A carriage return is not as rare as the others, but rare enough to be asked for only if needed.
+        let mut rare = escapes & !((letters | quotes | slashes) >> 1);
+        if rare != 0 {
+            rare &= !(fold(block, |part| is(part, b'r')) >> 1);
         }
+        Self { len: len - split as usize, quotes: quotes & !(escapes << 1), escapes, rare }
     }
 }
 
@@ -104,22 +112,31 @@ pub(crate) struct Survey {
 
 /// Looks at all bytes for what is rare in a line.
 pub(crate) fn survey(bytes: &[u8]) -> Survey {
-    let (mut controls, mut beyond_ascii) = (false, false);
-    // Both questions in one pass; the compiler turns a chunk of this into a few vector instructions.
-    for chunk in bytes.chunks(4096) {
-        let (least, most) =
-            chunk.iter().fold((0xff_u8, 0_u8), |(least, most), &b| (least.min(b), most.max(b)));
-        controls |= least < 0x20;
-        beyond_ascii |= most > 0x7f;
+    // Both questions in one pass.
+    let (blocks, rest) = bytes.as_chunks::<SIZE>();
+    let (mut low, mut high) = (u8x16::MAX, u8x16::ZERO);
+    for block in blocks {
+        for part in block.as_chunks::<16>().0 {
+            (low, high) = (low.min(u8x16::new(*part)), high.max(u8x16::new(*part)));
+        }
     }
-    Survey { controls, beyond_ascii }
+    let least = low.to_array().iter().chain(rest).fold(0xff, |least, &byte| byte.min(least));
+    let most = high.to_array().iter().chain(rest).fold(0, |most, &byte| byte.max(most));
+    Survey { controls: least < 0x20, beyond_ascii: most > 0x7f }
 }
 
 /// How many bytes go on with a character of UTF-8.
 pub(crate) fn continuations(bytes: &[u8]) -> u64 {
-    // In chunks of 255, so that a byte is enough to count in.
-    let chunks = bytes.chunks(255);
-    chunks.map(|chunk| u64::from(chunk.iter().fold(0_u8, |n, &byte| n + u8::from(byte & 0xc0 == 0x80)))).sum()
+    let (parts, rest) = bytes.as_chunks::<16>();
+    let goes_on = |byte: &&u8| **byte & 0xc0 == 0x80;
+    let few = rest.iter().filter(goes_on).count() as u64;
+    // In stretches of 255, so that a byte of the vector is enough to count in.
+    parts.chunks(255).fold(few, |count, stretch| {
+        let lanes = stretch.iter().fold(u8x16::ZERO, |lanes, part| {
+            lanes - (u8x16::new(*part) & u8x16::splat(0xc0)).simd_eq(u8x16::splat(0x80))
+        });
+        count + lanes.to_array().into_iter().map(u64::from).sum::<u64>()
+    })
 }
 
 /// One bit a byte for which `of` says yes.

@@ -4,8 +4,7 @@
 
 use crate::literal::{Piece, Unit, boundary, count, piece};
 use crate::marker;
-use crate::source::{Fault, Source, Span, window};
-use alloc::vec;
+use crate::source::{Fault, Held, Source, Span, window};
 use alloc::vec::Vec;
 
 /// How much is read at a time to measure. Small enough that the allocator hands the same memory out again.
@@ -140,8 +139,15 @@ struct Place {
     line: bool,
 }
 
+/// How many bytes are likely to hold so many units: a few more, because of escapes.
+fn search_bytes(budget: u64) -> usize {
+    budget.saturating_add(budget / 4).clamp(SEARCH_BYTES as u64 / 4, SEARCH_BYTES as u64) as usize
+}
+
 /// Where a head of at most `budget` units ends.
 fn head(source: &dyn Source, unit: Unit, span: Span, budget: u64) -> Result<Place, Fault> {
+    let stretch = span.len().min((search_bytes(budget) + marker::BYTES_MAX) as u64);
+    let source = &Held::new(source, Span::new(span.start, span.start + stretch))?;
     let hard = advance(source, unit, span, budget)?;
     // The last line's end before it, looked for in wider and wider steps.
     let mut back = LINE_BYTES;
@@ -170,7 +176,9 @@ fn head(source: &dyn Source, unit: Unit, span: Span, budget: u64) -> Result<Plac
 
 /// Where a tail of at most `budget` units begins.
 fn tail(source: &dyn Source, unit: Unit, span: Span, budget: u64) -> Result<Place, Fault> {
-    let mut back = budget.saturating_mul(2).max(SEARCH_BYTES as u64 / 4);
+    let mut back = search_bytes(budget) as u64;
+    let stretch = span.len().min(back + DOUBT_BYTES);
+    let source = &Held::new(source, Span::new(span.end - stretch, span.end))?;
     let hard = loop {
         let from = sure_place(source, span, span.end.saturating_sub(back).max(span.start))?;
         let mut units = 0;
@@ -199,7 +207,7 @@ fn tail(source: &dyn Source, unit: Unit, span: Span, budget: u64) -> Result<Plac
 /// The place behind at most `budget` units.
 fn advance(source: &dyn Source, unit: Unit, span: Span, budget: u64) -> Result<Place, Fault> {
     let mut place = Place { at: span.start, units: 0, line: false };
-    for_each_block(source, span, SEARCH_BYTES, |at, bytes, owned| {
+    for_each_block(source, span, search_bytes(budget), |at, bytes, owned| {
         let mut from = 0;
         while from < owned {
             let rest = &bytes[from..owned];
@@ -269,10 +277,16 @@ fn for_each_block(
     block: usize,
     mut each: impl FnMut(u64, &[u8], usize) -> bool,
 ) -> Result<(), Fault> {
-    let mut buffer = vec![0; (block + marker::BYTES_MAX).min(inner.len() as usize)];
-    let mut at = inner.start;
+    let size = (block + marker::BYTES_MAX).min(inner.len() as usize);
+    let (mut buffer, mut at) = (Vec::new(), inner.start);
     while at < inner.end {
-        let window = window(source, Span::new(at, inner.end), &mut buffer)?;
+        let span = Span::new(at, inner.end.min(at + size as u64));
+        let window = if let Some(bytes) = source.lend(span) {
+            bytes
+        } else {
+            buffer.resize(size, 0);
+            window(source, span, &mut buffer)?
+        };
         let last = at + window.len() as u64 == inner.end;
         let owned = if last { window.len() } else { whole_units(window, window.len() - marker::BYTES_MAX) };
         if !each(at, window, owned) {

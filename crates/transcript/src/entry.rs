@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use core::hash::BuildHasher;
 use core::num::NonZeroU32;
 use core::ops::Range;
+use hashbrown::hash_table::Entry as TableEntry;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 /// An interned id: of an entry, a call, a message, a model. Equal ids are equal texts.
@@ -45,8 +46,7 @@ impl Ids {
 
     /// The decoded text of an id.
     pub fn text(&self, id: Id) -> &[u8] {
-        let start = if id.index() == 0 { 0 } else { self.ends[id.index() - 1] };
-        &self.bytes[start..self.ends[id.index()]]
+        stored(&self.bytes, &self.ends, id)
     }
 
     /// The id with this text, if there is one.
@@ -55,21 +55,25 @@ impl Ids {
     }
 
     fn intern(&mut self, text: &[u8]) -> Option<Id> {
-        let hash = self.hasher.hash_one(text);
-        if let Some(&id) = self.table.find(hash, |&id| self.text(id) == text) {
-            return Some(id);
+        let Self { bytes, ends, table, hasher } = self;
+        let id = Id(NonZeroU32::new(u32::try_from(ends.len() + 1).ok()?)?);
+        let same = |&id: &Id| stored(bytes, ends, id) == text;
+        match table.entry(hasher.hash_one(text), same, |&id| hasher.hash_one(stored(bytes, ends, id))) {
+            TableEntry::Occupied(known) => Some(*known.get()),
+            TableEntry::Vacant(vacant) => {
+                vacant.insert(id);
+                bytes.extend_from_slice(text);
+                ends.push(bytes.len());
+                Some(id)
+            }
         }
-        self.bytes.extend_from_slice(text);
-        self.ends.push(self.bytes.len());
-        let id = Id(NonZeroU32::new(u32::try_from(self.ends.len()).ok()?)?);
-        let (hasher, bytes, ends) = (&self.hasher, &self.bytes, &self.ends);
-        let hash_of = |id: &Id| {
-            let start = if id.index() == 0 { 0 } else { ends[id.index() - 1] };
-            hasher.hash_one(&bytes[start..ends[id.index()]])
-        };
-        self.table.insert_unique(hash, id, hash_of);
-        Some(id)
     }
+}
+
+/// The text of an id among those of all.
+fn stored<'b>(bytes: &'b [u8], ends: &[usize], id: Id) -> &'b [u8] {
+    let start = if id.index() == 0 { 0 } else { ends[id.index() - 1] };
+    &bytes[start..ends[id.index()]]
 }
 
 /// Who speaks.
@@ -157,18 +161,24 @@ pub struct Entry {
     pub stop: Stop,
     /// Characters of the text that the model sees.
     pub text_chars: u64,
-    /// Boundary: the first entry that stays in context. Leaf: the newest entry.
-    pub target: Option<Id>,
-    /// The target's value as written.
-    pub target_at: Span,
-    /// Boundary of files without ids: the index, among all entries, of the first one that stays in context.
-    pub target_index: Option<u64>,
-    /// Boundary: the last entry that stays in context, where that is not the one before the boundary.
-    pub target_end: Option<Id>,
     calls_from: u32,
     results_from: u32,
     sides_from: u32,
     thinking_from: u32,
+    targets_from: u32,
+}
+
+/// What an entry points at, other than its parent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Target {
+    /// Boundary: the first entry that stays in context. Leaf: the newest entry.
+    pub id: Option<Id>,
+    /// That value as written.
+    pub at: Span,
+    /// Boundary of files without ids: the index, among all entries, of the first one that stays in context.
+    pub index: Option<u64>,
+    /// Boundary: the last entry that stays in context, where that is not the one before the boundary.
+    pub end: Option<Id>,
 }
 
 /// A tool call of the model.
@@ -294,6 +304,7 @@ pub struct Transcript {
     bodies: Vec<Text>,
     sides: Vec<Text>,
     thinking: Vec<Thinking>,
+    targets: Vec<Target>,
 }
 
 impl Transcript {
@@ -327,6 +338,13 @@ impl Transcript {
         &self.thinking[Self::range(&self.thinking, from, next)]
     }
 
+    /// What a boundary, leaf record or label points at.
+    pub fn target_of(&self, entry: u32) -> Target {
+        let from = self.entries[entry as usize].targets_from;
+        let next = self.entries.get(entry as usize + 1).map(|e| e.targets_from);
+        self.targets[Self::range(&self.targets, from, next)].last().copied().unwrap_or_default()
+    }
+
     /// The texts of a result.
     pub fn bodies_of(&self, result: usize) -> &[Text] {
         let next = self.results.get(result + 1).map(|r| r.bodies_from);
@@ -354,14 +372,11 @@ impl Transcript {
             model: None,
             stop: Stop::Unknown,
             text_chars: 0,
-            target: None,
-            target_at: Span::default(),
-            target_index: None,
-            target_end: None,
             calls_from: self.calls.len() as u32,
             results_from: self.results.len() as u32,
             sides_from: self.sides.len() as u32,
             thinking_from: self.thinking.len() as u32,
+            targets_from: self.targets.len() as u32,
         };
         Draft { transcript: self, entry }
     }
@@ -372,6 +387,7 @@ impl Transcript {
             self.calls.truncate(entry.calls_from as usize);
             self.sides.truncate(entry.sides_from as usize);
             self.thinking.truncate(entry.thinking_from as usize);
+            self.targets.truncate(entry.targets_from as usize);
             let from = entry.results_from as usize;
             if let Some(result) = self.results.get(from) {
                 self.bodies.truncate(result.bodies_from as usize);
@@ -396,13 +412,26 @@ impl Draft<'_> {
         if text.is_empty() { None } else { self.transcript.ids.intern(&text) }
     }
 
+    /// The id of the entry before, if this is it: mostly that is the parent, and need not be looked up.
+    fn newest(&self, value: Value<'_>) -> Option<Id> {
+        let id = self.transcript.entries.last()?.id?;
+        (*value.text()? == *self.transcript.ids.text(id)).then_some(id)
+    }
+
     /// Reads the parent from a field's value.
     pub fn parent(&mut self, value: Option<Value<'_>>) {
         self.entry.parent = match value {
             None => Link::Missing,
-            Some(value) => self.intern(Some(value)).map_or(Link::Root, Link::To),
+            Some(value) => {
+                self.newest(value).or_else(|| self.intern(Some(value))).map_or(Link::Root, Link::To)
+            }
         };
         self.entry.parent_at = value.map(Value::span).unwrap_or_default();
+    }
+
+    /// Says what the entry points at.
+    pub fn target(&mut self, target: Target) {
+        self.transcript.targets.push(target);
     }
 
     /// Counts a text that the model sees.

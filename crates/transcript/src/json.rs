@@ -20,6 +20,9 @@ use alloc::vec::Vec;
 /// carry an encrypted item of the provider reach a thousand.
 pub const CAPTURE_BYTES_MAX: usize = 4096;
 
+/// How long the strings are that are copied without asking how long.
+const SHORT_BYTES: usize = 32;
+
 /// How many values and keys one object may hold before it is given up as too complex to look into. The bytes
 /// stay as they are; it is memory that is bounded here (about 40 MB).
 pub const NODES_MAX: usize = 1 << 20;
@@ -149,7 +152,15 @@ impl<'d> Value<'d> {
         let (mut at, mut found) = (self.at + 1, [None; N]);
         while at < end {
             let (key, value) = (Value { doc: self.doc, at }, Value { doc: self.doc, at: at + 1 });
-            if let Some(n) = keys.iter().position(|name| key.is(name)) {
+            let node = key.node();
+            // Asked for every field of every line, so the key is looked up once and not for each name.
+            let same = if node.escaped {
+                keys.iter().position(|name| key.is(name))
+            } else {
+                let own = key.prefix();
+                keys.iter().position(|name| name.as_bytes() == own)
+            };
+            if let Some(n) = same {
                 found[n] = Some(value);
             }
             at = value.node().next;
@@ -284,14 +295,41 @@ struct Looked {
     block: Block,
 }
 
+/// How far a string was followed.
+struct Reach {
+    /// Where its quote stands, or a rare escape; the end of the piece if there is neither.
+    stop: usize,
+    /// How many common escapes stand before that.
+    escapes: u32,
+    /// It is a rare escape.
+    rare: bool,
+}
+
 impl Looked {
-    /// How far into the block `at` is, after looking anew if it is not in it.
-    #[inline]
-    fn at(&mut self, bytes: &[u8], at: usize) -> usize {
-        if at < self.base || at >= self.base + self.block.len {
-            (self.base, self.block) = (at, Block::look(&bytes[at..]));
+    /// Follows a string from a place inside it.
+    fn follow(&mut self, bytes: &[u8], from: usize) -> Reach {
+        let (mut i, mut escapes) = (from, 0);
+        loop {
+            if i < self.base || i >= self.base + self.block.len {
+                (self.base, self.block) = (i, Block::look(&bytes[i..]));
+            }
+            let skip = i - self.base;
+            let Block { len, quotes, escapes: begun, rare } = self.block;
+            let stops = (quotes | rare) >> skip;
+            let begun = begun >> skip;
+            if stops != 0 {
+                let stop = stops.trailing_zeros();
+                if begun != 0 {
+                    escapes += (begun & block::below(stop as usize)).count_ones();
+                }
+                return Reach { stop: i + stop as usize, escapes, rare: rare >> skip >> stop & 1 == 1 };
+            }
+            escapes += begun.count_ones();
+            i = self.base + len;
+            if i >= bytes.len() {
+                return Reach { stop: bytes.len(), escapes, rare: false };
+            }
         }
-        at - self.base
     }
 }
 
@@ -346,7 +384,7 @@ impl Tokeniser {
                 State::Text => self.text(bytes, &mut at, i, base, survey),
                 State::Escape | State::Hex(_) => self.escape(bytes[i], base + i as u64).map(|()| i + 1),
                 State::Number(number) => self.number(number, bytes, i, base),
-                State::Word(word, at) => self.word(word, at, bytes[i]).map(|()| i + 1),
+                State::Word(word, at) => self.word(word, at, bytes, i),
                 State::Done => return Fed::Done(i),
                 _ => self.structure(bytes[i], base + i as u64).map(|()| i + 1),
             };
@@ -415,6 +453,7 @@ impl Tokeniser {
         self.open.last().map_or(Kind::Null, |&at| self.doc.nodes[at as usize].kind)
     }
 
+    #[inline]
     fn open_leaf(&mut self, kind: Kind, at: u64, state: State) -> Option<()> {
         if self.doc.nodes.len() >= NODES_MAX {
             return None;
@@ -433,6 +472,7 @@ impl Tokeniser {
         self.go(state)
     }
 
+    #[inline]
     fn open_text(&mut self, at: u64) -> Option<()> {
         self.open_leaf(Kind::String, at, State::Text)
     }
@@ -472,21 +512,7 @@ impl Tokeniser {
         base: u64,
         survey: Survey,
     ) -> Option<usize> {
-        let (mut i, mut escapes) = (from, 0);
-        let (stop, rare) = loop {
-            let skip = looked.at(bytes, i);
-            let block = looked.block;
-            let (quotes, rare) = (block.quotes >> skip, block.rare >> skip);
-            let stop = (quotes | rare).trailing_zeros() as usize;
-            escapes += (block.escapes >> skip & block::below(stop)).count_ones();
-            if stop < block::SIZE {
-                break (i + stop, rare >> stop & 1 == 1);
-            }
-            i = looked.base + block.len;
-            if i >= bytes.len() {
-                break (bytes.len(), false);
-            }
-        };
+        let Reach { stop, escapes, rare } = looked.follow(bytes, from);
         if survey.controls
             && let Some(at) = bytes[from..stop].iter().position(|&byte| byte < 0x20)
         {
@@ -494,10 +520,10 @@ impl Tokeniser {
             return None;
         }
         let more = if survey.beyond_ascii { block::continuations(&bytes[from..stop]) } else { 0 };
-        let node = self.last()?;
+        self.capture_text(bytes, from, stop + usize::from(rare));
+        let node = self.doc.nodes.last_mut()?;
         node.escaped |= escapes > 0 || rare;
         node.excess += u64::from(escapes) + more;
-        self.capture(&bytes[from..stop + usize::from(rare)]);
         if rare {
             self.state = State::Escape;
             return Some(stop + 1);
@@ -505,18 +531,25 @@ impl Tokeniser {
         if stop == bytes.len() {
             return Some(stop);
         }
-        self.last()?.span.end = base + stop as u64 + 1;
-        self.closed()?;
+        node.span.end = base + stop as u64 + 1;
         if self.key {
             self.state = State::Colon;
+        } else {
+            // A string is never the whole.
+            self.state = State::CommaOrEnd;
         }
         self.on_to_next(bytes, stop + 1, base)
     }
 
     /// Takes what nearly always follows a string in compact JSON without going around for each byte: a colon
-    /// behind a key, a comma and the next key's quote behind a value.
+    /// behind a key, with the quote of its value, and a comma and the next key's quote behind a value.
     fn on_to_next(&mut self, bytes: &[u8], next: usize, base: u64) -> Option<usize> {
         match (self.state, bytes.get(next), bytes.get(next + 1)) {
+            (State::Colon, Some(b':'), Some(b'"')) => {
+                self.key = false;
+                self.open_text(base + next as u64 + 1)?;
+                Some(next + 2)
+            }
             (State::Colon, Some(b':'), _) => {
                 self.state = State::Value;
                 Some(next + 1)
@@ -536,6 +569,20 @@ impl Tokeniser {
         let taken = bytes.len().min(room);
         self.doc.text.extend_from_slice(&bytes[..taken]);
         node.text_len += taken as u16;
+    }
+
+    /// Keeps `bytes[from..to]`. Most strings are short: those are copied with some of what follows, which is then
+    /// let go, because copying a fixed number of bytes costs less than asking how many.
+    fn capture_text(&mut self, bytes: &[u8], from: usize, to: usize) {
+        match (self.doc.nodes.last_mut(), bytes[from..].first_chunk::<SHORT_BYTES>()) {
+            (Some(node), Some(chunk)) if to - from <= SHORT_BYTES && node.text_len == 0 => {
+                let end = self.doc.text.len() + to - from;
+                self.doc.text.extend_from_slice(chunk);
+                self.doc.text.truncate(end);
+                node.text_len = (to - from) as u16;
+            }
+            _ => self.capture(&bytes[from..to]),
+        }
     }
 
     /// An escape that is not one of the common two-byte ones, or that two pieces share.
@@ -565,15 +612,23 @@ impl Tokeniser {
         }
     }
 
-    fn word(&mut self, word: &'static [u8], at: u8, byte: u8) -> Option<()> {
-        if word[usize::from(at)] != byte {
+    /// Goes on with a word: all of it that the piece holds.
+    fn word(&mut self, word: &'static [u8], at: u8, bytes: &[u8], i: usize) -> Option<usize> {
+        let rest = &word[usize::from(at)..];
+        let same = rest.iter().zip(&bytes[i..]).take_while(|(wanted, byte)| wanted == byte).count();
+        self.last()?.span.end += same as u64;
+        if same == rest.len() {
+            self.closed()?;
+        } else if i + same == bytes.len() {
+            self.state = State::Word(word, at + same as u8);
+        } else {
+            self.bad_at = Some(i + same);
             return None;
         }
-        self.last()?.span.end += 1;
-        if usize::from(at) + 1 == word.len() { self.closed() } else { self.go(State::Word(word, at + 1)) }
+        Some(i + same)
     }
 
-    /// One character of a number, or its end: then the byte is not taken.
+    /// One character of a number with the digits behind it, or its end: then the byte is not taken.
     fn number(&mut self, number: Number, bytes: &[u8], i: usize, base: u64) -> Option<usize> {
         use Number::{Exponent, ExponentDigits, ExponentSign, Fraction, Minus, Point, Whole, Zero};
         let next = match (number, bytes[i]) {
@@ -591,9 +646,11 @@ impl Tokeniser {
             }
             _ => return None,
         };
-        self.capture(&[bytes[i]]);
+        let digits = bytes[i + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let end = if matches!(next, Whole | Fraction | ExponentDigits) { i + 1 + digits } else { i + 1 };
+        self.capture(&bytes[i..end]);
         self.state = State::Number(next);
-        Some(i + 1)
+        Some(end)
     }
 }
 

@@ -273,6 +273,9 @@ pub(crate) fn not_utf8(source: &dyn Source, span: Span) -> Result<Option<u64>, F
     Ok(bad.or_else(|| utf8.end_line()))
 }
 
+/// How many bytes are asked at once whether they are all ASCII.
+const STRETCH_BYTES: usize = 256;
+
 /// Finds bytes that are not UTF-8, across pieces.
 #[derive(Default)]
 struct Utf8 {
@@ -290,6 +293,14 @@ impl Utf8 {
 
     /// The offset of the first character that cannot be, in bytes that stand at `base`.
     fn feed(&mut self, bytes: &[u8], base: u64) -> Option<u64> {
+        // Even in a text with other characters most stretches are ASCII, and that is seen many bytes at a time.
+        let mut stretches = (base..).step_by(STRETCH_BYTES).zip(bytes.chunks(STRETCH_BYTES));
+        stretches.find_map(|(at, stretch)| {
+            if !self.pending() && stretch.is_ascii() { None } else { self.stretch(stretch, at) }
+        })
+    }
+
+    fn stretch(&mut self, bytes: &[u8], base: u64) -> Option<u64> {
         let mut from = 0;
         while self.length > 0 {
             let &byte = bytes.get(from)?;

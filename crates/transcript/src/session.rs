@@ -8,10 +8,10 @@ use crate::entry::{Call, Entry, Id, Kind, Link, Role, Stop, ToolResult, Transcri
 use crate::format::{Format, Shape};
 use crate::policy::Policy;
 use crate::source::Source;
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
-use hashbrown::HashMap;
 
 const NONE: u32 = u32::MAX;
 
@@ -46,39 +46,53 @@ pub struct Session<'a> {
     pending_from: u32,
 }
 
-/// How the calls and results with one id have paired so far.
-#[derive(Default)]
+/// How the calls and results with one id have paired so far. There is one for each id, so what is rare is apart.
+#[derive(Clone, Default)]
 struct Uses {
     /// The call without a result, if it is the only one: that is the rule.
     single: Option<u32>,
-    /// The calls without a result, turn by turn, if there are several.
-    turns: Vec<(u64, VecDeque<u32>)>,
     /// The newest call with a result. One more result is of that call, also after one that came late has moved up
     /// to an earlier call.
     answered: Option<u32>,
+    rare: Option<Box<RareUses>>,
+}
+
+/// What most ids have none of.
+#[derive(Clone, Default)]
+struct RareUses {
+    /// The calls without a result, turn by turn, if there are several.
+    turns: Vec<(u64, VecDeque<u32>)>,
     /// Results for which there was no call yet.
     early: Vec<u32>,
 }
 
 impl Uses {
+    fn rare(&mut self) -> &mut RareUses {
+        self.rare.get_or_insert_default()
+    }
+
     fn open(&mut self, call: u32, turn: impl Fn(u32) -> u64) {
-        if self.single.is_none() && self.turns.is_empty() {
+        if self.single.is_none() && self.rare.as_ref().is_none_or(|rare| rare.turns.is_empty()) {
             self.single = Some(call);
             return;
         }
         for call in self.single.take().into_iter().chain([call]) {
-            match self.turns.last_mut().filter(|(newest, _)| *newest == turn(call)) {
+            let turns = &mut self.rare().turns;
+            match turns.last_mut().filter(|(newest, _)| *newest == turn(call)) {
                 Some((_, calls)) => calls.push_back(call),
-                None => self.turns.push((turn(call), [call].into())),
+                None => turns.push((turn(call), [call].into())),
             }
         }
     }
 
     /// The first open call of the newest turn that has one.
     fn close(&mut self) -> Option<u32> {
-        let several = || self.turns.last_mut().and_then(|(_, calls)| calls.pop_front());
-        let call = self.single.take().or_else(several);
-        self.turns.pop_if(|(_, calls)| calls.is_empty());
+        if let Some(call) = self.single.take() {
+            return Some(call);
+        }
+        let turns = &mut self.rare.as_mut()?.turns;
+        let call = turns.last_mut().and_then(|(_, calls)| calls.pop_front());
+        turns.pop_if(|(_, calls)| calls.is_empty());
         call
     }
 }
@@ -147,7 +161,9 @@ impl<'a> Session<'a> {
                 session.shared[id.index()] |= session.by_id[id.index()] != NONE;
                 session.by_id[id.index()] = index;
             }
-            if let (Kind::Opaque, Some(target)) = (entry.kind, entry.target) {
+            if entry.kind == Kind::Opaque
+                && let Some(target) = transcript.target_of(index).id
+            {
                 session.labelled[target.index()] = true;
             }
         }
@@ -309,7 +325,7 @@ impl<'a> Session<'a> {
             let mut leaf = None;
             for (index, entry) in (0..).zip(entries) {
                 match entry.kind {
-                    Kind::Leaf => leaf = entry.target.and_then(|id| self.by_id(id)),
+                    Kind::Leaf => leaf = self.transcript.target_of(index).id.and_then(|id| self.by_id(id)),
                     _ if entry.id.is_some() && !entry.aside => leaf = Some(index),
                     _ => {}
                 }
@@ -338,13 +354,13 @@ impl<'a> Session<'a> {
 
     /// The entry that a compaction or leaf record points at.
     pub fn target(&self, entry: u32) -> Option<u32> {
-        let found = self.entry(entry);
-        if let Some(id) = found.target {
+        let found = self.transcript.target_of(entry);
+        if let Some(id) = found.id {
             return self.by_id(id);
         }
         // Without ids pi counts the lines that it could read, the header included; of a line with two objects
         // it reads neither.
-        let index = usize::try_from(found.target_index?).ok()?;
+        let index = usize::try_from(found.index?).ok()?;
         let all = 0..self.transcript.entries.len() as u32;
         let whole = self.shares_its_line(entry);
         all.filter(|&other| whole || !self.shares_its_line(other)).nth(index)
@@ -478,8 +494,8 @@ impl<'a> Session<'a> {
 
     /// What a Claude Code compaction carries over unchanged.
     fn preserved(&self, boundary: u32) -> Vec<u32> {
-        let (head, tail) = (self.entry(boundary).target, self.entry(boundary).target_end);
-        let (Some(head), Some(tail)) = (head, tail) else { return Vec::new() };
+        let target = self.transcript.target_of(boundary);
+        let (Some(head), Some(tail)) = (target.id, target.end) else { return Vec::new() };
         let path = self.path(self.by_id(tail));
         let from = self.by_id(head).and_then(|head| path.iter().position(|&entry| entry == head));
         from.map_or_else(Vec::new, |from| self.gather(&path[from..]))
@@ -501,11 +517,11 @@ impl<'a> Session<'a> {
         } else {
             self.live.clone()
         };
-        let mut uses: HashMap<Id, Uses> = HashMap::new();
+        let mut uses = vec![Uses::default(); self.transcript.ids.len()];
         for entry in order {
             for call in self.transcript.calls_of(entry) {
                 let Some(id) = self.call(call as u32).id else { continue };
-                uses.entry(id).or_default().open(call as u32, |call| self.turn(self.call(call).entry));
+                uses[id.index()].open(call as u32, |call| self.turn(self.call(call).entry));
             }
             for result in self.transcript.results_of(entry) {
                 let found = self.result(result);
@@ -514,7 +530,7 @@ impl<'a> Session<'a> {
                     if found.call_at.len() > 2 { Answers::Unseen } else { Answers::Nothing };
                 let Some(id) = found.call else { continue };
                 self.answers[result] = Answers::Nothing;
-                let uses = uses.entry(id).or_default();
+                let uses = &mut uses[id.index()];
                 // An interrupted call waits for nothing once a later one with its id has been answered.
                 let answered = uses.answered;
                 let waits = |&call: &u32| Some(call) > answered || !self.is_aborted(call);
@@ -526,18 +542,18 @@ impl<'a> Session<'a> {
                 } else if let Some(call) = uses.answered {
                     self.answers[result] = Answers::Again(call);
                 } else {
-                    uses.early.push(result as u32);
+                    uses.rare().early.push(result as u32);
                 }
             }
         }
         // Results that stood before their call.
-        let mut early: Vec<_> = uses.into_values().filter(|uses| !uses.early.is_empty()).collect();
-        early.sort_unstable_by_key(|uses| uses.early[0]);
-        for uses in early {
-            let several = uses.turns.into_iter().flat_map(|(_, calls)| calls);
-            let mut open = uses.single.into_iter().chain(several);
-            let mut answered = uses.answered;
-            for result in uses.early {
+        let rare = uses.into_iter().filter_map(|uses| Some((uses.single, uses.answered, uses.rare?)));
+        let mut early: Vec<_> = rare.filter(|(_, _, rare)| !rare.early.is_empty()).collect();
+        early.sort_unstable_by_key(|(_, _, rare)| rare.early[0]);
+        for (single, mut answered, rare) in early {
+            let several = rare.turns.into_iter().flat_map(|(_, calls)| calls);
+            let mut open = single.into_iter().chain(several);
+            for result in rare.early {
                 self.answers[result as usize] = match (open.next(), answered) {
                     (Some(call), _) => {
                         self.result_of[call as usize] = result;

@@ -62,6 +62,11 @@ pub trait Source {
     /// end.
     fn read(&self, at: u64, buffer: &mut [u8]) -> Result<usize, Fault>;
 
+    /// The bytes of a span, if they are in memory already.
+    fn lend(&self, _span: Span) -> Option<&[u8]> {
+        None
+    }
+
     /// Calls `each` with the consecutive pieces of a span, of whatever size suits the source, until it says
     /// `false`. A source that has its bytes in memory lends them instead of copying.
     fn pieces(&self, span: Span, each: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Fault> {
@@ -101,6 +106,41 @@ impl Source for &[u8] {
         };
         each(&self[start..end]);
         Ok(())
+    }
+}
+
+/// A source of which one stretch is held in memory, for a reader that comes back to it several times.
+pub(crate) struct Held<'a> {
+    source: &'a dyn Source,
+    at: u64,
+    bytes: Vec<u8>,
+}
+
+impl<'a> Held<'a> {
+    /// Reads the stretch.
+    pub(crate) fn new(source: &'a dyn Source, stretch: Span) -> Result<Self, Fault> {
+        let mut bytes = vec![0; stretch.len() as usize];
+        window(source, stretch, &mut bytes)?;
+        Ok(Self { source, at: stretch.start, bytes })
+    }
+}
+
+impl Source for Held<'_> {
+    fn len(&self) -> u64 {
+        self.source.len()
+    }
+
+    fn read(&self, at: u64, buffer: &mut [u8]) -> Result<usize, Fault> {
+        let Some(held) = self.lend(Span::new(at, at + buffer.len() as u64)) else {
+            return self.source.read(at, buffer);
+        };
+        buffer.copy_from_slice(held);
+        Ok(buffer.len())
+    }
+
+    fn lend(&self, span: Span) -> Option<&[u8]> {
+        let from = usize::try_from(span.start.checked_sub(self.at)?).ok()?;
+        self.bytes.get(from..)?.get(..usize::try_from(span.len()).ok()?)
     }
 }
 

@@ -5,7 +5,7 @@
 //! screen and never sent. Facts: `reference/formats-claude-codex.md` part A.
 
 use super::{Answer, Format, Gate, Lost, Root, Shape, Writer, Writing, is_string, items, later, says};
-use crate::entry::{Draft, Kind, Role, Stop};
+use crate::entry::{Draft, Kind, Role, Stop, Target};
 use crate::json::{Doc, Kind as Json, Value};
 use crate::literal::quote;
 use crate::marker::MISSING_RESULT;
@@ -75,8 +75,9 @@ impl Format for ClaudeCode {
             "system" if says(doc, "subtype", "compact_boundary") => {
                 draft.entry.kind = Kind::Boundary;
                 let kept = doc.get("compactMetadata").and_then(|metadata| metadata.get("preservedSegment"));
-                draft.entry.target = draft.intern(kept.and_then(|kept| kept.get("headUuid")));
-                draft.entry.target_end = draft.intern(kept.and_then(|kept| kept.get("tailUuid")));
+                let id = draft.intern(kept.and_then(|kept| kept.get("headUuid")));
+                let end = draft.intern(kept.and_then(|kept| kept.get("tailUuid")));
+                draft.target(Target { id, end, ..Target::default() });
             }
             _ => {}
         }

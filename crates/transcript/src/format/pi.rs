@@ -5,7 +5,7 @@
 //! `appendMode: "side"` say otherwise. Blocks and roles: `reference/seed-systems.md` §3.3–3.5.
 
 use super::{Answer, Format, Gate, Lost, Root, Shape, Writer, Writing, is_string, items, later, says};
-use crate::entry::{Draft, Kind, Role, Stop};
+use crate::entry::{Draft, Kind, Role, Stop, Target};
 use crate::json::{Doc, Kind as Json, Value};
 use crate::marker::MISSING_RESULT;
 use alloc::format;
@@ -82,8 +82,7 @@ impl Format for Pi {
                 draft.entry.kind = Kind::Boundary;
                 match doc.get("firstKeptEntryIndex") {
                     Some(index) if doc.get("firstKeptEntryId").is_none() => {
-                        draft.entry.target_index = index.whole();
-                        draft.entry.target_at = index.span();
+                        draft.target(Target { index: index.whole(), at: index.span(), ..Target::default() });
                     }
                     _ => target(doc.get("firstKeptEntryId"), draft),
                 }
@@ -130,8 +129,8 @@ impl Format for Pi {
 }
 
 fn target(value: Option<Value<'_>>, draft: &mut Draft<'_>) {
-    draft.entry.target = draft.intern(value);
-    draft.entry.target_at = value.map(Value::span).unwrap_or_default();
+    let (id, at) = (draft.intern(value), value.map(Value::span).unwrap_or_default());
+    draft.target(Target { id, at, ..Target::default() });
 }
 
 /// The texts of a content value: the string itself, or the `text` of its blocks.

@@ -343,11 +343,12 @@ impl<'a> Drawing<'a> {
     /// entry may have gone to a call that the compaction leaves out.
     fn move_targets(&mut self, order: &[Node]) {
         for (index, entry) in (0..).zip(&self.session.transcript.entries) {
-            if let Some(kept) = entry.target_index {
-                self.recount(index, kept);
+            let pointer = self.session.transcript.target_of(index);
+            if let Some(kept) = pointer.index {
+                self.recount(index, pointer.at, kept);
             }
-            let Some(target) = entry.target.and_then(|_| self.session.target(index)) else { continue };
-            let chosen = self.replace.iter().any(|(at, _)| *at == entry.target_at);
+            let Some(target) = pointer.id.and_then(|_| self.session.target(index)) else { continue };
+            let chosen = self.replace.iter().any(|(at, _)| *at == pointer.at);
             let leaves = entry.kind == Kind::Boundary && self.moves.contains_key(&target) && !chosen;
             if !self.drop.contains(&target) && !leaves {
                 continue;
@@ -358,7 +359,7 @@ impl<'a> Drawing<'a> {
             };
             let mut with = Vec::new();
             quote(&node.map(|node| self.id_of(node)).unwrap_or_default(), &mut with);
-            self.replace.push((entry.target_at, with));
+            self.replace.push((pointer.at, with));
         }
     }
 
@@ -371,10 +372,9 @@ impl<'a> Drawing<'a> {
 
     /// A compaction that names its first entry by counting lines counts what will stand before that entry. One that
     /// keeps nothing, because it counted further than there are lines before it, is to keep nothing afterwards.
-    fn recount(&mut self, boundary: u32, kept: u64) {
+    fn recount(&mut self, boundary: u32, at: Span, kept: u64) {
         let kept_from = self.session.target(boundary).filter(|&target| target < boundary);
         let target = kept_from.unwrap_or(boundary);
-        let entry = self.session.entry(boundary);
         let staying = |before: &u32| !self.drop.contains(before) && !self.moves.contains_key(before);
         let split = self.replace.iter().filter(|(at, _)| at.is_empty()).map(|(at, _)| at.start).collect();
         let arriving = self.lines.iter().map(|line| line.after).chain(self.moves.values().copied());
@@ -382,7 +382,7 @@ impl<'a> Drawing<'a> {
             as u64
             + arriving.filter(|&after| after < target).count() as u64;
         if count != kept && (kept_from.is_some() || count > kept) {
-            self.replace.push((entry.target_at, format!("{count}").into_bytes()));
+            self.replace.push((at, format!("{count}").into_bytes()));
         }
     }
 

@@ -87,17 +87,17 @@ fn keep_more(session: &Session<'_>, call: u32) -> Fix {
     let (Some(&boundary), Some(id)) = (boundary, session.entry(entry).id) else {
         return Fix::held(Held::Tangled);
     };
-    let at = session.entry(boundary).target_at;
+    let target = session.transcript.target_of(boundary);
     let before = session.place(entry) < session.place(boundary);
     let shown = session.place(entry).map_or(&[][..], |place| &session.live[place..]);
     let shown = shown.iter().take_while(|&&other| other != boundary && !session.in_context(other));
     let heavy = shown.into_iter().any(|&other| super::too_heavy_to_return(session, other));
-    if at.is_empty() || session.entry(boundary).target.is_none() || !before || heavy {
+    if target.at.is_empty() || target.id.is_none() || !before || heavy {
         return Fix::held(Held::Tangled);
     }
     let mut with = Vec::new();
     quote(session.transcript.ids.text(id), &mut with);
-    Fix::safe(vec![Op::Replace { at, with }])
+    Fix::safe(vec![Op::Replace { at: target.at, with }])
 }
 
 /// Whether the call may well be there, only not to be found: beyond a missing parent, or with its id scrubbed.
