@@ -9,20 +9,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Fills the file system but for some bytes, runs the program, makes room, and runs it again. What is to be looked
-/// at afterwards goes to the folder `$1/home`, because the file system goes with the script.
+/// at afterwards goes to the home, because the file system goes with the script.
 const SCRIPT: &str = r#"
 top=$1 on_full=$2 free=$3
 shift 3
-full=$top/full
+full=$top/full kept=$top/home
 mount -t tmpfs -o size=4m none "$full" || exit 77
 cp -p "$top/files/s.jsonl" "$full/s.jsonl"
 cat /dev/zero > "$full/filler" 2> /dev/null
 [ "$free" = 0 ] || truncate -s "-$free" "$full/filler"
 for run in 1 2; do
-    (cd "$top/$on_full" && exec "$@") > "$top/home/said.$run" 2>&1
-    echo $? > "$top/home/code.$run"
-    cp "$top/$on_full/s.jsonl" "$top/home/s.$run"
-    ls -A "$top/$on_full" > "$top/home/names.$run"
+    (cd "$top/$on_full" && exec "$@") > "$kept/said.$run" 2>&1
+    echo $? > "$kept/code.$run"
+    cp "$top/$on_full/s.jsonl" "$kept/s.$run"
+    ls -A "$top/$on_full" > "$kept/names.$run"
     rm -f "$full/filler"
 done
 "#;
