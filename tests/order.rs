@@ -5,8 +5,10 @@
 
 use crate::support::{Dir, Run, run, skipped};
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
 use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Stdio;
@@ -22,13 +24,18 @@ link,linkat,unlink,unlinkat,fchmod,fchown,utimensat,fcntl,openat,close";
 /// No run makes as many calls of a kind.
 const CALLS_MAX: usize = 400;
 
-/// What is made to fail, and how. Each call of a group in turn, but never two in one run.
+/// What is made to fail, and how: in the first run the first call of each kind in the group, in the second run the
+/// second, and so on.
 const FAILING: &[(&str, &str)] = &[
-    ("write,pwrite64,copy_file_range,sendfile", "ENOSPC"),
-    ("fsync,fdatasync", "EIO"),
-    ("rename,renameat,renameat2", "EINVAL"),
-    ("rename,renameat,renameat2", "EACCES"),
-    ("link,linkat", "EPERM"),
+    ("write", "ENOSPC"),
+    ("pwrite64,copy_file_range,sendfile", "ENOSPC"),
+    ("fsync", "EIO"),
+    ("fdatasync", "EIO"),
+    ("renameat2", "EINVAL"),
+    ("renameat2", "EACCES"),
+    ("renameat2,rename", "EINVAL"),
+    ("renameat2,link,linkat", "EINVAL"),
+    ("rename", "EACCES"),
     ("unlink,unlinkat", "EACCES"),
     ("fchmod,fchown,utimensat", "EPERM"),
     ("fcntl", "EAGAIN"),
@@ -221,7 +228,9 @@ fn originals_come_first(calls: &[Call], vault: &Path, synced: usize) {
 }
 
 /// A line that somebody appends between a death and the next run.
-const LATE: &str = "{\"type\":\"custom\",\"id\":\"late\",\"parentId\":\"a3\",\"customType\":\"x\"}\n";
+fn late(n: usize) -> String {
+    format!("{{\"type\":\"custom\",\"id\":\"late{n}\",\"parentId\":\"a3\",\"customType\":\"x\"}}\n")
+}
 
 /// The old text or the new one stands at the path, and the next run brings it to its end.
 #[test]
@@ -234,13 +243,16 @@ fn death_at_any_call_leaves_the_old_text_or_the_new_one() {
     for call in DEADLY.split(',') {
         for number in 1..CALLS_MAX {
             let dir = Dir::new();
-            dir.write("s.jsonl", &old);
+            // Reading is in nobody's way.
+            let witness = File::open(dir.write("s.jsonl", &old)).unwrap();
             let inject = format!("inject={call}:signal=KILL:when={number}");
             if traced(&dir, &["-e", &format!("trace={call}"), "-e", &inject]).is_some() {
                 break;
             }
             deaths += 1;
-            wrong.extend(after_death(&dir, &old, &new).err().map(|why| format!("at {call} {number}: {why}")));
+            wrong.extend(
+                after_death(&dir, &witness, &old, &new).err().map(|why| format!("at {call} {number}: {why}")),
+            );
         }
     }
     assert!(deaths > 0, "nothing could be killed");
@@ -248,21 +260,42 @@ fn death_at_any_call_leaves_the_old_text_or_the_new_one() {
     eprintln!("{deaths} deaths");
 }
 
-fn after_death(dir: &Dir, old: &str, new: &str) -> Result<(), String> {
+/// `witness` is open at the file as it was before.
+fn after_death(dir: &Dir, witness: &File, old: &str, new: &str) -> Result<(), String> {
     let path = dir.path("s.jsonl");
     let text = fs::read_to_string(&path).unwrap();
     if text != old && text != new {
         return Err(format!("neither the old text nor the new one:\n{text}"));
     }
-    fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(LATE.as_bytes()).unwrap();
-    ends(dir, &format!("{new}{LATE}"))
+    let append = |path: &Path, n| {
+        let mut file = fs::OpenOptions::new().append(true).open(path).unwrap();
+        file.write_all(late(n).as_bytes()).unwrap();
+    };
+    let mut appended = Vec::new();
+    // A program that had found the old file before it was put aside; an unlinked one is out of reach.
+    if witness.metadata().unwrap().nlink() > 0 {
+        append(Path::new(&format!("/proc/self/fd/{}", witness.as_raw_fd())), 1);
+        appended.push(late(1));
+    }
+    append(&path, 2);
+    appended.push(late(2));
+    ends(dir, new, &appended)
 }
 
-/// The next run has the new text at the path and nothing beside it.
-fn ends(dir: &Dir, new: &str) -> Result<(), String> {
+/// The next run has the new text at the path, then these lines, and nothing beside it.
+fn ends(dir: &Dir, new: &str, appended: &[String]) -> Result<(), String> {
     let again = run(dir.command().args(arguments(dir)), b"");
-    if fs::read_to_string(dir.path("s.jsonl")).unwrap() != new {
+    let text = fs::read_to_string(dir.path("s.jsonl")).unwrap();
+    let Some(rest) = text.strip_prefix(new) else {
         return Err(format!("not mended by the next run: {}", again.text()));
+    };
+    let mut lines: Vec<&str> = rest.split_inclusive('\n').collect();
+    lines.sort_unstable();
+    if lines != appended {
+        return Err(format!(
+            "{} lines were appended, and after the next run there are {lines:?}",
+            appended.len()
+        ));
     }
     nothing_is_left(dir)
 }
@@ -285,8 +318,7 @@ fn failure_of_any_call_leaves_the_old_text_or_the_new_one() {
                 break;
             }
             failures += 1;
-            let may_leave = calls.contains("unlink");
-            let after = after_failure(&dir, &ended, &old, &new, may_leave);
+            let after = after_failure(&dir, &ended, &old, &new);
             wrong.extend(after.err().map(|why| format!("{error} from {calls} {number}: {why}")));
         }
     }
@@ -295,7 +327,7 @@ fn failure_of_any_call_leaves_the_old_text_or_the_new_one() {
     eprintln!("{failures} failures");
 }
 
-fn after_failure(dir: &Dir, ended: &Run, old: &str, new: &str, may_leave: bool) -> Result<(), String> {
+fn after_failure(dir: &Dir, ended: &Run, old: &str, new: &str) -> Result<(), String> {
     let text = fs::read_to_string(dir.path("s.jsonl")).unwrap();
     if text != old && text != new {
         return Err(format!("neither the old text nor the new one:\n{text}"));
@@ -304,10 +336,11 @@ fn after_failure(dir: &Dir, ended: &Run, old: &str, new: &str, may_leave: bool) 
     if ended.text().contains(r#""outcome":"fixed""#) && text != new {
         return Err("the program says that it is fixed".to_string());
     }
-    if !may_leave {
+    // Once the new text is in place, the old file may be needed: late lines go there.
+    if text == old {
         nothing_is_left(dir).map_err(|why| format!("{why}, exit code {}", ended.status))?;
     }
-    ends(dir, new)
+    ends(dir, new, &[])
 }
 
 fn mended() -> String {
