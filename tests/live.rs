@@ -182,12 +182,12 @@ fn command(dir: &Dir) -> std::process::Command {
     command
 }
 
-/// Runs `fix` again and again, and kills every third run, mostly within the time that a run takes.
+/// Runs `fix` again and again, and kills every third run, mostly within the time that one takes that lands.
 fn fix_until_stopped(site: &Site, dir: &Dir, mut rng: Rng) -> Tally {
     let mut tally = Tally::default();
     let mut usual = KILLED_AFTER_MAX;
     while !site.stop.load(Ordering::Relaxed) {
-        let began = Instant::now();
+        let (began, landed) = (Instant::now(), tally.landed.len());
         let mut child = command(dir).spawn().unwrap();
         let kill = rng.below(3) == 0;
         if kill {
@@ -196,7 +196,7 @@ fn fix_until_stopped(site: &Site, dir: &Dir, mut rng: Rng) -> Tally {
             child.kill().unwrap();
         }
         tally.add(began, &child.wait_with_output().unwrap(), kill);
-        if !kill {
+        if tally.landed.len() > landed {
             usual = began.elapsed();
         }
     }
