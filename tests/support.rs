@@ -33,6 +33,11 @@ impl Dir {
         self.temporary.path().join("files")
     }
 
+    /// Lets all of it outlive the test, for whoever wants to know what went wrong.
+    pub(crate) fn keep(self) -> PathBuf {
+        self.temporary.keep()
+    }
+
     /// The home of whoever runs the program.
     pub(crate) fn home(&self) -> PathBuf {
         self.temporary.path().join("home")
@@ -147,6 +152,11 @@ fn list(root: &Path, folder: &Path, names: &mut Vec<String>) {
             names.push(path.strip_prefix(root).unwrap().to_string_lossy().into_owned());
         }
     }
+}
+
+/// Says what this machine cannot do, past the harness, which keeps to itself what passing tests print.
+pub(crate) fn skipped(what: &str) {
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {what}");
 }
 
 /// Says that a file was last written long ago.

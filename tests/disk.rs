@@ -1,0 +1,115 @@
+//! A file system without room: the file stays as it is, the message names the way out, and the next run works.
+//!
+//! Each case has a small file system of its own in a mount namespace of its own. Skipped, loudly, where that is
+//! not permitted.
+
+use crate::support::{Dir, is_root, skipped};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Fills the file system but for some bytes, runs the program, makes room, and runs it again. What is to be looked
+/// at afterwards goes to the home, because the file system goes with the script.
+const SCRIPT: &str = r#"
+top=$1 on_full=$2 free=$3
+shift 3
+full=$top/full kept=$top/home
+mount -t tmpfs -o size=4m none "$full" || exit 77
+cp -p "$top/files/s.jsonl" "$full/s.jsonl"
+cat /dev/zero > "$full/filler" 2> /dev/null
+[ "$free" = 0 ] || truncate -s "-$free" "$full/filler"
+for run in 1 2; do
+    (cd "$top/$on_full" && exec "$@") > "$kept/said.$run" 2>&1
+    echo $? > "$kept/code.$run"
+    cp "$top/$on_full/s.jsonl" "$kept/s.$run"
+    ls -A "$top/$on_full" > "$kept/names.$run"
+    rm -f "$full/filler"
+done
+"#;
+
+/// What a run left behind.
+struct Seen {
+    said: String,
+    code: String,
+    text: String,
+    names: Vec<String>,
+}
+
+fn seen(home: &Path, run: usize) -> Seen {
+    let read = |name: &str| fs::read_to_string(home.join(format!("{name}.{run}"))).unwrap();
+    let names = read("names").lines().map(String::from).collect();
+    Seen { said: read("said"), code: read("code").trim().to_string(), text: read("s"), names }
+}
+
+/// Large enough that neither its new text nor the original of its result fits into what is left.
+fn session() -> String {
+    let opening = fs::read_to_string(crate::support::root().join("fixtures/pi/s1-head-and-tail/in.jsonl"));
+    let more = r#"{"type":"custom","id":"z","parentId":"a3","customType":"x","data":""#;
+    // Rows that no compression makes small.
+    let mut state = 1_u64;
+    let rows = (0..20_000).map(|_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        format!("{state:016x}\\n")
+    });
+    let opening = opening.unwrap().replacen("row 01 done\\n", &rows.collect::<String>(), 1);
+    format!("{opening}{more}{}\"}}\n", "x".repeat(300_000))
+}
+
+/// Runs the script with `fix` and more arguments in `on_full`, `files` or `full`; gives nothing if it cannot be.
+fn on_a_full_disk(dir: &Dir, on_full: &str, free: usize, more: &[String]) -> Option<[Seen; 2]> {
+    let home = dir.home();
+    let top = home.parent().unwrap();
+    let space = if is_root() { "-m" } else { "-rm" };
+    let mut command = dir.command_of("unshare");
+    command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").args([space, "sh", "-c", SCRIPT, "sh"]);
+    command.arg(top).arg(on_full).arg(free.to_string()).arg(env!("CARGO_BIN_EXE_tailor"));
+    command.args(["fix", "s.jsonl", "--settle", "0", "--result-chars-max", "200"]).args(more);
+    let output = command.stdin(Stdio::null()).output();
+    if !output.as_ref().is_ok_and(|output| output.status.success()) {
+        skipped(&format!("no file system of our own may be mounted here, so that none was full: {output:?}"));
+        return None;
+    }
+    Some([seen(&home, 1), seen(&home, 2)])
+}
+
+/// The first run changes nothing and says what to do; the second, with room, mends.
+#[track_caller]
+fn check(on_full: &str, free: usize, arguments: impl Fn(&Path) -> Vec<String>) {
+    let dir = Dir::new();
+    let old = session();
+    dir.write("s.jsonl", &old);
+    let full: PathBuf = dir.home().parent().unwrap().join("full");
+    fs::create_dir(&full).unwrap();
+    let Some([first, second]) = on_a_full_disk(&dir, on_full, free, &arguments(&full)) else { return };
+    assert_eq!(first.code, "2", "{}", first.said);
+    assert!(first.said.contains("free some space"), "the way out is not named: {}", first.said);
+    assert!(first.text == old, "the file was changed: {} bytes", first.text.len());
+    let temporary: Vec<&String> = first.names.iter().filter(|name| name.starts_with(".tailor-")).collect();
+    assert!(temporary.is_empty(), "{temporary:?} left over");
+    assert_eq!(second.code, "0", "{}", second.said);
+    assert!(second.said.contains("s.jsonl: fixed: "), "{}", second.said);
+    assert!(second.text.len() < old.len() && second.text.contains("[tailor: "), "not mended");
+}
+
+#[test]
+fn a_file_stays_as_it_is_where_nothing_can_be_written() {
+    check("full", 0, |_| Vec::new());
+}
+
+#[test]
+fn a_file_stays_as_it_is_where_only_half_of_it_can_be_written() {
+    check("full", 200_000, |_| Vec::new());
+}
+
+/// Without its original nothing is cut.
+#[test]
+fn a_file_stays_as_it_is_if_its_originals_cannot_be_kept() {
+    let help = Command::new(env!("CARGO_BIN_EXE_tailor")).args(["fix", "--help"]).output().unwrap();
+    if !String::from_utf8_lossy(&help.stdout).contains("--vault") {
+        skipped("tailor fix has no --vault yet; none was on a full disk");
+        return;
+    }
+    for free in [0, 20_000] {
+        check("files", free, |full| vec!["--vault".to_string(), full.join("vault").display().to_string()]);
+    }
+}
