@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Arguments that mend at once.
-const FIX: &[&str] = &["fix", "--settle", "0", "--no-backup", "--format", "json"];
+const FIX: &[&str] = &["fix", "--settle", "0", "--format", "json"];
 
 fn fix(dir: &Dir, path: &Path) -> Run {
     let mut command = dir.command();

@@ -105,7 +105,7 @@ fn refused(dir: &Dir, before: &[u8], why: &str) -> Result<Option<usize>, String>
 }
 
 fn fix(dir: &Dir) -> Run {
-    dir.tailor(&["fix", "--settle", "0", "--no-backup", "--format", "json", "s.jsonl"])
+    dir.tailor(&["fix", "--settle", "0", "--format", "json", "s.jsonl"])
 }
 
 fn expect(holds: bool, why: impl FnOnce() -> String) -> Result<(), String> {

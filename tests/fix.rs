@@ -119,7 +119,7 @@ fn nothing_is_kept_without_a_change_or_if_not_wanted() {
     let dir = Dir::new();
     dir.write("whole.jsonl", WHOLE);
     dir.write("broken.jsonl", BROKEN);
-    dir.tailor(&["fix", "--no-backup", "."]);
+    dir.tailor(&["fix", "."]);
     assert_eq!(dir.names(), ["broken.jsonl", "whole.jsonl"]);
 }
 
@@ -161,7 +161,7 @@ fn a_copy_leaves_the_original_alone() {
     assert!(again.text().contains("File exists"), "{}", again.text());
     assert_eq!(fs::read_to_string(out.join("whole.jsonl")).unwrap(), "mine");
     // The mended copy is what mending in place would have given.
-    dir.tailor(&["fix", "--no-backup", "in"]);
+    dir.tailor(&["fix", "in"]);
     assert_eq!(fs::read_to_string(&broken).unwrap(), copied);
 }
 
@@ -184,7 +184,7 @@ fn select_ignore_and_allow_choose_what_is_mended() {
     let text = format!("{BROKEN}{orphan}\n");
     let fixed = |arguments: &[&str]| {
         let path = dir.write("s.jsonl", &text);
-        dir.tailor(&[&["fix", "--no-backup", "s.jsonl"], arguments].concat());
+        dir.tailor(&[&["fix", "s.jsonl"], arguments].concat());
         let text = fs::read_to_string(path).unwrap();
         (text.contains("tool result missing"), !text.contains(r#""toolCallId":"x""#))
     };
@@ -201,7 +201,7 @@ fn thinking_is_kept_stripped_or_ignored() {
     let dir = Dir::new();
     let fixed = |model: &str, arguments: &[&str]| {
         let path = dir.write("s.jsonl", signed(model));
-        let run = dir.tailor(&[&["fix", "--no-backup", "--format", "json", "s.jsonl"], arguments].concat());
+        let run = dir.tailor(&[&["fix", "--format", "json", "s.jsonl"], arguments].concat());
         let text = fs::read_to_string(path).unwrap();
         let (cut, signed) = (text.contains("[tailor: "), text.contains("c2lnbmVk"));
         (run.status, run.file()["findings"][0]["fix"].as_str().unwrap().to_string(), cut, signed)
@@ -230,7 +230,7 @@ fn strip_leaves_no_thinking_that_it_invalidates() {
     for other in [nothing_else, waiting] {
         assert_ne!(other, line);
         let path = dir.write("s.jsonl", whole.replace(&line, &other));
-        dir.tailor(&["fix", "--no-backup", "--thinking", "strip", "s.jsonl"]);
+        dir.tailor(&["fix", "--thinking", "strip", "s.jsonl"]);
         let text = fs::read_to_string(path).unwrap();
         let (cut, signed) = (text.contains("[tailor: "), text.contains("c2lnbmVk"));
         assert!(!(cut && signed), "the result was cut, and this still follows: {}", last(text));
@@ -269,7 +269,7 @@ fn what_comes_before_thinking_is_told_by_links_not_by_lines() {
     ];
     let text = lines.join("\n") + "\n";
     let path = dir.write("s.jsonl", &text);
-    let run = dir.tailor(&["fix", "--no-backup", "--format", "json", "s.jsonl"]);
+    let run = dir.tailor(&["fix", "--format", "json", "s.jsonl"]);
     assert_eq!(run.file()["findings"][0]["fix"], "held", "{}", run.text());
     assert_eq!(fs::read_to_string(path).unwrap(), text);
 }

@@ -57,7 +57,7 @@ impl Fixture {
 
     fn for_fix<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
         let own = self.arguments.iter().map(String::as_str);
-        ["fix", "--settle", "0", "--no-backup"].into_iter().chain(own).chain(more.iter().copied()).collect()
+        ["fix", "--settle", "0"].into_iter().chain(own).chain(more.iter().copied()).collect()
     }
 
     /// Whether the expectation is to be written instead of checked.

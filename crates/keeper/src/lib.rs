@@ -6,16 +6,22 @@
 mod error;
 mod find;
 mod gate;
+mod new_text;
 mod outcome;
 mod replace;
 mod snapshot;
-#[allow(dead_code, reason = "the steps of the vault and of the lease come next")]
+#[allow(dead_code, reason = "the steps of the lease come next")]
 mod step;
+mod swap;
+mod undo;
+mod vault;
 
 pub use error::Error;
 pub use find::{Found, find, known_roots};
 pub use outcome::{Deferral, Ending, Outcome, Refusal, Unsupported};
 pub use snapshot::spool;
+pub use undo::undo;
+pub use vault::{Freed, Keep, Record, Run, State, Text, Vault};
 
 use replace::Target;
 use snapshot::Snapshot;
@@ -46,8 +52,8 @@ pub struct Options {
     pub mode: Mode,
     /// How long a file must have been quiet before it is replaced.
     pub settle: Duration,
-    /// Keep the old file beside the new one, under a name that no agent looks for.
-    pub backup: bool,
+    /// Where what is taken out is kept. Without one nothing can be undone.
+    pub vault: Option<Vault>,
 }
 
 /// Looks at one file and does with it what the mode says.
@@ -83,7 +89,7 @@ fn carry_out(snapshot: &Snapshot, mended: Mended, options: &Options) -> Result<O
         }
     };
     if let Mode::CopyTo(path) = &options.mode {
-        replace::copy_to(snapshot, &plan, path)?;
+        outcome.run = copy(snapshot, &plan, path, options)?;
     }
     if plan.is_empty() {
         return Ok(outcome);
@@ -98,7 +104,7 @@ fn carry_out(snapshot: &Snapshot, mended: Mended, options: &Options) -> Result<O
             return Ok(outcome);
         }
         match write(snapshot, &plan, options)? {
-            Ok(run) => outcome.run = Some(run),
+            Ok(run) => outcome.run = run,
             Err(reason) => {
                 outcome.ending = Ending::Deferred(reason);
                 return Ok(outcome);
@@ -112,6 +118,47 @@ fn carry_out(snapshot: &Snapshot, mended: Mended, options: &Options) -> Result<O
     Ok(outcome)
 }
 
-fn write(snapshot: &Snapshot, plan: &Plan, options: &Options) -> Result<Result<String, Deferral>, Error> {
-    replace::replace(&Target { snapshot, plan, backup: options.backup })
+/// Keeps the originals, replaces the file, and gives the name of the run.
+fn write(
+    snapshot: &Snapshot,
+    plan: &Plan,
+    options: &Options,
+) -> Result<Result<Option<String>, Deferral>, Error> {
+    let run = keep(snapshot, plan, &snapshot.path, options)?;
+    let replaced = replace::replace(&Target { snapshot, plan, backup: false });
+    let landed = matches!(replaced, Ok(Ok(_)));
+    let name = close(run, landed, options);
+    Ok(replaced?.map(|_| name))
+}
+
+/// Writes the mended copy. What is cut out of it is kept too, so that its markers lead somewhere.
+fn copy(snapshot: &Snapshot, plan: &Plan, path: &Path, options: &Options) -> Result<Option<String>, Error> {
+    let real = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    // Whether the folder can be made is told when the copy is written.
+    let _ = real.parent().map(std::fs::create_dir_all);
+    let real = match (real.parent().map(Path::canonicalize), real.file_name()) {
+        (Some(Ok(folder)), Some(name)) => folder.join(name),
+        _ => real,
+    };
+    let run = if plan.is_empty() { None } else { keep(snapshot, plan, &real, options)? };
+    let copied = replace::copy_to(snapshot, plan, path);
+    let name = close(run, copied.is_ok(), options);
+    copied.map(|()| name)
+}
+
+fn keep(snapshot: &Snapshot, plan: &Plan, path: &Path, options: &Options) -> Result<Option<Run>, Error> {
+    let Some(vault) = &options.vault else { return Ok(None) };
+    let spill = options.policy.spill.as_ref();
+    snapshot.read(|source| vault.keep(source, path, plan, spill))?.map(Some)
+}
+
+/// Says whether the file was replaced, and gives the name of the run.
+fn close(run: Option<Run>, landed: bool, options: &Options) -> Option<String> {
+    let (vault, run) = (options.vault.as_ref()?, run?);
+    if landed {
+        vault.landed(&run);
+    } else {
+        vault.forget(&run);
+    }
+    Some(run.name().to_string())
 }

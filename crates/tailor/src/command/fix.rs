@@ -1,6 +1,6 @@
 //! `tailor fix`: what is wrong, mended.
 
-use super::{deaf, diff, is_stream, over_files};
+use super::{deaf, diff, failed, is_stream, over_files};
 use crate::args::Fix;
 use crate::printer::Printer;
 use crate::report::FileReport;
@@ -12,11 +12,14 @@ use transcript::plan::Plan;
 use transcript::{Mended, Rendered, Repair, Source, Span, mend};
 
 pub(crate) fn run(fix: &Fix) -> Status {
-    let options = fix.options();
+    let options = match fix.options() {
+        Ok(options) => options,
+        Err(error) => return failed(&error),
+    };
     if is_stream(&fix.shared.paths) {
         return stream(fix, &options);
     }
-    over_files(&fix.shared, |found| one(fix, &options, found))
+    over_files(&fix.shared.paths, fix.shared.format, |found| Some(one(fix, &options, found)))
 }
 
 fn one(fix: &Fix, options: &Options, found: &Found) -> FileReport {
