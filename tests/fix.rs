@@ -3,7 +3,6 @@
 use crate::support::{BROKEN, Dir, WHOLE, is_root, make_old};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
-use std::path::Path;
 
 /// A session with a result that is too long, before thinking that is signed over all of it.
 fn signed(model: &str) -> String {
@@ -102,25 +101,17 @@ fn mode_times_and_owner_stay() {
 }
 
 #[test]
-fn the_old_file_is_kept_where_no_agent_looks() {
-    let dir = Dir::new();
-    dir.write("s.jsonl", BROKEN);
-    dir.tailor(&["fix", "s.jsonl"]);
-    let others: Vec<String> = dir.names().into_iter().filter(|name| name != "s.jsonl").collect();
-    let [kept] = &others[..] else { panic!("{others:?}") };
-    assert_ne!(Path::new(kept).extension(), Some("jsonl".as_ref()), "{kept}");
-    assert_eq!(fs::read_to_string(dir.path(kept)).unwrap(), BROKEN);
-    let scan = dir.tailor(&["scan", "--format", "json", "."]);
-    assert_eq!(scan.file()["outcome"], "clean", "the kept file is not looked at");
-}
-
-#[test]
-fn nothing_is_kept_without_a_change_or_if_not_wanted() {
+fn nothing_is_left_beside_the_file_and_nothing_is_kept_without_a_change() {
     let dir = Dir::new();
     dir.write("whole.jsonl", WHOLE);
+    dir.tailor(&["fix", "."]);
+    assert!(!dir.home().join(".state").exists(), "nothing was taken out");
     dir.write("broken.jsonl", BROKEN);
+    dir.tailor(&["fix", "--dry-run", "."]);
+    assert!(!dir.home().join(".state").exists(), "nothing was done");
     dir.tailor(&["fix", "."]);
     assert_eq!(dir.names(), ["broken.jsonl", "whole.jsonl"]);
+    assert!(dir.home().join(".state/tailor/runs").exists());
 }
 
 #[test]

@@ -100,6 +100,7 @@ impl Dir {
         open(self.temporary.path(), 0o755);
         open(&program, 0o755);
         open(&self.temporary.path().join("tmp"), 0o777);
+        open(&self.home(), 0o777);
         let mut command = self.command_of(&program);
         command.uid(NOBODY).gid(NOBODY);
         command
@@ -138,7 +139,8 @@ pub(crate) fn is_root() -> bool {
     fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
-fn list(root: &Path, folder: &Path, names: &mut Vec<String>) {
+/// All names below a folder, at any depth, in no order.
+pub(crate) fn list(root: &Path, folder: &Path, names: &mut Vec<String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() && !path.is_symlink() {

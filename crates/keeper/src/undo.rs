@@ -311,3 +311,6 @@ impl Inline {
 fn broken(what: &str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, what)
 }
+
+#[cfg(test)]
+mod tests;
