@@ -294,6 +294,17 @@ fn what_is_cut_out_of_a_copy_is_kept_too() {
 }
 
 #[test]
+fn what_is_cut_out_of_a_stream_is_kept_too() {
+    let dir = Dir::new();
+    let fixed = dir.pipe(long().as_bytes(), &["fix", "-"]);
+    let id = ids(&fixed.stdout).pop().unwrap();
+    assert_eq!(dir.tailor(&["show", &id]).text(), "a row of the é\u{fffd} log\n".repeat(4_000));
+    let run = dir.pipe(long().as_bytes(), &["fix", "--vault", "/proc/self/nowhere", "-"]);
+    assert_eq!((run.status, run.text().as_str()), (2, ""), "no marker that leads nowhere");
+    assert!(run.stderr.contains("could not keep the originals"), "{}", run.stderr);
+}
+
+#[test]
 fn a_vault_that_cannot_be_written_is_an_error_and_the_file_stays() {
     let dir = Dir::new();
     let path = dir.write("s.jsonl", BROKEN);

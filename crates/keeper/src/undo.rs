@@ -92,15 +92,16 @@ struct Runs {
 fn choose(vault: &Vault, snapshot: &Snapshot, run: Option<&str>) -> Result<Result<Runs, Refusal>, Error> {
     let mut records = vault.runs(&snapshot.path)?;
     if let Some(run) = run
-        && records.iter().all(|record| record.run() != run)
+        && !records.iter().flatten().any(|record| record.run() == run)
     {
         // The file may have had another name then.
         let Some(record) = vault.run(run)? else { return Ok(Err(Refusal::NoSuchRun(run.to_string()))) };
-        records.push(record);
-        records.sort_by(|one, other| one.run().cmp(other.run()));
+        let older = |other: &Result<Record, Error>| other.as_ref().is_ok_and(|other| other.run() < run);
+        records.insert(records.iter().rposition(older).map_or(0, |at| at + 1), Ok(record));
     }
     let mut later: Vec<Record> = Vec::new();
     while let Some(record) = records.pop() {
+        let record = record?;
         let wanted = match run {
             Some(run) => record.run() == run,
             None => record.undoes().is_none() && !is_undone(&record, &later),
@@ -126,16 +127,22 @@ fn is_undone(record: &Record, later: &[Record]) -> bool {
 
 /// Whether the file was replaced in this run. If nobody lived to write that down, the file tells: it holds what the
 /// run wrote, or, for a run that took another back, no longer what that one wrote.
-fn landed(record: &Record, earlier: &[Record], later: &[Record], source: &dyn Source) -> Result<bool, Fault> {
+fn landed(
+    record: &Record,
+    earlier: &[Result<Record, Error>],
+    later: &[Record],
+    source: &dyn Source,
+) -> Result<bool, Fault> {
     if record.state() != State::Kept {
         return Ok(true);
     }
     let Some(undone) = record.undoes() else {
         return Ok(first_wrong(record, &History::through(later), source)?.is_none());
     };
-    let Some(index) = earlier.iter().position(|other| other.run() == undone) else { return Ok(false) };
-    let between = earlier[index + 1..].iter().filter(|other| other.state() != State::Kept);
-    Ok(first_wrong(&earlier[index], &History::through(between.chain(later)), source)?.is_some())
+    let mut since = earlier.iter().flatten().skip_while(|other| other.run() != undone);
+    let Some(target) = since.next() else { return Ok(false) };
+    let between = since.filter(|other| other.state() != State::Kept);
+    Ok(first_wrong(target, &History::through(between.chain(later)), source)?.is_some())
 }
 
 /// Why a place is not what the run left behind.

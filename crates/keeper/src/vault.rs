@@ -132,6 +132,23 @@ impl Vault {
         self.told(kept)
     }
 
+    /// Keeps what a plan is going to take out of a stream, so that its markers lead somewhere.
+    ///
+    /// A fault is one of the source, and an error one of the vault.
+    ///
+    /// # Errors
+    ///
+    /// See above.
+    pub fn keep_stream(
+        &self,
+        source: &dyn Source,
+        plan: &Plan,
+        spill: Option<&marker::Folder>,
+    ) -> Result<Result<Run, Error>, Fault> {
+        let kept = self.keep(source, Path::new("-"), plan, spill)?;
+        Ok(kept.inspect(|run| self.landed(run)))
+    }
+
     /// Keeps the places that undoing a run is going to change: so many bytes go there, and so many come.
     pub(crate) fn keep_undo(
         &self,
@@ -212,26 +229,25 @@ impl Vault {
         runs.child(folder)
     }
 
-    /// The runs over a file, oldest first; `path` is without links.
+    /// The runs over a file, oldest first; `path` is without links. A record that cannot be read is an error among
+    /// the others.
     ///
     /// # Errors
     ///
-    /// When the vault cannot be read, or one of the records.
-    pub fn runs(&self, path: &Path) -> Result<Vec<Record>, Error> {
+    /// When the vault cannot be read.
+    pub fn runs(&self, path: &Path) -> Result<Vec<Result<Record, Error>>, Error> {
         let fail = |cause| Error::new(&self.root, "read the records", cause);
         let Some(folder) = self.runs_in(&folder_of(path)).map_err(fail)? else { return Ok(Vec::new()) };
         let mut records = Vec::new();
         for name in folder.names().map_err(fail)? {
-            if let Some((_, state)) = run_of(&name) {
-                let fail = |cause| Error::new(&folder.path_of(&name), "read the record", cause);
-                // It may have been undone or forgotten a moment ago.
-                let Some((record, _)) = read_record(&folder, &name, state).map_err(fail)? else { continue };
-                if record.path() == path {
-                    records.push(record);
-                }
+            let Some((_, state)) = run_of(&name) else { continue };
+            match read_record(&folder, &name, state) {
+                Ok(Some((record, _))) if record.path() == path => records.push(Ok(record)),
+                // It was undone or forgotten a moment ago, or is about a file whose path has the same hash.
+                Ok(_) => {}
+                Err(cause) => records.push(Err(broken_record(&folder, &name, cause))),
             }
         }
-        records.sort_by(|one, other| one.run().cmp(other.run()));
         Ok(records)
     }
 
@@ -342,6 +358,12 @@ fn write_record(root: &Folder, draft: Draft, source: &dyn Source, path: &Path) -
         return Ok(Run { name: run, folder: name });
     }
     Err(io::Error::from(ErrorKind::AlreadyExists).into())
+}
+
+/// A record of which not even the header can be read.
+fn broken_record(folder: &Folder, name: &str, cause: io::Error) -> Error {
+    Error::new(&folder.path_of(name), "read the record", cause)
+        .with_way_out("this run cannot be undone; without the record those before it can")
 }
 
 fn read_record(folder: &Folder, name: &str, state: State) -> io::Result<Option<(Record, Body)>> {

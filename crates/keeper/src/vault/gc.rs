@@ -3,7 +3,7 @@
 use super::folder::Folder;
 use super::record::{Record, State};
 use super::texts::{hash_at, place};
-use super::{LOCK, RUNS, TEXTS, Vault, read_record, run_of};
+use super::{LOCK, RUNS, TEXTS, Vault, broken_record, read_record, run_of};
 use crate::error::Error;
 use crate::step::{Step, before};
 use blake3::Hash;
@@ -156,7 +156,7 @@ impl Sweep {
                     Err(cause) => {
                         broken = true;
                         self.freed.runs_kept += 1;
-                        self.freed.errors.push(Error::new(&folder.path_of(&name), "read the record", cause));
+                        self.freed.errors.push(broken_record(&folder, &name, cause));
                     }
                 }
             }

@@ -63,6 +63,15 @@ fn stream(fix: &Fix, options: &Options) -> Status {
                 Plan::unchanged(source.len())
             }
         };
+        if let Some(vault) = options.vault.as_ref().filter(|_| !plan.texts().is_empty()) {
+            match vault.keep_stream(source, &plan, options.policy.spill.as_ref())? {
+                Ok(run) => outcome.run = Some(run.name().to_string()),
+                Err(error) => {
+                    done = printer.file(&FileReport::failed(&error));
+                    return Ok(());
+                }
+            }
+        }
         let report = FileReport::new(Path::new("-"), true, &outcome, &fix.shared);
         let rendered = Rendered::new(source, &plan);
         if !fix.dry_run {

@@ -50,16 +50,28 @@ struct Line<'a> {
 fn list(asked: &Undo, vault: &Vault) -> Status {
     let mut status = Status::Clean;
     for found in gather(&asked.paths) {
-        match found.and_then(|found| Ok((runs_of(&found, vault)?, found))) {
-            Ok((records, found)) => {
-                if records.is_empty() && found.root.is_none() {
-                    talk(&format!("{}: there is no run over it", found.path.display()));
-                }
-                records.iter().filter(|record| record.undoes().is_none()).for_each(|record| {
-                    print(asked.format, &found, record, is_undone(record, &records));
-                });
+        let (found, records) = match found.and_then(|found| Ok((runs_of(&found, vault)?, found))) {
+            Ok((records, found)) => (found, records),
+            Err(error) => {
+                status = failed(&error);
+                continue;
             }
-            Err(error) => status = failed(&error),
+        };
+        if records.is_empty() && found.root.is_none() {
+            talk(&format!("{}: there is no run over it", found.path.display()));
+        }
+        let (mut whole, mut broken) = (Vec::new(), Vec::new());
+        for record in records {
+            match record {
+                Ok(record) => whole.push(record),
+                Err(error) => broken.push(error),
+            }
+        }
+        for record in whole.iter().filter(|record| record.undoes().is_none()) {
+            print(asked.format, &found, record, is_undone(record, &whole));
+        }
+        for error in broken {
+            status = failed(&error);
         }
     }
     status
@@ -69,7 +81,7 @@ fn is_undone(record: &Record, all: &[Record]) -> bool {
     record.state() == State::Undone || all.iter().any(|other| other.undoes() == Some(record.run()))
 }
 
-fn runs_of(found: &Found, vault: &Vault) -> Result<Vec<Record>, Error> {
+fn runs_of(found: &Found, vault: &Vault) -> Result<Vec<Result<Record, Error>>, Error> {
     // A file that is gone has its runs all the same.
     vault.runs(&found.path.canonicalize().unwrap_or_else(|_| found.path.clone()))
 }
