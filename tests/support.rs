@@ -95,7 +95,10 @@ impl Dir {
             return self.command();
         }
         let program = self.temporary.path().join("tailor");
-        fs::copy(env!("CARGO_BIN_EXE_tailor"), &program).unwrap();
+        // Another process copies it: what this one holds open for writing a test beside us may inherit while it starts
+        // a program, and then nobody can run it ("text file busy").
+        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_tailor")).arg(&program).status().unwrap();
+        assert!(copied.success());
         let open = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
         open(self.temporary.path(), 0o755);
         open(&program, 0o755);
