@@ -86,8 +86,6 @@ class Tailor:
         self.environment = {"HOME": home, "PATH": os.environ["PATH"], "TMPDIR": home}
         self.command = [program, "fix", "--settle", "0", "--format", "json", "--select", "S1"]
         self.command += ["--result-chars-max", "0", "--tool-result-chars-max", f"live={RESULT_CHARS_MAX}"]
-        if "--no-backup" in self.say([program, "fix", "--help"]):
-            self.command.append("--no-backup")
 
     def say(self, command):
         return subprocess.run(command, env=self.environment, capture_output=True, text=True).stdout

@@ -310,6 +310,11 @@ fn a_folder_that_cannot_be_written() {
     let run = run(dir.powerless().args(FIX).arg(&path), b"");
     assert_eq!(run.status, 2, "{}", run.text());
     assert_reason(&run, "error", "Permission denied");
+    assert!(
+        run.text().contains("shut/s.jsonl: could not "),
+        "it is not the vault that fails: {}",
+        run.text()
+    );
     assert_eq!(fs::read_to_string(&path).unwrap(), BROKEN);
     set_mode(0o755);
     assert_eq!(dir.names(), ["shut/s.jsonl"]);

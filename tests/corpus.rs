@@ -34,7 +34,7 @@ fn promises_hold_on_real_transcripts() {
     assert!(known > 0, "no file is of a known format");
 }
 
-fn gather(folder: &Path, files: &mut Vec<PathBuf>) {
+pub(crate) fn gather(folder: &Path, files: &mut Vec<PathBuf>) {
     let mut inside: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     inside.sort();
     for path in inside {

@@ -76,7 +76,7 @@ fn the_shape_of_json() {
     assert_eq!((&file["type"], &file["outcome"]), (&"file".into(), &"fixed".into()));
     assert_eq!(file["bytes"], BROKEN.len());
     assert_eq!(file["bytes_after"], fs::metadata(dir.path("s.jsonl")).unwrap().len());
-    assert_eq!(file["guarantee"], "lease");
+    assert!(!file["run"].as_str().unwrap().is_empty());
     assert_eq!(file["findings"][0]["code"], "P1");
     assert_eq!((&summary["files"], &summary["fixed"]), (&1.into(), &1.into()));
 }
@@ -101,12 +101,17 @@ fn mode_times_and_owner_stay() {
 }
 
 #[test]
-fn nothing_is_left_beside_the_files() {
+fn nothing_is_left_beside_the_file_and_nothing_is_kept_without_a_change() {
     let dir = Dir::new();
     dir.write("whole.jsonl", WHOLE);
+    dir.tailor(&["fix", "."]);
+    assert!(!dir.home().join(".state").exists(), "nothing was taken out");
     dir.write("broken.jsonl", BROKEN);
+    dir.tailor(&["fix", "--dry-run", "."]);
+    assert!(!dir.home().join(".state").exists(), "nothing was done");
     dir.tailor(&["fix", "."]);
     assert_eq!(dir.names(), ["broken.jsonl", "whole.jsonl"]);
+    assert!(dir.home().join(".state/tailor/runs").exists());
 }
 
 #[test]

@@ -13,20 +13,20 @@ use std::path::{Path, PathBuf};
 use transcript::format::FORMATS;
 use transcript::rule::RULES;
 
-const INPUT: &str = "in.jsonl";
+pub(crate) const INPUT: &str = "in.jsonl";
 const OUTPUT: &str = "out.jsonl";
 const FINDINGS: &str = "findings.json";
 const ARGUMENTS: &str = "policy.args";
 
-struct Fixture {
+pub(crate) struct Fixture {
     folder: PathBuf,
     /// `<format>/<case>`.
-    name: String,
+    pub(crate) name: String,
     arguments: Vec<String>,
 }
 
 impl Fixture {
-    fn all() -> Vec<Self> {
+    pub(crate) fn all() -> Vec<Self> {
         let fixtures = root().join("fixtures");
         let cases = folders(&fixtures).into_iter().flat_map(|format| folders(&format));
         cases.map(|folder| Self::new(&fixtures, folder)).collect()
@@ -42,7 +42,7 @@ impl Fixture {
         self.name.split('/').next().unwrap()
     }
 
-    fn bytes(&self, name: &str) -> Vec<u8> {
+    pub(crate) fn bytes(&self, name: &str) -> Vec<u8> {
         fs::read(self.folder.join(name)).unwrap_or_else(|error| panic!("{}/{name}: {error}", self.name))
     }
 
@@ -55,7 +55,7 @@ impl Fixture {
         arguments
     }
 
-    fn for_fix<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
+    pub(crate) fn for_fix<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
         let own = self.arguments.iter().map(String::as_str);
         ["fix", "--settle", "0"].into_iter().chain(own).chain(more.iter().copied()).collect()
     }
@@ -77,7 +77,7 @@ fn folders(of: &Path) -> Vec<PathBuf> {
 }
 
 /// Runs a check on all fixtures and tells of all that fail.
-fn check(what: impl Fn(&Fixture, &Dir) -> Result<(), String>) {
+pub(crate) fn check(what: impl Fn(&Fixture, &Dir) -> Result<(), String>) {
     let wrong: Vec<String> = Fixture::all()
         .iter()
         .filter_map(|fixture| {

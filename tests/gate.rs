@@ -36,7 +36,7 @@ fn dead() -> u32 {
 }
 
 fn fix(dir: &Dir, name: &str, arguments: &[&str]) -> Run {
-    dir.tailor(&[&["fix", "--no-backup", "--format", "json", name], arguments].concat())
+    dir.tailor(&[&["fix", "--format", "json", name], arguments].concat())
 }
 
 #[track_caller]

@@ -219,7 +219,7 @@ fn settle(dir: &Dir) -> Option<String> {
 
 /// What stands in the folder that should not, and a mode that is another one.
 fn left_over(dir: &Dir, site: &Site) -> Vec<String> {
-    let names = dir.names().into_iter().filter(|name| name != "s.jsonl" && !name.ends_with(".tailor-bak"));
+    let names = dir.names().into_iter().filter(|name| name != "s.jsonl");
     let mut wrong: Vec<String> = names.map(|name| format!("{name} is left over")).collect();
     let mode = fs::metadata(&site.path).unwrap().permissions().mode() & 0o7777;
     if mode != MODE {

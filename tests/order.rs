@@ -49,15 +49,13 @@ fn session() -> String {
 
 const FIX: &[&str] = &["fix", "s.jsonl", "--settle", "0", "--result-chars-max", "200", "--format", "json"];
 
-/// Folder of originals below the home, if the program can be told where it is.
-fn vault(dir: &Dir) -> Option<String> {
-    let help = dir.tailor(&["fix", "--help"]).text();
-    help.contains("--vault").then(|| dir.home().join("vault").to_str().unwrap().to_string())
+/// Folder of originals below the home.
+fn vault(dir: &Dir) -> String {
+    dir.home().join("vault").to_str().unwrap().to_string()
 }
 
 fn arguments(dir: &Dir) -> Vec<String> {
-    let vault = vault(dir).map(|vault| ["--vault".to_string(), vault]);
-    FIX.iter().map(ToString::to_string).chain(vault.into_iter().flatten()).collect()
+    FIX.iter().map(ToString::to_string).chain(["--vault".to_string(), vault(dir)]).collect()
 }
 
 /// Whether strace is there and may trace.
@@ -193,11 +191,7 @@ fn originals_then_text_then_name_then_folder_are_made_to_last() {
     let lasts = calls[renamed..].iter().any(|call| call.is_sync() && call.is_on(folder));
     assert!(lasts, "the folder is not synced after the rename:\n{:#?}", &calls[renamed..]);
 
-    if let Some(vault) = vault(&dir) {
-        originals_come_first(&calls, Path::new(&vault), synced);
-    } else {
-        skipped("tailor fix has no --vault yet; the order of originals and text was not looked at");
-    }
+    originals_come_first(&calls, Path::new(&vault(&dir)), synced);
 }
 
 /// All that goes to the vault before the new text is synced is synced by then, and so is the folder it is in.
@@ -352,7 +346,7 @@ fn mended() -> String {
 
 fn nothing_is_left(dir: &Dir) -> Result<(), String> {
     let mut names = dir.names();
-    names.retain(|name| name != "s.jsonl" && !name.ends_with(".tailor-bak"));
+    names.retain(|name| name != "s.jsonl");
     if names.is_empty() { Ok(()) } else { Err(format!("{names:?} left over")) }
 }
 

@@ -100,11 +100,15 @@ impl Dir {
             return self.command();
         }
         let program = self.temporary.path().join("tailor");
-        fs::copy(env!("CARGO_BIN_EXE_tailor"), &program).unwrap();
+        // Another process copies it: what this one holds open for writing a test beside us may inherit while it starts
+        // a program, and then nobody can run it ("text file busy").
+        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_tailor")).arg(&program).status().unwrap();
+        assert!(copied.success());
         let open = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
         open(self.temporary.path(), 0o755);
         open(&program, 0o755);
         open(&self.temporary.path().join("tmp"), 0o777);
+        open(&self.home(), 0o777);
         let mut command = self.command_of(&program);
         command.uid(NOBODY).gid(NOBODY);
         command
@@ -143,7 +147,8 @@ pub(crate) fn is_root() -> bool {
     fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
-fn list(root: &Path, folder: &Path, names: &mut Vec<String>) {
+/// All names below a folder, at any depth, in no order.
+pub(crate) fn list(root: &Path, folder: &Path, names: &mut Vec<String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() && !path.is_symlink() {

@@ -4,7 +4,7 @@
 use crate::gate::process::tests::NO_FORKS;
 use crate::step::Step;
 use crate::step::fault::{self, Fault};
-use crate::{Deferral, Ending, Mode, Options, Outcome, maintain, settle_all};
+use crate::{Deferral, Ending, Mode, Options, Outcome, Vault, maintain, settle_all, undo};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
@@ -45,6 +45,8 @@ enum Action {
     WriterTruncates,
     /// Tailor, while a disk fails, it dies, or others do something in the middle.
     Maintain(Option<Fault>, Vec<Meanwhile>),
+    /// The newest run is taken back, in the same ways.
+    Undo(Option<Fault>, Vec<Meanwhile>),
     /// The next start.
     Restart,
 }
@@ -94,7 +96,7 @@ impl Model {
 }
 
 struct World {
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
     path: PathBuf,
     writers: Vec<Writer>,
     model: Rc<RefCell<Model>>,
@@ -138,10 +140,11 @@ impl World {
         // Memory, where there is a file system in it: thousands of runs would wear a disk out.
         let shm = Path::new("/dev/shm");
         let folder = if shm.is_dir() { tempfile::tempdir_in(shm) } else { tempfile::tempdir() }.unwrap();
-        let path = folder.path().join("s.jsonl");
+        std::fs::create_dir(folder.path().join("sessions")).unwrap();
+        let path = folder.path().join("sessions/s.jsonl");
         std::fs::write(&path, HEADER).unwrap();
         let writers = (0..WRITERS).map(|_| Writer::default()).collect();
-        let mut world = Self { _folder: folder, path, writers, model: Rc::default() };
+        let mut world = Self { folder, path, writers, model: Rc::default() };
         world.act(&Action::AppendBig(0));
         world
     }
@@ -221,7 +224,8 @@ impl World {
             Action::LetGo(writer) => self.writers[*writer].held = None,
             Action::WriterRenames(writer) if !self.mid_line() => self.writer_renames(*writer),
             Action::WriterTruncates if !self.mid_line() => self.writer_truncates(),
-            Action::Maintain(fault, meanwhile) => self.maintain(*fault, meanwhile),
+            Action::Maintain(fault, meanwhile) => self.run(*fault, meanwhile, World::fix),
+            Action::Undo(fault, meanwhile) => self.run(*fault, meanwhile, World::undo),
             Action::Restart => {
                 let errors = settle_all(self.path.parent().unwrap());
                 assert!(errors.is_empty() || self.is_held(), "{errors:?}");
@@ -256,19 +260,40 @@ impl World {
         leftovers(&self.path)
     }
 
-    fn maintain(&mut self, fault: Option<Fault>, meanwhile: &[Meanwhile]) {
+    fn run(
+        &mut self,
+        fault: Option<Fault>,
+        meanwhile: &[Meanwhile],
+        work: impl FnOnce(&Self) -> Result<Outcome, crate::Error>,
+    ) {
         let held = self.is_held();
         let (hook, others) = Others::new(self, meanwhile);
-        let (outcome, steps) = fault::meanwhile(fault, hook, || fix(&self.path));
+        let (outcome, steps) = fault::meanwhile(fault, hook, || work(self));
         others.borrow_mut().finish(&steps);
         match outcome {
-            Ok(outcome) if held => assert_ne!(outcome.ending, Ending::Fixed, "held open"),
+            Ok(outcome) if held => {
+                assert!(!matches!(outcome.ending, Ending::Fixed | Ending::Undone), "held open");
+            }
             Ok(outcome) => {
                 let deferred = matches!(outcome.ending, Ending::Deferred(_));
                 assert!(!deferred || !meanwhile.is_empty() || fault.is_some(), "{:?}", outcome.ending);
             }
             Err(error) => assert!(fault.is_some(), "{error}"),
         }
+    }
+
+    fn fix(&self) -> Result<Outcome, crate::Error> {
+        maintain(&self.path, None, &self.options())
+    }
+
+    fn undo(&self) -> Result<Outcome, crate::Error> {
+        undo(&self.path, None, &self.options(), None)
+    }
+
+    fn options(&self) -> Options {
+        let policy = Policy { result_chars_max: RESULT_CHARS_MAX, ..Policy::default() };
+        let vault = Some(Vault::new(self.folder.path().join("vault")));
+        Options { policy, mode: Mode::Fix, settle: Duration::ZERO, vault }
     }
 
     /// All let go, the next start settles everything, and the file holds what it should.
@@ -278,9 +303,9 @@ impl World {
             self.act(&Action::LetGo(writer));
         }
         self.act(&Action::Restart);
-        let outcome = fix(&self.path).unwrap();
+        let outcome = self.fix().unwrap();
         assert!(matches!(outcome.ending, Ending::Clean | Ending::Fixed), "{:?}", outcome.ending);
-        assert_eq!(fix(&self.path).unwrap().ending, Ending::Clean);
+        assert_eq!(self.fix().unwrap().ending, Ending::Clean);
         assert_eq!(self.leftovers(), 0);
         self.check();
     }
@@ -297,15 +322,6 @@ impl World {
             assert_eq!(mine, expected.iter().collect::<Vec<_>>(), "writer {writer}");
         }
     }
-}
-
-fn options() -> Options {
-    let policy = Policy { result_chars_max: RESULT_CHARS_MAX, ..Policy::default() };
-    Options { policy, mode: Mode::Fix, settle: Duration::ZERO }
-}
-
-fn fix(path: &Path) -> Result<Outcome, crate::Error> {
-    maintain(path, None, &options())
 }
 
 /// Where the last complete line begins.
@@ -500,7 +516,7 @@ impl Meanwhile {
     }
 }
 
-const STEPS: usize = 24;
+const STEPS: usize = 32;
 
 fn meanwhile() -> impl Strategy<Value = Meanwhile> {
     prop_oneof![
@@ -537,6 +553,7 @@ fn action() -> impl Strategy<Value = Action> {
         1 => writer.prop_map(Action::WriterRenames),
         1 => Just(Action::WriterTruncates),
         6 => (fault(), vec(meanwhile(), 0..3)).prop_map(|(fault, others)| Action::Maintain(fault, others)),
+        2 => (fault(), vec(meanwhile(), 0..3)).prop_map(|(fault, others)| Action::Undo(fault, others)),
         1 => Just(Action::Restart),
     ]
 }
@@ -583,7 +600,7 @@ fn each_step_may_fail() {
         let mut most = 0;
         for fault in faults(at) {
             let world = World::new();
-            let (outcome, steps) = fault::with(Some(fault), || fix(&world.path));
+            let (outcome, steps) = fault::with(Some(fault), || world.fix());
             let now = std::fs::read(&world.path).unwrap();
             assert!(now == old || now == new, "{fault:?} after {steps:?}");
             let fixed = outcome.is_ok_and(|outcome| outcome.ending == Ending::Fixed);
@@ -605,7 +622,7 @@ fn each_step_may_fail() {
 fn before_and_after() -> (Vec<u8>, Vec<u8>) {
     let world = World::new();
     let old = std::fs::read(&world.path).unwrap();
-    assert_eq!(fix(&world.path).unwrap().ending, Ending::Fixed);
+    assert_eq!(world.fix().unwrap().ending, Ending::Fixed);
     (old, std::fs::read(&world.path).unwrap())
 }
 
@@ -615,7 +632,7 @@ fn a_held_file_is_deferred() {
     let _alone = NO_FORKS.read();
     let mut world = World::new();
     world.act(&Action::OpenAndHold(1));
-    let Ending::Deferred(Deferral::Open { pid, .. }) = fix(&world.path).unwrap().ending else { panic!() };
+    let Ending::Deferred(Deferral::Open { pid, .. }) = world.fix().unwrap().ending else { panic!() };
     assert_eq!(pid, std::process::id());
     world.end();
 }

@@ -10,11 +10,17 @@ pub struct Error {
     path: PathBuf,
     verb: &'static str,
     cause: io::Error,
+    way_out: Option<&'static str>,
 }
 
 impl Error {
     pub(crate) fn new(path: &Path, verb: &'static str, cause: io::Error) -> Self {
-        Self { path: path.to_path_buf(), verb, cause }
+        Self { path: path.to_path_buf(), verb, cause, way_out: None }
+    }
+
+    /// Ends with this instead of what its cause suggests.
+    pub(crate) fn with_way_out(self, way_out: &'static str) -> Self {
+        Self { way_out: Some(way_out), ..self }
     }
 
     /// The file it is about.
@@ -31,6 +37,9 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: could not {}: {}", self.path.display(), self.verb, self.cause)?;
+        if let Some(way_out) = self.way_out {
+            return write!(f, " ({way_out})");
+        }
         match self.cause.kind() {
             io::ErrorKind::PermissionDenied => f.write_str(" (run as the owner of the file, or as root)"),
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {

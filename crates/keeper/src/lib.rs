@@ -15,22 +15,27 @@ mod new_text;
 mod outcome;
 mod replace;
 mod snapshot;
-#[allow(dead_code, reason = "the steps of the vault come next")]
 mod step;
 mod tail;
+mod undo;
+mod vault;
 
 pub use error::Error;
 pub use find::{Found, find, known_roots};
 pub use leftover::settle_all;
 pub use outcome::{Deferral, Ending, Guarantee, Outcome, Refusal, Unsupported};
 pub use snapshot::spool;
+pub use undo::undo;
+pub use vault::{Freed, Keep, Record, Run, State, Text, Vault};
 
 use gate::{GateTarget, Pass};
 use leftover::Settled;
+use new_text::NewText;
 use snapshot::Snapshot;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use transcript::{Policy, Repair, examine, mend};
+use transcript::plan::Plan;
+use transcript::{Facts, Policy, Repair, examine, mend};
 
 /// What to do with a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +59,8 @@ pub struct Options {
     pub mode: Mode,
     /// How long a file must have been quiet before it is replaced.
     pub settle: Duration,
+    /// Where what is taken out is kept. Without one nothing can be undone.
+    pub vault: Option<Vault>,
 }
 
 /// Looks at one file and does with it what the mode says.
@@ -81,7 +88,7 @@ pub fn maintain(path: &Path, root: Option<&Path>, options: &Options) -> Result<O
     let (mut outcome, repair) = plan(&snapshot, options)?;
     let Some(repair) = repair else { return Ok(outcome) };
     if let Mode::CopyTo(path) = &options.mode {
-        replace::copy_to(&snapshot, &repair.plan, path)?;
+        outcome.run = copy(&snapshot, &repair.plan, path, options)?;
     }
     if !repair.plan.is_empty() {
         let ending = if options.mode == Mode::DryRun { Ending::WouldFix } else { Ending::Fixed };
@@ -113,46 +120,103 @@ fn fix(path: &Path, root: Option<&Path>, options: &Options) -> Result<Outcome, E
         if snapshot.is_empty() {
             return Ok(Outcome::without_look(Ending::Unsupported(Unsupported::Empty)));
         }
-        let (mut outcome, repair) = plan(&snapshot, options)?;
-        let Some(repair) = repair.filter(|repair| !repair.plan.is_empty()) else { return Ok(outcome) };
-        // Given back when the file is written.
-        let pass = match may_write(&snapshot, &outcome, options)? {
-            Ok(pass) => pass,
-            Err(ending) => return Ok(Outcome { ending, ..outcome }),
-        };
-        // Lines that an interrupted run has left beside the file come first; then we look again.
-        match leftover::settle(&snapshot)? {
-            Ok(Settled::Something) => continue,
-            Ok(Settled::Nothing) => {}
-            Err(reason) => return Ok(Outcome { ending: Ending::Deferred(reason), ..outcome }),
+        match snapshot.unless_changed(fix_once(&snapshot, options)) {
+            Ok(Ok(None)) => {}
+            Ok(Ok(Some(outcome))) => return Ok(outcome),
+            Ok(Err(reason)) => return Ok(Outcome::without_look(Ending::Deferred(reason))),
+            Err(error) => return Err(error),
         }
-        match replace::replace(&snapshot, &repair.plan)? {
-            Ok(guarantee) => {
-                outcome.guarantee = Some(guarantee);
-                outcome.end(Ending::Fixed, repair);
-            }
-            Err(reason) => outcome.ending = Ending::Deferred(reason),
-        }
-        drop(pass);
-        return Ok(outcome);
     }
     Ok(Outcome::without_look(Ending::Deferred(Deferral::Changed)))
 }
 
+/// `None` if the file has to be looked at again.
+fn fix_once(snapshot: &Snapshot, options: &Options) -> Result<Option<Outcome>, Error> {
+    let (mut outcome, repair) = plan(snapshot, options)?;
+    let Some(repair) = repair.filter(|repair| !repair.plan.is_empty()) else { return Ok(Some(outcome)) };
+    let Some(facts) = outcome.before.as_ref().map(|found| found.facts) else { return Ok(Some(outcome)) };
+    // Given back when the file is written.
+    let _pass = match may_write(snapshot, &facts, options)? {
+        Ok(pass) => pass,
+        Err(ending) => return Ok(Some(Outcome { ending, ..outcome })),
+    };
+    // Lines that an interrupted run has left beside the file come first; then we look again.
+    match leftover::settle(snapshot)? {
+        Ok(Settled::Something) => return Ok(None),
+        Ok(Settled::Nothing) => {}
+        Err(reason) => return Ok(Some(Outcome { ending: Ending::Deferred(reason), ..outcome })),
+    }
+    let run = keep(snapshot, &repair.plan, &snapshot.path, options)?;
+    match carry_out(snapshot, &repair.plan, options.vault.as_ref(), run.as_ref())? {
+        Ok(guarantee) => {
+            outcome.run = run.map(|run| run.name().to_string());
+            outcome.guarantee = Some(guarantee);
+            outcome.end(Ending::Fixed, repair);
+        }
+        Err(reason) => outcome.ending = Ending::Deferred(reason),
+    }
+    Ok(Some(outcome))
+}
+
 /// Leave to replace the file, or how it ends without.
-fn may_write(
-    snapshot: &Snapshot,
-    outcome: &Outcome,
-    options: &Options,
-) -> Result<Result<Pass, Ending>, Error> {
+fn may_write(snapshot: &Snapshot, facts: &Facts, options: &Options) -> Result<Result<Pass, Ending>, Error> {
     if let Some(refusal) = snapshot.refusal() {
         return Ok(Err(Ending::Refused(refusal)));
     }
-    let Some(facts) = outcome.before.as_ref().map(|found| &found.facts) else {
-        return Ok(Ok(Pass::default()));
-    };
     let gates = facts.format.map_or(&[][..], |format| format.gates());
     let target =
         GateTarget { path: &snapshot.path, file: &snapshot.file, metadata: &snapshot.metadata, facts };
     Ok(gate::pass(gates, &target, options.settle)?.map_err(Ending::from))
+}
+
+/// Replaces the file, and tells the vault whether the run landed.
+fn carry_out(
+    snapshot: &Snapshot,
+    text: &dyn NewText,
+    vault: Option<&Vault>,
+    run: Option<&Run>,
+) -> Result<Result<Guarantee, Deferral>, Error> {
+    let replaced = replace::replace(snapshot, text);
+    let landed = match &replaced {
+        Ok(landed) => landed.is_ok(),
+        // Something may have failed after the new text was put in place. If not even that is to be found out, undo
+        // will ask the file.
+        Err(_) => !snapshot.is_at_path().unwrap_or(false),
+    };
+    if let (Some(vault), Some(run)) = (vault, run) {
+        if landed { vault.landed(run) } else { vault.forget(run) }
+    }
+    replaced
+}
+
+/// Writes the mended copy. What is cut out of it is kept too, so that its markers lead somewhere.
+fn copy(snapshot: &Snapshot, plan: &Plan, path: &Path, options: &Options) -> Result<Option<String>, Error> {
+    let real = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
+    // Whether the folder can be made is told when the copy is written.
+    let _ = real.parent().map(std::fs::create_dir_all);
+    let real = match (real.parent().map(Path::canonicalize), real.file_name()) {
+        (Some(Ok(folder)), Some(name)) => folder.join(name),
+        _ => real,
+    };
+    let run = if plan.is_empty() { None } else { keep(snapshot, plan, &real, options)? };
+    let copied = replace::copy_to(snapshot, plan, path);
+    let name = close(run, copied.is_ok(), options);
+    copied.map(|()| name)
+}
+
+fn keep(snapshot: &Snapshot, plan: &Plan, path: &Path, options: &Options) -> Result<Option<Run>, Error> {
+    let Some(vault) = &options.vault else { return Ok(None) };
+    let spill = options.policy.spill.as_ref();
+    snapshot.read(|source| vault.keep(source, path, plan, spill))?.map(Some)
+}
+
+/// Says whether the file was replaced, and gives the name of the run.
+fn close(run: Option<Run>, landed: bool, options: &Options) -> Option<String> {
+    let (vault, run) = (options.vault.as_ref()?, run?);
+    if landed {
+        vault.landed(&run);
+    } else {
+        vault.forget(&run);
+    }
+    Some(run.name().to_string())
 }

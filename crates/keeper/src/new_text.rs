@@ -1,16 +1,16 @@
-//! What a file is to become, whoever says so.
+//! A text that is to stand in the place of another one. What it means and where it comes from is not known here.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use transcript::Span;
 use transcript::plan::{Piece, Plan};
 
-/// A text that can be written from a file as it was read.
+/// A new text for a file, made from the old one and from what is put in.
 pub(crate) trait NewText {
-    /// Its length in bytes.
+    /// Its length in bytes, as long as nothing is appended to the old text.
     fn length(&self) -> u64;
 
-    /// Writes all of it.
+    /// Writes all of it. What cannot be written in full is an error; `out` is thrown away then.
     fn write(&self, original: &File, out: &mut File) -> io::Result<()>;
 }
 
@@ -30,13 +30,9 @@ impl NewText for Plan {
     }
 }
 
-/// Copies a part of a file. The kernel does it, without our memory.
-pub(crate) fn copy_span(original: &File, span: Span, out: &mut File) -> io::Result<()> {
-    let mut from = original;
+/// Copies bytes of one file to the end of what was written to another. The kernel does it, without our memory.
+pub(crate) fn copy_span(mut from: &File, span: Span, out: &mut File) -> io::Result<()> {
     from.seek(SeekFrom::Start(span.start))?;
     let copied = io::copy(&mut from.take(span.len()), out)?;
-    if copied < span.len() {
-        return Err(io::Error::other("the file shrank meanwhile"));
-    }
-    Ok(())
+    if copied < span.len() { Err(io::Error::other("the file shrank meanwhile")) } else { Ok(()) }
 }

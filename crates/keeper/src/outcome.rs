@@ -17,6 +17,10 @@ pub enum Ending {
     WouldFix,
     /// It was changed.
     Fixed,
+    /// A dry run: a run over it would be taken back.
+    WouldUndo,
+    /// A run over it was taken back.
+    Undone,
     /// Not now.
     Deferred(Deferral),
     /// Not at all.
@@ -240,6 +244,19 @@ pub enum Refusal {
     UnknownHistory,
     /// The repair would do harm.
     Worse(Worse),
+    /// No run over it is left to be taken back.
+    NothingToUndo,
+    /// There is no run of that name.
+    NoSuchRun(String),
+    /// The run was taken back before, or is one that took another back.
+    AlreadyUndone(String),
+    /// A later run changed the same place.
+    LaterRun(String),
+    /// What the run wrote is not there any more.
+    ChangedSince {
+        /// In which line, from 1.
+        line: u64,
+    },
 }
 
 impl fmt::Display for Refusal {
@@ -266,6 +283,17 @@ impl fmt::Display for Refusal {
                 f.write_str("its first line does not say how Codex keeps its history (use --out DIR)")
             }
             Self::Worse(worse) => write!(f, "{worse}; the original stays"),
+            Self::NothingToUndo => f.write_str("there is no run to undo (--vault DIR looks elsewhere)"),
+            Self::NoSuchRun(run) => {
+                write!(f, "there is no run {run} (--list shows those of a file, --vault DIR looks elsewhere)")
+            }
+            Self::AlreadyUndone(run) => write!(f, "run {run} is undone already (--list shows the others)"),
+            Self::LaterRun(run) => write!(f, "run {run} changed the same place later (undo it first)"),
+            Self::ChangedSince { line } => write!(
+                f,
+                "the bytes at line {line} are not those that this run wrote: changed since by another program \
+                 (tailor show prints the texts that were cut)"
+            ),
         }
     }
 }

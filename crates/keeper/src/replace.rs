@@ -382,10 +382,9 @@ impl<'a> Replacement<'a> {
 
     /// The new text is in place, but what came late may not be.
     fn late(&self, cause: io::Error) -> Error {
-        self.fail(
-            "finish after the new text was put in place (late lines are kept beside it; the next run brings them over)",
-            cause,
-        )
+        let verb = "finish after the new text was put in place";
+        self.fail(verb, cause)
+            .with_way_out("late lines are kept beside it, and the next run brings them over")
     }
 }
 

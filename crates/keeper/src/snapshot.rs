@@ -139,6 +139,15 @@ impl Snapshot {
         self.known().holds(&self.file).map_err(fail)
     }
 
+    /// What came of work on the file; a deferral in the place of an error that only says that somebody rewrote it in
+    /// the middle.
+    pub(crate) fn unless_changed<T>(&self, done: Result<T, Error>) -> Result<Result<T, Deferral>, Error> {
+        match done {
+            Err(_) if self.is_at_path()? && !self.begins_as_read()? => Ok(Err(Deferral::Changed)),
+            other => other.map(Ok),
+        }
+    }
+
     /// What is known of it: all that was there when it was opened.
     pub(crate) fn known(&self) -> Known {
         Known::new(self.bytes(), &self.end)

@@ -1,9 +1,10 @@
 //! The command line: what may be written, and what it means as a policy. No file is touched here.
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use keeper::{Mode, Options};
+use keeper::{Mode, Options, Vault};
 use std::path::PathBuf;
 use std::time::Duration;
+use transcript::marker::Folder;
 use transcript::policy::{Policy, Selection, SignedThinking};
 use transcript::rule;
 use transcript::{Finding, Severity};
@@ -29,6 +30,16 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  tailor fix session.jsonl --dry-run\n  tailor fix session.jsonl\n  \
         tailor fix - < session.jsonl > mended.jsonl\n  tailor fix ~/.openclaw --out /tmp/mended")]
     Fix(Fix),
+    /// Puts back what a run of `fix` changed, also after more was appended.
+    #[command(after_help = "Examples:\n  tailor undo session.jsonl --list\n  tailor undo session.jsonl\n  \
+        tailor undo session.jsonl --run 20261121T160102.123Z-3f9a")]
+    Undo(Undo),
+    /// Prints the whole of a text that was cut; its marker names the id.
+    #[command(after_help = "Examples:\n  tailor show 3f9a1c20d7e4\n  tailor show 3f9a1c20d7e4 | less")]
+    Show(Show),
+    /// Removes originals that need not be kept any longer.
+    #[command(after_help = "Examples:\n  tailor gc --dry-run\n  tailor gc --older-than 7 --max-bytes 500MiB")]
+    Gc(Gc),
     /// Says what a rule means.
     #[command(
         after_help = "Examples:\n  tailor explain P1\n  tailor explain oversized-result\n  tailor explain"
@@ -64,6 +75,80 @@ pub(crate) struct Fix {
     /// Seconds for which a file must have been quiet before it is replaced.
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     pub(crate) settle: Duration,
+    #[command(flatten)]
+    pub(crate) vault: VaultAt,
+    /// Also write each text that is cut as a plain file into this folder, and name that in the marker.
+    #[arg(long, value_name = "DIR", value_parser = spill)]
+    pub(crate) spill: Option<Folder>,
+}
+
+/// Where originals are.
+#[derive(ClapArgs)]
+pub(crate) struct VaultAt {
+    /// The folder of originals. Without it `tailor` in `$XDG_STATE_HOME`, or in `~/.local/state`.
+    #[arg(long, value_name = "DIR")]
+    vault: Option<PathBuf>,
+}
+
+impl VaultAt {
+    /// The vault.
+    pub(crate) fn open(&self) -> Result<Vault, String> {
+        let root = self.vault.clone().or_else(Vault::default_root);
+        let nowhere =
+            "could not find a place for originals: neither XDG_STATE_HOME nor HOME is set (--vault DIR)";
+        root.map(Vault::new).ok_or_else(|| nowhere.to_string())
+    }
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Undo {
+    /// Files, or folders whose transcripts are meant.
+    #[arg(value_name = "PATH", required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// The run to undo; without it the newest one over each file.
+    #[arg(long, value_name = "ID")]
+    pub(crate) run: Option<String>,
+    /// Print the runs over each file, and undo none.
+    #[arg(long, conflicts_with_all = ["run", "dry_run"])]
+    pub(crate) list: bool,
+    /// Say what would be undone, and change nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Seconds for which a file must have been quiet before it is replaced.
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    pub(crate) settle: Duration,
+    /// How to print results.
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    pub(crate) format: Format,
+    #[command(flatten)]
+    pub(crate) vault: VaultAt,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Show {
+    /// What the marker says: 8 to 64 hex digits.
+    #[arg(value_name = "ID", required = true)]
+    pub(crate) ids: Vec<String>,
+    /// As it stood in the file, with its escapes.
+    #[arg(long)]
+    pub(crate) raw: bool,
+    #[command(flatten)]
+    pub(crate) vault: VaultAt,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Gc {
+    /// Remove runs that are older; never the newest one over a file.
+    #[arg(long, value_name = "DAYS", default_value = "30", value_parser = days)]
+    pub(crate) older_than: Duration,
+    /// Then remove the oldest runs until no more than this is kept.
+    #[arg(long, value_name = "SIZE", default_value = "5GiB", value_parser = size)]
+    pub(crate) max_bytes: u64,
+    /// Say what would be removed, and remove nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) vault: VaultAt,
 }
 
 #[derive(ClapArgs)]
@@ -188,18 +273,28 @@ impl Shared {
 impl Scan {
     pub(crate) fn options(&self) -> Options {
         let policy = self.shared.policy(&[]);
-        Options { policy, mode: Mode::Look, settle: Duration::ZERO }
+        Options { policy, mode: Mode::Look, settle: Duration::ZERO, vault: None }
     }
 }
 
 impl Fix {
     /// The mode is that of files that are mended in place.
-    pub(crate) fn options(&self) -> Options {
-        Options {
-            policy: self.shared.policy(&self.allow),
+    pub(crate) fn options(&self) -> Result<Options, String> {
+        Ok(Options {
+            policy: Policy { spill: self.spill.clone(), ..self.shared.policy(&self.allow) },
             mode: if self.dry_run { Mode::DryRun } else { Mode::Fix },
             settle: self.settle,
-        }
+            // A dry run keeps nothing, so it needs no place to keep it.
+            vault: if self.dry_run { None } else { Some(self.vault.open()?) },
+        })
+    }
+}
+
+impl Undo {
+    pub(crate) fn options(&self) -> Result<Options, String> {
+        let mode = if self.dry_run { Mode::DryRun } else { Mode::Fix };
+        let vault = Some(self.vault.open()?);
+        Ok(Options { policy: Policy::default(), mode, settle: self.settle, vault })
     }
 }
 
@@ -227,6 +322,40 @@ fn seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
+fn days(text: &str) -> Result<Duration, String> {
+    const DAY_SECONDS: f64 = 24.0 * 60.0 * 60.0;
+    let days: f64 = text.parse().map_err(|_| "not a number of days".to_string())?;
+    Duration::try_from_secs_f64(days * DAY_SECONDS).map_err(|error| error.to_string())
+}
+
+/// A number of bytes, with a unit or without.
+fn size(text: &str) -> Result<u64, String> {
+    const UNITS: &[(&str, u64)] = &[
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+        ("TiB", 1 << 40),
+        ("kB", 1_000),
+        ("KB", 1_000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("TB", 1_000_000_000_000),
+        ("B", 1),
+    ];
+    let unit = UNITS.iter().find_map(|(unit, bytes)| Some((text.strip_suffix(unit)?, *bytes)));
+    let (number, bytes) = unit.unwrap_or((text, 1));
+    let wrong = || "not a size, such as 500MiB or 5GiB".to_string();
+    number.trim().parse::<u64>().ok().and_then(|number| number.checked_mul(bytes)).ok_or_else(wrong)
+}
+
+fn spill(text: &str) -> Result<Folder, String> {
+    let path = std::path::absolute(text).map_err(|error| error.to_string())?;
+    path.to_str().and_then(Folder::new).ok_or_else(|| {
+        let length = Folder::PATH_BYTES_MAX;
+        format!("it cannot stand in a marker: at most {length} printable ASCII characters without quotes, backslashes and brackets")
+    })
+}
+
 fn tool_limit(text: &str) -> Result<(String, u64), String> {
     let (tool, chars) = text.split_once('=').ok_or("not of the form TOOL=CHARS")?;
     Ok((tool.to_string(), chars.parse().map_err(|_| format!("`{chars}` is not a number of characters"))?))
@@ -240,5 +369,14 @@ mod tests {
     #[test]
     fn the_definitions_are_sound() {
         Args::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_are_read_as_people_write_them() {
+        assert_eq!(
+            [size("0"), size("12B"), size("5GiB"), size("2 MB")],
+            [Ok(0), Ok(12), Ok(5 << 30), Ok(2_000_000)]
+        );
+        assert!(["", "x", "-1", "1.5GiB", "99999999999TiB"].iter().all(|text| size(text).is_err()));
     }
 }

@@ -14,6 +14,9 @@ fn main() -> ExitCode {
     match args::Args::parse().command {
         args::Command::Scan(scan) => command::scan::run(&scan),
         args::Command::Fix(fix) => command::fix::run(&fix),
+        args::Command::Undo(undo) => command::undo::run(&undo),
+        args::Command::Show(show) => command::show::run(&show),
+        args::Command::Gc(gc) => command::gc::run(&gc),
         args::Command::Explain(explain) => command::explain::run(&explain),
     }
     .into()

@@ -28,6 +28,8 @@ struct Totals {
     files: u64,
     clean: u64,
     fixed: u64,
+    #[serde(skip_serializing_if = "is_zero")]
+    undone: u64,
     deferred: u64,
     refused: u64,
     unsupported: u64,
@@ -41,6 +43,13 @@ struct Totals {
     status: Status,
     #[serde(skip)]
     would_fix: bool,
+    #[serde(skip)]
+    would_undo: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Printer {
@@ -128,6 +137,8 @@ impl Totals {
         self.files += 1;
         self.clean += u64::from(report.outcome == "clean");
         self.fixed += u64::from(report.outcome == "fixed");
+        self.undone += u64::from(report.outcome == "undone");
+        self.would_undo += u64::from(report.outcome == "would-undo");
         self.deferred += u64::from(report.outcome == "deferred");
         self.refused += u64::from(report.outcome == "refused");
         self.unsupported += u64::from(report.outcome == "unsupported");
@@ -142,13 +153,16 @@ impl Totals {
     }
 
     fn sentence(&self) -> String {
-        let plural = |n: u64, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });
         let found = match (self.findings, self.clean) {
             (0, 0) => "no findings".to_string(),
             (0, _) => "nothing wrong".to_string(),
             (count, _) => plural(count, "finding"),
         };
-        let mut parts = vec![found];
+        let mut parts = match (self.undone, self.would_undo) {
+            (0, 0) => vec![found],
+            (0, count) => vec![format!("{} would be undone", plural(count, "run"))],
+            (count, _) => vec![format!("{} undone", plural(count, "run"))],
+        };
         if self.fixed > 0 {
             parts.push(format!("{} fixed", plural(self.fixed, "file")));
             parts.push(format!("{} saved", size(self.saves_bytes)));
@@ -171,7 +185,13 @@ impl Totals {
     }
 }
 
-fn size(bytes: u64) -> String {
+/// A number of things.
+pub(crate) fn plural(n: u64, one: &str) -> String {
+    format!("{n} {one}{}", if n == 1 { "" } else { "s" })
+}
+
+/// A number of bytes, as people read it.
+pub(crate) fn size(bytes: u64) -> String {
     format_size(bytes, DECIMAL)
 }
 

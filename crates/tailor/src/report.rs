@@ -146,12 +146,33 @@ impl FileReport {
     }
 }
 
+impl FileReport {
+    /// What came of taking a run back.
+    pub(crate) fn of_undo(path: &Path, outcome: &Outcome) -> Self {
+        let (word, reason) = describe(&outcome.ending);
+        let status = match outcome.ending {
+            Ending::Undone | Ending::WouldUndo => Status::Clean,
+            Ending::Deferred(_) => Status::Findings,
+            _ => Status::Error,
+        };
+        let mut report = Self::empty(path, word, reason, status);
+        report.bytes = outcome.bytes;
+        report.run.clone_from(&outcome.run);
+        if status == Status::Clean {
+            report.bytes_after = Some(outcome.bytes_after);
+        }
+        report
+    }
+}
+
 fn describe(ending: &Ending) -> (&'static str, Option<String>) {
     match ending {
         Ending::Clean => ("clean", None),
         Ending::Findings => ("findings", None),
         Ending::WouldFix => ("would-fix", None),
         Ending::Fixed => ("fixed", None),
+        Ending::WouldUndo => ("would-undo", None),
+        Ending::Undone => ("undone", None),
         Ending::Deferred(reason) => ("deferred", Some(reason.to_string())),
         Ending::Refused(reason) => ("refused", Some(reason.to_string())),
         Ending::Unsupported(reason) => ("unsupported", Some(reason.to_string())),

@@ -16,6 +16,42 @@ pub(crate) fn plain(text: &str) -> String {
     out
 }
 
+/// A long text from outside that is printed for its own sake: its lines and tabs stay.
+#[derive(Default)]
+pub(crate) struct Harmless {
+    /// The beginning of a character whose end has not come yet.
+    rest: Vec<u8>,
+}
+
+impl Harmless {
+    /// The next bytes, as text that moves the cursor nowhere but on.
+    pub(crate) fn pass(&mut self, bytes: &[u8], last: bool) -> String {
+        self.rest.extend_from_slice(bytes);
+        let whole = self.rest.len() - if last { 0 } else { unfinished(&self.rest) };
+        let mut out = String::with_capacity(whole);
+        for c in String::from_utf8_lossy(&self.rest[..whole]).chars() {
+            match c {
+                '\n' | '\t' => out.push(c),
+                _ => out += &plain(c.encode_utf8(&mut [0; 4])),
+            }
+        }
+        self.rest.drain(..whole);
+        out
+    }
+}
+
+/// How many bytes at the end are the beginning of a character.
+fn unfinished(bytes: &[u8]) -> usize {
+    let back = bytes.iter().rev().take(3).position(|byte| byte & 0xc0 != 0x80);
+    let wanted = |first: u8| match first {
+        0xf0.. => 4,
+        0xe0.. => 3,
+        0xc0.. => 2,
+        _ => 1,
+    };
+    back.map_or(0, |back| if wanted(bytes[bytes.len() - 1 - back]) > back + 1 { back + 1 } else { 0 })
+}
+
 /// JSON that cannot do so either: what JSON leaves as it is becomes an escape.
 pub(crate) fn json(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -37,7 +73,18 @@ fn is_invisible(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{json, plain};
+    use super::{Harmless, json, plain};
+
+    #[test]
+    fn a_long_text_keeps_its_lines_and_characters() {
+        let text = "a\té\n日😀\x1b[2J\u{202e}".as_bytes();
+        for size in 1..=text.len() {
+            let mut harmless = Harmless::default();
+            let mut out: String = text.chunks(size).map(|bytes| harmless.pass(bytes, false)).collect();
+            out += &harmless.pass(b"\xf0\x9f", true);
+            assert_eq!(out, "a\té\n日😀\\u{1b}[2J\\u{202e}\u{fffd}", "{size}");
+        }
+    }
 
     #[test]
     fn no_clipboard_no_title_no_colour_no_bidi() {

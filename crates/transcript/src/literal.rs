@@ -135,6 +135,45 @@ pub fn decode(raw: &[u8]) -> Vec<u8> {
     out
 }
 
+/// Decodes a literal that comes in pieces of any size. Lone surrogates become U+FFFD, so that what was text is text.
+#[derive(Default)]
+pub struct Decoder {
+    /// The beginning of an escape whose end has not come yet.
+    rest: Vec<u8>,
+}
+
+impl Decoder {
+    /// Takes the next bytes as they were written and appends what they say.
+    pub fn feed(&mut self, raw: &[u8], out: &mut Vec<u8>) {
+        self.rest.extend_from_slice(raw);
+        let done = Self::step(&self.rest, false, out);
+        self.rest.drain(..done);
+    }
+
+    /// Appends what the last bytes say.
+    pub fn finish(self, out: &mut Vec<u8>) {
+        Self::step(&self.rest, true, out);
+    }
+
+    /// Decodes as far as nothing that may follow can change it, and says how far that is.
+    fn step(raw: &[u8], last: bool, out: &mut Vec<u8>) -> usize {
+        let mut at = 0;
+        while let Some(calm) = memchr::memchr(b'\\', &raw[at..]) {
+            out.extend_from_slice(&raw[at..at + calm]);
+            at += calm;
+            if raw.len() - at < UNIT_BYTES_MAX && !last {
+                return at;
+            }
+            let unit = piece(&raw[at..]);
+            let char = char::from_u32(unit.char).unwrap_or(char::REPLACEMENT_CHARACTER);
+            out.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes());
+            at += unit.raw.min(raw.len() - at);
+        }
+        out.extend_from_slice(&raw[at..]);
+        raw.len()
+    }
+}
+
 /// Appends a text as a JSON string literal, quotes included, spelled as `JSON.stringify` spells it. A lone
 /// surrogate in the three bytes that [`decode`] makes of it becomes an escape again.
 pub fn quote(text: &[u8], out: &mut Vec<u8>) {
@@ -233,5 +272,17 @@ mod tests {
         quote(&text, &mut quoted);
         assert_eq!(decode(&quoted[1..quoted.len() - 1]), text);
         assert_eq!(quoted, "\"a\\\"\\\\/\\u0001\\n\\ud83d x😀\"".as_bytes());
+    }
+
+    #[test]
+    fn decoding_in_pieces_is_decoding() {
+        let raw = r#"a\"\\\/\u0001\n\ud83d x\ud83d\ude00 \udc00é\\u0041\u00"#.as_bytes();
+        for size in 1..=raw.len() {
+            let (mut decoder, mut out) = (Decoder::default(), Vec::new());
+            raw.chunks(size).for_each(|bytes| decoder.feed(bytes, &mut out));
+            decoder.finish(&mut out);
+            let text = "a\"\\/\u{1}\n\u{fffd} x😀 \u{fffd}é\\u0041\u{fffd}00";
+            assert_eq!(core::str::from_utf8(&out), Ok(text), "{size}");
+        }
     }
 }

@@ -259,6 +259,36 @@ fn comes_to_rest(case: &Case) -> Checked {
     Ok(())
 }
 
+/// The addresses in what looks like our markers.
+fn addresses(bytes: &[u8]) -> std::collections::BTreeSet<String> {
+    let text = lossy(bytes);
+    let after = text.split("full text: tailor show ").skip(1);
+    let digits = |rest: &str| rest.chars().take_while(char::is_ascii_hexdigit).collect::<String>();
+    after.map(digits).filter(|id| id.len() == transcript::marker::Id::DIGITS).collect()
+}
+
+/// What a marker names is one of the texts of the plan, or it named something else before.
+fn markers_lead_somewhere(case: &Case) -> Checked {
+    let Some((plan, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
+    let old = addresses(&case.bytes);
+    let texts: Vec<String> = (plan.texts().iter())
+        .map(|text| {
+            let mut hash = blake3::Hasher::new();
+            for piece in text {
+                match piece {
+                    Piece::New(bytes) => _ = hash.update(bytes),
+                    Piece::Kept(span) | Piece::Moved(span) => _ = hash.update(&case.bytes[range(*span)]),
+                }
+            }
+            hash.finalize().to_hex()[..transcript::marker::Id::DIGITS].to_string()
+        })
+        .collect();
+    for id in addresses(&after).difference(&old) {
+        prop_assert!(texts.contains(id), "{id} is none of {texts:?}\n{}", lossy(&after));
+    }
+    Ok(())
+}
+
 /// Looking tells the same as trying, and about what a repair would save: a look takes our own markers in long
 /// texts for text.
 fn looks_say_what_tries_find(case: &Case) -> Checked {
@@ -421,6 +451,12 @@ proptest! {
     #[test]
     fn a_second_run_changes_nothing(case in case()) {
         comes_to_rest(&case)?;
+    }
+
+    /// Promise 3, for what is cut.
+    #[test]
+    fn each_marker_names_a_text_of_the_plan(case in case()) {
+        markers_lead_somewhere(&case)?;
     }
 
     /// `scan` and `fix --dry-run` never drift apart.

@@ -1,6 +1,6 @@
 //! `tailor fix`: what is wrong, mended.
 
-use super::{deaf, diff, is_stream, over_files};
+use super::{deaf, diff, failed, is_stream, over_files};
 use crate::args::Fix;
 use crate::printer::{Printer, talk};
 use crate::report::FileReport;
@@ -12,14 +12,17 @@ use transcript::plan::Plan;
 use transcript::{Mended, Rendered, Repair, Source, Span, mend};
 
 pub(crate) fn run(fix: &Fix) -> Status {
-    let options = fix.options();
+    let options = match fix.options() {
+        Ok(options) => options,
+        Err(error) => return failed(&error),
+    };
     if is_stream(&fix.shared.paths) {
         return stream(fix, &options);
     }
     if options.mode == Mode::Fix && fix.out.is_none() {
         settle(&fix.shared.paths);
     }
-    over_files(&fix.shared, |found| one(fix, &options, found))
+    over_files(&fix.shared.paths, fix.shared.format, |found| Some(one(fix, &options, found)))
 }
 
 /// Finishes what an interrupted run has left. What cannot be finished is said, and stops nothing.
@@ -71,6 +74,15 @@ fn stream(fix: &Fix, options: &Options) -> Status {
                 Plan::unchanged(source.len())
             }
         };
+        if let Some(vault) = options.vault.as_ref().filter(|_| !plan.texts().is_empty()) {
+            match vault.keep_stream(source, &plan, options.policy.spill.as_ref())? {
+                Ok(run) => outcome.run = Some(run.name().to_string()),
+                Err(error) => {
+                    done = printer.file(&FileReport::failed(&error));
+                    return Ok(());
+                }
+            }
+        }
         let report = FileReport::new(Path::new("-"), true, &outcome, &fix.shared);
         let rendered = Rendered::new(source, &plan);
         if !fix.dry_run {

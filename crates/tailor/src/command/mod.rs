@@ -3,9 +3,12 @@
 pub(crate) mod diff;
 pub(crate) mod explain;
 pub(crate) mod fix;
+pub(crate) mod gc;
 pub(crate) mod scan;
+pub(crate) mod show;
+pub(crate) mod undo;
 
-use crate::args::Shared;
+use crate::args::Format;
 use crate::printer::{Printer, talk};
 use crate::report::FileReport;
 use crate::status::Status;
@@ -23,11 +26,15 @@ fn is_stream(paths: &[PathBuf]) -> bool {
     paths == [Path::new("-")]
 }
 
-/// Does `work` to each file that the paths lead to and prints what came of it.
-fn over_files(shared: &Shared, work: impl Fn(&Found) -> FileReport + Sync) -> Status {
-    let files = gather(&shared.paths);
+/// Does `work` to each file that the paths lead to and prints what came of it, if that is worth a word.
+fn over_files(
+    paths: &[PathBuf],
+    format: Format,
+    work: impl Fn(&Found) -> Option<FileReport> + Sync,
+) -> Status {
+    let files = gather(paths);
     if files.is_empty() {
-        talk(if shared.paths.is_empty() {
+        talk(if paths.is_empty() {
             "no transcripts found: none of the known agents' folders exist here; name a file or a folder"
         } else {
             "no transcripts found: there is no .jsonl file below what was named"
@@ -35,23 +42,30 @@ fn over_files(shared: &Shared, work: impl Fn(&Found) -> FileReport + Sync) -> St
         return Status::Error;
     }
     let progress = progress(files.len());
-    let mut printer = Printer::new(shared.format, false);
+    let mut printer = Printer::new(format, false);
     for batch in files.chunks(BATCH_FILES) {
-        let reports: Vec<FileReport> = batch
+        let reports: Vec<Option<FileReport>> = batch
             .par_iter()
             .map(|found| {
-                let report = found.as_ref().map_or_else(FileReport::failed, &work);
+                let report = found.as_ref().map_or_else(|error| Some(FileReport::failed(error)), &work);
                 progress.inc(1);
                 report
             })
             .collect();
-        let done = progress.suspend(|| reports.iter().try_for_each(|report| printer.file(report)));
+        let mut reports = reports.iter().flatten();
+        let done = progress.suspend(|| reports.try_for_each(|report| printer.file(report)));
         if let Err(error) = done {
             return deaf(&error);
         }
     }
     progress.finish_and_clear();
     printer.finish().unwrap_or_else(|error| deaf(&error))
+}
+
+/// Nothing could be begun.
+fn failed(error: &impl std::fmt::Display) -> Status {
+    talk(&error.to_string());
+    Status::Error
 }
 
 /// Nobody reads our output any more: quietly stop, unless something else is wrong with it.

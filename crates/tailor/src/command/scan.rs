@@ -15,9 +15,11 @@ pub(crate) fn run(scan: &Scan) -> Status {
     if is_stream(&scan.shared.paths) {
         return stream(scan);
     }
-    over_files(&scan.shared, |found| match maintain(&found.path, found.root.as_deref(), &options) {
-        Ok(outcome) => FileReport::new(&found.path, found.root.is_none(), &outcome, &scan.shared),
-        Err(error) => FileReport::failed(&error),
+    over_files(&scan.shared.paths, scan.shared.format, |found| {
+        match maintain(&found.path, found.root.as_deref(), &options) {
+            Ok(outcome) => Some(FileReport::new(&found.path, found.root.is_none(), &outcome, &scan.shared)),
+            Err(error) => Some(FileReport::failed(&error)),
+        }
     })
 }
 

@@ -1,0 +1,356 @@
+//! A run taken back: what it wrote goes, what it took out comes, and what was appended since stays.
+//!
+//! How a file is replaced is not known here, nor what its text means.
+
+use crate::error::Error;
+use crate::leftover::{self, ROUNDS_MAX, Settled};
+use crate::new_text::{NewText, copy_span};
+use crate::outcome::{Deferral, Ending, Guarantee, Outcome, Refusal};
+use crate::snapshot::Snapshot;
+use crate::vault::{Body, Change, History, Old, Record, State, Vault, check};
+use crate::{Mode, Options, carry_out, may_write};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::Path;
+use transcript::{Fault, Source, Span, examine};
+
+/// Takes a run over a file back: the newest one, or the one of that name.
+///
+/// `root` is the folder that was asked for, if it was a folder: links that lead out of it are not followed. The
+/// mode of the options is [`Mode::Fix`], or anything else to say what would be done.
+///
+/// # Errors
+///
+/// When the file or the vault cannot be read or written. Then the file is as it was.
+pub fn undo(
+    path: &Path,
+    root: Option<&Path>,
+    options: &Options,
+    run: Option<&str>,
+) -> Result<Outcome, Error> {
+    let Some(vault) = &options.vault else {
+        return Ok(Outcome::without_look(Ending::Refused(Refusal::NothingToUndo)));
+    };
+    let opened = if options.mode == Mode::Fix {
+        settled(path, root)?
+    } else {
+        Snapshot::open(path, root)?.map_err(Ending::Refused)
+    };
+    let snapshot = match opened {
+        Ok(snapshot) => snapshot,
+        Err(ending) => return Ok(Outcome::without_look(ending)),
+    };
+    let done = snapshot.unless_changed(undo_once(&snapshot, vault, options, run))?;
+    Ok(done.unwrap_or_else(|reason| Outcome::without_look(Ending::Deferred(reason))))
+}
+
+fn undo_once(
+    snapshot: &Snapshot,
+    vault: &Vault,
+    options: &Options,
+    run: Option<&str>,
+) -> Result<Outcome, Error> {
+    let refused = |refusal| Ok(Outcome::without_look(Ending::Refused(refusal)));
+    let runs = match choose(vault, snapshot, run)? {
+        Ok(runs) => runs,
+        Err(refusal) => return refused(refusal),
+    };
+    let way = match snapshot.read(|source| Way::back(&runs, source))? {
+        Ok(way) => way,
+        Err(refusal) => return refused(refusal),
+    };
+    let mut outcome = Outcome::without_look(Ending::WouldUndo);
+    outcome.bytes = snapshot.bytes();
+    outcome.bytes_after = way.length;
+    outcome.run = Some(runs.target.run().to_string());
+    if options.mode == Mode::Fix {
+        let facts = snapshot.read(|source| examine(source, &options.policy))?.facts;
+        match may_write(snapshot, &facts, options)? {
+            Err(ending) => outcome.ending = ending,
+            Ok(_pass) => match take_back(vault, snapshot, &runs, way)? {
+                Ok(guarantee) => {
+                    outcome.guarantee = Some(guarantee);
+                    outcome.ending = Ending::Undone;
+                }
+                Err(reason) => outcome.ending = Ending::Deferred(reason),
+            },
+        }
+    }
+    Ok(outcome)
+}
+
+/// The file, locked, with nothing left of interrupted runs: late lines must be in it before places are looked for.
+fn settled(path: &Path, root: Option<&Path>) -> Result<Result<Snapshot, Ending>, Error> {
+    for _ in 0..ROUNDS_MAX {
+        let snapshot = match Snapshot::open_locked(path, root)? {
+            Ok(Ok(snapshot)) => snapshot,
+            Ok(Err(reason)) => return Ok(Err(Ending::Deferred(reason))),
+            Err(refusal) => return Ok(Err(Ending::Refused(refusal))),
+        };
+        match leftover::settle(&snapshot)? {
+            Ok(Settled::Something) => {}
+            Ok(Settled::Nothing) => return Ok(Ok(snapshot)),
+            Err(reason) => return Ok(Err(Ending::Deferred(reason))),
+        }
+    }
+    Ok(Err(Ending::Deferred(Deferral::Changed)))
+}
+
+fn take_back(
+    vault: &Vault,
+    snapshot: &Snapshot,
+    runs: &Runs,
+    way: Way,
+) -> Result<Result<Guarantee, Deferral>, Error> {
+    let run = vault.keep_undo(&runs.target, &snapshot.path, snapshot.bytes(), way.changes)?;
+    let text = Restored { vault, record: &runs.target, parts: way.parts, length: way.length };
+    let done = carry_out(snapshot, &text, Some(vault), Some(&run))?;
+    if done.is_ok() {
+        // The record of another file that is still there belongs to that one.
+        let of = runs.target.path();
+        if of == snapshot.path || !of.exists() {
+            vault.undone(&runs.target);
+        }
+    }
+    Ok(done)
+}
+
+/// A run, and those that came after it over the same file.
+struct Runs {
+    target: Record,
+    later: Vec<Record>,
+}
+
+/// Picks the run to be taken back and finds out which of the later ones landed.
+fn choose(vault: &Vault, snapshot: &Snapshot, run: Option<&str>) -> Result<Result<Runs, Refusal>, Error> {
+    let mut records = vault.runs(&snapshot.path)?;
+    if let Some(run) = run
+        && !records.iter().flatten().any(|record| record.run() == run)
+    {
+        // The file may have had another name then.
+        let Some(record) = vault.run(run)? else { return Ok(Err(Refusal::NoSuchRun(run.to_string()))) };
+        let older = |other: &Result<Record, Error>| other.as_ref().is_ok_and(|other| other.run() < run);
+        records.insert(records.iter().rposition(older).map_or(0, |at| at + 1), Ok(record));
+    }
+    let mut later: Vec<Record> = Vec::new();
+    while let Some(record) = records.pop() {
+        let record = record?;
+        let wanted = match run {
+            Some(run) => record.run() == run,
+            None => record.undoes().is_none() && !is_undone(&record, &later),
+        };
+        let landed = snapshot.read(|source| landed(&record, &records, &later, source))?;
+        if wanted && (landed || run.is_some()) {
+            return Ok(if record.undoes().is_some() || is_undone(&record, &later) {
+                Err(Refusal::AlreadyUndone(record.run().to_string()))
+            } else {
+                Ok(Runs { target: record, later })
+            });
+        }
+        if landed {
+            later.insert(0, record);
+        }
+    }
+    Ok(Err(Refusal::NothingToUndo))
+}
+
+fn is_undone(record: &Record, later: &[Record]) -> bool {
+    record.state() == State::Undone || later.iter().any(|other| other.undoes() == Some(record.run()))
+}
+
+/// Whether the file was replaced in this run. If nobody lived to write that down, the file tells: it holds what the
+/// run wrote, or, for a run that took another back, no longer what that one wrote.
+fn landed(
+    record: &Record,
+    earlier: &[Result<Record, Error>],
+    later: &[Record],
+    source: &dyn Source,
+) -> Result<bool, Fault> {
+    if record.state() != State::Kept {
+        return Ok(true);
+    }
+    let Some(undone) = record.undoes() else {
+        return Ok(first_wrong(record, &History::through(later), source)?.is_none());
+    };
+    let mut since = earlier.iter().flatten().skip_while(|other| other.run() != undone);
+    let Some(target) = since.next() else { return Ok(false) };
+    let between = since.filter(|other| other.state() != State::Kept);
+    Ok(first_wrong(target, &History::through(between.chain(later)), source)?.is_some())
+}
+
+/// Why a place is not what the run left behind.
+enum Wrong {
+    /// A later run touched it.
+    Touched,
+    /// Other bytes stand there now.
+    Other(u64),
+}
+
+/// The first place that is not what the run left behind.
+fn first_wrong(record: &Record, history: &History<'_>, source: &dyn Source) -> Result<Option<Wrong>, Fault> {
+    let header = &record.header;
+    for (change, place) in header.edits.iter().zip(history.places(&header.edits)) {
+        let Some(at) = place else { return Ok(Some(Wrong::Touched)) };
+        let (front, behind) = change.context(header.bytes_after);
+        let there = at.checked_add(change.length + behind).is_some_and(|end| end <= source.len());
+        if !there || check(source, Span::new(at, at + change.length), front, behind)? != change.check {
+            return Ok(Some(Wrong::Other(at)));
+        }
+    }
+    Ok(None)
+}
+
+/// Part of the text as it is to be.
+enum Part {
+    /// Bytes of the file as it is.
+    Kept(Span),
+    /// What stood at the place with this number.
+    Old(usize),
+    /// A line break.
+    Break,
+}
+
+/// How to get back.
+struct Way {
+    parts: Vec<Part>,
+    length: u64,
+    /// The same, to be kept.
+    changes: Vec<Change>,
+}
+
+impl Way {
+    fn back(runs: &Runs, source: &dyn Source) -> Result<Result<Self, Refusal>, Fault> {
+        let history = History::through(&runs.later);
+        match first_wrong(&runs.target, &history, source)? {
+            Some(Wrong::Touched) => return Ok(Err(runs.who_touched())),
+            Some(Wrong::Other(at)) => return Ok(Err(Refusal::ChangedSince { line: line_of(source, at)? })),
+            None => {}
+        }
+        let header = &runs.target.header;
+        let mut way = Self { parts: Vec::new(), length: 0, changes: Vec::new() };
+        let mut from = 0;
+        for (index, (change, place)) in header.edits.iter().zip(history.places(&header.edits)).enumerate() {
+            let Some(at) = place else { return Ok(Err(runs.who_touched())) };
+            way.parts.extend([Part::Kept(Span::new(from, at)), Part::Old(index)]);
+            from = at + change.length;
+            let mut length = change.length_before();
+            // What was appended to a whole line must not come to stand behind half a one.
+            let is_end = change.at + change.length == header.bytes_after;
+            if is_end && !header.ends_line && from < source.len() {
+                way.parts.push(Part::Break);
+                length += 1;
+            }
+            let old = vec![Old::Gone { gone: change.length }];
+            way.changes.push(Change { at, length, check: String::new(), old });
+        }
+        way.parts.push(Part::Kept(Span::new(from, source.len())));
+        way.settle(source.len());
+        Ok(Ok(way))
+    }
+
+    /// Works out where each change stands in the text as it is to be, and how long that is.
+    fn settle(&mut self, length: u64) {
+        let (mut gone, mut come) = (0, 0);
+        for change in &mut self.changes {
+            change.at = change.at + come - gone;
+            gone += change.length_before();
+            come += change.length;
+        }
+        self.length = length + come - gone;
+    }
+}
+
+impl Runs {
+    /// The first of the later runs that is still in effect and behind which a place of the target is not to be
+    /// found any more.
+    fn who_touched(&self) -> Refusal {
+        let lost = |upto: usize| {
+            History::through(&self.later[..upto]).places(&self.target.header.edits).contains(&None)
+        };
+        let found = (0..self.later.len()).rev().find(|&upto| !lost(upto)).unwrap_or(0);
+        let mut culprits = self.later[found..].iter().filter(|run| run.undoes().is_none());
+        let culprit = culprits.find(|run| !is_undone(run, &self.later));
+        culprit.map_or(Refusal::ChangedSince { line: 1 }, |run| Refusal::LaterRun(run.run().to_string()))
+    }
+}
+
+/// The line in which a place is, from 1.
+fn line_of(source: &dyn Source, at: u64) -> Result<u64, Fault> {
+    let mut line = 1;
+    source.pieces(Span::new(0, at.min(source.len())), &mut |bytes| {
+        line += bytes.split(|&byte| byte == b'\n').count() as u64 - 1;
+        true
+    })?;
+    Ok(line)
+}
+
+/// The text with what a run took out.
+struct Restored<'a> {
+    vault: &'a Vault,
+    record: &'a Record,
+    parts: Vec<Part>,
+    length: u64,
+}
+
+impl NewText for Restored<'_> {
+    fn length(&self) -> u64 {
+        self.length
+    }
+
+    fn write(&self, original: &File, out: &mut File) -> io::Result<()> {
+        let mut body = Inline { body: self.vault.body(self.record)?, at: 0 };
+        for part in &self.parts {
+            match part {
+                Part::Kept(span) => copy_span(original, *span, out)?,
+                Part::Break => out.write_all(b"\n")?,
+                Part::Old(index) => {
+                    let old = self.record.header.edits.get(*index).map_or(&[][..], |change| &change.old);
+                    old.iter().try_for_each(|old| self.write_old(old, &mut body, out))?;
+                }
+            }
+        }
+        // Only at its end does the record tell whether it is what was written.
+        io::copy(&mut body.body, &mut io::sink())?;
+        Ok(())
+    }
+}
+
+impl Restored<'_> {
+    fn write_old(&self, old: &Old, body: &mut Inline, out: &mut File) -> io::Result<()> {
+        match old {
+            Old::Gone { .. } => Err(broken("these bytes were not kept")),
+            Old::Inline { inline: (from, to) } => body.copy(*from, *to, out),
+            Old::Text { text, from, to } => {
+                let mut text = self.vault.original(&text.0)?;
+                io::copy(&mut text.by_ref().take(*from), &mut io::sink())?;
+                let copied = io::copy(&mut text.by_ref().take(to - from), out)?;
+                io::copy(&mut text, &mut io::sink())?;
+                if copied < to - from { Err(broken("a kept text is too short")) } else { Ok(()) }
+            }
+        }
+    }
+}
+
+/// The bytes in a record, read in their order.
+struct Inline {
+    body: Body,
+    at: u64,
+}
+
+impl Inline {
+    fn copy(&mut self, from: u64, to: u64, out: &mut File) -> io::Result<()> {
+        let copied = io::copy(&mut self.body.by_ref().take(to.saturating_sub(from)), out)?;
+        if from != self.at || copied < to - from {
+            return Err(broken("the record is cut short"));
+        }
+        self.at = to;
+        Ok(())
+    }
+}
+
+fn broken(what: &str) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, what)
+}
+
+#[cfg(test)]
+mod tests;

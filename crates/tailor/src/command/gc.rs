@@ -1,0 +1,36 @@
+//! `tailor gc`: originals that need not be kept any longer.
+#![expect(clippy::print_stdout, reason = "what was removed is the result")]
+
+use super::failed;
+use crate::args::Gc;
+use crate::printer::{plural, size, talk};
+use crate::status::Status;
+use keeper::Keep;
+
+pub(crate) fn run(gc: &Gc) -> Status {
+    let vault = match gc.vault.open() {
+        Ok(vault) => vault,
+        Err(error) => return failed(&error),
+    };
+    let freed = match vault.gc(Keep { age: gc.older_than, bytes: gc.max_bytes }, gc.dry_run) {
+        Ok(freed) => freed,
+        Err(error) => return failed(&error),
+    };
+    for error in &freed.errors {
+        talk(&format!("{error}; it stays"));
+    }
+    let mut gone = vec![plural(freed.runs, "run"), plural(freed.texts, "text")];
+    if freed.leftovers > 0 {
+        gone.push(plural(freed.leftovers, "leftover"));
+    }
+    println!(
+        "{} {}, {}; {}, {}, {} stay",
+        if gc.dry_run { "would remove" } else { "removed" },
+        gone.join(", "),
+        size(freed.bytes),
+        plural(freed.runs_kept, "run"),
+        plural(freed.texts_kept, "text"),
+        size(freed.bytes_kept)
+    );
+    if freed.errors.is_empty() { Status::Clean } else { Status::Error }
+}

@@ -1,0 +1,75 @@
+//! `tailor show`: the whole of a text that was cut.
+
+use super::{deaf, failed};
+use crate::args::Show;
+use crate::status::Status;
+use crate::terminal::Harmless;
+use keeper::{Text, Vault};
+use std::io::{self, IsTerminal, Read, Write};
+use transcript::literal::Decoder;
+
+/// How much is read at a time.
+const READ_BYTES: usize = 64 * 1024;
+
+pub(crate) fn run(show: &Show) -> Status {
+    let vault = match show.vault.open() {
+        Ok(vault) => vault,
+        Err(error) => return failed(&error),
+    };
+    let mut status = Status::Clean;
+    let terminal = io::stdout().is_terminal();
+    for id in &show.ids {
+        status = status.max(one(show, &vault, id, terminal));
+    }
+    status
+}
+
+fn one(show: &Show, vault: &Vault, id: &str, terminal: bool) -> Status {
+    let text = match vault.text(id) {
+        Ok(text) => text,
+        Err(error) => return failed(&error),
+    };
+    match print(text, show.raw, terminal) {
+        Ok(()) => Status::Clean,
+        Err(Trouble::Output(error)) => deaf(&error),
+        Err(Trouble::Text(error)) => {
+            let place = vault.root().display();
+            failed(&format!(
+                "{place}: could not read all of the text {id}: {error} (what was printed is not to be trusted)"
+            ))
+        }
+    }
+}
+
+enum Trouble {
+    Text(io::Error),
+    Output(io::Error),
+}
+
+fn print(mut text: Text, raw: bool, terminal: bool) -> Result<(), Trouble> {
+    let mut out = io::stdout().lock();
+    let mut decoder = (!raw).then(Decoder::default);
+    let mut harmless = terminal.then(Harmless::default);
+    let mut buffer = vec![0; READ_BYTES];
+    let (mut plain, mut last) = (Vec::new(), b'\n');
+    loop {
+        let got = text.read(&mut buffer).map_err(Trouble::Text)?;
+        plain.clear();
+        match &mut decoder {
+            Some(decoder) if got > 0 => decoder.feed(&buffer[..got], &mut plain),
+            Some(_) => decoder.take().unwrap_or_default().finish(&mut plain),
+            None => plain.extend_from_slice(&buffer[..got]),
+        }
+        if let Some(harmless) = &mut harmless {
+            plain = harmless.pass(&plain, got == 0).into_bytes();
+        }
+        last = plain.last().copied().unwrap_or(last);
+        if got == 0 && terminal && last != b'\n' {
+            plain.push(b'\n');
+        }
+        out.write_all(&plain).map_err(Trouble::Output)?;
+        if got == 0 {
+            return out.flush().map_err(Trouble::Output);
+        }
+    }
+}

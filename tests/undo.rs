@@ -1,0 +1,357 @@
+//! `tailor undo`, `show` and `gc`: what was taken out comes back, and is kept for as long as it should be.
+
+use crate::corpus::gather;
+use crate::fixtures::{INPUT, check};
+use crate::support::{BROKEN, Dir, WHOLE, give_to_powerless, is_root, list, make_old, run};
+use std::fs::{self, File, Permissions};
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+/// A pi session with one result of this text.
+fn result_of(text: &str) -> String {
+    let broken = BROKEN.trim_end().rsplit_once('\n').unwrap().0;
+    let result = format!(
+        r#"{{"type":"message","id":"a3","parentId":"a2","message":{{"role":"toolResult","toolCallId":"c","toolName":"bash","content":"{text}"}}}}"#
+    );
+    let user = r#"{"type":"message","id":"a4","parentId":"a3","message":{"role":"user","content":"well?"}}"#;
+    [broken, &result, user, ""].join("\n")
+}
+
+fn long() -> String {
+    result_of(&r"a row of the \u00e9\ud83d log\n".repeat(4_000))
+}
+
+/// The ids that markers of ours name in a text.
+fn ids(bytes: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let after = text.split("full text: tailor show ").skip(1);
+    after.filter_map(|rest| Some(rest.split_once([']', ' '])?.0.to_string())).collect()
+}
+
+fn append(path: &Path, text: &str) {
+    File::options().append(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
+    make_old(path);
+}
+
+/// Fixes `s.jsonl`, asks for each text that is named by a marker that was not there before, and undoes it.
+fn there_and_back(dir: &Dir, before: &[u8], fix: &[&str]) -> Result<(), String> {
+    let path = dir.path("s.jsonl");
+    let facts =
+        || fs::metadata(&path).map(|facts| (facts.mode(), facts.mtime(), facts.mtime_nsec())).unwrap();
+    let old = facts();
+    let fixed = dir.tailor(&[fix, &["--format", "json", "s.jsonl"]].concat());
+    let after = fs::read(&path).unwrap();
+    for id in ids(&after).iter().filter(|id| !ids(before).contains(id)) {
+        let shown = dir.tailor(&["show", "--raw", id]);
+        let stood =
+            shown.status == 0 && before.windows(shown.stdout.len()).any(|bytes| bytes == shown.stdout);
+        if !stood && !re_cut(before, &shown.stdout) {
+            return Err(format!("show {id} prints what did not stand there: {}", shown.stderr));
+        }
+    }
+    let undone = dir.tailor(&["undo", "--settle", "0", "--format", "json", "s.jsonl"]);
+    let wanted = if fixed.file()["outcome"] == "fixed" { ("undone", 0) } else { ("refused", 2) };
+    let got = (undone.file()["outcome"].clone(), undone.status);
+    if got != (wanted.0.into(), wanted.1) {
+        return Err(format!("undo after {}: {got:?} {}", fixed.file()["outcome"], undone.file()["reason"]));
+    }
+    if fs::read(&path).unwrap() != before || facts() != old {
+        return Err("it is not what it was".into());
+    }
+    Ok(())
+}
+
+/// Whether a text is one that holds a marker of the same plan, so that it never stood in the file.
+fn re_cut(before: &[u8], text: &[u8]) -> bool {
+    let named = ids(text);
+    !named.is_empty() && named.iter().any(|id| !ids(before).contains(id))
+}
+
+#[test]
+fn fix_and_undo_give_every_fixture_back() {
+    check(|fixture, dir| {
+        let before = fixture.bytes(INPUT);
+        dir.write("s.jsonl", &before);
+        there_and_back(dir, &before, &fixture.for_fix(&[]))
+    });
+}
+
+#[test]
+fn fix_and_undo_give_real_transcripts_back() {
+    let Some(corpus) = std::env::var_os("TAILOR_CORPUS") else {
+        eprintln!("SKIPPED: TAILOR_CORPUS names no folder of transcripts");
+        return;
+    };
+    let mut files = Vec::new();
+    gather(Path::new(&corpus), &mut files);
+    let mut wrong = Vec::new();
+    for path in files {
+        let before = fs::read(&path).unwrap();
+        for limit in ["2000", "32000"] {
+            let dir = Dir::new();
+            dir.write("s.jsonl", &before);
+            let fix = ["fix", "--settle", "0", "--thinking", "strip", "--result-chars-max", limit];
+            if let Err(why) = there_and_back(&dir, &before, &fix) {
+                wrong.push(format!("{} at {limit}: {why}", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn undo_takes_back_the_newest_run_and_leaves_what_was_appended() {
+    let dir = Dir::new();
+    let path = dir.write("s.jsonl", long());
+    dir.tailor(&["fix", "s.jsonl"]);
+    let once = fs::read_to_string(&path).unwrap();
+    dir.tailor(&["fix", "--result-chars-max", "1000", "s.jsonl"]);
+    assert_ne!(fs::read_to_string(&path).unwrap(), once);
+    let line = r#"{"type":"message","id":"a5","parentId":"a4","message":{"role":"user","content":"more"}}"#;
+    append(&path, &format!("{line}\n"));
+    let dry = dir.tailor(&["undo", "--dry-run", "s.jsonl"]);
+    assert!(dry.text().contains("s.jsonl: would undo: "), "{}", dry.text());
+    let undone = dir.tailor(&["undo", "s.jsonl"]);
+    assert_eq!((undone.status, undone.stderr.as_str()), (0, ""), "{}", undone.text());
+    assert!(undone.text().ends_with(": 1 run undone\n"), "{}", undone.text());
+    assert_eq!(fs::read_to_string(&path).unwrap(), format!("{once}{line}\n"));
+    assert_eq!(dir.tailor(&["undo", "s.jsonl"]).status, 0);
+    assert_eq!(fs::read_to_string(&path).unwrap(), format!("{}{line}\n", long()));
+    let none = dir.tailor(&["undo", "s.jsonl"]);
+    assert_eq!(none.status, 2);
+    assert!(none.text().contains("refused: there is no run to undo"), "{}", none.text());
+}
+
+#[test]
+fn an_older_run_waits_for_those_that_came_after_it() {
+    let dir = Dir::new();
+    let path = dir.write("s.jsonl", long());
+    let name = |run: crate::support::Run| run.file()["run"].as_str().unwrap().to_string();
+    let first = name(dir.tailor(&["fix", "--format", "json", "s.jsonl"]));
+    let second = name(dir.tailor(&["fix", "--format", "json", "--result-chars-max", "1000", "s.jsonl"]));
+    let now = fs::read_to_string(&path).unwrap();
+    let listed = dir.tailor(&["undo", "--list", "s.jsonl"]).text();
+    let lines: Vec<&str> = listed.lines().collect();
+    assert!(lines.len() == 2 && lines[0].contains(&first) && lines[1].contains(&second), "{listed}");
+    let refused = dir.tailor(&["undo", "--run", &first, "s.jsonl"]);
+    assert_eq!(refused.status, 2);
+    assert!(refused.text().contains(&format!("run {second} changed the same place")), "{}", refused.text());
+    let unknown = dir.tailor(&["undo", "--run", "20000101T000000.000Z-0000", "s.jsonl"]);
+    assert!(unknown.status == 2 && unknown.text().contains("there is no run 2000"), "{}", unknown.text());
+    assert_eq!(fs::read_to_string(&path).unwrap(), now);
+    assert_eq!(dir.tailor(&["undo", "--run", &second, "s.jsonl"]).status, 0);
+    assert_eq!(dir.tailor(&["undo", "--run", &first, "s.jsonl"]).status, 0);
+    assert_eq!(fs::read_to_string(&path).unwrap(), long());
+    let listed = dir.tailor(&["undo", "--list", "--format", "json", "s.jsonl"]).json();
+    assert!(listed.iter().all(|line| line["undone"] == true && line["type"] == "run"), "{listed:?}");
+}
+
+#[test]
+fn a_file_that_was_moved_is_undone_by_the_name_of_the_run() {
+    let dir = Dir::new();
+    let path = dir.write("s.jsonl", long());
+    let run = dir.tailor(&["fix", "--format", "json", "s.jsonl"]).file()["run"].as_str().unwrap().to_string();
+    fs::rename(&path, dir.path("archived.jsonl")).unwrap();
+    assert_eq!(dir.tailor(&["undo", "archived.jsonl"]).status, 2);
+    assert_eq!(dir.tailor(&["undo", "--run", &run, "archived.jsonl"]).status, 0);
+    assert_eq!(fs::read_to_string(dir.path("archived.jsonl")).unwrap(), long());
+}
+
+#[test]
+fn a_folder_means_the_files_that_have_a_run() {
+    let dir = Dir::new();
+    for name in ["in/a.jsonl", "in/b/c.jsonl"] {
+        dir.write(name, BROKEN);
+    }
+    dir.write("in/whole.jsonl", WHOLE);
+    dir.tailor(&["fix", "in"]);
+    let lines = dir.tailor(&["undo", "--format", "json", "in"]).json();
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert_eq!((&lines[2]["files"], &lines[2]["undone"]), (&2.into(), &2.into()));
+    for name in ["in/a.jsonl", "in/b/c.jsonl"] {
+        assert_eq!(fs::read_to_string(dir.path(name)).unwrap(), BROKEN);
+    }
+    assert_eq!(dir.tailor(&["undo", "in"]).status, 0, "nothing to undo is no error in a folder");
+}
+
+#[test]
+fn what_keeps_fix_away_keeps_undo_away() {
+    let dir = Dir::new();
+    let path = dir.write("s.jsonl", BROKEN);
+    dir.tailor(&["fix", "s.jsonl"]);
+    let fixed = fs::read_to_string(&path).unwrap();
+    File::options().append(true).open(&path).unwrap().set_modified(std::time::SystemTime::now()).unwrap();
+    let run = dir.tailor(&["undo", "--settle", "86400", "s.jsonl"]);
+    assert!(run.status == 1 && run.text().contains("deferred: still growing"), "{}", run.text());
+    make_old(&path);
+    fs::hard_link(&path, dir.path("other")).unwrap();
+    let run = dir.tailor(&["undo", "s.jsonl"]);
+    assert!(run.status == 2 && run.text().contains("2 hard links"), "{}", run.text());
+    assert_eq!(fs::read_to_string(&path).unwrap(), fixed);
+}
+
+#[test]
+fn what_another_program_changed_is_not_undone() {
+    let dir = Dir::new();
+    let path = dir.write("s.jsonl", long());
+    dir.tailor(&["fix", "s.jsonl"]);
+    let other = fs::read_to_string(&path).unwrap().replace("chars omitted", "chars 0mitted");
+    fs::write(&path, &other).unwrap();
+    make_old(&path);
+    let run = dir.tailor(&["undo", "s.jsonl"]);
+    assert_eq!(run.status, 2);
+    assert!(run.text().contains("the bytes at line 4 are not those that this run wrote"), "{}", run.text());
+    assert_eq!(fs::read_to_string(&path).unwrap(), other);
+}
+
+#[test]
+fn show_prints_the_text_decoded_or_as_it_was_written() {
+    let dir = Dir::new();
+    let path = dir.write("s.jsonl", long());
+    dir.tailor(&["fix", "s.jsonl"]);
+    let id = ids(&fs::read(&path).unwrap()).pop().unwrap();
+    assert_eq!(dir.tailor(&["show", &id]).text(), "a row of the é\u{fffd} log\n".repeat(4_000));
+    assert_eq!(dir.tailor(&["show", "--raw", &id]).text(), r"a row of the \u00e9\ud83d log\n".repeat(4_000));
+    assert_eq!(dir.tailor(&["show", &id.to_uppercase()[..8]]).status, 0);
+}
+
+#[test]
+fn show_says_what_is_wrong_with_an_id() {
+    let dir = Dir::new();
+    for id in ["0123456", "0123456g", &"0".repeat(65), "00000000", "../../..", ""] {
+        let run = dir.tailor(&["show", id]);
+        assert_eq!((run.status, run.text().as_str()), (2, ""), "{id}");
+        assert!(run.stderr.contains("could not open the text: "), "{}", run.stderr);
+    }
+    dir.write("s.jsonl", long());
+    dir.tailor(&["fix", "s.jsonl"]);
+    let texts = dir.home().join(".state/tailor/texts");
+    let mut names = Vec::new();
+    list(&texts, &texts, &mut names);
+    let (shard, name) = names[0].split_once('/').unwrap();
+    let twin = format!("{}{}.zst", &name[..6], "0".repeat(56));
+    fs::copy(texts.join(&names[0]), texts.join(shard).join(twin)).unwrap();
+    let run = dir.tailor(&["show", &format!("{shard}{}", &name[..6])]);
+    assert!(run.status == 2 && run.stderr.contains("the beginning of 2 texts"), "{}", run.stderr);
+    // What is not what its name says is not passed off for it.
+    let run = dir.tailor(&["show", &format!("{shard}{}00000000", &name[..6])]);
+    assert!(run.status == 2 && run.stderr.contains("not what was put there"), "{}", run.stderr);
+}
+
+#[test]
+fn the_vault_is_for_its_owner_alone() {
+    let dir = Dir::new();
+    dir.write("s.jsonl", long());
+    let run = dir.tailor(&["fix", "--vault", "v", "--spill", "plain", "s.jsonl"]);
+    assert_eq!(run.status, 0, "{}", run.text());
+    assert!(!dir.home().join(".state").exists(), "--vault is somewhere else");
+    let mut seen = 0;
+    for top in ["v", "plain"] {
+        let mut folders = vec![dir.path(top)];
+        while let Some(folder) = folders.pop() {
+            assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o7777, 0o700, "{}", folder.display());
+            for entry in fs::read_dir(&folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o600, "{}", path.display());
+                    seen += 1;
+                }
+            }
+        }
+    }
+    assert_eq!(seen, 4, "lock, text, record and plain file");
+}
+
+#[test]
+fn a_spilled_text_lies_where_its_marker_says() {
+    let dir = Dir::new();
+    let path = dir.write("s.jsonl", long());
+    assert_eq!(dir.tailor(&["fix", "--spill", "plain", "s.jsonl"]).status, 0);
+    let fixed = fs::read_to_string(&path).unwrap();
+    let (_, place) = fixed.split_once(" or /").unwrap();
+    let file = format!("/{}", place.split_once(']').unwrap().0);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "a row of the é\u{fffd} log\n".repeat(4_000));
+    let again = dir.tailor(&["fix", "--spill", "plain", "--format", "json", "s.jsonl"]);
+    assert_eq!(again.file()["outcome"], "clean");
+    let odd = dir.tailor(&["fix", "--spill", "a[b]", "s.jsonl"]);
+    assert!(odd.status == 2 && odd.stderr.contains("cannot stand in a marker"), "{}", odd.stderr);
+}
+
+/// The markers of a copy lead somewhere, and the copy can be undone like any file.
+#[test]
+fn what_is_cut_out_of_a_copy_is_kept_too() {
+    let dir = Dir::new();
+    dir.write("s.jsonl", long());
+    dir.tailor(&["fix", "--out", "out", "s.jsonl"]);
+    let copy = dir.path("out/s.jsonl");
+    let id = ids(&fs::read(&copy).unwrap()).pop().unwrap();
+    assert_eq!(dir.tailor(&["show", &id]).status, 0);
+    assert_eq!(dir.tailor(&["undo", "--settle", "0", "out/s.jsonl"]).status, 0);
+    assert_eq!(fs::read_to_string(copy).unwrap(), long());
+}
+
+#[test]
+fn what_is_cut_out_of_a_stream_is_kept_too() {
+    let dir = Dir::new();
+    let fixed = dir.pipe(long().as_bytes(), &["fix", "-"]);
+    let id = ids(&fixed.stdout).pop().unwrap();
+    assert_eq!(dir.tailor(&["show", &id]).text(), "a row of the é\u{fffd} log\n".repeat(4_000));
+    let run = dir.pipe(long().as_bytes(), &["fix", "--vault", "/proc/self/nowhere", "-"]);
+    assert_eq!((run.status, run.text().as_str()), (2, ""), "no marker that leads nowhere");
+    assert!(run.stderr.contains("could not keep the originals"), "{}", run.stderr);
+}
+
+#[test]
+fn a_vault_that_cannot_be_written_is_an_error_and_the_file_stays() {
+    let dir = Dir::new();
+    let path = dir.write("s.jsonl", BROKEN);
+    fs::set_permissions(dir.files(), Permissions::from_mode(0o777)).unwrap();
+    give_to_powerless(&path);
+    fs::create_dir(dir.path("v")).unwrap();
+    fs::set_permissions(dir.path("v"), Permissions::from_mode(0o555)).unwrap();
+    for vault in ["v", "s.jsonl", "/proc/self/nowhere"] {
+        let run = run(dir.powerless().args(["fix", "--format", "json", "--vault", vault, "s.jsonl"]), b"");
+        assert_eq!(run.status, 2, "{vault}: {}", run.text());
+        let file = run.file();
+        let reason = file["reason"].as_str().unwrap();
+        assert_eq!(file["outcome"], "error");
+        assert!(
+            reason.contains("could not keep the originals") && reason.contains("--vault DIR"),
+            "{reason}"
+        );
+        assert_eq!(fs::read_to_string(&path).unwrap(), BROKEN);
+    }
+    let mut command = dir.command();
+    command.env_remove("HOME").env_remove("XDG_STATE_HOME");
+    // Who has no home may still have one in the list of users.
+    if !is_root() {
+        assert!(run(command.args(["fix", "s.jsonl"]), b"").status <= 2);
+    }
+}
+
+#[test]
+fn gc_keeps_the_newest_run_and_says_what_it_removed() {
+    let dir = Dir::new();
+    let path = dir.write("s.jsonl", long());
+    let empty = dir.tailor(&["gc"]);
+    assert_eq!(
+        (empty.status, empty.text().as_str()),
+        (0, "removed 0 runs, 0 texts, 0 B; 0 runs, 0 texts, 0 B stay\n")
+    );
+    dir.tailor(&["fix", "s.jsonl"]);
+    let once = fs::read_to_string(&path).unwrap();
+    dir.tailor(&["fix", "--result-chars-max", "1000", "s.jsonl"]);
+    let kept = dir.tailor(&["gc"]).text();
+    assert!(kept.starts_with("removed 0 runs, 0 texts, 0 B; 2 runs, "), "{kept}");
+    let would = dir.tailor(&["gc", "--dry-run", "--older-than", "0", "--max-bytes", "0"]).text();
+    assert!(would.starts_with("would remove 1 run, "), "{would}");
+    let gone = dir.tailor(&["gc", "--older-than", "0", "--max-bytes", "0"]).text();
+    assert_eq!(gone, would.replace("would remove", "removed"));
+    assert_eq!(dir.tailor(&["undo", "s.jsonl"]).status, 0);
+    assert_eq!(fs::read_to_string(&path).unwrap(), once);
+    assert_eq!(dir.tailor(&["undo", "s.jsonl"]).status, 2);
+    assert_eq!(dir.tailor(&["gc", "--max-bytes", "much"]).status, 2);
+}
