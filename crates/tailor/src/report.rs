@@ -29,6 +29,9 @@ pub(crate) struct FileReport {
     pub(crate) bytes_after: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<String>,
+    /// When to try again, if it was deferred.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_seconds: Option<u64>,
     /// What kept lines safe that were appended meanwhile.
     #[serde(skip_serializing_if = "Option::is_none")]
     guarantee: Option<&'static str>,
@@ -102,6 +105,7 @@ impl FileReport {
             saves_bytes: 0,
             bytes_after: None,
             run: None,
+            retry_seconds: None,
             guarantee: None,
             remaining: 0,
             status,
@@ -127,6 +131,9 @@ impl FileReport {
         let mut report = Self::empty(path, word, reason, status);
         report.bytes = outcome.bytes;
         report.run.clone_from(&outcome.run);
+        if let Ending::Deferred(reason) = &outcome.ending {
+            report.retry_seconds = Some(reason.retry_after().as_secs().max(1));
+        }
         report.guarantee = outcome.guarantee.map(Guarantee::name);
         report.remaining = outcome.remaining().len();
         if matches!(outcome.ending, Ending::Fixed | Ending::WouldFix) {

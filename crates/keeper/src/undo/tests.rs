@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use transcript::Policy;
 
 /// A file and a vault.
@@ -522,4 +522,23 @@ proptest! {
     ) {
         all_comes_back(&lengths, &actions);
     }
+}
+
+#[test]
+fn the_vault_is_cleared_once_a_day_by_those_who_use_it() {
+    let text = session(&[900, 700]);
+    let mut place = Place::new(&text);
+    place.fix(200).unwrap();
+    place.append_pair(900);
+    place.fix(200).unwrap();
+    let vault = place.vault();
+    let none = Keep { age: Duration::ZERO, bytes: 0 };
+    assert!(vault.gc_if_due(none).unwrap().is_none(), "the vault is new");
+    let lock = fs::File::options().write(true).open(vault.root().join("lock")).unwrap();
+    lock.set_modified(SystemTime::now() - Vault::GC_EVERY).unwrap();
+    lock.lock_shared().unwrap();
+    assert!(vault.gc_if_due(none).unwrap().is_none(), "somebody writes");
+    drop(lock);
+    assert_eq!(vault.gc_if_due(none).unwrap().unwrap().runs, 1);
+    assert!(vault.gc_if_due(none).unwrap().is_none(), "it was cleared just now");
 }

@@ -86,12 +86,44 @@ impl Vault {
         let Some(root) = Folder::open(self.root()).map_err(fail)? else { return Ok(Freed::default()) };
         let lock = root.shared(LOCK).map_err(fail)?;
         lock.lock().map_err(fail)?;
-        let runs = root.child(RUNS).map_err(fail)?;
-        let texts = root.child(TEXTS).map_err(fail)?;
-        let mut sweep = Sweep { root, runs, texts, dry_run, freed: Freed::default() };
-        sweep.run(keep);
-        Ok(sweep.freed)
+        let freed = sweep(root, keep, dry_run).map_err(fail)?;
+        if !dry_run {
+            // When it was done last; see `gc_if_due`.
+            let _ = lock.set_modified(SystemTime::now());
+        }
+        Ok(freed)
     }
+
+    /// The same, so that the vault stays bounded without anybody's care: not if it was done less than
+    /// [`Self::GC_EVERY`] ago, and not if somebody is writing to the vault. `None` then.
+    ///
+    /// # Errors
+    ///
+    /// When the vault cannot be opened.
+    pub fn gc_if_due(&self, keep: Keep) -> Result<Option<Freed>, Error> {
+        let fail = |cause| Error::new(self.root(), "clear the vault", cause);
+        let Some(root) = Folder::open(self.root()).map_err(fail)? else { return Ok(None) };
+        let lock = root.shared(LOCK).map_err(fail)?;
+        let last = lock.metadata().and_then(|found| found.modified()).map_err(fail)?;
+        let due = last.elapsed().is_ok_and(|since| since >= Self::GC_EVERY);
+        if !due || lock.try_lock().is_err() {
+            return Ok(None);
+        }
+        let freed = sweep(root, keep, false).map_err(fail)?;
+        let _ = lock.set_modified(SystemTime::now());
+        Ok(Some(freed))
+    }
+
+    /// How often a vault is cleared by those who write to it.
+    pub const GC_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
+}
+
+fn sweep(root: Folder, keep: Keep, dry_run: bool) -> io::Result<Freed> {
+    let runs = root.child(RUNS)?;
+    let texts = root.child(TEXTS)?;
+    let mut sweep = Sweep { root, runs, texts, dry_run, freed: Freed::default() };
+    sweep.run(keep);
+    Ok(sweep.freed)
 }
 
 impl Sweep {

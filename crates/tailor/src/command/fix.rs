@@ -5,7 +5,7 @@ use crate::args::Fix;
 use crate::printer::{Printer, talk};
 use crate::report::FileReport;
 use crate::status::Status;
-use keeper::{Ending, Found, Mode, Options, Outcome, Refusal, known_roots, maintain, settle_all, spool};
+use keeper::{Ending, Found, Keep, Mode, Options, Outcome, Refusal, known_roots, maintain, settle_all, spool};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use transcript::plan::Plan;
@@ -22,7 +22,12 @@ pub(crate) fn run(fix: &Fix) -> Status {
     if options.mode == Mode::Fix && fix.out.is_none() {
         settle(&fix.shared.paths);
     }
-    over_files(&fix.shared.paths, fix.shared.format, |found| Some(one(fix, &options, found)))
+    let status =
+        over_files(&fix.shared.paths, fix.shared.format, |found| Some(one(fix, &options, found)));
+    if let Some(Err(error)) = options.vault.map(|vault| vault.gc_if_due(Keep::default())) {
+        talk(&error.to_string());
+    }
+    status
 }
 
 /// Finishes what an interrupted run has left. What cannot be finished is said, and stops nothing.
