@@ -81,6 +81,6 @@ for format in pi claude-code; do
     copy="$work/copy.jsonl"
     header "Rewriting, $format" "$file"
     measure '`cp` and `sync`' 5 "rm -f '$copy'" sh -c 'cp "$1" "$2" && exec sync "$2"' sh "$file" "$copy"
-    measure '`tailor fix`' 5 "rm -rf '$work/vault' && cp '$file' '$copy' && sync '$copy'" "$tailor" fix --settle 0 --vault "$work/vault" "$copy"
+    measure '`tailor fix`' 5 "rm -rf '$work/vault' && cp '$file' '$copy' && sync '$copy' && sleep 2" "$tailor" fix --settle 0 --vault "$work/vault" "$copy"
     rm -f "$file" "$copy"
 done

@@ -566,7 +566,7 @@ fn config() -> Config {
         RngSeed::Random => RngSeed::Fixed(7),
         fixed @ RngSeed::Fixed(_) => fixed,
     };
-    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { 600 };
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { 1000 };
     Config { cases, rng_seed: seed, failure_persistence: None, ..default }
 }
 

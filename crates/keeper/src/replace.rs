@@ -59,8 +59,8 @@ const PATIENCE: Patience = if cfg!(test) {
     }
 };
 
-/// How long ago is "lately".
-const LATELY: Duration = Duration::from_secs(60);
+/// How long ago is "lately". Whoever keeps to the default settle time finds files quiet for longer.
+const LATELY: Duration = Duration::from_secs(2);
 
 /// How often the old file is looked at during the grace.
 const LOOK_EVERY: Duration = Duration::from_micros(500);

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! lock                          shared by runs, held alone by gc
-//! texts/<2 hex>/<62 hex>.zst    a text, as it was written
+//! texts/<1 hex>/<63 hex>.zst    a text, as it was written
 //! runs/<16 hex>/<run>.kept      the record of a run over the file whose path has this hash
 //! runs/<16 hex>/<run>.undo      … after the file was replaced
 //! runs/<16 hex>/<run>.undone    … after that was undone

@@ -5,7 +5,9 @@ use crate::args::Fix;
 use crate::printer::{Printer, talk};
 use crate::report::FileReport;
 use crate::status::Status;
-use keeper::{Ending, Found, Keep, Mode, Options, Outcome, Refusal, known_roots, maintain, settle_all, spool};
+use keeper::{
+    Ending, Found, Keep, Mode, Options, Outcome, Refusal, known_roots, maintain, settle_all, spool,
+};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use transcript::plan::Plan;
@@ -22,8 +24,7 @@ pub(crate) fn run(fix: &Fix) -> Status {
     if options.mode == Mode::Fix && fix.out.is_none() {
         settle(&fix.shared.paths);
     }
-    let status =
-        over_files(&fix.shared.paths, fix.shared.format, |found| Some(one(fix, &options, found)));
+    let status = over_files(&fix.shared.paths, fix.shared.format, |found| Some(one(fix, &options, found)));
     if let Some(Err(error)) = options.vault.map(|vault| vault.gc_if_due(Keep::default())) {
         talk(&error.to_string());
     }
