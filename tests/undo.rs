@@ -230,12 +230,12 @@ fn show_says_what_is_wrong_with_an_id() {
     let mut names = Vec::new();
     list(&texts, &texts, &mut names);
     let (shard, name) = names[0].split_once('/').unwrap();
-    let twin = format!("{}{}.zst", &name[..6], "0".repeat(56));
+    let twin = format!("{}{}.zst", &name[..7], "0".repeat(56));
     fs::copy(texts.join(&names[0]), texts.join(shard).join(twin)).unwrap();
-    let run = dir.tailor(&["show", &format!("{shard}{}", &name[..6])]);
+    let run = dir.tailor(&["show", &format!("{shard}{}", &name[..7])]);
     assert!(run.status == 2 && run.stderr.contains("the beginning of 2 texts"), "{}", run.stderr);
     // What is not what its name says is not passed off for it.
-    let run = dir.tailor(&["show", &format!("{shard}{}00000000", &name[..6])]);
+    let run = dir.tailor(&["show", &format!("{shard}{}00000000", &name[..7])]);
     assert!(run.status == 2 && run.stderr.contains("not what was put there"), "{}", run.stderr);
 }
 
