@@ -42,6 +42,7 @@ use turn::Turn;
 const END_BYTES: u64 = 4096;
 
 /// What is remembered of a transcript, to judge what is appended. Holds nothing of its text.
+#[derive(Clone)]
 pub struct Tail {
     policy: Arc<Policy>,
     facts: Facts,
@@ -55,6 +56,7 @@ pub struct Tail {
 }
 
 /// What is known of a session that can be judged.
+#[derive(Clone)]
 struct State {
     seen: Seen,
     branch: Branch,

@@ -11,6 +11,7 @@ use alloc::vec;
 /// So many entries of the newest turn are remembered.
 const REGION_MAX: usize = 64;
 
+#[derive(Clone)]
 pub(super) enum Branch {
     /// The order of the lines is all there is, and no entry has an id.
     List(Shape),
@@ -25,6 +26,7 @@ pub(super) enum Branch {
 
 /// The newest turn of a graph. All its entries hang, over some way within it, on its first one, so that whichever is
 /// the leaf, the same ones are gathered.
+#[derive(Clone)]
 pub(super) struct Graph {
     region: VecDeque<Key>,
     /// The end from which the leaf was found.

@@ -1,7 +1,7 @@
 //! Which ids a transcript has: never "new" of one that was there. Keeps no id.
 //!
 //! A Bloom filter, because what is remembered of a session of 1 GB must be small, and the answer "maybe" only costs a
-//! look. What a look costs grows with the file, so the filter of a longer file is surer: eight bits for each id at
+//! look. What a look costs grows with the file, so the filter of a longer file is surer: twelve bits for each id at
 //! 64 KiB, one more with each doubling, [`WORDS_MAX`] at most.
 
 use super::Reason;
@@ -25,8 +25,9 @@ impl Key {
 const WORDS_MAX: usize = 1 << 18;
 
 /// Bits for each id in a short file.
-const BITS_MIN: usize = 8;
+const BITS_MIN: usize = 12;
 
+#[derive(Clone)]
 pub(super) struct Seen {
     bits: Vec<u64>,
     probes: u64,

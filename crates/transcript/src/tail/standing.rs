@@ -12,7 +12,7 @@ use crate::session::Session;
 pub(super) struct Standing {
     /// There are findings.
     pub(super) any: bool,
-    /// Some of their fixes are made, or may be.
+    /// Some of their fixes that the model would see are made, or may be.
     pub(super) visible: bool,
     /// Some are about the newest turn.
     pub(super) in_turn: bool,
@@ -43,7 +43,8 @@ impl Standing {
                 return Err(Reason::Unsettled);
             }
             standing.in_turn |= in_turn;
-            standing.visible |= matches!(safety, Safety::Safe | Safety::Guarded(_));
+            let unseen = is_unseen(finding);
+            standing.visible |= !unseen && matches!(safety, Safety::Safe | Safety::Guarded(_));
             standing.renames |= finding.rule.code() == "P6";
         }
         Ok(standing)
@@ -64,10 +65,15 @@ fn touched(session: &Session<'_>, finding: &Finding) -> Option<u32> {
     finding.fix.ops.iter().filter_map(of_op).chain(finding.entry).max()
 }
 
+/// Whether the model would not see the fix, whatever it is.
+fn is_unseen(finding: &Finding) -> bool {
+    let code = finding.rule.code();
+    code.starts_with('B') || code == "S5"
+}
+
 /// Whether only the entry itself, and no later one of its turn, decides about the finding.
 fn is_told_by_itself(session: &Session<'_>, finding: &Finding, floor: u32) -> bool {
-    let code = finding.rule.code();
-    if code.starts_with('B') || code == "S5" {
+    if is_unseen(finding) {
         return true;
     }
     // In a graph the order of the turn's entries, and so what comes before signed thinking, may still change.
@@ -79,5 +85,5 @@ fn is_told_by_itself(session: &Session<'_>, finding: &Finding, floor: u32) -> bo
     let moves = session.format.shape() == Shape::Graph
         && session.policy.thinking != SignedThinking::Ignore
         && session.live.iter().any(binds);
-    code.starts_with('S') && !moves
+    finding.rule.code().starts_with('S') && !moves
 }

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 /// More open calls than these are not followed.
 const OPEN_MAX: usize = 128;
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Turn {
     /// What its entries share, if there can be several.
     group: Option<Key>,
@@ -23,6 +23,7 @@ pub(super) struct Turn {
 }
 
 /// A call that waits for its result.
+#[derive(Clone)]
 struct Open {
     id: Key,
     /// The limit for results of its tool.
@@ -36,7 +37,7 @@ impl Turn {
         let (turn, transcript) = (session.turn(newest), session.transcript);
         let group = session.entry(newest).group.map(|group| Key::of(transcript.ids.text(group)));
         let mut own = Self { group, ..Self::default() };
-        let mut ids = Vec::new();
+        let (mut ids, mut open_calls) = (Vec::new(), Vec::new());
         for &entry in session.live.iter().filter(|&&entry| session.turn(entry) == turn) {
             let open = |call: &usize| session.result_of(*call as u32).is_none();
             for call in transcript.calls_of(entry).filter(open) {
@@ -51,18 +52,19 @@ impl Turn {
                 let limit = session.policy.limit_for(transcript.id_text(found.name));
                 own.push(Open { id: Key::of(transcript.ids.text(id)), limit })?;
                 ids.push(id);
+                open_calls.push(call as u32);
                 let behind = session.place(entry).map_or(&[][..], |place| &session.live[place + 1..]);
                 own.interrupted |= behind.iter().any(|&other| speaks(session, entry, other));
             }
         }
-        let elsewhere = |index: u32, call: &crate::entry::Call| {
-            session.result_of(index).is_none() && session.turn(call.entry) != turn
-        };
-        // A result would answer the one that was opened last.
-        let rival = (0..)
-            .zip(&transcript.calls)
-            .any(|(index, call)| call.id.is_some_and(|id| ids.contains(&id)) && elsewhere(index, call));
-        if rival {
+        // Which of several calls with one id a result answers is not told from the newest turn alone.
+        let rival = (0..).zip(&transcript.calls).any(|(index, call): (u32, _)| {
+            call.id.is_some_and(|id| ids.contains(&id))
+                && session.result_of(index).is_none()
+                && !open_calls.contains(&index)
+        });
+        ids.sort_unstable();
+        if rival || ids.windows(2).any(|two| two[0] == two[1]) {
             return Err(Reason::Tangled);
         }
         for (result, answers) in session.answers.iter().enumerate() {
