@@ -12,6 +12,7 @@ use proptest::test_runner::TestRunner;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use transcript::finding::{Labels, Safety};
+use transcript::policy::Selection;
 use transcript::tail::{Tail, Verdict};
 use transcript::{Examination, Policy, Severity, examine};
 
@@ -140,6 +141,30 @@ proptest! {
         prop_assert!(matches!(verdict, Verdict::Look(_)), "{verdict:?}");
         prop_assert_eq!(tail.append(&case.bytes.as_slice()).unwrap(), verdict);
     }
+}
+
+/// Nobody was asked about ids that are used twice, so no finding says that they are.
+#[test]
+fn which_of_two_calls_a_result_answers_is_not_guessed() {
+    let call = |id: &str, tool: &str| format!(r#"{{"id":"{id}","function":{{"name":"{tool}"}}}}"#);
+    let calls = [call("a", "read"), call("b", "read"), call("b", "grep")].join(",");
+    let result = |id: &str, text: &str| {
+        format!(r#"{{"role":"tool","tool_call_id":"{id}","content":"{text}"}}"#) + "\n"
+    };
+    let text = [
+        format!(r#"{{"role":"assistant","tool_calls":[{calls}]}}"#) + "\n",
+        result("a", ""),
+        result("b", "long"),
+        result("b", ""),
+    ];
+    let policy = Policy {
+        result_chars_max: 1,
+        tool_chars_max: vec![("grep".to_string(), 0)],
+        selection: Selection { ignore: vec!["P6".to_string()], ..Selection::default() },
+        ..Policy::default()
+    };
+    let bytes = text.concat().into_bytes();
+    follow(&bytes, &line_ends(&bytes), &policy, &mut Counts::new()).unwrap();
 }
 
 /// A tail that always asked for a look would keep every other promise.
