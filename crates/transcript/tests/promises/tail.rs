@@ -127,7 +127,9 @@ proptest! {
         change in any::<bool>(),
     ) {
         let ends = line_ends(&case.bytes);
-        prop_assume!(!ends.is_empty());
+        if ends.is_empty() {
+            return Ok(());
+        }
         let end = ends[at.index(ends.len())];
         let mut bytes = case.bytes[..end].to_vec();
         let (mut tail, _) = Tail::new(&bytes.as_slice(), &Arc::new(generous())).unwrap();
