@@ -9,8 +9,10 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use transcript::plan::Edit;
-use transcript::{Piece, Policy, Span, mend};
+use transcript::tail::{Tail, Verdict};
+use transcript::{Examination, Piece, Policy, Span, examine, mend};
 
 #[test]
 fn promises_hold_on_real_transcripts() {
@@ -32,6 +34,83 @@ fn promises_hold_on_real_transcripts() {
     eprintln!("{known} transcripts of known formats, {changed} of them mended, {} wrong", wrong.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(known > 0, "no file is of a known format");
+}
+
+/// So many lines of a file are appended to what stands before them.
+const APPENDS_MAX: usize = 300;
+
+/// Every so many appends that need no look, one is taken all the same.
+const LOOK_EVERY: usize = 16;
+
+/// So much is looked at for one file.
+const LOOKED_BYTES_MAX: usize = 32 << 20;
+
+#[test]
+fn appends_to_real_transcripts_are_judged_as_looks_would() {
+    let Some(corpus) = std::env::var_os("TAILOR_CORPUS") else {
+        eprintln!("SKIPPED: TAILOR_CORPUS names no folder of transcripts");
+        return;
+    };
+    let mut files = Vec::new();
+    gather(Path::new(&corpus), &mut files);
+    let (mut counts, mut weights, mut wrong) = (BTreeMap::new(), Vec::new(), Vec::new());
+    for path in files {
+        let bytes = fs::read(&path).unwrap();
+        match append_lines(&bytes, &mut counts) {
+            Ok(weight) => weights.extend(weight),
+            Err(why) => wrong.push(format!("{}: {why}", path.display())),
+        }
+    }
+    weights.sort_unstable();
+    eprintln!("a tail takes {:?} bytes, {:?} at most", weights.get(weights.len() / 2), weights.last());
+    for (format, counts) in &counts {
+        let sum: usize = counts.values().sum();
+        eprintln!("{format}: of {sum} lines {counts:?}");
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Appends the lines of the second half, one by one, and counts how each was judged. Says how much is remembered.
+fn append_lines(
+    bytes: &[u8],
+    counts: &mut BTreeMap<&'static str, BTreeMap<String, usize>>,
+) -> Result<Option<usize>, String> {
+    let policy = Arc::new(Policy::default());
+    let ends: Vec<usize> = (1..=bytes.len()).filter(|&at| bytes[at - 1] == b'\n').collect();
+    let Some((&middle, later)) = ends[ends.len() / 2..].split_first() else { return Ok(None) };
+    let look = |end: usize| Tail::new(&&bytes[..end], &policy).map_err(|fault| format!("{fault:?}"));
+    let (mut tail, mut report) = look(middle)?;
+    let Some(format) = report.facts.format else { return Ok(None) };
+    let weight = tail.weight();
+    let counts = counts.entry(format.name()).or_default();
+    let (mut looked, last) = (middle, later.len().min(APPENDS_MAX));
+    for (n, &end) in (1..).zip(&later[..last]) {
+        let verdict = tail.append(&&bytes[..end]).map_err(|fault| format!("{fault:?}"))?;
+        *counts.entry(format!("{verdict:?}")).or_default() += 1;
+        if looked > LOOKED_BYTES_MAX {
+            break;
+        }
+        if verdict != Verdict::Same {
+            looked += end;
+            (tail, report) = look(end)?;
+        } else if n % LOOK_EVERY == 0 || n == last {
+            looked += end;
+            let now = examine(&&bytes[..end], &policy).map_err(|fault| format!("{fault:?}"))?;
+            let same =
+                (told(&report), format!("{:?}", tail.facts())) == (told(&now), format!("{:?}", now.facts));
+            expect(same, || format!("line {} of {}: not the same", ends.len() / 2 + n + 1, ends.len()))?;
+        }
+    }
+    Ok(Some(weight))
+}
+
+/// What a report says is wrong, and what mending it would save.
+fn told(found: &Examination) -> String {
+    let findings = found.findings.iter();
+    let all: Vec<_> = findings
+        .map(|f| (f.rule.code(), f.line, f.severity, &f.labels, f.chars, &f.message, f.fix.safety))
+        .collect();
+    format!("{all:?} {}", i128::from(found.facts.bytes) - i128::from(found.bytes_after))
 }
 
 pub(crate) fn gather(folder: &Path, files: &mut Vec<PathBuf>) {

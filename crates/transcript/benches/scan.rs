@@ -4,13 +4,16 @@
 //! median and 200,000 in one of fifty, side copies, signed thinking, one in two hundred calls each without a result,
 //! with a stranger's, and with two.
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on has failed")]
+#![expect(clippy::print_stdout, reason = "what is remembered is a figure as well")]
 
-use criterion::{Criterion, SamplingMode, Throughput};
+use criterion::{BatchSize, Criterion, SamplingMode, Throughput};
 use std::fmt::Write;
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::Duration;
 use transcript::cut::{Keep, cut, measure};
 use transcript::literal::Unit;
+use transcript::tail::{Tail, Verdict};
 use transcript::{Policy, Rendered, Source, Span, examine, mend};
 
 const SESSION_BYTES: usize = 16 << 20;
@@ -29,6 +32,9 @@ fn main() {
         rendering(&mut criterion, name, text.as_bytes());
     }
     cutting(&mut criterion);
+    for bytes in [SESSION_BYTES, 16 * SESSION_BYTES] {
+        appending(&mut criterion, bytes);
+    }
     criterion.final_summary();
 }
 
@@ -57,6 +63,27 @@ fn rendering(criterion: &mut Criterion, name: &str, text: &[u8]) {
             rendered.pieces(Span::new(0, rendered.len()), &mut count).unwrap();
             bytes
         });
+    });
+}
+
+/// What a look at one more line costs must not depend on how many there are before.
+fn appending(criterion: &mut Criterion, bytes: usize) {
+    let mut material = Material::new();
+    let mut pi = Pi::of_bytes(&mut material, bytes);
+    let policy = Arc::new(Policy::default());
+    let known = pi.out.len();
+    let (tail, _) = Tail::new(&pi.out.as_bytes(), &policy).unwrap();
+    let said = material.text(2000);
+    pi.message(&mut material, &format!(r#""role":"user","content":[{{"type":"text","text":"{said}"}}]"#));
+    println!("{} bytes remembered of {known}", tail.weight());
+    let mut group = criterion.benchmark_group("append");
+    group.throughput(Throughput::Bytes((pi.out.len() - known) as u64));
+    group.bench_function(format!("{} MB", known >> 20), |bencher| {
+        let append = |mut tail: Tail| {
+            assert_eq!(tail.append(&black_box(pi.out.as_bytes())), Ok(Verdict::Same));
+            tail
+        };
+        bencher.iter_batched(|| tail.clone(), append, BatchSize::LargeInput);
     });
 }
 
@@ -173,10 +200,14 @@ struct Pi {
 
 impl Pi {
     fn session(material: &mut Material) -> String {
+        Self::of_bytes(material, SESSION_BYTES).out
+    }
+
+    fn of_bytes(material: &mut Material, bytes: usize) -> Self {
         let header =
             r#"{"type":"session","version":3,"id":"s","timestamp":"2026-01-02T10:00:00.000Z","cwd":"/work"}"#;
         let mut pi = Self { out: format!("{header}\n"), parent: "null".to_string() };
-        while pi.out.len() < SESSION_BYTES {
+        while pi.out.len() < bytes {
             let said = material.text(150);
             pi.message(material, &format!(r#""role":"user","content":[{{"type":"text","text":"{said}"}}]"#));
             for _ in 0..=material.below(12) {
@@ -185,7 +216,7 @@ impl Pi {
             let said = material.text(400);
             pi.assistant(material, &format!(r#"{{"type":"text","text":"{said}"}}"#), "stop");
         }
-        pi.out
+        pi
     }
 
     fn step(&mut self, material: &mut Material) {

@@ -3,7 +3,7 @@
 //! An [`Entry`] is one JSON object of the file, reduced to what rules need: ids, links, and the places of what
 //! may be altered. It holds no text; who needs more reads the entry's span again.
 
-use crate::format::Format;
+use crate::format::{Format, Head};
 use crate::json::{Kind as Json, Value};
 use crate::source::Span;
 use alloc::vec::Vec;
@@ -47,6 +47,12 @@ impl Ids {
     /// The decoded text of an id.
     pub fn text(&self, id: Id) -> &[u8] {
         stored(&self.bytes, &self.ends, id)
+    }
+
+    /// The decoded texts of all.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = core::iter::once(&0).chain(&self.ends);
+        starts.zip(&self.ends).map(|(&start, &end)| &self.bytes[start..end])
     }
 
     /// The id with this text, if there is one.
@@ -168,6 +174,22 @@ pub struct Entry {
     targets_from: u32,
 }
 
+impl Entry {
+    /// Claude Code: whether somebody said it. Summaries are user lines too; attachments are not.
+    pub(crate) fn is_spoken(&self) -> bool {
+        match self.kind {
+            Kind::Message(_) => true,
+            Kind::Note => self.text_chars > 0,
+            _ => false,
+        }
+    }
+
+    /// Claude Code: whether it is part of the main conversation.
+    pub(crate) fn is_main(&self) -> bool {
+        !self.aside && !self.injected
+    }
+}
+
 /// What an entry points at, other than its parent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Target {
@@ -283,6 +305,8 @@ pub enum DamageKind {
 pub struct Transcript {
     /// Who writes such files; `None` if unknown, and then nothing else is filled in.
     pub format: Option<&'static dyn Format>,
+    /// What the objects say about the format, if more of them would be listened to.
+    pub(crate) undecided: Option<Head>,
     /// Length in bytes.
     pub bytes: u64,
     /// Lines, the last one also without a line break.
@@ -329,6 +353,12 @@ impl Transcript {
         let next = self.entries.get(entry as usize + 1);
         &self.sides
             [Self::range(&self.sides, self.entries[entry as usize].sides_from, next.map(|e| e.sides_from))]
+    }
+
+    /// The targets of an entry.
+    pub(crate) fn has_target(&self, entry: u32) -> bool {
+        let next = self.entries.get(entry as usize + 1).map(|e| e.targets_from);
+        !Self::range(&self.targets, self.entries[entry as usize].targets_from, next).is_empty()
     }
 
     /// The signed thinking blocks in an entry.

@@ -25,9 +25,9 @@ pub trait Format: Sync {
     /// Its name, as printed and as used in fixtures.
     fn name(&self) -> &'static str;
 
-    /// Whether these objects, the first of a file, are of this format. By structure alone, and never a guess:
-    /// what fits two formats fits none.
-    fn claims(&self, head: &[&Doc]) -> bool;
+    /// What an object, one of the first of a file, says about the file being of this format. By structure alone, and
+    /// never a guess: what fits two formats fits none.
+    fn vote(&self, doc: &Doc) -> Vote;
 
     /// What an object means.
     fn read(&self, doc: &Doc, entry: &mut Draft<'_>);
@@ -136,9 +136,69 @@ pub struct Lost<'a> {
     pub parent: &'a [u8],
 }
 
-/// The format of a file that begins with these objects.
-pub fn detect(head: &[&Doc]) -> Option<&'static dyn Format> {
-    FORMATS.iter().copied().find(|format| format.claims(head))
+/// What one object says about a file being of a format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vote {
+    /// It is, unless another object says that it is not.
+    Own,
+    /// It is not, whatever other objects say.
+    Foreign,
+    /// Nothing.
+    Silent,
+}
+
+/// How many objects are looked at to tell the format.
+const HEAD_OBJECTS: usize = 40;
+
+/// How many values those objects may hold together; memory is what is bounded.
+const HEAD_NODES: usize = 1 << 18;
+
+/// Whether so many objects, with so many values, are enough to tell the format.
+pub(crate) fn is_head(objects: usize, nodes: usize) -> bool {
+    objects >= HEAD_OBJECTS || nodes >= HEAD_NODES
+}
+
+/// What the first objects of a file say about its format.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Head {
+    objects: usize,
+    nodes: usize,
+    /// A bit for each of [`FORMATS`].
+    own: u8,
+    foreign: u8,
+}
+
+impl Head {
+    /// What these objects say; all that were read, also those that turned out to be none, took `nodes` of memory.
+    pub(crate) fn of(docs: &mut dyn Iterator<Item = &Doc>, nodes: usize) -> Self {
+        let mut head = Self::default();
+        docs.for_each(|doc| head.hear(doc));
+        Self { nodes, ..head }
+    }
+
+    /// Hears one more object.
+    pub(crate) fn hear(&mut self, doc: &Doc) {
+        self.objects += 1;
+        self.nodes += doc.size();
+        for (n, format) in FORMATS.iter().enumerate() {
+            match format.vote(doc) {
+                Vote::Own => self.own |= 1 << n,
+                Vote::Foreign => self.foreign |= 1 << n,
+                Vote::Silent => {}
+            }
+        }
+    }
+
+    /// Whether the format is told by what was heard, and not by what may come.
+    pub(crate) fn full(&self) -> bool {
+        is_head(self.objects, self.nodes)
+    }
+
+    /// The format of a file that begins so.
+    pub(crate) fn format(&self) -> Option<&'static dyn Format> {
+        let claimed = self.own & !self.foreign;
+        (0..).zip(FORMATS).find(|(n, _)| claimed >> n & 1 == 1).map(|(_, format)| *format)
+    }
 }
 
 /// Whether a top-level field is this string.

@@ -38,6 +38,7 @@ pub mod rule;
 pub mod scan;
 pub mod session;
 pub mod source;
+pub mod tail;
 pub mod verdict;
 
 pub use finding::{Finding, Severity};
@@ -97,10 +98,18 @@ pub(crate) enum Depth {
 
 /// Reads a transcript and asks all rules. Changes nothing. An unknown format gives no findings.
 pub fn examine(source: &dyn Source, policy: &Policy) -> Result<Examination, Fault> {
-    look(source, policy, Depth::Sizes)
+    look(source, policy, Depth::Sizes, &mut |_, _| {})
 }
 
-fn look(source: &dyn Source, policy: &Policy, depth: Depth) -> Result<Examination, Fault> {
+/// What may be asked of a session and its findings before they are let go of.
+type Remember<'r> = &'r mut dyn FnMut(&Session<'_>, &[Finding]);
+
+fn look(
+    source: &dyn Source,
+    policy: &Policy,
+    depth: Depth,
+    remember: Remember<'_>,
+) -> Result<Examination, Fault> {
     let transcript = scan::scan(source)?;
     let mut facts = Facts {
         format: transcript.format,
@@ -119,6 +128,7 @@ fn look(source: &dyn Source, policy: &Policy, depth: Depth) -> Result<Examinatio
     let mut findings = rule::check_all(&session)?;
     let plan = plan::draw(&session, &findings)?;
     let health = Health::of(&session, &findings);
+    remember(&session, &findings);
     for finding in &mut findings {
         finding.label(&transcript);
     }
@@ -143,13 +153,13 @@ pub struct Repair {
 
 /// Draws a plan, checks what it gives, and repeats that until nothing is left to change.
 pub fn mend(source: &dyn Source, policy: &Policy) -> Result<Mended, Fault> {
-    let before = look(source, policy, Depth::Plan)?;
+    let before = look(source, policy, Depth::Plan, &mut |_, _| {})?;
     let mut plan = before.plan.clone();
     if plan.is_empty() {
         return Ok(Mended { before, repair: Ok(Repair { plan, after: None }) });
     }
     for _ in 0..ROUNDS_MAX {
-        let next = look(&Rendered::new(source, &plan), policy, Depth::Plan)?;
+        let next = look(&Rendered::new(source, &plan), policy, Depth::Plan, &mut |_, _| {})?;
         if next.plan.is_empty() {
             let repair = verdict::compare(&before, &next).map(|()| Repair { plan, after: Some(next) });
             return Ok(Mended { before, repair });

@@ -17,17 +17,21 @@ pub(crate) mod bound_thinking;
 mod call_without_result;
 pub(crate) use call_without_result::next_user;
 mod displaced_result;
+pub(crate) use displaced_result::speaks;
 mod duplicate_call_id;
 mod duplicate_result;
 mod foreign_encoding;
 mod glued_lines;
 mod oversized_for_summary;
+pub(crate) use oversized_for_summary::OversizedForSummary;
 mod oversized_result;
 mod oversized_side_copy;
 mod oversized_turn;
+pub(crate) use oversized_turn::OversizedTurn;
 mod result_without_call;
 mod torn_line;
 mod trim;
+pub(crate) use trim::most;
 mod unreadable_line;
 
 /// All rules, in the order in which they look and plan: pairing, then sizes, then bytes.

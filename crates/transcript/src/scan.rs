@@ -5,17 +5,11 @@
 
 use crate::block;
 use crate::entry::{Damage, DamageKind, Transcript};
-use crate::format::{self, Format};
+use crate::format::{self, Format, Head};
 use crate::json::{Doc, Fed, Tokeniser};
 use crate::source::{Fault, Source, Span};
 use alloc::vec::Vec;
 use memchr::memchr;
-
-/// How many objects are looked at to tell the format.
-const HEAD_OBJECTS: usize = 40;
-
-/// How many values those objects may hold together; memory is what is bounded.
-const HEAD_NODES: usize = 1 << 18;
 
 /// Most entries in one transcript. More than this many is refused, because what is kept of each entry would
 /// outgrow memory.
@@ -53,6 +47,36 @@ pub struct Scanner {
     utf8: Utf8,
     /// How many bytes of a byte order mark were read, until it is known whether there is one.
     bom: Option<usize>,
+    /// What was read behind a known place makes the file another format's.
+    strayed: bool,
+}
+
+/// A place between two lines of a transcript that was read up to there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known {
+    pub(crate) format: &'static dyn Format,
+    /// What was heard of the format, if that is not decided yet.
+    pub(crate) undecided: Option<Head>,
+    /// Bytes before the place.
+    pub(crate) bytes: u64,
+    /// Lines before the place.
+    pub(crate) lines: u64,
+}
+
+/// Reads whole lines from a known place up to `end`. `None` if they make the file another format's. Entries and ids
+/// are counted from the place.
+pub(crate) fn scan_from(known: Known, source: &dyn Source, end: u64) -> Result<Option<Transcript>, Fault> {
+    let mut scanner = Scanner { head: None, at: known.bytes, bom: None, ..Scanner::new() };
+    scanner.line.start = known.bytes;
+    scanner.transcript.format = Some(known.format);
+    scanner.transcript.undecided = known.undecided;
+    scanner.transcript.lines = known.lines;
+    source.pieces(Span::new(known.bytes, end), &mut |bytes| {
+        scanner.feed(bytes);
+        !scanner.hopeless()
+    })?;
+    let strayed = scanner.strayed;
+    Ok((!strayed).then(|| scanner.finish(end)))
 }
 
 /// The line being read.
@@ -89,6 +113,7 @@ impl Scanner {
             line: Line::default(),
             utf8: Utf8::default(),
             bom: Some(0),
+            strayed: false,
         }
     }
 
@@ -122,7 +147,7 @@ impl Scanner {
             self.end_line(false);
         }
         if self.head.is_some() {
-            self.decide();
+            self.transcript.undecided = Some(self.decide());
         }
         self.transcript.bytes = bytes;
         self.transcript
@@ -185,7 +210,12 @@ impl Scanner {
                 self.head_nodes += doc.size();
                 head.push(Waiting { doc, line, span, glued });
             }
-            (None, Some(format)) => read(&mut self.transcript, format, &self.tokens.doc, line, span, glued),
+            (None, Some(format)) => {
+                if let Some(head) = &mut self.transcript.undecided {
+                    head.hear(&self.tokens.doc);
+                }
+                read(&mut self.transcript, format, &self.tokens.doc, line, span, glued);
+            }
             (None, None) => {}
         }
         self.tokens.reset();
@@ -230,21 +260,33 @@ impl Scanner {
                 None => self.transcript.forget_entries_from(line.before),
             }
         }
-        let full = |head: &Vec<_>| head.len() >= HEAD_OBJECTS || self.head_nodes >= HEAD_NODES;
-        if self.head.as_ref().is_some_and(full) {
+        if self.head.as_ref().is_some_and(|head| format::is_head(head.len(), self.head_nodes)) {
             self.decide();
         }
+        self.hear_line();
         self.line.before = self.head.as_ref().map_or(self.transcript.entries.len(), Vec::len);
     }
 
-    fn decide(&mut self) {
-        let head = self.head.take().unwrap_or_default();
-        let docs: Vec<&Doc> = head.iter().map(|waiting| &waiting.doc).collect();
-        self.transcript.format = format::detect(&docs);
+    /// Tells the format by the objects that wait for it.
+    fn decide(&mut self) -> Head {
+        let waiting = self.head.take().unwrap_or_default();
+        let head = Head::of(&mut waiting.iter().map(|waiting| &waiting.doc), self.head_nodes);
+        self.transcript.format = head.format();
         if let Some(format) = self.transcript.format {
-            for Waiting { doc, line, span, glued } in &head {
+            for Waiting { doc, line, span, glued } in &waiting {
                 read(&mut self.transcript, format, doc, *line, *span, *glued);
             }
+        }
+        head
+    }
+
+    /// Behind a known place: whether the lines so far still tell the same format.
+    fn hear_line(&mut self) {
+        let Some(head) = &self.transcript.undecided else { return };
+        let same = head.format().map(Format::name) == self.transcript.format.map(Format::name);
+        self.strayed |= !same;
+        if head.full() {
+            self.transcript.undecided = None;
         }
     }
 }

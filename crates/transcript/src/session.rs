@@ -32,8 +32,10 @@ pub struct Session<'a> {
     /// Which call each result answers.
     pub answers: Vec<Answers>,
     place: Vec<u32>,
-    /// The entry from which the live branch was found.
-    leaf: Option<u32>,
+    /// The entry from which the live branch of a graph was found.
+    pub(crate) leaf: Option<u32>,
+    /// How else it could have been found; for graphs only.
+    pub(crate) ends: Ends,
     /// Which comes first for the model, where that is not told by the place.
     rank: Vec<u32>,
     context: Vec<bool>,
@@ -97,6 +99,15 @@ impl Uses {
     }
 }
 
+/// The ends of the branches of a graph.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ends {
+    /// The last entry without a child from which the leaf is the nearest that somebody said.
+    pub(crate) tip: Option<u32>,
+    /// How many ends of the main conversation there are.
+    pub(crate) main: u32,
+}
+
 /// What is known of the way up from an entry.
 #[derive(Clone, Copy)]
 enum Nearest {
@@ -148,6 +159,7 @@ impl<'a> Session<'a> {
             answers: vec![Answers::Unseen; transcript.results.len()],
             place: vec![NONE; transcript.entries.len()],
             leaf: None,
+            ends: Ends::default(),
             rank: Vec::new(),
             context: vec![false; transcript.entries.len()],
             by_id: vec![NONE; transcript.ids.len()],
@@ -284,7 +296,8 @@ impl<'a> Session<'a> {
         own.unwrap_or((1 << 40) + u64::from(entry))
     }
 
-    fn parent(&self, entry: u32) -> Option<u32> {
+    /// The entry that an entry hangs on.
+    pub(crate) fn parent(&self, entry: u32) -> Option<u32> {
         match self.entry(entry).parent {
             Link::To(id) => self.by_id(id),
             // OpenClaw writes rows without a parent that simply follow the row before.
@@ -383,24 +396,22 @@ impl<'a> Session<'a> {
                 has_child[parent as usize] = true;
             }
         }
-        let spoken = |entry: u32| match self.entry(entry).kind {
-            Kind::Message(_) => true,
-            // Summaries are user lines too; attachments are not.
-            Kind::Note => self.entry(entry).text_chars > 0,
-            _ => false,
-        };
+        let spoken = |entry: u32| self.entry(entry).is_spoken();
         let mut nearest = vec![Nearest::Unknown; entries.len()];
-        let mut best: Option<(bool, u32)> = None;
+        let (mut best, mut ends) = (None, Ends::default());
         for terminal in (0..count).filter(|&entry| !self.superseded(entry)) {
             if has_child[terminal as usize] || entries[terminal as usize].id.is_none() {
                 continue;
             }
             if let Some(leaf) = self.nearest(terminal, &spoken, &mut nearest) {
-                let main = !self.entry(leaf).aside && !self.entry(leaf).injected;
-                best = best.max(Some((main, leaf)));
+                let main = self.entry(leaf).is_main();
+                ends.main += u32::from(main);
+                if Some((main, leaf)) >= best {
+                    (best, ends.tip) = (Some((main, leaf)), Some(terminal));
+                }
             }
         }
-        self.leaf = best.map(|(_, leaf)| leaf);
+        (self.leaf, self.ends) = (best.map(|(_, leaf)| leaf), ends);
         let chain = self.path(self.leaf);
         let live = self.gather(&chain);
         let boundary = live.iter().rposition(|&entry| self.entry(entry).kind == Kind::Boundary);
@@ -604,12 +615,16 @@ impl<'a> Session<'a> {
         })
     }
 
+    /// The last entry of the live branch with which a turn can begin, or go on.
+    pub(crate) fn newest(&self) -> Option<u32> {
+        self.live.iter().rev().copied().find(|&entry| {
+            matches!(self.entry(entry).kind, Kind::Message(Role::Assistant | Role::User | Role::System))
+        })
+    }
+
     fn find_pending(&mut self) {
         // Only the newest turn can be pending, and that is among the last entries that the model wrote.
-        let newest = self.live.iter().rev().copied().find(|&entry| {
-            matches!(self.entry(entry).kind, Kind::Message(Role::Assistant | Role::User | Role::System))
-        });
-        let Some(newest) = newest else { return };
+        let Some(newest) = self.newest() else { return };
         let turn = self.turn(newest);
         let members = || self.live.iter().copied().filter(|&entry| self.turn(entry) == turn);
         let open = |entry: u32| {

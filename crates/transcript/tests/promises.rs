@@ -21,6 +21,8 @@ mod reader;
 mod spell;
 #[path = "promises/story.rs"]
 mod story;
+#[path = "promises/tail.rs"]
+mod tail;
 
 use damage::Damage;
 use proptest::collection::vec;

@@ -3,7 +3,7 @@
 //! No envelope, no ids of lines: the order of the lines is the conversation.
 
 use super::claude_code::{blocks, spoken};
-use super::{Answer, Format, Gate, Lost, Root, Shape, Writer, Writing, items, only_keys, says};
+use super::{Answer, Format, Gate, Lost, Root, Shape, Vote, Writer, Writing, items, only_keys, says};
 use crate::entry::{Draft, Kind, Role};
 use crate::json::{Doc, Value};
 use crate::marker::MISSING_RESULT;
@@ -20,19 +20,21 @@ impl Format for Anthropic {
         "anthropic"
     }
 
-    fn claims(&self, head: &[&Doc]) -> bool {
-        let fits = |doc: &&Doc| {
-            only_keys(doc, KEYS)
-                && doc.get("content").is_some()
-                && ["user", "assistant", "system"].iter().any(|role| says(doc, "role", role))
-                && doc.get("type").is_none_or(|kind| kind.is("message"))
-        };
-        let decisive = |doc: &&Doc| {
+    fn vote(&self, doc: &Doc) -> Vote {
+        let fits = only_keys(doc, KEYS)
+            && doc.get("content").is_some()
+            && ["user", "assistant", "system"].iter().any(|role| says(doc, "role", role))
+            && doc.get("type").is_none_or(|kind| kind.is("message"));
+        let decisive = || {
             items(doc.get("content"))
                 .filter_map(|block| block.get("type"))
                 .any(|kind| BLOCKS.iter().any(|name| kind.is(name)))
         };
-        !head.is_empty() && head.iter().all(fits) && head.iter().any(decisive)
+        match fits {
+            true if decisive() => Vote::Own,
+            true => Vote::Silent,
+            false => Vote::Foreign,
+        }
     }
 
     fn shape(&self) -> Shape {

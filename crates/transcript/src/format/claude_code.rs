@@ -4,7 +4,7 @@
 //! `attachment`); every other type is metadata that is only ever copied. `toolUseResult` is a copy for the
 //! screen and never sent. Facts: `reference/formats-claude-codex.md` part A.
 
-use super::{Answer, Format, Gate, Lost, Root, Shape, Writer, Writing, is_string, items, later, says};
+use super::{Answer, Format, Gate, Lost, Root, Shape, Vote, Writer, Writing, is_string, items, later, says};
 use crate::entry::{Draft, Kind, Role, Stop, Target};
 use crate::json::{Doc, Kind as Json, Value};
 use crate::literal::quote;
@@ -24,16 +24,18 @@ impl Format for ClaudeCode {
         "claude-code"
     }
 
-    fn claims(&self, head: &[&Doc]) -> bool {
-        let own = |doc: &&Doc| {
-            (says(doc, "type", "user") || says(doc, "type", "assistant"))
-                && is_string(doc.get("uuid"))
-                && doc.get("parentUuid").is_some()
-                && doc.get("message").is_some_and(|message| message.get("content").is_some())
-        };
+    fn vote(&self, doc: &Doc) -> Vote {
+        let own = (says(doc, "type", "user") || says(doc, "type", "assistant"))
+            && is_string(doc.get("uuid"))
+            && doc.get("parentUuid").is_some()
+            && doc.get("message").is_some_and(|message| message.get("content").is_some());
         // Qwen Code shares the envelope and has `parts`.
-        let foreign = |doc: &&Doc| doc.get("message").is_some_and(|message| message.get("parts").is_some());
-        head.iter().any(own) && !head.iter().any(foreign)
+        let foreign = doc.get("message").is_some_and(|message| message.get("parts").is_some());
+        match (foreign, own) {
+            (true, _) => Vote::Foreign,
+            (false, true) => Vote::Own,
+            (false, false) => Vote::Silent,
+        }
     }
 
     fn shape(&self) -> Shape {

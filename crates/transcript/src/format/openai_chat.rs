@@ -4,7 +4,9 @@
 //! here, so lines are added or removed only when the user allows it; any field that the API does not know makes
 //! the file somebody else's.
 
-use super::{Answer, Format, Gate, Lost, Root, Shape, Writer, Writing, is_string, items, only_keys, says};
+use super::{
+    Answer, Format, Gate, Lost, Root, Shape, Vote, Writer, Writing, is_string, items, only_keys, says,
+};
 use crate::entry::{Draft, Kind, Role};
 use crate::json::{Doc, Kind as Json, Value};
 use crate::marker::MISSING_RESULT;
@@ -31,16 +33,14 @@ impl Format for OpenAiChat {
         "openai-chat"
     }
 
-    fn claims(&self, head: &[&Doc]) -> bool {
-        let fits = |doc: &&Doc| {
-            let flat = items(doc.get("tool_calls")).any(|call| call.get("function").is_none());
-            only_keys(doc, KEYS)
-                && ROLES.iter().any(|role| says(doc, "role", role))
-                && (doc.get("content").is_some() || doc.get("tool_calls").is_some())
-                && (!says(doc, "role", "tool") || is_string(doc.get("tool_call_id")))
-                && !flat
-        };
-        !head.is_empty() && head.iter().all(fits)
+    fn vote(&self, doc: &Doc) -> Vote {
+        let flat = || items(doc.get("tool_calls")).any(|call| call.get("function").is_none());
+        let fits = only_keys(doc, KEYS)
+            && ROLES.iter().any(|role| says(doc, "role", role))
+            && (doc.get("content").is_some() || doc.get("tool_calls").is_some())
+            && (!says(doc, "role", "tool") || is_string(doc.get("tool_call_id")))
+            && !flat();
+        if fits { Vote::Own } else { Vote::Foreign }
     }
 
     fn shape(&self) -> Shape {

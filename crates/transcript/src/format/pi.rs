@@ -4,7 +4,7 @@
 //! whether entries have ids. The leaf is the last entry of the file, unless OpenClaw's `leaf` records or
 //! `appendMode: "side"` say otherwise. Blocks and roles: `reference/seed-systems.md` §3.3–3.5.
 
-use super::{Answer, Format, Gate, Lost, Root, Shape, Writer, Writing, is_string, items, later, says};
+use super::{Answer, Format, Gate, Lost, Root, Shape, Vote, Writer, Writing, is_string, items, later, says};
 use crate::entry::{Draft, Kind, Role, Stop, Target};
 use crate::json::{Doc, Kind as Json, Value};
 use crate::marker::MISSING_RESULT;
@@ -24,18 +24,18 @@ impl Format for Pi {
         "pi"
     }
 
-    fn claims(&self, head: &[&Doc]) -> bool {
-        let header = |doc: &&Doc| {
-            says(doc, "type", "session")
-                && is_string(doc.get("id"))
-                && (doc.get("version").is_some() || is_string(doc.get("cwd")))
-        };
-        let foreign = |doc: &&Doc| {
-            doc.get("uuid").is_some()
-                || doc.get("payload").is_some()
-                || (says(doc, "type", "message") && doc.get("message").and_then(|m| m.get("role")).is_none())
-        };
-        head.iter().any(header) && !head.iter().any(foreign)
+    fn vote(&self, doc: &Doc) -> Vote {
+        let header = says(doc, "type", "session")
+            && is_string(doc.get("id"))
+            && (doc.get("version").is_some() || is_string(doc.get("cwd")));
+        let foreign = doc.get("uuid").is_some()
+            || doc.get("payload").is_some()
+            || (says(doc, "type", "message") && doc.get("message").and_then(|m| m.get("role")).is_none());
+        match (foreign, header) {
+            (true, _) => Vote::Foreign,
+            (false, true) => Vote::Own,
+            (false, false) => Vote::Silent,
+        }
     }
 
     fn shape(&self) -> Shape {

@@ -138,13 +138,14 @@ fn visible_from(session: &Session<'_>, finding: &Finding) -> Option<u32> {
 }
 
 /// The entry that holds these bytes inside, not merely at its edge.
-fn entry_at(session: &Session<'_>, at: Span) -> Option<u32> {
+pub(crate) fn entry_at(session: &Session<'_>, at: Span) -> Option<u32> {
     let entries = &session.transcript.entries;
     let after = entries.partition_point(|entry| entry.span.start < at.start);
     (after > 0 && at.end < entries[after - 1].span.end).then(|| after as u32 - 1)
 }
 
-fn model_binds(model: &[u8]) -> bool {
+/// Whether a model binds its thinking to what comes before.
+pub(crate) fn model_binds(model: &[u8]) -> bool {
     let lower = model.to_ascii_lowercase();
     let openai = [&b"o1"[..], b"o3", b"o4"].iter().any(|name| lower.starts_with(name));
     !openai && !NOT_BINDING.iter().any(|part| memchr::memmem::find(&lower, part.as_bytes()).is_some())

@@ -61,7 +61,7 @@ fn displaced(session: &Session<'_>, call: u32, result: u32) -> Option<String> {
 }
 
 /// Whether an entry is part of what is sent and does not belong to the call's own results.
-fn speaks(session: &Session<'_>, call: u32, entry: u32) -> bool {
+pub(crate) fn speaks(session: &Session<'_>, call: u32, entry: u32) -> bool {
     match session.entry(entry).kind {
         Kind::Message(Role::Tool) => {
             session.transcript.results_of(entry).any(|result| match session.answers[result] {

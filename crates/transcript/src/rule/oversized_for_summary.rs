@@ -3,12 +3,13 @@
 use super::{Help, Rule, about};
 use crate::entry::Kind;
 use crate::finding::{Finding, Severity};
+use crate::policy::Policy;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::format;
 use alloc::vec::Vec;
 
-pub(super) struct OversizedForSummary;
+pub(crate) struct OversizedForSummary;
 
 impl Rule for OversizedForSummary {
     fn code(&self) -> &'static str {
@@ -37,8 +38,7 @@ impl Rule for OversizedForSummary {
             let found = session.entry(entry);
             let chars = found.text_chars;
             let tokens = chars.div_ceil(4);
-            let too_long = chars_max > 0 && chars > chars_max;
-            let too_dense = window > 0 && tokens.saturating_mul(12) > window.saturating_mul(5);
+            let (too_long, too_dense) = Self::too_much(session.policy, chars);
             if matches!(found.kind, Kind::Boundary) || !(too_long || too_dense) {
                 continue;
             }
@@ -55,5 +55,17 @@ impl Rule for OversizedForSummary {
             });
         }
         Ok(())
+    }
+}
+
+impl OversizedForSummary {
+    /// Whether a text of so many characters is too long, and whether it takes up too much of the window.
+    pub(crate) fn too_much(policy: &Policy, chars: u64) -> (bool, bool) {
+        let (chars_max, window) = (policy.summary_chars_max, policy.window_tokens);
+        let tokens = chars.div_ceil(4);
+        (
+            chars_max > 0 && chars > chars_max,
+            window > 0 && tokens.saturating_mul(12) > window.saturating_mul(5),
+        )
     }
 }

@@ -2,16 +2,17 @@
 
 use super::trim::Measured;
 use super::{Help, Rule, about_result, tool_of};
-use crate::entry::Id;
+use crate::entry::{Id, Text};
 use crate::finding::{Finding, Severity};
 use crate::marker;
+use crate::policy::Policy;
 use crate::session::{Answers, Session};
 use crate::source::Fault;
 use alloc::format;
 use alloc::vec::Vec;
 use hashbrown::HashMap;
 
-pub(super) struct OversizedTurn;
+pub(crate) struct OversizedTurn;
 
 impl Rule for OversizedTurn {
     fn code(&self) -> &'static str {
@@ -58,14 +59,19 @@ impl Rule for OversizedTurn {
     }
 }
 
-/// The most that a result can come to, told without reading it: never more characters than bytes, and where its
-/// own limit is kept, no more than that (twice that if another tool cut it) and what a marker would outweigh.
-fn length_max(session: &Session<'_>, result: usize) -> u64 {
-    let texts = session.transcript.bodies_of(result);
-    let bytes = texts.iter().map(|text| text.inner.len()).sum();
-    let outweighed = marker::BYTES_MAX as u64 * session.policy.unit.per_char_max() * texts.len() as u64;
-    let own = own_limit(session, result);
-    own.map_or(bytes, |limit| limit.saturating_mul(2).saturating_add(outweighed).min(bytes))
+impl OversizedTurn {
+    /// The most that a result can come to.
+    pub(crate) fn length_max(session: &Session<'_>, result: usize) -> u64 {
+        Self::length_below(session.policy, own_limit(session, result), session.transcript.bodies_of(result))
+    }
+
+    /// The most that texts can come to, told without reading them: never more characters than bytes, and where their
+    /// own limit is kept, no more than that (twice that if another tool cut it) and what a marker would outweigh.
+    pub(crate) fn length_below(policy: &Policy, own: Option<u64>, texts: &[Text]) -> u64 {
+        let bytes = texts.iter().map(|text| text.inner.len()).sum();
+        let outweighed = marker::BYTES_MAX as u64 * policy.unit.per_char_max() * texts.len() as u64;
+        own.map_or(bytes, |limit| limit.saturating_mul(2).saturating_add(outweighed).min(bytes))
+    }
 }
 
 /// The limit that S1 keeps for a result.
@@ -87,7 +93,7 @@ fn check_turn(
     budget: u64,
     out: &mut Vec<Finding>,
 ) -> Result<(), Fault> {
-    if turn.iter().map(|&(_, result)| length_max(session, result)).sum::<u64>() <= budget {
+    if turn.iter().map(|&(_, result)| OversizedTurn::length_max(session, result)).sum::<u64>() <= budget {
         return Ok(());
     }
     let mut members = Vec::new();

@@ -11,6 +11,12 @@ use crate::session::Session;
 use crate::source::Fault;
 use alloc::vec::Vec;
 
+/// How long texts can be, told without reading them.
+pub(crate) fn most(policy: &Policy, texts: &[Text]) -> u64 {
+    let most = |text: &Text| if policy.unit == Unit::Chars { text.chars } else { text.inner.len() };
+    texts.iter().map(most).sum()
+}
+
 /// The texts of one result, measured.
 pub(super) struct Measured {
     texts: Vec<Measure>,
@@ -19,9 +25,7 @@ pub(super) struct Measured {
 impl Measured {
     /// Reads the texts. `None` if they cannot be longer than `limit`.
     pub(super) fn new(session: &Session<'_>, texts: &[Text], limit: u64) -> Result<Option<Self>, Fault> {
-        let unit = session.policy.unit;
-        let most = |text: &Text| if unit == Unit::Chars { text.chars } else { text.inner.len() };
-        if texts.iter().map(most).sum::<u64>() <= limit {
+        if most(session.policy, texts) <= limit {
             return Ok(None);
         }
         Self::all(session, texts, limit).map(Some)

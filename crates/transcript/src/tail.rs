@@ -1,0 +1,355 @@
+//! What an append to a transcript that was looked at changes, told from the append alone.
+//!
+//! A [`Tail`] is what has to be remembered of a look: where it ended, what the next entry may hang on, which calls
+//! are open. It knows no rule's repair, and it never finds anything: it says that a full look would find what the
+//! last one found ([`Verdict::Same`]), or that it does not know ([`Verdict::Look`]). Whatever is unusual is the latter.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use transcript::{Policy, tail::{Tail, Verdict}};
+//! let mut text = "{\"role\":\"user\",\"content\":\"hello\"}\n".to_string();
+//! let (mut tail, _) = Tail::new(&text.as_bytes(), &Arc::new(Policy::default())).unwrap();
+//! text += "{\"role\":\"assistant\",\"content\":\"hello\"}\n";
+//! assert_eq!(tail.append(&text.as_bytes()).unwrap(), Verdict::Same);
+//! assert_eq!(tail.facts().entries, 2);
+//! text += "{\"role\":\"tool\",\"tool_call_id\":\"x\",\"content\":\"whose?\"}\n";
+//! assert!(matches!(tail.append(&text.as_bytes()).unwrap(), Verdict::Look(_)));
+//! ```
+
+use crate::entry::{Kind, Transcript};
+use crate::finding::Finding;
+use crate::format::Head;
+use crate::policy::{Policy, SignedThinking};
+use crate::rule::{OversizedForSummary, bound_thinking, most};
+use crate::scan::{ENTRIES_MAX, Known, scan_from};
+use crate::session::{Awaits, Session};
+use crate::source::{Fault, Source, Span, window};
+use crate::{Depth, Examination, Facts, look};
+use alloc::sync::Arc;
+use core::fmt;
+
+mod branch;
+mod seen;
+mod standing;
+mod turn;
+
+use branch::Branch;
+use seen::{Key, Seen};
+use standing::Standing;
+use turn::Turn;
+
+/// How many of the last known bytes are looked at to tell whether they are still there.
+const END_BYTES: u64 = 4096;
+
+/// What is remembered of a transcript, to judge what is appended. Holds nothing of its text.
+#[derive(Clone)]
+pub struct Tail {
+    policy: Arc<Policy>,
+    facts: Facts,
+    undecided: Option<Head>,
+    /// Up to where no line ends behind the known ones.
+    searched: u64,
+    /// The last bytes of the known lines.
+    end: Key,
+    /// What is known of the session, or why that is not enough.
+    state: Result<State, Reason>,
+}
+
+/// What is known of a session that can be judged.
+#[derive(Clone)]
+struct State {
+    seen: Seen,
+    branch: Branch,
+    turn: Turn,
+    standing: Standing,
+}
+
+/// What an append changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// A look would find what the last one found, at the same places, and [`Tail::facts`]. Also if there is nothing new.
+    Same,
+    /// The same of all whole lines. Behind them one has begun that may still be written; a look now would call it
+    /// torn.
+    Begun,
+    /// Only a look can tell. The tail is of no use any more.
+    Look(Reason),
+}
+
+/// Why an append is not judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The format is not known, or what was appended makes it another one.
+    Format,
+    /// The last look ended within a line.
+    Unfinished,
+    /// The file is shorter than before.
+    Shorter,
+    /// The last bytes that were known are not there any more.
+    Rewritten,
+    /// A line is not one whole record.
+    Damaged,
+    /// The context was compacted, or a header stands where none belongs.
+    Boundary,
+    /// An entry hangs on another one than the newest.
+    Branched,
+    /// An id may have been used before.
+    Reused,
+    /// A result has no open call, or a call no id.
+    Unpaired,
+    /// Something stands between a call and its result.
+    Displaced,
+    /// The conversation went on and left a call without a result.
+    LeftOpen,
+    /// A text is longer than its limit, or may be.
+    Oversized,
+    /// What was found before may depend on what comes.
+    Unsettled,
+    /// The end of the session is unusual, or has more open ends than are remembered.
+    Tangled,
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Format => "the format is unknown or may be another one now",
+            Self::Unfinished => "the last look ended within a line",
+            Self::Shorter => "the file is shorter than before",
+            Self::Rewritten => "bytes that were known have changed",
+            Self::Damaged => "a line is not one whole record",
+            Self::Boundary => "the context was compacted",
+            Self::Branched => "an entry hangs on another one than the newest",
+            Self::Reused => "an id may have been used before",
+            Self::Unpaired => "a result has no open call",
+            Self::Displaced => "something stands between a call and its result",
+            Self::LeftOpen => "a call was left without a result",
+            Self::Oversized => "a text is too long, or may be",
+            Self::Unsettled => "what was found before may depend on what comes",
+            Self::Tangled => "the end of the session is unusual",
+        })
+    }
+}
+
+impl Tail {
+    /// Looks at all of a transcript and remembers its end.
+    pub fn new(source: &dyn Source, policy: &Arc<Policy>) -> Result<(Self, Examination), Fault> {
+        let mut known = Err(Reason::Format);
+        let mut remember = |session: &Session<'_>, findings: &[Finding]| {
+            known = State::of(session, findings).map(|state| (state, session.transcript.undecided));
+        };
+        let found = look(source, policy, Depth::Sizes, &mut remember)?;
+        let bytes = found.facts.bytes;
+        if found.facts.format.is_some() && !ends_a_line(source, bytes)? {
+            known = Err(Reason::Unfinished);
+        }
+        let undecided = known.as_ref().ok().and_then(|(_, undecided)| *undecided);
+        let tail = Self {
+            policy: policy.clone(),
+            facts: found.facts,
+            undecided,
+            searched: bytes,
+            end: end_of(source, bytes)?,
+            state: known.map(|(state, _)| state),
+        };
+        Ok((tail, found))
+    }
+
+    /// What is in the lines that are known.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// What the findings were told by.
+    pub fn policy(&self) -> &Arc<Policy> {
+        &self.policy
+    }
+
+    /// How much memory this takes, about.
+    pub fn weight(&self) -> usize {
+        let inside = self
+            .state
+            .as_ref()
+            .map_or(0, |state| state.seen.weight() + state.branch.weight() + state.turn.weight());
+        size_of::<Self>() + inside
+    }
+
+    /// Reads what stands behind the known lines of a source that has grown, and nothing before their last bytes.
+    /// A fault leaves all as it was.
+    pub fn append(&mut self, source: &dyn Source) -> Result<Verdict, Fault> {
+        Ok(match self.advance(source)? {
+            Ok(verdict) => verdict,
+            Err(reason) => {
+                // What was half taken in must not be built upon.
+                self.state = Err(reason);
+                Verdict::Look(reason)
+            }
+        })
+    }
+
+    fn advance(&mut self, source: &dyn Source) -> Result<Result<Verdict, Reason>, Fault> {
+        let (length, bytes) = (source.len(), self.facts.bytes);
+        let state = match &mut self.state {
+            Ok(state) => state,
+            Err(reason) => return Ok(Err(*reason)),
+        };
+        if length < bytes {
+            return Ok(Err(Reason::Shorter));
+        }
+        if end_of(source, bytes)? != self.end {
+            return Ok(Err(Reason::Rewritten));
+        }
+        let from = self.searched.min(length);
+        let Some(end) = last_line_end(source, Span::new(from, length))? else {
+            self.searched = length;
+            return Ok(Ok(if length > bytes { Verdict::Begun } else { Verdict::Same }));
+        };
+        let Some(format) = self.facts.format else { return Ok(Err(Reason::Format)) };
+        let known = Known { format, undecided: self.undecided, bytes, lines: self.facts.lines };
+        let Some(added) = scan_from(known, source, end)? else { return Ok(Err(Reason::Format)) };
+        let last_bytes = end_of(source, end)?;
+        let mut awaits = self.facts.awaits;
+        if let Err(reason) = state.take_all(&added, &self.policy, &mut awaits) {
+            return Ok(Err(reason));
+        }
+        let facts = &mut self.facts;
+        facts.awaits = awaits;
+        facts.bytes = end;
+        facts.lines = added.lines;
+        facts.entries += added.entries.len();
+        facts.calls += added.calls.len();
+        facts.results += added.results.len();
+        if facts.entries > ENTRIES_MAX {
+            return Ok(Err(Reason::Format));
+        }
+        (self.undecided, self.end, self.searched) = (added.undecided, last_bytes, length);
+        Ok(Ok(if length > end { Verdict::Begun } else { Verdict::Same }))
+    }
+}
+
+impl State {
+    fn of(session: &Session<'_>, findings: &[Finding]) -> Result<Self, Reason> {
+        let turn = Turn::of(session)?;
+        let (branch, floor) = Branch::of(session)?;
+        let standing = Standing::of(session, findings, floor, turn.is_open())?;
+        Ok(Self { seen: Seen::of(&session.transcript.ids, session.transcript.bytes), branch, turn, standing })
+    }
+
+    fn take_all(
+        &mut self,
+        added: &Transcript,
+        policy: &Policy,
+        awaits: &mut Option<Awaits>,
+    ) -> Result<(), Reason> {
+        if !added.damage.is_empty() {
+            return Err(Reason::Damaged);
+        }
+        for entry in 0..added.entries.len() as u32 {
+            if self.take(added, entry, policy)? {
+                self.turn.awaits(&added.entries[entry as usize], awaits);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes one more entry in; whether it is on the live branch.
+    fn take(&mut self, added: &Transcript, entry: u32, policy: &Policy) -> Result<bool, Reason> {
+        let found = &added.entries[entry as usize];
+        if found.glued {
+            return Err(Reason::Damaged);
+        }
+        if matches!(found.kind, Kind::Boundary | Kind::Header) {
+            return Err(Reason::Boundary);
+        }
+        if too_long(added, entry, policy) {
+            return Err(Reason::Oversized);
+        }
+        let begins = self.turn.begins(added, entry);
+        self.fresh(added, entry, begins)?;
+        self.settled(added, entry, policy, begins)?;
+        let (calls, results) = (added.calls_of(entry), added.results_of(entry));
+        if self.branch.hang(added, entry, begins)? {
+            self.turn.take(added, entry, policy, self.branch.is_ordered())?;
+            Ok(true)
+        } else if calls.is_empty() && results.is_empty() {
+            Ok(false)
+        } else {
+            Err(Reason::Branched)
+        }
+    }
+
+    /// Whether the ids that name something new are new, and remembers all.
+    fn fresh(&mut self, added: &Transcript, entry: u32, begins: bool) -> Result<(), Reason> {
+        let found = &added.entries[entry as usize];
+        let calls = &added.calls[added.calls_of(entry)];
+        let group = found.group.filter(|_| begins);
+        let renames = self.standing.renames;
+        for id in [found.id, group].into_iter().flatten() {
+            self.seen.first(added.ids.text(id), renames)?;
+        }
+        for call in calls {
+            let id = call.id.ok_or(Reason::Unpaired)?;
+            self.seen.first(added.ids.text(id), renames)?;
+        }
+        let target = added.target_of(entry);
+        let parent = match found.parent {
+            crate::entry::Link::To(id) => Some(id),
+            _ => None,
+        };
+        let names = calls.iter().map(|call| call.name);
+        let results = &added.results[added.results_of(entry)];
+        let results = results.iter().flat_map(|result| [result.call, result.name]);
+        let others = [parent, found.group, found.model, target.id, target.end];
+        for id in names.chain(results).chain(others).flatten() {
+            self.seen.insert(added.ids.text(id));
+        }
+        Ok(())
+    }
+
+    /// Whether the entry leaves what was found, and what may be done about it, as it is.
+    fn settled(&self, added: &Transcript, entry: u32, policy: &Policy, begins: bool) -> Result<(), Reason> {
+        let standing = &self.standing;
+        let model = added.id_text(added.entries[entry as usize].model);
+        let binds = policy.thinking != SignedThinking::Ignore
+            && !added.thinking_of(entry).is_empty()
+            && bound_thinking::model_binds(model);
+        let labels = standing.any && added.has_target(entry);
+        let reopens = standing.in_turn && !begins && !added.calls_of(entry).is_empty();
+        if (binds && standing.visible) || labels || reopens { Err(Reason::Unsettled) } else { Ok(()) }
+    }
+}
+
+/// Whether the entry may be too long for a summariser, or a side copy in it for its limit.
+fn too_long(added: &Transcript, entry: u32, policy: &Policy) -> bool {
+    let asked = |code| policy.selection.includes(code);
+    let found = &added.entries[entry as usize];
+    let (too_long, too_dense) = OversizedForSummary::too_much(policy, found.text_chars);
+    let limit = policy.side_chars_max;
+    let side = || added.sides_of(entry).iter().any(|side| most(policy, &[*side]) > limit);
+    (asked("S3") && (too_long || too_dense)) || (asked("S5") && limit > 0 && side())
+}
+
+/// The last bytes of the known part.
+fn end_of(source: &dyn Source, bytes: u64) -> Result<Key, Fault> {
+    let mut buffer = [0; END_BYTES as usize];
+    let span = Span::new(bytes.saturating_sub(END_BYTES), bytes);
+    Ok(Key::of(if span.is_empty() { &[] } else { window(source, span, &mut buffer)? }))
+}
+
+fn ends_a_line(source: &dyn Source, bytes: u64) -> Result<bool, Fault> {
+    let mut last = [0];
+    Ok(bytes == 0 || window(source, Span::new(bytes - 1, bytes), &mut last)? == b"\n")
+}
+
+/// Behind the last line break of a span.
+fn last_line_end(source: &dyn Source, span: Span) -> Result<Option<u64>, Fault> {
+    let (mut at, mut end) = (span.start, None);
+    if span.is_empty() {
+        return Ok(None);
+    }
+    source.pieces(span, &mut |bytes| {
+        end = memchr::memrchr(b'\n', bytes).map(|last| at + last as u64 + 1).or(end);
+        at += bytes.len() as u64;
+        true
+    })?;
+    Ok(end)
+}

@@ -1,0 +1,89 @@
+//! Whether the findings of a look stay as they are when usual things are appended.
+
+use super::Reason;
+use crate::finding::{Finding, Guard, Held, Op, Safety};
+use crate::format::Shape;
+use crate::policy::SignedThinking;
+use crate::rule::bound_thinking;
+use crate::session::Session;
+
+#[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "four facts that have nothing to do with each other")]
+pub(super) struct Standing {
+    /// There are findings.
+    pub(super) any: bool,
+    /// Some of their fixes that the model would see are made, or may be.
+    pub(super) visible: bool,
+    /// Some are about the newest turn.
+    pub(super) in_turn: bool,
+    /// Some fixes make ids up.
+    pub(super) renames: bool,
+}
+
+impl Standing {
+    /// What there is to be careful of. `floor` is the first entry that an append may have to do with; `open` says
+    /// that calls wait for results.
+    pub(super) fn of(
+        session: &Session<'_>,
+        findings: &[Finding],
+        floor: u32,
+        open: bool,
+    ) -> Result<Self, Reason> {
+        let mut standing = Self { any: !findings.is_empty(), ..Self::default() };
+        for finding in findings {
+            let safety = finding.fix.safety;
+            let newest = [Safety::Held(Held::NewestTurn), Safety::Guarded(Guard::NewestEntry)];
+            // What may go may depend on what is newest.
+            let strip = session.policy.thinking == SignedThinking::Strip && safety != Safety::None;
+            if newest.contains(&safety) || strip {
+                return Err(Reason::Unsettled);
+            }
+            let in_turn = touched(session, finding).is_some_and(|entry| entry >= floor);
+            if in_turn && (open || !is_told_by_itself(session, finding, floor)) {
+                return Err(Reason::Unsettled);
+            }
+            standing.in_turn |= in_turn;
+            let unseen = is_unseen(finding);
+            standing.visible |= !unseen && matches!(safety, Safety::Safe | Safety::Guarded(_));
+            standing.renames |= finding.rule.code() == "P6";
+        }
+        Ok(standing)
+    }
+}
+
+/// The last entry that a finding has to do with.
+fn touched(session: &Session<'_>, finding: &Finding) -> Option<u32> {
+    let entries = &session.transcript.entries;
+    let at = |at: u64| (entries.partition_point(|entry| entry.span.start <= at) as u32).checked_sub(1);
+    let of_op = |op: &Op| match *op {
+        Op::Replace { at: span, .. } => at(span.end),
+        Op::DropBlock { entry, .. } | Op::DropEntry(entry) => Some(entry),
+        Op::Move { entry, after } => Some(entry.max(after)),
+        Op::Answer(call) => Some(session.call(call).entry),
+        Op::Keep(_) => None,
+    };
+    finding.fix.ops.iter().filter_map(of_op).chain(finding.entry).max()
+}
+
+/// Whether the model would not see the fix, whatever it is.
+fn is_unseen(finding: &Finding) -> bool {
+    let code = finding.rule.code();
+    code.starts_with('B') || code == "S5"
+}
+
+/// Whether only the entry itself, and no later one of its turn, decides about the finding.
+fn is_told_by_itself(session: &Session<'_>, finding: &Finding, floor: u32) -> bool {
+    if is_unseen(finding) {
+        return true;
+    }
+    // In a graph the order of the turn's entries, and so what comes before signed thinking, may still change.
+    let binds = |&entry: &u32| {
+        entry >= floor
+            && !session.transcript.thinking_of(entry).is_empty()
+            && bound_thinking::model_binds(session.transcript.id_text(session.entry(entry).model))
+    };
+    let moves = session.format.shape() == Shape::Graph
+        && session.policy.thinking != SignedThinking::Ignore
+        && session.live.iter().any(binds);
+    finding.rule.code().starts_with('S') && !moves
+}

@@ -1,0 +1,190 @@
+//! What a tail says about an append is what a look says about the whole.
+
+use super::damage;
+use super::spell::spell;
+use super::story::{CallId, DIALECTS, Dialect, Step, story};
+use super::{Case, Checked, any_policy, case, config, lossy, plain_case, thinking};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use transcript::finding::{Labels, Safety};
+use transcript::policy::Selection;
+use transcript::tail::{Tail, Verdict};
+use transcript::{Examination, Policy, Severity, examine};
+
+type Told = (&'static str, u64, Severity, Labels, Option<u64>, String, Safety);
+
+/// All that a report tells about what is wrong.
+fn told(found: &Examination) -> (Vec<Told>, i128) {
+    let all = found.findings.iter().map(|f| {
+        let (labels, message) = (f.labels.clone(), f.message.clone());
+        (f.rule.code(), f.line, f.severity, labels, f.chars, message, f.fix.safety)
+    });
+    (all.collect(), i128::from(found.facts.bytes) - i128::from(found.bytes_after))
+}
+
+/// How an append was judged, and how often.
+type Counts = BTreeMap<String, usize>;
+
+/// Appends what lies between the places, and holds each answer against a look.
+fn follow(bytes: &[u8], places: &[usize], policy: &Policy, counts: &mut Counts) -> Checked {
+    let policy = Arc::new(policy.clone());
+    let mut places = places.iter().copied();
+    let first = &bytes[..places.next().unwrap_or(0)];
+    let (mut tail, mut report) = Tail::new(&first, &policy).unwrap();
+    for place in places {
+        let text = &bytes[..place];
+        let before = tail.facts().bytes;
+        let verdict = tail.append(&text).unwrap();
+        *counts.entry(format!("{verdict:?}")).or_default() += 1;
+        let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+        let judged = match verdict {
+            Verdict::Same => text,
+            Verdict::Begun => &text[..whole],
+            Verdict::Look(_) => {
+                (tail, report) = Tail::new(&text, &policy).unwrap();
+                continue;
+            }
+        };
+        prop_assert!(verdict != Verdict::Begun || whole < text.len());
+        let look = examine(&judged, &policy).unwrap();
+        let context = || format!("{} bytes and then:\n{}", before, lossy(text));
+        prop_assert_eq!(told(&report), told(&look), "{}", context());
+        prop_assert_eq!(format!("{:?}", tail.facts()), format!("{:?}", look.facts), "{}", context());
+        prop_assert!(tail.weight() < 16_384);
+    }
+    Ok(())
+}
+
+/// Where lines end.
+fn line_ends(bytes: &[u8]) -> Vec<usize> {
+    (1..=bytes.len()).filter(|&at| bytes[at - 1] == b'\n').collect()
+}
+
+/// Some of the places where lines end, and others.
+fn places(bytes: &[u8], skip: &[bool], anywhere: &[Index]) -> Vec<usize> {
+    let skip = skip.iter().copied().cycle();
+    let ends = line_ends(bytes).into_iter().zip(skip).filter(|(_, skip)| !skip).map(|(at, _)| at);
+    let mut places: Vec<usize> = ends.chain(anywhere.iter().map(|at| at.index(bytes.len() + 1))).collect();
+    places.push(bytes.len());
+    places.sort_unstable();
+    places
+}
+
+fn generous() -> Policy {
+    Policy { side_chars_max: 1 << 20, ..Policy::default() }
+}
+
+/// A session in which nothing goes wrong.
+fn healthy() -> impl Strategy<Value = Vec<Step>> {
+    vec(story(), 1..4).prop_map(|stories| {
+        let mut steps: Vec<Step> = stories.into_iter().flatten().collect();
+        steps.retain(|step| !matches!(step, Step::Compaction(_) | Step::Aside(..)));
+        for step in &mut steps {
+            let Step::Turn(turn) = step else { continue };
+            turn.aborted = false;
+            turn.trailing = None;
+            for call in &mut turn.calls {
+                (call.id, call.partial) = (CallId::Fresh, false);
+                call.answers.truncate(1);
+                call.answers.iter_mut().for_each(|answer| answer.late = false);
+            }
+            turn.calls.retain(|call| !call.answers.is_empty());
+        }
+        steps
+    })
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn an_append_is_judged_as_a_look_would(
+        case in prop_oneof![case(), plain_case(thinking())],
+        skip in prop_oneof![1 => Just(vec![false]), 1 => vec(any::<bool>(), 1..8)],
+        anywhere in vec(any::<Index>(), 0..4),
+        small in any::<bool>(),
+    ) {
+        let Case { bytes, policy, .. } = &case;
+        let policy = if small { policy.clone() } else { Policy { thinking: policy.thinking, ..generous() } };
+        follow(bytes, &places(bytes, &skip, &anywhere), &policy, &mut Counts::new())?;
+    }
+
+    #[test]
+    fn an_append_is_judged_whatever_is_asked_for(case in case(), policy in any_policy()) {
+        follow(&case.bytes, &places(&case.bytes, &[false], &[]), &policy, &mut Counts::new())?;
+    }
+
+    #[test]
+    fn nothing_is_built_on_what_has_changed(
+        case in plain_case(thinking()),
+        at in any::<Index>(),
+        cut in any::<Index>(),
+        change in any::<bool>(),
+    ) {
+        let ends = line_ends(&case.bytes);
+        if ends.is_empty() {
+            return Ok(());
+        }
+        let end = ends[at.index(ends.len())];
+        let mut bytes = case.bytes[..end].to_vec();
+        let (mut tail, _) = Tail::new(&bytes.as_slice(), &Arc::new(generous())).unwrap();
+        let cut = cut.index(end.min(4096)) + 1;
+        if change {
+            bytes[end - cut] ^= 1;
+        } else {
+            bytes.truncate(end - cut);
+        }
+        let verdict = tail.append(&bytes.as_slice()).unwrap();
+        prop_assert!(matches!(verdict, Verdict::Look(_)), "{verdict:?}");
+        prop_assert_eq!(tail.append(&case.bytes.as_slice()).unwrap(), verdict);
+    }
+}
+
+/// Nobody was asked about ids that are used twice, so no finding says that they are.
+#[test]
+fn which_of_two_calls_a_result_answers_is_not_guessed() {
+    let call = |id: &str, tool: &str| format!(r#"{{"id":"{id}","function":{{"name":"{tool}"}}}}"#);
+    let calls = [call("a", "read"), call("b", "read"), call("b", "grep")].join(",");
+    let result = |id: &str, text: &str| {
+        format!(r#"{{"role":"tool","tool_call_id":"{id}","content":"{text}"}}"#) + "\n"
+    };
+    let text = [
+        format!(r#"{{"role":"assistant","tool_calls":[{calls}]}}"#) + "\n",
+        result("a", ""),
+        result("b", "long"),
+        result("b", ""),
+    ];
+    let policy = Policy {
+        result_chars_max: 1,
+        tool_chars_max: vec![("grep".to_string(), 0)],
+        selection: Selection { ignore: vec!["P6".to_string()], ..Selection::default() },
+        ..Policy::default()
+    };
+    let bytes = text.concat().into_bytes();
+    follow(&bytes, &line_ends(&bytes), &policy, &mut Counts::new()).unwrap();
+}
+
+/// A tail that always asked for a look would keep every other promise.
+#[test]
+fn most_appends_to_healthy_sessions_need_no_look() {
+    let mut runner = TestRunner::new(config());
+    let mut all: Vec<(Dialect, Counts)> = DIALECTS.map(|dialect| (dialect, Counts::new())).into();
+    for _ in 0..runner.config().cases {
+        let story = healthy().new_tree(&mut runner).expect("no case is rejected").current();
+        for (dialect, counts) in &mut all {
+            let bytes = damage::befall(spell(*dialect, &story), &[]);
+            follow(&bytes, &line_ends(&bytes), &generous(), counts).unwrap();
+        }
+    }
+    for (dialect, counts) in &all {
+        let sum: usize = counts.values().sum();
+        let same = counts.get("Same").copied().unwrap_or(0);
+        eprintln!("{dialect:?}: {same} of {sum}, {counts:?}");
+        assert!(same * 100 >= sum * 80, "{dialect:?}: {same} of {sum}, {counts:?}");
+    }
+}
