@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const FUNCTION_LINES_MAX: usize = 70;
-const PACKAGES_MAX: usize = 140;
+/// The daemon brought 31: log layers, metrics, TOML, signals.
+const PACKAGES_MAX: usize = 185;
 
 /// All files that belong to the repository, relative to its top.
 fn tracked() -> Vec<PathBuf> {
