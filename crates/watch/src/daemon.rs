@@ -89,6 +89,8 @@ struct Daemon {
     status_text: String,
     full: bool,
     stopping: bool,
+    /// The socket that we opened.
+    socket: Option<PathBuf>,
     config_error: Option<String>,
 }
 
@@ -189,6 +191,7 @@ impl Daemon {
             status_text: String::new(),
             full: false,
             stopping: false,
+            socket: None,
             config_error: None,
         }
     }
@@ -213,10 +216,12 @@ impl Daemon {
     }
 
     /// Opens the sockets. Without one of them the rest goes on.
-    fn serve(&self) {
+    fn serve(&mut self) {
+        let path = self.config.socket.display();
         if let Err(cause) = serve_status(&self.config.socket, self.events.clone()) {
-            let path = self.config.socket.display();
             error!(event = "socket", reason = %cause, "{path}: could not open the socket for `tailor status`: {cause}");
+        } else {
+            self.socket = Some(self.config.socket.clone());
         }
         if let Some(listen) = &self.config.listen
             && let Err(cause) = serve_metrics(listen, self.events.clone())
@@ -401,9 +406,8 @@ impl Daemon {
     }
 
     fn end(self) {
-        // A socket that was never ours is somebody else's.
-        if crate::ask(&self.config.socket).is_ok_and(|status| status.pid == std::process::id()) {
-            drop(std::fs::remove_file(&self.config.socket));
+        if let Some(socket) = &self.socket {
+            drop(std::fs::remove_file(socket));
         }
         info!(event = "end", "ended");
     }
