@@ -3,6 +3,7 @@
 use crate::args::LogFormat;
 use std::io::stderr;
 use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::fmt::format;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{fmt, registry};
@@ -22,7 +23,12 @@ pub(crate) fn begin(format: Option<LogFormat>) {
             registry().with(LevelFilter::INFO).with(json).try_init()
         }
         (None, _) => {
-            let plain = fmt::layer().with_ansi(false).with_target(false).with_writer(stderr);
+            // The message says all that people want to know; the fields are for programs.
+            let message = format::debug_fn(|writer, field, value| {
+                if field.name() == "message" { write!(writer, "{value:?}") } else { Ok(()) }
+            });
+            let plain = fmt::layer().with_ansi(false).with_target(false).fmt_fields(message);
+            let plain = plain.with_writer(stderr);
             registry().with(LevelFilter::INFO).with(plain).try_init()
         }
     };

@@ -92,6 +92,7 @@ pub(super) fn name(path: &Path) -> String {
 }
 
 fn fixed(file: &str, seen: &Seen) {
+    let codes = seen.codes.join(",");
     info!(
         event = "fixed",
         file,
@@ -100,16 +101,17 @@ fn fixed(file: &str, seen: &Seen) {
         before = seen.before,
         after = seen.after,
         remaining = seen.findings,
-        reason = seen.codes.join(","),
-        "{file}: fixed: {} -> {} bytes",
+        reason = codes,
+        "{file}: fixed {codes}: {} -> {} bytes, run {}",
         seen.before,
-        seen.after
+        seen.after,
+        seen.run.as_deref().unwrap_or("unknown")
     );
 }
 
 fn said(file: &str, seen: &Seen) {
     let reason = seen.reason.as_deref().unwrap_or_default();
-    let event = seen.outcome;
+    let (event, codes) = (seen.outcome, seen.codes.join(","));
     match event {
         "findings" => info!(
             event,
@@ -118,8 +120,8 @@ fn said(file: &str, seen: &Seen) {
             findings = seen.findings,
             before = seen.before,
             saves_bytes = seen.saves_bytes,
-            reason = seen.codes.join(","),
-            "{file}: {} findings, {} bytes to save",
+            reason = codes,
+            "{file}: {} findings ({codes}), {} bytes to save",
             seen.findings,
             seen.saves_bytes
         ),
