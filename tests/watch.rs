@@ -1,13 +1,13 @@
 //! `tailor watch` beside programs that write, killed, reloaded and misled. Nothing here waits for time to pass: what is
 //! waited for is a state, with a deadline.
 
-use crate::support::{BROKEN, Dir, WHOLE, make_old, skipped};
+use crate::support::{BROKEN, Dir, WHOLE, make_old, root, skipped};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -384,6 +384,51 @@ fn metrics_and_health_are_served_and_a_taken_socket_stops_nothing() {
     daemon.until("it goes on", |status| status["findings"] == 1);
     assert!(log(&dir).contains("could not serve metrics"), "{}", log(&dir));
     assert_eq!(fs::read_to_string(&taken).unwrap(), "somebody's");
+}
+
+#[test]
+fn the_service_manager_is_told() {
+    let dir = Dir::new();
+    let socket = dir.home().join("notify");
+    let manager = UnixDatagram::bind(&socket).unwrap();
+    manager.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut heard = String::new();
+    let mut hear = |what: &str| {
+        let mut buffer = [0; 4096];
+        while !heard.lines().any(|line| line.starts_with(what)) {
+            let got = manager.recv(&mut buffer).unwrap_or_else(|error| panic!("no {what}: {error}\n{heard}"));
+            heard += std::str::from_utf8(&buffer[..got]).unwrap();
+            heard.push('\n');
+        }
+        heard.clear();
+    };
+    let mut command = dir.command();
+    command.args(["watch", "."]).env("NOTIFY_SOCKET", &socket).env("WATCHDOG_USEC", "200000");
+    let daemon = Daemon::of(&dir, command);
+    hear("READY=1");
+    hear("WATCHDOG=1");
+    hear("WATCHDOG=1");
+    daemon.signal("HUP");
+    hear("RELOADING=1");
+    hear("READY=1");
+    daemon.signal("TERM");
+    hear("STOPPING=1");
+}
+
+#[test]
+fn older_history_is_rewritten_only_after_a_long_quiet() {
+    let dir = Dir::new();
+    let case = root().join("fixtures/pi/m4-strip");
+    let (limit, path) = ("result_chars_max=200", dir.path("s.jsonl"));
+    let strip = ["--set", "thinking='strip'", "--set", "settle_stale=2", "--set", limit];
+    let daemon =
+        Daemon::start(&dir, &[&["watch", ".", "--mode", "enforce", "--settle", "0.1"], &strip[..]].concat());
+    fs::copy(case.join("in.jsonl"), &path).unwrap();
+    daemon.until("it is seen", |status| status["looks"] == 1);
+    let early = daemon.status().unwrap();
+    daemon.until("it is cut", |status| status["fixed"] == 1);
+    assert_eq!(fs::read(&path).unwrap(), fs::read(case.join("out.jsonl")).unwrap());
+    assert_eq!((&early["fixed"], &early["waiting"]), (&Value::from(0), &Value::from(1)), "{early:#?}");
 }
 
 #[test]

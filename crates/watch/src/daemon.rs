@@ -206,6 +206,12 @@ impl Daemon {
         let mode = self.config.mode.name();
         info!(event = "start", mode, pid = std::process::id(), "started");
         let taken = self.open_roots();
+        if self.roots.is_empty() && taken.is_empty() {
+            warn!(
+                event = "root",
+                "none of the known agents' folders is here yet; they are looked for again and again"
+            );
+        }
         match (&self.config.roots, taken.into_iter().next()) {
             (Roots::These(_), Some(why)) if self.roots.is_empty() => Err(Error::AllTaken(why.to_string())),
             (Roots::Known, Some(why @ Taken::By { .. })) if self.roots.is_empty() => {

@@ -1,7 +1,8 @@
 //! What workers do: one look at one file, and what the loop has to know of it.
 //!
 //! [`Looker::examine`] is the only call into `keeper` that reads a transcript. A look that goes over no more than what
-//! was appended belongs there: what it has to remember of a file is its own affair, and the queue stays as it is.
+//! was appended belongs there: what it has to remember of a file is its own affair, and the queue stays as it is. What an
+//! agent's own transcript says about an overflow would come back as one more field of [`Seen`].
 
 use crate::config::{Config, Mode};
 use crate::queue::{Cure, Done, Job, Pace, Stamp};
