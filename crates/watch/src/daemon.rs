@@ -31,8 +31,8 @@ use tracing::{error, info, warn};
 const EVENTS_MAX: usize = 4_096;
 /// How many events are taken before due files are given out again.
 const EVENTS_AT_ONCE: usize = 512;
-/// How many files are looked at at a time, at most.
-const WORKERS_MAX: usize = 4;
+/// How many files are looked at at a time. More than there may be cores: most of a run is waiting for the disk.
+const WORKERS: usize = 4;
 /// How often originals are cleared.
 const CLEAR_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
 /// When that is first done.
@@ -79,7 +79,6 @@ struct Daemon {
     metrics: Metrics,
     events: SyncSender<Event>,
     work: SyncSender<Work>,
-    workers: usize,
     at_work: usize,
     began: Instant,
     next_clear: Tick,
@@ -101,10 +100,9 @@ struct Daemon {
 /// When nothing can be looked after.
 pub fn run(config: Config, reload: &mut dyn FnMut() -> Result<Config, String>) -> Result<(), Error> {
     let (events, inbox) = sync_channel(EVENTS_MAX);
-    let workers = std::thread::available_parallelism().map_or(1, usize::from).clamp(2, WORKERS_MAX);
-    let work = start_workers(workers, &events).map_err(Error::System)?;
+    let work = start_workers(&events).map_err(Error::System)?;
     pass_on_signals(events.clone()).map_err(Error::System)?;
-    let mut daemon = Daemon::new(config, events, work, workers);
+    let mut daemon = Daemon::new(config, events, work);
     daemon.begin()?;
     daemon.serve();
     systemd::ready();
@@ -127,10 +125,10 @@ fn pass_on_signals(events: SyncSender<Event>) -> io::Result<()> {
     std::thread::Builder::new().name("signals".to_string()).spawn(pass_on).map(drop)
 }
 
-fn start_workers(count: usize, events: &SyncSender<Event>) -> io::Result<SyncSender<Work>> {
-    let (work, jobs) = sync_channel(count);
+fn start_workers(events: &SyncSender<Event>) -> io::Result<SyncSender<Work>> {
+    let (work, jobs) = sync_channel(WORKERS);
     let jobs = Arc::new(Mutex::new(jobs));
-    for n in 0..count {
+    for n in 0..WORKERS {
         let (jobs, events) = (jobs.clone(), events.clone());
         let worker = move || {
             while let Some(done) = next_work(&jobs).map(carry_out) {
@@ -166,7 +164,7 @@ fn carry_out(work: Work) -> Event {
 }
 
 impl Daemon {
-    fn new(config: Config, events: SyncSender<Event>, work: SyncSender<Work>, workers: usize) -> Self {
+    fn new(config: Config, events: SyncSender<Event>, work: SyncSender<Work>) -> Self {
         let config = Arc::new(config);
         let start = Tick::from_millis(0);
         let metrics = Metrics::new();
@@ -182,7 +180,6 @@ impl Daemon {
             metrics,
             events,
             work,
-            workers,
             at_work: 0,
             began: Instant::now(),
             next_clear: start.after(CLEAR_FIRST),
@@ -255,7 +252,7 @@ impl Daemon {
     /// Until something is due. With all workers busy, only their coming back matters.
     fn sleep(&self) -> Duration {
         let now = self.now();
-        let due = self.queue.deadline().filter(|_| self.at_work < self.workers && !self.stopping);
+        let due = self.queue.deadline().filter(|_| self.at_work < WORKERS && !self.stopping);
         let clear = (self.config.mode == Mode::Enforce).then_some(self.next_clear);
         let status = (self.next_status > now).then_some(self.next_status);
         let moments = [due, clear, Some(self.next_roots), self.next_alive, status];
@@ -280,14 +277,14 @@ impl Daemon {
         if self.next_status <= now {
             self.say_how_it_is();
         }
-        if self.next_clear <= now && self.at_work < self.workers {
+        if self.next_clear <= now && self.at_work < WORKERS {
             self.next_clear = now.after(CLEAR_EVERY);
             // To observe is to write nothing, and what is kept is not ours to remove.
             if self.looker.enforces() {
                 self.give(Work::Clear(self.config.vault.clone(), self.config.keep));
             }
         }
-        while self.at_work < self.workers {
+        while self.at_work < WORKERS {
             let Some(job) = self.queue.next(now) else { break };
             let root = self.roots.iter().find(|root| root.id == job.root).map(|root| root.path.clone());
             self.give(Work::Look(job, root, self.looker.clone()));
