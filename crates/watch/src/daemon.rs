@@ -14,7 +14,7 @@ use crate::metrics::{Metrics, whole};
 use crate::queue::{FILES_MAX, Job, Queue, RootId, Tick};
 use crate::systemd;
 use keeper::{Keep, Vault};
-use report::Told;
+use report::{Told, plain};
 use roots::Watched;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -310,7 +310,9 @@ impl Daemon {
             }
             Event::Walked { root, walk, complete, why } => self.walked(root, walk, complete, why),
             Event::Root { root, state, folders } => self.root_stands(root, state, folders),
-            Event::Trouble { root, text } => warn!(event = "trouble", root = self.name_of(root), "{text}"),
+            Event::Trouble { root, text } => {
+                warn!(event = "trouble", root = self.name_of(root), "{}", plain(&text));
+            }
             Event::Looked(report) => {
                 self.at_work -= 1;
                 self.looked(&report, now);

@@ -46,7 +46,7 @@ impl Daemon {
         let news = Told {
             outcome: if tripped { "tripped" } else { seen.outcome },
             cause: seen.cause,
-            reason: seen.reason.clone().unwrap_or_default(),
+            reason: plain(seen.reason.as_deref().unwrap_or_default()),
             findings: seen.findings,
             saves_bytes: seen.saves_bytes,
         };
@@ -82,10 +82,15 @@ impl Told {
     }
 }
 
-/// A path, with nothing in it that could move a cursor or end a line.
+/// A path as it may stand in a log.
 pub(super) fn name(path: &Path) -> String {
+    plain(&path.to_string_lossy())
+}
+
+/// A text with nothing in it that could move a cursor or end a line.
+pub(super) fn plain(text: &str) -> String {
     let mut name = String::new();
-    for c in path.to_string_lossy().chars() {
+    for c in text.chars() {
         if c.is_control() { name.extend(c.escape_debug()) } else { name.push(c) }
     }
     name
@@ -110,7 +115,7 @@ fn fixed(file: &str, seen: &Seen) {
 }
 
 fn said(file: &str, seen: &Seen) {
-    let reason = seen.reason.as_deref().unwrap_or_default();
+    let reason = plain(seen.reason.as_deref().unwrap_or_default());
     let (event, codes) = (seen.outcome, seen.codes.join(","));
     match event {
         "findings" => info!(
@@ -132,8 +137,8 @@ fn said(file: &str, seen: &Seen) {
 }
 
 fn left_alone(file: &str, seen: &Seen, rest: Duration) {
-    let why =
-        seen.reason.as_deref().unwrap_or("it was mended again and again, and what was mended came back");
+    let again = "it was mended again and again, and what was mended came back";
+    let why = plain(seen.reason.as_deref().unwrap_or(again));
     let rest_seconds = rest.as_secs();
     warn!(
         event = "tripped",

@@ -1,6 +1,7 @@
 //! Which roots there are, whose they are, and how they stand.
 
 use super::Daemon;
+use super::report::name;
 use crate::config::Roots;
 use crate::event::RootState;
 use crate::eye::{Eye, Task};
@@ -111,12 +112,12 @@ impl Daemon {
 
     pub(super) fn name_of(&self, id: RootId) -> String {
         let root = self.roots.iter().find(|root| root.id == id);
-        root.map(|root| root.path.display().to_string()).unwrap_or_default()
+        root.map(|root| name(&root.path)).unwrap_or_default()
     }
 }
 
 fn tell(path: &Path, state: &RootState, folders: usize) {
-    let root = path.display().to_string();
+    let root = name(path);
     match state {
         RootState::Watched => info!(event = "root", root, state = "watched", folders, "{root}: watched"),
         RootState::Polled(why) => {
