@@ -15,3 +15,5 @@ mod scan; // `tailor scan`: exit codes, selection, the shape of its JSON.
 mod support; // A folder of its own for each test, and the program running in it.
 mod tidy; // The house rules that no compiler knows.
 mod undo; // `tailor undo`, `show` and `gc`: what was taken out comes back, and is kept for as long as it should be.
+mod units; // The units in systemd/: that systemd understands them, and how much they leave open.
+mod watch; // `tailor watch`, `status` and `config`: beside writers, killed, reloaded, misled.

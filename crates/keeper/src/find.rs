@@ -18,7 +18,7 @@ pub struct Found {
 const NOT_TRANSCRIPTS: &[&str] = &[".trajectory.jsonl"];
 
 /// How deep folders may be nested below a root.
-const DEPTH_MAX: usize = 32;
+pub const DEPTH_MAX: usize = 32;
 
 /// The files below a path, in the order of their names; the path itself if it is no folder. Links are not
 /// followed. What cannot be read is reported among the files.
@@ -41,7 +41,8 @@ pub fn find(path: &Path) -> Vec<Result<Found, Error>> {
     .collect()
 }
 
-fn is_candidate(path: &Path) -> bool {
+/// Whether a file is called as transcripts are, and not as what lies beside them.
+pub fn is_candidate(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.ends_with(".jsonl")
         && !name.starts_with('.')

@@ -21,7 +21,7 @@ mod undo;
 mod vault;
 
 pub use error::Error;
-pub use find::{Found, find, known_roots};
+pub use find::{DEPTH_MAX, Found, find, is_candidate, known_roots};
 pub use leftover::settle_all;
 pub use outcome::{Deferral, Ending, Guarantee, Outcome, Refusal, Unsupported};
 pub use snapshot::spool;

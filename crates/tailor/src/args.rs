@@ -40,6 +40,19 @@ pub(crate) enum Command {
     /// Removes originals that need not be kept any longer.
     #[command(after_help = "Examples:\n  tailor gc --dry-run\n  tailor gc --older-than 7 --max-bytes 500MiB")]
     Gc(Gc),
+    /// Looks after transcripts for as long as it runs. Writes nothing unless the mode is `enforce`.
+    #[command(
+        after_help = "Examples:\n  tailor watch\n  tailor watch ~/.openclaw --mode enforce --settle 10\n  \
+        tailor watch --config tailor.toml --log-format json\n\
+        SIGHUP reads the configuration anew, SIGTERM ends after the file at hand."
+    )]
+    Watch(Watch),
+    /// Says how the daemon is doing.
+    #[command(after_help = "Examples:\n  tailor status\n  tailor status --format json | jq .troubles")]
+    Status(AskStatus),
+    /// Checks or prints the configuration of the daemon.
+    #[command(after_help = "Examples:\n  tailor config check\n  tailor config print --config tailor.toml")]
+    Config(ConfigCommand),
     /// Says what a rule means.
     #[command(
         after_help = "Examples:\n  tailor explain P1\n  tailor explain oversized-result\n  tailor explain"
@@ -155,6 +168,99 @@ pub(crate) struct Gc {
 pub(crate) struct Explain {
     /// Code or name of a rule; all of them if there is none.
     pub(crate) code: Option<String>,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Watch {
+    #[command(flatten)]
+    pub(crate) at: ConfigAt,
+    /// How to log; without it as text, and to the journal if systemd listens there.
+    #[arg(long, value_enum)]
+    pub(crate) log_format: Option<LogFormat>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// A line of text an action.
+    Plain,
+    /// A JSON object an action.
+    Json,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct AskStatus {
+    /// How to print it.
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    pub(crate) format: Format,
+    #[command(flatten)]
+    pub(crate) at: ConfigAt,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct ConfigCommand {
+    #[command(subcommand)]
+    pub(crate) what: ConfigWhat,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum ConfigWhat {
+    /// Says whether it is right.
+    Check(ConfigAt),
+    /// Prints what is in force, with everything that was left out filled in.
+    Print(ConfigAt),
+}
+
+/// Where the configuration is, and what flags put over it.
+#[derive(ClapArgs)]
+pub(crate) struct ConfigAt {
+    /// Files or folders; without one those of the configuration, or the folders of known agents.
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// This file instead of those in `/etc/tailor` and `$XDG_CONFIG_HOME/tailor`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Whether transcripts are mended (enforce) or only looked at (observe).
+    #[arg(long, value_name = "observe|enforce")]
+    mode: Option<String>,
+    /// Seconds for which a file must have been quiet before it is trimmed and mended.
+    #[arg(long, value_name = "SECONDS")]
+    settle: Option<String>,
+    /// Where to serve metrics: 127.0.0.1:PORT or unix:PATH.
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
+    /// The socket through which `tailor status` asks.
+    #[arg(long, value_name = "FILE")]
+    socket: Option<String>,
+    /// The folder of originals.
+    #[arg(long, value_name = "DIR")]
+    vault: Option<String>,
+    /// Any key of the configuration, as it would stand in a file.
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+impl ConfigAt {
+    /// Flags as lines of a configuration file.
+    pub(crate) fn flags(&self) -> Vec<String> {
+        let named = [
+            ("mode", &self.mode),
+            ("settle", &self.settle),
+            ("listen", &self.listen),
+            ("socket", &self.socket),
+            ("vault", &self.vault),
+        ];
+        let line = |(key, value): (&str, &Option<String>)| {
+            let value = toml::Value::String(value.clone()?);
+            Some(format!("{key} = {value}"))
+        };
+        self.set.iter().cloned().chain(named.into_iter().filter_map(line)).collect()
+    }
+
+    /// The paths, if any were named.
+    pub(crate) fn roots(&self) -> Option<toml::Value> {
+        let text = |path: &PathBuf| toml::Value::String(path.to_string_lossy().into_owned());
+        (!self.paths.is_empty()).then(|| toml::Value::Array(self.paths.iter().map(text).collect()))
+    }
 }
 
 /// What `scan` and `fix` have in common.
@@ -296,6 +402,16 @@ impl Undo {
         let vault = Some(self.vault.open()?);
         Ok(Options { policy: Policy::default(), mode, settle: self.settle, vault })
     }
+}
+
+/// The code of a rule that is named by it or by its name.
+pub(crate) fn rule_code(text: &str) -> Result<String, String> {
+    code(text)
+}
+
+/// A size as people write it.
+pub(crate) fn size_in_bytes(text: &str) -> Result<u64, String> {
+    size(text)
 }
 
 fn code(text: &str) -> Result<String, String> {

@@ -2,6 +2,8 @@
 
 mod args;
 mod command;
+mod config;
+mod log;
 mod printer;
 mod report;
 mod status;
@@ -17,6 +19,9 @@ fn main() -> ExitCode {
         args::Command::Undo(undo) => command::undo::run(&undo),
         args::Command::Show(show) => command::show::run(&show),
         args::Command::Gc(gc) => command::gc::run(&gc),
+        args::Command::Watch(watch) => command::watch::run(&watch),
+        args::Command::Status(ask) => command::status::run(&ask),
+        args::Command::Config(config) => command::config::run(&config.what),
         args::Command::Explain(explain) => command::explain::run(&explain),
     }
     .into()

@@ -1,12 +1,15 @@
 //! One file a command, and what commands over many files share.
 
+pub(crate) mod config;
 pub(crate) mod diff;
 pub(crate) mod explain;
 pub(crate) mod fix;
 pub(crate) mod gc;
 pub(crate) mod scan;
 pub(crate) mod show;
+pub(crate) mod status;
 pub(crate) mod undo;
+pub(crate) mod watch;
 
 use crate::args::Format;
 use crate::printer::{Printer, talk};

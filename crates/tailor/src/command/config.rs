@@ -1,0 +1,29 @@
+//! `tailor config`: whether the configuration is right, and what it comes to.
+#![expect(clippy::print_stdout, reason = "the configuration is the result")]
+
+use super::failed;
+use crate::args::ConfigWhat;
+use crate::config::load;
+use crate::printer::talk;
+use crate::status::Status;
+
+pub(crate) fn run(what: &ConfigWhat) -> Status {
+    let (ConfigWhat::Check(at) | ConfigWhat::Print(at)) = what;
+    let loaded = match load(at) {
+        Ok(loaded) => loaded,
+        Err(error) => return failed(&error),
+    };
+    for warning in &loaded.warnings {
+        talk(warning);
+    }
+    let files: Vec<String> = loaded.files.iter().map(|path| path.display().to_string()).collect();
+    let files = if files.is_empty() { "no file".to_string() } else { files.join(", ") };
+    match what {
+        ConfigWhat::Check(_) => println!("the configuration is right ({files})"),
+        ConfigWhat::Print(_) => {
+            println!("# from {files}");
+            print!("{}", loaded.table);
+        }
+    }
+    if loaded.warnings.is_empty() { Status::Clean } else { Status::Findings }
+}

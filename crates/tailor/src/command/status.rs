@@ -1,0 +1,71 @@
+//! `tailor status`: how the daemon is doing.
+#![expect(clippy::print_stdout, reason = "how it is doing is the result")]
+
+use super::failed;
+use crate::args::{AskStatus, Format};
+use crate::config::load;
+use crate::printer::{plural, size};
+use crate::status::Status;
+use crate::terminal::plain;
+use watch::RootStatus;
+
+pub(crate) fn run(asked: &AskStatus) -> Status {
+    let loaded = match load(&asked.at) {
+        Ok(loaded) => loaded,
+        Err(error) => return failed(&error),
+    };
+    let status = match watch::ask(&loaded.config.socket) {
+        Ok(status) => status,
+        Err(error) => return failed(&error),
+    };
+    match asked.format {
+        Format::Json => match serde_json::to_string(&status) {
+            Ok(text) => println!("{}", crate::terminal::json(&text)),
+            Err(error) => return failed(&error),
+        },
+        Format::Human => human(&status),
+    }
+    if status.tripped > 0 || status.config_error.is_some() { Status::Findings } else { Status::Clean }
+}
+
+fn human(status: &watch::Status) {
+    println!(
+        "{} (process {}, version {}), running for {}",
+        status.mode,
+        status.pid,
+        status.version,
+        time(status.uptime_seconds)
+    );
+    status.roots.iter().for_each(root);
+    println!(
+        "{}: {} waiting, {} at work, {} left alone; {}, {} to save",
+        plural(status.files, "file"),
+        status.waiting,
+        status.at_work,
+        status.tripped,
+        plural(status.findings, "finding"),
+        size(status.saves_bytes)
+    );
+    println!("{}: {} fixed, {} saved", plural(status.looks, "look"), status.fixed, size(status.saved_bytes));
+    for trouble in &status.troubles {
+        println!("{}: {}: {}", plain(&trouble.path), trouble.outcome, plain(&trouble.reason));
+    }
+    if let Some(error) = &status.config_error {
+        println!("the configuration stays as it was: {}", plain(error));
+    }
+}
+
+fn root(root: &RootStatus) {
+    let reason = root.reason.as_deref().map(|reason| format!(": {}", plain(reason))).unwrap_or_default();
+    let (files, folders) = (plural(root.files, "file"), plural(root.folders, "watched folder"));
+    println!("{}: {}, {files}, {folders}{reason}", plain(&root.path), root.state);
+}
+
+fn time(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        7_200..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}

@@ -1,0 +1,345 @@
+//! The configuration: files, then `TAILOR_*` variables, then flags, each over the one before. What it means for a file
+//! is not known here.
+
+mod file;
+
+use crate::args::ConfigAt;
+use file::{File, Scalar};
+use keeper::{Keep, Vault};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use toml::{Table, Value};
+use transcript::Policy;
+use transcript::format::FORMATS;
+use watch::{Config, Mode, Roots};
+
+/// For all users of a machine.
+const SYSTEM_FILE: &str = "/etc/tailor/config.toml";
+const PREFIX: &str = "TAILOR_";
+/// `TAILOR_CONFIG` names the file that `--config` would.
+const CONFIG_VARIABLE: &str = "TAILOR_CONFIG";
+/// How long between two walks through a root if nothing else is said.
+const RESCAN: Duration = Duration::from_secs(5 * 60);
+/// A limit that is switched off.
+const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
+/// What was read, and from where.
+pub(crate) struct Loaded {
+    pub(crate) config: Config,
+    /// All of it, with what was left out filled in.
+    pub(crate) table: Table,
+    pub(crate) files: Vec<PathBuf>,
+    /// What has no meaning, and what may have been meant.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Reads all of it.
+pub(crate) fn load(at: &ConfigAt) -> Result<Loaded, String> {
+    let mut table = defaults();
+    let mut files = Vec::new();
+    for (path, is_named) in places(at) {
+        match std::fs::read_to_string(&path) {
+            Ok(text) => merge(&mut table, parse(&text, &path.display().to_string())?),
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound && !is_named => continue,
+            Err(cause) => {
+                return Err(format!("{}: could not read the configuration: {cause}", path.display()));
+            }
+        }
+        files.push(path);
+    }
+    let mut warnings = Vec::new();
+    merge(&mut table, variables(std::env::vars_os(), &mut warnings)?);
+    for text in at.flags() {
+        merge(&mut table, parse(&text, &format!("--set {text}"))?);
+    }
+    if let Some(roots) = at.roots() {
+        table.insert("roots".to_string(), roots);
+    }
+    let file: File = table.clone().try_into().map_err(|error| explain("configuration", &error, None))?;
+    Ok(Loaded { config: config(file)?, table, files, warnings })
+}
+
+/// Where files are looked for, and whether one has to be there.
+fn places(at: &ConfigAt) -> Vec<(PathBuf, bool)> {
+    let named = at.config.clone().or_else(|| std::env::var_os(CONFIG_VARIABLE).map(PathBuf::from));
+    if let Some(path) = named {
+        return vec![(path, true)];
+    }
+    let mut places = vec![(PathBuf::from(SYSTEM_FILE), false)];
+    let own = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let own = own.or_else(|| Some(std::env::home_dir()?.join(".config")));
+    places.extend(own.map(|folder| (folder.join("tailor/config.toml"), false)));
+    places
+}
+
+/// A text that is a whole configuration by itself.
+fn parse(text: &str, name: &str) -> Result<Table, String> {
+    let wrong = |error: &toml::de::Error| explain(name, error, Some(text));
+    let _: File = toml::from_str(text).map_err(|error| wrong(&error))?;
+    toml::from_str(text).map_err(|error| wrong(&error))
+}
+
+/// What is wrong, where, and what may have been meant.
+fn explain(name: &str, error: &toml::de::Error, text: Option<&str>) -> String {
+    let message = error.message().replace('\n', "; ");
+    let line = error.span().zip(text).map(|(span, text)| {
+        let before = text.get(..span.start).unwrap_or(text);
+        format!("line {}: ", before.matches('\n').count() + 1)
+    });
+    let hint = if message.contains("unknown") { meant(&message) } else { None };
+    // The list of all that would have been right is longer than anybody reads.
+    let message = match (hint, message.split_once(", expected")) {
+        (Some(_), Some((what, _))) => what.replace("unknown field", "unknown key"),
+        _ => message.clone(),
+    };
+    let hint = hint.map(|hint| format!(" (did you mean `{hint}`?)")).unwrap_or_default();
+    format!("{name}: could not understand the configuration: {}{message}{hint}", line.unwrap_or_default())
+}
+
+/// Of the names that a message says were possible, the one most like the first, which is what was written.
+fn meant(message: &str) -> Option<&str> {
+    let mut names = message.split('`').skip(1).step_by(2);
+    let written = names.next()?;
+    nearest(written, names)
+}
+
+fn nearest<'a>(written: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let likeness = |name: &str| strsim::jaro_winkler(written, name);
+    names.max_by(|one, other| likeness(one).total_cmp(&likeness(other)))
+}
+
+/// Tables grow together; anything else is replaced.
+fn merge(table: &mut Table, over: Table) {
+    for (key, value) in over {
+        match (table.get_mut(&key), value) {
+            (Some(Value::Table(below)), Value::Table(above)) => merge(below, above),
+            (_, value) => {
+                table.insert(key, value);
+            }
+        }
+    }
+}
+
+fn defaults() -> Table {
+    let policy = Policy::default();
+    let number = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
+    let text = |path: PathBuf| Value::String(path.to_string_lossy().into_owned());
+    let keep = Keep::default();
+    let keep = [
+        ("days".to_string(), number(keep.age.as_secs() / file::DAY_SECONDS)),
+        ("bytes".to_string(), number(keep.bytes)),
+    ];
+    let keep = Table::from_iter([("keep".to_string(), Value::Table(keep.into_iter().collect()))]);
+    let mut table: Table = [
+        ("mode", Value::String(Mode::default().name().to_string())),
+        ("settle", number(5)),
+        ("settle_stale", number(60 * 60)),
+        ("rescan", number(RESCAN.as_secs())),
+        ("result_chars_max", number(policy.result_chars_max)),
+        ("turn_chars_max", number(policy.turn_chars_max)),
+        ("summary_chars_max", number(policy.summary_chars_max)),
+        ("side_chars_max", number(policy.side_chars_max)),
+        ("window_tokens", number(policy.window_tokens)),
+        ("thinking", Value::String("keep".to_string())),
+        ("socket", text(default_socket())),
+        ("originals", Value::Table(keep)),
+    ]
+    .into_iter()
+    .map(|(key, value)| (key.to_string(), value))
+    .collect();
+    if let Some(vault) = Vault::default_root() {
+        table.insert("vault".to_string(), text(vault));
+    }
+    table
+}
+
+/// Where the daemon listens for `tailor status`: in the folder that the service manager gave it, or in the user's own.
+fn default_socket() -> PathBuf {
+    let own = |name: &str, below: &str| {
+        let folder = std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        folder.map(|folder| folder.join(below))
+    };
+    own("RUNTIME_DIRECTORY", "status.sock")
+        .or_else(|| own("XDG_RUNTIME_DIR", "tailor/status.sock"))
+        .unwrap_or_else(|| PathBuf::from("/run/tailor/status.sock"))
+}
+
+/// Variables that are keys in capitals.
+fn variables(
+    all: impl Iterator<Item = (OsString, OsString)>,
+    warnings: &mut Vec<String>,
+) -> Result<Table, String> {
+    let mut table = Table::new();
+    for (name, value) in all {
+        let Some(name) = name.to_str().filter(|name| name.starts_with(PREFIX) && *name != CONFIG_VARIABLE)
+        else {
+            continue;
+        };
+        let key = name[PREFIX.len()..].to_ascii_lowercase();
+        let Some((key, kind)) = file::SCALARS.iter().find(|(known, _)| *known == key) else {
+            let known = nearest(&key, file::SCALARS.iter().map(|(known, _)| *known)).unwrap_or_default();
+            let known = known.to_ascii_uppercase();
+            warnings.push(format!("{name}: no such variable (did you mean `{PREFIX}{known}`?)"));
+            continue;
+        };
+        let text = value.to_str().ok_or_else(|| format!("{name}: could not read it: it is not UTF-8"))?;
+        let value = match kind {
+            Scalar::List => {
+                let paths = text.split(':').filter(|path| !path.is_empty());
+                Value::Array(paths.map(|path| Value::String(path.to_string())).collect())
+            }
+            Scalar::Text => Value::String(text.to_string()),
+            Scalar::Number => text.parse().map_or_else(|_| Value::String(text.to_string()), Value::Integer),
+        };
+        let one = Table::from_iter([((*key).to_string(), value)]);
+        let checked: Result<File, _> = one.clone().try_into();
+        checked.map_err(|error| explain(name, &error, None))?;
+        merge(&mut table, one);
+    }
+    Ok(table)
+}
+
+/// What the daemon is asked to do.
+fn config(file: File) -> Result<Config, String> {
+    let names: Vec<&str> = FORMATS.iter().map(|format| format.name()).collect();
+    let base = file.rules.over(Policy::default());
+    let mut agents = BTreeMap::new();
+    for (name, rules) in file.agents {
+        if !names.contains(&name.as_str()) {
+            let hint = nearest(&name, names.iter().copied()).unwrap_or_default();
+            return Err(format!("configuration: there is no agent `{name}` (did you mean `{hint}`?)"));
+        }
+        agents.insert(name, rules.over(base.clone()));
+    }
+    let nowhere =
+        "configuration: could not find a place for originals: neither XDG_STATE_HOME nor HOME is set (vault)";
+    let vault = file.vault.map(|path| at_home(&path)).or_else(Vault::default_root).ok_or(nowhere)?;
+    let keep = file.originals.keep;
+    let unless_off = |time: Duration| if time.is_zero() { NEVER } else { time };
+    let roots = match file.roots {
+        Some(roots) => Roots::These(roots.iter().map(|root| at_home(root)).collect()),
+        None => Roots::Known,
+    };
+    if roots == Roots::These(Vec::new()) {
+        return Err("configuration: `roots` names none; leave it out to look after known agents".to_string());
+    }
+    Ok(Config {
+        roots,
+        mode: file.mode.map_or_else(Mode::default, Into::into),
+        policy: base,
+        agents,
+        settle: file.settle.map_or(Duration::from_secs(5), |span| span.0),
+        settle_stale: file.settle_stale.map_or(Duration::from_secs(60 * 60), |span| span.0),
+        rescan: file.rescan.map_or(RESCAN, |span| unless_off(span.0)),
+        keep: Keep {
+            age: keep.days.map_or(Keep::default().age, |days| unless_off(days.0)),
+            bytes: keep
+                .bytes
+                .map_or(Keep::default().bytes, |size| if size.0 == 0 { u64::MAX } else { size.0 }),
+        },
+        listen: file.listen.map(|listen| listen.0),
+        socket: file.socket.map_or_else(default_socket, |path| at_home(&path)),
+        // Whose a root is must be the same for all who ask, wherever they keep their originals.
+        state: Vault::default_root().unwrap_or_else(|| vault.clone()).join("watch"),
+        vault: Vault::new(vault),
+    })
+}
+
+/// `~` is whoever runs the program.
+fn at_home(path: &Path) -> PathBuf {
+    let below = path.strip_prefix("~").ok();
+    below.and_then(|below| Some(std::env::home_dir()?.join(below))).unwrap_or_else(|| path.to_path_buf())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn wrong(text: &str) -> String {
+        parse(text, "c.toml").map(|_| ()).unwrap_err()
+    }
+
+    fn read(text: &str) -> Result<Config, String> {
+        config(parse(text, "c.toml")?.try_into().map_err(|error| explain("c.toml", &error, None))?)
+    }
+
+    #[test]
+    fn an_unknown_key_names_the_nearest() {
+        for (text, says) in [
+            ("settel = 5", "line 1: unknown key `settel` (did you mean `settle`?)"),
+            (
+                "\nresult_char_max = 5",
+                "line 2: unknown key `result_char_max` (did you mean `result_chars_max`?)",
+            ),
+            ("[originals.keep]\nday = 5", "did you mean `days`?"),
+            ("[agents.pi]\nturn_char_max = 5", "did you mean `turn_chars_max`?"),
+            ("[tools.bash]\nresult_chars = 5", "did you mean `result_chars_max`?"),
+            ("mode = \"enforced\"", "did you mean `enforce`?"),
+            ("thinking = \"stripp\"", "did you mean `strip`?"),
+        ] {
+            let wrong = wrong(text);
+            assert!(wrong.contains(says), "{wrong}");
+        }
+        assert!(read("[agents.claude]").unwrap_err().contains("did you mean `claude-code`?"));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for text in [
+            "settle = -1",
+            "settle = \"5 lightyears\"",
+            "listen = \"0.0.0.0:80\"",
+            "result_chars_max = -3",
+            "x",
+        ] {
+            assert!(wrong(text).contains("could not understand"), "{text}");
+        }
+        assert!(read("roots = []").is_err());
+    }
+
+    #[test]
+    fn tables_of_agents_and_tools_override() {
+        let config = read(
+            "result_chars_max = 100\n[tools]\nkeep = [\"read\"]\n[tools.bash]\nresult_chars_max = 7\n\
+             [agents.pi]\nresult_chars_max = 50\n[agents.pi.tools.grep]\nresult_chars_max = 0\n",
+        )
+        .unwrap();
+        let limit = |policy: &Policy, tool: &str| policy.limit_for(tool.as_bytes());
+        assert_eq!([limit(&config.policy, "ls"), limit(&config.policy, "bash")], [Some(100), Some(7)]);
+        assert_eq!(limit(&config.policy, "read"), None);
+        let pi = &config.agents["pi"];
+        assert_eq!([limit(pi, "ls"), limit(pi, "bash"), limit(pi, "grep")], [Some(50), Some(7), None]);
+    }
+
+    #[test]
+    fn zero_switches_a_limit_off() {
+        let config = read("rescan = 0\n[originals.keep]\ndays = 0\nbytes = 0\n").unwrap();
+        assert_eq!((config.rescan, config.keep), (NEVER, Keep { age: NEVER, bytes: u64::MAX }));
+    }
+
+    #[test]
+    fn variables_are_keys_in_capitals() {
+        let mut warnings = Vec::new();
+        let all = [("TAILOR_SETTLE", "7"), ("TAILOR_ROOTS", "/a:/b"), ("TAILOR_SETTEL", "1"), ("HOME", "/h")];
+        let all = all.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let table = variables(all.into_iter(), &mut warnings).unwrap();
+        assert_eq!(table["settle"].as_integer(), Some(7));
+        assert_eq!(table["roots"].as_array().map(Vec::len), Some(2));
+        assert_eq!(warnings, ["TAILOR_SETTEL: no such variable (did you mean `TAILOR_SETTLE`?)"]);
+        let bad = [(OsString::from("TAILOR_MODE"), OsString::from("on"))];
+        assert!(variables(bad.into_iter(), &mut warnings).is_err());
+    }
+
+    #[test]
+    fn the_defaults_are_a_configuration() {
+        let file: File = defaults().try_into().unwrap();
+        let config = config(file).unwrap();
+        assert_eq!(
+            (config.mode, &config.policy, config.keep),
+            (Mode::Observe, &Policy::default(), Keep::default())
+        );
+    }
+}

@@ -1,0 +1,35 @@
+//! Where the daemon's log goes: to the journal with all its fields, or to standard error.
+
+use crate::args::LogFormat;
+use std::io::stderr;
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::fmt::format;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{fmt, registry};
+
+/// Begins to log.
+pub(crate) fn begin(format: Option<LogFormat>) {
+    let is_journal = std::env::var_os("JOURNAL_STREAM").is_some();
+    let journal = if is_journal && format.is_none() { tracing_journald::layer().ok() } else { None };
+    // A second logger cannot be, and there is none before.
+    let _ = match (journal, format) {
+        (Some(journal), _) => registry()
+            .with(LevelFilter::INFO)
+            .with(journal.with_field_prefix(Some("TAILOR".to_string())))
+            .try_init(),
+        (None, Some(LogFormat::Json)) => {
+            let json = fmt::layer().json().flatten_event(true).with_target(false).with_writer(stderr);
+            registry().with(LevelFilter::INFO).with(json).try_init()
+        }
+        (None, _) => {
+            // The message says all that people want to know; the fields are for programs.
+            let message = format::debug_fn(|writer, field, value| {
+                if field.name() == "message" { write!(writer, "{value:?}") } else { Ok(()) }
+            });
+            let plain = fmt::layer().with_ansi(false).with_target(false).fmt_fields(message);
+            let plain = plain.with_writer(stderr);
+            registry().with(LevelFilter::INFO).with(plain).try_init()
+        }
+    };
+}

@@ -1,0 +1,265 @@
+//! Those who ask how things are: `tailor status` over a socket, and whoever collects metrics over HTTP.
+//!
+//! One request at a time, with a bound on its length and on the time it takes. What is answered comes from the loop, so
+//! that an answer also shows that the loop is alive. Nothing can be changed from here.
+
+use crate::event::{Answer, Event};
+use crate::status::Status;
+use std::fmt;
+use std::fs::{DirBuilder, Permissions};
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+/// Where metrics are served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listen {
+    /// On this machine only.
+    Tcp(SocketAddr),
+    /// On a socket in the file system.
+    Unix(PathBuf),
+}
+
+impl FromStr for Listen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            return Ok(Self::Unix(PathBuf::from(path)));
+        }
+        let wrong = || {
+            format!("`{text}` is neither an address such as 127.0.0.1:9477 nor a path such as unix:/run/x")
+        };
+        let address: SocketAddr = text.parse().map_err(|_| wrong())?;
+        if !address.ip().is_loopback() {
+            return Err(format!("`{text}` can be reached from other machines; only loopback is served"));
+        }
+        Ok(Self::Tcp(address))
+    }
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// How long the loop may take to answer, and a client to ask or to listen.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Longest request.
+const REQUEST_BYTES_MAX: usize = 8 * 1024;
+/// Longest answer to `tailor status`.
+const STATUS_BYTES_MAX: u64 = 1 << 20;
+/// How long to wait after a connection that could not be taken.
+const REFUSED_PAUSE: Duration = Duration::from_millis(100);
+
+/// Asks the daemon behind a socket.
+///
+/// # Errors
+///
+/// When there is none, or it does not answer.
+pub fn ask(socket: &Path) -> Result<Status, String> {
+    let fail = |cause: &dyn fmt::Display| format!("{}: could not ask the daemon: {cause}", socket.display());
+    let stream = UnixStream::connect(socket).map_err(|cause| match cause.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => fail(&"none is running here"),
+        _ => fail(&cause),
+    })?;
+    stream.set_read_timeout(Some(PATIENCE * 2)).map_err(|cause| fail(&cause))?;
+    let mut text = String::new();
+    stream.take(STATUS_BYTES_MAX).read_to_string(&mut text).map_err(|cause| fail(&cause))?;
+    serde_json::from_str(&text).map_err(|cause| fail(&cause))
+}
+
+/// Answers `tailor status`, on a thread of its own.
+pub(crate) fn serve_status(socket: &Path, events: SyncSender<Event>) -> io::Result<()> {
+    let listener = bind(socket)?;
+    let answer = move |mut stream: UnixStream| {
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let Some(answer) = question(&events) else { return Ok(()) };
+        stream.write_all(&serde_json::to_vec(&answer.status)?)?;
+        stream.write_all(b"\n")
+    };
+    serve("status", move || listener.accept().map(|(stream, _)| stream), answer)
+}
+
+/// Serves `/metrics` and `/healthz`, on a thread of its own.
+pub(crate) fn serve_metrics(listen: &Listen, events: SyncSender<Event>) -> io::Result<()> {
+    match listen {
+        Listen::Tcp(address) => {
+            let listener = TcpListener::bind(address)?;
+            let timed = move |stream: TcpStream| {
+                stream.set_read_timeout(Some(PATIENCE))?;
+                stream.set_write_timeout(Some(PATIENCE))?;
+                http(stream, &events)
+            };
+            serve("metrics", move || listener.accept().map(|(stream, _)| stream), timed)
+        }
+        Listen::Unix(path) => {
+            let listener = bind(path)?;
+            let timed = move |stream: UnixStream| {
+                stream.set_read_timeout(Some(PATIENCE))?;
+                stream.set_write_timeout(Some(PATIENCE))?;
+                http(stream, &events)
+            };
+            serve("metrics", move || listener.accept().map(|(stream, _)| stream), timed)
+        }
+    }
+}
+
+fn serve<S>(
+    name: &str,
+    accept: impl Fn() -> io::Result<S> + Send + 'static,
+    answer: impl Fn(S) -> io::Result<()> + Send + 'static,
+) -> io::Result<()> {
+    let serve = move || {
+        loop {
+            match accept() {
+                Ok(stream) => {
+                    if let Err(cause) = answer(stream) {
+                        tracing::debug!(event = "asked", reason = %cause, "could not answer");
+                    }
+                }
+                // Out of descriptors, or a connection that was gone at once.
+                Err(_) => std::thread::sleep(REFUSED_PAUSE),
+            }
+        }
+    };
+    std::thread::Builder::new().name(name.to_string()).spawn(serve).map(drop)
+}
+
+/// A socket that only its owner can reach. One that a daemon left behind which was killed is taken over.
+fn bind(path: &Path) -> io::Result<UnixListener> {
+    if let Some(folder) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    let listener = match UnixListener::bind(path) {
+        Err(cause) if cause.kind() == io::ErrorKind::AddrInUse => {
+            let is_socket = std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
+            if !is_socket || UnixStream::connect(path).is_ok() {
+                return Err(cause);
+            }
+            std::fs::remove_file(path)?;
+            UnixListener::bind(path)?
+        }
+        other => other?,
+    };
+    std::fs::set_permissions(path, Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// What the loop says, if it says anything in time.
+fn question(events: &SyncSender<Event>) -> Option<Box<Answer>> {
+    let (answer, answered) = sync_channel(1);
+    events.try_send(Event::Ask(answer)).ok()?;
+    answered.recv_timeout(PATIENCE).ok().map(Box::new)
+}
+
+fn http(mut stream: impl Read + Write, events: &SyncSender<Event>) -> io::Result<()> {
+    let request = request(&mut stream)?;
+    let mut words = request.split(|byte| *byte == b' ');
+    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let (status, kind, body) = match (method, path) {
+        (b"GET", b"/metrics" | b"/healthz") => match (question(events), path) {
+            (Some(answer), b"/metrics") => {
+                ("200 OK", "application/openmetrics-text; version=1.0.0; charset=utf-8", answer.metrics)
+            }
+            (Some(_), _) => ("200 OK", "text/plain", "ok\n".to_string()),
+            (None, _) => ("503 Service Unavailable", "text/plain", "the loop does not answer\n".to_string()),
+        },
+        (b"GET", _) => ("404 Not Found", "text/plain", "there are /metrics and /healthz\n".to_string()),
+        _ => ("405 Method Not Allowed", "text/plain", "only GET\n".to_string()),
+    };
+    let length = body.len();
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(body.as_bytes())
+}
+
+/// The head of a request, or as much as comes in time.
+fn request(stream: &mut impl Read) -> io::Result<Vec<u8>> {
+    let until = Instant::now() + PATIENCE;
+    let mut head = Vec::new();
+    let mut buffer = [0; 1024];
+    while head.len() < REQUEST_BYTES_MAX && Instant::now() < until {
+        let got = stream.read(&mut buffer)?;
+        head.extend_from_slice(&buffer[..got]);
+        if got == 0 || head.windows(4).any(|end| end == b"\r\n\r\n") {
+            break;
+        }
+    }
+    Ok(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_is_served() {
+        assert!("127.0.0.1:9477".parse::<Listen>().is_ok() && "[::1]:1".parse::<Listen>().is_ok());
+        assert_eq!("unix:/run/x".parse(), Ok(Listen::Unix(PathBuf::from("/run/x"))));
+        for wrong in ["0.0.0.0:9477", "192.168.0.1:80", "9477", "", "localhost"] {
+            assert!(wrong.parse::<Listen>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_socket_is_taken_over_from_the_dead_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run/socket");
+        let living = bind(&path).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(bind(&path).is_err());
+        drop(living);
+        bind(&path).unwrap();
+        let file = dir.path().join("file");
+        std::fs::write(&file, "x").unwrap();
+        assert!(bind(&file).is_err());
+        assert_eq!(std::fs::read(&file).unwrap(), b"x");
+    }
+
+    #[test]
+    fn a_request_has_a_bound() {
+        let (events, _kept) = sync_channel(1);
+        let ask = |text: &[u8]| {
+            let mut stream = Pipe { input: io::Cursor::new(text.to_vec()), output: Vec::new() };
+            http(&mut stream, &events).unwrap();
+            String::from_utf8(stream.output).unwrap().lines().next().unwrap().to_string()
+        };
+        assert_eq!(ask(b"GET / HTTP/1.1\r\n\r\n"), "HTTP/1.1 404 Not Found");
+        assert_eq!(ask(b"POST /metrics HTTP/1.1\r\n\r\n"), "HTTP/1.1 405 Method Not Allowed");
+        assert_eq!(ask(b""), "HTTP/1.1 405 Method Not Allowed");
+        assert_eq!(ask(&vec![b'x'; 100_000]), "HTTP/1.1 405 Method Not Allowed");
+    }
+
+    struct Pipe {
+        input: io::Cursor<Vec<u8>>,
+        output: Vec<u8>,
+    }
+
+    impl Read for &mut Pipe {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.input.read(buffer)
+        }
+    }
+
+    impl Write for &mut Pipe {
+        fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+            self.output.write(buffer)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,419 @@
+//! The loop that everything meets in: events in, looks out. Nothing is done in direct reaction to an event, and nothing
+//! here waits for a disk: eyes and workers do, on threads of their own.
+
+mod answer;
+mod report;
+mod roots;
+
+use crate::ask::{serve_metrics, serve_status};
+use crate::config::{Config, Mode, Roots};
+use crate::event::{Event, Why};
+use crate::instance::Taken;
+use crate::look::Looker;
+use crate::metrics::{Metrics, whole};
+use crate::queue::{FILES_MAX, Job, Queue, RootId, Tick};
+use crate::systemd;
+use keeper::{Keep, Vault};
+use report::{Told, plain};
+use roots::Watched;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tracing::{error, info, warn};
+
+/// How many events may wait for the loop. Then eyes wait, and behind them the kernel, which says what it had to drop.
+const EVENTS_MAX: usize = 4_096;
+/// How many events are taken before due files are given out again.
+const EVENTS_AT_ONCE: usize = 512;
+/// How many files are looked at at a time. More than there may be cores: most of a run is waiting for the disk.
+const WORKERS: usize = 4;
+/// How often originals are cleared.
+const CLEAR_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
+/// When that is first done.
+const CLEAR_FIRST: Duration = Duration::from_secs(10 * 60);
+/// How often the service manager's line is renewed, if there is something new to say.
+const STATUS_EVERY: Duration = Duration::from_secs(10);
+/// The longest sleep.
+const SLEEP_MAX: Duration = Duration::from_secs(3_600);
+
+/// Why the daemon cannot run at all.
+#[derive(Debug)]
+pub enum Error {
+    /// Others look after all of the roots.
+    AllTaken(String),
+    /// The system gave no threads, signals or descriptors.
+    System(io::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AllTaken(why) => f.write_str(why),
+            Self::System(cause) => write!(f, "could not start the daemon: {cause}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// What workers are given.
+enum Work {
+    Look(Job, Option<PathBuf>, Arc<Looker>),
+    Clear(Vault, Keep),
+}
+
+/// Everything that the loop knows.
+struct Daemon {
+    config: Arc<Config>,
+    looker: Arc<Looker>,
+    queue: Queue,
+    roots: Vec<Watched>,
+    roots_opened: RootId,
+    told: HashMap<Arc<Path>, Told>,
+    metrics: Metrics,
+    events: SyncSender<Event>,
+    work: SyncSender<Work>,
+    at_work: usize,
+    began: Instant,
+    next_clear: Tick,
+    next_roots: Tick,
+    next_alive: Option<Tick>,
+    next_status: Tick,
+    status_text: String,
+    full: bool,
+    stopping: bool,
+    /// The socket that we opened.
+    socket: Option<PathBuf>,
+    config_error: Option<String>,
+}
+
+/// Looks after transcripts until it is told to stop. `reload` reads the configuration anew.
+///
+/// # Errors
+///
+/// When nothing can be looked after.
+pub fn run(config: Config, reload: &mut dyn FnMut() -> Result<Config, String>) -> Result<(), Error> {
+    let (events, inbox) = sync_channel(EVENTS_MAX);
+    let work = start_workers(&events).map_err(Error::System)?;
+    pass_on_signals(events.clone()).map_err(Error::System)?;
+    let mut daemon = Daemon::new(config, events, work);
+    daemon.begin()?;
+    daemon.serve();
+    systemd::ready();
+    daemon.turn(&inbox, reload);
+    daemon.end();
+    Ok(())
+}
+
+/// Signals become events like any other.
+fn pass_on_signals(events: SyncSender<Event>) -> io::Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+    let pass_on = move || {
+        for signal in signals.forever() {
+            let event = if signal == SIGHUP { Event::Reload } else { Event::Stop };
+            if events.send(event).is_err() {
+                return;
+            }
+        }
+    };
+    std::thread::Builder::new().name("signals".to_string()).spawn(pass_on).map(drop)
+}
+
+fn start_workers(events: &SyncSender<Event>) -> io::Result<SyncSender<Work>> {
+    let (work, jobs) = sync_channel(WORKERS);
+    let jobs = Arc::new(Mutex::new(jobs));
+    for n in 0..WORKERS {
+        let (jobs, events) = (jobs.clone(), events.clone());
+        let worker = move || {
+            while let Some(done) = next_work(&jobs).map(carry_out) {
+                if events.send(done).is_err() {
+                    return;
+                }
+            }
+        };
+        std::thread::Builder::new().name(format!("worker-{n}")).spawn(worker)?;
+    }
+    Ok(work)
+}
+
+fn next_work(jobs: &Mutex<Receiver<Work>>) -> Option<Work> {
+    jobs.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
+}
+
+fn carry_out(work: Work) -> Event {
+    match work {
+        Work::Look(job, root, looker) => {
+            let root = root.filter(|root| **root != *job.path);
+            Event::Looked(Box::new(looker.look(job, root.as_deref())))
+        }
+        Work::Clear(vault, keep) => match vault.gc(keep, false) {
+            Ok(freed) => Event::Cleared {
+                removed_bytes: freed.bytes,
+                kept_bytes: freed.bytes_kept,
+                errors: freed.errors.iter().map(ToString::to_string).collect(),
+            },
+            Err(error) => Event::Cleared { removed_bytes: 0, kept_bytes: 0, errors: vec![error.to_string()] },
+        },
+    }
+}
+
+impl Daemon {
+    fn new(config: Config, events: SyncSender<Event>, work: SyncSender<Work>) -> Self {
+        let config = Arc::new(config);
+        let start = Tick::from_millis(0);
+        let metrics = Metrics::new();
+        metrics.config_ok.set(1);
+        Self {
+            queue: Queue::new(config.settle(), FILES_MAX),
+            looker: Arc::new(Looker { config: config.clone() }),
+            next_roots: start.after(config.rescan),
+            config,
+            roots: Vec::new(),
+            roots_opened: 0,
+            told: HashMap::new(),
+            metrics,
+            events,
+            work,
+            at_work: 0,
+            began: Instant::now(),
+            next_clear: start.after(CLEAR_FIRST),
+            next_alive: systemd::alive_every().map(|_| start),
+            next_status: start,
+            status_text: String::new(),
+            full: false,
+            stopping: false,
+            socket: None,
+            config_error: None,
+        }
+    }
+
+    /// The only clock.
+    fn now(&self) -> Tick {
+        Tick::from_millis(i64::try_from(self.began.elapsed().as_millis()).unwrap_or(i64::MAX))
+    }
+
+    /// Claims the roots and opens an eye on each.
+    fn begin(&mut self) -> Result<(), Error> {
+        let mode = self.config.mode.name();
+        info!(event = "start", mode, pid = std::process::id(), "started");
+        let taken = self.open_roots();
+        if self.roots.is_empty() && taken.is_empty() {
+            warn!(
+                event = "root",
+                "none of the known agents' folders is here yet; they are looked for again and again"
+            );
+        }
+        match (&self.config.roots, taken.into_iter().next()) {
+            (Roots::These(_), Some(why)) if self.roots.is_empty() => Err(Error::AllTaken(why.to_string())),
+            (Roots::Known, Some(why @ Taken::By { .. })) if self.roots.is_empty() => {
+                Err(Error::AllTaken(why.to_string()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Opens the sockets. Without one of them the rest goes on.
+    fn serve(&mut self) {
+        let path = self.config.socket.display();
+        if let Err(cause) = serve_status(&self.config.socket, self.events.clone()) {
+            error!(event = "socket", reason = %cause, "{path}: could not open the socket for `tailor status`: {cause}");
+        } else {
+            self.socket = Some(self.config.socket.clone());
+        }
+        if let Some(listen) = &self.config.listen
+            && let Err(cause) = serve_metrics(listen, self.events.clone())
+        {
+            error!(event = "listen", reason = %cause, "{listen}: could not serve metrics: {cause}");
+        }
+    }
+
+    /// Goes round until it is told to stop and nothing is at hand any more.
+    fn turn(&mut self, inbox: &Receiver<Event>, reload: &mut dyn FnMut() -> Result<Config, String>) {
+        while !(self.stopping && self.at_work == 0) {
+            self.tick();
+            let first = match inbox.recv_timeout(self.sleep()) {
+                Ok(event) => event,
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            let more = inbox.try_iter().take(EVENTS_AT_ONCE);
+            for event in std::iter::once(first).chain(more) {
+                self.take(event, reload);
+            }
+        }
+    }
+
+    /// Until something is due. With all workers busy, only their coming back matters.
+    fn sleep(&self) -> Duration {
+        let now = self.now();
+        let due = self.queue.deadline().filter(|_| self.at_work < WORKERS && !self.stopping);
+        let clear = (self.config.mode == Mode::Enforce).then_some(self.next_clear);
+        let status = (self.next_status > now).then_some(self.next_status);
+        let moments = [due, clear, Some(self.next_roots), self.next_alive, status];
+        let next = moments.into_iter().flatten().min();
+        next.map_or(SLEEP_MAX, |next| next.since(now)).min(SLEEP_MAX)
+    }
+
+    /// What time brings.
+    fn tick(&mut self) {
+        let now = self.now();
+        if self.next_alive.is_some_and(|next| next <= now) {
+            systemd::alive();
+            self.next_alive = systemd::alive_every().map(|time| now.after(time));
+        }
+        if self.stopping {
+            return;
+        }
+        if self.next_roots <= now {
+            self.next_roots = now.after(self.config.rescan);
+            drop(self.open_roots());
+        }
+        if self.next_status <= now {
+            self.say_how_it_is();
+        }
+        if self.next_clear <= now && self.at_work < WORKERS {
+            self.next_clear = now.after(CLEAR_EVERY);
+            // To observe is to write nothing, and what is kept is not ours to remove.
+            if self.looker.enforces() {
+                self.give(Work::Clear(self.config.vault.clone(), self.config.keep));
+            }
+        }
+        while self.at_work < WORKERS {
+            let Some(job) = self.queue.next(now) else { break };
+            let root = self.roots.iter().find(|root| root.id == job.root).map(|root| root.path.clone());
+            self.give(Work::Look(job, root, self.looker.clone()));
+        }
+    }
+
+    fn give(&mut self, work: Work) {
+        // There is a place for each worker, and no more is given out than there are workers.
+        self.at_work += usize::from(self.work.try_send(work).is_ok());
+    }
+
+    fn take(&mut self, event: Event, reload: &mut dyn FnMut() -> Result<Config, String>) {
+        let now = self.now();
+        self.metrics.events.inc();
+        match event {
+            Event::Touched { root, path } => {
+                let known = !self.has(root) || self.queue.touch(&path, root, now);
+                self.is_full(!known);
+            }
+            Event::Found { root, path, stamp, quiet, walk } => {
+                let known = !self.has(root) || self.queue.found(&path, root, (stamp, walk), quiet, now);
+                self.is_full(!known);
+            }
+            Event::Walked { root, walk, complete, why } => self.walked(root, walk, complete, why),
+            Event::Root { root, state, folders } => self.root_stands(root, state, folders),
+            Event::Trouble { root, text } => {
+                warn!(event = "trouble", root = self.name_of(root), "{}", plain(&text));
+            }
+            Event::Looked(report) => {
+                self.at_work -= 1;
+                self.looked(&report, now);
+            }
+            Event::Cleared { removed_bytes, kept_bytes, errors } => {
+                self.at_work -= 1;
+                self.metrics.freed_bytes.inc_by(removed_bytes);
+                self.metrics.vault_bytes.set(whole(kept_bytes));
+                info!(event = "cleared", removed_bytes, kept_bytes, "cleared the vault");
+                for text in errors {
+                    warn!(event = "trouble", "{text}");
+                }
+            }
+            // Who asked may have gone.
+            Event::Ask(answer) => drop(answer.try_send(self.answer(now))),
+            Event::Reload => self.reload(reload()),
+            Event::Stop => {
+                if !self.stopping {
+                    info!(event = "stop", at_work = self.at_work, "stopping after the files at hand");
+                    systemd::stopping();
+                }
+                self.stopping = true;
+            }
+        }
+        // Soon, but not for each event.
+        if self.next_status <= now {
+            self.next_status = now.after(STATUS_EVERY);
+        }
+    }
+
+    fn has(&self, root: RootId) -> bool {
+        self.roots.iter().any(|known| known.id == root)
+    }
+
+    /// Says it once when there are more files than can be known, and once when there are not any more.
+    fn is_full(&mut self, ignored: bool) {
+        if ignored {
+            self.metrics.ignored.inc();
+            if !self.full {
+                warn!(
+                    event = "full",
+                    files = FILES_MAX,
+                    "more than {FILES_MAX} files; the others are not looked at"
+                );
+            }
+        }
+        self.full |= ignored;
+    }
+
+    fn walked(&mut self, root: RootId, walk: u32, complete: bool, why: Why) {
+        let word = match why {
+            Why::Begin => "begin",
+            Why::Time => "time",
+            Why::Overflow => "overflow",
+        };
+        self.metrics.walks.get_or_create(&[("why", word)]).inc();
+        if why == Why::Overflow {
+            let root = self.name_of(root);
+            warn!(event = "overflow", root, "the kernel had to drop events; the root was walked instead");
+        }
+        if complete && self.has(root) {
+            self.queue.walked(root, walk);
+            self.told.retain(|path, _| self.queue.knows(path));
+            self.full &= self.queue.files() >= FILES_MAX;
+        }
+    }
+
+    /// The new configuration, or the old one if that is wrong.
+    fn reload(&mut self, config: Result<Config, String>) {
+        systemd::reloading();
+        self.metrics.reloads.inc();
+        match config {
+            Ok(config) => {
+                for (what, same) in [
+                    ("listen", config.listen == self.config.listen),
+                    ("socket", config.socket == self.config.socket),
+                ] {
+                    if !same {
+                        warn!(event = "reload", "`{what}` takes effect after a restart");
+                    }
+                }
+                self.config = Arc::new(config);
+                self.looker = Arc::new(Looker { config: self.config.clone() });
+                self.config_error = None;
+                self.queue.renew(self.config.settle());
+                self.reopen_roots();
+                info!(event = "reload", mode = self.config.mode.name(), "the configuration was read anew");
+            }
+            Err(reason) => {
+                error!(event = "reload", reason, "the configuration stays as it was: {reason}");
+                self.config_error = Some(reason);
+            }
+        }
+        self.metrics.config_ok.set(i64::from(self.config_error.is_none()));
+        systemd::ready();
+    }
+
+    fn end(self) {
+        if let Some(socket) = &self.socket {
+            drop(std::fs::remove_file(socket));
+        }
+        info!(event = "end", "ended");
+    }
+}

@@ -1,0 +1,90 @@
+//! How things are, for those who ask.
+
+use super::Daemon;
+use super::report::name;
+use crate::event::{Answer, RootState};
+use crate::metrics::whole;
+use crate::queue::Tick;
+use crate::status::{LISTED_MAX, RootStatus, Status, Trouble};
+use crate::systemd;
+
+impl Daemon {
+    pub(super) fn answer(&mut self, now: Tick) -> Answer {
+        let metrics = &self.metrics;
+        metrics.enforce.set(i64::from(self.looker.enforces()));
+        metrics.files.set(whole(self.queue.files() as u64));
+        metrics.waiting.set(whole(self.queue.waiting() as u64));
+        metrics.at_work.set(whole(self.at_work as u64));
+        metrics.tripped.set(whole(self.queue.tripped() as u64));
+        Answer { status: self.status(now), metrics: self.metrics.text() }
+    }
+
+    fn status(&self, now: Tick) -> Status {
+        let looks = |outcome| self.metrics.looks.get_or_create(&[("outcome", outcome)]).get();
+        let read = ["clean", "findings", "fixed", "deferred", "refused", "unsupported", "error"];
+        let mut troubles: Vec<Trouble> = self
+            .told
+            .iter()
+            .filter(|(_, told)| told.outcome != "findings")
+            .take(LISTED_MAX)
+            .map(|(path, told)| Trouble {
+                path: name(path),
+                outcome: told.outcome.to_string(),
+                reason: told.reason.clone(),
+            })
+            .collect();
+        troubles.sort_by(|one, other| one.path.cmp(&other.path));
+        let count =
+            |gauge: &prometheus_client::metrics::gauge::Gauge| u64::try_from(gauge.get()).unwrap_or(0);
+        Status {
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            pid: std::process::id(),
+            mode: self.config.mode.name().to_string(),
+            uptime_seconds: now.since(Tick::from_millis(0)).as_secs(),
+            roots: self.roots(),
+            files: self.queue.files() as u64,
+            waiting: self.queue.waiting() as u64,
+            at_work: self.at_work as u64,
+            tripped: self.queue.tripped() as u64,
+            looks: read.into_iter().map(looks).sum(),
+            fixed: looks("fixed"),
+            saved_bytes: self.metrics.saved_bytes.get(),
+            findings: count(&self.metrics.findings),
+            saves_bytes: count(&self.metrics.saves_bytes),
+            troubles,
+            config_error: self.config_error.clone(),
+        }
+    }
+
+    fn roots(&self) -> Vec<RootStatus> {
+        let status = |root: &super::Watched| {
+            let (state, reason) = match &root.state {
+                None => ("new", None),
+                Some(RootState::Watched) => ("watched", None),
+                Some(RootState::Polled(why)) => ("polled", Some(why.clone())),
+                Some(RootState::Missing) => ("missing", None),
+                Some(RootState::Unreadable(why)) => ("unreadable", Some(why.clone())),
+            };
+            RootStatus {
+                path: name(&root.path),
+                state: state.to_string(),
+                reason,
+                folders: root.folders as u64,
+                files: self.queue.files_of(root.id) as u64,
+            }
+        };
+        self.roots.iter().map(status).collect()
+    }
+
+    /// One line for the service manager, if it is news.
+    pub(super) fn say_how_it_is(&mut self) {
+        let (mode, files) = (self.config.mode.name(), self.queue.files());
+        let (waiting, tripped) = (self.queue.waiting(), self.queue.tripped());
+        let fixed = self.metrics.looks.get_or_create(&[("outcome", "fixed")]).get();
+        let text = format!("{mode}: {files} files, {waiting} waiting, {fixed} fixed, {tripped} left alone");
+        if text != self.status_text {
+            systemd::status(&text);
+            self.status_text = text;
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What is said about a look: one line an action, in numbers, names and reasons, and never what is in a transcript.
+
+use super::Daemon;
+use crate::look::{Report, Seen};
+use crate::metrics::whole;
+use crate::queue::{After, Done, Tick};
+use std::path::Path;
+use std::time::Duration;
+use tracing::{debug, info, warn};
+
+/// What was last said about a file that is not simply clean.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Told {
+    pub(super) outcome: &'static str,
+    /// With the time left out that a reason may speak of.
+    cause: &'static str,
+    pub(super) reason: String,
+    findings: u64,
+    saves_bytes: u64,
+}
+
+impl Daemon {
+    /// A file comes back from a worker.
+    pub(super) fn looked(&mut self, report: &Report, now: Tick) {
+        let after = self.queue.done(&report.job, &report.done, now);
+        self.metrics.look_seconds.observe(report.took.as_secs_f64());
+        let Some(seen) = &report.seen else {
+            let word = if report.done == Done::Gone { "gone" } else { "unchanged" };
+            self.metrics.looks.get_or_create(&[("outcome", word)]).inc();
+            if report.done == Done::Gone {
+                self.tell(&report.job.path, None);
+            }
+            return;
+        };
+        self.metrics.lag.observe(now.since(report.job.due).as_secs_f64());
+        self.metrics.looks.get_or_create(&[("outcome", seen.outcome)]).inc();
+        if seen.outcome == "deferred" {
+            self.metrics.deferrals.get_or_create(&[("reason", seen.cause)]).inc();
+        }
+        let file = name(&report.job.path);
+        if seen.outcome == "fixed" {
+            self.metrics.saved_bytes.inc_by(seen.before.saturating_sub(seen.after));
+            fixed(&file, seen);
+        }
+        let tripped = matches!(after, After::Tripped(_));
+        let news = Told {
+            outcome: if tripped { "tripped" } else { seen.outcome },
+            cause: seen.cause,
+            reason: plain(seen.reason.as_deref().unwrap_or_default()),
+            findings: seen.findings,
+            saves_bytes: seen.saves_bytes,
+        };
+        let before = self.told.get(&report.job.path);
+        let is_news = before.is_none_or(|before| !before.says_the_same(&news));
+        if let After::Tripped(rest) = after {
+            self.metrics.trips.inc();
+            left_alone(&file, seen, rest);
+        } else if is_news {
+            said(&file, seen);
+        }
+        let quiet = matches!(news.outcome, "clean" | "fixed" | "unsupported") && news.findings == 0;
+        self.tell(&report.job.path, (!quiet).then_some(news));
+    }
+
+    /// Remembers what was said, and adds it up.
+    fn tell(&mut self, path: &std::sync::Arc<Path>, news: Option<Told>) {
+        let (findings, saves) = news.as_ref().map_or((0, 0), |told| (told.findings, told.saves_bytes));
+        let before = match news {
+            Some(news) => self.told.insert(path.clone(), news),
+            None => self.told.remove(path),
+        };
+        let before = before.unwrap_or_default();
+        self.metrics.findings.inc_by(whole(findings) - whole(before.findings));
+        self.metrics.saves_bytes.inc_by(whole(saves) - whole(before.saves_bytes));
+    }
+}
+
+impl Told {
+    fn says_the_same(&self, other: &Self) -> bool {
+        let key = |told: &Self| (told.outcome, told.cause, told.findings, told.saves_bytes);
+        key(self) == key(other) && (self.outcome == "deferred" || self.reason == other.reason)
+    }
+}
+
+/// A path as it may stand in a log.
+pub(super) fn name(path: &Path) -> String {
+    plain(&path.to_string_lossy())
+}
+
+/// A text with nothing in it that could move a cursor or end a line.
+pub(super) fn plain(text: &str) -> String {
+    let mut name = String::new();
+    for c in text.chars() {
+        if c.is_control() { name.extend(c.escape_debug()) } else { name.push(c) }
+    }
+    name
+}
+
+fn fixed(file: &str, seen: &Seen) {
+    let codes = seen.codes.join(",");
+    info!(
+        event = "fixed",
+        file,
+        agent = seen.agent,
+        run = seen.run,
+        before = seen.before,
+        after = seen.after,
+        remaining = seen.findings,
+        reason = codes,
+        "{file}: fixed {codes}: {} -> {} bytes, run {}",
+        seen.before,
+        seen.after,
+        seen.run.as_deref().unwrap_or("unknown")
+    );
+}
+
+fn said(file: &str, seen: &Seen) {
+    let reason = plain(seen.reason.as_deref().unwrap_or_default());
+    let (event, codes) = (seen.outcome, seen.codes.join(","));
+    match event {
+        "findings" => info!(
+            event,
+            file,
+            agent = seen.agent,
+            findings = seen.findings,
+            before = seen.before,
+            saves_bytes = seen.saves_bytes,
+            reason = codes,
+            "{file}: {} findings ({codes}), {} bytes to save",
+            seen.findings,
+            seen.saves_bytes
+        ),
+        "deferred" => info!(event, file, agent = seen.agent, reason, "{file}: deferred: {reason}"),
+        "refused" | "error" => warn!(event, file, agent = seen.agent, reason, "{file}: {event}: {reason}"),
+        _ => debug!(event, file, reason, "{file}: {event}"),
+    }
+}
+
+fn left_alone(file: &str, seen: &Seen, rest: Duration) {
+    let again = "it was mended again and again, and what was mended came back";
+    let why = plain(seen.reason.as_deref().unwrap_or(again));
+    let rest_seconds = rest.as_secs();
+    warn!(
+        event = "tripped",
+        file,
+        agent = seen.agent,
+        rest_seconds,
+        reason = why,
+        "{file}: left alone for {rest_seconds} s: {why}"
+    );
+}

@@ -1,0 +1,145 @@
+//! Which roots there are, whose they are, and how they stand.
+
+use super::Daemon;
+use super::report::name;
+use crate::config::Roots;
+use crate::event::RootState;
+use crate::eye::{Eye, Task};
+use crate::instance::{Claim, Taken, claim};
+use crate::queue::RootId;
+use keeper::known_roots;
+use std::path::{Path, PathBuf};
+use tracing::{error, info, warn};
+
+/// A root, with an eye on it.
+pub(super) struct Watched {
+    pub(super) id: RootId,
+    pub(super) path: PathBuf,
+    pub(super) state: Option<RootState>,
+    pub(super) folders: usize,
+    claim: Claim,
+    /// Closed when it is dropped.
+    eye: Eye,
+}
+
+impl Daemon {
+    fn wanted(&self) -> Vec<PathBuf> {
+        let mut wanted = match &self.config.roots {
+            Roots::Known => known_roots(),
+            Roots::These(paths) => paths.clone(),
+        };
+        for path in &mut wanted {
+            if let Ok(absolute) = std::path::absolute(&*path) {
+                *path = absolute;
+            }
+        }
+        wanted.sort();
+        wanted.dedup();
+        // What lies inside another root is looked after with it.
+        let all = wanted.clone();
+        wanted.retain(|path| !all.iter().any(|other| other != path && path.starts_with(other)));
+        wanted
+    }
+
+    /// Opens an eye on each root that has none. Gives why some could not be had.
+    pub(super) fn open_roots(&mut self) -> Vec<Taken> {
+        let mut refused = Vec::new();
+        for path in self.wanted() {
+            if self.roots.iter().any(|root| root.path == path) {
+                continue;
+            }
+            match claim(&self.config.state, &path) {
+                Ok(claim) => self.open_root(path, claim),
+                Err(taken) => {
+                    error!(event = "root", root = %path.display(), state = "taken", "{taken}");
+                    refused.push(taken);
+                }
+            }
+        }
+        self.metrics.roots.set(i64::try_from(self.roots.len()).unwrap_or(i64::MAX));
+        refused
+    }
+
+    fn open_root(&mut self, path: PathBuf, claim: Claim) {
+        let id = self.roots_opened;
+        self.roots_opened += 1;
+        let task = Task {
+            id,
+            root: path.clone(),
+            rescan: self.config.rescan,
+            settle: self.looker.enforces(),
+            out: self.events.clone(),
+        };
+        match Eye::open(task) {
+            Ok(eye) => self.roots.push(Watched { id, path, state: None, folders: 0, claim, eye }),
+            Err(cause) => {
+                error!(event = "root", root = %path.display(), "{}: could not watch the root: {cause}", path.display());
+            }
+        }
+    }
+
+    /// Takes up new roots, lets go of old ones, and looks at all that stay from the start.
+    pub(super) fn reopen_roots(&mut self) {
+        let wanted = self.wanted();
+        for root in std::mem::take(&mut self.roots) {
+            if wanted.contains(&root.path) {
+                // Who claimed it keeps it.
+                drop(root.eye);
+                self.queue.renumber(root.id, self.roots_opened);
+                self.open_root(root.path, root.claim);
+            } else {
+                self.queue.drop_root(root.id);
+                info!(event = "root", root = %root.path.display(), "is not looked after any more");
+            }
+        }
+        drop(self.open_roots());
+        self.told.retain(|path, _| self.queue.knows(path));
+    }
+
+    /// Says how a root stands, when that has changed.
+    pub(super) fn root_stands(&mut self, id: RootId, state: RootState, folders: usize) {
+        let Some(root) = self.roots.iter_mut().find(|root| root.id == id) else { return };
+        root.folders = folders;
+        if root.state.as_ref() != Some(&state) {
+            tell(&root.path, &state, folders);
+            root.state = Some(state);
+        }
+        let watched = self.roots.iter().filter(|root| root.state == Some(RootState::Watched)).count();
+        let folders: usize = self.roots.iter().map(|root| root.folders).sum();
+        self.metrics.roots_watched.set(i64::try_from(watched).unwrap_or(i64::MAX));
+        self.metrics.folders.set(i64::try_from(folders).unwrap_or(i64::MAX));
+    }
+
+    pub(super) fn name_of(&self, id: RootId) -> String {
+        let root = self.roots.iter().find(|root| root.id == id);
+        root.map(|root| name(&root.path)).unwrap_or_default()
+    }
+}
+
+fn tell(path: &Path, state: &RootState, folders: usize) {
+    let root = name(path);
+    match state {
+        RootState::Watched => info!(event = "root", root, state = "watched", folders, "{root}: watched"),
+        RootState::Polled(why) => {
+            warn!(
+                event = "root",
+                root,
+                state = "polled",
+                reason = why,
+                "{root}: walked again and again: {why}"
+            );
+        }
+        RootState::Missing => {
+            warn!(event = "root", root, state = "missing", "{root}: is not there yet; it is waited for");
+        }
+        RootState::Unreadable(why) => {
+            error!(
+                event = "root",
+                root,
+                state = "unreadable",
+                reason = why,
+                "{root}: could not read the root: {why}"
+            );
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! What happens below one root, as events; a thread of its own, so that a disk that hangs holds up nothing else.
+//!
+//! The kernel tells what happens in folders that it was asked about. Each folder is asked about before it is listed, so
+//! nothing falls in between. Where the kernel cannot tell (network file systems, no watches left), and now and then in
+//! any case, the root is walked. Links are not followed. What is in a file is not known here.
+
+mod inotify;
+
+use crate::event::{Event, RootState, Why};
+use crate::queue::{RootId, Stamp};
+use inotify::{Happened, Watch};
+use keeper::{DEPTH_MAX, is_candidate, settle_all};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
+use rustix::fd::OwnedFd;
+use std::collections::HashSet;
+use std::fs::Metadata;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::time::{Duration, Instant, SystemTime};
+use walkdir::WalkDir;
+
+/// How often we see whether a root that was missing has come.
+const MISSING_PAUSE: Duration = Duration::from_secs(1);
+/// The same for one that cannot be read.
+const UNREADABLE_PAUSE: Duration = Duration::from_secs(10);
+/// How long we wait before we look at a root from the start.
+const AGAIN_PAUSE: Duration = Duration::from_millis(200);
+/// How often a root is walked where the kernel tells nothing: a hundredth of the time at most goes into it.
+const POLL_PAUSE: Duration = Duration::from_secs(2);
+const POLL_SHARE: u32 = 100;
+/// How many folders that cannot be read are remembered, so as to say it once.
+const TROUBLES_MAX: usize = 1_000;
+
+/// What an eye looks at, and whom it tells.
+pub(crate) struct Task {
+    pub(crate) id: RootId,
+    pub(crate) root: PathBuf,
+    pub(crate) rescan: Duration,
+    /// Whether what an interrupted run left behind is to be finished first.
+    pub(crate) settle: bool,
+    pub(crate) out: SyncSender<Event>,
+}
+
+/// An eye that is open until it is dropped.
+pub(crate) struct Eye {
+    stop: Arc<OwnedFd>,
+}
+
+impl Eye {
+    pub(crate) fn open(task: Task) -> io::Result<Self> {
+        let stop = Arc::new(rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let stopped = stop.clone();
+        let name = format!("eye-{}", task.id);
+        std::thread::Builder::new().name(name).spawn(move || {
+            // Nobody listens any more: that is how it ends.
+            let Err(Closed) = Lids { task, stop: stopped, told: None }.watch();
+        })?;
+        Ok(Self { stop })
+    }
+}
+
+impl Drop for Eye {
+    fn drop(&mut self) {
+        // It cannot fail but for being full, and then the eye is told already.
+        let _ = rustix::io::write(&self.stop, &1_u64.to_ne_bytes());
+    }
+}
+
+/// Nobody wants to know more.
+struct Closed;
+
+/// What there is to see has to be looked for from the start.
+struct Again;
+
+struct Lids {
+    task: Task,
+    stop: Arc<OwnedFd>,
+    told: Option<(RootState, usize)>,
+}
+
+/// Why a wait ended.
+enum Woken {
+    Time,
+    Inotify,
+}
+
+impl Lids {
+    /// Looks after the root, whatever becomes of it, until nobody listens.
+    fn watch(mut self) -> Result<std::convert::Infallible, Closed> {
+        let mut walk = 0;
+        loop {
+            match readable(&self.task.root) {
+                Ok(metadata) => {
+                    if self.task.settle {
+                        for error in settle_all(&self.task.root) {
+                            self.trouble(error.to_string())?;
+                        }
+                    }
+                    let Again = self.one_life(&metadata, &mut walk)?;
+                    self.pause(AGAIN_PAUSE, None)?;
+                }
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
+                    self.tell(RootState::Missing, 0)?;
+                    self.pause(MISSING_PAUSE, None)?;
+                }
+                Err(cause) => {
+                    self.tell(RootState::Unreadable(cause.to_string()), 0)?;
+                    self.pause(UNREADABLE_PAUSE, None)?;
+                }
+            }
+        }
+    }
+
+    /// As long as it is the same folder at that path.
+    fn one_life(&mut self, metadata: &Metadata, walk: &mut u32) -> Result<Again, Closed> {
+        let mut life = Life { lids: self, watch: None, retry: None, troubles: HashSet::new(), walk: *walk };
+        life.begin(metadata);
+        let mut next = life.walk(Why::Begin)?;
+        loop {
+            let now = Instant::now();
+            let woken = life.lids.pause(next.saturating_duration_since(now), life.watch.as_ref())?;
+            *walk = life.walk;
+            let happened = match (woken, &mut life.watch) {
+                (Woken::Inotify, Some(watch)) => watch.read(),
+                _ if life.retry.is_some_and(|retry| Instant::now() >= retry) => return Ok(Again),
+                _ if !same(metadata, &life.lids.task.root) => return Ok(Again),
+                _ => {
+                    next = life.walk(Why::Time)?;
+                    continue;
+                }
+            };
+            for happened in happened {
+                match happened {
+                    Happened::File(path) => life.touched(path)?,
+                    Happened::Folder(path) => life.new_folder(&path)?,
+                    Happened::RootGone => return Ok(Again),
+                    Happened::Lost => next = life.walk(Why::Overflow)?,
+                }
+            }
+            // The limit was reached by a new folder: from now on it is walked.
+            if life.watch.is_none() {
+                next = next.min(Instant::now() + POLL_PAUSE);
+            }
+        }
+    }
+
+    fn send(&self, event: Event) -> Result<(), Closed> {
+        self.task.out.send(event).map_err(|_| Closed)
+    }
+
+    /// Says how the root stands, if that is news.
+    fn tell(&mut self, state: RootState, folders: usize) -> Result<(), Closed> {
+        if self.told.as_ref().is_some_and(|told| (&told.0, told.1) == (&state, folders)) {
+            return Ok(());
+        }
+        self.told = Some((state.clone(), folders));
+        self.send(Event::Root { root: self.task.id, state, folders })
+    }
+
+    fn trouble(&self, text: String) -> Result<(), Closed> {
+        self.send(Event::Trouble { root: self.task.id, text })
+    }
+
+    /// Waits until something happens or the time is over.
+    fn pause(&self, time: Duration, watch: Option<&Watch>) -> Result<Woken, Closed> {
+        let timeout = Timespec {
+            tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: time.subsec_nanos().into(),
+        };
+        let mut wait = vec![PollFd::new(&*self.stop, PollFlags::IN)];
+        wait.extend(watch.map(|watch| PollFd::from_borrowed_fd(watch.fd(), PollFlags::IN)));
+        // An interrupted wait is one that ends early.
+        let _ = rustix::event::poll(&mut wait, Some(&timeout));
+        if wait[0].revents().intersects(PollFlags::IN) {
+            return Err(Closed);
+        }
+        let inotify = wait.get(1).is_some_and(|fd| fd.revents().intersects(PollFlags::IN));
+        Ok(if inotify { Woken::Inotify } else { Woken::Time })
+    }
+}
+
+/// What there is at the path, if it can be listed.
+fn readable(root: &Path) -> io::Result<Metadata> {
+    let metadata = std::fs::metadata(root)?;
+    if metadata.is_dir() {
+        std::fs::read_dir(root)?;
+    }
+    Ok(metadata)
+}
+
+fn same(before: &Metadata, root: &Path) -> bool {
+    let now = std::fs::metadata(root);
+    now.is_ok_and(|now| (now.dev(), now.ino()) == (before.dev(), before.ino()) || !before.is_dir())
+}
+
+/// One folder at the path of the root, until another takes its place.
+struct Life<'a> {
+    lids: &'a mut Lids,
+    /// `None` if the kernel cannot tell what happens.
+    watch: Option<Watch>,
+    /// When to see whether it can.
+    retry: Option<Instant>,
+    troubles: HashSet<PathBuf>,
+    walk: u32,
+}
+
+impl Life<'_> {
+    /// Asks the kernel to tell what happens, if it can.
+    fn begin(&mut self, metadata: &Metadata) {
+        let root = self.lids.task.root.clone();
+        let why = if metadata.is_dir() {
+            match inotify::network(&root) {
+                Some(kind) => format!("{kind} does not tell what other machines do"),
+                None => match Watch::new(&root) {
+                    Ok(watch) => {
+                        self.watch = Some(watch);
+                        return;
+                    }
+                    Err(cause) => inotify::no_watch(cause),
+                },
+            }
+        } else {
+            "it is a single file".to_string()
+        };
+        self.polled(why);
+    }
+
+    /// From now on the root is walked again and again.
+    fn polled(&mut self, why: String) {
+        self.watch = None;
+        self.retry = Some(Instant::now() + self.lids.task.rescan.max(POLL_PAUSE));
+        // If nobody listens, the next event finds out.
+        let _ = self.lids.tell(RootState::Polled(why), 0);
+    }
+
+    /// Sees all there is, and says when to do so again.
+    fn walk(&mut self, why: Why) -> Result<Instant, Closed> {
+        let began = Instant::now();
+        self.walk += 1;
+        let root = self.lids.task.root.clone();
+        let complete = self.see(&root, 0)?;
+        if let Some(watch) = &mut self.watch {
+            if complete {
+                watch.forget_others(self.walk);
+            }
+            let folders = watch.folders();
+            self.lids.tell(RootState::Watched, folders)?;
+        }
+        let walked = Event::Walked { root: self.lids.task.id, walk: self.walk, complete, why };
+        self.lids.send(walked)?;
+        let pause = if self.watch.is_some() {
+            self.lids.task.rescan
+        } else {
+            POLL_PAUSE.max(began.elapsed() * POLL_SHARE).min(self.lids.task.rescan.max(POLL_PAUSE))
+        };
+        Ok(Instant::now() + pause)
+    }
+
+    /// Tells of all files below a folder that lies so deep, and has the kernel watch it first. Gives whether
+    /// everything could be seen.
+    fn see(&mut self, folder: &Path, depth: usize) -> Result<bool, Closed> {
+        let mut complete = true;
+        let now = SystemTime::now();
+        for entry in WalkDir::new(folder).max_depth(DEPTH_MAX.saturating_sub(depth)) {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) if error.io_error().is_some_and(is_gone) => continue,
+                Err(error) => {
+                    complete = false;
+                    self.unreadable(error.path().unwrap_or(folder), &error)?;
+                    continue;
+                }
+            };
+            if entry.file_type().is_dir() {
+                self.watch_folder(entry.path());
+            } else if entry.file_type().is_file() && (entry.depth() == 0 || is_candidate(entry.path())) {
+                let Ok(metadata) = entry.metadata() else { continue };
+                let stamp = Stamp::of(&metadata);
+                let (root, walk, quiet) = (self.lids.task.id, self.walk, stamp.quiet(now));
+                self.lids.send(Event::Found { root, path: entry.into_path(), stamp, quiet, walk })?;
+            }
+        }
+        Ok(complete)
+    }
+
+    fn watch_folder(&mut self, path: &Path) {
+        let walk = self.walk;
+        if let Some(Err(cause)) = self.watch.as_mut().map(|watch| watch.add(path, walk)) {
+            self.polled(inotify::no_watch(cause));
+        }
+    }
+
+    fn new_folder(&mut self, path: &Path) -> Result<(), Closed> {
+        let below = path.strip_prefix(&self.lids.task.root).map_or(0, |below| below.components().count());
+        self.see(path, below)?;
+        let folders = self.watch.as_ref().map(Watch::folders);
+        folders.map_or(Ok(()), |folders| self.lids.tell(RootState::Watched, folders))
+    }
+
+    fn touched(&mut self, path: PathBuf) -> Result<(), Closed> {
+        if !is_candidate(&path) {
+            return Ok(());
+        }
+        self.lids.send(Event::Touched { root: self.lids.task.id, path })
+    }
+
+    /// Says once that a folder cannot be read; the others go on.
+    fn unreadable(&mut self, path: &Path, error: &walkdir::Error) -> Result<(), Closed> {
+        if self.troubles.len() >= TROUBLES_MAX || !self.troubles.insert(path.to_path_buf()) {
+            return Ok(());
+        }
+        let cause = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
+        self.lids.trouble(format!("{}: could not look into the folder: {cause}", path.display()))
+    }
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}

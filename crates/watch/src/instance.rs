@@ -1,0 +1,108 @@
+//! One daemon a root: a file that names it and is locked for as long as it lives.
+
+use rustix::fs::{FlockOperation, flock};
+use std::fmt;
+use std::fs::{DirBuilder, File};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// The claim to a root, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    _file: File,
+}
+
+/// Why a root cannot be had.
+#[derive(Debug)]
+pub(crate) enum Taken {
+    /// Another Tailor has it, or one above or below it.
+    By { root: PathBuf, pid: String },
+    /// That cannot be found out.
+    Unknown { path: PathBuf, cause: io::Error },
+}
+
+impl fmt::Display for Taken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::By { root, pid } => {
+                write!(f, "another tailor watches {} already (process {pid})", root.display())
+            }
+            Self::Unknown { path, cause } => {
+                write!(f, "{}: could not claim the root: {cause}", path.display())
+            }
+        }
+    }
+}
+
+const ENDING: &str = "pid";
+
+/// Longest file that is read.
+const BYTES_MAX: u64 = 8 * 1024;
+
+/// Claims a root for this process.
+pub(crate) fn claim(state: &Path, root: &Path) -> Result<Claim, Taken> {
+    let unknown = |cause| Taken::Unknown { path: state.to_path_buf(), cause };
+    DirBuilder::new().recursive(true).mode(0o700).create(state).map_err(unknown)?;
+    let root = root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
+    let name = &blake3::hash(root.as_os_str().as_encoded_bytes()).to_hex()[..16];
+    let path = state.join(name).with_extension(ENDING);
+    // Two that begin at the same moment on roots inside each other see one another: each locks before it looks.
+    let mut own = open(&path).map_err(unknown)?;
+    if flock(&own, FlockOperation::NonBlockingLockExclusive).is_err() {
+        return Err(read(&mut own).unwrap_or_else(|| Taken::By { root, pid: "unknown".to_string() }));
+    }
+    let text = format!("{}\n{}\n", std::process::id(), root.display());
+    let written = own.set_len(0).and_then(|()| own.seek(SeekFrom::Start(0)));
+    written.and_then(|_| own.write_all(text.as_bytes())).map_err(unknown)?;
+    for entry in std::fs::read_dir(state).map_err(unknown)?.flatten() {
+        let other = entry.path();
+        if other == path || other.extension().is_none_or(|ending| ending != ENDING) {
+            continue;
+        }
+        let Ok(mut file) = open(&other) else { continue };
+        if flock(&file, FlockOperation::NonBlockingLockShared).is_ok() {
+            continue;
+        }
+        match read(&mut file) {
+            // Roots of our own may lie inside each other.
+            Some(Taken::By { pid, .. }) if pid == std::process::id().to_string() => {}
+            Some(Taken::By { root: theirs, pid })
+                if theirs.starts_with(&root) || root.starts_with(&theirs) =>
+            {
+                return Err(Taken::By { root: theirs, pid });
+            }
+            _ => {}
+        }
+    }
+    Ok(Claim { _file: own })
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+fn read(file: &mut File) -> Option<Taken> {
+    let mut text = String::new();
+    file.seek(SeekFrom::Start(0)).ok()?;
+    file.take(BYTES_MAX).read_to_string(&mut text).ok()?;
+    let (pid, root) = text.split_once('\n')?;
+    Some(Taken::By { root: PathBuf::from(root.trim_end_matches('\n')), pid: pid.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_root_is_had_once_and_given_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let (state, root) = (dir.path().join("state"), dir.path().join("root"));
+        std::fs::create_dir(&root).unwrap();
+        let claimed = claim(&state, &root).unwrap();
+        let refused = claim(&state, &root).unwrap_err().to_string();
+        assert!(refused.contains(&format!("(process {})", std::process::id())), "{refused}");
+        drop(claimed);
+        claim(&state, &root).unwrap();
+    }
+}

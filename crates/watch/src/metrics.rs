@@ -1,0 +1,146 @@
+//! Numbers for Prometheus: present from the start, and few. Which file, is in the log and in `tailor status`.
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+type By = Family<[(&'static str, &'static str); 1], Counter>;
+
+const OUTCOMES: &[&str] =
+    &["unchanged", "clean", "findings", "fixed", "deferred", "refused", "unsupported", "error", "gone"];
+const CAUSES: &[&str] =
+    &["growing", "changed", "open", "other-tailor", "running", "locked", "in-use", "unseen", "unprovable"];
+const WALKS: &[&str] = &["begin", "time", "overflow"];
+
+/// All of them.
+pub(crate) struct Metrics {
+    pub(crate) enforce: Gauge,
+    pub(crate) roots: Gauge,
+    pub(crate) roots_watched: Gauge,
+    pub(crate) folders: Gauge,
+    pub(crate) files: Gauge,
+    pub(crate) waiting: Gauge,
+    pub(crate) at_work: Gauge,
+    pub(crate) tripped: Gauge,
+    pub(crate) findings: Gauge,
+    pub(crate) saves_bytes: Gauge,
+    pub(crate) vault_bytes: Gauge,
+    pub(crate) config_ok: Gauge,
+    pub(crate) events: Counter,
+    pub(crate) ignored: Counter,
+    pub(crate) trips: Counter,
+    pub(crate) saved_bytes: Counter,
+    pub(crate) freed_bytes: Counter,
+    pub(crate) reloads: Counter,
+    pub(crate) looks: By,
+    pub(crate) deferrals: By,
+    pub(crate) walks: By,
+    pub(crate) lag: Histogram,
+    pub(crate) look_seconds: Histogram,
+    registry: Registry,
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        let mut make = Maker { registry: Registry::with_prefix("tailor") };
+        Self {
+            enforce: make.gauge("enforce", "1 if transcripts are mended, 0 if they are only looked at"),
+            roots: make.gauge("roots", "Folders to look after"),
+            roots_watched: make.gauge("roots_watched", "Those of which the kernel tells what happens"),
+            folders: make.gauge("watches", "Folders that the kernel watches"),
+            files: make.gauge("files", "Transcripts that are known"),
+            waiting: make.gauge("files_waiting", "Transcripts that are to be looked at"),
+            at_work: make.gauge("files_at_work", "Transcripts that are being looked at"),
+            tripped: make
+                .gauge("files_tripped", "Transcripts left alone for a while after failing again and again"),
+            findings: make.gauge("findings", "What is wrong with transcripts now"),
+            saves_bytes: make.gauge("saves_bytes", "How much shorter they would be without it"),
+            vault_bytes: make.gauge("vault_bytes", "What the originals took up when they were last cleared"),
+            config_ok: make.gauge("config_ok", "1 if the configuration in use is the one in the files"),
+            events: make.counter("events", "What was seen to happen"),
+            ignored: make.counter("ignored_events", "Events about files beyond the number that can be known"),
+            trips: make
+                .counter("trips", "How often a transcript was left alone after failing again and again"),
+            saved_bytes: make.counter("saved_bytes", "By how much transcripts have become shorter"),
+            freed_bytes: make
+                .counter("vault_freed_bytes", "Originals that were removed because of their age"),
+            reloads: make.counter("reloads", "How often the configuration was read anew"),
+            looks: make.by("looks", "Looks at transcripts", "outcome", OUTCOMES),
+            deferrals: make.by("deferrals", "Why transcripts were put off", "reason", CAUSES),
+            walks: make.by("walks", "Walks through roots", "why", WALKS),
+            lag: make.histogram("lag_seconds", "From when a transcript was due to when it was done"),
+            look_seconds: make.histogram("look_seconds", "How long a look took"),
+            registry: make.registry,
+        }
+    }
+
+    /// As Prometheus reads it.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        // A string takes all that is written to it.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+}
+
+/// Makes them known as they are made.
+struct Maker {
+    registry: Registry,
+}
+
+impl Maker {
+    fn gauge(&mut self, name: &str, help: &str) -> Gauge {
+        let gauge = Gauge::default();
+        self.registry.register(name, help, gauge.clone());
+        gauge
+    }
+
+    fn counter(&mut self, name: &str, help: &str) -> Counter {
+        let counter = Counter::default();
+        self.registry.register(name, help, counter.clone());
+        counter
+    }
+
+    fn by(&mut self, name: &str, help: &str, label: &'static str, values: &[&'static str]) -> By {
+        let family = By::default();
+        self.registry.register(name, help, family.clone());
+        for value in values {
+            drop(family.get_or_create(&[(label, value)]));
+        }
+        family
+    }
+
+    fn histogram(&mut self, name: &str, help: &str) -> Histogram {
+        let bounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0];
+        let histogram = Histogram::new(bounds);
+        self.registry.register(name, help, histogram.clone());
+        histogram
+    }
+}
+
+/// A number as gauges take it.
+pub(crate) fn whole(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_is_there_from_the_start() {
+        let text = Metrics::new().text();
+        for line in [
+            "tailor_files 0",
+            "tailor_saved_bytes_total 0",
+            "tailor_looks_total{outcome=\"fixed\"} 0",
+            "tailor_deferrals_total{reason=\"in-use\"} 0",
+            "tailor_lag_seconds_count 0",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        }
+    }
+}

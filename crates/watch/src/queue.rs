@@ -1,0 +1,449 @@
+//! When a file is due. A pure state machine: time is an argument, and nothing here looks at a clock, a file or a thread.
+//!
+//! A file is due when it has been quiet for its settle time. It is given out once at a time; what happens to it
+//! meanwhile makes it due again. One that was put off comes back when it was said to, less and less often; one that
+//! keeps failing, or that is mended again and again to no end, is left alone for a long while.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A moment, in milliseconds from one that does not matter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Tick(i64);
+
+impl Tick {
+    const NEVER_YET: Self = Self(i64::MIN);
+
+    pub(crate) const fn from_millis(millis: i64) -> Self {
+        Self(millis)
+    }
+
+    /// So much later, rounded up.
+    pub(crate) fn after(self, time: Duration) -> Self {
+        let millis = time.as_nanos().div_ceil(1_000_000);
+        Self(self.0.saturating_add(i64::try_from(millis).unwrap_or(i64::MAX)))
+    }
+
+    /// So much earlier.
+    pub(crate) fn before(self, time: Duration) -> Self {
+        Self(self.0.saturating_sub(i64::try_from(time.as_millis()).unwrap_or(i64::MAX)))
+    }
+
+    /// How long ago another moment is; nothing if it is yet to come.
+    pub(crate) fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+}
+
+/// What tells whether a file has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+    pub(crate) bytes: u64,
+    /// Nanoseconds since 1970 of the last writing, as anyone may set it.
+    pub(crate) modified: i64,
+    /// The same of the last change of any kind, which only the kernel sets.
+    pub(crate) changed: i64,
+}
+
+/// How long a file must have been quiet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Settle {
+    /// Before its newest part is looked at.
+    pub(crate) soon: Duration,
+    /// Before older history may be rewritten; `None` if nothing is asked for that does.
+    pub(crate) late: Option<Duration>,
+}
+
+/// How far a look may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Pace {
+    /// What the agent wrote last; the cache of its prompt may be warm.
+    Soon,
+    /// Everything.
+    Late,
+}
+
+/// Which root, never used twice.
+pub(crate) type RootId = u32;
+
+/// A file to look at now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Job {
+    pub(crate) path: Arc<Path>,
+    pub(crate) root: RootId,
+    pub(crate) pace: Pace,
+    /// As it was when it was last looked at as far as this; if it still is, there is nothing to look at.
+    pub(crate) known: Option<Stamp>,
+    /// Since when it has been due.
+    pub(crate) due: Tick,
+}
+
+/// How a look ended, as far as time is concerned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Done {
+    /// Nothing more is to be done as long as it stays like this.
+    Settled(Stamp),
+    /// It was mended: from which line to which, and what it is now if nothing came meanwhile.
+    Mended { now: Option<Stamp>, lines: (u64, u64), gain: bool },
+    /// Not now.
+    Deferred { as_it_is: Option<Stamp>, after: Duration, cure: Cure },
+    /// It could not be read or written.
+    Failed,
+    /// It is not there any more.
+    Gone,
+}
+
+/// What ends a deferral.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cure {
+    /// Time, or the next line: a change is worth another look at once.
+    Change,
+    /// Somebody else: looking earlier is in vain.
+    Others,
+}
+
+/// What came of reporting a look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum After {
+    /// It comes back when it changes.
+    Rests,
+    /// It comes back by itself.
+    Retries(Duration),
+    /// It has failed, or was mended in vain, too often: it is left alone for so long.
+    Tripped(Duration),
+}
+
+/// How many files are known at most; more are not looked at until others go.
+pub(crate) const FILES_MAX: usize = 100_000;
+/// How often in a row a file may fail, or be mended in vain, before it is left alone.
+pub(crate) const STRIKES_MAX: u8 = 5;
+/// For how long at first; twice as long each time.
+pub(crate) const REST_MIN: Duration = Duration::from_secs(60 * 60);
+const REST_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+const RETRY_MIN: Duration = Duration::from_secs(1);
+/// The longest that waiting may grow to by itself; what the reason asks for is waited for in any case.
+pub(crate) const RETRY_MAX: Duration = Duration::from_secs(10 * 60);
+
+/// What is known of a file.
+#[derive(Debug)]
+struct File {
+    root: RootId,
+    /// In which walk it was last seen.
+    walk: u32,
+    /// When it last changed.
+    changed: Tick,
+    due: Option<Tick>,
+    not_before: Tick,
+    /// At the last walk, or at the last look.
+    last: Option<Stamp>,
+    /// How far it has been looked at as it was then.
+    looked: Option<Pace>,
+    at_work: bool,
+    changed_meanwhile: bool,
+    retries: u8,
+    failures: u8,
+    vain: u8,
+    trips: u8,
+    tripped: bool,
+    /// The last line that was mended.
+    mended_line: u64,
+}
+
+/// All known files, and when they are due.
+pub(crate) struct Queue {
+    settle: Settle,
+    files: HashMap<Arc<Path>, File>,
+    due: BTreeSet<(Tick, Arc<Path>)>,
+    tripped: usize,
+    limit: usize,
+}
+
+impl Queue {
+    pub(crate) fn new(settle: Settle, limit: usize) -> Self {
+        Self { settle, files: HashMap::new(), due: BTreeSet::new(), tripped: 0, limit }
+    }
+
+    /// Something happened to a file just now. False if there are too many to know it.
+    pub(crate) fn touch(&mut self, path: &Path, root: RootId, now: Tick) -> bool {
+        let Some((path, file)) = self.know(path, root, now) else { return false };
+        file.changed = now;
+        if file.at_work {
+            file.changed_meanwhile = true;
+        } else {
+            self.schedule(&path);
+        }
+        true
+    }
+
+    /// A walk has found a file like this, last written to so long ago. False if there are too many to know it.
+    pub(crate) fn found(
+        &mut self,
+        path: &Path,
+        root: RootId,
+        seen: (Stamp, u32),
+        quiet: Duration,
+        now: Tick,
+    ) -> bool {
+        let (stamp, walk) = seen;
+        let Some((path, file)) = self.know(path, root, now) else { return false };
+        (file.root, file.walk) = (root, walk);
+        if file.at_work || file.last == Some(stamp) {
+            return true;
+        }
+        file.last = Some(stamp);
+        file.looked = None;
+        file.changed = now.before(quiet);
+        self.schedule(&path);
+        true
+    }
+
+    /// A walk of a root is complete: what it has not seen is gone.
+    pub(crate) fn walked(&mut self, root: RootId, walk: u32) {
+        self.retain(|file| file.root != root || file.walk == walk || file.at_work);
+    }
+
+    /// A root has got another number.
+    pub(crate) fn renumber(&mut self, root: RootId, to: RootId) {
+        self.files.values_mut().filter(|file| file.root == root).for_each(|file| file.root = to);
+    }
+
+    /// A root is not looked at any more.
+    pub(crate) fn drop_root(&mut self, root: RootId) {
+        self.retain(|file| file.root != root || file.at_work);
+    }
+
+    /// Rules or times have changed: everything is to be looked at anew.
+    pub(crate) fn renew(&mut self, settle: Settle) {
+        self.settle = settle;
+        let paths: Vec<Arc<Path>> = self.files.keys().cloned().collect();
+        for path in paths {
+            let Some(file) = self.files.get_mut(&path) else { continue };
+            (file.looked, file.not_before) = (None, Tick::NEVER_YET);
+            (file.retries, file.failures, file.vain, file.trips) = (0, 0, 0, 0);
+            self.tripped -= usize::from(std::mem::take(&mut file.tripped));
+            if file.at_work {
+                file.changed_meanwhile = true;
+            } else {
+                self.schedule(&path);
+            }
+        }
+    }
+
+    /// The file that has been due longest.
+    pub(crate) fn next(&mut self, now: Tick) -> Option<Job> {
+        if self.due.first().is_none_or(|(due, _)| *due > now) {
+            return None;
+        }
+        let (due, path) = self.due.pop_first()?;
+        let file = self.files.get_mut(&path)?;
+        let late = self.settle.late.is_some_and(|late| now.since(file.changed) >= late);
+        let pace = if late { Pace::Late } else { Pace::Soon };
+        let known = file.last.filter(|_| file.looked.is_some_and(|looked| looked >= pace));
+        file.due = None;
+        file.at_work = true;
+        Some(Job { path, root: file.root, pace, known, due })
+    }
+
+    /// When something is due next.
+    pub(crate) fn deadline(&self) -> Option<Tick> {
+        self.due.first().map(|(due, _)| *due)
+    }
+
+    /// A file that was given out comes back.
+    pub(crate) fn done(&mut self, job: &Job, done: &Done, now: Tick) -> After {
+        let Some(file) = self.files.get_mut(&job.path) else { return After::Rests };
+        file.at_work = false;
+        if *done == Done::Gone {
+            self.forget(&job.path);
+            return After::Rests;
+        }
+        let was_tripped = file.tripped;
+        let again = file.end(job.pace, done);
+        let after = match again {
+            Again::OnChange => After::Rests,
+            Again::At(wait) => After::Retries(wait),
+            Again::Rest(wait) => After::Tripped(wait),
+        };
+        match again {
+            Again::OnChange => {
+                file.not_before = Tick::NEVER_YET;
+                file.due = None;
+            }
+            Again::At(wait) | Again::Rest(wait) => {
+                let held = !matches!(done, Done::Deferred { cure: Cure::Change, .. });
+                file.not_before = if held { now.after(wait) } else { Tick::NEVER_YET };
+            }
+        }
+        self.tripped = self.tripped + usize::from(file.tripped) - usize::from(was_tripped);
+        let changed = std::mem::take(&mut file.changed_meanwhile);
+        let waits_for_late = file.looked == Some(Pace::Soon) && self.settle.late.is_some();
+        match again {
+            // A change counts from when it came; what was put off for others' sake stays so.
+            _ if changed => self.schedule(&job.path),
+            Again::At(wait) | Again::Rest(wait) => self.set_due(&job.path, now.after(wait)),
+            Again::OnChange if file.looked.is_none() => self.schedule(&job.path),
+            Again::OnChange if waits_for_late => {
+                let due = file.changed.after(self.settle.late.unwrap_or_default());
+                self.set_due(&job.path, due);
+            }
+            Again::OnChange => {}
+        }
+        after
+    }
+
+    pub(crate) fn files(&self) -> usize {
+        self.files.len()
+    }
+
+    pub(crate) fn waiting(&self) -> usize {
+        self.due.len()
+    }
+
+    pub(crate) fn tripped(&self) -> usize {
+        self.tripped
+    }
+
+    pub(crate) fn knows(&self, path: &Path) -> bool {
+        self.files.contains_key(path)
+    }
+
+    pub(crate) fn files_of(&self, root: RootId) -> usize {
+        self.files.values().filter(|file| file.root == root).count()
+    }
+
+    fn know(&mut self, path: &Path, root: RootId, now: Tick) -> Option<(Arc<Path>, &mut File)> {
+        let key = match self.files.get_key_value(path) {
+            Some((key, _)) => key.clone(),
+            None if self.files.len() >= self.limit => return None,
+            None => Arc::from(path),
+        };
+        let file = self.files.entry(key.clone()).or_insert_with(|| File::new(root, now));
+        Some((key, file))
+    }
+
+    /// Due as soon as it has been quiet for long enough.
+    fn schedule(&mut self, path: &Arc<Path>) {
+        let Some(file) = self.files.get(path) else { return };
+        let due = file.changed.after(self.settle.soon).max(file.not_before);
+        self.set_due(path, due);
+    }
+
+    fn set_due(&mut self, path: &Arc<Path>, due: Tick) {
+        let Some(file) = self.files.get_mut(path) else { return };
+        if let Some(before) = file.due.replace(due) {
+            self.due.remove(&(before, path.clone()));
+        }
+        self.due.insert((due, path.clone()));
+    }
+
+    fn forget(&mut self, path: &Arc<Path>) {
+        if let Some(file) = self.files.remove(path) {
+            self.tripped -= usize::from(file.tripped);
+            if let Some(due) = file.due {
+                self.due.remove(&(due, path.clone()));
+            }
+        }
+    }
+
+    fn retain(&mut self, keep: impl Fn(&File) -> bool) {
+        let gone: Vec<Arc<Path>> =
+            self.files.iter().filter(|(_, file)| !keep(file)).map(|(path, _)| path.clone()).collect();
+        for path in gone {
+            self.forget(&path);
+        }
+    }
+}
+
+/// When a file comes back.
+#[derive(Clone, Copy)]
+enum Again {
+    OnChange,
+    At(Duration),
+    Rest(Duration),
+}
+
+impl File {
+    fn new(root: RootId, now: Tick) -> Self {
+        Self {
+            root,
+            walk: 0,
+            changed: now,
+            due: None,
+            not_before: Tick::NEVER_YET,
+            last: None,
+            looked: None,
+            at_work: false,
+            changed_meanwhile: false,
+            retries: 0,
+            failures: 0,
+            vain: 0,
+            trips: 0,
+            tripped: false,
+            mended_line: 0,
+        }
+    }
+
+    /// Keeps count of how looks end, and says when to look again.
+    fn end(&mut self, pace: Pace, done: &Done) -> Again {
+        match done {
+            Done::Settled(stamp) => {
+                (self.last, self.looked) = (Some(*stamp), Some(pace));
+                (self.retries, self.failures, self.tripped) = (0, 0, false);
+                Again::OnChange
+            }
+            Done::Mended { now, lines, gain } => {
+                (self.last, self.looked) = (now.or(self.last), now.map(|_| pace));
+                (self.retries, self.failures) = (0, 0);
+                // What appends leaves nothing to mend in front of what was mended. Somebody writes the old text back.
+                let came_back = self.mended_line > 0 && lines.0 <= self.mended_line;
+                self.mended_line = lines.1;
+                if *gain && !came_back {
+                    (self.vain, self.trips, self.tripped) = (0, 0, false);
+                    return Again::OnChange;
+                }
+                self.vain += 1;
+                if self.vain < STRIKES_MAX { Again::OnChange } else { self.trip() }
+            }
+            Done::Deferred { as_it_is, after, cure } => {
+                self.failures = 0;
+                (self.last, self.looked) = (as_it_is.or(self.last), None);
+                if *cure == Cure::Change {
+                    self.retries = 0;
+                    return Again::At((*after).max(RETRY_MIN));
+                }
+                self.retries = self.retries.saturating_add(1);
+                Again::At(back_off(*after, self.retries))
+            }
+            Done::Failed => {
+                self.looked = None;
+                self.failures += 1;
+                if self.failures < STRIKES_MAX {
+                    Again::At(back_off(RETRY_MIN, self.failures))
+                } else {
+                    self.trip()
+                }
+            }
+            Done::Gone => Again::OnChange,
+        }
+    }
+
+    fn trip(&mut self) -> Again {
+        (self.failures, self.vain, self.tripped) = (STRIKES_MAX - 1, STRIKES_MAX - 1, true);
+        let rest = REST_MIN.saturating_mul(1 << self.trips.min(5)).min(REST_MAX);
+        self.trips = self.trips.saturating_add(1);
+        Again::Rest(rest)
+    }
+}
+
+/// At least as long as asked for; at each further time twice as long, up to a bound.
+fn back_off(first: Duration, times: u8) -> Duration {
+    let grown = first.max(RETRY_MIN).saturating_mul(1 << u32::from(times.saturating_sub(1)).min(16));
+    grown.min(RETRY_MAX).max(first)
+}
+
+#[cfg(test)]
+mod tests;

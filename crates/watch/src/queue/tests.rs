@@ -1,0 +1,257 @@
+//! Invented moments, no clock and no sleep.
+
+use super::*;
+use proptest::prelude::*;
+
+const SOON: Duration = Duration::from_secs(5);
+const LATE: Duration = Duration::from_secs(3_600);
+
+fn at(seconds: i64) -> Tick {
+    Tick::from_millis(seconds * 1_000)
+}
+
+fn stamp(bytes: u64) -> Stamp {
+    Stamp { device: 1, inode: 2, bytes, modified: 3, changed: 4 }
+}
+
+fn queue(late: Option<Duration>) -> Queue {
+    Queue::new(Settle { soon: SOON, late }, 100)
+}
+
+fn path() -> &'static Path {
+    Path::new("s.jsonl")
+}
+
+/// Gives out the only file, which must be due at exactly this moment.
+#[track_caller]
+fn take(queue: &mut Queue, seconds: i64) -> Job {
+    assert_eq!(queue.deadline(), Some(at(seconds)));
+    assert_eq!(queue.next(Tick::from_millis(seconds * 1_000 - 1)), None);
+    queue.next(at(seconds)).unwrap()
+}
+
+#[test]
+fn a_file_is_due_when_it_has_been_quiet() {
+    let mut queue = queue(None);
+    assert!(queue.touch(path(), 0, at(0)));
+    assert!(queue.touch(path(), 0, at(3)));
+    let job = take(&mut queue, 8);
+    assert_eq!((job.pace, job.known), (Pace::Soon, None));
+    assert_eq!(queue.done(&job, &Done::Settled(stamp(1)), at(9)), After::Rests);
+    assert_eq!(queue.deadline(), None);
+}
+
+#[test]
+fn what_a_walk_finds_old_is_due_at_once_and_then_only_when_it_differs() {
+    let mut queue = queue(None);
+    assert!(queue.found(path(), 0, (stamp(1), 1), LATE, at(10)));
+    let job = queue.next(at(10)).unwrap();
+    queue.done(&job, &Done::Settled(stamp(1)), at(11));
+    queue.found(path(), 0, (stamp(1), 2), LATE, at(20));
+    assert_eq!(queue.deadline(), None);
+    queue.found(path(), 0, (stamp(2), 3), Duration::from_secs(1), at(30));
+    assert_eq!(take(&mut queue, 34).known, None);
+}
+
+#[test]
+fn a_change_while_it_is_looked_at_makes_it_due_again() {
+    let mut queue = queue(None);
+    queue.touch(path(), 0, at(0));
+    let job = take(&mut queue, 5);
+    queue.touch(path(), 0, at(6));
+    assert_eq!(queue.next(at(100)), None, "it is given out once at a time");
+    queue.done(&job, &Done::Settled(stamp(1)), at(7));
+    assert_eq!(take(&mut queue, 11).known, Some(stamp(1)));
+}
+
+#[test]
+fn older_history_waits_for_longer_quiet() {
+    let mut queue = queue(Some(LATE));
+    queue.touch(path(), 0, at(0));
+    let job = take(&mut queue, 5);
+    assert_eq!(job.pace, Pace::Soon);
+    queue.done(&job, &Done::Settled(stamp(1)), at(6));
+    let job = take(&mut queue, 3_600);
+    assert_eq!((job.pace, job.known), (Pace::Late, None));
+    queue.done(&job, &Done::Settled(stamp(1)), at(3_601));
+    assert_eq!(queue.deadline(), None);
+    // One that is old already is looked at once.
+    queue.found(Path::new("old.jsonl"), 0, (stamp(9), 1), LATE, at(3_700));
+    assert_eq!(queue.next(at(3_700)).unwrap().pace, Pace::Late);
+}
+
+#[test]
+fn what_is_put_off_comes_back_when_it_was_said_to() {
+    let mut queue = queue(None);
+    queue.touch(path(), 0, at(0));
+    let job = take(&mut queue, 5);
+    let done =
+        Done::Deferred { as_it_is: Some(stamp(1)), after: Duration::from_secs(600), cure: Cure::Change };
+    assert_eq!(queue.done(&job, &done, at(5)), After::Retries(Duration::from_secs(600)));
+    // A walk that sees the same does not bring it forward, a change does.
+    queue.found(path(), 0, (stamp(1), 1), LATE, at(6));
+    assert_eq!(queue.deadline(), Some(at(605)));
+    queue.touch(path(), 0, at(7));
+    take(&mut queue, 12);
+}
+
+#[test]
+fn what_others_hold_is_asked_for_less_and_less() {
+    let mut queue = queue(None);
+    queue.touch(path(), 0, at(0));
+    let mut now = 5;
+    for wait in [60, 120, 240, 480, 600, 600] {
+        let job = take(&mut queue, now);
+        let after = Duration::from_secs(60);
+        queue.done(&job, &Done::Deferred { as_it_is: None, after, cure: Cure::Others }, at(now));
+        queue.touch(path(), 0, at(now + 1));
+        now += wait;
+    }
+    assert_eq!(queue.deadline(), Some(at(now)));
+}
+
+#[test]
+fn what_keeps_failing_is_left_alone() {
+    let mut queue = queue(None);
+    queue.touch(path(), 0, at(0));
+    let mut now = 5;
+    for wait in [1, 2, 4, 8] {
+        let job = take(&mut queue, now);
+        assert_eq!(queue.done(&job, &Done::Failed, at(now)), After::Retries(Duration::from_secs(wait)));
+        now += i64::try_from(wait).unwrap();
+    }
+    for rest in [REST_MIN, REST_MIN * 2] {
+        let job = take(&mut queue, now);
+        assert_eq!(queue.done(&job, &Done::Failed, at(now)), After::Tripped(rest));
+        assert_eq!(queue.tripped(), 1);
+        queue.touch(path(), 0, at(now + 1));
+        now += i64::try_from(rest.as_secs()).unwrap();
+    }
+    let job = take(&mut queue, now);
+    queue.done(&job, &Done::Settled(stamp(1)), at(now));
+    assert_eq!(queue.tripped(), 0);
+}
+
+#[test]
+fn what_is_mended_in_vain_is_left_alone() {
+    let vain = |first, last, gain| Done::Mended { now: Some(stamp(1)), lines: (first, last), gain };
+    let mut queue = queue(None);
+    let mut mend = |seconds, done: Done| {
+        queue.touch(path(), 0, at(seconds));
+        let job = queue.next(at(seconds + 5)).unwrap();
+        let after = queue.done(&job, &done, at(seconds + 5));
+        (matches!(after, After::Tripped(_)), queue.tripped())
+    };
+    // New lines are mended behind the old ones, as often as need be.
+    for n in 1..50 {
+        assert_eq!(mend(i64::try_from(n).unwrap() * 10, vain(n * 3, n * 3 + 2, true)), (false, 0));
+    }
+    // Somebody writes the old text back each time.
+    for n in 0..4 {
+        assert_eq!(mend(1_000 + n * 10, vain(3, 149, true)), (false, 0));
+    }
+    assert_eq!(mend(2_000, vain(3, 149, true)), (true, 1));
+}
+
+#[test]
+fn there_is_a_limit_to_what_is_known() {
+    let mut queue = Queue::new(Settle { soon: SOON, late: None }, 2);
+    let mut touch = |name: &str| queue.touch(Path::new(name), 0, at(0));
+    assert_eq!([touch("a"), touch("b"), touch("c"), touch("a")], [true, true, false, true]);
+    queue.walked(0, 7);
+    assert_eq!((queue.files(), queue.deadline()), (0, None));
+}
+
+/// What may happen to a few files.
+#[derive(Clone, Debug)]
+enum Act {
+    Wait(u16),
+    Touch(u8),
+    Found(u8, u8, u16),
+    Next,
+    Done(u8, u8),
+    Renew,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        (0..20_000_u16).prop_map(Act::Wait),
+        (0..4_u8).prop_map(Act::Touch),
+        (0..4_u8, 0..3_u8, 0..10_000_u16).prop_map(|(file, stamp, quiet)| Act::Found(file, stamp, quiet)),
+        Just(Act::Next),
+        (0..8_u8, 0..7_u8).prop_map(|(which, how)| Act::Done(which, how)),
+        Just(Act::Renew),
+    ]
+}
+
+fn ending(how: u8) -> Done {
+    let second = Duration::from_secs(1);
+    match how {
+        0 | 1 => Done::Settled(stamp(u64::from(how))),
+        2 => Done::Mended { now: Some(stamp(0)), lines: (1, 2), gain: true },
+        3 => Done::Mended { now: None, lines: (5, 5), gain: false },
+        4 => Done::Deferred { as_it_is: Some(stamp(1)), after: second, cure: Cure::Change },
+        5 => Done::Deferred { as_it_is: None, after: second, cure: Cure::Others },
+        _ => Done::Failed,
+    }
+}
+
+proptest! {
+    /// However things come: no file is given out twice at a time or before it has been quiet, and whatever was touched
+    /// is looked at in the end.
+    #[test]
+    fn nothing_is_early_nothing_is_doubled_and_nothing_is_forgotten(
+        acts in proptest::collection::vec(act(), 1..200),
+        late in proptest::option::of(5_000..50_000_u64),
+    ) {
+        let settle = Settle { soon: SOON, late: late.map(Duration::from_millis) };
+        let mut queue = Queue::new(settle, 100);
+        let mut now = 0_i64;
+        let mut touched: HashMap<Arc<Path>, i64> = HashMap::new();
+        let mut out: Vec<Job> = Vec::new();
+        for act in acts {
+            let tick = Tick::from_millis(now);
+            match act {
+                Act::Wait(millis) => now += i64::from(millis),
+                Act::Touch(file) => {
+                    let path = Arc::from(Path::new(&file.to_string()));
+                    prop_assert!(queue.touch(&path, 0, tick));
+                    touched.insert(path, now);
+                }
+                Act::Found(file, bytes, quiet) => {
+                    let quiet = Duration::from_millis(u64::from(quiet));
+                    let path: Arc<Path> = Arc::from(Path::new(&file.to_string()));
+                    queue.found(&path, 0, (stamp(u64::from(bytes)), 1), quiet, tick);
+                    touched.remove(&path);
+                }
+                Act::Next => if let Some(job) = queue.next(tick) {
+                    prop_assert!(job.due <= tick);
+                    prop_assert!(out.iter().all(|other| other.path != job.path));
+                    if let Some(last) = touched.remove(&job.path) {
+                        prop_assert!(now - last >= 5_000, "quiet for {} ms only", now - last);
+                    }
+                    out.push(job);
+                },
+                Act::Done(which, how) => if !out.is_empty() {
+                    let job = out.remove(usize::from(which) % out.len());
+                    queue.done(&job, &ending(how), tick);
+                },
+                Act::Renew => queue.renew(settle),
+            }
+            prop_assert!(queue.tripped() <= queue.files());
+            prop_assert!(queue.waiting() + out.len() <= queue.files());
+        }
+        for job in out.drain(..) {
+            queue.done(&job, &ending(0), Tick::from_millis(now));
+        }
+        let mut rounds = 0;
+        while let Some(due) = queue.deadline() {
+            let job = queue.next(due.max(Tick::from_millis(now))).unwrap();
+            touched.remove(&job.path);
+            queue.done(&job, &ending(0), due.max(Tick::from_millis(now)));
+            rounds += 1;
+            prop_assert!(rounds < 50, "it does not come to rest");
+        }
+        prop_assert!(touched.is_empty(), "never looked at: {touched:?}");
+    }
+}
