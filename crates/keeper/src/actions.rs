@@ -405,7 +405,11 @@ impl Others {
     }
 
     fn reached(&mut self, number: usize, step: Step) {
-        self.drains += usize::from(step == Step::Drain);
+        match step {
+            Step::CreateTemporary => self.drains = 0,
+            Step::Drain => self.drains += 1,
+            _ => {}
+        }
         // Later than this a program would have slept through the whole grace period.
         let in_time = self.drains < 2 || (self.drains == 2 && step == Step::Drain);
         for (what, lines) in std::mem::take(&mut self.todo) {
@@ -431,7 +435,7 @@ impl Others {
                 _ => self.todo.push((what, lines)),
             }
         }
-        if self.drains == 2 {
+        if self.drains == 2 && step == Step::Drain {
             // The grace period is for programs that are slow to open; in tests the scheduler decides which are, so
             // wait for all of them here, where no lease holds anybody up.
             while self.waiting.iter().any(|(_, _, thread)| !thread.is_finished()) {

@@ -138,7 +138,7 @@ pub fn settle_all(path: &Path) -> Vec<Error> {
 /// its program goes on writing to it.
 pub(crate) const ROUNDS_MAX: usize = 8;
 
-fn settle_path(path: &Path) -> Result<(), Error> {
+pub(crate) fn settle_path(path: &Path) -> Result<(), Error> {
     let fail = |reason: Deferral| {
         Err(Error::new(path, "finish an interrupted run", io::Error::other(reason.to_string())))
     };
@@ -248,12 +248,13 @@ enum From {
 impl<'a> Merged<'a> {
     /// `None` if the new file has all of it.
     fn new(leftover: &Leftover, old: &'a File, now: &Snapshot) -> io::Result<Option<Self>> {
-        let from = if now.bytes() >= leftover.after { leftover.after } else { 0 };
-        let there = lines(&now.file, from, now.bytes())?;
+        // Its program may have cut the new file short meanwhile, so that this place is none any more.
+        let sound = now.bytes() >= leftover.after && begins_line(&now.file, leftover.after)?;
+        let there = lines(&now.file, if sound { leftover.after } else { 0 }, now.bytes())?;
         let length = old.metadata()?.len();
         let parts = if leftover.begins_as_read(old, length)? {
             let came = lines(old, leftover.before, length)?;
-            bring_over(old, &came, now, &there)?
+            bring_over(old, &came, now, &there, sound)?
         } else {
             give_back(&lines(old, 0, length)?, length, now, &there)?
         };
@@ -261,18 +262,29 @@ impl<'a> Merged<'a> {
     }
 }
 
-/// The new file with the lines that came to the old one; `None` if it has them.
+/// Whether a line begins at this place.
+fn begins_line(file: &File, at: u64) -> io::Result<bool> {
+    let mut before = [b'\n'];
+    if let Some(at) = at.checked_sub(1) {
+        file.read_exact_at(&mut before, at)?;
+    }
+    Ok(before == *b"\n")
+}
+
+/// The new file with the lines that came to the old one; `None` if it has them. `in_order` says whether the lines that
+/// are there are those that came since.
 fn bring_over(
     old: &File,
     came: &[Line],
     now: &Snapshot,
     there: &[Line],
+    in_order: bool,
 ) -> io::Result<Option<Vec<(From, Span)>>> {
     let common = came.iter().zip(there).take_while(|(one, other)| one.hash == other.hash).count();
     let missing = missing(&came[common..], &there[common..]);
     let Some(&first) = missing.first() else { return Ok(None) };
     // If some that came late were brought over already, behind what others had appended, the rest follows them.
-    let at_once = missing.len() == came.len() - common;
+    let at_once = in_order && missing.len() == came.len() - common;
     let end = there.last().map_or(now.bytes(), |line| line.span.end);
     let at = there.get(common).filter(|_| at_once).map_or(end, |line| line.span.start);
     let rest = Span::new(at, now.bytes());

@@ -186,7 +186,15 @@ fn carry_out(
     if let (Some(vault), Some(run)) = (vault, run) {
         if landed { vault.landed(run) } else { vault.forget(run) }
     }
-    replaced
+    Ok(match replaced? {
+        Ok(landed) => {
+            if landed.late {
+                leftover::settle_path(&snapshot.path)?;
+            }
+            Ok(landed.guarantee)
+        }
+        Err(reason) => Err(reason),
+    })
 }
 
 /// Writes the mended copy. What is cut out of it is kept too, so that its markers lead somewhere.

@@ -89,12 +89,13 @@ const CATCH_UP_ROUNDS: usize = 8;
 ///    appends; as soon as a read lease is to be had again, nobody is in. What came goes to the end of the new
 ///    file. Give back the new lease. fsync file and folder.
 /// 7. [`linger`](Replacement::linger): keep the old file open for a grace period and drain again, for a program
-///    may have been interrupted between finding and opening it. Unlink it.
+///    may have been interrupted between finding and opening it. Unlink it. If others had appended to the new file by
+///    then, [`leftover`] puts the late lines in before theirs, with this same recipe.
 ///
 /// A crash at any step leaves the old bytes or the new ones at the path. A temporary file whose inode is not the one
 /// in its name is unfinished; one whose inode is, is the old file and may hold late lines: [`leftover`] finishes 6
 /// and 7.
-pub(crate) fn replace(old: &Snapshot, text: &dyn NewText) -> Result<Result<Guarantee, Deferral>, Error> {
+pub(crate) fn replace(old: &Snapshot, text: &dyn NewText) -> Result<Result<Landed, Deferral>, Error> {
     let work = Replacement::stage(old, text)?;
     if !work.catch_up()? {
         return Ok(Err(Deferral::Changed));
@@ -125,10 +126,18 @@ pub(crate) fn replace(old: &Snapshot, text: &dyn NewText) -> Result<Result<Guara
     }
     drop(hold);
     work.sync()?;
-    if work.linger(guarantee)? == State::Rewritten {
-        return work.give_way(None).map(Err);
+    match work.linger(guarantee)? {
+        State::Rewritten => work.give_way(None).map(Err),
+        state => Ok(Ok(Landed { guarantee, late: state != State::Empty })),
     }
-    Ok(Ok(guarantee))
+}
+
+/// How a replacement ended well.
+pub(crate) struct Landed {
+    pub(crate) guarantee: Guarantee,
+    /// Whether lines came to the old file that have yet to be put in before those that others appended to the new one:
+    /// [`leftover`] does that.
+    pub(crate) late: bool,
 }
 
 /// A replacement on its way.
@@ -293,20 +302,25 @@ impl<'a> Replacement<'a> {
         self.known.drain(&self.old.file, &self.new).map_err(|cause| self.late(cause))
     }
 
-    /// The same when others may have the new file open: a line must not come into the middle of one that its program
-    /// writes in pieces. So nobody may be in; or, once patience is over, nobody in the middle of a line.
-    fn drain_among_others(&self, patient: bool) -> Result<State, Error> {
+    /// The same when others may have opened the new file: only if none of them has appended yet. Otherwise the lines
+    /// have to be put in before theirs.
+    fn drain_in_order(&self) -> Result<State, Error> {
         let fail = |cause| self.late(cause);
         if self.old.file.metadata().map_err(fail)?.len() == self.known.at() {
             return self.drain_once();
         }
-        match Lease::write(&self.new) {
-            Ok(_alone) => self.drain_once(),
-            Err(Refused::Failed(cause)) => Err(fail(cause)),
-            Err(Refused::Busy) if patient => Ok(State::Busy),
-            Err(_) if tail::ends_line(&self.new).map_err(fail)? => self.drain_once(),
-            Err(_) => Ok(State::Busy),
+        if !self.known.holds(&self.old.file).map_err(fail)? {
+            return Ok(State::Rewritten);
         }
+        // Given back when all is over.
+        let alone = Lease::write(&self.new);
+        let length = self.new.metadata().map_err(fail)?.len();
+        if alone.is_err() || length != self.landed.get() {
+            return Ok(State::Late);
+        }
+        let state = self.drain_once()?;
+        self.landed.set(self.new.metadata().map_err(fail)?.len());
+        Ok(state)
     }
 
     /// Somebody who had found the old file has written it anew from the beginning. That is what they want to see
@@ -347,15 +361,15 @@ impl<'a> Replacement<'a> {
         let until = Instant::now() + self.grace(guarantee);
         before(Step::Drain).map_err(fail)?;
         loop {
+            let state = self.drain_in_order()?;
             let over = Instant::now() >= until;
-            let state = self.drain_among_others(!over)?;
-            let all = self.old.file.metadata().map_err(fail)?.len() <= self.known.at();
-            let busy = state == State::Busy && (guarantee == Guarantee::Lease || !all);
-            if state == State::Rewritten || (over && busy && Instant::now() >= until + PATIENCE.holder) {
-                // In the second case the next start goes on where this one ends.
-                return Ok(state);
-            }
-            if over && !busy {
+            // Whether somebody has the old file open is not to be found out without leases.
+            let open =
+                guarantee == Guarantee::Lease && matches!(Lease::read(&self.old.file), Err(Refused::Busy));
+            if state == State::Rewritten || (over && (!open || Instant::now() >= until + PATIENCE.holder)) {
+                if matches!(state, State::Rewritten | State::Late) || open {
+                    return Ok(state);
+                }
                 break;
             }
             sleep(LOOK_EVERY);

@@ -27,6 +27,8 @@ pub(crate) enum State {
     Empty,
     /// Somebody may be writing; all complete lines that came are over.
     Busy,
+    /// Lines came that cannot go to the end of the new file any more, because others have appended to that.
+    Late,
     /// It was emptied or written anew.
     Rewritten,
 }
