@@ -78,8 +78,34 @@ pub fn measure(source: &dyn Source, inner: Span, unit: Unit, addressed: bool) ->
         units += count(&bytes[..owned], unit);
         true
     })?;
-    let own = markers.into_iter().find(|found| found.explains(units));
+    let own = match markers.iter().find(|found| found.explains(units)) {
+        None if !markers.is_empty() => of_other_unit(source, inner, unit, units, &markers)?,
+        own => own.cloned(),
+    };
     Ok(Measure { span: inner, units, own, id: marker::Id::new(&hash.finalize()), unit })
+}
+
+/// Our own marker of a run under a policy that counted otherwise. What stands around it is counted anew, and what was
+/// taken out is believed.
+fn of_other_unit(
+    source: &dyn Source,
+    inner: Span,
+    unit: Unit,
+    units: u64,
+    markers: &[marker::Found],
+) -> Result<Option<marker::Found>, Fault> {
+    for other in [Unit::Chars, Unit::Utf16, Unit::Bytes].into_iter().filter(|&other| other != unit) {
+        let mut counted = 0;
+        for_each_block(source, inner, MEASURE_BYTES, |_, bytes, owned| {
+            counted += count(&bytes[..owned], other);
+            true
+        })?;
+        if let Some(found) = markers.iter().find(|found| found.explains(counted)) {
+            let around = units.saturating_sub(found.span.len());
+            return Ok(Some(marker::Found { total: found.omitted.saturating_add(around), ..found.clone() }));
+        }
+    }
+    Ok(None)
 }
 
 /// Whether another tool's marker stands in the literal at `inner`.
@@ -402,6 +428,18 @@ mod tests {
         assert_eq!(of(Unit::Chars), 8);
         assert_eq!(of(Unit::Utf16), 10);
         assert_eq!(of(Unit::Bytes), 1 + 1 + 2 + 2 + 4 + 4 + 3 + 1);
+    }
+
+    #[test]
+    fn a_marker_that_was_counted_otherwise_is_ours_all_the_same() {
+        let raw = "é\\n[tailor: 7 of 9 chars omitted; full text: tailor show 3f9a1c20d7e4]\\né".as_bytes();
+        let of = |unit| measure(&raw, Span::new(0, raw.len() as u64), unit, false).unwrap();
+        assert_eq!((of(Unit::Chars).kept(), of(Unit::Chars).original()), (2, 9));
+        // Two letters of two bytes, and the line breaks around the marker.
+        assert_eq!((of(Unit::Bytes).kept(), of(Unit::Bytes).original()), (6, 13));
+        let quoted = "ééééé [tailor: 7 of 9 chars omitted; full text: tailor show 3f9a1c20d7e4]".as_bytes();
+        let whole = measure(&quoted, Span::new(0, quoted.len() as u64), Unit::Bytes, false).unwrap();
+        assert_eq!(whole.own, None);
     }
 
     #[test]
