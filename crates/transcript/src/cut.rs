@@ -43,9 +43,9 @@ pub struct Measure {
 impl Measure {
     /// A literal whose characters are counted already, to be cut for the sake of the length that is left: without
     /// an address and without a look for our own marker.
-    pub(crate) fn counted(span: Span, chars: u64) -> Self {
+    pub(crate) fn counted(span: Span, chars: u64, unit: Unit) -> Self {
         let id = marker::Id::new(&blake3::Hash::from_bytes([0; 32]));
-        Self { span, units: chars, own: None, id, unit: Unit::Chars }
+        Self { span, units: chars, own: None, id, unit }
     }
 
     /// What it is measured in.
@@ -201,6 +201,9 @@ fn search_bytes(budget: u64) -> usize {
 
 /// Where a head of at most `budget` units ends.
 fn head(source: &dyn Source, unit: Unit, span: Span, budget: u64, lines: Lines) -> Result<Place, Fault> {
+    if budget == 0 {
+        return Ok(Place { at: span.start, units: 0, line: false });
+    }
     let stretch = span.len().min((search_bytes(budget) + marker::BYTES_MAX) as u64);
     let source = &Held::new(source, Span::new(span.start, span.start + stretch))?;
     let hard = advance(source, unit, span, budget)?;
@@ -238,6 +241,9 @@ fn head(source: &dyn Source, unit: Unit, span: Span, budget: u64, lines: Lines) 
 
 /// Where a tail of at most `budget` units begins.
 fn tail(source: &dyn Source, unit: Unit, span: Span, budget: u64, lines: Lines) -> Result<Place, Fault> {
+    if budget == 0 {
+        return Ok(Place { at: span.end, units: 0, line: false });
+    }
     let mut back = search_bytes(budget) as u64;
     let stretch = span.len().min(back + DOUBT_BYTES);
     let source = &Held::new(source, Span::new(span.end - stretch, span.end))?;

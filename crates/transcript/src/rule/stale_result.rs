@@ -114,10 +114,14 @@ fn shortened(session: &Session<'_>, result: usize, step: Step) -> Result<Option<
         Step::Shorten => (stale.head_chars, stale.tail_chars, both.saturating_add(stale.slack_chars)),
         Step::Clear => (stale.clear_head_chars, 0, stale.clear_head_chars),
     };
-    if length_max(session, texts) <= limit {
+    // What is shorter than an earlier step leaves at least was short in the first place, or is done.
+    let least = if step == Step::Clear && stale.shorten_at > 0 { both / 2 } else { stale.chars_min };
+    if length_max(session, texts) <= limit.max(least.min(stale.chars_min).saturating_sub(1)) {
         return Ok(None);
     }
-    let text = Measured::all(session, texts, stale.chars_min.max(limit))?;
+    // A text is done if no more of it than the limit is left, and one marker. A look takes what is longer for text,
+    // from twice the number on that it is told here.
+    let text = Measured::all(session, texts, stale.chars_min.max(limit) / 2)?;
     // What was cut before counts with its true length.
     let original: u64 = text.texts().iter().map(Measure::original).sum();
     if text.kept() <= limit || original < stale.chars_min {
@@ -149,24 +153,27 @@ fn notes(session: &Session<'_>, result: usize, text: &Measured) -> Result<Vec<St
                 String::from_utf8_lossy(name).into_owned()
             }
             Note::Kind => {
-                let kind = kind(&beginning(session, text)?);
-                // Lines that an earlier cut took out cannot be counted any more; a look does not need the number.
-                let lines = if text.own.is_some() {
-                    None
-                } else if session.depth == Depth::Sizes {
-                    Some(1)
+                // A look needs only about the length.
+                if session.depth == Depth::Sizes {
+                    "100 lines, text".into()
                 } else {
-                    Some(line_breaks(session.source, text.span)? + 1)
-                };
-                match lines {
-                    None => kind.into(),
-                    Some(1) => format!("1 line, {kind}"),
-                    Some(lines) => format!("{lines} lines, {kind}"),
+                    lines_and_kind(session, text)?
                 }
             }
         });
     }
     Ok(notes)
+}
+
+fn lines_and_kind(session: &Session<'_>, text: &Measure) -> Result<String, Fault> {
+    let kind = kind(&beginning(session, text)?);
+    // Lines that an earlier cut took out cannot be counted any more.
+    if text.own.is_some() {
+        return Ok(kind.into());
+    }
+    let lines = line_breaks(session.source, text.span)? + 1;
+    let noun = if lines == 1 { "line" } else { "lines" };
+    Ok(format!("{lines} {noun}, {kind}"))
 }
 
 /// How much of a text is looked at to tell its kind, decoded and as written.

@@ -80,12 +80,9 @@ impl Measured {
         let unit = session.policy.unit;
         match session.depth {
             // Far above the limit, and what another tool may leave, it does not matter whether one of our markers
-            // is in it.
-            Depth::Sizes
-                if unit == Unit::Chars
-                    && text.chars > limit.saturating_mul(2).saturating_add(marker::BYTES_MAX as u64) =>
-            {
-                Ok(Measure::counted(text.inner, text.chars))
+            // is in it, nor how much more than its characters it counts in another unit.
+            Depth::Sizes if text.chars > limit.saturating_mul(2).saturating_add(marker::BYTES_MAX as u64) => {
+                Ok(Measure::counted(text.inner, text.chars, unit))
             }
             Depth::Sizes => measure(session.source, text.inner, unit, false),
             Depth::Plan => measure(session.source, text.inner, unit, true),
