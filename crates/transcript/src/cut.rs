@@ -157,8 +157,13 @@ pub fn cut(source: &dyn Source, measure: &Measure, keep: Keep, lines: Lines) -> 
 }
 
 /// How many units the first `lines` lines of a measured literal have, if anything stands behind them and in front of
-/// our own marker.
-pub fn lines_end(source: &dyn Source, measure: &Measure, lines: u64) -> Result<Option<u64>, Fault> {
+/// our own marker; `None` also if there are `most` of them or more.
+pub fn lines_end(
+    source: &dyn Source,
+    measure: &Measure,
+    lines: u64,
+    most: u64,
+) -> Result<Option<u64>, Fault> {
     let end = measure.own.as_ref().map_or(measure.span.end, |found| found.span.start);
     let (mut seen, mut units, mut more) = (0, 0, false);
     walk(source, Span::new(measure.span.start, end), |_, piece| {
@@ -167,9 +172,9 @@ pub fn lines_end(source: &dyn Source, measure: &Measure, lines: u64) -> Result<O
             units += piece.length(measure.unit);
             seen += u64::from(piece.is_newline());
         }
-        !more
+        !more && units < most
     })?;
-    Ok(more.then_some(units))
+    Ok((more && units < most).then_some(units))
 }
 
 /// How many line breaks stand in the literal at `inner`, spelled as they usually are.
@@ -196,7 +201,7 @@ struct Place {
 
 /// How many bytes are likely to hold so many units: a few more, because of escapes.
 fn search_bytes(budget: u64) -> usize {
-    budget.saturating_add(budget / 4).clamp(SEARCH_BYTES as u64 / 4, SEARCH_BYTES as u64) as usize
+    budget.saturating_add(budget / 4).clamp(STEP_BYTES as u64, SEARCH_BYTES as u64) as usize
 }
 
 /// Where a head of at most `budget` units ends.

@@ -112,8 +112,7 @@ impl Measured {
     /// The limit, if it is exceeded; a limit of lines as one of characters.
     pub(super) fn exceeds_cap(&self, session: &Session<'_>, cap: Cap) -> Result<Option<Cap>, Fault> {
         if let (1.., [text]) = (cap.lines_max, &self.texts[..])
-            && let Some(units) = lines_end(session.source, text, cap.lines_max)?
-            && units < cap.chars_max
+            && let Some(units) = lines_end(session.source, text, cap.lines_max, cap.chars_max)?
             && !has_foreign_marker(session.source, text.span)?
         {
             return Ok(Some(Cap { chars_max: units, ..cap }));
