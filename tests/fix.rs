@@ -294,3 +294,77 @@ fn settle_says_how_long_a_file_must_have_been_quiet() {
     assert_eq!(dir.tailor(&["fix", "--settle", "0", "s.jsonl"]).status, 0);
     assert_ne!(fs::read_to_string(&path).unwrap(), BROKEN);
 }
+
+/// OpenClaw #2254: 35 messages, seven of them results of 396 KB of minified JSON, 2.8 MB in all.
+#[test]
+fn a_session_that_schemas_have_filled() {
+    let dir = Dir::new();
+    // Limits count characters of the text; in the file each quote of it takes two bytes, here one in twenty.
+    let field = |n: usize| {
+        let hint = "How many seconds to wait for an answer of the gateway before the request is given up and the \
+                    channel is told that nobody is there; nothing waits longer than the channel itself does";
+        format!(r#""field{n:05}":{{"type":"integer","description":"{hint}"}}"#)
+    };
+    let schema = (0..1650).map(field).collect::<Vec<_>>().join(",");
+    let schema = &format!(r#"{{"type":"object","properties":{{{schema}}}}}"#);
+    let written = serde_json::to_string(schema).unwrap().len();
+    assert!((390_000..402_000).contains(&written), "{written}");
+    let mut lines = vec![r#"{"type":"session","version":3,"id":"s","cwd":"/w"}"#.to_string()];
+    for n in 0..7 {
+        let call = serde_json::json!([{"type": "toolCall", "id": format!("c{n}"), "name": "gateway", "arguments": {}}]);
+        for message in [
+            serde_json::json!({"role": "user", "content": "show me the schema"}),
+            serde_json::json!({"role": "assistant", "content": call, "stopReason": "toolUse"}),
+            serde_json::json!({"role": "toolResult", "toolCallId": format!("c{n}"), "toolName": "gateway", "content": schema}),
+            serde_json::json!({"role": "assistant", "content": "here it is", "stopReason": "stop"}),
+            serde_json::json!({"role": "user", "content": "thanks"}),
+        ] {
+            let at = lines.len();
+            let parent = if at == 1 { "null".into() } else { format!(r#""e{}""#, at - 1) };
+            lines.push(format!(
+                r#"{{"type":"message","id":"e{at}","parentId":{parent},"message":{message}}}"#
+            ));
+        }
+    }
+    assert_eq!(lines.len(), 36);
+    let before = lines.join("\n") + "\n";
+    assert!((2_750_000..2_850_000).contains(&before.len()), "{}", before.len());
+    let path = dir.write("s.jsonl", &before);
+    let run = dir.tailor(&["fix", "--settle", "0", "s.jsonl"]);
+    assert_eq!(run.status, 0, "{}", run.text());
+    let after = fs::metadata(&path).unwrap().len();
+    assert!(after < 250_000, "{after}");
+    // And with results that age, next to nothing is left of all but the newest.
+    let again = dir.tailor(&["fix", "--settle", "0", "--profile", "agent-max", "s.jsonl"]);
+    assert_eq!(again.status, 0, "{}", again.text());
+    assert!(fs::metadata(&path).unwrap().len() < 100_000);
+    assert_eq!(dir.tailor(&["scan", "--profile", "agent-max", "s.jsonl"]).status, 0);
+}
+
+/// What a flag says counts more than what the profile says.
+#[test]
+fn flags_override_the_profile() {
+    let dir = Dir::new();
+    let text = "x".repeat(40_000);
+    let result = format!(
+        r#"{{"type":"message","id":"r","parentId":"a2","message":{{"role":"toolResult","toolCallId":"c","toolName":"bash","content":"{text}"}}}}"#
+    );
+    let session = BROKEN.replace(r#""parentId":"a2""#, r#""parentId":"r""#);
+    let at = session.find(r#"{"type":"message","id":"a3""#).unwrap();
+    dir.write("s.jsonl", format!("{}{result}\n{}", &session[..at], &session[at..]));
+    let limit = |arguments: &[&str]| {
+        let run = dir.tailor(&[&["scan", "--format", "json", "s.jsonl"], arguments].concat());
+        run.file()["findings"][0]["message"].as_str().map(str::to_string)
+    };
+    let said = |limit: &str| Some(format!("result of 40000 characters (limit {limit})"));
+    assert_eq!(limit(&[]), said("32000"));
+    assert_eq!(limit(&["--profile", "chatcli"]), said("30000"));
+    assert_eq!(limit(&["--profile", "CHATCLI", "--tool-result-chars-max", "bash=700"]), said("700"));
+    assert_eq!(limit(&["--profile", "agent-max"]), said("10000"));
+    assert_eq!(limit(&["--profile", "openclaw-10915", "--result-chars-max", "900"]), said("900"));
+    assert_eq!(limit(&["--profile", "openclaw-5057"]), None);
+    assert_eq!(limit(&["--profile", "chatcli", "--keep-tool", "ba*"]), None);
+    let wrong = dir.tailor(&["scan", "--profile", "none", "s.jsonl"]);
+    assert_eq!(wrong.status, 2);
+    assert!(wrong.stderr.contains("no such profile; there are default, chatcli, "), "{}", wrong.stderr);
+}

@@ -219,6 +219,16 @@ fn each_rule_is_explained_by_code_and_by_name() {
 }
 
 #[test]
+fn each_profile_is_explained() {
+    let dir = Dir::new();
+    for profile in transcript::profile::PROFILES {
+        let run = dir.tailor(&["explain", profile.name]);
+        assert_eq!(run.status, 0);
+        assert!(run.text().starts_with(profile.name) && run.text().contains("Source: "), "{}", run.text());
+    }
+}
+
+#[test]
 fn exit_codes_are_in_the_help() {
     let run = Dir::new().tailor(&["--help"]);
     assert_eq!(run.status, 0);

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use transcript::marker::Folder;
 use transcript::policy::{Policy, Selection, SignedThinking};
+use transcript::profile::{self, PROFILES, Profile};
 use transcript::rule;
 use transcript::{Finding, Severity};
 
@@ -53,10 +54,9 @@ pub(crate) enum Command {
     /// Checks or prints the configuration of the daemon.
     #[command(after_help = "Examples:\n  tailor config check\n  tailor config print --config tailor.toml")]
     Config(ConfigCommand),
-    /// Says what a rule means.
-    #[command(
-        after_help = "Examples:\n  tailor explain P1\n  tailor explain oversized-result\n  tailor explain"
-    )]
+    /// Says what a rule means, or what a profile does.
+    #[command(after_help = "Examples:\n  tailor explain P1\n  tailor explain oversized-result\n  \
+        tailor explain chatcli\n  tailor explain")]
     Explain(Explain),
 }
 
@@ -166,7 +166,7 @@ pub(crate) struct Gc {
 
 #[derive(ClapArgs)]
 pub(crate) struct Explain {
-    /// Code or name of a rule; all of them if there is none.
+    /// Code or name of a rule, or name of a profile (`--profile`); all rules if there is none.
     pub(crate) code: Option<String>,
 }
 
@@ -285,13 +285,16 @@ pub(crate) struct Shared {
     pub(crate) limits: Limits,
 }
 
-/// The limits of the policy. 0 switches one off.
+/// The limits of the policy. What is not asked for is the profile's; 0 switches a limit off.
 #[derive(ClapArgs)]
 #[command(next_help_heading = "Limits (0 switches one off)")]
 pub(crate) struct Limits {
-    /// Longest text of a tool result.
-    #[arg(long, value_name = "CHARS", default_value_t = Policy::default().result_chars_max)]
-    pub(crate) result_chars_max: u64,
+    /// The limits of another system, by name (see `tailor explain NAME`); single ones can be changed below.
+    #[arg(long, value_name = "NAME", default_value = "default", value_parser = profile)]
+    pub(crate) profile: &'static Profile,
+    /// Longest text of a tool result (32,000).
+    #[arg(long, value_name = "CHARS")]
+    pub(crate) result_chars_max: Option<u64>,
     /// Another limit for the results of one tool.
     #[arg(long, value_name = "TOOL=CHARS", value_parser = tool_limit)]
     pub(crate) tool_result_chars_max: Vec<(String, u64)>,
@@ -301,22 +304,66 @@ pub(crate) struct Limits {
     /// Cut results of this tool only.
     #[arg(long, value_name = "TOOL")]
     pub(crate) only_tool: Vec<String>,
-    /// Longest sum of the results that answer one message of the model.
-    #[arg(long, value_name = "CHARS", default_value_t = Policy::default().turn_chars_max)]
-    pub(crate) turn_chars_max: u64,
-    /// Longest message that a summariser can take.
-    #[arg(long, value_name = "CHARS", default_value_t = Policy::default().summary_chars_max)]
-    pub(crate) summary_chars_max: u64,
-    /// The model's context window.
-    #[arg(long, value_name = "TOKENS", default_value_t = Policy::default().window_tokens)]
-    pub(crate) window_tokens: u64,
-    /// Longest string in copies of results that the model never sees.
-    #[arg(long, value_name = "CHARS", default_value_t = Policy::default().side_chars_max)]
-    pub(crate) side_chars_max: u64,
+    /// Longest sum of the results that answer one message of the model (200,000).
+    #[arg(long, value_name = "CHARS")]
+    pub(crate) turn_chars_max: Option<u64>,
+    /// Longest message that a summariser can take (100,000).
+    #[arg(long, value_name = "CHARS")]
+    pub(crate) summary_chars_max: Option<u64>,
+    /// The model's context window (200,000).
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) window_tokens: Option<u64>,
+    /// Longest string in copies of results that the model never sees (8,000).
+    #[arg(long, value_name = "CHARS")]
+    pub(crate) side_chars_max: Option<u64>,
+    #[command(flatten)]
+    pub(crate) ages: Ages,
     /// Where a change would come before signed thinking: keep the thinking and hold the change back, strip the
     /// thinking, or ignore it.
     #[arg(long, value_enum, default_value_t = Thinking::Keep)]
     pub(crate) thinking: Thinking,
+}
+
+/// What becomes of old results. Off unless the profile or one of these says so.
+#[derive(ClapArgs)]
+#[command(next_help_heading = "Old results (off unless asked for)")]
+pub(crate) struct Ages {
+    /// Shorten results that are this many turns old (S14).
+    #[arg(long, value_name = "TURNS")]
+    pub(crate) stale_shorten_turns: Option<u64>,
+    /// How much of them stays at the beginning (2,000).
+    #[arg(long, value_name = "CHARS")]
+    pub(crate) stale_head_chars: Option<u64>,
+    /// How much of them stays at the end (500).
+    #[arg(long, value_name = "CHARS")]
+    pub(crate) stale_tail_chars: Option<u64>,
+    /// Leave one line of results that are this many turns old (S14).
+    #[arg(long, value_name = "TURNS")]
+    pub(crate) stale_clear_turns: Option<u64>,
+    /// Results that were shorter than this do not age (3,000).
+    #[arg(long, value_name = "CHARS")]
+    pub(crate) stale_chars_min: Option<u64>,
+    /// Results of this tool do not age.
+    #[arg(long, value_name = "TOOL")]
+    pub(crate) stale_keep_tool: Vec<String>,
+    /// Trim older results when so much of the window is full (S15).
+    #[arg(long, value_name = "PERCENT")]
+    pub(crate) crowded_trim_percent: Option<u64>,
+    /// Results longer than this are trimmed then.
+    #[arg(long, value_name = "CHARS")]
+    pub(crate) crowded_chars_max: Option<u64>,
+    /// How much of them stays at each end.
+    #[arg(long, value_name = "CHARS")]
+    pub(crate) crowded_end_chars: Option<u64>,
+    /// Leave one line of the oldest results when so much of the window is full (S15).
+    #[arg(long, value_name = "PERCENT")]
+    pub(crate) crowded_clear_percent: Option<u64>,
+    /// Unless what could be cleared is less than this together.
+    #[arg(long, value_name = "CHARS")]
+    pub(crate) crowded_clear_chars_min: Option<u64>,
+    /// How many of the newest messages of the model, with what follows, stay as they are.
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) crowded_keep_assistants: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -344,27 +391,27 @@ pub(crate) enum FailOn {
 impl Shared {
     pub(crate) fn policy(&self, allow: &[String]) -> Policy {
         let limits = &self.limits;
-        Policy {
-            result_chars_max: limits.result_chars_max,
-            tool_chars_max: limits.tool_result_chars_max.clone(),
-            tools_keep: limits.keep_tool.clone(),
-            tools_only: limits.only_tool.clone(),
-            turn_chars_max: limits.turn_chars_max,
-            summary_chars_max: limits.summary_chars_max,
-            window_tokens: limits.window_tokens,
-            side_chars_max: limits.side_chars_max,
-            thinking: match limits.thinking {
-                Thinking::Keep => SignedThinking::Keep,
-                Thinking::Strip => SignedThinking::Strip,
-                Thinking::Ignore => SignedThinking::Ignore,
-            },
-            selection: Selection {
-                select: self.select.clone(),
-                ignore: self.ignore.clone(),
-                allow: allow.to_vec(),
-            },
-            ..Policy::default()
-        }
+        let mut policy = limits.profile.policy();
+        let numbers = [
+            (&mut policy.result_chars_max, limits.result_chars_max),
+            (&mut policy.turn_chars_max, limits.turn_chars_max),
+            (&mut policy.summary_chars_max, limits.summary_chars_max),
+            (&mut policy.window_tokens, limits.window_tokens),
+            (&mut policy.side_chars_max, limits.side_chars_max),
+        ];
+        override_each(numbers);
+        limits.ages.apply(&mut policy);
+        policy.tool_chars_max.extend(limits.tool_result_chars_max.iter().cloned());
+        policy.tools_keep.extend(limits.keep_tool.iter().cloned());
+        policy.tools_only.extend(limits.only_tool.iter().cloned());
+        policy.thinking = match limits.thinking {
+            Thinking::Keep => SignedThinking::Keep,
+            Thinking::Strip => SignedThinking::Strip,
+            Thinking::Ignore => SignedThinking::Ignore,
+        };
+        policy.selection =
+            Selection { select: self.select.clone(), ignore: self.ignore.clone(), allow: allow.to_vec() };
+        policy
     }
 
     /// Whether a finding makes the exit code 1.
@@ -373,6 +420,35 @@ impl Shared {
             FailOn::Severity(severity) => finding.severity >= *severity,
             FailOn::Code(code) => finding.rule.code() == code,
         })
+    }
+}
+
+impl Ages {
+    /// Changes in a policy what was asked for.
+    fn apply(&self, policy: &mut Policy) {
+        let (stale, crowded) = (&mut policy.stale, &mut policy.crowded);
+        override_each([
+            (&mut stale.shorten_at, self.stale_shorten_turns),
+            (&mut stale.head_chars, self.stale_head_chars),
+            (&mut stale.tail_chars, self.stale_tail_chars),
+            (&mut stale.clear_at, self.stale_clear_turns),
+            (&mut stale.chars_min, self.stale_chars_min),
+            (&mut crowded.trim_percent, self.crowded_trim_percent),
+            (&mut crowded.trim_chars_max, self.crowded_chars_max),
+            (&mut crowded.head_chars, self.crowded_end_chars),
+            (&mut crowded.tail_chars, self.crowded_end_chars),
+            (&mut crowded.clear_percent, self.crowded_clear_percent),
+            (&mut crowded.clear_chars_min, self.crowded_clear_chars_min),
+            (&mut crowded.keep_assistants, self.crowded_keep_assistants),
+        ]);
+        stale.tools_keep.extend(self.stale_keep_tool.iter().cloned());
+    }
+}
+
+/// Sets the numbers that were asked for.
+fn override_each<const N: usize>(numbers: [(&mut u64, Option<u64>); N]) {
+    for (number, asked) in numbers {
+        *number = asked.unwrap_or(*number);
     }
 }
 
@@ -412,6 +488,13 @@ pub(crate) fn rule_code(text: &str) -> Result<String, String> {
 /// A size as people write it.
 pub(crate) fn size_in_bytes(text: &str) -> Result<u64, String> {
     size(text)
+}
+
+fn profile(text: &str) -> Result<&'static Profile, String> {
+    profile::find(text).ok_or_else(|| {
+        let names: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
+        format!("no such profile; there are {}", names.join(", "))
+    })
 }
 
 fn code(text: &str) -> Result<String, String> {

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use transcript::cut::{Keep, cut, measure};
 use transcript::literal::Unit;
+use transcript::policy::Lines;
 use transcript::tail::{Tail, Verdict};
 use transcript::{Policy, Rendered, Source, Span, examine, mend};
 
@@ -97,7 +98,7 @@ fn cutting(criterion: &mut Criterion) {
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
                 let measured = measure(black_box(&source), whole, unit, true).unwrap();
-                cut(&source, &measured, Keep { head: 24_000, tail: 8_000 }).unwrap()
+                cut(&source, &measured, Keep { head: 24_000, tail: 8_000 }, Lines::Half).unwrap()
             });
         });
     }

@@ -4,6 +4,7 @@
 
 use crate::literal::{Piece, Unit, boundary, count, piece};
 use crate::marker;
+use crate::policy::Lines;
 use crate::source::{Fault, Held, Source, Span, window};
 use alloc::vec::Vec;
 
@@ -42,9 +43,9 @@ pub struct Measure {
 impl Measure {
     /// A literal whose characters are counted already, to be cut for the sake of the length that is left: without
     /// an address and without a look for our own marker.
-    pub(crate) fn counted(span: Span, chars: u64) -> Self {
+    pub(crate) fn counted(span: Span, chars: u64, unit: Unit) -> Self {
         let id = marker::Id::new(&blake3::Hash::from_bytes([0; 32]));
-        Self { span, units: chars, own: None, id, unit: Unit::Chars }
+        Self { span, units: chars, own: None, id, unit }
     }
 
     /// What it is measured in.
@@ -52,10 +53,9 @@ impl Measure {
         self.unit
     }
 
-    /// Length without our own marker: what counts against a limit.
+    /// Length without our own marker and the line breaks around it: what counts against a limit.
     pub fn kept(&self) -> u64 {
-        // A marker is ASCII without escapes: as many units as bytes, in each unit.
-        self.units - self.own.as_ref().map_or(0, |found| found.span.len())
+        self.own.as_ref().map_or(self.units, |found| found.total - found.omitted)
     }
 
     /// Length of the text before it was first cut by us.
@@ -78,8 +78,34 @@ pub fn measure(source: &dyn Source, inner: Span, unit: Unit, addressed: bool) ->
         units += count(&bytes[..owned], unit);
         true
     })?;
-    let own = markers.into_iter().find(|found| found.explains(units));
+    let own = match markers.iter().find(|found| found.explains(units)) {
+        None if !markers.is_empty() => of_other_unit(source, inner, unit, units, &markers)?,
+        own => own.cloned(),
+    };
     Ok(Measure { span: inner, units, own, id: marker::Id::new(&hash.finalize()), unit })
+}
+
+/// Our own marker of a run under a policy that counted otherwise. What stands around it is counted anew, and what was
+/// taken out is believed.
+fn of_other_unit(
+    source: &dyn Source,
+    inner: Span,
+    unit: Unit,
+    units: u64,
+    markers: &[marker::Found],
+) -> Result<Option<marker::Found>, Fault> {
+    for other in [Unit::Chars, Unit::Utf16, Unit::Bytes].into_iter().filter(|&other| other != unit) {
+        let mut counted = 0;
+        for_each_block(source, inner, MEASURE_BYTES, |_, bytes, owned| {
+            counted += count(&bytes[..owned], other);
+            true
+        })?;
+        if let Some(found) = markers.iter().find(|found| found.explains(counted)) {
+            let around = units.saturating_sub(found.span.len());
+            return Ok(Some(marker::Found { total: found.omitted.saturating_add(around), ..found.clone() }));
+        }
+    }
+    Ok(None)
 }
 
 /// Whether another tool's marker stands in the literal at `inner`.
@@ -115,20 +141,54 @@ pub struct Cut {
 }
 
 /// Chooses where to cut a measured literal: at most `keep.head` units stay in front and `keep.tail` behind,
-/// each shortened to a line's end if that costs no more than half of it. Our own older marker always falls
-/// into what is taken out.
-pub fn cut(source: &dyn Source, measure: &Measure, keep: Keep) -> Result<Cut, Fault> {
+/// each shortened to a line's end as `lines` says. Our own older marker always falls into what is taken out.
+pub fn cut(source: &dyn Source, measure: &Measure, keep: Keep, lines: Lines) -> Result<Cut, Fault> {
     let marker = measure.own.as_ref().map(|found| found.span);
     let head_end = marker.map_or(measure.span.end, |span| span.start);
-    let head = head(source, measure.unit, Span::new(measure.span.start, head_end), keep.head)?;
+    let head = head(source, measure.unit, Span::new(measure.span.start, head_end), keep.head, lines)?;
     let tail_start = marker.map_or(head.at, |span| span.end.max(head.at));
-    let tail = tail(source, measure.unit, Span::new(tail_start, measure.span.end), keep.tail)?;
+    let tail = tail(source, measure.unit, Span::new(tail_start, measure.span.end), keep.tail, lines)?;
     Ok(Cut {
         out: Span::new(head.at, tail.at),
         head: head.units,
         tail: tail.units,
         head_ends_line: head.line || head.at == measure.span.start,
     })
+}
+
+/// How many units the first `lines` lines of a measured literal have, if anything stands behind them and in front of
+/// our own marker; `None` also if there are `most` of them or more.
+pub fn lines_end(
+    source: &dyn Source,
+    measure: &Measure,
+    lines: u64,
+    most: u64,
+) -> Result<Option<u64>, Fault> {
+    let end = measure.own.as_ref().map_or(measure.span.end, |found| found.span.start);
+    let (mut seen, mut units, mut more) = (0, 0, false);
+    walk(source, Span::new(measure.span.start, end), |_, piece| {
+        more = seen == lines;
+        if !more {
+            units += piece.length(measure.unit);
+            seen += u64::from(piece.is_newline());
+        }
+        !more && units < most
+    })?;
+    Ok((more && units < most).then_some(units))
+}
+
+/// How many line breaks stand in the literal at `inner`, spelled as they usually are.
+pub(crate) fn line_breaks(source: &dyn Source, inner: Span) -> Result<u64, Fault> {
+    let mut breaks = 0;
+    for_each_block(source, inner, MEASURE_BYTES, |_, bytes, owned| {
+        let mut at = 0;
+        while let Some(next) = memchr::memchr(b'\\', &bytes[at..owned]) {
+            breaks += u64::from(bytes.get(at + next + 1) == Some(&b'n'));
+            at = owned.min(at + next + 2);
+        }
+        true
+    })?;
+    Ok(breaks)
 }
 
 /// A place between two units, with the units that stay on its side.
@@ -141,14 +201,20 @@ struct Place {
 
 /// How many bytes are likely to hold so many units: a few more, because of escapes.
 fn search_bytes(budget: u64) -> usize {
-    budget.saturating_add(budget / 4).clamp(SEARCH_BYTES as u64 / 4, SEARCH_BYTES as u64) as usize
+    budget.saturating_add(budget / 4).clamp(STEP_BYTES as u64, SEARCH_BYTES as u64) as usize
 }
 
 /// Where a head of at most `budget` units ends.
-fn head(source: &dyn Source, unit: Unit, span: Span, budget: u64) -> Result<Place, Fault> {
+fn head(source: &dyn Source, unit: Unit, span: Span, budget: u64, lines: Lines) -> Result<Place, Fault> {
+    if budget == 0 {
+        return Ok(Place { at: span.start, units: 0, line: false });
+    }
     let stretch = span.len().min((search_bytes(budget) + marker::BYTES_MAX) as u64);
     let source = &Held::new(source, Span::new(span.start, span.start + stretch))?;
     let hard = advance(source, unit, span, budget)?;
+    if lines == Lines::Anywhere {
+        return Ok(hard);
+    }
     // The last line's end before it, looked for in wider and wider steps.
     let mut back = LINE_BYTES;
     loop {
@@ -164,7 +230,11 @@ fn head(source: &dyn Source, unit: Unit, span: Span, budget: u64) -> Result<Plac
         })?;
         if let Some(at) = line {
             let units = hard.units - behind;
-            let short = units * 2 < budget;
+            let short = match lines {
+                // The line break itself is the last of these units, and the first one is number 0.
+                Lines::Inside => units < budget / 2 + 2,
+                _ => units * 2 < budget,
+            };
             return Ok(if short { hard } else { Place { at, units, line: true } });
         }
         if from == span.start || behind * 2 > budget {
@@ -175,7 +245,10 @@ fn head(source: &dyn Source, unit: Unit, span: Span, budget: u64) -> Result<Plac
 }
 
 /// Where a tail of at most `budget` units begins.
-fn tail(source: &dyn Source, unit: Unit, span: Span, budget: u64) -> Result<Place, Fault> {
+fn tail(source: &dyn Source, unit: Unit, span: Span, budget: u64, lines: Lines) -> Result<Place, Fault> {
+    if budget == 0 {
+        return Ok(Place { at: span.end, units: 0, line: false });
+    }
     let mut back = search_bytes(budget) as u64;
     let stretch = span.len().min(back + DOUBT_BYTES);
     let source = &Held::new(source, Span::new(span.end - stretch, span.end))?;
@@ -193,6 +266,9 @@ fn tail(source: &dyn Source, unit: Unit, span: Span, budget: u64) -> Result<Plac
         let place = advance_at_least(source, unit, Span::new(from, span.end), units.saturating_sub(budget))?;
         break Place { at: place.at, units: units - place.units, line: false };
     };
+    if lines == Lines::Anywhere {
+        return Ok(hard);
+    }
     let (mut left, mut line) = (hard.units, None);
     walk(source, Span::new(hard.at, span.end), |at, piece| {
         left -= piece.length(unit);
@@ -201,7 +277,11 @@ fn tail(source: &dyn Source, unit: Unit, span: Span, budget: u64) -> Result<Plac
         }
         line.is_none() && left * 2 >= hard.units
     })?;
-    Ok(line.filter(|line| line.units > 0 && line.units * 2 >= hard.units).unwrap_or(hard))
+    let fits = |line: &Place| match lines {
+        Lines::Inside => line.units + 1 < hard.units && line.units + 1 + hard.units / 2 > hard.units,
+        _ => line.units > 0 && line.units * 2 >= hard.units,
+    };
+    Ok(line.filter(fits).unwrap_or(hard))
 }
 
 /// The place behind at most `budget` units.
@@ -335,7 +415,7 @@ mod tests {
 
     fn cut_all(raw: &[u8], unit: Unit, head: u64, tail: u64) -> (Measure, Cut) {
         let measure = measure(&raw, Span::new(0, raw.len() as u64), unit, true).unwrap();
-        let cut = cut(&raw, &measure, Keep { head, tail }).unwrap();
+        let cut = cut(&raw, &measure, Keep { head, tail }, Lines::Half).unwrap();
         (measure, cut)
     }
 
@@ -359,6 +439,18 @@ mod tests {
         assert_eq!(of(Unit::Chars), 8);
         assert_eq!(of(Unit::Utf16), 10);
         assert_eq!(of(Unit::Bytes), 1 + 1 + 2 + 2 + 4 + 4 + 3 + 1);
+    }
+
+    #[test]
+    fn a_marker_that_was_counted_otherwise_is_ours_all_the_same() {
+        let raw = "é\\n[tailor: 7 of 9 chars omitted; full text: tailor show 3f9a1c20d7e4]\\né".as_bytes();
+        let of = |unit| measure(&raw, Span::new(0, raw.len() as u64), unit, false).unwrap();
+        assert_eq!((of(Unit::Chars).kept(), of(Unit::Chars).original()), (2, 9));
+        // Two letters of two bytes, and the line breaks around the marker.
+        assert_eq!((of(Unit::Bytes).kept(), of(Unit::Bytes).original()), (6, 13));
+        let quoted = "ééééé [tailor: 7 of 9 chars omitted; full text: tailor show 3f9a1c20d7e4]".as_bytes();
+        let whole = measure(&quoted, Span::new(0, quoted.len() as u64), Unit::Bytes, false).unwrap();
+        assert_eq!(whole.own, None);
     }
 
     #[test]

@@ -239,6 +239,8 @@ pub struct ToolResult {
     pub error: bool,
     /// A program invented it for a lost one.
     pub synthetic: bool,
+    /// How many images it holds.
+    pub images: u32,
     bodies_from: u32,
 }
 
@@ -515,6 +517,7 @@ impl Draft<'_> {
             whole: block.span() == self.entry.span,
             error,
             synthetic: false,
+            images: 0,
             bodies_from: self.transcript.bodies.len() as u32,
         };
         self.transcript.results.push(result);
@@ -542,6 +545,14 @@ impl Draft<'_> {
     pub fn whole_result(&mut self, span: Span) {
         if let Some(result) = self.transcript.results.last_mut() {
             (result.block, result.whole) = (span, true);
+        }
+    }
+
+    /// Looks at a block of the result last recorded that holds no text.
+    pub fn block(&mut self, block: Value<'_>) {
+        let image = block.get("type").is_some_and(|kind| kind.is("image") || kind.is("image_url"));
+        if image && let Some(result) = self.transcript.results.last_mut() {
+            result.images += 1;
         }
     }
 

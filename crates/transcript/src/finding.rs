@@ -174,6 +174,15 @@ pub enum Op {
         /// What comes.
         with: Vec<u8>,
     },
+    /// Shortens a text: puts a marker in the place of a part of it. Of several for one text the last one counts.
+    Cut {
+        /// The inside of the literal.
+        text: Span,
+        /// What goes.
+        at: Span,
+        /// What comes.
+        with: Vec<u8>,
+    },
     /// Takes an element out of an array of an entry, with its comma.
     DropBlock {
         /// The entry.

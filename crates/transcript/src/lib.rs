@@ -34,6 +34,7 @@ pub mod literal;
 pub mod marker;
 pub mod plan;
 pub mod policy;
+pub mod profile;
 pub mod rule;
 pub mod scan;
 pub mod session;

@@ -2,7 +2,8 @@
 //!
 //! `[tailor: 85432 of 120000 chars omitted; full text: tailor show 3f9a1c20d7e4]`: how much is gone, how much
 //! was there, and how to get it back. It is plain ASCII without quotes or backslashes, so that it is written
-//! the same inside a JSON string and outside.
+//! the same inside a JSON string and outside. Where little or nothing of a text is left, a note in parentheses says
+//! what it was: `[tailor: 9000 of 9000 chars omitted (300 lines, Go source); full text: tailor show 3f9a1c20d7e4]`.
 
 use crate::source::Span;
 use alloc::format;
@@ -11,10 +12,13 @@ use core::fmt;
 use memchr::memmem;
 
 /// Longest marker, with room to spare; how far readers look ahead so that none falls between two windows.
-pub const BYTES_MAX: usize = 256;
+pub const BYTES_MAX: usize = 320;
 
 const BEGIN: &str = "[tailor: ";
-const MIDDLE: &str = " chars omitted; full text: tailor show ";
+const OMITTED: &str = " chars omitted";
+const PLACE: &str = "; full text: tailor show ";
+/// Longest note.
+const NOTE_BYTES_MAX: usize = 64;
 /// Between the address and the path of a plain file.
 const OR: &str = " or ";
 
@@ -67,12 +71,17 @@ impl Found {
     }
 }
 
-/// The marker line, without line breaks. `folder` is where the text also lies as a plain file.
-pub fn text(omitted: u64, total: u64, id: &Id, folder: Option<&Folder>) -> String {
-    match folder {
-        None => format!("{BEGIN}{omitted} of {total}{MIDDLE}{id}]"),
-        Some(folder) => format!("{BEGIN}{omitted} of {total}{MIDDLE}{id}{OR}{}]", folder.file(id)),
-    }
+/// The marker line, without line breaks. `folder` is where the text also lies as a plain file; a note that cannot
+/// stand in a marker is left out.
+pub fn text(omitted: u64, total: u64, id: &Id, folder: Option<&Folder>, note: &str) -> String {
+    let note = if is_note(note) { format!(" ({note})") } else { String::new() };
+    let file = folder.map_or_else(String::new, |folder| format!("{OR}{}", folder.file(id)));
+    format!("{BEGIN}{omitted} of {total}{OMITTED}{note}{PLACE}{id}{file}]")
+}
+
+fn is_note(text: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b" ,.:@_-/".contains(&b);
+    (1..=NOTE_BYTES_MAX).contains(&text.len()) && text.bytes().all(plain)
 }
 
 /// A folder in which the texts that were cut also lie as plain files, for agents that may read them.
@@ -105,20 +114,23 @@ pub(crate) fn find(bytes: &[u8], owned: usize, base: u64) -> impl Iterator<Item 
         let line = &bytes[at..bytes.len().min(at + BYTES_MAX)];
         let line = &line[..=memchr::memchr(b']', line)?];
         let text = core::str::from_utf8(line).ok()?.strip_prefix(BEGIN)?.strip_suffix(']')?;
-        let (counts, place) = text.split_once(MIDDLE)?;
+        let (said, place) = text.split_once(PLACE)?;
+        let (counts, note) = said.split_once(OMITTED)?;
+        let noted = note.is_empty()
+            || note.strip_prefix(" (").and_then(|note| note.strip_suffix(')')).is_some_and(is_note);
         let id = place.split_once(OR).map_or(place, |(id, _path)| id);
         let (omitted, total) = counts.split_once(" of ")?;
         let (omitted, total): (u64, u64) = (omitted.parse().ok()?, total.parse().ok()?);
         let hex = (8..=64).contains(&id.len()) && id.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         let start = base + at as u64;
         let span = Span::new(start, start + line.len() as u64);
-        (hex && omitted <= total).then(|| Found { span, omitted, total, id: Id(id.into()) })
+        (hex && noted && omitted <= total).then(|| Found { span, omitted, total, id: Id(id.into()) })
     })
 }
 
 /// What other tools leave where they cut, as it is written inside a JSON string. Sources: OpenClaw #10915,
-/// #11579 and #61651, its 2026.6 guard, ChatCLI's budget and per-tool caps, agent-max's head and tail,
-/// Claude Code's persisted outputs, Gemini CLI's and nanobot's offload notes.
+/// #11579 and #61651, its 2026.6 guard, ChatCLI's budget and per-tool caps, agent-max's head and tail
+/// and stubs, OpenClaw's pruner, Claude Code's persisted outputs, Gemini CLI's and nanobot's offload notes.
 const FOREIGN: &[&str] = &[
     "[Truncated: original ",
     "[Content omitted \u{2014} tool output exceeded ",
@@ -134,6 +146,10 @@ const FOREIGN: &[&str] = &[
     "<persisted-output>",
     "For full output see: ",
     "Full output saved to",
+    "[Old tool result cleared \u{2014} ",
+    "result \u{2014} body pruned from context",
+    "[Tool result trimmed: kept first ",
+    "[Old tool result content cleared]",
 ];
 
 /// Whether another tool's marker stands in these bytes.
@@ -169,20 +185,35 @@ mod tests {
     #[test]
     fn is_found_again() {
         let id = Id::new(&blake3::hash(b"x"));
-        let line = format!("before\\n{}\\nafter [tailor: 1 of x]", text(10, 20, &id, None));
+        let line = format!("before\\n{}\\nafter [tailor: 1 of x]", text(10, 20, &id, None, ""));
         let found = find(line.as_bytes(), line.len(), 100).next().unwrap();
         assert_eq!((found.span.start, found.total, &found.id), (108, 20, &id));
-        assert_eq!(&line[8..(found.span.end - 100) as usize], text(10, 20, &id, None));
+        assert_eq!(&line[8..(found.span.end - 100) as usize], text(10, 20, &id, None, ""));
     }
 
     #[test]
     fn a_marker_that_a_tool_printed_is_not_ours() {
         let id = Id::new(&blake3::hash(b"x"));
-        let line = text(10, 20, &id, None);
+        let line = text(10, 20, &id, None, "");
         let found = find(line.as_bytes(), line.len(), 0).next().unwrap();
         let marker = line.len() as u64;
         assert!(found.explains(marker + 10) && found.explains(marker + 12));
         assert!(!found.explains(marker + 9) && !found.explains(marker + 13) && !found.explains(3));
+    }
+
+    #[test]
+    fn a_note_is_part_of_it() {
+        let id = Id::new(&blake3::hash(b"x"));
+        let noted = text(10, 20, &id, None, "300 lines, Go source");
+        assert!(noted.starts_with("[tailor: 10 of 20 chars omitted (300 lines, Go source); full text: "));
+        let found = find(noted.as_bytes(), noted.len(), 0).next().unwrap();
+        assert_eq!((found.span.len(), found.omitted), (noted.len() as u64, 10));
+        for note in ["a]b", "a\"b", "(x)", "", &"x".repeat(65)] {
+            assert_eq!(text(10, 20, &id, None, note), text(10, 20, &id, None, ""), "{note}");
+        }
+        let folder = Folder::new(&"f".repeat(Folder::PATH_BYTES_MAX)).unwrap();
+        let longest = text(u64::MAX, u64::MAX, &id, Some(&folder), &"x".repeat(NOTE_BYTES_MAX));
+        assert!(longest.len() <= BYTES_MAX, "{}", longest.len());
     }
 
     #[test]

@@ -11,14 +11,18 @@ use alloc::vec::Vec;
 pub struct Policy {
     /// Longest text of a tool result. Default 32,000 (OpenClaw #10915).
     pub result_chars_max: u64,
-    /// Share of the limit that stays at the beginning, in percent; the rest stays at the end.
-    pub head_percent: u64,
-    /// Other limits for single tools, by name.
+    /// What stays of a result that is longer. Default: three quarters head, one quarter tail.
+    pub shape: Shape,
+    /// Other limits for single tools, in place of that for all; see [`is_named`] for names.
     pub tool_chars_max: Vec<(String, u64)>,
+    /// Limits of single tools that are asked before that for all, each with a shape of its own.
+    pub tool_caps: Vec<ToolCap>,
     /// Tools whose results are never cut.
     pub tools_keep: Vec<String>,
     /// If not empty, only results of these tools are cut.
     pub tools_only: Vec<String>,
+    /// Whether results that hold an image are left alone (OpenClaw #5057).
+    pub skip_images: bool,
     /// Longest sum of the results that answer one message of the model. Default 200,000 (ChatCLI).
     pub turn_chars_max: u64,
     /// No result is cut below this for the sake of its turn. Default 2,000 (OpenClaw's floor).
@@ -30,6 +34,10 @@ pub struct Policy {
     /// Longest string in copies of a result that the model never sees. Default 8,000 (OpenClaw bounds its
     /// `details` by 8,192 bytes).
     pub side_chars_max: u64,
+    /// What becomes of results as the conversation goes on. Default: nothing.
+    pub stale: Stale,
+    /// What becomes of results when the window fills up. Default: nothing.
+    pub crowded: Crowded,
     /// How lengths are counted.
     pub unit: Unit,
     /// What to do where an edit would come before signed thinking.
@@ -44,15 +52,19 @@ impl Default for Policy {
     fn default() -> Self {
         Self {
             result_chars_max: 32_000,
-            head_percent: 75,
+            shape: Shape::default(),
             tool_chars_max: Vec::new(),
+            tool_caps: Vec::new(),
             tools_keep: Vec::new(),
             tools_only: Vec::new(),
+            skip_images: false,
             turn_chars_max: 200_000,
             turn_floor_chars: 2_000,
             summary_chars_max: 100_000,
             window_tokens: 200_000,
             side_chars_max: 8_000,
+            stale: Stale::default(),
+            crowded: Crowded::default(),
             unit: Unit::Chars,
             thinking: SignedThinking::Keep,
             spill: None,
@@ -62,15 +74,220 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// The limit for results of a tool, if there is one.
-    pub fn limit_for(&self, tool: &[u8]) -> Option<u64> {
-        let named = |names: &[String]| names.iter().any(|name| name.as_bytes() == tool);
-        if named(&self.tools_keep) || (!self.tools_only.is_empty() && !named(&self.tools_only)) {
-            return None;
-        }
-        let own = self.tool_chars_max.iter().rfind(|(name, _)| name.as_bytes() == tool);
-        Some(own.map_or(self.result_chars_max, |(_, limit)| *limit)).filter(|&limit| limit > 0)
+    /// Whether results of a tool may be cut at all.
+    pub fn may_cut(&self, tool: &[u8]) -> bool {
+        let only = self.tools_only.is_empty() || is_named(&self.tools_only, tool);
+        only && !is_named(&self.tools_keep, tool)
     }
+
+    /// Whether nothing but the length of a result, and of its turn, decides whether it is cut: neither its age nor what
+    /// else is in the session, nor limits that tools have of their own.
+    pub fn is_plain(&self) -> bool {
+        let ages = self.stale.shorten_at > 0 || self.stale.clear_at > 0 || self.crowded.trim_percent > 0;
+        !ages && !self.skip_images && self.tool_caps.is_empty()
+    }
+
+    /// The limit for a result of a tool under a plain policy.
+    pub fn limit_for(&self, tool: &[u8]) -> Option<u64> {
+        self.caps_for(tool, false).into_iter().flatten().map(|cap| cap.chars_max).min()
+    }
+
+    /// The limits for a result of a tool, in the order in which they are asked: the first that it exceeds counts.
+    pub fn caps_for(&self, tool: &[u8], error: bool) -> [Option<Cap>; 2] {
+        if !self.may_cut(tool) {
+            return [None; 2];
+        }
+        let named = |pattern: &str| is_named(&[pattern], tool);
+        let asked = self.tool_chars_max.iter().rfind(|(pattern, _)| named(pattern)).map(|(_, limit)| *limit);
+        let own = self.tool_caps.iter().find(|own| named(&own.tool));
+        let own = own.filter(|own| asked.is_none() && (own.errors || !error)).map(|own| own.cap);
+        let chars_max = asked.unwrap_or(self.result_chars_max);
+        let all = Cap { chars_max, lines_max: 0, shape: self.shape };
+        [own, Some(all)].map(|cap| cap.filter(|cap| cap.chars_max > 0))
+    }
+}
+
+/// Whether a tool has one of these names: in any case, with or without the `@` of ChatCLI; `*` stands for anything.
+pub fn is_named<S: AsRef<[u8]>>(names: &[S], tool: &[u8]) -> bool {
+    let tool = tool.strip_prefix(b"@").unwrap_or(tool);
+    names.iter().any(|name| {
+        let name = name.as_ref();
+        matches(name.strip_prefix(b"@").unwrap_or(name), tool)
+    })
+}
+
+fn matches(pattern: &[u8], text: &[u8]) -> bool {
+    // The last star, and how much of the text it has taken so far.
+    let (mut p, mut t, mut star) = (0, 0, None);
+    while t < text.len() {
+        match pattern.get(p) {
+            Some(b'*') => {
+                star = Some((p, t));
+                p += 1;
+            }
+            Some(byte) if byte.eq_ignore_ascii_case(&text[t]) => (p, t) = (p + 1, t + 1),
+            _ => {
+                let Some((at, taken)) = star else { return false };
+                star = Some((at, taken + 1));
+                (p, t) = (at + 1, taken + 1);
+            }
+        }
+    }
+    pattern[p..].iter().all(|byte| *byte == b'*')
+}
+
+/// A limit, and what stays of a text that exceeds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cap {
+    /// Longest text.
+    pub chars_max: u64,
+    /// Most lines of one text; 0 for any number. Only lines from the beginning stay then.
+    pub lines_max: u64,
+    /// What stays.
+    pub shape: Shape,
+}
+
+/// A limit of a tool's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolCap {
+    /// The tools; see [`is_named`].
+    pub tool: String,
+    /// The limit.
+    pub cap: Cap,
+    /// Whether results that say that the tool failed are held to it as well.
+    pub errors: bool,
+}
+
+/// What stays of a text that is cut, and how the place of the cut is chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shape {
+    /// How much stays at each end.
+    pub kept: Kept,
+    /// Whether ends of lines are looked for.
+    pub lines: Lines,
+}
+
+/// How much of a text stays at its beginning and at its end. If a result has several texts, a share is spent on them
+/// in order, and sizes are taken from the first and from the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// The limit, this much of it in percent at the beginning; line breaks around the marker count against it.
+    Within(u64),
+    /// The limit, this much of it in percent at the beginning; what is put in comes on top.
+    Percent(u64),
+    /// These sizes, whatever the limit is. A limit that is no larger than both together is spent on the beginning.
+    Sizes {
+        /// At the beginning.
+        head: u64,
+        /// At the end.
+        tail: u64,
+    },
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self::Within(75)
+    }
+}
+
+/// Where a text may be cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lines {
+    /// Where what may stay ends, between any two characters.
+    Anywhere,
+    /// At the end of a line, if that leaves half of what may stay.
+    #[default]
+    Half,
+    /// At the end of a line as ChatCLI looks for it: the line break itself must stand in the farther half of what may
+    /// stay in front, and in the nearer half of what may stay behind, but not first.
+    Inside,
+}
+
+/// What becomes of results as the conversation goes on. An age of 0 is switched off, and never means "all". The
+/// numbers that are there by default are ChatCLI's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stale {
+    /// What is counted to tell an age.
+    pub turns: Turns,
+    /// From this age on a result is shortened.
+    pub shorten_at: u64,
+    /// What stays then at the beginning.
+    pub head_chars: u64,
+    /// What stays then at the end.
+    pub tail_chars: u64,
+    /// Where it is cut then.
+    pub lines: Lines,
+    /// It is not shortened for the sake of less than this.
+    pub slack_chars: u64,
+    /// From this age on only a marker stays.
+    pub clear_at: u64,
+    /// And this much of the beginning.
+    pub clear_head_chars: u64,
+    /// What the marker says then, beside sizes.
+    pub note: Note,
+    /// Results that were shorter than this in the first place stay as they are.
+    pub chars_min: u64,
+    /// Tools whose results do not age.
+    pub tools_keep: Vec<String>,
+    /// Results that say that the tool failed do not age.
+    pub errors_keep: bool,
+}
+
+impl Default for Stale {
+    fn default() -> Self {
+        Self {
+            turns: Turns::Assistant,
+            shorten_at: 0,
+            head_chars: 2_000,
+            tail_chars: 500,
+            lines: Lines::Inside,
+            slack_chars: 100,
+            clear_at: 0,
+            clear_head_chars: 0,
+            note: Note::Kind,
+            chars_min: 3_000,
+            tools_keep: Vec::new(),
+            errors_keep: true,
+        }
+    }
+}
+
+/// What an age is counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turns {
+    /// Messages of the model behind the result.
+    Assistant,
+    /// Messages of persons behind the result.
+    User,
+}
+
+/// What a marker says about a text of which it is all that is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// How many lines it had, and what kind of text it was.
+    Kind,
+    /// Which tool it is from.
+    Tool,
+}
+
+/// What becomes of results when the window fills up. Off while the first share is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Crowded {
+    /// From this much of the window on, in percent, long results are trimmed.
+    pub trim_percent: u64,
+    /// Results longer than this.
+    pub trim_chars_max: u64,
+    /// What stays of one at the beginning.
+    pub head_chars: u64,
+    /// What stays of one at the end.
+    pub tail_chars: u64,
+    /// From this much of the window on, in percent, only markers stay, from the oldest result on until it is less;
+    /// 0 for never.
+    pub clear_percent: u64,
+    /// Unless what could be cleared is less than this together.
+    pub clear_chars_min: u64,
+    /// The newest messages of the model, and all that follows the first of them, stay as they are.
+    pub keep_assistants: u64,
 }
 
 /// What to do where a change that the model would see comes before thinking blocks whose signature covers
@@ -110,6 +327,30 @@ impl Selection {
             Safety::Safe => true,
             Safety::Guarded(_) => self.allow.iter().any(|named| named == finding.rule.code()),
             Safety::Held(_) | Safety::None => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_named;
+
+    #[test]
+    fn names_of_tools_are_patterns_in_any_case() {
+        for (pattern, tool) in [
+            ("read", "Read"),
+            ("ex*", "exec"),
+            ("*", "anything"),
+            ("@tree", "tree"),
+            ("tree", "@tree"),
+            ("mcp__*__list", "mcp__a__b__list"),
+            ("*shell*", "run_shell"),
+        ] {
+            assert!(is_named(&[pattern], tool.as_bytes()), "{pattern} {tool}");
+        }
+        for (pattern, tool) in [("read", "read_file"), ("ex*", "index"), ("", "a"), ("a*b", "abc"), ("a", "")]
+        {
+            assert!(!is_named(&[pattern], tool.as_bytes()), "{pattern} {tool}");
         }
     }
 }

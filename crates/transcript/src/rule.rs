@@ -15,6 +15,7 @@ use core::fmt;
 mod aborted_call_with_result;
 pub(crate) mod bound_thinking;
 mod call_without_result;
+mod crowded_window;
 pub(crate) use call_without_result::next_user;
 mod displaced_result;
 pub(crate) use displaced_result::speaks;
@@ -29,12 +30,13 @@ mod oversized_side_copy;
 mod oversized_turn;
 pub(crate) use oversized_turn::OversizedTurn;
 mod result_without_call;
+mod stale_result;
 mod torn_line;
 mod trim;
 pub(crate) use trim::most;
 mod unreadable_line;
 
-/// All rules, in the order in which they look and plan: pairing, then sizes, then bytes.
+/// All rules, in the order in which they look and plan: pairing, then sizes, then ages, then bytes.
 pub const RULES: &[&dyn Rule] = &[
     &call_without_result::CallWithoutResult,
     &result_without_call::ResultWithoutCall,
@@ -46,6 +48,8 @@ pub const RULES: &[&dyn Rule] = &[
     &oversized_turn::OversizedTurn,
     &oversized_for_summary::OversizedForSummary,
     &oversized_side_copy::OversizedSideCopy,
+    &stale_result::StaleResult,
+    &crowded_window::CrowdedWindow,
     &torn_line::TornLine,
     &glued_lines::GluedLines,
     &foreign_encoding::ForeignEncoding,

@@ -105,6 +105,8 @@ pub enum Reason {
     Oversized,
     /// What was found before may depend on what comes.
     Unsettled,
+    /// The policy looks at more than the newest turn.
+    Policy,
     /// The end of the session is unusual, or has more open ends than are remembered.
     Tangled,
 }
@@ -125,6 +127,7 @@ impl fmt::Display for Reason {
             Self::LeftOpen => "a call was left without a result",
             Self::Oversized => "a text is too long, or may be",
             Self::Unsettled => "what was found before may depend on what comes",
+            Self::Policy => "the policy looks at more than the newest turn",
             Self::Tangled => "the end of the session is unusual",
         })
     }
@@ -228,6 +231,9 @@ impl Tail {
 
 impl State {
     fn of(session: &Session<'_>, findings: &[Finding]) -> Result<Self, Reason> {
+        if !session.policy.is_plain() {
+            return Err(Reason::Policy);
+        }
         let turn = Turn::of(session)?;
         let (branch, floor) = Branch::of(session)?;
         let standing = Standing::of(session, findings, floor, turn.is_open())?;

@@ -35,7 +35,8 @@ use std::time::{Duration, Instant};
 use story::Dialect;
 use transcript::literal::Unit;
 use transcript::plan::{Piece, Plan, Rendered};
-use transcript::policy::{Policy, Selection, SignedThinking};
+use transcript::policy::{Crowded, Kept, Lines, Policy, Selection, Shape, SignedThinking, Stale};
+use transcript::profile::PROFILES;
 use transcript::scan::Scanner;
 use transcript::verdict::Worse;
 use transcript::{Examination, Mended, Source, Span, examine, mend, source};
@@ -66,13 +67,69 @@ fn small_limits() -> impl Strategy<Value = Policy> {
     let lengths = prop::sample::select(vec![(40, 120), (110, 500), (400, 700)]);
     (unit, head, lengths).prop_map(|(unit, head_percent, (result_chars_max, turn_chars_max))| Policy {
         result_chars_max,
-        head_percent,
+        shape: Shape { kept: Kept::Within(head_percent), lines: Lines::Half },
         turn_chars_max,
         turn_floor_chars: 10,
         summary_chars_max: 300,
         side_chars_max: 1000,
         unit,
         ..Policy::default()
+    })
+}
+
+/// How much smaller the texts of stories are than those that profiles are made for.
+const SCALE: u64 = 40;
+
+/// The profiles, with numbers that made-up sessions exceed.
+fn small_profiles() -> impl Strategy<Value = Policy> {
+    let names: Vec<usize> = (0..PROFILES.len()).collect();
+    let ages = (0u64..3, 0u64..4, 0u64..3);
+    let crowd = (0u64..3, 0u64..60, 1u64..400);
+    (prop::sample::select(names), ages, crowd).prop_map(|(index, (shorten, clear, min), crowd)| {
+        let policy = PROFILES[index].policy();
+        let scale = |number: u64| number.div_ceil(SCALE);
+        let kept = |kept| match kept {
+            Kept::Sizes { head, tail } => Kept::Sizes { head: scale(head), tail: scale(tail) },
+            share => share,
+        };
+        let shape = |shape: Shape| Shape { kept: kept(shape.kept), ..shape };
+        let mut caps = policy.tool_caps;
+        for cap in &mut caps {
+            cap.cap.chars_max = scale(cap.cap.chars_max);
+            cap.cap.lines_max = scale(cap.cap.lines_max);
+            cap.cap.shape = shape(cap.cap.shape);
+        }
+        let ages = policy.stale.shorten_at + policy.stale.clear_at > 0;
+        Policy {
+            result_chars_max: scale(policy.result_chars_max),
+            shape: shape(policy.shape),
+            tool_caps: caps,
+            turn_chars_max: scale(policy.turn_chars_max) / 16,
+            turn_floor_chars: scale(policy.turn_floor_chars),
+            summary_chars_max: 300,
+            side_chars_max: 1000,
+            window_tokens: crowd.2,
+            stale: Stale {
+                shorten_at: if ages { shorten } else { 0 },
+                clear_at: if ages { clear } else { 0 },
+                head_chars: scale(policy.stale.head_chars),
+                tail_chars: scale(policy.stale.tail_chars),
+                slack_chars: scale(policy.stale.slack_chars),
+                clear_head_chars: scale(policy.stale.clear_head_chars),
+                chars_min: scale(policy.stale.chars_min) * min,
+                ..policy.stale
+            },
+            crowded: Crowded {
+                trim_percent: policy.crowded.trim_percent,
+                trim_chars_max: scale(policy.crowded.trim_chars_max),
+                head_chars: scale(policy.crowded.head_chars),
+                tail_chars: scale(policy.crowded.tail_chars),
+                clear_percent: policy.crowded.clear_percent.min(crowd.1),
+                clear_chars_min: scale(policy.crowded.clear_chars_min) * crowd.0,
+                keep_assistants: crowd.0,
+            },
+            ..policy
+        }
     })
 }
 
@@ -84,9 +141,22 @@ fn case_of(
     damage: impl Strategy<Value = Damage>,
     thinking: impl Strategy<Value = SignedThinking>,
 ) -> impl Strategy<Value = Case> {
+    case_with(damage, thinking, small_limits())
+}
+
+/// A case of a profile.
+fn profile_case() -> impl Strategy<Value = Case> {
+    case_with(damage::any_kind(), thinking(), small_profiles())
+}
+
+fn case_with(
+    damage: impl Strategy<Value = Damage>,
+    thinking: impl Strategy<Value = SignedThinking>,
+    limits: impl Strategy<Value = Policy>,
+) -> impl Strategy<Value = Case> {
     let dialect = prop::sample::select(story::DIALECTS.to_vec());
     let damages = prop_oneof![1 => vec(Just(Damage::NoFinalNewline), 0..1), 5 => vec(damage, 0..5)];
-    (dialect, story::story(), damages, small_limits(), thinking).prop_map(
+    (dialect, story::story(), damages, limits, thinking).prop_map(
         |(dialect, story, damages, policy, thinking)| {
             let bytes = damage::befall(spell::spell(dialect, &story), &damages);
             Case { dialect, damages, policy: Policy { thinking, ..policy }, bytes }
@@ -184,7 +254,7 @@ fn any_policy() -> impl Strategy<Value = Policy> {
     )
         .prop_map(|(lengths, others, tools, (select, ignore, allow))| Policy {
             result_chars_max: lengths.0,
-            head_percent: lengths.1,
+            shape: Shape { kept: Kept::Within(lengths.1), lines: Lines::Half },
             turn_chars_max: lengths.2,
             turn_floor_chars: lengths.3,
             summary_chars_max: lengths.4,
@@ -195,8 +265,8 @@ fn any_policy() -> impl Strategy<Value = Policy> {
             tools_keep: tools.0,
             tools_only: tools.1,
             tool_chars_max: tools.2.into_iter().map(|(tool, limit)| (tool.to_string(), limit)).collect(),
-            spill: None,
             selection: Selection { select, ignore, allow },
+            ..Policy::default()
         })
 }
 
@@ -340,6 +410,19 @@ fn pairs_are_whole(case: &Case) -> Checked {
         let pairing::Violation { line, id, what } = &violation;
         prop_assert!(found.findings.iter().any(explains), "line {line}: {what} {id}\n{}", lossy(&after));
     }
+    Ok(())
+}
+
+/// A turn is too long afterwards only if every result of it that may be cut is as short as it may be, or a fix is
+/// held back; and then the examination says so.
+fn turns_fit(case: &Case) -> Checked {
+    let Some((_, after, found)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
+    let again = examine(&after.as_slice(), &case.policy).expect("memory can always be read");
+    let over = |found: &Examination| {
+        let safe = |f: &&transcript::Finding| f.fix.safety == transcript::finding::Safety::Safe;
+        found.findings.iter().filter(|f| f.rule.code() == "S2").filter(safe).count()
+    };
+    prop_assert_eq!((over(&found), over(&again)), (0, 0), "{}", lossy(&after));
     Ok(())
 }
 
@@ -507,6 +590,36 @@ proptest! {
         has_an_answer(&Case { policy, ..case })?;
     }
 
+    /// All that holds whatever is asked for, for what other systems ask for.
+    #[test]
+    fn profiles_keep_the_promises(case in profile_case(), window in 1usize..200) {
+        only_edits_change_bytes(&case, window)?;
+        comes_to_rest(&case)?;
+        markers_lead_somewhere(&case)?;
+        looks_say_what_tries_find(&case)?;
+        is_no_worse(&case)?;
+        lines_stay_readable(&case)?;
+        turns_fit(&case)?;
+    }
+
+    #[test]
+    fn profiles_touch_nothing_else(case in case_with(damage::plain(), thinking(), small_profiles())) {
+        nothing_else_is_touched(&case)?;
+        sure_pairs_stay(&case)?;
+    }
+
+    #[test]
+    fn profiles_leave_pairs_whole(
+        case in case_with(damage::plain(), Just(SignedThinking::Ignore), small_profiles())
+    ) {
+        pairs_are_whole(&case)?;
+    }
+
+    #[test]
+    fn turns_fit_into_their_budget(case in case()) {
+        turns_fit(&case)?;
+    }
+
     #[test]
     fn earlier_findings_stay_when_a_line_is_appended(case in plain_case(thinking()), next in next()) {
         earlier_findings_stay(&case, next)?;
@@ -564,6 +677,28 @@ fn next_line(dialect: Dialect, rows: &[reader::Row], next: Next) -> Vec<u8> {
         (Dialect::OpenAiChat | Dialect::Anthropic, _) => format!(r#"{{"role":"{says}","content":{text}}}"#),
     };
     (line + "\n").into_bytes()
+}
+
+/// The cases of profiles are such that their rules have something to do, and hardly a repair is refused.
+#[test]
+fn profiles_have_something_to_do() {
+    let mut runner = TestRunner::new(config());
+    let strategy = profile_case();
+    let (mut fired, mut refused) = (BTreeMap::<&str, usize>::new(), 0);
+    let tries = 2000;
+    for _ in 0..tries {
+        let case = strategy.new_tree(&mut runner).expect("no case is rejected").current();
+        let mended = tried(&case.bytes, &case.policy);
+        refused += usize::from(mended.repair.is_err_and(|worse| worse != Worse::Emptied));
+        for finding in &mended.before.findings {
+            *fired.entry(finding.rule.code()).or_default() += 1;
+        }
+    }
+    for code in ["S1", "S2", "S14", "S15"] {
+        let times = fired.get(code).copied().unwrap_or(0);
+        assert!(times > tries / 100, "{code} fired {times} times");
+    }
+    assert!(refused * 500 < tries, "{refused} of {tries} were refused");
 }
 
 /// Refusing is for bugs that nobody has found yet. `Emptied` is none: a file of damage alone has nothing to keep.

@@ -1,9 +1,10 @@
-//! `tailor explain`: what a rule means.
+//! `tailor explain`: what a rule means, or what a profile does.
 #![expect(clippy::print_stdout, reason = "the explanation is the result")]
 
 use crate::args::Explain;
 use crate::printer::talk;
 use crate::status::Status;
+use transcript::profile::{self, PROFILES};
 use transcript::rule::{self, RULES};
 
 pub(crate) fn run(explain: &Explain) -> Status {
@@ -13,8 +14,14 @@ pub(crate) fn run(explain: &Explain) -> Status {
         }
         return Status::Clean;
     };
+    if let Some(profile) = profile::find(code) {
+        println!("{}\n\n{}\n\nSource: {}", profile.name, profile.what, profile.source);
+        return Status::Clean;
+    }
     let Some(rule) = rule::find(code) else {
-        talk(&format!("{code}: no such rule (tailor explain lists them)"));
+        let profiles: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
+        let profiles = profiles.join(", ");
+        talk(&format!("{code}: no such rule (tailor explain lists them), and no profile ({profiles})"));
         return Status::Error;
     };
     let help = rule.help();

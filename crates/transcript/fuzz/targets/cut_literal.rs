@@ -6,6 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use transcript::Span;
 use transcript::cut::{Keep, cut, measure};
 use transcript::literal::{Unit, decode, quote};
+use transcript::policy::Lines;
 
 const UNITS: [Unit; 3] = [Unit::Chars, Unit::Utf16, Unit::Bytes];
 
@@ -17,7 +18,7 @@ fuzz_target!(|data: &[u8]| {
 
     let whole = Span::new(0, literal.len() as u64);
     let measured = measure(&literal, whole, unit, true).expect("bytes in memory can be read");
-    let cut = cut(&literal, &measured, keep).expect("bytes in memory can be read");
+    let cut = cut(&literal, &measured, keep, Lines::Half).expect("bytes in memory can be read");
     assert!(whole.contains(cut.out), "{cut:?}");
     let text = decode(literal);
     if !is_literal(literal) {

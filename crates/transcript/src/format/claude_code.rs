@@ -146,7 +146,10 @@ pub(super) fn blocks(content: Option<Value<'_>>, draft: &mut Draft<'_>) -> bool 
         draft.result(block, call, None, error.is_some_and(Value::is_true));
         inside.filter(|value| value.kind() == Json::String).into_iter().for_each(|text| draft.body(text));
         for part in items(inside) {
-            part.get("text").into_iter().for_each(|text| draft.body(text));
+            match part.get("text") {
+                Some(text) => draft.body(text),
+                None => draft.block(part),
+            }
         }
     }
     results > 0 && others == 0

@@ -86,6 +86,7 @@ impl Format for OpenAiChat {
                 if let Some(root) = doc.root() {
                     draft.result(root, doc.get("tool_call_id"), doc.get("name"), false);
                     texts().for_each(|text| draft.body(text));
+                    items(content).for_each(|part| draft.block(part));
                 }
                 Kind::Message(Role::Tool)
             }

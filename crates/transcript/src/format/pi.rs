@@ -208,6 +208,7 @@ fn result(message: Value<'_>, draft: &mut Draft<'_>) {
     draft.result(message, call, tool, error.is_some_and(Value::is_true));
     draft.whole_result(span);
     texts(content).for_each(|text| draft.body(text));
+    items(content).filter(|block| block.get("text").is_none()).for_each(|block| draft.block(block));
     if details.is_some_and(|details| details.get("openclawSyntheticMissingToolResult").is_some()) {
         draft.invented();
     }

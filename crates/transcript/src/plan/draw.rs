@@ -26,6 +26,7 @@ pub(crate) fn draw(session: &Session<'_>, findings: &[Finding]) -> Result<Plan, 
             drawing.collect(finding);
         }
     }
+    drawing.replace.extend(core::mem::take(&mut drawing.cuts).into_values());
     drawing.blocks()?;
     drawing.moves.retain(|entry, after| !drawing.drop.contains(entry) && !drawing.drop.contains(after));
     match session.format.answer() {
@@ -50,6 +51,8 @@ struct NewLine {
 struct Drawing<'a> {
     session: &'a Session<'a>,
     replace: Vec<(Span, Vec<u8>)>,
+    /// Text to its cut.
+    cuts: BTreeMap<Span, (Span, Vec<u8>)>,
     drop_blocks: BTreeMap<u32, BTreeSet<Span>>,
     drop: BTreeSet<u32>,
     /// Entry to the entry behind which it goes.
@@ -73,6 +76,7 @@ impl<'a> Drawing<'a> {
         Self {
             session,
             replace: Vec::new(),
+            cuts: BTreeMap::new(),
             drop_blocks: BTreeMap::new(),
             drop: BTreeSet::new(),
             moves: BTreeMap::new(),
@@ -87,6 +91,7 @@ impl<'a> Drawing<'a> {
         for op in &finding.fix.ops {
             match op {
                 Op::Replace { at, with } => self.replace.push((*at, with.clone())),
+                Op::Cut { text, at, with } => _ = self.cuts.insert(*text, (*at, with.clone())),
                 Op::DropBlock { entry, block } => {
                     self.drop_blocks.entry(*entry).or_default().insert(*block);
                 }

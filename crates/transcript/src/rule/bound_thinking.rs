@@ -125,9 +125,9 @@ fn visible_from(session: &Session<'_>, finding: &Finding) -> Option<u32> {
         return Some(0);
     }
     let touched = finding.fix.ops.iter().filter_map(|op| match *op {
-        Op::Replace { .. } if finding.rule.code() == "S5" => None,
+        Op::Cut { .. } if finding.rule.code() == "S5" => None,
         Op::Keep(_) => None,
-        Op::Replace { at, .. } => entry_at(session, at),
+        Op::Replace { at, .. } | Op::Cut { at, .. } => entry_at(session, at),
         Op::DropBlock { entry, .. } | Op::DropEntry(entry) => Some(entry),
         Op::Move { entry, after } => {
             session.place(entry).min(session.place(after)).map(|at| session.live[at])

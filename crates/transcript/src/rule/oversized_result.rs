@@ -1,7 +1,7 @@
 //! S1: a tool result that is too long.
 
-use super::trim::Measured;
-use super::{Help, Rule, about_result, tool_of};
+use super::trim::exceeded;
+use super::{Help, Rule, about_result};
 use crate::finding::{Finding, Severity};
 use crate::session::Session;
 use crate::source::Fault;
@@ -33,18 +33,11 @@ impl Rule for OversizedResult {
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
         for index in 0..session.transcript.results.len() {
-            let tool = tool_of(session, index);
-            let Some(limit) = session.policy.limit_for(session.transcript.id_text(tool)) else { continue };
-            let Some(text) = Measured::new(session, session.transcript.bodies_of(index), limit)? else {
-                continue;
-            };
-            if !text.exceeds(session, limit)? {
-                continue;
-            }
-            let message = format!("result of {} characters (limit {limit})", text.kept());
+            let Some((text, cap)) = exceeded(session, index)? else { continue };
+            let message = format!("result of {} characters (limit {})", text.kept(), cap.chars_max);
             out.push(Finding {
                 chars: Some(text.kept()),
-                fix: text.trim(session, limit)?,
+                fix: text.trim(session, cap.shape, cap.chars_max, &[])?,
                 ..about_result(&OversizedResult, session, index, Severity::Warning, message)
             });
         }

@@ -3,6 +3,7 @@
 use super::trim::Measured;
 use super::{Help, Rule, about};
 use crate::finding::{Finding, Fix, Severity};
+use crate::policy::Shape;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::format;
@@ -45,7 +46,7 @@ impl Rule for OversizedSideCopy {
                 }
                 chars += text.kept();
                 strings += 1;
-                ops.extend(text.trim(session, limit)?.ops);
+                ops.extend(text.trim(session, Shape::default(), limit, &[])?.ops);
             }
             if strings > 0 {
                 let noun = if strings == 1 { "string" } else { "strings" };

@@ -1,11 +1,11 @@
 //! S2: results that are too long together.
 
-use super::trim::Measured;
-use super::{Help, Rule, about_result, tool_of};
+use super::trim::{Measured, caps};
+use super::{Help, Rule, about_result};
 use crate::entry::{Id, Text};
 use crate::finding::{Finding, Severity};
 use crate::marker;
-use crate::policy::Policy;
+use crate::policy::{Cap, Policy};
 use crate::session::{Answers, Session};
 use crate::source::Fault;
 use alloc::format;
@@ -62,7 +62,8 @@ impl Rule for OversizedTurn {
 impl OversizedTurn {
     /// The most that a result can come to.
     pub(crate) fn length_max(session: &Session<'_>, result: usize) -> u64 {
-        Self::length_below(session.policy, own_limit(session, result), session.transcript.bodies_of(result))
+        let own = own_limits(session, result).map(|cap| cap.chars_max).min();
+        Self::length_below(session.policy, own, session.transcript.bodies_of(result))
     }
 
     /// The most that texts can come to, told without reading them: never more characters than bytes, and where their
@@ -74,10 +75,19 @@ impl OversizedTurn {
     }
 }
 
-/// The limit that S1 keeps for a result.
-fn own_limit(session: &Session<'_>, result: usize) -> Option<u64> {
-    let limit = session.policy.limit_for(session.transcript.id_text(tool_of(session, result)));
-    limit.filter(|_| session.policy.selection.includes("S1"))
+/// The limits that S1 keeps for a result.
+fn own_limits(session: &Session<'_>, result: usize) -> impl Iterator<Item = Cap> {
+    caps(session, result).filter(|_| session.policy.selection.includes("S1"))
+}
+
+/// How long a result is once its own limit is kept.
+fn once_capped(session: &Session<'_>, result: usize, text: &Measured) -> Result<u64, Fault> {
+    for cap in own_limits(session, result) {
+        if let Some(cap) = text.exceeds_cap(session, cap)? {
+            return Ok(text.left(session, cap.shape, cap.chars_max));
+        }
+    }
+    Ok(text.kept())
 }
 
 /// A result of the turn: its length once its own limit is kept.
@@ -98,27 +108,25 @@ fn check_turn(
     }
     let mut members = Vec::new();
     for &(_, index) in turn {
-        let tool = session.transcript.id_text(tool_of(session, index));
-        let own = own_limit(session, index);
+        let exact = own_limits(session, index).map(|cap| cap.chars_max).max();
         let texts = session.transcript.bodies_of(index);
-        let text = Measured::all(session, texts, own.unwrap_or(u64::MAX))?;
-        let chars = match own {
-            Some(limit) if text.exceeds(session, limit)? => text.left(session, limit),
-            _ => text.kept(),
-        };
-        members.push((session.policy.limit_for(tool).is_some(), Member { index, text, chars }));
+        let text = Measured::all(session, texts, exact.unwrap_or(u64::MAX))?;
+        let chars = once_capped(session, index, &text)?;
+        // A tool without any limit of its own is left alone, unless the policy has none for all.
+        let may = caps(session, index).next().is_some();
+        members.push((may, Member { index, text, chars }));
     }
     let mut sum: u64 = members.iter().map(|(_, member)| member.chars).sum();
-    let whole = sum;
+    let (whole, shape) = (sum, session.policy.shape);
     let mut victims: Vec<Member> =
         members.into_iter().filter(|(may, _)| *may).map(|(_, member)| member).collect();
     victims.sort_by_key(|member| (core::cmp::Reverse(member.chars), member.index));
     for Member { index, text, chars } in victims {
         let wanted = chars.saturating_sub(sum.saturating_sub(budget));
         // What cannot be shortened any more is at the cost of what can.
-        let more = text.left(session, wanted).saturating_sub(wanted);
+        let more = text.left(session, shape, wanted).saturating_sub(wanted);
         let target = session.policy.turn_floor_chars.max(wanted.saturating_sub(more));
-        let left = text.left(session, target);
+        let left = text.left(session, shape, target);
         if sum <= budget || target >= chars || left >= chars {
             continue;
         }
@@ -126,7 +134,7 @@ fn check_turn(
         let message = format!("results of one turn are {whole} characters together (limit {budget})");
         out.push(Finding {
             chars: Some(chars),
-            fix: text.trim(session, target)?,
+            fix: text.trim(session, shape, target, &[])?,
             ..about_result(&OversizedTurn, session, index, Severity::Warning, message)
         });
     }

@@ -1,20 +1,64 @@
 //! Not a rule: how the size rules shorten texts.
 
 use crate::Depth;
-use crate::cut::{Keep, Measure, cut, has_foreign_marker, measure};
+use crate::cut::{Keep, Measure, cut, has_foreign_marker, lines_end, measure};
 use crate::entry::Text;
 use crate::finding::{Fix, Op};
 use crate::literal::Unit;
 use crate::marker;
-use crate::policy::Policy;
+use crate::policy::{Cap, Kept, Lines, Policy, Shape};
+use crate::rule::tool_of;
 use crate::session::Session;
 use crate::source::Fault;
+use alloc::string::String;
+use alloc::vec;
 use alloc::vec::Vec;
 
 /// How long texts can be, told without reading them.
 pub(crate) fn most(policy: &Policy, texts: &[Text]) -> u64 {
     let most = |text: &Text| if policy.unit == Unit::Chars { text.chars } else { text.inner.len() };
     texts.iter().map(most).sum()
+}
+
+/// Whether the policy lets a result be cut.
+pub(super) fn may_cut(session: &Session<'_>, result: usize) -> bool {
+    let images = session.policy.skip_images && session.result(result).images > 0;
+    !images && session.policy.may_cut(session.transcript.id_text(tool_of(session, result)))
+}
+
+/// The limits of a result, in the order in which they are asked.
+pub(super) fn caps(session: &Session<'_>, result: usize) -> impl Iterator<Item = Cap> {
+    let found = session.result(result);
+    let tool = session.transcript.id_text(tool_of(session, result));
+    let images = session.policy.skip_images && found.images > 0;
+    let caps = if images { [None; 2] } else { session.policy.caps_for(tool, found.error) };
+    caps.into_iter().flatten()
+}
+
+/// The texts of a result, if one of its limits is exceeded, and that limit.
+pub(super) fn exceeded(session: &Session<'_>, result: usize) -> Result<Option<(Measured, Cap)>, Fault> {
+    let texts = session.transcript.bodies_of(result);
+    for cap in caps(session, result) {
+        if may_exceed(session, texts, &cap) {
+            let text = Measured::all(session, texts, cap.chars_max)?;
+            if let Some(cap) = text.exceeds_cap(session, cap)? {
+                return Ok(Some((text, cap)));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Whether texts may be longer than a limit allows, told without reading them.
+fn may_exceed(session: &Session<'_>, texts: &[Text], cap: &Cap) -> bool {
+    let most = length_max(session, texts);
+    // Each line has a line break at least.
+    most > cap.chars_max || (cap.lines_max > 0 && most > cap.lines_max)
+}
+
+/// The most that texts can come to, in the unit of the policy.
+pub(super) fn length_max(session: &Session<'_>, texts: &[Text]) -> u64 {
+    most(session.policy, texts)
 }
 
 /// The texts of one result, measured.
@@ -25,7 +69,7 @@ pub(super) struct Measured {
 impl Measured {
     /// Reads the texts. `None` if they cannot be longer than `limit`.
     pub(super) fn new(session: &Session<'_>, texts: &[Text], limit: u64) -> Result<Option<Self>, Fault> {
-        if most(session.policy, texts) <= limit {
+        if length_max(session, texts) <= limit {
             return Ok(None);
         }
         Self::all(session, texts, limit).map(Some)
@@ -41,12 +85,9 @@ impl Measured {
         let unit = session.policy.unit;
         match session.depth {
             // Far above the limit, and what another tool may leave, it does not matter whether one of our markers
-            // is in it.
-            Depth::Sizes
-                if unit == Unit::Chars
-                    && text.chars > limit.saturating_mul(2).saturating_add(marker::BYTES_MAX as u64) =>
-            {
-                Ok(Measure::counted(text.inner, text.chars))
+            // is in it, nor how much more than its characters it counts in another unit.
+            Depth::Sizes if text.chars > limit.saturating_mul(2).saturating_add(marker::BYTES_MAX as u64) => {
+                Ok(Measure::counted(text.inner, text.chars, unit))
             }
             Depth::Sizes => measure(session.source, text.inner, unit, false),
             Depth::Plan => measure(session.source, text.inner, unit, true),
@@ -73,14 +114,30 @@ impl Measured {
         Ok(true)
     }
 
-    /// Shortens the texts to `limit` together: in order, what fits stays whole, the first that does not fit
-    /// is cut, and of those behind it only a marker stays (as OpenClaw #10915 spreads its budget). A text that
-    /// a marker would not make shorter stays as it is.
-    pub(super) fn trim(&self, session: &Session<'_>, limit: u64) -> Result<Fix, Fault> {
+    /// The limit, if it is exceeded; a limit of lines as one of characters.
+    pub(super) fn exceeds_cap(&self, session: &Session<'_>, cap: Cap) -> Result<Option<Cap>, Fault> {
+        if let (1.., [text]) = (cap.lines_max, &self.texts[..])
+            && let Some(units) = lines_end(session.source, text, cap.lines_max, cap.chars_max)?
+            && !has_foreign_marker(session.source, text.span)?
+        {
+            return Ok(Some(Cap { chars_max: units, ..cap }));
+        }
+        Ok(self.exceeds(session, cap.chars_max)?.then_some(cap))
+    }
+
+    /// Shortens the texts to `limit` together, in this shape. A text that a marker would not make shorter stays as
+    /// it is. Each marker gets the note with the number of its text, if there is one.
+    pub(super) fn trim(
+        &self,
+        session: &Session<'_>,
+        shape: Shape,
+        limit: u64,
+        notes: &[String],
+    ) -> Result<Fix, Fault> {
         let mut ops = Vec::new();
-        for (text, budget) in self.spread(limit) {
-            if let Some(room) = budget.and_then(|budget| room(session, text, budget)) {
-                ops.extend(shorten(session, text, room)?);
+        for (n, (text, keep)) in self.texts.iter().zip(self.keep(session, shape, limit, notes)).enumerate() {
+            if let Some(keep) = keep {
+                ops.extend(shorten(session, text, keep, shape.lines, note(notes, n))?);
             }
         }
         Ok(if ops.is_empty() { Fix::NONE } else { Fix::safe(ops) })
@@ -88,66 +145,116 @@ impl Measured {
 
     /// The most that can be left when the texts are shortened to `limit`: more than that where a marker would
     /// outweigh what it stands for.
-    pub(super) fn left(&self, session: &Session<'_>, limit: u64) -> u64 {
-        let left = self.spread(limit).map(|(text, budget)| {
-            let room = budget.and_then(|budget| room(session, text, budget));
-            room.map_or(text.kept(), |room| if room > 0 { room + BREAKS } else { 0 })
+    pub(super) fn left(&self, session: &Session<'_>, shape: Shape, limit: u64) -> u64 {
+        let breaks = if matches!(shape.kept, Kept::Within(_)) { BREAKS } else { 0 };
+        let left = self.texts.iter().zip(self.keep(session, shape, limit, &[])).map(|(text, keep)| {
+            let room = keep.map(|keep| keep.head + keep.tail);
+            room.map_or(text.kept(), |room| if room > 0 { room + breaks } else { 0 })
         });
         left.sum()
     }
 
-    /// The texts, each with how much of it may stay; `None` if it fits.
-    fn spread(&self, limit: u64) -> impl Iterator<Item = (&Measure, Option<u64>)> {
-        self.texts.iter().scan(limit, |budget, text| {
-            if text.kept() <= *budget {
-                *budget -= text.kept();
-                Some((text, None))
-            } else {
-                Some((text, Some(core::mem::take(budget))))
+    /// How much of each text may stay; `None` if all of it does.
+    fn keep(&self, session: &Session<'_>, shape: Shape, limit: u64, notes: &[String]) -> Vec<Option<Keep>> {
+        let (percent, breaks) = match shape.kept {
+            Kept::Sizes { head, tail } if head.saturating_add(tail) < limit => {
+                return self.ends(session, head, tail, notes);
             }
-        })
+            // ChatCLI's per-tool cap spends a limit that is too small for both ends on the beginning.
+            Kept::Sizes { .. } => (100, 0),
+            Kept::Percent(percent) => (percent.min(100), 0),
+            Kept::Within(percent) => (percent.min(100), BREAKS),
+        };
+        // In order: what fits stays whole, the first that does not is cut, and of those behind it only a marker stays,
+        // as OpenClaw #10915 spreads its budget.
+        let mut budget = limit;
+        let keep = self.texts.iter().enumerate().map(|(n, text)| {
+            if text.kept() <= budget {
+                budget -= text.kept();
+                return None;
+            }
+            let room = room(session, text, core::mem::take(&mut budget), note(notes, n))?;
+            let room = room.saturating_sub(breaks);
+            let head = room * percent / 100;
+            Some(Keep { head, tail: room - head })
+        });
+        keep.collect()
+    }
+
+    /// The beginning of the first text and the end of the last one: sizes of all texts as if they were one, with a
+    /// line break between each two, as OpenClaw's pruner counts.
+    fn ends(&self, session: &Session<'_>, head: u64, tail: u64, notes: &[String]) -> Vec<Option<Keep>> {
+        let mut keep = vec![Keep { head: 0, tail: 0 }; self.texts.len()];
+        let (mut head, mut tail) = (head, tail);
+        for (text, keep) in self.texts.iter().zip(&mut keep) {
+            keep.head = text.kept().min(head);
+            head = head.saturating_sub(keep.head + 1);
+        }
+        for (text, keep) in self.texts.iter().zip(&mut keep).rev() {
+            keep.tail = text.kept().min(tail);
+            tail = tail.saturating_sub(keep.tail + 1);
+        }
+        let fit = |(n, (text, keep)): (usize, (&Measure, Keep))| {
+            let both = keep.head + keep.tail;
+            if text.kept() <= both {
+                return None;
+            }
+            let room = room(session, text, both, note(notes, n))?;
+            let head = keep.head.min(room);
+            Some(Keep { head, tail: room - head })
+        };
+        self.texts.iter().zip(keep).enumerate().map(fit).collect()
+    }
+
+    /// The texts.
+    pub(super) fn texts(&self) -> &[Measure] {
+        &self.texts
     }
 }
 
 /// Line breaks that may come around a marker.
 const BREAKS: u64 = 2;
 
+fn note(notes: &[String], n: usize) -> &str {
+    notes.get(n).map_or("", String::as_str)
+}
+
 /// The address that a marker in a text names.
 fn address(text: &Measure) -> &marker::Id {
     text.own.as_ref().map_or(&text.id, |found| &found.id)
 }
 
-/// How much of a text may stay if `budget` units may, line breaks around the marker included, and it is to be
-/// shorter afterwards, also in characters: those are what a summariser's limit is told in. `None` if that cannot
-/// be.
-fn room(session: &Session<'_>, text: &Measure, budget: u64) -> Option<u64> {
+/// How much of a text may stay if `budget` units may and it is to be shorter afterwards, also in characters: those
+/// are what a summariser's limit is told in. `None` if that cannot be.
+fn room(session: &Session<'_>, text: &Measure, budget: u64, note: &str) -> Option<u64> {
     let total = text.original();
     let folder = session.policy.spill.as_ref();
-    let marker = marker::text(total, total, address(text), folder).len() as u64 + BREAKS;
+    let marker = marker::text(total, total, address(text), folder, note).len() as u64 + BREAKS;
     let marker_max = marker * text.unit().per_char_max();
     let shorter = text.kept().checked_sub(marker_max).filter(|&shorter| shorter > 0)?;
-    Some(budget.min(shorter).saturating_sub(BREAKS))
+    Some(budget.min(shorter))
 }
 
-/// Cuts one text so that at most `room` units of it stay. The whole text is kept, unless an earlier cut has kept it.
-fn shorten(session: &Session<'_>, text: &Measure, room: u64) -> Result<Vec<Op>, Fault> {
+/// Cuts one text so that no more than `keep` of it stays. The whole text is kept, unless an earlier cut has kept it.
+fn shorten(
+    session: &Session<'_>,
+    text: &Measure,
+    keep: Keep,
+    lines: Lines,
+    note: &str,
+) -> Result<Vec<Op>, Fault> {
     let total = text.original();
-    let head = share(room, session.policy);
-    let cut = cut(session.source, text, Keep { head, tail: room - head })?;
+    let cut = cut(session.source, text, keep, lines)?;
     let omitted = total.saturating_sub(cut.head + cut.tail);
     let folder = session.policy.spill.as_ref();
     let mut with = Vec::new();
     if !cut.head_ends_line {
         with.extend_from_slice(b"\\n");
     }
-    with.extend_from_slice(marker::text(omitted, total, address(text), folder).as_bytes());
+    with.extend_from_slice(marker::text(omitted, total, address(text), folder, note).as_bytes());
     if cut.tail > 0 {
         with.extend_from_slice(b"\\n");
     }
-    let keep = text.own.is_none().then_some(Op::Keep(text.span));
-    Ok(keep.into_iter().chain([Op::Replace { at: cut.out, with }]).collect())
-}
-
-fn share(room: u64, policy: &Policy) -> u64 {
-    room * policy.head_percent.min(100) / 100
+    let whole = text.own.is_none().then_some(Op::Keep(text.span));
+    Ok(whole.into_iter().chain([Op::Cut { text: text.span, at: cut.out, with }]).collect())
 }

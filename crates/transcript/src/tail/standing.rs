@@ -56,7 +56,7 @@ fn touched(session: &Session<'_>, finding: &Finding) -> Option<u32> {
     let entries = &session.transcript.entries;
     let at = |at: u64| (entries.partition_point(|entry| entry.span.start <= at) as u32).checked_sub(1);
     let of_op = |op: &Op| match *op {
-        Op::Replace { at: span, .. } => at(span.end),
+        Op::Replace { at: span, .. } | Op::Cut { at: span, .. } => at(span.end),
         Op::DropBlock { entry, .. } | Op::DropEntry(entry) => Some(entry),
         Op::Move { entry, after } => Some(entry.max(after)),
         Op::Answer(call) => Some(session.call(call).entry),

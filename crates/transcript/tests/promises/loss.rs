@@ -125,6 +125,8 @@ pub(crate) fn lost_results(dialect: Dialect, before: &[u8], after: &[u8], policy
                 // its turn.
                 let foreign = |text: &String| FOREIGN.iter().any(|marker| text.contains(marker));
                 let limit = policy.result_chars_max * (1 + u64::from(old.iter().any(foreign)));
+                // Without a limit of its own a result is cut, if at all, for its age.
+                let limit = if limit == 0 { u64::MAX } else { limit };
                 let wrong = old.iter().zip(new).filter(|(old, new)| !is_cut_of(old, new, limit, policy.unit));
                 lost.extend(wrong.map(|(old, new)| format!("{id}: {old:?} became {new:?}")));
             }
@@ -146,7 +148,8 @@ fn length(text: &str, unit: Unit) -> usize {
 /// Our marker at the beginning of a text: what is gone, what there was, and how long it is.
 fn marker(text: &str) -> Option<(usize, usize, usize)> {
     let (line, _) = text.strip_prefix("[tailor: ")?.split_once(']')?;
-    let (counts, id) = line.split_once(" chars omitted; full text: tailor show ")?;
+    let (said, id) = line.split_once("; full text: tailor show ")?;
+    let (counts, _note) = said.split_once(" chars omitted")?;
     let (gone, total) = counts.split_once(" of ")?;
     let hex = id.len() >= 8 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     hex.then_some((gone.parse().ok()?, total.parse().ok()?, line.len() + 10))

@@ -1,0 +1,182 @@
+//! S15: old results in a window that fills up.
+
+use super::trim::{Measured, exceeded, length_max, may_cut};
+use super::{Help, Rule, about_result};
+use crate::entry::{Kind, Role, Text};
+use crate::finding::{Finding, Fix, Severity};
+use crate::marker;
+use crate::policy::{Crowded, Kept, Lines, Shape};
+use crate::session::Session;
+use crate::source::Fault;
+use alloc::format;
+use alloc::vec::Vec;
+use hashbrown::HashSet;
+
+pub(super) struct CrowdedWindow;
+
+/// What an image weighs (OpenClaw's pruner).
+const IMAGE_CHARS: u64 = 8_000;
+/// How many characters a token is taken to be, and what one of Chinese, Japanese or Korean weighs.
+const TOKEN_CHARS: u64 = 4;
+
+impl Rule for CrowdedWindow {
+    fn code(&self) -> &'static str {
+        "S15"
+    }
+
+    fn name(&self) -> &'static str {
+        "crowded-window"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "What the model is sent fills more of its window than the policy allows, and old tool results are \
+                   part of it (--crowded-trim-percent, --crowded-clear-percent, --profile openclaw-5057; off by \
+                   default).",
+            why: "The session comes near to \"prompt is too long\" with results that the model has long read.",
+            fix: "From the first share of the window on, long results keep head and tail; from the second on, the \
+                  oldest become one line each until it is less. Nothing before the first message of a person and \
+                  nothing behind the last messages of the model is touched, and no result that holds an image if the \
+                  policy skips those.",
+            source: "OpenClaw context-pruning (pruner.ts), as in #5057",
+        }
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        let crowded = session.policy.crowded;
+        let window = session.policy.window_tokens.saturating_mul(TOKEN_CHARS);
+        if crowded.trim_percent == 0 || window == 0 {
+            return Ok(());
+        }
+        let fills = |chars: u64, percent: u64| chars.saturating_mul(100) >= window.saturating_mul(percent);
+        let mut total = weight(session)?;
+        if !fills(total, crowded.trim_percent) {
+            return Ok(());
+        }
+        let before = total;
+        let mut old = Vec::new();
+        for result in prunable(session) {
+            let found = Old::new(session, result, crowded)?;
+            total = total.saturating_sub(found.whole - found.trimmed);
+            old.push(found);
+        }
+        let sum: u64 = old.iter().map(|old| old.trimmed).sum();
+        let clears = crowded.clear_percent > 0 && sum >= crowded.clear_chars_min;
+        for old in old {
+            let clear = clears && fills(total, crowded.clear_percent) && old.cleared < old.trimmed;
+            if clear {
+                total = total.saturating_sub(old.trimmed - old.cleared);
+            }
+            if let Some((chars, fix)) = old.fix(session, crowded, clear)? {
+                let message = format!(
+                    "result of {chars} characters in a window of {window} that is filled with {before}"
+                );
+                let about = about_result(&CrowdedWindow, session, old.result, Severity::Warning, message);
+                out.push(Finding { chars: Some(chars), fix, ..about });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A result that may be pruned, with what it weighs.
+struct Old {
+    result: usize,
+    whole: u64,
+    trimmed: u64,
+    cleared: u64,
+    /// It is longer than what stays.
+    long: bool,
+}
+
+impl Old {
+    fn new(session: &Session<'_>, result: usize, crowded: Crowded) -> Result<Self, Fault> {
+        let whole = once_capped(session, result)?;
+        let texts = session.transcript.bodies_of(result);
+        // Two line breaks come with each marker.
+        let markers = (marker::BYTES_MAX as u64 + 2).saturating_mul(texts.len() as u64);
+        let both = crowded.head_chars.saturating_add(crowded.tail_chars);
+        let mut long = false;
+        if length_max(session, texts) > crowded.trim_chars_max.max(both) {
+            let text = Measured::all(session, texts, crowded.trim_chars_max)?;
+            // The texts count as one, with line breaks between them.
+            let length = text.kept() + (texts.len() as u64).saturating_sub(1);
+            long = length > crowded.trim_chars_max && both < length;
+        }
+        let heavy = texts.iter().any(is_dense);
+        let both = both.saturating_mul(if heavy { TOKEN_CHARS } else { 1 });
+        let trimmed = if long { both.saturating_add(markers).min(whole) } else { whole };
+        Ok(Self { result, whole, trimmed, cleared: markers.min(whole), long })
+    }
+
+    fn fix(&self, session: &Session<'_>, crowded: Crowded, clear: bool) -> Result<Option<(u64, Fix)>, Fault> {
+        let (head, tail) = if clear { (0, 0) } else { (crowded.head_chars, crowded.tail_chars) };
+        if !clear && !self.long {
+            return Ok(None);
+        }
+        let texts = session.transcript.bodies_of(self.result);
+        let text = Measured::all(session, texts, crowded.trim_chars_max)?;
+        let shape = Shape { kept: Kept::Sizes { head, tail }, lines: Lines::Anywhere };
+        let fix = text.trim(session, shape, u64::MAX, &[])?;
+        Ok((!fix.ops.is_empty()).then_some((text.kept(), fix)))
+    }
+}
+
+/// The results that may be pruned, the oldest first: behind the first message of a person, and in front of the last
+/// messages of the model.
+fn prunable(session: &Session<'_>) -> Vec<usize> {
+    let mut order: Vec<u32> =
+        session.live.iter().copied().filter(|&entry| session.in_context(entry)).collect();
+    order.sort_by_key(|&entry| session.sequence(entry));
+    let is = |entry: u32, role| session.entry(entry).kind == Kind::Message(role);
+    let first = order.iter().position(|&entry| is(entry, Role::User));
+    let (mut turns, mut seen) = (Vec::new(), HashSet::new());
+    for (place, &entry) in order.iter().enumerate() {
+        if is(entry, Role::Assistant) && seen.insert(session.turn(entry)) {
+            turns.push(place);
+        }
+    }
+    let keep = session.policy.crowded.keep_assistants;
+    let end = match turns.len().checked_sub(usize::try_from(keep).unwrap_or(usize::MAX)) {
+        Some(at) => turns.get(at).copied().unwrap_or(order.len()),
+        None => 0,
+    };
+    let from = first.unwrap_or(end).min(end);
+    let results = order[from..end].iter().flat_map(|&entry| session.transcript.results_of(entry));
+    results.filter(|&result| may_cut(session, result)).collect()
+}
+
+/// What all that the model is sent weighs, once each result is within its own limit.
+fn weight(session: &Session<'_>) -> Result<u64, Fault> {
+    let mut total: u64 = 0;
+    for &entry in session.live.iter().filter(|&&entry| session.in_context(entry)) {
+        let transcript = session.transcript;
+        let calls = transcript.calls_of(entry).map(|call| session.call(call as u32).block.len());
+        let thinking = transcript.thinking_of(entry).iter().map(|thinking| thinking.block.len());
+        total += session.entry(entry).text_chars + calls.chain(thinking).sum::<u64>();
+        for result in transcript.results_of(entry) {
+            let chars: u64 = transcript.bodies_of(result).iter().map(|text| text.chars).sum();
+            total = total.saturating_sub(chars) + once_capped(session, result)?;
+            total += u64::from(session.result(result).images) * IMAGE_CHARS;
+        }
+    }
+    Ok(total)
+}
+
+/// What a result weighs once its own limit is kept.
+fn once_capped(session: &Session<'_>, result: usize) -> Result<u64, Fault> {
+    let texts = session.transcript.bodies_of(result);
+    let weight = |text: &Text| if is_dense(text) { text.chars * TOKEN_CHARS } else { text.chars };
+    let whole: u64 = texts.iter().map(weight).sum();
+    if !session.policy.selection.includes("S1") {
+        return Ok(whole);
+    }
+    let capped = exceeded(session, result)?.map(|(text, cap)| text.left(session, cap.shape, cap.chars_max));
+    Ok(capped.map_or(whole, |left| left.min(whole)))
+}
+
+/// Whether a text takes more than twice as many bytes as it has characters: it is mostly Chinese, Japanese or Korean,
+/// of which each character may be a token.
+fn is_dense(text: &Text) -> bool {
+    text.inner.len() > text.chars.saturating_mul(2)
+}
