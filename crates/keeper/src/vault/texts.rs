@@ -18,10 +18,11 @@ use zstd::bulk::Compressor;
 
 /// How many files are written before they are made to last together: a commit of the file system's journal serves
 /// many of them.
-const BATCH_TEXTS: usize = 128;
+const SYNC_TEXTS: usize = 128;
 
-/// How many bytes of texts are in memory at once.
-const BATCH_BYTES: u64 = 16 << 20;
+/// How many texts, and how many bytes of them, are compressed at once. Small enough to stay in the processor's cache.
+const BATCH_TEXTS: usize = 128;
+const BATCH_BYTES: u64 = 4 << 20;
 
 /// Longest text that is read into memory to be compressed there; longer ones are streamed.
 const PACKED_BYTES_MAX: u64 = 1 << 20;
@@ -82,54 +83,71 @@ pub(super) fn copy(
 /// Puts texts into the folder `texts`, so that they last, and gives their hashes. One that is there and whole is
 /// not written again. While one batch goes to the disk, the next is compressed.
 pub(super) fn keep(folder: &Folder, source: &dyn Source, texts: &[Vec<Piece>]) -> Result<Vec<Hash>, Failure> {
-    let mut hashes = Vec::with_capacity(texts.len());
+    let mut keeping =
+        Keeping { folder, source, hashes: Vec::with_capacity(texts.len()), written: Vec::new() };
     let mut batches = batches(texts);
     let mut ready = match batches.next() {
-        Some(batch) => Some((batch, pack(&read(source, batch)?)?)),
+        Some(batch) => Some((batch, pack(read(source, batch, Vec::new())?)?)),
         None => None,
     };
-    while let Some((batch, packed)) = ready {
-        let next = batches.next().map(|batch| Ok::<_, Failure>((batch, read(source, batch)?))).transpose()?;
+    let mut spare = Vec::new();
+    while let Some((batch, (packed, used))) = ready {
+        let next = match batches.next() {
+            Some(batch) => Some((batch, read(source, batch, std::mem::replace(&mut spare, used))?)),
+            None => None,
+        };
         ready = std::thread::scope(|scope| {
-            let packing = next.map(|(batch, raw)| (batch, scope.spawn(move || pack(&raw))));
-            hashes.extend(put_batch(folder, source, batch, packed)?);
+            let packing = next.map(|(batch, raw)| (batch, scope.spawn(move || pack(raw))));
+            keeping.put_batch(batch, packed)?;
             let packed = packing.map(|(batch, thread)| Ok((batch, ended(thread)?)));
             packed.transpose().map_err(Failure::Disk)
         })?;
     }
-    let shards: BTreeSet<String> = hashes.iter().map(|hash| place(hash).0).collect();
+    keeping.settle()?;
+    let shards: BTreeSet<String> = keeping.hashes.iter().map(|hash| place(hash).0).collect();
     for shard in shards {
         before(Step::SyncOriginal)?;
         folder.make_child(&shard)?.sync()?;
     }
-    Ok(hashes)
+    Ok(keeping.hashes)
 }
 
-fn put_batch(
-    folder: &Folder,
-    source: &dyn Source,
-    batch: &[Vec<Piece>],
-    packed: Vec<Option<Packed>>,
-) -> Result<Vec<Hash>, Failure> {
-    let mut hashes = Vec::with_capacity(batch.len());
-    let mut written: Vec<(Hash, Unfinished<'_>)> = Vec::new();
-    for (text, packed) in batch.iter().zip(packed) {
-        let hash = packed.as_ref().map_or_else(|| hash_of(source, text), |(hash, _)| Ok(*hash))?;
-        hashes.push(hash);
-        if written.iter().any(|(other, _)| *other == hash) || is_whole(folder, &hash) {
-            continue;
+/// Texts on their way into the vault.
+struct Keeping<'a> {
+    folder: &'a Folder,
+    source: &'a dyn Source,
+    hashes: Vec<Hash>,
+    /// Those that have yet to be made to last and to get their names.
+    written: Vec<(Hash, Unfinished<'a>)>,
+}
+
+impl Keeping<'_> {
+    fn put_batch(&mut self, batch: &[Vec<Piece>], packed: Vec<Option<Packed>>) -> Result<(), Failure> {
+        for (text, packed) in batch.iter().zip(packed) {
+            let hash = packed.as_ref().map_or_else(|| hash_of(self.source, text), |(hash, _)| Ok(*hash))?;
+            self.hashes.push(hash);
+            if self.written.iter().any(|(other, _)| *other == hash) || is_whole(self.folder, &hash) {
+                continue;
+            }
+            let file = match packed {
+                Some((_, bytes)) => put(self.folder, &bytes, &hash)?,
+                None => write(self.folder, self.source, text, &hash)?,
+            };
+            self.written.push((hash, file));
+            if self.written.len() >= SYNC_TEXTS {
+                self.settle()?;
+            }
         }
-        let file = match packed {
-            Some((_, bytes)) => put(folder, &bytes, &hash)?,
-            None => write(folder, source, text, &hash)?,
-        };
-        written.push((hash, file));
+        Ok(())
     }
-    for (hash, file) in settle(written)? {
-        let (shard, name) = place(&hash);
-        file.place(&folder.make_child(&shard)?, &name)?;
+
+    fn settle(&mut self) -> io::Result<()> {
+        for (hash, file) in settle(std::mem::take(&mut self.written))? {
+            let (shard, name) = place(&hash);
+            file.place(&self.folder.make_child(&shard)?, &name)?;
+        }
+        Ok(())
     }
-    Ok(hashes)
 }
 
 fn ended<T>(thread: std::thread::ScopedJoinHandle<'_, io::Result<T>>) -> io::Result<T> {
@@ -162,19 +180,20 @@ struct Raw {
     places: Vec<Option<Range<usize>>>,
 }
 
-fn read(source: &dyn Source, batch: &[Vec<Piece>]) -> Result<Raw, Failure> {
-    let short = |text: &&Vec<Piece>| length(text) <= PACKED_BYTES_MAX;
-    let whole: u64 = batch.iter().filter(short).map(|text| length(text)).sum();
-    let mut raw = Raw { bytes: Vec::with_capacity(whole as usize), places: Vec::with_capacity(batch.len()) };
+/// Reads a batch into memory that was used before: fresh memory costs as much as compressing what is put there.
+fn read(source: &dyn Source, batch: &[Vec<Piece>], mut used: Vec<u8>) -> Result<Raw, Failure> {
+    used.clear();
+    let short = |text: &Vec<Piece>| length(text) <= PACKED_BYTES_MAX;
+    let mut raw = Raw { bytes: used, places: Vec::with_capacity(batch.len()) };
     for text in batch {
         let start = raw.bytes.len();
-        if short(&text) {
+        if short(text) {
             for_each(source, text, &mut |piece| {
                 raw.bytes.extend_from_slice(piece);
                 Ok(())
             })?;
         }
-        raw.places.push(short(&text).then_some(start..raw.bytes.len()));
+        raw.places.push(short(text).then_some(start..raw.bytes.len()));
     }
     Ok(raw)
 }
@@ -182,14 +201,15 @@ fn read(source: &dyn Source, batch: &[Vec<Piece>]) -> Result<Raw, Failure> {
 /// A text's hash, and the text compressed.
 type Packed = (Hash, Vec<u8>);
 
-/// Hashes and compresses texts, on all processors.
-fn pack(raw: &Raw) -> io::Result<Vec<Option<Packed>>> {
+/// Hashes and compresses texts, on all processors, and gives the memory back.
+fn pack(raw: Raw) -> io::Result<(Vec<Option<Packed>>, Vec<u8>)> {
     let one = |packer: &mut io::Result<Compressor<'static>>, place: &Option<Range<usize>>| {
         let packer = packer.as_mut().map_err(|error| io::Error::from(error.kind()))?;
         let bytes = place.clone().and_then(|place| raw.bytes.get(place));
         bytes.map(|bytes| Ok((blake3::hash(bytes), packer.compress(bytes)?))).transpose()
     };
-    raw.places.par_iter().map_init(packer, one).collect()
+    let packed: io::Result<_> = raw.places.par_iter().map_init(packer, one).collect();
+    Ok((packed?, raw.bytes))
 }
 
 fn packer() -> io::Result<Compressor<'static>> {
