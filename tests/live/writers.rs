@@ -169,8 +169,9 @@ fn node(site: &Site, seed: u64) {
         thread::sleep(Duration::from_micros(rng.below(tempo)));
         turns += 1;
     }
+    // It ends with a whole turn of the conversation, and so may have some lines left to append.
+    let _turn = site.turn.read().unwrap();
     drop(input);
-    // It may have something left to say, and has to be able to.
     while !says(&mut output, "") {}
     assert!(child.wait().unwrap().success());
 }
