@@ -4,7 +4,7 @@
 use crate::gate::process::tests::NO_FORKS;
 use crate::step::Step;
 use crate::step::fault::{self, Fault};
-use crate::{Deferral, Ending, Mode, Options, Outcome, Vault, maintain, settle_all, undo};
+use crate::{Deferral, Ending, Guarantee, Mode, Options, Outcome, Vault, maintain, settle_all, undo};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
@@ -62,6 +62,8 @@ enum Meanwhile {
     AppendTwice { writer: usize, at: usize },
     /// It finds the file at one step, and at a later one takes its last line back and appends another, in place.
     EditInPlace { writer: usize, at: usize, then: usize },
+    /// It puts another file at the path, with the same lines and one more.
+    Rename { writer: usize, at: usize },
 }
 
 /// One who writes, and what it believes.
@@ -236,10 +238,7 @@ impl World {
 
     fn writer_renames(&mut self, writer: usize) {
         let (id, bytes) = self.next(writer);
-        let all = [std::fs::read(&self.path).unwrap(), bytes].concat();
-        let other = self.path.with_extension("agent");
-        std::fs::write(&other, all).unwrap();
-        std::fs::rename(&other, &self.path).unwrap();
+        rename_over(&self.path, &bytes);
         self.expect(writer, [id]);
     }
 
@@ -324,6 +323,13 @@ impl World {
     }
 }
 
+/// Puts a file at a path that holds what is there, and more.
+fn rename_over(path: &Path, more: &[u8]) {
+    let other = path.with_extension("agent");
+    std::fs::write(&other, [&std::fs::read(path).unwrap(), more].concat()).unwrap();
+    std::fs::rename(&other, path).unwrap();
+}
+
 /// Where the last complete line begins.
 fn last_line(bytes: &[u8]) -> Option<usize> {
     let end = bytes.strip_suffix(b"\n")?;
@@ -377,10 +383,11 @@ impl Others {
     ) -> (impl FnMut(usize, Step) + 'static, Rc<RefCell<Self>>) {
         let mut todo = Vec::new();
         let mut busy = BTreeSet::new();
-        let edits = |what: &&Meanwhile| matches!(what, Meanwhile::EditInPlace { .. });
+        let edits =
+            |what: &&Meanwhile| matches!(what, Meanwhile::EditInPlace { .. } | Meanwhile::Rename { .. });
         let edits_file = meanwhile.iter().any(|what| edits(&what));
         for &what in if world.mid_line() { &[] } else { meanwhile } {
-            // Who edits in place may cut off what others append at the same time; that is between them.
+            // Who edits in place or renames loses what others append at the same time; that is between them.
             if edits_file && !edits(&&what) {
                 continue;
             }
@@ -417,6 +424,7 @@ impl Others {
                 Meanwhile::Append { at, .. } | Meanwhile::AppendTwice { at, .. } if at == number => {
                     self.append(what.writer(), lines, self.path.clone());
                 }
+                Meanwhile::Rename { writer, at } if at == number => self.rename(writer, lines),
                 Meanwhile::FindThenAppend { writer, at, then }
                 | Meanwhile::EditInPlace { writer, at, then } => {
                     if at == number {
@@ -476,6 +484,12 @@ impl Others {
         });
     }
 
+    fn rename(&mut self, writer: usize, lines: Vec<Text>) {
+        let (ids, texts): (Vec<_>, Vec<_>) = lines.into_iter().unzip();
+        rename_over(&self.path, &texts.concat());
+        self.model.borrow_mut().expected.entry(writer).or_default().extend(ids);
+    }
+
     /// Does something in a thread, for it may have to wait; goes on as soon as it is done or seems to wait.
     fn start(&mut self, writer: usize, ids: Vec<String>, work: impl FnOnce() -> Landed + Send + 'static) {
         let (done, wait) = mpsc::channel();
@@ -515,7 +529,8 @@ impl Meanwhile {
             Self::Append { writer, .. }
             | Self::AppendTwice { writer, .. }
             | Self::FindThenAppend { writer, .. }
-            | Self::EditInPlace { writer, .. } => writer,
+            | Self::EditInPlace { writer, .. }
+            | Self::Rename { writer, .. } => writer,
         }
     }
 }
@@ -530,6 +545,7 @@ fn meanwhile() -> impl Strategy<Value = Meanwhile> {
         2 => (0..WRITERS, 0..STEPS).prop_map(|(writer, at)| Meanwhile::AppendTwice { writer, at }),
         2 => (0..WRITERS, 0..STEPS, 0..STEPS)
             .prop_map(|(writer, at, after)| Meanwhile::EditInPlace { writer, at, then: at + after }),
+        1 => (0..WRITERS, 0..STEPS).prop_map(|(writer, at)| Meanwhile::Rename { writer, at }),
     ]
 }
 
@@ -639,4 +655,25 @@ fn a_held_file_is_deferred() {
     let Ending::Deferred(Deferral::Open { pid, .. }) = world.fix().unwrap().ending else { panic!() };
     assert_eq!(pid, std::process::id());
     world.end();
+}
+
+/// Where there are no leases the outcome says so, and lines that come late are brought over all the same.
+#[test]
+fn without_leases_quiet_is_what_held() {
+    let _alone = NO_FORKS.read();
+    let steps = fault::with(None, || World::new().fix().unwrap()).1;
+    let at = steps.iter().position(|step| *step == Step::LeaseOld).unwrap();
+    for errno in [libc::EACCES, libc::EINVAL] {
+        let mut world = World::new();
+        let late = [Meanwhile::FindThenAppend { writer: 1, at: 0, then: steps.len() - 2 }];
+        let (hook, others) = Others::new(&mut world, &late);
+        let (outcome, steps) = fault::meanwhile(Some(Fault::Error { at, errno }), hook, || world.fix());
+        others.borrow_mut().finish(&steps);
+        let outcome = outcome.unwrap();
+        assert_eq!((outcome.ending, outcome.guarantee), (Ending::Fixed, Some(Guarantee::Quiet)));
+        assert_eq!(world.model.borrow().expected[&1].len(), 1, "the late line was appended");
+        world.end();
+    }
+    let outcome = World::new().fix().unwrap();
+    assert_eq!(outcome.guarantee, Some(Guarantee::Lease));
 }

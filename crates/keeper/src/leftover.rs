@@ -13,7 +13,7 @@ use crate::outcome::Deferral;
 use crate::replace::replace;
 use crate::snapshot::Snapshot;
 use crate::step::{Step, before};
-use crate::tail::END_BYTES;
+use crate::tail::Known;
 use rustix::fs::{Mode, OFlags};
 use std::collections::HashMap;
 use std::fs::File;
@@ -27,6 +27,9 @@ const BEGIN: &str = ".tailor-";
 const END: &str = ".tmp";
 /// End of the name that an old file has for an instant where names cannot be exchanged.
 const ASIDE_END: &str = ".old";
+
+/// How much is read at a time.
+const PIECE_BYTES: usize = 64 * 1024;
 
 /// A file that one of us left.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,10 +88,7 @@ impl Leftover {
         if length < self.before {
             return Ok(false);
         }
-        let mut end = vec![0; self.before.min(END_BYTES) as usize];
-        let at = self.before - end.len() as u64;
-        old.read_exact_at(&mut end, at)?;
-        Ok(short(&end) == self.end)
+        Ok(short(&Known::of(old, self.before)?.end()) == self.end)
     }
 }
 
@@ -315,10 +315,18 @@ fn torn_bytes(new: &File, rest: Span, old: &File, line: Span) -> io::Result<u64>
     if rest.is_empty() || rest.len() >= line.len() {
         return Ok(0);
     }
-    let (mut torn, mut whole) = (vec![0; rest.len() as usize], vec![0; rest.len() as usize]);
-    new.read_exact_at(&mut torn, rest.start)?;
-    old.read_exact_at(&mut whole, line.start)?;
-    Ok(if torn == whole { rest.len() } else { 0 })
+    let (mut torn, mut whole) = (vec![0; PIECE_BYTES], vec![0; PIECE_BYTES]);
+    let mut at = 0;
+    while at < rest.len() {
+        let length = (rest.len() - at).min(PIECE_BYTES as u64) as usize;
+        new.read_exact_at(&mut torn[..length], rest.start + at)?;
+        old.read_exact_at(&mut whole[..length], line.start + at)?;
+        if torn[..length] != whole[..length] {
+            return Ok(0);
+        }
+        at += length as u64;
+    }
+    Ok(rest.len())
 }
 
 /// The lines of `one` that are not in `other`, each as often as it is missing.
@@ -360,7 +368,7 @@ struct Line {
 fn lines(file: &File, from: u64, to: u64) -> io::Result<Vec<Line>> {
     let mut file = file;
     file.seek(SeekFrom::Start(from))?;
-    let mut reader = BufReader::with_capacity(64 * 1024, file.take(to.saturating_sub(from)));
+    let mut reader = BufReader::with_capacity(PIECE_BYTES, file.take(to.saturating_sub(from)));
     let mut lines = Vec::new();
     let (mut start, mut at, mut hash) = (from, from, blake3::Hasher::new());
     loop {

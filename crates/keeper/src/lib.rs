@@ -183,9 +183,7 @@ fn carry_out(
         // will ask the file.
         Err(_) => !snapshot.is_at_path().unwrap_or(false),
     };
-    if let (Some(vault), Some(run)) = (vault, run) {
-        if landed { vault.landed(run) } else { vault.forget(run) }
-    }
+    tell(vault, run, landed);
     Ok(match replaced? {
         Ok(landed) => {
             if landed.late {
@@ -208,8 +206,8 @@ fn copy(snapshot: &Snapshot, plan: &Plan, path: &Path, options: &Options) -> Res
     };
     let run = if plan.is_empty() { None } else { keep(snapshot, plan, &real, options)? };
     let copied = replace::copy_to(snapshot, plan, path);
-    let name = close(run, copied.is_ok(), options);
-    copied.map(|()| name)
+    tell(options.vault.as_ref(), run.as_ref(), copied.is_ok());
+    copied.map(|()| run.map(|run| run.name().to_string()))
 }
 
 fn keep(snapshot: &Snapshot, plan: &Plan, path: &Path, options: &Options) -> Result<Option<Run>, Error> {
@@ -218,13 +216,11 @@ fn keep(snapshot: &Snapshot, plan: &Plan, path: &Path, options: &Options) -> Res
     snapshot.read(|source| vault.keep(source, path, plan, spill))?.map(Some)
 }
 
-/// Says whether the file was replaced, and gives the name of the run.
-fn close(run: Option<Run>, landed: bool, options: &Options) -> Option<String> {
-    let (vault, run) = (options.vault.as_ref()?, run?);
-    if landed {
-        vault.landed(&run);
-    } else {
-        vault.forget(&run);
+/// Tells the vault whether the new text was put in place.
+fn tell(vault: Option<&Vault>, run: Option<&Run>, landed: bool) {
+    match (vault, run) {
+        (Some(vault), Some(run)) if landed => vault.landed(run),
+        (Some(vault), Some(run)) => vault.forget(run),
+        _ => {}
     }
-    Some(run.name().to_string())
 }

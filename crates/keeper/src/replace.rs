@@ -9,13 +9,13 @@ use crate::new_text::NewText;
 use crate::outcome::{Deferral, Guarantee};
 use crate::snapshot::Snapshot;
 use crate::step::{Step, before};
-use crate::tail::{self, END_BYTES, Known, State};
+use crate::tail::{self, Known, State};
 use rustix::fs::{CWD, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use std::cell::Cell;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
@@ -117,8 +117,10 @@ pub(crate) fn replace(old: &Snapshot, text: &dyn NewText) -> Result<Result<Lande
         return Ok(Err(Deferral::Changed));
     }
     let hold = work.lease_new()?;
-    if !work.exchange()? {
-        return Ok(Err(Deferral::Changed));
+    match work.exchange()? {
+        Exchanged::Done => {}
+        Exchanged::Gone => return Ok(Err(Deferral::Changed)),
+        Exchanged::Other => return work.take_back(hold).map(Err),
     }
     drop(lease);
     if work.drain(guarantee)? == State::Rewritten {
@@ -138,6 +140,15 @@ pub(crate) struct Landed {
     /// Whether lines came to the old file that have yet to be put in before those that others appended to the new one:
     /// [`leftover`] does that.
     pub(crate) late: bool,
+}
+
+/// What became of the exchange of names.
+enum Exchanged {
+    Done,
+    /// There was nothing at the path.
+    Gone,
+    /// There was another file, and it is there again; for an instant ours was.
+    Other,
 }
 
 /// A replacement on its way.
@@ -261,26 +272,26 @@ impl<'a> Replacement<'a> {
         }
     }
 
-    /// Puts the new file at the path and the old one at the second name. `false` if something else was at the path;
-    /// then it is there again.
-    fn exchange(&self) -> Result<bool, Error> {
+    /// Puts the new file at the path and the old one at the second name.
+    fn exchange(&self) -> Result<Exchanged, Error> {
         let fail = |cause| self.fail("replace the file", cause);
         before(Step::SetTimes).map_err(fail)?;
         let now = self.old.file.metadata().map_err(fail)?;
         attributes::set_times(&self.new, &now).map_err(fail)?;
+        self.landed.set(self.new.metadata().map_err(fail)?.len());
         before(Step::Exchange).map_err(fail)?;
         match swap(&self.temporary, &self.old.path) {
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Exchanged::Gone),
             other => other.map_err(fail)?,
         }
         let aside = std::fs::symlink_metadata(&self.temporary).map_err(fail)?;
         if aside.ino() == now.ino() {
             self.exchanged.set(true);
-            return Ok(true);
+            return Ok(Exchanged::Done);
         }
         // Somebody put another file there after we had looked: it belongs there.
         swap(&self.temporary, &self.old.path).map_err(fail)?;
-        Ok(false)
+        Ok(Exchanged::Other)
     }
 
     /// Brings over what those appended who had found the old file in time.
@@ -324,19 +335,21 @@ impl<'a> Replacement<'a> {
     }
 
     /// Somebody who had found the old file has written it anew from the beginning. That is what they want to see
-    /// at the path, so it goes back there; what came to ours meanwhile goes behind it.
+    /// at the path, so it goes back there.
     fn give_way(&self, hold: Option<Lease<'_>>) -> Result<Deferral, Error> {
-        let fail = |cause| self.late(cause);
-        before(Step::Exchange).map_err(fail)?;
-        swap(&self.temporary, &self.old.path).map_err(fail)?;
+        before(Step::Exchange).map_err(|cause| self.late(cause))?;
+        swap(&self.temporary, &self.old.path).map_err(|cause| self.late(cause))?;
         self.exchanged.set(false);
+        self.take_back(hold)
+    }
+
+    /// Another file is at the path again. What others appended to ours while that was there goes behind it.
+    fn take_back(&self, hold: Option<Lease<'_>>) -> Result<Deferral, Error> {
+        let fail = |cause| self.late(cause);
         drop(hold);
         let path = tail::open_to_append(&self.old.path).map_err(fail)?;
         let reader = File::open(&self.temporary).map_err(fail)?;
-        let mut end = vec![0; self.landed.get().min(END_BYTES) as usize];
-        let at = self.landed.get() - end.len() as u64;
-        reader.read_exact_at(&mut end, at).map_err(fail)?;
-        let landed = Known::new(self.landed.get(), &end);
+        let landed = Known::of(&reader, self.landed.get()).map_err(fail)?;
         let until = Instant::now() + PATIENCE.grace;
         while Instant::now() < until {
             if tail::ends_line(&path).map_err(fail)? {
@@ -361,15 +374,16 @@ impl<'a> Replacement<'a> {
         let until = Instant::now() + self.grace(guarantee);
         before(Step::Drain).map_err(fail)?;
         loop {
-            let state = self.drain_in_order()?;
+            // The last look comes after the grace.
             let over = Instant::now() >= until;
-            // Whether somebody has the old file open is not to be found out without leases.
-            let open =
-                guarantee == Guarantee::Lease && matches!(Lease::read(&self.old.file), Err(Refused::Busy));
-            if state == State::Rewritten || (over && (!open || Instant::now() >= until + PATIENCE.holder)) {
-                if matches!(state, State::Rewritten | State::Late) || open {
-                    return Ok(state);
-                }
+            let state = self.drain_in_order()?;
+            // Without leases every look says that somebody may be in.
+            let open = state == State::Busy && guarantee == Guarantee::Lease;
+            let held = open && Instant::now() >= until + PATIENCE.holder;
+            if state == State::Rewritten || (over && state == State::Late) || held {
+                return Ok(state);
+            }
+            if over && !open {
                 break;
             }
             sleep(LOOK_EVERY);

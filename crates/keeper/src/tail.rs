@@ -11,6 +11,10 @@ use std::path::Path;
 /// How much is copied at a time.
 const PIECE_BYTES: usize = 1024 * 1024;
 
+/// How much is appended at once while others may be writing. A longer line stays where it is until its program is
+/// done.
+const LINES_BYTES_MAX: usize = 16 * PIECE_BYTES;
+
 /// What became of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Copied {
@@ -47,6 +51,12 @@ impl Known {
     /// `end` are the last bytes before `at`.
     pub(crate) fn new(at: u64, end: &[u8]) -> Self {
         Self { at: Cell::new(at), end: RefCell::new(end.to_vec()) }
+    }
+
+    /// A file is known up to this place.
+    pub(crate) fn of(file: &File, at: u64) -> io::Result<Self> {
+        let length = at.min(END_BYTES);
+        Ok(Self::new(at, &read(file, at - length, length as usize)?))
     }
 
     /// The place: an offset in bytes.
@@ -112,7 +122,8 @@ impl Known {
         if end < self.at() {
             return Ok(State::Rewritten);
         }
-        let bytes = read(from, self.at(), (end - self.at()) as usize)?;
+        let length = (end - self.at()).min(LINES_BYTES_MAX as u64) as usize;
+        let bytes = read(from, self.at(), length)?;
         if let Some(last) = memchr::memrchr(b'\n', &bytes) {
             // One write: the kernel puts it at the end in one piece.
             to.write_all(&bytes[..=last])?;
