@@ -4,7 +4,7 @@
 //! may be altered. It holds no text; who needs more reads the entry's span again.
 
 use crate::format::{Format, Head};
-use crate::json::{Kind as Json, Value};
+use crate::json::{Kind as Json, Odd, Value};
 use crate::source::Span;
 use alloc::vec::Vec;
 use core::hash::BuildHasher;
@@ -165,6 +165,8 @@ pub struct Entry {
     pub model: Option<Id>,
     /// Why the model stopped.
     pub stop: Stop,
+    /// Its strings hold what can be said in JSON and not in every request; see [`crate::json::Doc::odd`].
+    pub odd: Odd,
     /// Characters of the text that the model sees.
     pub text_chars: u64,
     calls_from: u32,
@@ -300,6 +302,8 @@ pub enum DamageKind {
     NotUtf8(u64),
     /// A byte order mark before the first line.
     Bom,
+    /// Readable, but with characters that some readers take for line breaks; the offset of the first.
+    Separators(u64),
 }
 
 /// A transcript, read once: everything that rules look at.
@@ -403,6 +407,7 @@ impl Transcript {
             group: None,
             model: None,
             stop: Stop::Unknown,
+            odd: Odd::default(),
             text_chars: 0,
             calls_from: self.calls.len() as u32,
             results_from: self.results.len() as u32,

@@ -29,6 +29,11 @@ pub trait Format: Sync {
     /// never a guess: what fits two formats fits none.
     fn vote(&self, doc: &Doc) -> Vote;
 
+    /// Whether an object, found whole among fragments, is a record of such a file and no part of one.
+    fn is_record(&self, doc: &Doc) -> bool {
+        self.vote(doc) == Vote::Own
+    }
+
     /// What an object means.
     fn read(&self, doc: &Doc, entry: &mut Draft<'_>);
 

@@ -36,6 +36,7 @@ pub mod plan;
 pub mod policy;
 pub mod profile;
 pub mod rule;
+pub(crate) mod salvage;
 pub mod scan;
 pub mod session;
 pub mod source;
@@ -50,12 +51,13 @@ pub use source::{Fault, Source, Span};
 
 use alloc::vec::Vec;
 use format::Format;
+use rule::Stage;
 use session::Session;
 use verdict::{Health, Worse};
 
-/// How often a plan may be drawn on the result of the one before. One round is the rule; two happen when a
-/// repair uncovers something that was hidden.
-const ROUNDS_MAX: usize = 4;
+/// How often a plan may be drawn on the result of the one before. One round is the rule; more happen when bytes, lines or
+/// links have to be put right first, or a repair uncovers something that was hidden.
+const ROUNDS_MAX: usize = 10;
 
 /// A transcript, looked at. Holds nothing of its text.
 pub struct Examination {
@@ -65,7 +67,9 @@ pub struct Examination {
     pub findings: Vec<Finding>,
     /// How long it would be after all fixes that the policy allows.
     pub bytes_after: u64,
+    /// The fixes of the next stage.
     plan: Plan,
+    stage: Stage,
     health: Health,
 }
 
@@ -123,17 +127,23 @@ fn look(
     };
     let Some(session) = Session::new(&transcript, source, policy, depth) else {
         let (plan, health) = (Plan::unchanged(facts.bytes), Health::default());
-        return Ok(Examination { facts, findings: Vec::new(), bytes_after: facts.bytes, plan, health });
+        let (bytes_after, stage) = (facts.bytes, Stage::default());
+        return Ok(Examination { facts, findings: Vec::new(), bytes_after, plan, stage, health });
     };
     facts.awaits = session.awaits();
     let mut findings = rule::check_all(&session)?;
-    let plan = plan::draw(&session, &findings)?;
+    let stage = plan::next_stage(&session, &findings);
+    let plan = plan::draw(&session, &findings, stage)?;
+    let bytes_after = match stage {
+        Stage::Talk => plan.length_after(),
+        _ => plan::draw(&session, &findings, Stage::Talk)?.length_after(),
+    };
     let health = Health::of(&session, &findings);
     remember(&session, &findings);
     for finding in &mut findings {
         finding.label(&transcript);
     }
-    Ok(Examination { facts, findings, bytes_after: plan.length_after(), plan, health })
+    Ok(Examination { facts, findings, bytes_after, plan, stage, health })
 }
 
 /// A transcript, and what is to become of it.
@@ -159,10 +169,18 @@ pub fn mend(source: &dyn Source, policy: &Policy) -> Result<Mended, Fault> {
     if plan.is_empty() {
         return Ok(Mended { before, repair: Ok(Repair { plan, after: None }) });
     }
+    // What is to be no worse: the transcript as it was, or as it was when all of it could be read.
+    let (mut baseline, mut stage) = (before.baseline(), before.stage);
     for _ in 0..ROUNDS_MAX {
         let next = look(&Rendered::new(source, &plan), policy, Depth::Plan, &mut |_, _| {})?;
+        if stage < Stage::Talk {
+            if let Err(worse) = baseline.lay_open(&next) {
+                return Ok(Mended { before, repair: Err(worse) });
+            }
+            stage = next.stage;
+        }
         if next.plan.is_empty() {
-            let repair = verdict::compare(&before, &next).map(|()| Repair { plan, after: Some(next) });
+            let repair = baseline.compare(&next).map(|()| Repair { plan, after: Some(next) });
             return Ok(Mended { before, repair });
         }
         plan = plan.then(&next.plan);

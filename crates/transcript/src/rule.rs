@@ -6,16 +6,23 @@
 
 use crate::entry::{Damage, Kind, Role};
 use crate::finding::{Finding, Fix, Guard, Held, Labels, Op, Safety, Severity};
+use crate::salvage::Wreck;
 use crate::session::Session;
-use crate::source::Fault;
+use crate::source::{Fault, Span};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
 mod aborted_call_with_result;
 pub(crate) mod bound_thinking;
+mod broken_record;
+mod byte_order_mark;
 mod call_without_result;
+mod control_text;
 mod crowded_window;
+mod half_pair;
+mod line_separator;
+mod nul_bytes;
 pub(crate) use call_without_result::next_user;
 mod displaced_result;
 pub(crate) use displaced_result::speaks;
@@ -52,8 +59,14 @@ pub const RULES: &[&dyn Rule] = &[
     &crowded_window::CrowdedWindow,
     &torn_line::TornLine,
     &glued_lines::GluedLines,
+    &nul_bytes::NulBytes,
     &foreign_encoding::ForeignEncoding,
+    &half_pair::HalfPair,
+    &line_separator::LineSeparator,
+    &byte_order_mark::ByteOrderMark,
+    &broken_record::BrokenRecord,
     &unreadable_line::UnreadableLine,
+    &control_text::ControlText,
     &bound_thinking::BoundThinking,
 ];
 
@@ -68,8 +81,28 @@ pub trait Rule: Sync {
     /// What a person wants to know about it.
     fn help(&self) -> Help;
 
+    /// When its fixes are made.
+    fn stage(&self) -> Stage {
+        Stage::Talk
+    }
+
     /// Looks for it.
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault>;
+}
+
+/// What has to be right before the rest can be looked at: fixes of an earlier stage are made by themselves, and then
+/// all is read again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// Bytes that keep records from being read.
+    Bytes,
+    /// Which records there are.
+    Lines,
+    /// How they hang together.
+    Links,
+    /// What they say to each other.
+    #[default]
+    Talk,
 }
 
 impl fmt::Debug for dyn Rule {
@@ -158,6 +191,15 @@ fn about_line(
         message,
         fix,
     }
+}
+
+/// A finding about a line that is no record, with what would mend it.
+fn about_wreck(rule: &'static dyn Rule, wreck: &Wreck, message: String) -> Finding {
+    // Without the line, records are hidden from the agent; else it was nothing that anybody could read.
+    let severity = if wreck.records > 0 { Severity::Error } else { Severity::Warning };
+    let replace = |(at, with): &(Span, Vec<u8>)| Op::Replace { at: *at, with: with.clone() };
+    let fix = Fix::safe(wreck.edits.iter().map(replace).collect());
+    about_line(rule, &wreck.damage, severity, message, fix)
 }
 
 /// A finding about a result.

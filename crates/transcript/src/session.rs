@@ -7,11 +7,13 @@ use crate::Depth;
 use crate::entry::{Call, Entry, Id, Kind, Link, Role, Stop, ToolResult, Transcript};
 use crate::format::{Format, Shape};
 use crate::policy::Policy;
-use crate::source::Source;
+use crate::salvage::{self, Wreck};
+use crate::source::{Fault, Source};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::cell::OnceCell;
 
 const NONE: u32 = u32::MAX;
 
@@ -46,6 +48,7 @@ pub struct Session<'a> {
     labelled: Vec<bool>,
     result_of: Vec<u32>,
     pending_from: u32,
+    wrecks: OnceCell<Vec<Wreck>>,
 }
 
 /// How the calls and results with one id have paired so far. There is one for each id, so what is rare is apart.
@@ -167,6 +170,7 @@ impl<'a> Session<'a> {
             labelled: vec![false; transcript.ids.len()],
             result_of: vec![NONE; transcript.calls.len()],
             pending_from: NONE,
+            wrecks: OnceCell::new(),
         };
         for (index, entry) in (0..).zip(&transcript.entries) {
             if let Some(id) = entry.id {
@@ -188,6 +192,15 @@ impl<'a> Session<'a> {
         session.elect();
         session.find_pending();
         Some(session)
+    }
+
+    /// The lines that are no records, and what can be had of them. Looked at once, for all rules.
+    pub(crate) fn wrecks(&self) -> Result<&[Wreck], Fault> {
+        if let Some(wrecks) = self.wrecks.get() {
+            return Ok(wrecks);
+        }
+        let wrecks = salvage::wrecks(self)?;
+        Ok(self.wrecks.get_or_init(|| wrecks))
     }
 
     /// An entry by index.

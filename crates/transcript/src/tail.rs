@@ -19,6 +19,7 @@
 use crate::entry::{Kind, Transcript};
 use crate::finding::Finding;
 use crate::format::Head;
+use crate::json::Odd;
 use crate::policy::{Policy, SignedThinking};
 use crate::rule::{OversizedForSummary, bound_thinking, most};
 use crate::scan::{ENTRIES_MAX, Known, scan_from};
@@ -260,7 +261,7 @@ impl State {
     /// Takes one more entry in; whether it is on the live branch.
     fn take(&mut self, added: &Transcript, entry: u32, policy: &Policy) -> Result<bool, Reason> {
         let found = &added.entries[entry as usize];
-        if found.glued {
+        if found.glued || found.odd != Odd::default() {
             return Err(Reason::Damaged);
         }
         if matches!(found.kind, Kind::Boundary | Kind::Header) {

@@ -37,6 +37,10 @@ impl Format for Anthropic {
         }
     }
 
+    fn is_record(&self, doc: &Doc) -> bool {
+        self.vote(doc) != Vote::Foreign
+    }
+
     fn shape(&self) -> Shape {
         Shape::List
     }

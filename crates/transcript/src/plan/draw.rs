@@ -7,7 +7,7 @@ use crate::finding::{Finding, Op};
 use crate::format::{Answer, Lost, Shape};
 use crate::json::{self, Doc, Kind as Json};
 use crate::literal::quote;
-use crate::rule::next_user;
+use crate::rule::{Stage, next_user};
 use crate::session::Session;
 use crate::source::{Fault, Span, read_span};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -16,11 +16,19 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Draws the plan of all findings whose fix the policy allows.
-pub(crate) fn draw(session: &Session<'_>, findings: &[Finding]) -> Result<Plan, Fault> {
+/// The first stage of fixes that there are to make.
+pub(crate) fn next_stage(session: &Session<'_>, findings: &[Finding]) -> Stage {
+    let made = findings
+        .iter()
+        .filter(|finding| session.policy.selection.applies(finding) && !finding.fix.ops.is_empty());
+    made.map(|finding| finding.rule.stage()).min().unwrap_or_default()
+}
+
+/// Draws the plan of the findings up to a stage whose fix the policy allows.
+pub(crate) fn draw(session: &Session<'_>, findings: &[Finding], until: Stage) -> Result<Plan, Fault> {
     let mut drawing = Drawing::new(session);
     // In the order of the rules, not of the lines: where two texts overlap, the later rule counts.
-    for rule in crate::rule::RULES {
+    for rule in crate::rule::RULES.iter().filter(|rule| rule.stage() <= until) {
         let chosen = findings.iter().filter(|finding| finding.rule.code() == rule.code());
         for finding in chosen.filter(|finding| session.policy.selection.applies(finding)) {
             drawing.collect(finding);

@@ -60,7 +60,9 @@ pub(crate) fn difference(dialect: Dialect, before: &[u8], after: &[u8], policy: 
             }
         }
     }
-    let unlike = count.into_iter().filter(|(_, count)| *count != 0);
+    // Of lines that could not be read more may be to be seen afterwards.
+    let broken = super::reader::is_broken(before);
+    let unlike = count.into_iter().filter(|(_, count)| *count > 0 || (*count < 0 && !broken));
     unlike.map(|(left, count)| format!("{count:+} {left}")).collect()
 }
 
