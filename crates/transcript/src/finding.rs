@@ -205,6 +205,10 @@ pub enum Op {
         /// Where to.
         after: u32,
     },
+    /// Takes out an entry of which there is another copy; nothing is re-linked.
+    DropCopy(u32),
+    /// Puts an entry before all others.
+    ToFront(u32),
     /// Gives a call the result that it lacks.
     Answer(u32),
     /// Keeps the inside of a literal as it is now: a marker of this fix names it by its address.

@@ -37,6 +37,11 @@ pub trait Format: Sync {
     /// What an object means.
     fn read(&self, doc: &Doc, entry: &mut Draft<'_>);
 
+    /// Whether a file begins with a header, without which the owning program does not read it.
+    fn has_header(&self) -> bool {
+        false
+    }
+
     /// How entries hang together.
     fn shape(&self) -> Shape;
 

@@ -134,10 +134,12 @@ fn look(
     let mut findings = rule::check_all(&session)?;
     let stage = plan::next_stage(&session, &findings);
     let plan = plan::draw(&session, &findings, stage)?;
-    let bytes_after = match stage {
-        Stage::Talk => plan.length_after(),
-        _ => plan::draw(&session, &findings, Stage::Talk)?.length_after(),
-    };
+    // About: what later stages would save is told from the text as it is now.
+    let mut bytes_after = plan.length_after();
+    for later in [Stage::Lines, Stage::Links, Stage::Talk].into_iter().filter(|later| *later > stage) {
+        let after = plan::draw(&session, &findings, later)?.length_after();
+        bytes_after = (bytes_after + after).saturating_sub(facts.bytes);
+    }
     let health = Health::of(&session, &findings);
     remember(&session, &findings);
     for finding in &mut findings {

@@ -19,10 +19,15 @@ mod broken_record;
 mod byte_order_mark;
 mod call_without_result;
 mod control_text;
+mod copied_entry;
 mod crowded_window;
+mod dangling_boundary;
+mod dangling_parent;
 mod half_pair;
 mod line_separator;
+mod misplaced_header;
 mod nul_bytes;
+mod parent_cycle;
 pub(crate) use call_without_result::next_user;
 mod displaced_result;
 pub(crate) use displaced_result::speaks;
@@ -66,7 +71,12 @@ pub const RULES: &[&dyn Rule] = &[
     &byte_order_mark::ByteOrderMark,
     &broken_record::BrokenRecord,
     &unreadable_line::UnreadableLine,
+    &misplaced_header::MisplacedHeader,
     &control_text::ControlText,
+    &dangling_parent::DanglingParent,
+    &parent_cycle::ParentCycle,
+    &dangling_boundary::DanglingBoundary,
+    &copied_entry::CopiedEntry,
     &bound_thinking::BoundThinking,
 ];
 

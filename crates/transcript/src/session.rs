@@ -261,6 +261,41 @@ impl<'a> Session<'a> {
         self.entry(entry).id.is_some_and(|id| self.labelled[id.index()])
     }
 
+    /// Whether an entry is among the ancestors of another one, or is that one.
+    pub(crate) fn is_above(&self, ancestor: u32, of: u32) -> bool {
+        let (mut next, mut steps) = (Some(of), 0);
+        while let Some(at) = next.filter(|_| steps <= self.transcript.entries.len()) {
+            if at == ancestor {
+                return true;
+            }
+            next = self.parent(at);
+            steps += 1;
+        }
+        false
+    }
+
+    /// Of each circle of parents, the first entry whose parent stands behind it, or is itself.
+    pub(crate) fn circles(&self) -> Vec<u32> {
+        const NEW: u32 = 0;
+        let mut walk = vec![NEW; self.transcript.entries.len()];
+        let mut circles = Vec::new();
+        for start in 0..self.transcript.entries.len() as u32 {
+            let (mut next, mine) = (Some(start), start + 1);
+            while let Some(at) = next.filter(|&at| walk[at as usize] == NEW) {
+                walk[at as usize] = mine;
+                next = self.parent(at);
+            }
+            let Some(at) = next.filter(|&at| walk[at as usize] == mine) else { continue };
+            let (mut member, mut first) = (at, at);
+            while let Some(parent) = self.parent(member).filter(|&parent| parent != at) {
+                member = parent;
+                first = first.min(member);
+            }
+            circles.push(first);
+        }
+        circles
+    }
+
     /// Whether the branch begins at an entry whose parent is missing, so that what stood before is out of sight.
     pub fn is_cut_off(&self) -> bool {
         let first = self.live.first().map(|&first| self.entry(first).parent);

@@ -51,11 +51,13 @@ impl Health {
             *counts.entry(finding.rule.code()).or_default() += 1;
         }
         let spoken = |&&entry: &&u32| matches!(session.entry(entry).kind, Kind::Message(_));
+        // Each is one entry; a message rarely has more than one text, and never this many.
+        let copied_texts = counts.get("T5").map_or(0, |copies: &usize| *copies as u64 * 64);
         Self {
             findings: counts,
             user_text: session.transcript.user_text,
             user_texts: session.transcript.user_texts,
-            copied_texts: 0,
+            copied_texts,
             messages: session.live.iter().filter(spoken).count(),
         }
     }

@@ -55,6 +55,10 @@ impl Format for Pi {
             || (says(doc, "type", "message") && doc.get("message").is_some_and(|m| m.get("role").is_some()))
     }
 
+    fn has_header(&self) -> bool {
+        true
+    }
+
     fn shape(&self) -> Shape {
         Shape::Branch
     }

@@ -24,11 +24,11 @@ pub(crate) fn next_stage(session: &Session<'_>, findings: &[Finding]) -> Stage {
     made.map(|finding| finding.rule.stage()).min().unwrap_or_default()
 }
 
-/// Draws the plan of the findings up to a stage whose fix the policy allows.
-pub(crate) fn draw(session: &Session<'_>, findings: &[Finding], until: Stage) -> Result<Plan, Fault> {
+/// Draws the plan of the findings of a stage whose fix the policy allows.
+pub(crate) fn draw(session: &Session<'_>, findings: &[Finding], stage: Stage) -> Result<Plan, Fault> {
     let mut drawing = Drawing::new(session);
     // In the order of the rules, not of the lines: where two texts overlap, the later rule counts.
-    for rule in crate::rule::RULES.iter().filter(|rule| rule.stage() <= until) {
+    for rule in crate::rule::RULES.iter().filter(|rule| rule.stage() == stage) {
         let chosen = findings.iter().filter(|finding| finding.rule.code() == rule.code());
         for finding in chosen.filter(|finding| session.policy.selection.applies(finding)) {
             drawing.collect(finding);
@@ -63,6 +63,9 @@ struct Drawing<'a> {
     cuts: BTreeMap<Span, (Span, Vec<u8>)>,
     drop_blocks: BTreeMap<u32, BTreeSet<Span>>,
     drop: BTreeSet<u32>,
+    copies: BTreeSet<u32>,
+    /// What goes to the beginning.
+    first: Option<u32>,
     /// Entry to the entry behind which it goes.
     moves: BTreeMap<u32, u32>,
     answers: Vec<u32>,
@@ -87,6 +90,8 @@ impl<'a> Drawing<'a> {
             cuts: BTreeMap::new(),
             drop_blocks: BTreeMap::new(),
             drop: BTreeSet::new(),
+            copies: BTreeSet::new(),
+            first: None,
             moves: BTreeMap::new(),
             answers: Vec::new(),
             texts: BTreeSet::new(),
@@ -104,6 +109,8 @@ impl<'a> Drawing<'a> {
                     self.drop_blocks.entry(*entry).or_default().insert(*block);
                 }
                 Op::DropEntry(entry) => _ = self.drop.insert(*entry),
+                Op::DropCopy(entry) => _ = self.copies.insert(*entry),
+                Op::ToFront(entry) => self.first = Some(*entry),
                 Op::Move { entry, after } => _ = self.moves.insert(*entry, *after),
                 Op::Answer(call) => self.answers.push(*call),
                 Op::Keep(text) => _ = self.texts.insert(*text),
@@ -427,10 +434,11 @@ impl<'a> Drawing<'a> {
     /// All of it as sorted, disjoint edits.
     fn edits(mut self) -> Result<Plan, Fault> {
         let mut gone = Vec::new();
-        for &entry in self.drop.iter().chain(self.moves.keys()) {
+        for &entry in self.drop.iter().chain(&self.copies).chain(self.moves.keys()).chain(&self.first) {
             gone.push(self.whole_line(entry)?);
         }
         gone.sort_unstable();
+        gone.dedup();
         let replace = disjoint(core::mem::take(&mut self.replace));
         let mut moved: Vec<Span> = self.moves.keys().map(|&entry| self.session.entry(entry).span).collect();
         moved.sort_unstable();
@@ -446,6 +454,11 @@ impl<'a> Drawing<'a> {
         for (after, with) in self.arrivals(&inside)? {
             let end = self.session.entry(after).span.end;
             edits.push((0, self.edit(Span::new(end, end), with)));
+        }
+        if let Some(first) = self.first {
+            let line_break = self.line_break(first)?.to_vec();
+            let line = vec![Piece::Moved(self.session.entry(first).span), Piece::New(line_break)];
+            edits.push((0, self.edit(Span::new(0, 0), line)));
         }
         edits.sort_by_key(|(order, edit)| (edit.at.start, edit.at.end, *order));
         let mut merged: Vec<Edit> = Vec::new();

@@ -131,6 +131,7 @@ fn visible_from(session: &Session<'_>, finding: &Finding) -> Option<u32> {
         Op::Keep(_) => None,
         Op::Replace { at, .. } | Op::Cut { at, .. } => entry_at(session, at),
         Op::DropBlock { entry, .. } | Op::DropEntry(entry) => Some(entry),
+        Op::DropCopy(_) | Op::ToFront(_) => None,
         Op::Move { entry, after } => {
             session.place(entry).min(session.place(after)).map(|at| session.live[at])
         }

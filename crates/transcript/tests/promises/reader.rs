@@ -57,7 +57,7 @@ pub(crate) fn rows(bytes: &[u8]) -> Vec<Row> {
 }
 
 /// What stands for a lone surrogate where that is to be seen.
-pub(crate) const LONE: char = '\u{e000}';
+pub(crate) const LONE: char = '\u{fdd0}';
 
 /// Rows in which lone surrogates are told.
 pub(crate) fn rows_with_lone(bytes: &[u8]) -> Vec<Row> {
@@ -139,10 +139,16 @@ pub(crate) fn is_broken(bytes: &[u8]) -> bool {
 
 /// What persons said, sorted.
 pub(crate) fn user_texts(dialect: Dialect, bytes: &[u8]) -> Vec<String> {
-    let mut texts = Vec::new();
+    let (mut texts, mut seen) = (Vec::new(), BTreeSet::new());
     for line in lines(bytes) {
         // Also what stands in front of a torn object: it is whole.
         for object in parse(line).objects {
+            // Of an entry that was written twice one copy is enough.
+            let id = object["id"].as_str().or(object["uuid"].as_str());
+            let content = message(dialect, &object)["content"].to_string();
+            if id.is_some_and(|id| !seen.insert((id.to_string(), content))) {
+                continue;
+            }
             let message = message(dialect, &object);
             if !says(message, "role", "user") {
                 continue;

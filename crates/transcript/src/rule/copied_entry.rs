@@ -1,0 +1,89 @@
+//! T5: the same entry twice.
+
+use super::{Help, Rule, Stage, about};
+use crate::entry::Link;
+use crate::finding::{Finding, Fix, Op, Severity};
+use crate::salvage::LINE_BYTES_MAX;
+use crate::session::Session;
+use crate::source::{Fault, read_span};
+use alloc::string::ToString;
+use alloc::vec;
+use alloc::vec::Vec;
+use hashbrown::HashMap;
+
+pub(super) struct CopiedEntry;
+
+impl Rule for CopiedEntry {
+    fn code(&self) -> &'static str {
+        "T5"
+    }
+
+    fn name(&self) -> &'static str {
+        "copied-entry"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "An entry stands in the file again, byte for byte or with another parent, under the same id.",
+            why: "It bloats the file; in pi a copy at the end moves the live branch back to where it was first written; in Claude \
+                  Code chains can run in circles through it.",
+            fix: "The later copy is taken out; of two that differ in their parents alone, one whose parent is there stays. Entries \
+                  with one id and different content are left alone.",
+            source: "claude-code #5034, #48936, #40363; pi #3745",
+        }
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Lines
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        let mut first: HashMap<crate::entry::Id, u32> = HashMap::new();
+        for (index, entry) in (0..).zip(&session.transcript.entries) {
+            let Some(id) = entry.id.filter(|_| session.shares_its_id(index)) else { continue };
+            let Some(&known) = first.get(&id) else {
+                first.insert(id, index);
+                continue;
+            };
+            if !same(session, known, index)? {
+                continue;
+            }
+            // Entries stand behind their parents where they were first written.
+            let lost = |entry: u32| match session.entry(entry).parent {
+                Link::To(id) => {
+                    first.get(&id).copied().or(session.by_id(id)).is_none_or(|parent| parent > entry)
+                }
+                Link::Root | Link::Missing => false,
+            };
+            let gone = if lost(known) && !lost(index) { known } else { index };
+            first.insert(id, if gone == known { index } else { known });
+            let fix = Fix::safe(vec![Op::DropCopy(gone)]);
+            let message = "the same entry stands here again".to_string();
+            out.push(Finding { fix, ..about(&CopiedEntry, session, gone, Severity::Warning, message) });
+        }
+        Ok(())
+    }
+}
+
+/// Whether two entries differ in nothing but their parents.
+fn same(session: &Session<'_>, one: u32, two: u32) -> Result<bool, Fault> {
+    let around = |entry: u32| -> Result<Option<(Vec<u8>, Vec<u8>)>, Fault> {
+        let found = session.entry(entry);
+        if found.span.len() > LINE_BYTES_MAX {
+            return Ok(None);
+        }
+        let mut head = read_span(session.source, found.span)?;
+        let parent = found.parent_at;
+        let tail = match parent.is_empty() {
+            true => Vec::new(),
+            false => {
+                let tail = head.split_off((parent.end - found.span.start) as usize);
+                head.truncate((parent.start - found.span.start) as usize);
+                tail
+            }
+        };
+        Ok(Some((head, tail)))
+    };
+    let (one, two) = (around(one)?, around(two)?);
+    Ok(one.is_some() && one == two)
+}
