@@ -46,6 +46,13 @@ fn skeleton(dialect: Dialect, row: &Value, policy: &Policy) -> Option<Value> {
         if items.is_empty() && !empty {
             return None;
         }
+        // The second of two calls with one id may be given another one, if that is asked for.
+        for block in items.iter_mut().filter(|_| policy.selection.allow.iter().any(|code| code == "P6")) {
+            let own = block["id"].as_str().and_then(|id| id.split_once("__")).map(|(id, _)| id.to_string());
+            if let Some(own) = own {
+                block["id"] = own.into();
+            }
+        }
     }
     Some(left)
 }

@@ -413,7 +413,8 @@ impl<'r> Chain<'r> {
 fn claude(rows: &[Row]) -> Vec<Spoken> {
     let chain = Chain::new(rows);
     let Some(leaf) = chain.leaf() else { return Vec::new() };
-    let mut live = chain.gathered(&chain.ancestors(leaf));
+    let path = chain.ancestors(leaf);
+    let mut live = chain.gathered(&path);
     let boundary = chain.boundary(&live).unwrap_or(0);
     let kept = chain.preserved(&live);
     live.extend(&kept);
@@ -421,6 +422,15 @@ fn claude(rows: &[Row]) -> Vec<Spoken> {
         in_context: at >= boundary || kept.contains(&at),
         ..spoken(Dialect::ClaudeCode, rows, at)
     };
+    // The links tell the order: what is not on the path itself stands with its message, or behind its parent.
+    let group = |at: usize| rows[at].value["message"]["id"].as_str();
+    let place = |at: usize| path.iter().rev().position(|&own| own == at);
+    let beside = |at: usize| {
+        let same = path.iter().rev().position(|&own| group(at).is_some() && group(own) == group(at));
+        same.or_else(|| chain.ancestors(at).into_iter().find_map(place))
+    };
+    let mut live: Vec<usize> = live.into_iter().collect();
+    live.sort_by_key(|&at| (place(at).or_else(|| beside(at)), place(at).is_none(), at));
     live.into_iter().map(word).collect()
 }
 
