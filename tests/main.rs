@@ -5,6 +5,7 @@
 mod bad_input; // Files that are broken, huge, hostile or not ours: a clear outcome, and no byte lost.
 mod corpus; // Promises, checked on all transcripts below $TAILOR_CORPUS.
 mod disk; // A file system without room: nothing changes, and the message names the way out.
+mod explain; // `tailor explain` of errors: what they are about, which lines, and what settles it.
 mod fix; // `tailor fix`: what it changes, what it keeps, what it says.
 mod fixtures; // Everything in fixtures/: what is found, and what becomes of it, byte for byte.
 mod gate; // What agents say about being at work, and that `tailor fix` obeys.

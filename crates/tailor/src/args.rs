@@ -54,8 +54,9 @@ pub(crate) enum Command {
     /// Checks or prints the configuration of the daemon.
     #[command(after_help = "Examples:\n  tailor config check\n  tailor config print --config tailor.toml")]
     Config(ConfigCommand),
-    /// Says what a rule means, or what a profile does.
+    /// Says what a rule means, what an error of an API is about, or what a profile does.
     #[command(after_help = "Examples:\n  tailor explain P1\n  tailor explain oversized-result\n  \
+        tailor explain \"messages.2: `tool_use` ids were found without …\" session.jsonl\n  \
         tailor explain chatcli\n  tailor explain")]
     Explain(Explain),
 }
@@ -166,8 +167,12 @@ pub(crate) struct Gc {
 
 #[derive(ClapArgs)]
 pub(crate) struct Explain {
-    /// Code or name of a rule, or name of a profile (`--profile`); all rules if there is none.
-    pub(crate) code: Option<String>,
+    /// Code or name of a rule, name of a profile (`--profile`), or the text of an error; all rules if there is none.
+    #[arg(value_name = "CODE|ERROR TEXT")]
+    pub(crate) what: Option<String>,
+    /// The session that the error is about.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
 }
 
 #[derive(ClapArgs)]

@@ -35,6 +35,8 @@ pub mod marker;
 pub mod plan;
 pub mod policy;
 pub mod profile;
+pub mod refusal;
+pub mod request;
 pub mod rule;
 pub(crate) mod salvage;
 pub mod scan;
