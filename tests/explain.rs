@@ -9,7 +9,8 @@ fn fixture(name: &str) -> String {
 #[test]
 fn an_error_is_about_lines_and_a_command_settles_it() {
     let (dir, file) = (Dir::new(), fixture("pi/p1-lost-result"));
-    let text = "messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_A";
+    let text =
+        "messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_A";
     let run = dir.tailor(&["explain", text, &file]);
     let said = run.text();
     assert_eq!(run.status, 0);
@@ -30,7 +31,8 @@ fn an_error_is_about_lines_and_a_command_settles_it() {
 #[test]
 fn a_guarded_repair_is_named_with_what_allows_it() {
     let (dir, file) = (Dir::new(), fixture("openai-chat/p1-lost-result"));
-    let text = "The following tool_call_ids did not have response messages: x; must be followed by tool messages";
+    let text =
+        "The following tool_call_ids did not have response messages: x; must be followed by tool messages";
     let said = dir.tailor(&["explain", text, &file]).text();
     assert!(said.contains("Settle it: tailor fix --allow P1 "), "{said}");
 }

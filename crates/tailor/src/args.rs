@@ -7,7 +7,7 @@ use std::time::Duration;
 use transcript::marker::Folder;
 use transcript::policy::{Policy, Selection, SignedThinking};
 use transcript::profile::{self, PROFILES, Profile};
-use transcript::rule;
+use transcript::rule::{self, Group};
 use transcript::{Finding, Severity};
 
 /// Keeps AI agents' session transcripts healthy: checks them, trims them to fit, mends what is broken, and
@@ -280,6 +280,9 @@ pub(crate) struct Shared {
     /// Only these rules.
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = code)]
     pub(crate) select: Vec<String>,
+    /// Only the rules of this group; `fix` makes their guarded fixes too.
+    #[arg(long, value_name = "GROUP", value_parser = group, conflicts_with = "select")]
+    pub(crate) only: Option<Group>,
     /// Not these rules.
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = code)]
     pub(crate) ignore: Vec<String>,
@@ -321,6 +324,15 @@ pub(crate) struct Limits {
     /// Longest string in copies of results that the model never sees (8,000).
     #[arg(long, value_name = "CHARS")]
     pub(crate) side_chars_max: Option<u64>,
+    /// Longest base64 of an image (5,242,880).
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) image_bytes_max: Option<u64>,
+    /// Longest side of an image in pixels (8,000; 2,000 beyond 20 images).
+    #[arg(long, value_name = "PIXELS")]
+    pub(crate) image_pixels_max: Option<u64>,
+    /// Most images in context (100).
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) images_max: Option<u64>,
     #[command(flatten)]
     pub(crate) ages: Ages,
     /// Where a change would come before signed thinking: keep the thinking and hold the change back, strip the
@@ -403,6 +415,9 @@ impl Shared {
             (&mut policy.summary_chars_max, limits.summary_chars_max),
             (&mut policy.window_tokens, limits.window_tokens),
             (&mut policy.side_chars_max, limits.side_chars_max),
+            (&mut policy.images.bytes_max, limits.image_bytes_max),
+            (&mut policy.images.pixels_max, limits.image_pixels_max),
+            (&mut policy.images.count_max, limits.images_max),
         ];
         override_each(numbers);
         limits.ages.apply(&mut policy);
@@ -414,8 +429,13 @@ impl Shared {
             Thinking::Strip => SignedThinking::Strip,
             Thinking::Ignore => SignedThinking::Ignore,
         };
-        policy.selection =
-            Selection { select: self.select.clone(), ignore: self.ignore.clone(), allow: allow.to_vec() };
+        let codes = |group: &Group| group.codes().map(str::to_string).collect::<Vec<_>>();
+        let only = self.only.as_ref().map(codes).unwrap_or_default();
+        policy.selection = Selection {
+            select: [&self.select[..], &only].concat(),
+            ignore: self.ignore.clone(),
+            allow: [allow, &only].concat(),
+        };
         policy
     }
 
@@ -508,6 +528,10 @@ fn code(text: &str) -> Result<String, String> {
     }
     let codes: Vec<&str> = rule::RULES.iter().map(|rule| rule.code()).collect();
     Err(format!("no such rule; there are {} (tailor explain lists them)", codes.join(", ")))
+}
+
+fn group(text: &str) -> Result<Group, String> {
+    Group::find(text).ok_or_else(|| format!("no such group; there are {}", Group::NAMES.join(", ")))
 }
 
 fn fail_on(text: &str) -> Result<FailOn, String> {

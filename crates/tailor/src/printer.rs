@@ -89,8 +89,9 @@ impl Printer {
                 (None, "none") => " [report only]".to_string(),
                 _ => String::new(),
             };
+            let saves = finding.saves_bytes.map(|bytes| format!(", {}", size(bytes))).unwrap_or_default();
             let (line, code, rule, message) = (finding.line, finding.code, finding.rule, &finding.message);
-            self.line(&format!("{path}:{line}: {code} {rule}: {message}{tool}{held}"))?;
+            self.line(&format!("{path}:{line}: {code} {rule}: {message}{saves}{tool}{held}"))?;
         }
         for change in &report.diff {
             self.line(change)?;

@@ -5,6 +5,7 @@
 //! nothing; rules do.
 
 use crate::entry::Draft;
+use crate::finding::Severity;
 use crate::json::{Doc, Kind, Value};
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -56,6 +57,12 @@ pub trait Format: Sync {
 
     /// Spells the result that was lost.
     fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8>;
+
+    /// How bad it is if a text or a turn in the context is empty: some programs leave such things out of what they send,
+    /// and some providers take them.
+    fn on_empty(&self) -> Severity {
+        Severity::Error
+    }
 
     /// Where the owning program keeps its transcripts.
     fn roots(&self) -> &'static [Root];

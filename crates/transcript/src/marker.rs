@@ -107,6 +107,12 @@ impl Folder {
     }
 }
 
+/// Whether a text is one of our markers and nothing else.
+pub(crate) fn is_alone(text: &[u8]) -> bool {
+    text.starts_with(BEGIN.as_bytes())
+        && find(text, 1, 0).next().is_some_and(|found| found.span == Span::new(0, text.len() as u64))
+}
+
 /// What looks like our markers among those that begin within the first `owned` bytes of a literal's window at
 /// `base`. Whether one is ours only the whole text tells: [`Found::explains`].
 pub(crate) fn find(bytes: &[u8], owned: usize, base: u64) -> impl Iterator<Item = Found> {

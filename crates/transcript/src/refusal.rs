@@ -288,6 +288,12 @@ pub fn find(text: &str) -> Option<&'static Refusal> {
     REFUSALS.iter().find(|refusal| refusal.says.iter().any(|says| fits(&plain(says), &text)))
 }
 
+/// Whether an error is a content filter's.
+pub(crate) fn is_blocked(text: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(text);
+    find(&text).is_some_and(|known| known.codes.contains(&"M9"))
+}
+
 /// In small letters, without quotes, and with single spaces.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

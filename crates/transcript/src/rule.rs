@@ -14,6 +14,22 @@ use alloc::vec::Vec;
 use core::fmt;
 
 mod aborted_call_with_result;
+mod altered_thought;
+mod before_compaction;
+mod blocked_content;
+pub(crate) mod dead_weight;
+mod empty_text;
+mod empty_turn;
+mod error_flood;
+mod invalid_thinking;
+mod no_user_turn;
+pub(crate) use no_user_turn::lacks_a_user;
+mod off_branch;
+mod progress_entry;
+mod reasoning_alone;
+mod removal;
+mod same_role_again;
+pub(crate) use same_role_again::{Flow, flow};
 pub(crate) mod bound_thinking;
 mod broken_record;
 mod byte_order_mark;
@@ -28,6 +44,9 @@ mod line_separator;
 mod misplaced_header;
 mod nul_bytes;
 mod parent_cycle;
+mod sidechain_entry;
+mod superseded_snapshot;
+mod unsendable_image;
 pub(crate) use call_without_result::next_user;
 mod displaced_result;
 pub(crate) use displaced_result::speaks;
@@ -77,6 +96,21 @@ pub const RULES: &[&dyn Rule] = &[
     &parent_cycle::ParentCycle,
     &dangling_boundary::DanglingBoundary,
     &copied_entry::CopiedEntry,
+    &empty_turn::EmptyTurn,
+    &empty_text::EmptyText,
+    &invalid_thinking::InvalidThinking,
+    &reasoning_alone::ReasoningAlone,
+    &altered_thought::AlteredThought,
+    &same_role_again::SameRoleAgain,
+    &no_user_turn::NoUserTurn,
+    &blocked_content::BlockedContent,
+    &error_flood::ErrorFlood,
+    &unsendable_image::UnsendableImage,
+    &progress_entry::ProgressEntry,
+    &superseded_snapshot::SupersededSnapshot,
+    &sidechain_entry::SidechainEntry,
+    &before_compaction::BeforeCompaction,
+    &off_branch::OffBranch,
     &bound_thinking::BoundThinking,
 ];
 
@@ -142,6 +176,43 @@ pub fn find(text: &str) -> Option<&'static dyn Rule> {
         .find(|rule| rule.code().eq_ignore_ascii_case(text) || rule.name().eq_ignore_ascii_case(text))
 }
 
+/// Rules that are about one thing, and can be chosen together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group(usize);
+
+/// Each group: its name, and which codes it has.
+const GROUPS: &[(&str, fn(&str) -> bool)] = &[
+    ("pairing", |code| code.starts_with('P')),
+    ("content", |code| code.starts_with('M')),
+    ("images", |code| code == "S4"),
+    ("dead-weight", |code| ["S6", "S7", "S8", "S9", "S16"].contains(&code)),
+    ("bytes", |code| code.starts_with('B')),
+    ("tree", |code| code.starts_with('T')),
+];
+
+impl Group {
+    /// The names of all groups.
+    pub const NAMES: [&'static str; GROUPS.len()] = {
+        let (mut names, mut n) = ([""; GROUPS.len()], 0);
+        while n < GROUPS.len() {
+            names[n] = GROUPS[n].0;
+            n += 1;
+        }
+        names
+    };
+
+    /// The group with this name.
+    pub fn find(name: &str) -> Option<Self> {
+        GROUPS.iter().position(|(own, _)| own.eq_ignore_ascii_case(name)).map(Self)
+    }
+
+    /// The codes of its rules.
+    pub fn codes(self) -> impl Iterator<Item = &'static str> {
+        let has = GROUPS[self.0].1;
+        RULES.iter().map(|rule| rule.code()).filter(move |code| has(code))
+    }
+}
+
 /// Asks all rules that the policy includes, then holds back what must not be done.
 pub(crate) fn check_all(session: &Session<'_>) -> Result<Vec<Finding>, Fault> {
     let mut findings = Vec::new();
@@ -176,6 +247,7 @@ fn about(
         call: None,
         tool: None,
         chars: None,
+        saves_bytes: None,
         message,
         fix: Fix::NONE,
     }
@@ -198,6 +270,7 @@ fn about_line(
         call: None,
         tool: None,
         chars: None,
+        saves_bytes: None,
         message,
         fix,
     }

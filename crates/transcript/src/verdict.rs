@@ -88,6 +88,12 @@ impl Baseline {
         Ok(())
     }
 
+    /// What persons said in entries that are taken out because somebody asked for that by name need not be there.
+    pub(crate) fn release(&mut self, (hash, texts): (u64, u64)) {
+        self.health.user_text = self.health.user_text.wrapping_sub(hash);
+        self.health.user_texts = self.health.user_texts.saturating_sub(texts);
+    }
+
     /// Whether there is still a conversation, of the same kind.
     fn holds(&self, after: &Examination) -> Result<(), Worse> {
         // Without the last block that only one dialect has, the messages may be read as another's; that is no loss.

@@ -8,6 +8,7 @@ use super::{
     Answer, Format, Gate, Lost, Root, Shape, Vote, Writer, Writing, is_string, items, only_keys, says,
 };
 use crate::entry::{Draft, Kind, Role};
+use crate::finding::Severity;
 use crate::json::{Doc, Kind as Json, Value};
 use crate::marker::MISSING_RESULT;
 use alloc::vec::Vec;
@@ -59,6 +60,10 @@ impl Format for OpenAiChat {
         Answer::LineIfAllowed
     }
 
+    fn on_empty(&self) -> Severity {
+        Severity::Warning
+    }
+
     fn roots(&self) -> &'static [Root] {
         &[]
     }
@@ -72,10 +77,28 @@ impl Format for OpenAiChat {
         draft.entry.kind = match doc.get("role").and_then(Value::text).as_deref() {
             Some(b"user") => {
                 texts().for_each(|text| draft.user_text(text));
+                for part in items(content) {
+                    match part.get("text") {
+                        Some(text) => draft.blank(part, text),
+                        None => draft.image(part),
+                    }
+                }
                 Kind::Message(Role::User)
             }
             Some(b"assistant") => {
                 texts().for_each(|text| draft.text(text));
+                for part in items(content) {
+                    match part.get("text") {
+                        Some(text) => draft.blank(part, text),
+                        None => draft.shows(),
+                    }
+                }
+                if ["refusal", "audio", "function_call"]
+                    .iter()
+                    .any(|key| doc.get(key).is_some_and(|v| !v.is_null()))
+                {
+                    draft.shows();
+                }
                 for call in items(doc.get("tool_calls")) {
                     let name = call.get("function").and_then(|function| function.get("name"));
                     draft.call(call, call.get("id"), name, false);
@@ -85,7 +108,10 @@ impl Format for OpenAiChat {
             Some(b"tool") => {
                 if let Some(root) = doc.root() {
                     draft.result(root, doc.get("tool_call_id"), doc.get("name"), false);
-                    texts().for_each(|text| draft.body(text));
+                    content
+                        .filter(|value| value.kind() == Json::String)
+                        .into_iter()
+                        .for_each(|text| draft.body(text));
                     items(content).for_each(|part| draft.block(part));
                 }
                 Kind::Message(Role::Tool)

@@ -1,0 +1,43 @@
+//! M6: a thought signature of Gemini that was altered.
+
+use super::{Help, Rule, about, severity_in_context};
+use crate::entry::QuirkKind;
+use crate::finding::{Finding, Severity};
+use crate::session::Session;
+use crate::source::Fault;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+pub(super) struct AlteredThought;
+
+impl Rule for AlteredThought {
+    fn code(&self) -> &'static str {
+        "M6"
+    }
+
+    fn name(&self) -> &'static str {
+        "altered-thought"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "The thought signature of a call holds what no signature can: a mark of redaction or shortening.",
+            why: "\"Corrupted thought signature.\", \"Function call is missing a thought_signature\".",
+            fix: "None: nothing in the file can put a signature back, and without the call its result would be alone. Go on with another model.",
+            source: "gemini-cli #13467, #26425",
+        }
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        for quirk in
+            session.transcript.quirks().iter().filter(|quirk| quirk.kind == QuirkKind::AlteredThought)
+        {
+            if session.is_live(quirk.entry) {
+                let severity = severity_in_context(session, quirk.entry).min(Severity::Warning);
+                let message = "the thought signature of a call was altered".to_string();
+                out.push(about(&AlteredThought, session, quirk.entry, severity, message));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,97 @@
+//! M2: texts of nothing but white space.
+
+use super::empty_turn::{is_empty_turn, is_hollow, severity};
+use super::removal::{take_out, take_out_blocks};
+use super::{Help, Rule, about, about_result};
+use crate::entry::{Kind, Quirk, QuirkKind, Role};
+use crate::finding::{Finding, Fix, Op};
+use crate::session::Session;
+use crate::source::{Fault, Span};
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+pub(super) struct EmptyText;
+
+/// What stands where a tool printed nothing.
+const NO_OUTPUT: &[u8] = b"(no output)";
+
+impl Rule for EmptyText {
+    fn code(&self) -> &'static str {
+        "M2"
+    }
+
+    fn name(&self) -> &'static str {
+        "empty-text"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "A text block is empty, or holds nothing but white space.",
+            why: "\"text content blocks must be non-empty\", \"must contain non-whitespace text\", \"cache_control cannot be \
+                  set for empty text blocks\".",
+            fix: "The block is taken out if the message holds more. Where it is all of a tool's result, `(no output)` \
+                  stands in its place: without the result the call would be open.",
+            source: "claude-code #57668, hermes-agent #70475; OpenClaw #94278",
+        }
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        let mut rest = session.transcript.quirks();
+        while let Some(first) = rest.first() {
+            let (own, more) =
+                rest.split_at(rest.iter().take_while(|quirk| quirk.entry == first.entry).count());
+            rest = more;
+            if session.is_live(first.entry) {
+                said(session, own, out)?;
+                results(session, own, out);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Blank blocks of what the model or a person said.
+fn said(session: &Session<'_>, quirks: &[Quirk], out: &mut Vec<Finding>) -> Result<(), Fault> {
+    let blank = |quirk: &&Quirk| matches!(quirk.kind, QuirkKind::Blank(_));
+    let blocks: Vec<Span> = quirks.iter().filter(blank).map(|quirk| quirk.block).collect();
+    let entry = quirks[0].entry;
+    if blocks.is_empty() {
+        return Ok(());
+    }
+    let fix = match session.entry(entry).kind {
+        // All of the message is empty: that is another rule's.
+        Kind::Message(Role::Assistant) if is_hollow(session, entry) && is_empty_turn(session, entry) => {
+            return Ok(());
+        }
+        Kind::Message(Role::Assistant) if is_hollow(session, entry) => take_out(session, entry),
+        _ if is_hollow(session, entry) => return Ok(()),
+        _ => take_out_blocks(session, entry, &blocks)?,
+    };
+    let message = "a text of nothing but white space".to_string();
+    out.push(Finding { fix, ..about(&EmptyText, session, entry, severity(session, entry), message) });
+    Ok(())
+}
+
+/// Blank texts of results.
+fn results(session: &Session<'_>, quirks: &[Quirk], out: &mut Vec<Finding>) {
+    let of = |quirk: &Quirk| match quirk.kind {
+        QuirkKind::BlankResult(result, text) => Some((result as usize, text, quirk.block)),
+        _ => None,
+    };
+    let mut blanks = quirks.iter().filter_map(of).peekable();
+    while let Some((result, text, _)) = blanks.peek().copied() {
+        let own: Vec<Span> = core::iter::from_fn(|| blanks.next_if(|(other, ..)| *other == result))
+            .map(|(_, _, block)| block)
+            .collect();
+        let found = session.result(result);
+        let all = session.transcript.bodies_of(result).len() + found.images as usize;
+        let mut ops: Vec<Op> = own.iter().map(|&block| Op::DropBlock { entry: found.entry, block }).collect();
+        if own.len() >= all {
+            ops[0] = Op::Replace { at: text, with: NO_OUTPUT.to_vec() };
+        }
+        let severity = severity(session, found.entry);
+        let message = "a result of nothing but white space".to_string();
+        let fix = Fix::safe(ops);
+        out.push(Finding { fix, ..about_result(&EmptyText, session, result, severity, message) });
+    }
+}

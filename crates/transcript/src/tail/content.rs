@@ -1,0 +1,94 @@
+//! What of the content of messages later entries may turn into a finding: questions without an answer, thinking with
+//! nothing behind it, and dead weight of which there was none.
+
+use super::Reason;
+use crate::entry::{Entry, Kind, QuirkKind, Role, Service, Transcript};
+use crate::finding::Finding;
+use crate::rule::{Flow, flow, lacks_a_user};
+use crate::session::{Awaits, Session};
+
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
+pub(super) struct Content {
+    /// The last that was said is a person's.
+    asked: bool,
+    /// The newest turn may end with thinking.
+    thought: bool,
+    /// Dead weight of each kind is known, so that more of it is nothing new.
+    progress: bool,
+    snapshots: bool,
+    aside: bool,
+    beside: bool,
+}
+
+impl Content {
+    pub(super) fn of(session: &Session<'_>, findings: &[Finding]) -> Result<Self, Reason> {
+        let known = |code: &str| {
+            let found = || findings.iter().any(|finding| finding.rule.code() == code);
+            !session.policy.selection.includes(code) || found()
+        };
+        // What is allowed to go is counted.
+        let allows = |code: &&str| session.policy.selection.allow.iter().any(|own| own == code);
+        // Both are told by what is last, and end when something comes behind it.
+        let waits = session.awaits() == Some(Awaits::Tool)
+            && session.transcript.entries.iter().any(|entry| entry.service == Service::Progress);
+        if lacks_a_user(session) || waits || ["S6", "S7", "S8", "S16"].iter().any(allows) {
+            return Err(Reason::Unsettled);
+        }
+        let newest = session.newest().map(|newest| session.turn(newest));
+        let thinks = |&entry: &u32| session.transcript.quirks_of(entry).iter().any(|quirk| ends(quirk.kind));
+        let in_turn = |&entry: &u32| Some(session.turn(entry)) == newest;
+        let last = session.live.iter().rev().map(|&entry| flow_of(session.transcript, entry));
+        let asked = last.into_iter().find(|flow| *flow != Flow::Neither) == Some(Flow::Asks);
+        Ok(Self {
+            asked,
+            thought: session.live.iter().copied().filter(in_turn).any(|entry| thinks(&entry)),
+            progress: known("S6"),
+            snapshots: known("S7"),
+            aside: known("S8"),
+            beside: known("S16"),
+        })
+    }
+
+    /// Takes one more entry in; `begins` says that a turn begins with it.
+    pub(super) fn take(&mut self, added: &Transcript, entry: u32, begins: bool) -> Result<(), Reason> {
+        let found = &added.entries[entry as usize];
+        let known = match found.service {
+            Service::None => true,
+            Service::Progress => self.progress,
+            Service::Snapshot => self.snapshots,
+        };
+        let quirks = added.quirks_of(entry);
+        let odd = quirks.iter().any(|quirk| !ends(quirk.kind));
+        let flow = flow_of(added, entry);
+        let again = self.asked && flow == Flow::Asks;
+        if !known || odd || again || (begins && self.thought) || !added.images_of(entry).is_empty() {
+            return Err(Reason::Content);
+        }
+        match flow {
+            Flow::Asks => self.asked = true,
+            Flow::Answers => self.asked = false,
+            Flow::Neither => {}
+        }
+        if begins || found.kind == Kind::Message(Role::Assistant) {
+            self.thought = quirks.iter().any(|quirk| ends(quirk.kind));
+        }
+        Ok(())
+    }
+
+    /// An entry that is not on the live branch.
+    pub(super) fn leave(&self, entry: &Entry) -> Result<(), Reason> {
+        let spoken = matches!(entry.kind, Kind::Message(_) | Kind::Note);
+        let known = if entry.aside { self.aside } else { self.beside };
+        if spoken && !known { Err(Reason::Branched) } else { Ok(()) }
+    }
+}
+
+fn ends(kind: QuirkKind) -> bool {
+    matches!(kind, QuirkKind::ThinkingLast | QuirkKind::ReasoningLast)
+}
+
+fn flow_of(transcript: &Transcript, entry: u32) -> Flow {
+    let hollow = transcript.quirks_of(entry).iter().any(|quirk| quirk.kind == QuirkKind::Hollow);
+    flow(&transcript.entries[entry as usize], hollow, !transcript.calls_of(entry).is_empty())
+}
