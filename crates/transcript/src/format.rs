@@ -42,6 +42,16 @@ pub trait Format: Sync {
         false
     }
 
+    /// The field of a call that holds its arguments, as an object; `None` if they are not an object there.
+    fn arguments_field(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Whether the ids of calls go to the API as they stand, which takes only some.
+    fn has_plain_ids(&self) -> bool {
+        false
+    }
+
     /// How entries hang together.
     fn shape(&self) -> Shape;
 
@@ -56,6 +66,11 @@ pub trait Format: Sync {
 
     /// Spells the result that was lost.
     fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8>;
+
+    /// A message that holds these results and nothing else, for [`Answer::NextUser`].
+    fn results_message(&self, blocks: &[u8]) -> Vec<u8> {
+        Writing::new().text("role", b"user").raw("content", &[b"[", blocks, b"]"].concat()).end()
+    }
 
     /// Where the owning program keeps its transcripts.
     fn roots(&self) -> &'static [Root];

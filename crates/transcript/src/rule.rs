@@ -14,6 +14,9 @@ use alloc::vec::Vec;
 use core::fmt;
 
 mod aborted_call_with_result;
+mod call_without_arguments;
+mod invalid_tool_name;
+pub(crate) use invalid_tool_name::are_plain;
 pub(crate) mod bound_thinking;
 mod broken_record;
 mod byte_order_mark;
@@ -25,10 +28,14 @@ mod dangling_boundary;
 mod dangling_parent;
 mod half_pair;
 mod line_separator;
+mod misordered_results;
 mod misplaced_header;
 mod nul_bytes;
 mod parent_cycle;
+mod tool_stop_without_call;
+mod unacceptable_call_id;
 pub(crate) use call_without_result::next_user;
+pub(crate) use unacceptable_call_id::is_taken;
 mod displaced_result;
 pub(crate) use displaced_result::speaks;
 mod duplicate_call_id;
@@ -56,6 +63,11 @@ pub const RULES: &[&dyn Rule] = &[
     &displaced_result::DisplacedResult,
     &duplicate_result::DuplicateResult,
     &duplicate_call_id::DuplicateCallId,
+    &misordered_results::MisorderedResults,
+    &call_without_arguments::CallWithoutArguments,
+    &invalid_tool_name::InvalidToolName,
+    &unacceptable_call_id::UnacceptableCallId,
+    &tool_stop_without_call::ToolStopWithoutCall,
     &oversized_result::OversizedResult,
     &oversized_turn::OversizedTurn,
     &oversized_for_summary::OversizedForSummary,
@@ -178,6 +190,22 @@ fn about(
         chars: None,
         message,
         fix: Fix::NONE,
+    }
+}
+
+/// A finding about a call.
+fn about_call(
+    rule: &'static dyn Rule,
+    session: &Session<'_>,
+    call: usize,
+    severity: Severity,
+    message: &str,
+) -> Finding {
+    let found = &session.transcript.calls[call];
+    Finding {
+        call: found.id,
+        tool: found.name,
+        ..about(rule, session, found.entry, severity, message.into())
     }
 }
 

@@ -59,6 +59,10 @@ impl Format for Pi {
         true
     }
 
+    fn arguments_field(&self) -> Option<&'static str> {
+        Some("arguments")
+    }
+
     fn shape(&self) -> Shape {
         Shape::Branch
     }

@@ -126,8 +126,8 @@ fn visible_from(session: &Session<'_>, finding: &Finding) -> Option<u32> {
     }
     let touched = finding.fix.ops.iter().filter_map(|op| match *op {
         Op::Cut { .. } if finding.rule.code() == "S5" => None,
-        // The agent reads the same characters before and afterwards.
-        Op::Replace { .. } if ["B4", "B6"].contains(&finding.rule.code()) => None,
+        // The agent sends the same characters before and afterwards.
+        Op::Replace { .. } if ["B4", "B6", "P12"].contains(&finding.rule.code()) => None,
         Op::Keep(_) => None,
         Op::Replace { at, .. } | Op::Cut { at, .. } => entry_at(session, at),
         Op::DropBlock { entry, .. } | Op::DropEntry(entry) => Some(entry),
