@@ -116,8 +116,8 @@ fn run(facts: &Facts, quiet: Duration, settle: Duration) -> Option<Deferral> {
     young.then_some(Deferral::Running { awaits, quiet, wanted: RUN_SETTLE })
 }
 
-/// How long nobody has written.
-fn quiet_for(metadata: &Metadata, now: SystemTime) -> Duration {
+/// How long nobody has written to a file, as far as its times tell.
+pub fn quiet_for(metadata: &Metadata, now: SystemTime) -> Duration {
     let time = |secs: i64, nanos: i64| {
         let secs = u64::try_from(secs).unwrap_or(0);
         UNIX_EPOCH + Duration::new(secs, u32::try_from(nanos).unwrap_or(0))

@@ -22,6 +22,7 @@ mod vault;
 
 pub use error::Error;
 pub use find::{DEPTH_MAX, Found, find, is_candidate, known_roots};
+pub use gate::quiet_for;
 pub use leftover::settle_all;
 pub use outcome::{Deferral, Ending, Guarantee, Outcome, Refusal, Unsupported};
 pub use snapshot::spool;
