@@ -7,7 +7,7 @@ use crate::leftover::{self, ROUNDS_MAX, Settled};
 use crate::new_text::{NewText, copy_span};
 use crate::outcome::{Deferral, Ending, Guarantee, Outcome, Refusal};
 use crate::snapshot::Snapshot;
-use crate::vault::{Body, Change, History, Old, Record, State, Vault, check};
+use crate::vault::{Body, Change, History, Old, Originals, Record, State, Vault, check};
 use crate::{Mode, Options, carry_out, may_write};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -298,30 +298,38 @@ impl NewText for Restored<'_> {
     }
 
     fn write(&self, original: &File, out: &mut File) -> io::Result<()> {
-        let mut body = Inline { body: self.vault.body(self.record)?, at: 0 };
+        let mut kept =
+            Kept { originals: self.vault.originals()?, body: self.vault.body(self.record)?, at: 0 };
         for part in &self.parts {
             match part {
                 Part::Kept(span) => copy_span(original, *span, out)?,
                 Part::Break => out.write_all(b"\n")?,
                 Part::Old(index) => {
                     let old = self.record.header.edits.get(*index).map_or(&[][..], |change| &change.old);
-                    old.iter().try_for_each(|old| self.write_old(old, &mut body, out))?;
+                    old.iter().try_for_each(|old| kept.write(old, out))?;
                 }
             }
         }
         // Only at its end does the record tell whether it is what was written.
-        io::copy(&mut body.body, &mut io::sink())?;
+        io::copy(&mut kept.body, &mut io::sink())?;
         Ok(())
     }
 }
 
-impl Restored<'_> {
-    fn write_old(&self, old: &Old, body: &mut Inline, out: &mut File) -> io::Result<()> {
+/// What was taken out: texts, and the bytes in the record, which are read in their order.
+struct Kept {
+    originals: Originals,
+    body: Body,
+    at: u64,
+}
+
+impl Kept {
+    fn write(&mut self, old: &Old, out: &mut File) -> io::Result<()> {
         match old {
             Old::Gone { .. } => Err(broken("these bytes were not kept")),
-            Old::Inline { inline: (from, to) } => body.copy(*from, *to, out),
+            Old::Inline { inline: (from, to) } => self.write_inline(*from, *to, out),
             Old::Text { text, from, to } => {
-                let mut text = self.vault.original(&text.0)?;
+                let mut text = self.originals.open(&text.0)?;
                 io::copy(&mut text.by_ref().take(*from), &mut io::sink())?;
                 let copied = io::copy(&mut text.by_ref().take(to - from), out)?;
                 io::copy(&mut text, &mut io::sink())?;
@@ -329,16 +337,8 @@ impl Restored<'_> {
             }
         }
     }
-}
 
-/// The bytes in a record, read in their order.
-struct Inline {
-    body: Body,
-    at: u64,
-}
-
-impl Inline {
-    fn copy(&mut self, from: u64, to: u64, out: &mut File) -> io::Result<()> {
+    fn write_inline(&mut self, from: u64, to: u64, out: &mut File) -> io::Result<()> {
         let copied = io::copy(&mut self.body.by_ref().take(to.saturating_sub(from)), out)?;
         if from != self.at || copied < to - from {
             return Err(broken("the record is cut short"));

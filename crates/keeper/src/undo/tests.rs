@@ -188,7 +188,7 @@ fn damage(path: &Path, cut: bool) {
 
 #[test]
 fn a_damaged_vault_is_an_error_and_the_file_stays() {
-    for (ending, cut) in [(".zst", false), (".zst", true), (".undo", false), (".undo", true)] {
+    for (ending, cut) in [(".pack", false), (".pack", true), (".undo", false), (".undo", true)] {
         let place = Place::new(&session(&[900]));
         place.fix(200).unwrap();
         let fixed = place.text();
@@ -230,7 +230,7 @@ fn a_damaged_text_is_replaced_by_a_whole_one() {
     let text = session(&[900]);
     let place = Place::new(&text);
     place.fix(200).unwrap();
-    damage(&place.kept_named(".zst")[0], true);
+    damage(&place.kept_named(".pack")[0], true);
     fs::write(place.path(), &text).unwrap();
     place.fix(200).unwrap();
     assert_eq!(place.undo(None), Ending::Undone);
@@ -245,7 +245,7 @@ fn a_text_is_kept_once() {
         place.fix(200).unwrap();
         assert_eq!(place.undo(None), Ending::Undone);
     }
-    assert_eq!(place.kept_named(".zst").len(), 1);
+    assert_eq!(place.kept_named(".pack").len(), 1);
     assert_eq!(place.text(), text);
 }
 
