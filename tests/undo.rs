@@ -232,7 +232,7 @@ fn show_says_what_is_wrong_with_an_id() {
     // The same text again under a hash that begins in the same way: 24 bytes of its entry follow, and the end.
     let mut pack = fs::read(texts.join(&names[0])).unwrap();
     let hash = pack.len() - 16 - 24 - 32;
-    let id: String = pack[hash..hash + 4].iter().map(|byte| format!("{byte:02x}")).collect();
+    let id = format!("{:08x}", u32::from_be_bytes(pack[hash..hash + 4].try_into().unwrap()));
     pack[hash + 4..hash + 32].fill(0);
     fs::write(texts.join("twin.pack"), pack).unwrap();
     let run = dir.tailor(&["show", &id]);

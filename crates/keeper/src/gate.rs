@@ -77,6 +77,13 @@ pub(crate) struct Pass {
     held: Vec<Box<dyn Held>>,
 }
 
+impl Pass {
+    /// Whether a program is kept out by a lock of its own kind.
+    pub(crate) fn holds_lock(&self) -> bool {
+        !self.held.is_empty()
+    }
+}
+
 /// Asks all gates. A `settle` of 0 says that no agent is running, so that ages do not matter; what a program
 /// says itself is obeyed all the same.
 pub(crate) fn pass(

@@ -3,6 +3,7 @@
 //! How a file is replaced is not known here, nor what its text means.
 
 use crate::error::Error;
+use crate::gate::{NotNow, Pass};
 use crate::leftover::{self, ROUNDS_MAX, Settled};
 use crate::new_text::{NewText, copy_span};
 use crate::outcome::{Deferral, Ending, Guarantee, Outcome, Refusal};
@@ -65,16 +66,20 @@ fn undo_once(
     outcome.run = Some(runs.target.run().to_string());
     if options.mode == Mode::Fix {
         let facts = snapshot.read(|source| examine(source, &options.policy))?.facts;
-        match may_write(snapshot, &facts, options)? {
-            Err(ending) => outcome.ending = ending,
-            Ok(_pass) => match take_back(vault, snapshot, &runs, way)? {
-                Ok(guarantee) => {
-                    outcome.guarantee = Some(guarantee);
-                    outcome.ending = Ending::Undone;
-                }
-                Err(reason) => outcome.ending = Ending::Deferred(reason),
-            },
-        }
+        let enter = || may_write(snapshot, &facts, options);
+        // Asked first, so that nothing is written in vain.
+        let asked = enter()?.map(drop);
+        let done = match asked {
+            Ok(()) => take_back(vault, snapshot, &runs, way, enter)?,
+            Err(reason) => Err(reason),
+        };
+        outcome.ending = match done {
+            Ok(guarantee) => {
+                outcome.guarantee = Some(guarantee);
+                Ending::Undone
+            }
+            Err(reason) => reason.into(),
+        };
     }
     Ok(outcome)
 }
@@ -101,10 +106,11 @@ fn take_back(
     snapshot: &Snapshot,
     runs: &Runs,
     way: Way,
-) -> Result<Result<Guarantee, Deferral>, Error> {
-    let run = vault.keep_undo(&runs.target, &snapshot.path, snapshot.bytes(), way.changes)?;
+    enter: impl FnOnce() -> Result<Result<Pass, NotNow>, Error>,
+) -> Result<Result<Guarantee, NotNow>, Error> {
     let text = Restored { vault, record: &runs.target, parts: way.parts, length: way.length };
-    let done = carry_out(snapshot, &text, Some(vault), Some(&run))?;
+    let keep = || vault.keep_undo(&runs.target, &snapshot.path, snapshot.bytes(), way.changes).map(Some);
+    let done = carry_out(snapshot, &text, Some(vault), keep, enter)?;
     if done.is_ok() {
         // The record of another file that is still there belongs to that one.
         let of = runs.target.path();
@@ -112,7 +118,7 @@ fn take_back(
             vault.undone(&runs.target);
         }
     }
-    Ok(done)
+    Ok(done.map(|(guarantee, _)| guarantee))
 }
 
 /// A run, and those that came after it over the same file.

@@ -16,7 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use transcript::literal::Decoder;
 use transcript::marker::{self, Id};
 use transcript::plan::Piece;
-use transcript::{Source, Span};
+use transcript::{Fault, Source, Span};
 
 /// How many bytes are compressed at once. Small enough to stay in the processor's cache.
 const BATCH_BYTES: u64 = 4 << 20;
@@ -92,13 +92,13 @@ struct New<'a> {
 }
 
 impl<'a> Keeping<'a> {
-    fn new(&self) -> MutexGuard<'_, New<'a>> {
+    fn so_far(&self) -> MutexGuard<'_, New<'a>> {
         self.new.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a text has to be written. The first who asks has to do it.
     fn wants(&self, hash: &Hash) -> bool {
-        self.new().hashes.insert(*hash) && !self.catalogue.has_whole(hash)
+        self.so_far().hashes.insert(*hash) && !self.catalogue.has_whole(hash)
     }
 
     /// Puts in the texts that are in memory, on all processors, in no order.
@@ -113,10 +113,10 @@ impl<'a> Keeping<'a> {
     fn put(&self, bytes: &[u8]) -> io::Result<Hash> {
         let hash = blake3::hash(bytes);
         if self.wants(&hash) {
-            let packer = self.new().packers.pop();
+            let packer = self.so_far().packers.pop();
             let mut packer = packer.map_or_else(Packer::new, Ok)?;
             let frame = packer.pack(bytes)?;
-            let mut new = self.new();
+            let mut new = self.so_far();
             new.pack(&self.catalogue.folder)?.put(hash, self.kept, frame)?;
             new.packers.push(packer);
         }
@@ -127,7 +127,7 @@ impl<'a> Keeping<'a> {
     fn stream(&self, source: &dyn Source, text: &[Piece]) -> Result<Hash, Failure> {
         let hash = hash_of(source, text)?;
         if self.wants(&hash) {
-            let mut new = self.new();
+            let mut new = self.so_far();
             let pack = new.pack(&self.catalogue.folder)?;
             pack.stream((hash, self.kept), length(text), |out| {
                 let mut hasher = Hasher::new();
@@ -191,15 +191,22 @@ impl Raw {
         for text in batch {
             let start = self.bytes.len();
             let short = length(text) <= PACKED_BYTES_MAX;
-            if short {
-                for_each(source, text, &mut |piece| {
-                    self.bytes.extend_from_slice(piece);
-                    Ok(())
-                })?;
+            for piece in text.iter().filter(|_| short) {
+                match piece {
+                    Piece::New(bytes) => self.bytes.extend_from_slice(bytes),
+                    Piece::Kept(span) | Piece::Moved(span) => self.read_span(source, *span)?,
+                }
             }
             self.places.push(short.then_some(start..self.bytes.len()));
         }
         Ok(())
+    }
+
+    fn read_span(&mut self, source: &dyn Source, span: Span) -> Result<(), Fault> {
+        let start = self.bytes.len();
+        self.bytes.resize(start + span.len() as usize, 0);
+        let got = source.read(span.start, &mut self.bytes[start..])? as u64;
+        if got == span.len() { Ok(()) } else { Err(Fault { at: span.start + got }) }
     }
 }
 
