@@ -259,8 +259,8 @@ mod tests {
         let (_dir, case, lock, options) = broken();
         let held: Rc<RefCell<Vec<(Step, bool)>>> = Rc::default();
         let (seen, there) = (Rc::clone(&held), lock.clone());
-        let look = move |_, step| seen.borrow_mut().push((step, there.exists()));
-        let outcome = fault::meanwhile(None, look, || maintain(&case.path, None, &options)).0.unwrap();
+        let note_it = move |_, step| seen.borrow_mut().push((step, there.exists()));
+        let outcome = fault::meanwhile(None, note_it, || maintain(&case.path, None, &options)).0.unwrap();
         assert_eq!(outcome.ending, Ending::Fixed);
         let held = held.take();
         let with_lock = [Step::LeaseOld, Step::CatchUpLast, Step::LeaseNew, Step::SetTimes, Step::Exchange];
