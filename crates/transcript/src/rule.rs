@@ -6,6 +6,7 @@
 
 use crate::entry::{Damage, Kind, Role};
 use crate::finding::{Finding, Fix, Guard, Held, Labels, Op, Safety, Severity};
+use crate::format::Format;
 use crate::salvage::Wreck;
 use crate::session::Session;
 use crate::source::{Fault, Span};
@@ -108,8 +109,24 @@ pub trait Rule: Sync {
         Stage::Talk
     }
 
+    /// What it does in a format.
+    fn cover(&self, _format: &dyn Format) -> Cover {
+        Cover::Fixed
+    }
+
     /// Looks for it.
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault>;
+}
+
+/// What a rule does in a format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cover {
+    /// It finds it, and there are places where it mends it.
+    Fixed,
+    /// It finds it and says so.
+    Reported,
+    /// It cannot occur there, or the owning program puts it right by itself.
+    Never,
 }
 
 /// What has to be right before the rest can be looked at: fixes of an earlier stage are made by themselves, and then

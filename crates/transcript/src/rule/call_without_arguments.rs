@@ -1,8 +1,9 @@
 //! P9: a call without arguments.
 
-use super::{Help, Rule, about_call, severity_in_context};
+use super::{Cover, Help, Rule, about_call, severity_in_context};
 use crate::entry::Stop;
 use crate::finding::{Finding, Fix, Op};
+use crate::format::Format;
 use crate::json;
 use crate::literal::quote;
 use crate::session::Session;
@@ -29,6 +30,10 @@ impl Rule for CallWithoutArguments {
             fix: "An empty object is put in, if the tool has answered. Arguments that were cut off are never completed (P3).",
             source: "OpenClaw #1509, #3442; claude-code #6696",
         }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.arguments_field().is_none() { Cover::Never } else { Cover::Fixed }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -1,8 +1,9 @@
 //! T5: the same entry twice.
 
-use super::{Help, Rule, Stage, about};
+use super::{Cover, Help, Rule, Stage, about};
 use crate::entry::Link;
 use crate::finding::{Finding, Fix, Op, Severity};
+use crate::format::{Format, Shape};
 use crate::salvage::LINE_BYTES_MAX;
 use crate::session::Session;
 use crate::source::{Fault, read_span};
@@ -35,6 +36,10 @@ impl Rule for CopiedEntry {
 
     fn stage(&self) -> Stage {
         Stage::Lines
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.shape() == Shape::List { Cover::Never } else { Cover::Fixed }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -1,9 +1,9 @@
 //! P7: text before the results of a message.
 
-use super::{Help, Rule, about, severity_in_context};
+use super::{Cover, Help, Rule, about, severity_in_context};
 use crate::entry::{Kind, Role};
 use crate::finding::{Finding, Fix, Op};
-use crate::format::Answer;
+use crate::format::{Answer, Format};
 use crate::json::{self, Value};
 use crate::session::Session;
 use crate::source::{Fault, Span, read_span};
@@ -30,6 +30,10 @@ impl Rule for MisorderedResults {
                   itself when it sends.",
             source: "claude-code #21906; dsh-plugin-subscriptions #22",
         }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.answer() != Answer::NextUser { Cover::Never } else { Cover::Fixed }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

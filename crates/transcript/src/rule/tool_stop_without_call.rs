@@ -1,9 +1,9 @@
 //! P12: a turn that stopped for a tool and calls none.
 
-use super::{Help, Rule, about};
+use super::{Cover, Help, Rule, about};
 use crate::entry::{Kind, Role, Stop};
 use crate::finding::{Finding, Fix, Op, Severity};
-use crate::format::Shape;
+use crate::format::{Format, Shape};
 use crate::json;
 use crate::session::Session;
 use crate::source::Fault;
@@ -29,6 +29,10 @@ impl Rule for ToolStopWithoutCall {
             fix: "It says `stop` instead. A result with an empty id goes with P2.",
             source: "OpenClaw #21985, #30723",
         }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.shape() != Shape::Branch { Cover::Never } else { Cover::Fixed }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -1,7 +1,8 @@
 //! P11: a call whose id the next provider may not take.
 
-use super::{Help, Rule, about_call};
+use super::{Cover, Help, Rule, about_call};
 use crate::finding::{Finding, Severity};
+use crate::format::Format;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::vec::Vec;
@@ -25,6 +26,10 @@ impl Rule for UnacceptableCallId {
             fix: "Report only: ids are never altered, and the provider that wrote them takes them.",
             source: "nanobot #1634; vercel/ai #5171; OpenClaw #56021, #37508",
         }
+    }
+
+    fn cover(&self, _format: &dyn Format) -> Cover {
+        Cover::Reported
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
