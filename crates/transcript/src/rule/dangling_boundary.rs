@@ -37,7 +37,7 @@ impl Rule for DanglingBoundary {
     }
 
     fn cover(&self, format: &dyn Format) -> Cover {
-        if format.shape() != Shape::Branch { Cover::Never } else { Cover::Fixed }
+        if format.shape() == Shape::Branch { Cover::Fixed } else { Cover::Never }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

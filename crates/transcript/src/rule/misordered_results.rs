@@ -33,7 +33,7 @@ impl Rule for MisorderedResults {
     }
 
     fn cover(&self, format: &dyn Format) -> Cover {
-        if format.answer() != Answer::NextUser { Cover::Never } else { Cover::Fixed }
+        if format.answer() == Answer::NextUser { Cover::Fixed } else { Cover::Never }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -37,7 +37,7 @@ impl Rule for MisplacedHeader {
     }
 
     fn cover(&self, format: &dyn Format) -> Cover {
-        if !format.has_header() { Cover::Never } else { Cover::Fixed }
+        if format.has_header() { Cover::Fixed } else { Cover::Never }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -359,7 +359,7 @@ fn openai_chat(messages: &[Message], out: &mut Vec<Refusal>) {
         }
         let only_results =
             !message.assistant && message.parts.iter().all(|p| matches!(p, Part::Result { .. }));
-        if !(only_results && !message.parts.is_empty()) {
+        if !only_results || message.parts.is_empty() {
             if !open.is_empty() {
                 say(
                     "P1",
