@@ -231,6 +231,8 @@ pub struct Call {
     pub id_at: Span,
     /// The tool's name.
     pub name: Option<Id>,
+    /// That name's literal as written.
+    pub name_at: Span,
     /// The block, an element of the content array.
     pub block: Span,
     /// The arguments were still being written when the turn ended.
@@ -656,6 +658,7 @@ impl Draft<'_> {
             id: self.intern(id),
             id_at: id.map(Value::span).unwrap_or_default(),
             name: self.intern(name),
+            name_at: name.map(Value::span).unwrap_or_default(),
             block: block.span(),
             partial,
         };

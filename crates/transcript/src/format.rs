@@ -43,6 +43,16 @@ pub trait Format: Sync {
         false
     }
 
+    /// The field of a call that holds its arguments, as an object; `None` if they are not an object there.
+    fn arguments_field(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Whether the ids of calls go to the API as they stand, which takes only some.
+    fn has_plain_ids(&self) -> bool {
+        false
+    }
+
     /// How entries hang together.
     fn shape(&self) -> Shape;
 
@@ -62,6 +72,11 @@ pub trait Format: Sync {
     /// and some providers take them.
     fn on_empty(&self) -> Severity {
         Severity::Error
+    }
+
+    /// A message that holds these results and nothing else, for [`Answer::NextUser`].
+    fn results_message(&self, blocks: &[u8]) -> Vec<u8> {
+        Writing::new().text("role", b"user").raw("content", &[b"[", blocks, b"]"].concat()).end()
     }
 
     /// Where the owning program keeps its transcripts.

@@ -6,6 +6,7 @@
 
 use crate::entry::{Damage, Kind, Role};
 use crate::finding::{Finding, Fix, Guard, Held, Labels, Op, Safety, Severity};
+use crate::format::Format;
 use crate::salvage::Wreck;
 use crate::session::Session;
 use crate::source::{Fault, Span};
@@ -30,6 +31,9 @@ mod reasoning_alone;
 mod removal;
 mod same_role_again;
 pub(crate) use same_role_again::{Flow, flow};
+mod call_without_arguments;
+mod invalid_tool_name;
+pub(crate) use invalid_tool_name::are_plain;
 pub(crate) mod bound_thinking;
 mod broken_record;
 mod byte_order_mark;
@@ -41,13 +45,17 @@ mod dangling_boundary;
 mod dangling_parent;
 mod half_pair;
 mod line_separator;
+mod misordered_results;
 mod misplaced_header;
 mod nul_bytes;
 mod parent_cycle;
 mod sidechain_entry;
 mod superseded_snapshot;
+mod tool_stop_without_call;
+mod unacceptable_call_id;
 mod unsendable_image;
 pub(crate) use call_without_result::next_user;
+pub(crate) use unacceptable_call_id::is_taken;
 mod displaced_result;
 pub(crate) use displaced_result::speaks;
 mod duplicate_call_id;
@@ -75,6 +83,11 @@ pub const RULES: &[&dyn Rule] = &[
     &displaced_result::DisplacedResult,
     &duplicate_result::DuplicateResult,
     &duplicate_call_id::DuplicateCallId,
+    &misordered_results::MisorderedResults,
+    &call_without_arguments::CallWithoutArguments,
+    &invalid_tool_name::InvalidToolName,
+    &unacceptable_call_id::UnacceptableCallId,
+    &tool_stop_without_call::ToolStopWithoutCall,
     &oversized_result::OversizedResult,
     &oversized_turn::OversizedTurn,
     &oversized_for_summary::OversizedForSummary,
@@ -130,8 +143,24 @@ pub trait Rule: Sync {
         Stage::Talk
     }
 
+    /// What it does in a format.
+    fn cover(&self, _format: &dyn Format) -> Cover {
+        Cover::Fixed
+    }
+
     /// Looks for it.
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault>;
+}
+
+/// What a rule does in a format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cover {
+    /// It finds it, and there are places where it mends it.
+    Fixed,
+    /// It finds it and says so.
+    Reported,
+    /// It cannot occur there, or the owning program puts it right by itself.
+    Never,
 }
 
 /// What has to be right before the rest can be looked at: fixes of an earlier stage are made by themselves, and then
@@ -250,6 +279,22 @@ fn about(
         saves_bytes: None,
         message,
         fix: Fix::NONE,
+    }
+}
+
+/// A finding about a call.
+fn about_call(
+    rule: &'static dyn Rule,
+    session: &Session<'_>,
+    call: usize,
+    severity: Severity,
+    message: &str,
+) -> Finding {
+    let found = &session.transcript.calls[call];
+    Finding {
+        call: found.id,
+        tool: found.name,
+        ..about(rule, session, found.entry, severity, message.into())
     }
 }
 

@@ -193,6 +193,7 @@ fn placed((at, with): (Span, Vec<u8>), base: u64) -> (Span, Vec<u8>) {
 
 /// What was odd about a line.
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "four facts that have nothing to do with each other")]
 struct Odd {
     nul: bool,
     bom: bool,

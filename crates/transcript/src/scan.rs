@@ -246,8 +246,9 @@ impl Scanner {
         let number = self.transcript.lines;
         let mut note = |kind| damage.push(Damage { line: number, span: Span::new(start, end), kind });
         if kind.is_none() {
-            line.not_utf8.into_iter().for_each(|at| note(DamageKind::NotUtf8(at)));
-            separator.into_iter().for_each(|at| note(DamageKind::Separators(at)));
+            for kind in [line.not_utf8.map(DamageKind::NotUtf8), separator.map(DamageKind::Separators)] {
+                kind.into_iter().for_each(&mut note);
+            }
         }
         match kind {
             _ if torn => note(DamageKind::Torn),

@@ -41,6 +41,14 @@ impl Format for Anthropic {
         self.vote(doc) != Vote::Foreign
     }
 
+    fn arguments_field(&self) -> Option<&'static str> {
+        Some("input")
+    }
+
+    fn has_plain_ids(&self) -> bool {
+        true
+    }
+
     fn shape(&self) -> Shape {
         Shape::List
     }

@@ -47,6 +47,14 @@ impl Format for ClaudeCode {
         is_string(doc.get("type")) && (own || others)
     }
 
+    fn arguments_field(&self) -> Option<&'static str> {
+        Some("input")
+    }
+
+    fn has_plain_ids(&self) -> bool {
+        true
+    }
+
     fn shape(&self) -> Shape {
         Shape::Graph
     }

@@ -61,6 +61,10 @@ impl Format for Pi {
         true
     }
 
+    fn arguments_field(&self) -> Option<&'static str> {
+        Some("arguments")
+    }
+
     fn shape(&self) -> Shape {
         Shape::Branch
     }

@@ -71,6 +71,8 @@ struct Drawing<'a> {
     answers: Vec<u32>,
     texts: BTreeSet<Span>,
     lines: Vec<NewLine>,
+    /// Results for which there is no message to put them into, by the entry behind which one goes.
+    messages: BTreeMap<u32, Vec<u8>>,
     /// The parents of the new lines, decoded; in the same order.
     parents: Vec<Vec<u8>>,
 }
@@ -96,6 +98,7 @@ impl<'a> Drawing<'a> {
             answers: Vec::new(),
             texts: BTreeSet::new(),
             lines: Vec::new(),
+            messages: BTreeMap::new(),
             parents: Vec::new(),
         }
     }
@@ -187,7 +190,16 @@ impl<'a> Drawing<'a> {
     fn answer_in_next_user(&mut self) -> Result<(), Fault> {
         let mut targets: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
         for call in core::mem::take(&mut self.answers) {
-            let Some(user) = next_user(self.session, self.session.call(call).entry) else { continue };
+            let entry = self.session.call(call).entry;
+            let Some(user) = next_user(self.session, entry) else {
+                let block = self.spell(call, "", b"")?;
+                let blocks = self.messages.entry(entry).or_default();
+                if !blocks.is_empty() {
+                    blocks.push(b',');
+                }
+                blocks.extend(block);
+                continue;
+            };
             if self.drop.contains(&user) || self.moves.contains_key(&user) {
                 continue;
             }
@@ -493,6 +505,11 @@ impl<'a> Drawing<'a> {
             let mut bytes = self.line_break(line.after)?.to_vec();
             bytes.extend(self.spell(line.call, &line.id, parent)?);
             arrivals.entry(line.after).or_default().push(Piece::New(bytes));
+        }
+        for (&after, blocks) in &self.messages {
+            let mut bytes = self.line_break(after)?.to_vec();
+            bytes.extend(self.session.format.results_message(blocks));
+            arrivals.entry(after).or_default().push(Piece::New(bytes));
         }
         for (&entry, &after) in &self.moves {
             let span = self.session.entry(entry).span;

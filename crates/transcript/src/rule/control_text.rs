@@ -38,7 +38,7 @@ impl Rule for ControlText {
             // What persons said and what tools were asked stays as it is.
             let ours = entry.kind == Kind::Message(Role::Tool) && entry.span.len() <= LINE_BYTES_MAX;
             let fix =
-                if !ours { Fix::NONE } else { Fix::guarded(Guard::Respells, pictures(session, entry.span)?) };
+                if ours { Fix::guarded(Guard::Respells, pictures(session, entry.span)?) } else { Fix::NONE };
             let message = "an escaped NUL character in a text".to_string();
             out.push(Finding { fix, ..about(&ControlText, session, index, Severity::Note, message) });
         }

@@ -1,11 +1,12 @@
 //! T5: the same entry twice.
 
-use super::{Help, Rule, Stage, about};
+use super::{Cover, Help, Rule, Stage, about};
 use crate::entry::Link;
 use crate::finding::{Finding, Fix, Op, Severity};
+use crate::format::{Format, Shape};
 use crate::salvage::LINE_BYTES_MAX;
 use crate::session::Session;
-use crate::source::{Fault, read_span};
+use crate::source::{Fault, Span, read_span};
 use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -35,6 +36,10 @@ impl Rule for CopiedEntry {
 
     fn stage(&self) -> Stage {
         Stage::Lines
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.shape() == Shape::List { Cover::Never } else { Cover::Fixed }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
@@ -67,23 +72,15 @@ impl Rule for CopiedEntry {
 
 /// Whether two entries differ in nothing but their parents.
 fn same(session: &Session<'_>, one: u32, two: u32) -> Result<bool, Fault> {
-    let around = |entry: u32| -> Result<Option<(Vec<u8>, Vec<u8>)>, Fault> {
-        let found = session.entry(entry);
-        if found.span.len() > LINE_BYTES_MAX {
-            return Ok(None);
-        }
-        let mut head = read_span(session.source, found.span)?;
-        let parent = found.parent_at;
-        let tail = match parent.is_empty() {
-            true => Vec::new(),
-            false => {
-                let tail = head.split_off((parent.end - found.span.start) as usize);
-                head.truncate((parent.start - found.span.start) as usize);
-                tail
-            }
-        };
-        Ok(Some((head, tail)))
-    };
-    let (one, two) = (around(one)?, around(two)?);
-    Ok(one.is_some() && one == two)
+    let short = |entry: u32| session.entry(entry).span.len() <= LINE_BYTES_MAX;
+    Ok(short(one) && short(two) && around(session, one)? == around(session, two)?)
+}
+
+/// What stands before the parent of an entry, and what behind it.
+fn around(session: &Session<'_>, entry: u32) -> Result<[Vec<u8>; 2], Fault> {
+    let found = session.entry(entry);
+    let parent = found.parent_at;
+    let middle = if parent.is_empty() { Span::new(found.span.end, found.span.end) } else { parent };
+    let read = |from, to| read_span(session.source, Span::new(from, to));
+    Ok([read(found.span.start, middle.start)?, read(middle.end, found.span.end)?])
 }

@@ -1,9 +1,9 @@
 //! T4: a compaction that keeps from an entry which is not there.
 
-use super::{Help, Rule, Stage, about};
+use super::{Cover, Help, Rule, Stage, about};
 use crate::entry::{Kind, Link};
 use crate::finding::{Finding, Fix, Guard, Held, Op, Severity};
-use crate::format::Shape;
+use crate::format::{Format, Shape};
 use crate::literal::quote;
 use crate::session::Session;
 use crate::source::Fault;
@@ -34,6 +34,10 @@ impl Rule for DanglingBoundary {
 
     fn stage(&self) -> Stage {
         Stage::Links
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.shape() == Shape::Branch { Cover::Fixed } else { Cover::Never }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -1,9 +1,9 @@
 //! T1: an entry of the live branch hangs on one that is not there.
 
-use super::{Help, Rule, Stage, about};
+use super::{Cover, Help, Rule, Stage, about};
 use crate::entry::{Id, Kind, Link};
 use crate::finding::{Finding, Fix, Guard, Held, Op, Severity};
-use crate::format::Shape;
+use crate::format::{Format, Shape};
 use crate::literal::quote;
 use crate::session::Session;
 use crate::source::Fault;
@@ -35,6 +35,10 @@ impl Rule for DanglingParent {
 
     fn stage(&self) -> Stage {
         Stage::Links
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.shape() == Shape::List { Cover::Never } else { Cover::Fixed }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

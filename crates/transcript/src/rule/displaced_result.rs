@@ -56,11 +56,7 @@ fn astray(session: &Session<'_>, out: &mut Vec<Finding>) {
     for (index, answers) in session.answers.iter().enumerate() {
         let Answers::Call(call) = *answers else { continue };
         let (from, to) = (session.call(call).entry, session.result(index).entry);
-        if session.is_live(to)
-            || !session.in_context(from)
-            || session.superseded(to)
-            || !session.moved_on(from)
-        {
+        if session.is_live(to) || !session.in_context(from) || session.superseded(to) {
             continue;
         }
         let at = session.entry(to).parent_at;

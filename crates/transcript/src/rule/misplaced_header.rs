@@ -1,8 +1,9 @@
 //! B10: the header is not the first line, or there is none.
 
-use super::{Help, Rule, Stage, about};
+use super::{Cover, Help, Rule, Stage, about};
 use crate::entry::Kind;
 use crate::finding::{Finding, Fix, Op, Severity};
+use crate::format::Format;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::string::ToString;
@@ -33,6 +34,10 @@ impl Rule for MisplacedHeader {
 
     fn stage(&self) -> Stage {
         Stage::Lines
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.has_header() { Cover::Fixed } else { Cover::Never }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

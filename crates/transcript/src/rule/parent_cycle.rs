@@ -1,7 +1,8 @@
 //! T2: entries that are their own ancestors.
 
-use super::{Help, Rule, Stage, about, dangling_parent};
+use super::{Cover, Help, Rule, Stage, about, dangling_parent};
 use crate::finding::{Finding, Fix, Op, Severity};
+use crate::format::{Format, Shape};
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::string::ToString;
@@ -31,6 +32,10 @@ impl Rule for ParentCycle {
 
     fn stage(&self) -> Stage {
         Stage::Links
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.shape() == Shape::List { Cover::Never } else { Cover::Fixed }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

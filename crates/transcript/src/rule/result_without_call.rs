@@ -1,6 +1,6 @@
 //! P2: a result that answers nothing the model can see.
 
-use super::{Help, Rule, about_result, drop_results, severity_in_context};
+use super::{Help, Rule, about_result, dangling_parent, drop_results, severity_in_context};
 use crate::entry::Kind;
 use crate::finding::{Finding, Fix, Held, Op};
 use crate::format::Shape;
@@ -110,5 +110,6 @@ fn keep_more(session: &Session<'_>, call: u32) -> Fix {
 fn call_may_exist(session: &Session<'_>, result: usize) -> bool {
     let scrubbed = session.result(result).call.is_none()
         && session.transcript.calls.iter().any(|call| call.id.is_none());
-    scrubbed || session.is_cut_off()
+    let above = session.live.first().and_then(|&first| dangling_parent::nearest_before(session, first));
+    scrubbed || (session.is_cut_off() && above.is_some())
 }

@@ -27,6 +27,10 @@ fn skeleton(dialect: Dialect, row: &Value, policy: &Policy) -> Option<Value> {
     if spoken["role"] == "user" && spoken["content"].is_string() {
         spoken["content"] = json!([{"type": "text", "text": spoken["content"]}]);
     }
+    // A turn without a call may not say that it stopped for one.
+    if ["toolUse", "stop"].contains(&spoken["stopReason"].as_str().unwrap_or_default()) {
+        spoken["stopReason"] = Value::Null;
+    }
     let strip = policy.thinking == SignedThinking::Strip;
     for key in ["content", "tool_calls"] {
         let Some(items) = spoken.get_mut(key).and_then(Value::as_array_mut) else { continue };
@@ -45,6 +49,11 @@ fn skeleton(dialect: Dialect, row: &Value, policy: &Policy) -> Option<Value> {
         });
         if items.is_empty() && !empty {
             return None;
+        }
+        // What is missing may have become an empty object.
+        for block in items.iter_mut().filter_map(Value::as_object_mut) {
+            let empty = |value: &Value| value.is_null() || *value == json!({});
+            block.retain(|key, value| !(["arguments", "input"].contains(&key.as_str()) && empty(value)));
         }
         // The second of two calls with one id may be given another one, if that is asked for.
         for block in items.iter_mut().filter(|_| policy.selection.allow.iter().any(|code| code == "P6")) {

@@ -413,8 +413,7 @@ impl<'r> Chain<'r> {
 fn claude(rows: &[Row]) -> Vec<Spoken> {
     let chain = Chain::new(rows);
     let Some(leaf) = chain.leaf() else { return Vec::new() };
-    let path = chain.ancestors(leaf);
-    let mut live = chain.gathered(&path);
+    let mut live = chain.gathered(&chain.ancestors(leaf));
     let boundary = chain.boundary(&live).unwrap_or(0);
     let kept = chain.preserved(&live);
     live.extend(&kept);
@@ -422,16 +421,25 @@ fn claude(rows: &[Row]) -> Vec<Spoken> {
         in_context: at >= boundary || kept.contains(&at),
         ..spoken(Dialect::ClaudeCode, rows, at)
     };
-    // The links tell the order: what is not on the path itself stands with its message, or behind its parent.
+    live.into_iter().map(word).collect()
+}
+
+/// The same in the order that the links tell, which is that of the conversation, and not that of the lines.
+pub(crate) fn by_links(rows: &[Row], mut live: Vec<Spoken>) -> Vec<Spoken> {
+    let chain = Chain::new(rows);
+    let path = chain.leaf().map_or_else(Vec::new, |leaf| chain.ancestors(leaf));
     let group = |at: usize| rows[at].value["message"]["id"].as_str();
     let place = |at: usize| path.iter().rev().position(|&own| own == at);
+    // What is not on the path itself stands with its message, or behind its parent.
     let beside = |at: usize| {
         let same = path.iter().rev().position(|&own| group(at).is_some() && group(own) == group(at));
         same.or_else(|| chain.ancestors(at).into_iter().find_map(place))
     };
-    let mut live: Vec<usize> = live.into_iter().collect();
-    live.sort_by_key(|&at| (place(at).or_else(|| beside(at)), place(at).is_none(), at));
-    live.into_iter().map(word).collect()
+    live.sort_by_key(|spoken| {
+        let at = spoken.row;
+        (place(at).or_else(|| beside(at)), place(at).is_none(), at)
+    });
+    live
 }
 
 /// The id on which the agent would hang the next entry.
