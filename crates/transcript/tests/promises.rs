@@ -511,9 +511,11 @@ fn earlier_findings_stay(case: &Case, next: Next) -> Checked {
         let earlier = |f: &&transcript::Finding| {
             !newest.contains(&f.line)
                 && f.line <= before.facts.lines
-                && !(compacted && ["S3", "P1", "P2", "T4"].contains(&f.rule.code()))
+                && !(compacted && ["S3", "P1", "P2", "T4", "M7", "S4", "S9", "S16"].contains(&f.rule.code()))
                 // Comes with the fixes of other findings, and what may be fixed is another matter.
                 && f.rule.code() != "M4"
+                // Is about all that is in context.
+                && f.rule.code() != "M8"
         };
         let word = |f: &transcript::Finding| {
             let context = (!compacted).then(|| (f.severity, f.message.clone()));

@@ -1,8 +1,9 @@
 //! M6: a thought signature of Gemini that was altered.
 
-use super::{Help, Rule, about, severity_in_context};
+use super::{Cover, Help, Rule, about, severity_in_context};
 use crate::entry::QuirkKind;
 use crate::finding::{Finding, Severity};
+use crate::format::Format;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::string::ToString;
@@ -26,6 +27,10 @@ impl Rule for AlteredThought {
             fix: "None: nothing in the file can put a signature back, and without the call its result would be alone. Go on with another model.",
             source: "gemini-cli #13467, #26425",
         }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.name() == "pi" { Cover::Reported } else { Cover::Never }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -1,8 +1,9 @@
 //! S9: what a compaction has replaced.
 
-use super::{Help, Rule, dead_weight};
+use super::{Cover, Help, Rule, dead_weight};
 use crate::entry::Kind;
 use crate::finding::Finding;
+use crate::format::{Format, Shape};
 use crate::json;
 use crate::session::Session;
 use crate::source::Fault;
@@ -26,6 +27,10 @@ impl Rule for BeforeCompaction {
             fix: "With --allow S9 they go into the vault, what a person said among them; what the compaction keeps, settings and labels stay.",
             source: "OpenClaw #39953, #76604, #115904",
         }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.shape() == Shape::List { Cover::Never } else { Cover::Fixed }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

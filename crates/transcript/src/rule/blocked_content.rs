@@ -1,8 +1,9 @@
 //! M9: a turn that a content filter refused.
 
-use super::{Help, Rule, about, severity_in_context};
+use super::{Cover, Help, Rule, about, severity_in_context};
 use crate::entry::QuirkKind;
 use crate::finding::{Finding, Severity};
+use crate::format::{Format, Shape};
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::string::ToString;
@@ -26,6 +27,10 @@ impl Rule for BlockedContent {
             fix: "None: Tailor does not judge content. Go back to before the turn in the agent.",
             source: "hermes-agent #90177; OpenClaw #5481",
         }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.shape() == Shape::List { Cover::Never } else { Cover::Reported }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -2,9 +2,10 @@
 
 use super::empty_turn::is_hollow;
 use super::removal::take_out;
-use super::{Help, Rule, about};
+use super::{Cover, Help, Rule, about};
 use crate::entry::{Kind, Role, Stop};
 use crate::finding::{Finding, Severity};
+use crate::format::{Format, Shape};
 use crate::json;
 use crate::session::Session;
 use crate::source::{Fault, Span, read_span};
@@ -35,6 +36,10 @@ impl Rule for ErrorFlood {
                   all (M1), are not among them.",
             source: "OpenClaw #64767, #83404",
         }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.shape() == Shape::List { Cover::Never } else { Cover::Fixed }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

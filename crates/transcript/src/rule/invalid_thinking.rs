@@ -1,10 +1,10 @@
 //! M3: thinking that no provider takes back.
 
 use super::removal::{only_if_asked, take_out_blocks};
-use super::{Help, Rule, about, severity_in_context};
+use super::{Cover, Help, Rule, about, severity_in_context};
 use crate::entry::{QuirkKind, Stop};
 use crate::finding::{Finding, Guard, Severity};
-use crate::format::Shape;
+use crate::format::{Format, Shape};
 use crate::session::Session;
 use crate::source::{Fault, Span};
 use alloc::string::ToString;
@@ -30,6 +30,10 @@ impl Rule for InvalidThinking {
                   message may be valid, so it goes only with --allow M3. An empty thinking text with a signature is normal.",
             source: "claude-code #63147, #10199; OpenClaw #43783, #39940; hermes-agent #24107",
         }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.name() == "openai-chat" { Cover::Never } else { Cover::Fixed }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -1,8 +1,9 @@
 //! M8: nothing that a person said is in context.
 
-use super::{Help, Rule, about};
+use super::{Cover, Help, Rule, about};
 use crate::entry::{Kind, Role};
 use crate::finding::{Finding, Severity};
+use crate::format::Format;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::string::ToString;
@@ -28,6 +29,10 @@ impl Rule for NoUserTurn {
             fix: "None: nothing is put into a person's mouth.",
             source: "hermes-agent #58331; claude-code #52433",
         }
+    }
+
+    fn cover(&self, _format: &dyn Format) -> Cover {
+        Cover::Reported
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

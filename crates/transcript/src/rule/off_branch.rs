@@ -1,10 +1,10 @@
 //! S16: history beside the live branch.
 
 use super::before_compaction::is_replaced;
-use super::{Help, Rule, dead_weight};
+use super::{Cover, Help, Rule, dead_weight};
 use crate::entry::Kind;
 use crate::finding::Finding;
-use crate::format::Shape;
+use crate::format::{Format, Shape};
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::vec::Vec;
@@ -27,6 +27,10 @@ impl Rule for OffBranch {
             fix: "With --allow S16 they go into the vault, what a person said among them. Then nobody can go back to that branch.",
             source: "claude-code #48270; pi session tree",
         }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.shape() == Shape::List { Cover::Never } else { Cover::Fixed }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -1,8 +1,9 @@
 //! S6: progress of tools that have long ended.
 
-use super::{Help, Rule, dead_weight};
+use super::{Cover, Help, Rule, dead_weight};
 use crate::entry::Service;
 use crate::finding::Finding;
+use crate::format::{Format, Shape};
 use crate::session::{Awaits, Session};
 use crate::source::Fault;
 use alloc::vec::Vec;
@@ -25,6 +26,10 @@ impl Rule for ProgressEntry {
             fix: "With --allow S6 the lines go, and what hung on them is linked to what was before; the Agent SDK does the same when it forks a session. Not while the newest turn waits for a tool.",
             source: "claude-code #18905, #19040, #22365",
         }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.shape() == Shape::Graph { Cover::Fixed } else { Cover::Never }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

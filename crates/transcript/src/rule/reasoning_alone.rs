@@ -2,9 +2,10 @@
 
 use super::invalid_thinking::ends_its_turn;
 use super::removal::{only_if_asked, take_out_blocks};
-use super::{Help, Rule, about};
+use super::{Cover, Help, Rule, about};
 use crate::entry::QuirkKind;
 use crate::finding::{Finding, Guard, Severity};
+use crate::format::Format;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::string::ToString;
@@ -30,6 +31,10 @@ impl Rule for ReasoningAlone {
                   Its content is never touched.",
             source: "pi #838, #3369, #6950; openai-agents-python #3207",
         }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.name() == "pi" { Cover::Fixed } else { Cover::Never }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

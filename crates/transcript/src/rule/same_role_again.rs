@@ -1,10 +1,10 @@
 //! M7: a person speaks twice, and nobody answers in between.
 
 use super::empty_turn::is_hollow;
-use super::{Help, Rule, about};
+use super::{Cover, Help, Rule, about};
 use crate::entry::{Entry, Kind, Role, Stop};
 use crate::finding::{Finding, Severity};
-use crate::format::Shape;
+use crate::format::{Format, Shape};
 use crate::json;
 use crate::session::Session;
 use crate::source::{Fault, Span, read_span};
@@ -35,6 +35,10 @@ impl Rule for SameRoleAgain {
                   sends.",
             source: "OpenClaw #83404, #77336, #17743",
         }
+    }
+
+    fn cover(&self, _format: &dyn Format) -> Cover {
+        Cover::Reported
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -1,8 +1,9 @@
 //! S8: conversations of subagents in the main file.
 
-use super::{Help, Rule, dead_weight};
+use super::{Cover, Help, Rule, dead_weight};
 use crate::entry::Kind;
 use crate::finding::Finding;
+use crate::format::{Format, Shape};
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::vec::Vec;
@@ -25,6 +26,10 @@ impl Rule for SidechainEntry {
             fix: "With --allow S8 they go; calls and results of the main conversation stay. Files of subagents are left alone.",
             source: "claude-code #23373",
         }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.shape() == Shape::Graph { Cover::Fixed } else { Cover::Never }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

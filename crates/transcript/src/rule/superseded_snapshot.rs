@@ -1,8 +1,9 @@
 //! S7: snapshots of files that a later one replaced.
 
-use super::{Help, Rule, dead_weight};
+use super::{Cover, Help, Rule, dead_weight};
 use crate::entry::Service;
 use crate::finding::Finding;
+use crate::format::{Format, Shape};
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::vec::Vec;
@@ -26,6 +27,10 @@ impl Rule for SupersededSnapshot {
             fix: "With --allow S7 the last snapshot of each message stays, so that /rewind works, and the earlier ones go.",
             source: "claude-code #9736, #50998, #36583",
         }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.shape() == Shape::Graph { Cover::Fixed } else { Cover::Never }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -41,13 +41,15 @@ fn skeleton(dialect: Dialect, row: &Value, policy: &Policy) -> Option<Value> {
             seen.push(block.clone());
             let partial = block.get("partialJson").is_some()
                 || (block["type"] == "tool_use" && block.get("input").is_none());
+            let blank = block["text"].as_str().is_some_and(|text| text.trim().is_empty());
             let gone = block["type"] == "tool_result"
+                || blank
                 || twice
                 || (aborted && partial)
                 || (strip && block["type"] == "thinking");
             !gone
         });
-        if items.is_empty() && !empty {
+        if items.is_empty() && (!empty || key == "content") {
             return None;
         }
         // What is missing may have become an empty object.
