@@ -205,6 +205,14 @@ pub fn find(text: &str) -> Option<&'static dyn Rule> {
         .find(|rule| rule.code().eq_ignore_ascii_case(text) || rule.name().eq_ignore_ascii_case(text))
 }
 
+/// Whether a finding tells what is in a file rather than what is wrong with it, so that a repair of something else may
+/// bring it to light: notes about content, and weight that is not loaded.
+pub fn is_remark(finding: &Finding) -> bool {
+    let groups = ["content", "dead-weight"].into_iter().filter_map(Group::find);
+    let code = finding.rule.code();
+    finding.severity == Severity::Note && groups.into_iter().any(|group| GROUPS[group.0].1(code))
+}
+
 /// Rules that are about one thing, and can be chosen together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group(usize);

@@ -47,7 +47,7 @@ pub(crate) struct Health {
 impl Health {
     pub(crate) fn of(session: &Session<'_>, findings: &[crate::finding::Finding]) -> Self {
         let mut counts = BTreeMap::new();
-        for finding in findings {
+        for finding in findings.iter().filter(|finding| !rule::is_remark(finding)) {
             *counts.entry(finding.rule.code()).or_default() += 1;
         }
         let spoken = |&&entry: &&u32| matches!(session.entry(entry).kind, Kind::Message(_));

@@ -3,7 +3,7 @@
 use super::{Rule, about};
 use crate::finding::{Finding, Fix, Guard, Op, Safety, Severity};
 use crate::session::Session;
-use alloc::string::{String, ToString};
+use alloc::string::ToString;
 use alloc::vec::Vec;
 use hashbrown::HashSet;
 
@@ -18,25 +18,28 @@ pub(super) fn tell(
     message: &str,
     out: &mut Vec<Finding>,
 ) {
+    let entries: Vec<u32> = entries.collect();
+    let Some(&first) = entries.first() else { return };
     let targets: HashSet<u32> =
         session.live.iter().chain(&session.leaf).filter_map(|&entry| session.target(entry)).collect();
-    let may_go = |&entry: &u32| !targets.contains(&entry) && may_go(session, entry);
-    let entries: Vec<u32> = entries.filter(may_go).collect();
-    let Some(&first) = entries.first() else { return };
-    let bytes: u64 = entries.iter().map(|&entry| session.entry(entry).span.len() + 1).sum();
+    let may_go = |entry: &u32| !targets.contains(entry) && may_go(session, *entry);
+    let going: Vec<u32> = entries.into_iter().filter(may_go).collect();
+    let bytes: u64 = going.iter().map(|&entry| session.entry(entry).span.len() + 1).sum();
     let severity = if bytes >= WARNING_BYTES { Severity::Warning } else { Severity::Note };
-    let ops = entries.into_iter().map(Op::DropEntry).collect();
-    let message: String = message.to_string();
+    let ops: Vec<Op> = going.into_iter().map(Op::DropEntry).collect();
     out.push(Finding {
         saves_bytes: Some(bytes),
-        fix: Fix::guarded(Guard::History, ops),
-        ..about(rule, session, first, severity, message)
+        fix: if ops.is_empty() { Fix::NONE } else { Fix::guarded(Guard::History, ops) },
+        ..about(rule, session, first, severity, message.to_string())
     });
 }
 
 /// Whether nothing else needs an entry: neither the agent, which may hang the next entry on it, nor another entry.
 fn may_go(session: &Session<'_>, entry: u32) -> bool {
-    !session.is_newest(entry) && !session.shares_its_id(entry) && !session.is_labelled(entry)
+    !session.is_newest(entry)
+        && !session.is_pending(entry)
+        && !session.shares_its_id(entry)
+        && !session.is_labelled(entry)
 }
 
 /// What persons said in the entries that a plan takes out because they are dead weight, and who asked for that knows:

@@ -3,9 +3,9 @@
 
 use super::Reason;
 use crate::entry::{Entry, Kind, QuirkKind, Role, Service, Transcript};
-use crate::finding::Finding;
+use crate::finding::{Finding, Safety};
 use crate::rule::{Flow, flow, lacks_a_user};
-use crate::session::{Awaits, Session};
+use crate::session::Session;
 
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
@@ -29,10 +29,10 @@ impl Content {
         };
         // What is allowed to go is counted.
         let allows = |code: &&str| session.policy.selection.allow.iter().any(|own| own == code);
-        // Both are told by what is last, and end when something comes behind it.
-        let waits = session.awaits() == Some(Awaits::Tool)
-            && session.transcript.entries.iter().any(|entry| entry.service == Service::Progress);
-        if lacks_a_user(session) || waits || ["S6", "S7", "S8", "S16"].iter().any(allows) {
+        // What may go then is told anew when something comes behind it.
+        let stays = |finding: &Finding| finding.saves_bytes.is_some() && finding.fix.safety == Safety::None;
+        if lacks_a_user(session) || findings.iter().any(stays) || ["S6", "S7", "S8", "S16"].iter().any(allows)
+        {
             return Err(Reason::Unsettled);
         }
         let newest = session.newest().map(|newest| session.turn(newest));

@@ -98,6 +98,8 @@ fn results(dialect: Dialect, rows: &[Row]) -> BTreeMap<String, Vec<Vec<String>>>
         let mut note = |id: &Value, content: &Value| {
             let alone = content.as_str().into_iter();
             let texts = alone.chain(blocks(content).iter().filter_map(|block| block["text"].as_str()));
+            // What a tool left empty is said to be.
+            let texts = texts.filter(|text| !text.trim().is_empty() && *text != "(no output)");
             if let Some(id) = id.as_str() {
                 results.entry(id.to_string()).or_default().push(texts.map(str::to_string).collect());
             }

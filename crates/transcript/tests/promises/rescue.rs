@@ -42,7 +42,10 @@ fn unannounced(dialect: Dialect, bytes: &[u8], policy: &Policy) -> Vec<Refusal> 
     let mut refusals = refusals(dialect, bytes);
     let said = |class: &str| {
         let paired = PAIRING.contains(&class) && codes.iter().any(|code| PAIRING.contains(code));
-        paired || codes.contains(class)
+        // An empty message holds an empty text, and reasoning is thinking.
+        let other = [("M2", "M1"), ("M1", "M2"), ("M3", "M5")];
+        let alike = other.iter().any(|(said, found)| *said == class && codes.contains(found));
+        paired || alike || codes.contains(class)
     };
     refusals.retain(|refusal| !said(refusal.class));
     refusals
