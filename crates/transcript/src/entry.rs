@@ -702,7 +702,10 @@ impl Draft<'_> {
             result.synthetic = true;
             return;
         }
-        self.text(text);
+        // What stands for an empty text is of no weight either.
+        if !text.is(crate::marker::NO_OUTPUT) {
+            self.text(text);
+        }
         self.transcript.bodies.push(Text::of(text));
     }
 

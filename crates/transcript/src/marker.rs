@@ -22,6 +22,9 @@ const NOTE_BYTES_MAX: usize = 64;
 /// Between the address and the path of a plain file.
 const OR: &str = " or ";
 
+/// What stands where a tool printed nothing.
+pub(crate) const NO_OUTPUT: &str = "(no output)";
+
 /// Content address of a text that was taken out: the first 12 hex digits of the BLAKE3 hash of the literal as
 /// it was written, without quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]

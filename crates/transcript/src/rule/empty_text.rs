@@ -5,15 +5,13 @@ use super::removal::{take_out, take_out_blocks};
 use super::{Help, Rule, about, about_result};
 use crate::entry::{Kind, Quirk, QuirkKind, Role};
 use crate::finding::{Finding, Fix, Op};
+use crate::marker::NO_OUTPUT;
 use crate::session::Session;
 use crate::source::{Fault, Span};
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
 pub(super) struct EmptyText;
-
-/// What stands where a tool printed nothing.
-const NO_OUTPUT: &[u8] = b"(no output)";
 
 impl Rule for EmptyText {
     fn code(&self) -> &'static str {
@@ -87,7 +85,7 @@ fn results(session: &Session<'_>, quirks: &[Quirk], out: &mut Vec<Finding>) {
         let all = session.transcript.bodies_of(result).len() + found.images as usize;
         let mut ops: Vec<Op> = own.iter().map(|&block| Op::DropBlock { entry: found.entry, block }).collect();
         if own.len() >= all {
-            ops[0] = Op::Replace { at: text, with: NO_OUTPUT.to_vec() };
+            ops[0] = Op::Replace { at: text, with: NO_OUTPUT.into() };
         }
         let severity = severity(session, found.entry);
         let message = "a result of nothing but white space".to_string();

@@ -42,8 +42,8 @@ impl Rule for EmptyTurn {
                 Kind::Message(Role::User) => ("nothing was said", Fix::NONE),
                 _ => continue,
             };
-            // Agents do not send turns that failed; and the last one may be empty.
-            let harmless = found.stop == Stop::Aborted || session.live.last() == Some(&entry);
+            // Agents do not send turns that failed.
+            let harmless = found.stop == Stop::Aborted;
             let severity = if harmless { Severity::Note } else { severity(session, entry) };
             out.push(Finding { fix, ..about(&EmptyTurn, session, entry, severity, message.to_string()) });
         }
