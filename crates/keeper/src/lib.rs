@@ -8,11 +8,13 @@ mod actions;
 mod attributes;
 mod error;
 mod find;
+mod follow;
 mod gate;
 mod lease;
 mod leftover;
 mod new_text;
 mod outcome;
+mod policies;
 mod replace;
 mod snapshot;
 mod step;
@@ -22,9 +24,11 @@ mod vault;
 
 pub use error::Error;
 pub use find::{DEPTH_MAX, Found, find, is_candidate, known_roots};
+pub use follow::{Remembered, follow};
 pub use leftover::settle_all;
 pub use outcome::{Deferral, Ending, Guarantee, Outcome, Refusal, Unsupported};
-pub use snapshot::spool;
+pub use policies::Policies;
+pub use snapshot::{bytes_read, spool};
 pub use undo::undo;
 pub use vault::{Freed, Keep, Record, Run, State, Text, Vault};
 
@@ -35,7 +39,8 @@ use snapshot::Snapshot;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use transcript::plan::Plan;
-use transcript::{Facts, Policy, Repair, examine, mend};
+use transcript::tail::Tail;
+use transcript::{Facts, Repair, examine, mend};
 
 /// What to do with a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +59,7 @@ pub enum Mode {
 #[derive(Clone, Debug)]
 pub struct Options {
     /// What is asked for.
-    pub policy: Policy,
+    pub policy: Policies,
     /// What to do.
     pub mode: Mode,
     /// How long a file must have been quiet before it is replaced.
@@ -71,8 +76,20 @@ pub struct Options {
 ///
 /// When the file cannot be read or written. Then it is as it was, unless the error says otherwise.
 pub fn maintain(path: &Path, root: Option<&Path>, options: &Options) -> Result<Outcome, Error> {
+    maintain_and_remember(path, root, options, None)
+}
+
+/// What is to be remembered of a file, if anything is.
+type Memory<'a> = Option<&'a mut Option<Remembered>>;
+
+fn maintain_and_remember(
+    path: &Path,
+    root: Option<&Path>,
+    options: &Options,
+    memory: Memory<'_>,
+) -> Result<Outcome, Error> {
     if options.mode == Mode::Fix {
-        return fix(path, root, options);
+        return fix(path, root, options, memory);
     }
     let snapshot = match Snapshot::open(path, root)? {
         Ok(snapshot) => snapshot,
@@ -82,10 +99,9 @@ pub fn maintain(path: &Path, root: Option<&Path>, options: &Options) -> Result<O
         return Ok(Outcome::without_look(Ending::Unsupported(Unsupported::Empty)));
     }
     if options.mode == Mode::Look {
-        let found = snapshot.read(|source| examine(source, &options.policy))?;
-        return Ok(Outcome::looked(found, snapshot.bytes()));
+        return look(&snapshot, options, memory);
     }
-    let (mut outcome, repair) = plan(&snapshot, options)?;
+    let Planned { mut outcome, repair, .. } = plan(&snapshot, options, false)?;
     let Some(repair) = repair else { return Ok(outcome) };
     if let Mode::CopyTo(path) = &options.mode {
         outcome.run = copy(&snapshot, &repair.plan, path, options)?;
@@ -97,20 +113,52 @@ pub fn maintain(path: &Path, root: Option<&Path>, options: &Options) -> Result<O
     Ok(outcome)
 }
 
-/// What was found, and what is to be done about it; `None` if nothing can be.
-fn plan(snapshot: &Snapshot, options: &Options) -> Result<(Outcome, Option<Repair>), Error> {
-    let mended = snapshot.read(|source| mend(source, &options.policy))?;
-    let mut outcome = Outcome::looked(mended.before, snapshot.bytes());
-    match mended.repair {
-        Ok(repair) => Ok((outcome, Some(repair))),
-        Err(worse) => {
-            outcome.ending = Ending::Refused(Refusal::Worse(worse));
-            Ok((outcome, None))
-        }
-    }
+fn look(snapshot: &Snapshot, options: &Options, memory: Memory<'_>) -> Result<Outcome, Error> {
+    let found = snapshot.read(|source| {
+        let policy = options.policy.choose(source)?;
+        let Some(memory) = memory else { return examine(source, policy) };
+        let (tail, found) = Tail::new(source, policy)?;
+        *memory = Remembered::of(tail, &snapshot.metadata, false);
+        Ok(found)
+    })?;
+    Ok(Outcome::looked(found, snapshot.bytes()))
 }
 
-fn fix(path: &Path, root: Option<&Path>, options: &Options) -> Result<Outcome, Error> {
+/// What was found, and what is to be done about it.
+struct Planned {
+    outcome: Outcome,
+    /// `None` if nothing can be.
+    repair: Option<Repair>,
+    /// The end of the file as it is, and as the plan makes it, if they are to be remembered.
+    tails: [Option<Tail>; 2],
+}
+
+fn plan(snapshot: &Snapshot, options: &Options, remember: bool) -> Result<Planned, Error> {
+    let (mended, tails) = snapshot.read(|source| {
+        let policy = options.policy.choose(source)?;
+        if !remember {
+            return Ok((mend(source, policy)?, [None, None]));
+        }
+        let (mended, before, after) = Tail::mend(source, policy)?;
+        Ok((mended, [Some(before), after]))
+    })?;
+    let mut outcome = Outcome::looked(mended.before, snapshot.bytes());
+    let repair = match mended.repair {
+        Ok(repair) => Some(repair),
+        Err(worse) => {
+            outcome.ending = Ending::Refused(Refusal::Worse(worse));
+            None
+        }
+    };
+    Ok(Planned { outcome, repair, tails })
+}
+
+fn fix(
+    path: &Path,
+    root: Option<&Path>,
+    options: &Options,
+    mut memory: Memory<'_>,
+) -> Result<Outcome, Error> {
     for _ in 0..leftover::ROUNDS_MAX {
         let snapshot = match Snapshot::open_locked(path, root)? {
             Ok(Ok(snapshot)) => snapshot,
@@ -120,7 +168,7 @@ fn fix(path: &Path, root: Option<&Path>, options: &Options) -> Result<Outcome, E
         if snapshot.is_empty() {
             return Ok(Outcome::without_look(Ending::Unsupported(Unsupported::Empty)));
         }
-        match snapshot.unless_changed(fix_once(&snapshot, options)) {
+        match snapshot.unless_changed(fix_once(&snapshot, options, memory.as_deref_mut())) {
             Ok(Ok(None)) => {}
             Ok(Ok(Some(outcome))) => return Ok(outcome),
             Ok(Err(reason)) => return Ok(Outcome::without_look(Ending::Deferred(reason))),
@@ -131,9 +179,35 @@ fn fix(path: &Path, root: Option<&Path>, options: &Options) -> Result<Outcome, E
 }
 
 /// `None` if the file has to be looked at again.
-fn fix_once(snapshot: &Snapshot, options: &Options) -> Result<Option<Outcome>, Error> {
-    let (mut outcome, repair) = plan(snapshot, options)?;
-    let Some(repair) = repair.filter(|repair| !repair.plan.is_empty()) else { return Ok(Some(outcome)) };
+fn fix_once(snapshot: &Snapshot, options: &Options, memory: Memory<'_>) -> Result<Option<Outcome>, Error> {
+    let Planned { outcome, repair, tails: [as_it_is, mended] } = plan(snapshot, options, memory.is_some())?;
+    // A repair that would do harm may do none when more has come.
+    let is_judged = repair.is_some();
+    let repair = repair.filter(|repair| !repair.plan.is_empty());
+    let pending = repair.is_some();
+    let done = match repair {
+        Some(repair) => land(snapshot, options, outcome, repair)?,
+        None => Some(outcome),
+    };
+    if let Some(memory) = memory {
+        *memory = if done.as_ref().is_some_and(|outcome| outcome.ending == Ending::Fixed) {
+            let now = std::fs::symlink_metadata(&snapshot.path).ok();
+            mended.zip(now).and_then(|(tail, now)| Remembered::of(tail, &now, false))
+        } else {
+            let tail = as_it_is.filter(|_| is_judged);
+            tail.and_then(|tail| Remembered::of(tail, &snapshot.metadata, pending))
+        };
+    }
+    Ok(done)
+}
+
+/// Carries a repair out, if that may be. `None` if the file has to be looked at again.
+fn land(
+    snapshot: &Snapshot,
+    options: &Options,
+    mut outcome: Outcome,
+    repair: Repair,
+) -> Result<Option<Outcome>, Error> {
     let Some(facts) = outcome.before.as_ref().map(|found| found.facts) else { return Ok(Some(outcome)) };
     // Given back when the file is written.
     let _pass = match may_write(snapshot, &facts, options)? {
@@ -212,7 +286,7 @@ fn copy(snapshot: &Snapshot, plan: &Plan, path: &Path, options: &Options) -> Res
 
 fn keep(snapshot: &Snapshot, plan: &Plan, path: &Path, options: &Options) -> Result<Option<Run>, Error> {
     let Some(vault) = &options.vault else { return Ok(None) };
-    let spill = options.policy.spill.as_ref();
+    let spill = options.policy.all().spill.as_ref();
     snapshot.read(|source| vault.keep(source, path, plan, spill))?.map(Some)
 }
 

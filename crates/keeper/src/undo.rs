@@ -64,7 +64,7 @@ fn undo_once(
     outcome.bytes_after = way.length;
     outcome.run = Some(runs.target.run().to_string());
     if options.mode == Mode::Fix {
-        let facts = snapshot.read(|source| examine(source, &options.policy))?.facts;
+        let facts = snapshot.read(|source| examine(source, options.policy.choose(source)?))?.facts;
         match may_write(snapshot, &facts, options)? {
             Err(ending) => outcome.ending = ending,
             Ok(_pass) => match take_back(vault, snapshot, &runs, way)? {

@@ -1,11 +1,13 @@
 //! The command line: what may be written, and what it means as a policy. No file is touched here.
 
+use crate::config::{Loaded, load};
+use crate::printer::talk;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use keeper::{Mode, Options, Vault};
+use keeper::{Keep, Mode, Options, Policies, Vault};
 use std::path::PathBuf;
 use std::time::Duration;
 use transcript::marker::Folder;
-use transcript::policy::{Policy, Selection, SignedThinking};
+use transcript::policy::{Policy, SignedThinking};
 use transcript::profile::{self, PROFILES, Profile};
 use transcript::rule;
 use transcript::{Finding, Severity};
@@ -85,9 +87,9 @@ pub(crate) struct Fix {
     /// Also make guarded fixes of these rules (see `tailor explain CODE`).
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = code)]
     pub(crate) allow: Vec<String>,
-    /// Seconds for which a file must have been quiet before it is replaced.
-    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
-    pub(crate) settle: Duration,
+    /// Seconds for which a file must have been quiet before it is replaced (5).
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) settle: Option<Duration>,
     #[command(flatten)]
     pub(crate) vault: VaultAt,
     /// Also write each text that is cut as a plain file into this folder, and name that in the marker.
@@ -95,21 +97,36 @@ pub(crate) struct Fix {
     pub(crate) spill: Option<Folder>,
 }
 
+/// Which file the configuration is in.
+#[derive(ClapArgs)]
+pub(crate) struct ConfigFile {
+    /// This file instead of those in `/etc/tailor` and `$XDG_CONFIG_HOME/tailor`.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl ConfigFile {
+    /// Reads the configuration, and says what in it has no meaning.
+    pub(crate) fn load(&self) -> Result<Loaded, String> {
+        let loaded = load(self.config.as_deref(), &[], None)?;
+        loaded.warnings.iter().for_each(|warning| talk(warning));
+        Ok(loaded)
+    }
+}
+
 /// Where originals are.
 #[derive(ClapArgs)]
 pub(crate) struct VaultAt {
-    /// The folder of originals. Without it `tailor` in `$XDG_STATE_HOME`, or in `~/.local/state`.
+    /// The folder of originals. Without it that of the configuration, or `tailor` in `$XDG_STATE_HOME`, or in
+    /// `~/.local/state`.
     #[arg(long, value_name = "DIR")]
     vault: Option<PathBuf>,
 }
 
 impl VaultAt {
     /// The vault.
-    pub(crate) fn open(&self) -> Result<Vault, String> {
-        let root = self.vault.clone().or_else(Vault::default_root);
-        let nowhere =
-            "could not find a place for originals: neither XDG_STATE_HOME nor HOME is set (--vault DIR)";
-        root.map(Vault::new).ok_or_else(|| nowhere.to_string())
+    pub(crate) fn open(&self, config: &Loaded) -> Result<Vault, String> {
+        self.vault.clone().map_or_else(|| config.vault(), Ok).map(Vault::new)
     }
 }
 
@@ -134,6 +151,8 @@ pub(crate) struct Undo {
     #[arg(long, value_enum, default_value_t = Format::Human)]
     pub(crate) format: Format,
     #[command(flatten)]
+    pub(crate) config: ConfigFile,
+    #[command(flatten)]
     pub(crate) vault: VaultAt,
 }
 
@@ -145,6 +164,8 @@ pub(crate) struct Show {
     /// As it stood in the file, with its escapes.
     #[arg(long)]
     pub(crate) raw: bool,
+    #[command(flatten)]
+    pub(crate) config: ConfigFile,
     #[command(flatten)]
     pub(crate) vault: VaultAt,
 }
@@ -160,6 +181,8 @@ pub(crate) struct Gc {
     /// Say what would be removed, and remove nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) config: ConfigFile,
     #[command(flatten)]
     pub(crate) vault: VaultAt,
 }
@@ -216,9 +239,8 @@ pub(crate) struct ConfigAt {
     /// Files or folders; without one those of the configuration, or the folders of known agents.
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// This file instead of those in `/etc/tailor` and `$XDG_CONFIG_HOME/tailor`.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    config: ConfigFile,
     /// Whether transcripts are mended (enforce) or only looked at (observe).
     #[arg(long, value_name = "observe|enforce")]
     mode: Option<String>,
@@ -228,6 +250,9 @@ pub(crate) struct ConfigAt {
     /// Where to serve metrics: 127.0.0.1:PORT or unix:PATH.
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
+    /// Where to write metrics for a collector that reads files, such as node_exporter: a path ending in .prom.
+    #[arg(long, value_name = "FILE")]
+    metrics_textfile: Option<String>,
     /// The socket through which `tailor status` asks.
     #[arg(long, value_name = "FILE")]
     socket: Option<String>,
@@ -240,12 +265,18 @@ pub(crate) struct ConfigAt {
 }
 
 impl ConfigAt {
+    /// Reads the configuration, with the flags over it.
+    pub(crate) fn load(&self) -> Result<Loaded, String> {
+        load(self.config.config.as_deref(), &self.flags(), self.roots())
+    }
+
     /// Flags as lines of a configuration file.
-    pub(crate) fn flags(&self) -> Vec<String> {
+    fn flags(&self) -> Vec<String> {
         let named = [
             ("mode", &self.mode),
             ("settle", &self.settle),
             ("listen", &self.listen),
+            ("metrics_textfile", &self.metrics_textfile),
             ("socket", &self.socket),
             ("vault", &self.vault),
         ];
@@ -257,7 +288,7 @@ impl ConfigAt {
     }
 
     /// The paths, if any were named.
-    pub(crate) fn roots(&self) -> Option<toml::Value> {
+    fn roots(&self) -> Option<toml::Value> {
         let text = |path: &PathBuf| toml::Value::String(path.to_string_lossy().into_owned());
         (!self.paths.is_empty()).then(|| toml::Value::Array(self.paths.iter().map(text).collect()))
     }
@@ -283,15 +314,17 @@ pub(crate) struct Shared {
     pub(crate) fail_on: Vec<FailOn>,
     #[command(flatten)]
     pub(crate) limits: Limits,
+    #[command(flatten)]
+    pub(crate) config: ConfigFile,
 }
 
-/// The limits of the policy. What is not asked for is the profile's; 0 switches a limit off.
+/// The limits of the policy. What is not asked for is the configuration's, or the profile's; 0 switches a limit off.
 #[derive(ClapArgs)]
 #[command(next_help_heading = "Limits (0 switches one off)")]
 pub(crate) struct Limits {
     /// The limits of another system, by name (see `tailor explain NAME`); single ones can be changed below.
-    #[arg(long, value_name = "NAME", default_value = "default", value_parser = profile)]
-    pub(crate) profile: &'static Profile,
+    #[arg(long, value_name = "NAME", value_parser = profile)]
+    pub(crate) profile: Option<&'static Profile>,
     /// Longest text of a tool result (32,000).
     #[arg(long, value_name = "CHARS")]
     pub(crate) result_chars_max: Option<u64>,
@@ -318,10 +351,10 @@ pub(crate) struct Limits {
     pub(crate) side_chars_max: Option<u64>,
     #[command(flatten)]
     pub(crate) ages: Ages,
-    /// Where a change would come before signed thinking: keep the thinking and hold the change back, strip the
-    /// thinking, or ignore it.
-    #[arg(long, value_enum, default_value_t = Thinking::Keep)]
-    pub(crate) thinking: Thinking,
+    /// Where a change would come before signed thinking: keep the thinking and hold the change back (as is done
+    /// without this), strip the thinking, or ignore it.
+    #[arg(long, value_enum)]
+    pub(crate) thinking: Option<Thinking>,
 }
 
 /// What becomes of old results. Off unless the profile or one of these says so.
@@ -389,29 +422,49 @@ pub(crate) enum FailOn {
 }
 
 impl Shared {
-    pub(crate) fn policy(&self, allow: &[String]) -> Policy {
+    /// What the configuration asks for, with the flags over it. A profile takes the place of all limits.
+    pub(crate) fn policies(&self, config: &Loaded) -> Result<Policies, String> {
+        let mut policies = config.policies()?;
+        if let Some(profile) = self.limits.profile {
+            let all = policies.all();
+            let (thinking, selection) = (all.thinking, all.selection.clone());
+            policies = Policy { thinking, selection, ..profile.policy() }.into();
+        }
+        Ok(policies.map(|policy| self.apply(policy)))
+    }
+
+    /// Changes in a policy what was asked for.
+    fn apply(&self, policy: &mut Policy) {
         let limits = &self.limits;
-        let mut policy = limits.profile.policy();
-        let numbers = [
+        override_each([
             (&mut policy.result_chars_max, limits.result_chars_max),
             (&mut policy.turn_chars_max, limits.turn_chars_max),
             (&mut policy.summary_chars_max, limits.summary_chars_max),
             (&mut policy.window_tokens, limits.window_tokens),
             (&mut policy.side_chars_max, limits.side_chars_max),
-        ];
-        override_each(numbers);
-        limits.ages.apply(&mut policy);
+        ]);
+        limits.ages.apply(policy);
         policy.tool_chars_max.extend(limits.tool_result_chars_max.iter().cloned());
         policy.tools_keep.extend(limits.keep_tool.iter().cloned());
         policy.tools_only.extend(limits.only_tool.iter().cloned());
-        policy.thinking = match limits.thinking {
+        let thinking = limits.thinking.map(|thinking| match thinking {
             Thinking::Keep => SignedThinking::Keep,
             Thinking::Strip => SignedThinking::Strip,
             Thinking::Ignore => SignedThinking::Ignore,
-        };
-        policy.selection =
-            Selection { select: self.select.clone(), ignore: self.ignore.clone(), allow: allow.to_vec() };
-        policy
+        });
+        override_each([(&mut policy.thinking, thinking)]);
+        let asked = |codes: &Vec<String>| (!codes.is_empty()).then(|| codes.clone());
+        override_each([
+            (&mut policy.selection.select, asked(&self.select)),
+            (&mut policy.selection.ignore, asked(&self.ignore)),
+        ]);
+    }
+
+    /// Whether the flags alone ask for something that rewrites older history.
+    fn rewrites_history(&self) -> bool {
+        let mut policy = self.limits.profile.map_or_else(Policy::default, Profile::policy);
+        self.apply(&mut policy);
+        policy.rewrites_history()
     }
 
     /// Whether a finding makes the exit code 1.
@@ -445,38 +498,66 @@ impl Ages {
     }
 }
 
-/// Sets the numbers that were asked for.
-fn override_each<const N: usize>(numbers: [(&mut u64, Option<u64>); N]) {
-    for (number, asked) in numbers {
-        *number = asked.unwrap_or(*number);
+/// Sets what was asked for.
+pub(crate) fn override_each<T, const N: usize>(places: [(&mut T, Option<T>); N]) {
+    for (place, asked) in places {
+        if let Some(asked) = asked {
+            *place = asked;
+        }
     }
 }
 
 impl Scan {
-    pub(crate) fn options(&self) -> Options {
-        let policy = self.shared.policy(&[]);
-        Options { policy, mode: Mode::Look, settle: Duration::ZERO, vault: None }
+    pub(crate) fn options(&self) -> Result<Options, String> {
+        let policy = self.shared.policies(&self.shared.config.load()?)?;
+        Ok(Options { policy, mode: Mode::Look, settle: Duration::ZERO, vault: None })
     }
 }
 
-impl Fix {
+/// All that `fix` is asked for.
+pub(crate) struct Asked {
     /// The mode is that of files that are mended in place.
-    pub(crate) fn options(&self) -> Result<Options, String> {
-        Ok(Options {
-            policy: Policy { spill: self.spill.clone(), ..self.shared.policy(&self.allow) },
+    pub(crate) options: Options,
+    /// The same without what rewrites older history, for files that were written to more recently than this; `None` if
+    /// all of it is to be done at once.
+    pub(crate) recent: Option<(Duration, Options)>,
+    /// For how long originals are kept.
+    pub(crate) keep: Keep,
+}
+
+impl Fix {
+    pub(crate) fn asked(&self) -> Result<Asked, String> {
+        let config = self.shared.config.load()?;
+        let policy = self.shared.policies(&config)?.map(|policy| {
+            policy.spill.clone_from(&self.spill);
+            if !self.allow.is_empty() {
+                policy.selection.allow.clone_from(&self.allow);
+            }
+        });
+        let settle = self.settle.unwrap_or_else(|| config.settle());
+        let options = Options {
+            policy,
             mode: if self.dry_run { Mode::DryRun } else { Mode::Fix },
-            settle: self.settle,
+            settle,
             // A dry run keeps nothing, so it needs no place to keep it.
-            vault: if self.dry_run { None } else { Some(self.vault.open()?) },
-        })
+            vault: if self.dry_run { None } else { Some(self.vault.open(&config)?) },
+        };
+        // Who asks for it here and now, or says that no agent is running, has it at once.
+        let waits = !self.shared.rewrites_history() && !settle.is_zero();
+        let waits = waits && options.policy.each().any(Policy::rewrites_history);
+        let recent = waits.then(|| {
+            let policy = options.policy.map(|policy| *policy = policy.without_history());
+            (config.settle_stale(), Options { policy, ..options.clone() })
+        });
+        Ok(Asked { options, recent, keep: config.keep() })
     }
 }
 
 impl Undo {
     pub(crate) fn options(&self) -> Result<Options, String> {
         let mode = if self.dry_run { Mode::DryRun } else { Mode::Fix };
-        let vault = Some(self.vault.open()?);
-        Ok(Options { policy: Policy::default(), mode, settle: self.settle, vault })
+        let vault = Some(self.vault.open(&self.config.load()?)?);
+        Ok(Options { policy: Policy::default().into(), mode, settle: self.settle, vault })
     }
 }
 
@@ -488,6 +569,11 @@ pub(crate) fn rule_code(text: &str) -> Result<String, String> {
 /// A size as people write it.
 pub(crate) fn size_in_bytes(text: &str) -> Result<u64, String> {
     size(text)
+}
+
+/// The profile of that name.
+pub(crate) fn find_profile(text: &str) -> Result<&'static Profile, String> {
+    profile(text)
 }
 
 fn profile(text: &str) -> Result<&'static Profile, String> {

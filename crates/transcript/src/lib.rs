@@ -154,13 +154,18 @@ pub struct Repair {
 
 /// Draws a plan, checks what it gives, and repeats that until nothing is left to change.
 pub fn mend(source: &dyn Source, policy: &Policy) -> Result<Mended, Fault> {
-    let before = look(source, policy, Depth::Plan, &mut |_, _| {})?;
+    mend_and_remember(source, policy, &mut |_, _| {})
+}
+
+/// The same; the transcript is asked about as it is, and then after each round.
+fn mend_and_remember(source: &dyn Source, policy: &Policy, remember: Remember<'_>) -> Result<Mended, Fault> {
+    let before = look(source, policy, Depth::Plan, remember)?;
     let mut plan = before.plan.clone();
     if plan.is_empty() {
         return Ok(Mended { before, repair: Ok(Repair { plan, after: None }) });
     }
     for _ in 0..ROUNDS_MAX {
-        let next = look(&Rendered::new(source, &plan), policy, Depth::Plan, &mut |_, _| {})?;
+        let next = look(&Rendered::new(source, &plan), policy, Depth::Plan, remember)?;
         if next.plan.is_empty() {
             let repair = verdict::compare(&before, &next).map(|()| Repair { plan, after: Some(next) });
             return Ok(Mended { before, repair });

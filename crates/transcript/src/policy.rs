@@ -87,6 +87,23 @@ impl Policy {
         !ages && !self.skip_images && self.tool_caps.is_empty()
     }
 
+    /// Whether anything is asked for that changes what the model has been sent again and again, and so costs the
+    /// cache of its prompt: old results, and thinking that goes for the sake of an edit before it.
+    pub fn rewrites_history(&self) -> bool {
+        *self != self.without_history()
+    }
+
+    /// The same without that.
+    #[must_use]
+    pub fn without_history(&self) -> Self {
+        Self {
+            stale: Stale { shorten_at: 0, clear_at: 0, ..self.stale.clone() },
+            crowded: Crowded { trim_percent: 0, ..self.crowded },
+            thinking: SignedThinking::Keep,
+            ..self.clone()
+        }
+    }
+
     /// The limit for a result of a tool under a plain policy.
     pub fn limit_for(&self, tool: &[u8]) -> Option<u64> {
         self.caps_for(tool, false).into_iter().flatten().map(|cap| cap.chars_max).min()
@@ -333,7 +350,28 @@ impl Selection {
 
 #[cfg(test)]
 mod tests {
-    use super::is_named;
+    use super::*;
+
+    #[test]
+    fn what_rewrites_history_can_be_left_out() {
+        let plain = Policy { result_chars_max: 7, ..Policy::default() };
+        let stale = |shorten_at, clear_at| Policy {
+            stale: Stale { shorten_at, clear_at, ..Stale::default() },
+            ..plain.clone()
+        };
+        let crowded = Crowded { trim_percent: 30, ..Crowded::default() };
+        let all = [
+            stale(2, 0),
+            stale(0, 4),
+            Policy { crowded, ..plain.clone() },
+            Policy { thinking: SignedThinking::Strip, ..plain.clone() },
+        ];
+        assert!(!plain.rewrites_history());
+        for policy in all {
+            assert!(policy.rewrites_history());
+            assert_eq!(policy.without_history(), plain);
+        }
+    }
 
     #[test]
     fn names_of_tools_are_patterns_in_any_case() {

@@ -2,12 +2,10 @@
 
 use crate::ask::Listen;
 use crate::queue::{Pace, Settle};
-use keeper::{Keep, Options, Vault};
-use std::collections::BTreeMap;
+use keeper::{Keep, Options, Policies, Vault};
 use std::path::PathBuf;
 use std::time::Duration;
 use transcript::Policy;
-use transcript::policy::SignedThinking;
 
 /// All of it.
 #[derive(Clone, Debug)]
@@ -16,10 +14,8 @@ pub struct Config {
     pub roots: Roots,
     /// Whether anything may be written.
     pub mode: Mode,
-    /// What is asked for.
-    pub policy: Policy,
-    /// What is asked for in transcripts of single agents, by the name of their format.
-    pub agents: BTreeMap<String, Policy>,
+    /// What is asked for, of all transcripts and of those of single agents.
+    pub policy: Policies,
     /// How long a file must have been quiet before its newest part is trimmed and mended.
     pub settle: Duration,
     /// How long before anything rewrites older history, which prompt caches hold.
@@ -32,6 +28,8 @@ pub struct Config {
     pub keep: Keep,
     /// Where metrics are served.
     pub listen: Option<Listen>,
+    /// A file into which they are written now and then.
+    pub metrics_textfile: Option<PathBuf>,
     /// Where `tailor status` asks.
     pub socket: PathBuf,
     /// Where the daemon says which roots are its own.
@@ -70,29 +68,24 @@ impl Mode {
 impl Config {
     /// The times that the queue goes by.
     pub(crate) fn settle(&self) -> Settle {
-        let mut policies = self.agents.values().chain([&self.policy]);
-        let rewrites = self.mode == Mode::Enforce && policies.any(rewrites_history);
+        let rewrites = self.mode == Mode::Enforce && self.policy.each().any(Policy::rewrites_history);
         let late = (rewrites && self.settle_stale > self.settle).then_some(self.settle_stale);
         Settle { soon: self.settle, late }
     }
 
-    /// How to deal with a transcript of an agent.
-    pub(crate) fn options(&self, agent: Option<&str>, pace: Pace) -> Options {
-        let policy = agent.and_then(|agent| self.agents.get(agent)).unwrap_or(&self.policy);
-        let mut policy = policy.clone();
-        if pace == Pace::Soon && self.settle().late.is_some() && rewrites_history(&policy) {
-            policy.thinking = SignedThinking::Keep;
-        }
+    /// How to deal with a transcript. What changes history that the agent has sent many times waits until no cache
+    /// holds it any more.
+    pub(crate) fn options(&self, pace: Pace) -> Options {
+        let waits = pace == Pace::Soon && self.settle().late.is_some();
+        let policy = if waits {
+            self.policy.map(|policy| *policy = policy.without_history())
+        } else {
+            self.policy.clone()
+        };
         let mode = match self.mode {
             Mode::Observe => keeper::Mode::Look,
             Mode::Enforce => keeper::Mode::Fix,
         };
         Options { policy, mode, settle: self.settle, vault: Some(self.vault.clone()) }
     }
-}
-
-/// Whether a policy asks for edits in front of signed thinking. They change history that the agent has sent many times,
-/// and so wait until no cache holds it any more.
-fn rewrites_history(policy: &Policy) -> bool {
-    policy.thinking != SignedThinking::Keep
 }

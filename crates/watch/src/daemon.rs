@@ -171,7 +171,7 @@ impl Daemon {
         metrics.config_ok.set(1);
         Self {
             queue: Queue::new(config.settle(), FILES_MAX),
-            looker: Arc::new(Looker { config: config.clone() }),
+            looker: Arc::new(Looker::new(&config)),
             next_roots: start.after(config.rescan),
             config,
             roots: Vec::new(),
@@ -395,7 +395,7 @@ impl Daemon {
                     }
                 }
                 self.config = Arc::new(config);
-                self.looker = Arc::new(Looker { config: self.config.clone() });
+                self.looker = Arc::new(Looker::new(&self.config));
                 self.config_error = None;
                 self.queue.renew(self.config.settle());
                 self.reopen_roots();

@@ -12,6 +12,7 @@ mod event;
 mod eye;
 mod instance;
 mod look;
+mod memory;
 mod metrics;
 mod queue;
 mod status;

@@ -1,22 +1,30 @@
 //! What workers do: one look at one file, and what the loop has to know of it.
 //!
-//! [`Looker::examine`] is the only call into `keeper` that reads a transcript. A look that goes over no more than what
-//! was appended belongs there: what it has to remember of a file is its own affair, and the queue stays as it is. What an
-//! agent's own transcript says about an overflow would come back as one more field of [`Seen`].
+//! [`Looker::examine`] is the only call into `keeper` that reads a transcript. Of a long file the end is remembered, so
+//! that an append costs what was appended.
 
 use crate::config::{Config, Mode};
+use crate::memory::Memory;
 use crate::queue::{Cure, Done, Job, Pace, Stamp};
-use keeper::{Deferral, Ending, Error, Outcome, maintain};
+use keeper::{Deferral, Ending, Error, Options, Outcome, Remembered, bytes_read, follow, maintain};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::finding::Safety;
 
-/// What a worker needs to know.
+/// How much memory what is remembered of files may take.
+const MEMORY_BYTES_MAX: usize = 16 << 20;
+/// A look at a shorter file costs less than remembering it is worth.
+const REMEMBERED_BYTES_MIN: u64 = 64 << 10;
+
+/// What workers need to know, and what they remember.
 pub(crate) struct Looker {
-    pub(crate) config: Arc<Config>,
+    enforces: bool,
+    soon: Options,
+    late: Options,
+    memory: Mutex<Memory<Remembered>>,
 }
 
 /// What came of a look.
@@ -27,12 +35,14 @@ pub(crate) struct Report {
     /// `None` if the file was as before and not read.
     pub(crate) seen: Option<Seen>,
     pub(crate) took: Duration,
+    /// How much of the file was read.
+    pub(crate) read_bytes: u64,
 }
 
 /// What is told about a file that was read.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    /// As in `tailor fix --format json`.
+    /// As in `tailor fix --format json`; or `same`: something was appended, and nothing has changed by that.
     pub(crate) outcome: &'static str,
     pub(crate) reason: Option<String>,
     /// One word for the reason, for metrics.
@@ -41,7 +51,9 @@ pub(crate) struct Seen {
     pub(crate) before: u64,
     pub(crate) after: u64,
     pub(crate) run: Option<String>,
-    /// How many findings remain, and how many of them could be mended.
+    /// Whether findings were counted. If not, there are as many as before.
+    pub(crate) counted: bool,
+    /// How many findings remain.
     pub(crate) findings: u64,
     pub(crate) saves_bytes: u64,
     /// Codes of what was found, each once.
@@ -70,9 +82,18 @@ impl Stamp {
 }
 
 impl Looker {
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            enforces: config.mode == Mode::Enforce,
+            soon: config.options(Pace::Soon),
+            late: config.options(Pace::Late),
+            memory: Mutex::new(Memory::new(MEMORY_BYTES_MAX)),
+        }
+    }
+
     /// Looks at a file, unless it is as it was.
     pub(crate) fn look(&self, job: Job, root: Option<&Path>) -> Report {
-        let began = std::time::Instant::now();
+        let (began, read_before) = (std::time::Instant::now(), bytes_read());
         let (done, seen) = match std::fs::symlink_metadata(&job.path) {
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => (Done::Gone, None),
             Ok(metadata) if job.known == Some(Stamp::of(&metadata)) => {
@@ -85,12 +106,16 @@ impl Looker {
                 (Done::Failed, Some(Seen { outcome: "error", reason: Some(text), ..Seen::default() }))
             }
         };
-        Report { job, done, seen, took: began.elapsed() }
+        if done == Done::Gone {
+            drop(self.memory().take(&job.path));
+        }
+        Report { job, done, seen, took: began.elapsed(), read_bytes: bytes_read() - read_before }
     }
 
     fn read(&self, job: &Job, root: Option<&Path>, stamp: Stamp) -> (Done, Option<Seen>) {
-        match self.examine(&job.path, root, job.pace) {
-            Ok(outcome) => (done(&job.path, &outcome, stamp), Some(Seen::new(&outcome))),
+        match self.examine(job, root) {
+            Ok(Some(outcome)) => (done(&job.path, &outcome, stamp), Some(Seen::new(&outcome))),
+            Ok(None) => (Done::Settled(stamp), Some(Seen { outcome: "same", ..Seen::default() })),
             Err(error) if error.is_missing() => (Done::Gone, None),
             Err(error) => {
                 let reason = Some(error.to_string());
@@ -99,23 +124,41 @@ impl Looker {
         }
     }
 
-    /// Reads the file and mends it, if that is what is asked for.
-    fn examine(&self, path: &Path, root: Option<&Path>, pace: Pace) -> Result<Outcome, Error> {
-        let agent = if self.config.agents.is_empty() { None } else { self.agent(path, root)? };
-        maintain(path, root, &self.config.options(agent, pace))
+    /// Reads what there is to read of the file, and mends it if that is what is asked for. `None` if what was appended
+    /// changes nothing.
+    fn examine(&self, job: &Job, root: Option<&Path>) -> Result<Option<Outcome>, Error> {
+        let path = &job.path;
+        if job.pace == Pace::Late {
+            // The next append is judged by what is asked for soon.
+            let outcome = maintain(path, root, &self.late)?;
+            if outcome.ending == Ending::Fixed {
+                drop(self.memory().take(path));
+            }
+            return Ok(Some(outcome));
+        }
+        let mut remembered = self.memory().take(path);
+        let outcome = follow(path, root, &self.soon, &mut remembered)?;
+        let is_long = |known: &Remembered| known.bytes() >= REMEMBERED_BYTES_MIN;
+        if let Some(remembered) = remembered.filter(is_long) {
+            let weight = remembered.weight();
+            self.memory().put(path, remembered, weight);
+        }
+        Ok(outcome)
     }
 
-    /// Whose transcript it is; asked only where some agent has rules of its own.
-    fn agent(&self, path: &Path, root: Option<&Path>) -> Result<Option<&'static str>, Error> {
-        let mut options = self.config.options(None, Pace::Soon);
-        options.mode = keeper::Mode::Look;
-        let found = maintain(path, root, &options)?.before;
-        Ok(found.and_then(|found| found.facts.format).map(transcript::format::Format::name))
+    /// How many files are remembered, and how much memory that takes.
+    pub(crate) fn remembers(&self) -> (usize, usize) {
+        let memory = self.memory();
+        (memory.files(), memory.weight())
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory<Remembered>> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether anything may be written.
     pub(crate) fn enforces(&self) -> bool {
-        self.config.mode == Mode::Enforce
+        self.enforces
     }
 }
 
@@ -177,6 +220,7 @@ impl Seen {
             before: outcome.bytes,
             after: outcome.bytes_after,
             run: outcome.run.clone(),
+            counted: outcome.before.is_some() || matches!(outcome.ending, Ending::Unsupported(_)),
             findings: outcome.remaining().len() as u64,
             saves_bytes: if fixed { 0 } else { outcome.bytes.saturating_sub(would_be) },
             codes,

@@ -9,8 +9,18 @@ use prometheus_client::registry::Registry;
 
 type By = Family<[(&'static str, &'static str); 1], Counter>;
 
-const OUTCOMES: &[&str] =
-    &["unchanged", "clean", "findings", "fixed", "deferred", "refused", "unsupported", "error", "gone"];
+const OUTCOMES: &[&str] = &[
+    "unchanged",
+    "same",
+    "clean",
+    "findings",
+    "fixed",
+    "deferred",
+    "refused",
+    "unsupported",
+    "error",
+    "gone",
+];
 const CAUSES: &[&str] =
     &["growing", "changed", "open", "other-tailor", "running", "locked", "in-use", "unseen", "unprovable"];
 const WALKS: &[&str] = &["begin", "time", "overflow"];
@@ -28,10 +38,13 @@ pub(crate) struct Metrics {
     pub(crate) findings: Gauge,
     pub(crate) saves_bytes: Gauge,
     pub(crate) vault_bytes: Gauge,
+    pub(crate) remembered: Gauge,
+    pub(crate) remembered_bytes: Gauge,
     pub(crate) config_ok: Gauge,
     pub(crate) events: Counter,
     pub(crate) ignored: Counter,
     pub(crate) trips: Counter,
+    pub(crate) read_bytes: Counter,
     pub(crate) saved_bytes: Counter,
     pub(crate) freed_bytes: Counter,
     pub(crate) reloads: Counter,
@@ -64,6 +77,9 @@ impl Metrics {
             ignored: make.counter("ignored_events", "Events about files beyond the number that can be known"),
             trips: make
                 .counter("trips", "How often a transcript was left alone after failing again and again"),
+            remembered: make.gauge("remembered_files", "Transcripts of which only appends are read"),
+            remembered_bytes: make.gauge("remembered_bytes", "Memory that what is remembered of them takes"),
+            read_bytes: make.counter("read_bytes", "What was read of transcripts, again and again included"),
             saved_bytes: make.counter("saved_bytes", "By how much transcripts have become shorter"),
             freed_bytes: make
                 .counter("vault_freed_bytes", "Originals that were removed because of their age"),

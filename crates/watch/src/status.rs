@@ -28,6 +28,12 @@ pub struct Status {
     pub tripped: u64,
     /// How many looks read a file.
     pub looks: u64,
+    /// How many of them had to read no more than what was appended.
+    #[serde(default)]
+    pub same: u64,
+    /// How much they read together, in bytes.
+    #[serde(default)]
+    pub read_bytes: u64,
     /// How many of them mended it.
     pub fixed: u64,
     /// By how much that made files shorter.

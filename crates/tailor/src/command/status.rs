@@ -3,18 +3,17 @@
 
 use super::failed;
 use crate::args::{AskStatus, Format};
-use crate::config::load;
 use crate::printer::{plural, size};
 use crate::status::Status;
 use crate::terminal::plain;
 use watch::RootStatus;
 
 pub(crate) fn run(asked: &AskStatus) -> Status {
-    let loaded = match load(&asked.at) {
+    let loaded = match asked.at.load() {
         Ok(loaded) => loaded,
         Err(error) => return failed(&error),
     };
-    let status = match watch::ask(&loaded.config.socket) {
+    let status = match watch::ask(&loaded.socket()) {
         Ok(status) => status,
         Err(error) => return failed(&error),
     };

@@ -15,13 +15,16 @@ impl Daemon {
         metrics.files.set(whole(self.queue.files() as u64));
         metrics.waiting.set(whole(self.queue.waiting() as u64));
         metrics.at_work.set(whole(self.at_work as u64));
+        let (remembered, weight) = self.looker.remembers();
+        metrics.remembered.set(whole(remembered as u64));
+        metrics.remembered_bytes.set(whole(weight as u64));
         metrics.tripped.set(whole(self.queue.tripped() as u64));
         Answer { status: self.status(now), metrics: self.metrics.text() }
     }
 
     fn status(&self, now: Tick) -> Status {
         let looks = |outcome| self.metrics.looks.get_or_create(&[("outcome", outcome)]).get();
-        let read = ["clean", "findings", "fixed", "deferred", "refused", "unsupported", "error"];
+        let read = ["same", "clean", "findings", "fixed", "deferred", "refused", "unsupported", "error"];
         let mut troubles: Vec<Trouble> = self
             .told
             .iter()
@@ -47,6 +50,8 @@ impl Daemon {
             at_work: self.at_work as u64,
             tripped: self.queue.tripped() as u64,
             looks: read.into_iter().map(looks).sum(),
+            same: looks("same"),
+            read_bytes: self.metrics.read_bytes.get(),
             fixed: looks("fixed"),
             saved_bytes: self.metrics.saved_bytes.get(),
             findings: count(&self.metrics.findings),

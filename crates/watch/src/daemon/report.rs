@@ -24,6 +24,7 @@ impl Daemon {
     pub(super) fn looked(&mut self, report: &Report, now: Tick) {
         let after = self.queue.done(&report.job, &report.done, now);
         self.metrics.look_seconds.observe(report.took.as_secs_f64());
+        self.metrics.read_bytes.inc_by(report.read_bytes);
         let Some(seen) = &report.seen else {
             let word = if report.done == Done::Gone { "gone" } else { "unchanged" };
             self.metrics.looks.get_or_create(&[("outcome", word)]).inc();
@@ -37,20 +38,27 @@ impl Daemon {
         if seen.outcome == "deferred" {
             self.metrics.deferrals.get_or_create(&[("reason", seen.cause)]).inc();
         }
+        // What was said before is still so.
+        if seen.outcome == "same" {
+            return;
+        }
         let file = name(&report.job.path);
         if seen.outcome == "fixed" {
             self.metrics.saved_bytes.inc_by(seen.before.saturating_sub(seen.after));
             fixed(&file, seen);
         }
         let tripped = matches!(after, After::Tripped(_));
+        let before = self.told.get(&report.job.path);
+        let counted = (seen.findings, seen.saves_bytes);
+        let as_before = before.map_or((0, 0), |told| (told.findings, told.saves_bytes));
+        let (findings, saves_bytes) = if seen.counted { counted } else { as_before };
         let news = Told {
             outcome: if tripped { "tripped" } else { seen.outcome },
             cause: seen.cause,
             reason: plain(seen.reason.as_deref().unwrap_or_default()),
-            findings: seen.findings,
-            saves_bytes: seen.saves_bytes,
+            findings,
+            saves_bytes,
         };
-        let before = self.told.get(&report.job.path);
         let is_news = before.is_none_or(|before| !before.says_the_same(&news));
         if let After::Tripped(rest) = after {
             self.metrics.trips.inc();
