@@ -1,12 +1,12 @@
 //! `tailor watch` beside programs that write, killed, reloaded and misled. Nothing here waits for time to pass: what is
 //! waited for is a state, with a deadline.
 
-use crate::support::{BROKEN, Dir, WHOLE, make_old, root, skipped};
+use crate::support::{BROKEN, Dir, WHOLE, give_to_powerless, make_old, root, skipped};
 use serde_json::Value;
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{Read, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -238,28 +238,20 @@ fn to_observe_is_to_write_nothing() {
 #[test]
 fn roots_and_folders_may_come_later_and_be_replaced() {
     let dir = Dir::new();
-    let broken = |path: &Path| {
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, BROKEN).unwrap();
-        make_old(path);
-    };
-    let mended = |path: &Path| {
-        until("it is mended", || fs::read_to_string(path).is_ok_and(|text| text.len() > BROKEN.len()));
-    };
     let arguments = ["watch", "later/on", "--mode", "enforce", "--settle", "0.1"];
     let daemon = Daemon::start(&dir, &arguments);
     daemon.until("it waits", |status| status["roots"][0]["state"] == "missing");
     for name in ["one.jsonl", "deep/er/two.jsonl", "deep/er/still/three.jsonl"] {
         let path = dir.path("later/on").join(name);
-        broken(&path);
-        mended(&path);
+        write_broken(&path);
+        until_mended(&path);
     }
     daemon.until("it is watched", |status| status["roots"][0]["folders"] == 4);
     // Another folder takes the place of the first.
     fs::rename(dir.path("later/on"), dir.path("gone")).unwrap();
     let path = dir.path("later/on/four.jsonl");
-    broken(&path);
-    mended(&path);
+    write_broken(&path);
+    until_mended(&path);
     daemon.until("the others are forgotten", |status| status["files"] == 1);
 
     // Nobody else may look after what is inside it, or after what it is in.
@@ -271,6 +263,80 @@ fn roots_and_folders_may_come_later_and_be_replaced() {
     }
     assert_eq!(daemon.stop(), Some(0));
     assert!(!dir.home().join("tailor/status.sock").exists());
+}
+
+/// Writes a session with something to mend, and folders for it.
+fn write_broken(path: &Path) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, BROKEN).unwrap();
+    make_old(path);
+}
+
+#[track_caller]
+fn until_mended(path: &Path) {
+    until("it is mended", || fs::read_to_string(path).is_ok_and(|text| text.len() > BROKEN.len()));
+}
+
+/// Nothing walks within the time of this test: the kernel tells.
+#[test]
+fn an_agent_that_is_installed_later_is_found_at_once() {
+    let dir = Dir::new();
+    let arguments = ["watch", "--mode", "enforce", "--settle", "0.1", "--set", "rescan=0"];
+    let daemon = Daemon::start(&dir, &arguments);
+    assert!(log(&dir).contains("none of the known agents' folders is here yet"), "{}", log(&dir));
+    for (n, name) in [
+        ".pi/agent/sessions/--w--/one.jsonl",
+        ".claude/projects/-w/two.jsonl",
+        ".openclaw/agents/main/sessions/three.jsonl",
+        ".openclaw/agents/other/sessions/four.jsonl",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = dir.home().join(name);
+        write_broken(&path);
+        until_mended(&path);
+        daemon.until("it is a root", |status| status["roots"].as_array().unwrap().len() == n + 1);
+    }
+}
+
+#[test]
+fn a_root_that_cannot_be_read_holds_up_no_other() {
+    let dir = Dir::new();
+    let (shut, open) = (dir.path("shut"), dir.path("open"));
+    for folder in [&shut, &open.join("shut")] {
+        write_broken(&folder.join("s.jsonl"));
+        fs::set_permissions(folder, Permissions::from_mode(0o000)).unwrap();
+    }
+    // Around in circles: below a root, and as a root.
+    symlink(&open, open.join("circle")).unwrap();
+    symlink("loop", dir.path("loop")).unwrap();
+    for path in [&shut, &open, &open.join("shut"), &dir.files()] {
+        give_to_powerless(path);
+    }
+    let mut command = dir.powerless();
+    command.args(["watch", "shut", "open", "loop", "--mode", "enforce", "--settle", "0.1"]);
+    let daemon = Daemon::of(&dir, command);
+    let reason = |status: &Value, name: &str| {
+        let roots = status["roots"].as_array().unwrap();
+        let found = roots.iter().find(|root| root["path"].as_str().unwrap().ends_with(name)).unwrap();
+        format!("{}: {}", found["state"].as_str().unwrap(), found["reason"].as_str().unwrap_or("-"))
+    };
+    for (root, says) in [
+        ("/shut", "unreadable: Permission denied"),
+        ("/loop", "unreadable: Too many levels of symbolic links"),
+        ("/open", "watched: -"),
+    ] {
+        daemon.until(root, |status| reason(status, root).starts_with(says));
+    }
+    let path = open.join("s.jsonl");
+    fs::write(&path, BROKEN).unwrap();
+    make_old(&path);
+    give_to_powerless(&path);
+    until_mended(&path);
+    let log = log(&dir);
+    assert!(log.contains("/open/shut: could not look into the folder: Permission denied"), "{log}");
+    assert_eq!(daemon.status().unwrap()["files"], 1);
 }
 
 #[test]

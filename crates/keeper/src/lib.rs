@@ -23,7 +23,7 @@ mod undo;
 mod vault;
 
 pub use error::Error;
-pub use find::{DEPTH_MAX, Found, find, is_candidate, known_roots};
+pub use find::{DEPTH_MAX, Found, find, is_candidate, known_roots, known_roots_above};
 pub use follow::{Remembered, follow};
 pub use leftover::settle_all;
 pub use outcome::{Deferral, Ending, Guarantee, Outcome, Refusal, Unsupported};

@@ -12,13 +12,14 @@ use crate::instance::Taken;
 use crate::look::Looker;
 use crate::metrics::{Metrics, whole};
 use crate::queue::{FILES_MAX, Job, Queue, RootId, Tick};
+use crate::scout::Scout;
 use crate::systemd;
 use keeper::{Keep, Vault};
 use report::{Told, plain};
 use roots::Watched;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -75,6 +76,10 @@ struct Daemon {
     queue: Queue,
     roots: Vec<Watched>,
     roots_opened: RootId,
+    /// Roots that others look after, and who.
+    taken: BTreeMap<PathBuf, String>,
+    /// Looks out for folders of known agents, if those are what is looked after.
+    scout: Option<Scout>,
     told: HashMap<Arc<Path>, Told>,
     metrics: Metrics,
     events: SyncSender<Event>,
@@ -176,6 +181,8 @@ impl Daemon {
             config,
             roots: Vec::new(),
             roots_opened: 0,
+            taken: BTreeMap::new(),
+            scout: None,
             told: HashMap::new(),
             metrics,
             events,
@@ -203,6 +210,7 @@ impl Daemon {
         let mode = self.config.mode.name();
         info!(event = "start", mode, pid = std::process::id(), "started");
         let taken = self.open_roots();
+        self.send_out_scout();
         if self.roots.is_empty() && taken.is_empty() {
             warn!(
                 event = "root",
@@ -310,6 +318,14 @@ impl Daemon {
             }
             Event::Walked { root, walk, complete, why } => self.walked(root, walk, complete, why),
             Event::Root { root, state, folders } => self.root_stands(root, state, folders),
+            Event::Roots => drop(self.open_roots()),
+            Event::Blind(why) => {
+                warn!(
+                    event = "trouble",
+                    reason = why,
+                    "folders of agents that come later are found late: {why}"
+                );
+            }
             Event::Trouble { root, text } => {
                 warn!(event = "trouble", root = self.name_of(root), "{}", plain(&text));
             }

@@ -14,7 +14,9 @@ mod instance;
 mod look;
 mod memory;
 mod metrics;
+mod pause;
 mod queue;
+mod scout;
 mod status;
 mod systemd;
 

@@ -7,6 +7,7 @@ use crate::metrics::whole;
 use crate::queue::Tick;
 use crate::status::{LISTED_MAX, RootStatus, Status, Trouble};
 use crate::systemd;
+use std::path::PathBuf;
 
 impl Daemon {
     pub(super) fn answer(&mut self, now: Tick) -> Answer {
@@ -78,7 +79,13 @@ impl Daemon {
                 files: self.queue.files_of(root.id) as u64,
             }
         };
-        self.roots.iter().map(status).collect()
+        let taken = |(path, why): (&PathBuf, &String)| RootStatus {
+            path: name(path),
+            state: "taken".to_string(),
+            reason: Some(why.clone()),
+            ..RootStatus::default()
+        };
+        self.roots.iter().map(status).chain(self.taken.iter().map(taken)).collect()
     }
 
     /// One line for the service manager, if it is news.
