@@ -420,6 +420,63 @@ fn two_thousand_sessions_at_once() {
     assert!(kib < 64 * 1024, "{kib} KiB");
 }
 
+/// Counted in bytes and not in time: what is read of a long session does not grow with it.
+#[test]
+fn an_append_to_a_long_session_reads_what_was_appended() {
+    for mode in ["observe", "enforce"] {
+        let dir = Dir::new();
+        let path = dir.path("s.jsonl");
+        let lines = session(1_600).into_iter().filter(|line| !line.contains("nobody"));
+        let text = lines.map(|line| line + "\n").collect::<String>();
+        fs::write(&path, &text).unwrap();
+        let daemon = Daemon::start(&dir, &["watch", ".", "--mode", mode, "--settle", "0.1"]);
+        daemon.until("it is looked at", |status| status["looks"] == 1);
+        let count = |what: &str| daemon.status().unwrap()[what].as_u64().unwrap();
+        let first = count("read_bytes");
+        assert!(first >= text.len() as u64, "{first} of {}", text.len());
+        let mut parent = "a1599".to_string();
+        for n in 0..5 {
+            let line = r#"{"type":"message","id":"ID","parentId":"PARENT","timestamp":"2026-07-01T10:00:01.000Z","message":{"role":"ROLE","content":"more"}}"#;
+            let role = if n % 2 == 0 { "user" } else { "assistant" };
+            let id = format!("more{n}");
+            append(&path, &line.replace("ID", &id).replace("PARENT", &parent).replace("ROLE", role));
+            parent = id;
+            daemon.until("it is looked at again", |status| status["same"] == n + 1);
+        }
+        let read = count("read_bytes") - first;
+        assert!(read < 100_000, "{mode}: {read} of {}", text.len());
+        // One that has to be cut needs a look, and what it becomes is remembered.
+        let long = "x".repeat(40_000);
+        let call = r#"{"role":"assistant","content":[{"type":"toolCall","id":"c","name":"bash","arguments":{}}],"stopReason":"toolUse"}"#;
+        let result = format!(
+            r#"{{"role":"toolResult","toolCallId":"c","toolName":"bash","isError":false,"content":[{{"type":"text","text":"{long}"}}]}}"#
+        );
+        let end = r#"{"role":"assistant","content":[{"type":"text","text":"done"}],"stopReason":"stop"}"#;
+        for (n, message) in [call, &result, end].into_iter().enumerate() {
+            let id = format!("cut{n}");
+            append(
+                &path,
+                &format!(
+                    r#"{{"type":"message","id":"{id}","parentId":"{parent}","timestamp":"2026-07-01T10:00:01.000Z","message":{message}}}"#
+                ),
+            );
+            parent = id;
+        }
+        let done = if mode == "enforce" { "fixed" } else { "findings" };
+        daemon.until("it is seen", |status| status[done] == 1 && status["waiting"] == 0);
+        let (before, same) = (count("read_bytes"), count("same"));
+        append(
+            &path,
+            &format!(
+                r#"{{"type":"message","id":"last","parentId":"{parent}","timestamp":"2026-07-01T10:00:01.000Z","message":{{"role":"user","content":"more"}}}}"#
+            ),
+        );
+        daemon.until("it is looked at", |status| status["same"] == same + 1);
+        let read = count("read_bytes") - before;
+        assert!(read < 100_000, "{mode}: {read} after that");
+    }
+}
+
 /// What the daemon says over HTTP on a socket.
 fn get(socket: &Path, path: &str) -> String {
     let mut stream = UnixStream::connect(socket).unwrap();

@@ -40,6 +40,8 @@ const CLEAR_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
 const CLEAR_FIRST: Duration = Duration::from_secs(10 * 60);
 /// How often the service manager's line is renewed, if there is something new to say.
 const STATUS_EVERY: Duration = Duration::from_secs(10);
+/// How often metrics are written to a file, if they are.
+const TEXTFILE_EVERY: Duration = Duration::from_secs(15);
 /// The longest sleep.
 const SLEEP_MAX: Duration = Duration::from_secs(3_600);
 
@@ -90,12 +92,15 @@ struct Daemon {
     next_roots: Tick,
     next_alive: Option<Tick>,
     next_status: Tick,
+    next_textfile: Tick,
     status_text: String,
     full: bool,
     stopping: bool,
     /// The socket that we opened.
     socket: Option<PathBuf>,
     config_error: Option<String>,
+    /// Why metrics could not be written to their file.
+    textfile_error: Option<String>,
 }
 
 /// Looks after transcripts until it is told to stop. `reload` reads the configuration anew.
@@ -192,6 +197,8 @@ impl Daemon {
             next_clear: start.after(CLEAR_FIRST),
             next_alive: systemd::alive_every().map(|_| start),
             next_status: start,
+            next_textfile: start,
+            textfile_error: None,
             status_text: String::new(),
             full: false,
             stopping: false,
@@ -263,7 +270,8 @@ impl Daemon {
         let due = self.queue.deadline().filter(|_| self.at_work < WORKERS && !self.stopping);
         let clear = (self.config.mode == Mode::Enforce).then_some(self.next_clear);
         let status = (self.next_status > now).then_some(self.next_status);
-        let moments = [due, clear, Some(self.next_roots), self.next_alive, status];
+        let textfile = self.config.metrics_textfile.is_some().then_some(self.next_textfile);
+        let moments = [due, clear, textfile, Some(self.next_roots), self.next_alive, status];
         let next = moments.into_iter().flatten().min();
         next.map_or(SLEEP_MAX, |next| next.since(now)).min(SLEEP_MAX)
     }
@@ -284,6 +292,10 @@ impl Daemon {
         }
         if self.next_status <= now {
             self.say_how_it_is();
+        }
+        if self.next_textfile <= now {
+            self.next_textfile = now.after(TEXTFILE_EVERY);
+            self.write_textfile(now);
         }
         if self.next_clear <= now && self.at_work < WORKERS {
             self.next_clear = now.after(CLEAR_EVERY);
@@ -426,7 +438,8 @@ impl Daemon {
         systemd::ready();
     }
 
-    fn end(self) {
+    fn end(mut self) {
+        self.write_textfile(self.now());
         if let Some(socket) = &self.socket {
             drop(std::fs::remove_file(socket));
         }

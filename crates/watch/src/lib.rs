@@ -19,6 +19,7 @@ mod queue;
 mod scout;
 mod status;
 mod systemd;
+mod textfile;
 
 pub use ask::{Listen, ask};
 pub use config::{Config, Mode, Roots};

@@ -19,6 +19,10 @@ const MEMORY_BYTES_MAX: usize = 16 << 20;
 /// A look at a shorter file costs less than remembering it is worth.
 const REMEMBERED_BYTES_MIN: u64 = 64 << 10;
 
+/// How many entries are named, and how much of the name of one: an agent's ids are short.
+const ENTRIES_MAX: usize = 10;
+const ENTRY_CHARS_MAX: usize = 64;
+
 /// What workers need to know, and what they remember.
 pub(crate) struct Looker {
     enforces: bool,
@@ -58,6 +62,8 @@ pub(crate) struct Seen {
     pub(crate) saves_bytes: u64,
     /// Codes of what was found, each once.
     pub(crate) codes: Vec<&'static str>,
+    /// Ids of the entries that it is about, the first of them.
+    pub(crate) entries: Vec<String>,
 }
 
 impl Stamp {
@@ -201,9 +207,16 @@ impl Seen {
     fn new(outcome: &Outcome) -> Self {
         let (word, reason, cause) = describe(&outcome.ending);
         let mut codes: Vec<&'static str> = Vec::new();
+        let mut entries: Vec<String> = Vec::new();
         for finding in outcome.before.iter().flat_map(|found| &found.findings) {
             if !codes.contains(&finding.rule.code()) {
                 codes.push(finding.rule.code());
+            }
+            if let Some(entry) = &finding.labels.entry
+                && entries.len() < ENTRIES_MAX
+                && !entries.contains(entry)
+            {
+                entries.push(entry.chars().take(ENTRY_CHARS_MAX).collect());
             }
         }
         let would_be = outcome.before.as_ref().map_or(outcome.bytes, |found| found.bytes_after);
@@ -224,6 +237,7 @@ impl Seen {
             findings: outcome.remaining().len() as u64,
             saves_bytes: if fixed { 0 } else { outcome.bytes.saturating_sub(would_be) },
             codes,
+            entries,
         }
     }
 }

@@ -7,7 +7,9 @@ use crate::metrics::whole;
 use crate::queue::Tick;
 use crate::status::{LISTED_MAX, RootStatus, Status, Trouble};
 use crate::systemd;
+use crate::textfile;
 use std::path::PathBuf;
+use tracing::error;
 
 impl Daemon {
     pub(super) fn answer(&mut self, now: Tick) -> Answer {
@@ -21,6 +23,22 @@ impl Daemon {
         metrics.remembered_bytes.set(whole(weight as u64));
         metrics.tripped.set(whole(self.queue.tripped() as u64));
         Answer { status: self.status(now), metrics: self.metrics.text() }
+    }
+
+    /// Metrics, for who reads them from a file. What is in the way is said once.
+    pub(super) fn write_textfile(&mut self, now: Tick) {
+        let Some(path) = self.config.metrics_textfile.clone() else { return };
+        let error = textfile::write(&path, &self.answer(now).metrics).err().map(|cause| cause.to_string());
+        if let Some(cause) = error.as_ref().filter(|_| error != self.textfile_error) {
+            let path = name(&path);
+            error!(
+                event = "textfile",
+                file = path,
+                reason = cause,
+                "{path}: could not write metrics: {cause}"
+            );
+        }
+        self.textfile_error = error;
     }
 
     fn status(&self, now: Tick) -> Status {

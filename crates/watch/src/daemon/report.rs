@@ -109,6 +109,7 @@ fn fixed(file: &str, seen: &Seen) {
     info!(
         event = "fixed",
         file,
+        entry = plain(&seen.entries.join(",")),
         agent = seen.agent,
         run = seen.run,
         before = seen.before,
@@ -129,9 +130,11 @@ fn said(file: &str, seen: &Seen) {
         "findings" => info!(
             event,
             file,
+            entry = plain(&seen.entries.join(",")),
             agent = seen.agent,
             findings = seen.findings,
             before = seen.before,
+            after = seen.before,
             saves_bytes = seen.saves_bytes,
             reason = codes,
             "{file}: {} findings ({codes}), {} bytes to save",
