@@ -1,16 +1,17 @@
 //! `tailor watch` beside programs that write, killed, reloaded and misled. Nothing here waits for time to pass: what is
 //! waited for is a state, with a deadline.
 
-use crate::support::{BROKEN, Dir, WHOLE, give_to_powerless, make_old, root, skipped};
+use crate::support::{BROKEN, Dir, WHOLE, give_to_powerless, is_root, make_old, root, skipped};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs::{self, File, Permissions};
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant, SystemTime};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const LIMIT: usize = 300;
@@ -201,6 +202,254 @@ fn a_session_that_grows_ends_clean_and_whole_and_can_be_put_back() {
     }
     assert!(undone >= 2, "{undone} runs\n{}", log(&dir));
     assert_eq!(fs::read_to_string(&path).unwrap(), lines.join("\n") + "\n");
+}
+
+/// Node, which appends the lines of a transcript when it is told to.
+struct Player {
+    child: Child,
+    said: BufReader<ChildStdout>,
+}
+
+impl Player {
+    /// `None` where there is no Node.
+    fn new(source: &Path, session: &Path) -> Option<Self> {
+        let mut node = Command::new("node");
+        node.arg(root().join("tests/writers/play.mjs")).args([source, session]);
+        let Ok(mut child) = node.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() else {
+            skipped("Node as a writer: node is not installed");
+            return None;
+        };
+        let said = BufReader::new(child.stdout.take().unwrap());
+        Some(Self { child, said })
+    }
+
+    /// Appends so many lines.
+    #[track_caller]
+    fn play(&mut self, lines: usize) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{lines}").unwrap();
+        let mut said = String::new();
+        self.said.read_line(&mut said).unwrap();
+        assert_eq!(said, ".\n");
+    }
+}
+
+impl Drop for Player {
+    fn drop(&mut self) {
+        // It ends with its input.
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+/// Plays a transcript line by line beside a daemon that is killed and told other limits; then all that can be mended is
+/// mended, and undo gives back what was played. Gives how many runs there were.
+fn play(lines: &[String]) -> Option<usize> {
+    let dir = Dir::new();
+    let (folder, config) = (dir.path("sessions"), dir.home().join("config.toml"));
+    fs::create_dir(&folder).unwrap();
+    let (source, session) = (dir.home().join("source"), folder.join("s.jsonl"));
+    let text = lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+    fs::write(&source, &text).unwrap();
+    let configure = |limit: usize| {
+        fs::write(&config, format!("mode = \"enforce\"\nsettle = 0.05\nresult_chars_max = {limit}\n"))
+            .unwrap();
+    };
+    configure(100_000);
+    let arguments = ["watch", "sessions", "--config", config.to_str().unwrap()];
+    let mut player = Player::new(&source, &session)?;
+    let mut daemon = Some(Daemon::start(&dir, &arguments));
+    let (mut played, steps) = (0, lines.len().min(40));
+    for step in 0..steps {
+        if step == steps / 4 || step == steps * 3 / 4 {
+            // Whatever it is doing at this moment.
+            drop(daemon.take());
+        } else if step == steps / 2 {
+            configure(LIMIT);
+            daemon.as_ref().unwrap().signal("HUP");
+        }
+        let is_checked = step % 5 == 4;
+        let mut until = lines.len() * (step + 1) / steps;
+        // A conversation that waits for an answer is left alone.
+        while is_checked && until < lines.len() && !lines[until - 1].contains(r#""stopReason":"stop""#) {
+            until += 1;
+        }
+        player.play(until.saturating_sub(played));
+        played = played.max(until);
+        let daemon = daemon.get_or_insert_with(|| Daemon::start(&dir, &arguments));
+        if is_checked {
+            daemon.until("it has caught up, or waits for an answer", |status| {
+                let troubles = status["troubles"].as_array().is_some_and(|troubles| !troubles.is_empty());
+                status["looks"].as_u64() > Some(0) && (status["waiting"] == 0 || troubles)
+            });
+        }
+    }
+    drop(player);
+    drop(daemon);
+    // A conversation that waits for an answer is given up some time.
+    make_old(&session);
+    let daemon = Daemon::start(&dir, &arguments);
+    daemon.until_idle(1);
+    assert_eq!(daemon.stop(), Some(0));
+    let limit = LIMIT.to_string();
+    let arguments = ["fix", "sessions", "--dry-run", "--result-chars-max", &limit, "--format", "json"];
+    let again = dir.tailor(&arguments).file();
+    assert_ne!(again["outcome"], "would-fix", "{again:#}");
+    assert_eq!(names(&folder), ["s.jsonl"], "something is left beside it");
+    let mut undone = 0;
+    while dir.tailor(&["undo", "sessions/s.jsonl", "--settle", "0"]).status == 0 {
+        undone += 1;
+    }
+    assert!(fs::read_to_string(&session).unwrap() == text, "{undone} runs\n{}", log(&dir));
+    Some(undone)
+}
+
+#[test]
+fn what_node_plays_ends_clean_and_whole_and_can_be_put_back() {
+    if let Some(runs) = play(&session(30)) {
+        assert!(runs >= 2, "{runs} runs");
+    }
+}
+
+/// The shortest of them, so that a test stays a test.
+#[test]
+fn real_transcripts_that_node_plays_can_be_put_back() {
+    let Some(corpus) = std::env::var_os("TAILOR_CORPUS") else {
+        return skipped("real transcripts, played: TAILOR_CORPUS names no folder of transcripts");
+    };
+    let folder = Path::new(&corpus).join("pi");
+    let mut found: Vec<PathBuf> =
+        fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
+    found.sort_by_key(|path| fs::metadata(path).unwrap().len());
+    for path in found.iter().take(2) {
+        let lines = fs::read_to_string(path).unwrap().lines().map(String::from).collect::<Vec<String>>();
+        play(&lines);
+    }
+}
+
+/// A disk of its own for the daemon, which is full for a while.
+#[test]
+fn a_full_disk_is_waited_for() {
+    let dir = Dir::new();
+    let full = dir.path("full");
+    fs::create_dir(&full).unwrap();
+    let script = "mount -t tmpfs -o size=2m none \"$1\" && shift && exec \"$0\" \"$@\"";
+    let space = if is_root() { "-m" } else { "-rm" };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let inside = |command: &mut Command| {
+        command.env("PATH", &path).args([space, "sh", "-c", script]);
+    };
+    let mut probe = dir.command_of("unshare");
+    inside(&mut probe);
+    probe.arg("true").arg(&full).stderr(Stdio::null());
+    if !probe.status().is_ok_and(|status| status.success()) {
+        return skipped("a full disk beside the daemon: no file system of our own may be mounted here");
+    }
+    let mut command = dir.command_of("unshare");
+    inside(&mut command);
+    command.arg(env!("CARGO_BIN_EXE_tailor")).arg(&full).arg("watch").arg(&full);
+    command.args(["--mode", "enforce", "--settle", "0.1", "--set", "result_chars_max=200"]);
+    let daemon = Daemon::of(&dir, command);
+    // Its mounts are its own; this is where others find them.
+    let full = PathBuf::from(format!("/proc/{}/root{}", daemon.child.id(), full.display()));
+    let text = crate::disk::session();
+    let (filler, session) = (full.join("filler"), full.join("s.jsonl"));
+    fs::write(&filler, vec![0; (2 << 20) - text.len() - 100_000]).unwrap();
+    fs::write(&session, &text).unwrap();
+    daemon.until("it says so", |status| {
+        let trouble = &status["troubles"][0];
+        trouble["outcome"] == "error" && trouble["reason"].as_str().unwrap().contains("free some space")
+    });
+    let more = r#"{"type":"custom","id":"y","parentId":"z","customType":"x"}"#;
+    append(&session, more);
+    assert_eq!(fs::read_to_string(&session).unwrap(), format!("{text}{more}\n"));
+    fs::remove_file(&filler).unwrap();
+    daemon.until("it is mended", |status| status["fixed"] == 1);
+    let mended = fs::read_to_string(&session).unwrap();
+    assert!(mended.len() < text.len() && mended.ends_with(&format!("{more}\n")));
+    assert_eq!(names(&full), ["s.jsonl"]);
+}
+
+/// Somebody else has the port, the socket and one of the roots: each is said, and the rest goes on.
+#[test]
+fn what_others_have_stops_nothing_else() {
+    let dir = Dir::new();
+    for folder in ["theirs", "ours"] {
+        fs::create_dir(dir.path(folder)).unwrap();
+    }
+    let first = Daemon::start(&dir, &["watch", "theirs", "--settle", "0.1"]);
+    let port = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listen = port.local_addr().unwrap().to_string();
+    let mut command = dir.command();
+    command.args(["watch", "theirs", "ours", "--mode", "enforce", "--settle", "0.1", "--listen", &listen]);
+    // The same socket as that of the first.
+    command.env("XDG_RUNTIME_DIR", dir.home()).stderr(File::create(dir.home().join("second")).unwrap());
+    let second = Daemon { dir: &dir, child: command.spawn().unwrap() };
+    let path = dir.path("ours/s.jsonl");
+    write_broken(&path);
+    until_mended(&path);
+    let said = fs::read_to_string(dir.home().join("second")).unwrap();
+    let taken = format!("another tailor watches {} already", dir.path("theirs").display());
+    for line in [&taken, "could not serve metrics: Address already in use", "could not open the socket"] {
+        assert_eq!(said.lines().filter(|said| said.contains(line)).count(), 1, "{line}\n{said}");
+    }
+    // The first still answers, and its socket stays when the second ends.
+    assert_eq!(second.stop(), Some(0));
+    first.until("it answers", |status| status["roots"][0]["state"] == "watched");
+}
+
+#[test]
+fn metrics_are_written_to_a_file() {
+    let dir = Dir::new();
+    let file = dir.home().join("tailor.prom");
+    dir.write("s.jsonl", BROKEN);
+    let arguments = ["watch", ".", "--settle", "0.1", "--metrics-textfile", file.to_str().unwrap()];
+    let daemon = Daemon::start(&dir, &arguments);
+    daemon.until("it is looked at", |status| status["findings"] == 1);
+    assert_eq!(daemon.stop(), Some(0));
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains("\ntailor_findings 1\n") && text.ends_with("# EOF\n"), "{text}");
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o644);
+    let daemon = Daemon::start(&dir, &["watch", ".", "--metrics-textfile", "/proc/x.prom"]);
+    daemon.until("it goes on", |status| status["findings"] == 1);
+    assert!(log(&dir).contains("/proc/x.prom: could not write metrics: "), "{}", log(&dir));
+}
+
+/// Old results, by configuration: the daemon waits until no cache can hold them, and so does `fix`.
+#[test]
+fn old_results_wait_until_the_cache_is_cold() {
+    let dir = Dir::new();
+    let case = root().join("fixtures/pi/s14-flags-alone");
+    let (before, after) =
+        (fs::read(case.join("in.jsonl")).unwrap(), fs::read(case.join("out.jsonl")).unwrap());
+    assert_ne!(before, after);
+    let config = dir.home().join("config.toml");
+    let configure = |stale: u32| {
+        let text = "[stale]\nshorten_turns = 2\nclear_turns = 4\nchars_min = 400\nhead_chars = 120\ntail_chars = 60\n";
+        fs::write(&config, format!("settle = 0.1\nsettle_stale = {stale}\n{text}")).unwrap();
+    };
+    configure(1_000);
+    let config = config.to_str().unwrap();
+    let path = dir.path("s.jsonl");
+    fs::write(&path, &before).unwrap();
+    // Longer ago than anybody waits for an answer, and not as long ago as the configuration asks for.
+    let written = SystemTime::now() - Duration::from_secs(700);
+    File::options().write(true).open(&path).unwrap().set_modified(written).unwrap();
+    // Who says that no agent is running has it at once.
+    let fix = |more: &[&str]| dir.tailor(&[&["fix", "s.jsonl", "--config", config], more].concat());
+    let at_once = fix(&["--dry-run", "--settle", "0", "--format", "json"]).file();
+    assert_eq!(at_once["outcome"], "would-fix");
+    let waits = fix(&[]);
+    assert!(waits.stderr.contains("older history stays as it is for now in 1 file"), "{}", waits.stderr);
+    assert_eq!(fs::read(&path).unwrap(), before);
+
+    let daemon = Daemon::start(&dir, &["watch", ".", "--mode", "enforce", "--config", config]);
+    daemon.until("it is looked at", |status| status["looks"] == 1);
+    assert_eq!(daemon.status().unwrap()["waiting"], 1);
+    assert_eq!(fs::read(&path).unwrap(), before);
+    configure(1);
+    daemon.signal("HUP");
+    daemon.until("it is shortened", |status| status["fixed"] == 1);
+    assert_eq!(fs::read(&path).unwrap(), after);
 }
 
 fn written(lines: &[String]) -> u64 {
@@ -588,7 +837,7 @@ fn without_watches_a_root_is_walked() {
     let path: PathBuf = env!("CARGO_BIN_EXE_tailor").into();
     let found = std::env::var_os("PATH").unwrap_or_default();
     command.env("PATH", found).args(["-Ur", "sh", "-c", script]).arg(&path);
-    command.args(["watch", ".", "--mode", "enforce", "--settle", "0.1"]);
+    command.args(["watch", ".", "--mode", "enforce", "--settle", "0.1", "--set", "rescan=2"]);
     let daemon = Daemon::of(&dir, command);
     daemon.until("it says so", |status| {
         status["roots"][0]["reason"].as_str().is_some_and(|reason| reason.contains("max_user_watches"))
@@ -600,4 +849,19 @@ fn without_watches_a_root_is_walked() {
         writeln!(told, "{line}").unwrap();
     }
     assert_eq!(told.lines().count(), 1, "{told}");
+
+    // Somebody raises the limit, and lowers it again.
+    let limit = |watches: usize| {
+        let script = format!("echo {watches} > /proc/sys/user/max_inotify_watches");
+        let mut set = Command::new("nsenter");
+        set.arg("-U").arg("-t").arg(daemon.child.id().to_string()).args(["sh", "-c", &script]);
+        assert!(set.status().unwrap().success());
+    };
+    limit(1_000);
+    daemon.until("it is watched", |status| status["roots"][0]["folders"] == 7);
+    limit(3);
+    fs::create_dir(dir.path("folder-6")).unwrap();
+    daemon.until("it is walked again", |status| status["roots"][0]["state"] == "polled");
+    let path = dir.write("folder-6/s.jsonl", BROKEN);
+    until_mended(&path);
 }
