@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod actions;
 mod attributes;
+mod compact;
 mod error;
 mod find;
 mod gate;
@@ -13,6 +14,7 @@ mod lease;
 mod leftover;
 mod new_text;
 mod outcome;
+mod recover;
 mod replace;
 mod snapshot;
 mod step;
@@ -20,13 +22,15 @@ mod tail;
 mod undo;
 mod vault;
 
+pub use compact::{Compacting, compact};
 pub use error::Error;
 pub use find::{DEPTH_MAX, Found, find, is_candidate, known_roots};
 pub use leftover::settle_all;
 pub use outcome::{Deferral, Ending, Guarantee, Outcome, Refusal, Unsupported};
+pub use recover::{Recovered, Recovery, recover};
 pub use snapshot::spool;
 pub use undo::undo;
-pub use vault::{Freed, Keep, Record, Run, State, Text, Vault};
+pub use vault::{Freed, Keep, Purpose, Record, Run, State, Text, Vault};
 
 use gate::{GateTarget, Pass};
 use leftover::Settled;
@@ -34,8 +38,9 @@ use new_text::NewText;
 use snapshot::Snapshot;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use transcript::format::Gate;
 use transcript::plan::Plan;
-use transcript::{Facts, Policy, Repair, examine, mend};
+use transcript::{Examination, Facts, Mended, Policy, Repair, examine, mend};
 
 /// What to do with a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,56 +76,80 @@ pub struct Options {
 ///
 /// When the file cannot be read or written. Then it is as it was, unless the error says otherwise.
 pub fn maintain(path: &Path, root: Option<&Path>, options: &Options) -> Result<Outcome, Error> {
-    if options.mode == Mode::Fix {
-        return fix(path, root, options);
+    if options.mode != Mode::Look {
+        return carry(path, root, options, &|snapshot| {
+            let Mended { before, repair } = snapshot.read(|source| mend(source, &options.policy))?;
+            let repair = repair.map_err(|worse| Ending::Refused(Refusal::Worse(worse)));
+            Ok(Drawn { before, repair, purpose: None })
+        });
     }
     let snapshot = match Snapshot::open(path, root)? {
+        Ok(snapshot) if snapshot.is_empty() => return Ok(Outcome::empty()),
         Ok(snapshot) => snapshot,
         Err(refusal) => return Ok(Outcome::without_look(Ending::Refused(refusal))),
     };
-    if snapshot.is_empty() {
-        return Ok(Outcome::without_look(Ending::Unsupported(Unsupported::Empty)));
+    let found = snapshot.read(|source| examine(source, &options.policy))?;
+    Ok(Outcome::looked(found, snapshot.bytes()))
+}
+
+/// What is to become of a file, told from its text.
+struct Drawn {
+    before: Examination,
+    /// The plan; or how it ends without one.
+    repair: Result<Repair, Ending>,
+    /// What it is for, if it is more than mending.
+    purpose: Option<Purpose>,
+}
+
+/// Draws the plan for a file. May be called again if the file has changed meanwhile.
+type Draw<'d> = &'d dyn Fn(&Snapshot) -> Result<Drawn, Error>;
+
+/// Does with a file what the mode says and `draw` draws.
+fn carry(path: &Path, root: Option<&Path>, options: &Options, draw: Draw<'_>) -> Result<Outcome, Error> {
+    if options.mode == Mode::Fix {
+        return fix(path, root, options, draw);
     }
-    if options.mode == Mode::Look {
-        let found = snapshot.read(|source| examine(source, &options.policy))?;
-        return Ok(Outcome::looked(found, snapshot.bytes()));
-    }
-    let (mut outcome, repair) = plan(&snapshot, options)?;
+    let snapshot = match Snapshot::open(path, root)? {
+        Ok(snapshot) if snapshot.is_empty() => return Ok(Outcome::empty()),
+        Ok(snapshot) => snapshot,
+        Err(refusal) => return Ok(Outcome::without_look(Ending::Refused(refusal))),
+    };
+    let (mut outcome, repair, purpose) = plan(&snapshot, draw)?;
     let Some(repair) = repair else { return Ok(outcome) };
     if let Mode::CopyTo(path) = &options.mode {
-        outcome.run = copy(&snapshot, &repair.plan, path, options)?;
+        outcome.run = copy(&snapshot, &repair.plan, path, options, purpose)?;
     }
     if !repair.plan.is_empty() {
-        let ending = if options.mode == Mode::DryRun { Ending::WouldFix } else { Ending::Fixed };
+        let ending = if matches!(options.mode, Mode::CopyTo(_)) { Ending::Fixed } else { Ending::WouldFix };
         outcome.end(ending, repair);
     }
     Ok(outcome)
 }
 
 /// What was found, and what is to be done about it; `None` if nothing can be.
-fn plan(snapshot: &Snapshot, options: &Options) -> Result<(Outcome, Option<Repair>), Error> {
-    let mended = snapshot.read(|source| mend(source, &options.policy))?;
-    let mut outcome = Outcome::looked(mended.before, snapshot.bytes());
-    match mended.repair {
-        Ok(repair) => Ok((outcome, Some(repair))),
-        Err(worse) => {
-            outcome.ending = Ending::Refused(Refusal::Worse(worse));
-            Ok((outcome, None))
+fn plan(snapshot: &Snapshot, draw: Draw<'_>) -> Result<(Outcome, Option<Repair>, Option<Purpose>), Error> {
+    let drawn = draw(snapshot)?;
+    let mut outcome = Outcome::looked(drawn.before, snapshot.bytes());
+    match drawn.repair {
+        Ok(repair) => Ok((outcome, Some(repair), drawn.purpose)),
+        Err(ending) => {
+            if matches!(outcome.ending, Ending::Clean | Ending::Findings) {
+                outcome.ending = ending;
+            }
+            Ok((outcome, None, None))
         }
     }
 }
 
-fn fix(path: &Path, root: Option<&Path>, options: &Options) -> Result<Outcome, Error> {
+fn fix(path: &Path, root: Option<&Path>, options: &Options, draw: Draw<'_>) -> Result<Outcome, Error> {
     for _ in 0..leftover::ROUNDS_MAX {
         let snapshot = match Snapshot::open_locked(path, root)? {
+            Ok(Ok(snapshot)) if snapshot.is_empty() => return Ok(Outcome::empty()),
             Ok(Ok(snapshot)) => snapshot,
             Ok(Err(reason)) => return Ok(Outcome::without_look(Ending::Deferred(reason))),
             Err(refusal) => return Ok(Outcome::without_look(Ending::Refused(refusal))),
         };
-        if snapshot.is_empty() {
-            return Ok(Outcome::without_look(Ending::Unsupported(Unsupported::Empty)));
-        }
-        match snapshot.unless_changed(fix_once(&snapshot, options)) {
+        match snapshot.unless_changed(fix_once(&snapshot, options, draw)) {
             Ok(Ok(None)) => {}
             Ok(Ok(Some(outcome))) => return Ok(outcome),
             Ok(Err(reason)) => return Ok(Outcome::without_look(Ending::Deferred(reason))),
@@ -131,12 +160,14 @@ fn fix(path: &Path, root: Option<&Path>, options: &Options) -> Result<Outcome, E
 }
 
 /// `None` if the file has to be looked at again.
-fn fix_once(snapshot: &Snapshot, options: &Options) -> Result<Option<Outcome>, Error> {
-    let (mut outcome, repair) = plan(snapshot, options)?;
+fn fix_once(snapshot: &Snapshot, options: &Options, draw: Draw<'_>) -> Result<Option<Outcome>, Error> {
+    let (mut outcome, repair, purpose) = plan(snapshot, draw)?;
     let Some(repair) = repair.filter(|repair| !repair.plan.is_empty()) else { return Ok(Some(outcome)) };
     let Some(facts) = outcome.before.as_ref().map(|found| found.facts) else { return Ok(Some(outcome)) };
+    // What changes the conversation waits for runs in every format.
+    let more: &[Gate] = if purpose.is_some() { &[Gate::RunInProgress] } else { &[] };
     // Given back when the file is written.
-    let _pass = match may_write(snapshot, &facts, options)? {
+    let _pass = match may_write(snapshot, &facts, options, more)? {
         Ok(pass) => pass,
         Err(ending) => return Ok(Some(Outcome { ending, ..outcome })),
     };
@@ -146,7 +177,7 @@ fn fix_once(snapshot: &Snapshot, options: &Options) -> Result<Option<Outcome>, E
         Ok(Settled::Nothing) => {}
         Err(reason) => return Ok(Some(Outcome { ending: Ending::Deferred(reason), ..outcome })),
     }
-    let run = keep(snapshot, &repair.plan, &snapshot.path, options)?;
+    let run = keep(snapshot, &repair.plan, &snapshot.path, options, purpose)?;
     match carry_out(snapshot, &repair.plan, options.vault.as_ref(), run.as_ref())? {
         Ok(guarantee) => {
             outcome.run = run.map(|run| run.name().to_string());
@@ -158,15 +189,20 @@ fn fix_once(snapshot: &Snapshot, options: &Options) -> Result<Option<Outcome>, E
     Ok(Some(outcome))
 }
 
-/// Leave to replace the file, or how it ends without.
-fn may_write(snapshot: &Snapshot, facts: &Facts, options: &Options) -> Result<Result<Pass, Ending>, Error> {
+/// Leave to replace the file, or how it ends without. Asks `more` gates first.
+fn may_write(
+    snapshot: &Snapshot,
+    facts: &Facts,
+    options: &Options,
+    more: &[Gate],
+) -> Result<Result<Pass, Ending>, Error> {
     if let Some(refusal) = snapshot.refusal() {
         return Ok(Err(Ending::Refused(refusal)));
     }
-    let gates = facts.format.map_or(&[][..], |format| format.gates());
+    let gates = [more, facts.format.map_or(&[][..], |format| format.gates())].concat();
     let target =
         GateTarget { path: &snapshot.path, file: &snapshot.file, metadata: &snapshot.metadata, facts };
-    Ok(gate::pass(gates, &target, options.settle)?.map_err(Ending::from))
+    Ok(gate::pass(&gates, &target, options.settle)?.map_err(Ending::from))
 }
 
 /// Replaces the file, and tells the vault whether the run landed.
@@ -196,7 +232,13 @@ fn carry_out(
 }
 
 /// Writes the mended copy. What is cut out of it is kept too, so that its markers lead somewhere.
-fn copy(snapshot: &Snapshot, plan: &Plan, path: &Path, options: &Options) -> Result<Option<String>, Error> {
+fn copy(
+    snapshot: &Snapshot,
+    plan: &Plan,
+    path: &Path,
+    options: &Options,
+    purpose: Option<Purpose>,
+) -> Result<Option<String>, Error> {
     let real = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     // Whether the folder can be made is told when the copy is written.
     let _ = real.parent().map(std::fs::create_dir_all);
@@ -204,16 +246,22 @@ fn copy(snapshot: &Snapshot, plan: &Plan, path: &Path, options: &Options) -> Res
         (Some(Ok(folder)), Some(name)) => folder.join(name),
         _ => real,
     };
-    let run = if plan.is_empty() { None } else { keep(snapshot, plan, &real, options)? };
+    let run = if plan.is_empty() { None } else { keep(snapshot, plan, &real, options, purpose)? };
     let copied = replace::copy_to(snapshot, plan, path);
     tell(options.vault.as_ref(), run.as_ref(), copied.is_ok());
     copied.map(|()| run.map(|run| run.name().to_string()))
 }
 
-fn keep(snapshot: &Snapshot, plan: &Plan, path: &Path, options: &Options) -> Result<Option<Run>, Error> {
+fn keep(
+    snapshot: &Snapshot,
+    plan: &Plan,
+    path: &Path,
+    options: &Options,
+    purpose: Option<Purpose>,
+) -> Result<Option<Run>, Error> {
     let Some(vault) = &options.vault else { return Ok(None) };
     let spill = options.policy.spill.as_ref();
-    snapshot.read(|source| vault.keep(source, path, plan, spill))?.map(Some)
+    snapshot.read(|source| vault.keep(source, path, plan, spill, purpose))?.map(Some)
 }
 
 /// Tells the vault whether the new text was put in place.

@@ -1,12 +1,13 @@
 //! The command line: what may be written, and what it means as a policy. No file is touched here.
 
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use keeper::{Mode, Options, Vault};
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, value_parser};
+use keeper::{Mode, Options, Recovery, Vault};
 use std::path::PathBuf;
 use std::time::Duration;
 use transcript::marker::Folder;
 use transcript::policy::{Policy, Selection, SignedThinking};
 use transcript::profile::{self, PROFILES, Profile};
+use transcript::recover::{self, Level};
 use transcript::rule;
 use transcript::{Finding, Severity};
 
@@ -35,6 +36,14 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  tailor undo session.jsonl --list\n  tailor undo session.jsonl\n  \
         tailor undo session.jsonl --run 20261121T160102.123Z-3f9a")]
     Undo(Undo),
+    /// Shortens a session that the API refuses as too long: first results and long messages, then all but the last
+    /// messages.
+    #[command(
+        after_help = "Examples:\n  tailor recover session.jsonl --dry-run\n  tailor recover session.jsonl\n  \
+        tailor recover session.jsonl --settle 0 --json --error \"prompt is too long: 211884 tokens > 200000 maximum\"\n\
+        Exit codes: 0 recovered or nothing to recover from, 1 not now or not by this, 2 an error."
+    )]
+    Recover(Recover),
     /// Prints the whole of a text that was cut; its marker names the id.
     #[command(after_help = "Examples:\n  tailor show 3f9a1c20d7e4\n  tailor show 3f9a1c20d7e4 | less")]
     Show(Show),
@@ -135,6 +144,70 @@ pub(crate) struct Undo {
     pub(crate) format: Format,
     #[command(flatten)]
     pub(crate) vault: VaultAt,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Recover {
+    /// The session's file.
+    #[arg(value_name = "PATH")]
+    pub(crate) path: PathBuf,
+    /// What the API said; without it the transcript's own last error counts.
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) error: Option<String>,
+    /// How hard to try, whatever the error was: 1 halves limits, 2 keeps the last messages, 3 the last four, cut. Without
+    /// it the next one after what was tried since the model last answered.
+    #[arg(long, value_name = "1|2|3", value_parser = level)]
+    pub(crate) level: Option<Level>,
+    /// How many messages stay in context at level 2; at level 3 no more than 4.
+    #[arg(long, value_name = "MESSAGES", default_value_t = recover::KEEP, value_parser = value_parser!(u64).range(1..))]
+    pub(crate) keep: u64,
+    /// How often in a row to try before giving up (0 for any number).
+    #[arg(long, value_name = "COUNT", default_value = "3")]
+    pub(crate) max_attempts: u64,
+    /// The limit of output tokens that an answer was cut off at (4,096), for the advice.
+    #[arg(long, value_name = "TOKENS", default_value_t = 0, hide_default_value = true)]
+    pub(crate) output_tokens: u64,
+    /// The largest limit of output tokens that the provider allows, for the advice.
+    #[arg(long, value_name = "TOKENS", default_value_t = 0, hide_default_value = true)]
+    pub(crate) output_tokens_max: u64,
+    /// Say what would be changed, and change nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Seconds for which a file must have been quiet before it is replaced; 0 says that no agent is running.
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    pub(crate) settle: Duration,
+    /// How to print the result.
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+    /// The same as --format json.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    limits: Limits,
+    #[command(flatten)]
+    vault: VaultAt,
+}
+
+impl Recover {
+    pub(crate) fn format(&self) -> Format {
+        if self.json { Format::Json } else { self.format }
+    }
+
+    pub(crate) fn recovery(&self) -> Recovery {
+        let (error, keep) = (self.error.clone(), self.keep);
+        Recovery { error, level: self.level, keep, attempts_max: self.max_attempts }
+    }
+
+    /// A dry run asks the vault too: what was tried is known there. The session is dead as it is, so thinking that
+    /// would keep it from being mended goes, unless somebody says otherwise.
+    pub(crate) fn options(&self) -> Result<Options, String> {
+        Ok(Options {
+            policy: self.limits.policy(SignedThinking::Strip),
+            mode: if self.dry_run { Mode::DryRun } else { Mode::Fix },
+            settle: self.settle,
+            vault: Some(self.vault.open()?),
+        })
+    }
 }
 
 #[derive(ClapArgs)]
@@ -318,10 +391,13 @@ pub(crate) struct Limits {
     pub(crate) side_chars_max: Option<u64>,
     #[command(flatten)]
     pub(crate) ages: Ages,
-    /// Where a change would come before signed thinking: keep the thinking and hold the change back, strip the
-    /// thinking, or ignore it.
-    #[arg(long, value_enum, default_value_t = Thinking::Keep)]
-    pub(crate) thinking: Thinking,
+    /// Longest text of one message of the model that is in context (any; 5,000 for `recover`).
+    #[arg(long, value_name = "CHARS")]
+    pub(crate) reply_chars_max: Option<u64>,
+    /// Where a change would come before signed thinking: keep the thinking and hold the change back (the default, but
+    /// for `recover` and `compact`), strip the thinking, or ignore it.
+    #[arg(long, value_enum)]
+    pub(crate) thinking: Option<Thinking>,
 }
 
 /// What becomes of old results. Off unless the profile or one of these says so.
@@ -388,30 +464,43 @@ pub(crate) enum FailOn {
     Code(String),
 }
 
-impl Shared {
-    pub(crate) fn policy(&self, allow: &[String]) -> Policy {
-        let limits = &self.limits;
-        let mut policy = limits.profile.policy();
+impl Limits {
+    /// The policy of these limits; `thinking` if nobody says what to do about that.
+    fn policy(&self, thinking: SignedThinking) -> Policy {
+        let mut policy = self.profile.policy();
         let numbers = [
-            (&mut policy.result_chars_max, limits.result_chars_max),
-            (&mut policy.turn_chars_max, limits.turn_chars_max),
-            (&mut policy.summary_chars_max, limits.summary_chars_max),
-            (&mut policy.window_tokens, limits.window_tokens),
-            (&mut policy.side_chars_max, limits.side_chars_max),
+            (&mut policy.result_chars_max, self.result_chars_max),
+            (&mut policy.turn_chars_max, self.turn_chars_max),
+            (&mut policy.summary_chars_max, self.summary_chars_max),
+            (&mut policy.window_tokens, self.window_tokens),
+            (&mut policy.side_chars_max, self.side_chars_max),
+            (&mut policy.reply_chars_max, self.reply_chars_max),
         ];
         override_each(numbers);
-        limits.ages.apply(&mut policy);
-        policy.tool_chars_max.extend(limits.tool_result_chars_max.iter().cloned());
-        policy.tools_keep.extend(limits.keep_tool.iter().cloned());
-        policy.tools_only.extend(limits.only_tool.iter().cloned());
-        policy.thinking = match limits.thinking {
-            Thinking::Keep => SignedThinking::Keep,
-            Thinking::Strip => SignedThinking::Strip,
-            Thinking::Ignore => SignedThinking::Ignore,
-        };
-        policy.selection =
-            Selection { select: self.select.clone(), ignore: self.ignore.clone(), allow: allow.to_vec() };
+        self.ages.apply(&mut policy);
+        policy.tool_chars_max.extend(self.tool_result_chars_max.iter().cloned());
+        policy.tools_keep.extend(self.keep_tool.iter().cloned());
+        policy.tools_only.extend(self.only_tool.iter().cloned());
+        policy.thinking = self.thinking.map_or(thinking, Thinking::signed);
         policy
+    }
+}
+
+impl Thinking {
+    fn signed(self) -> SignedThinking {
+        match self {
+            Self::Keep => SignedThinking::Keep,
+            Self::Strip => SignedThinking::Strip,
+            Self::Ignore => SignedThinking::Ignore,
+        }
+    }
+}
+
+impl Shared {
+    pub(crate) fn policy(&self, allow: &[String]) -> Policy {
+        let selection =
+            Selection { select: self.select.clone(), ignore: self.ignore.clone(), allow: allow.to_vec() };
+        Policy { selection, ..self.limits.policy(SignedThinking::Keep) }
     }
 
     /// Whether a finding makes the exit code 1.
@@ -519,6 +608,11 @@ fn fail_on(text: &str) -> Result<FailOn, String> {
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_string())?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+fn level(text: &str) -> Result<Level, String> {
+    let number = text.parse().ok();
+    number.and_then(Level::of_number).ok_or_else(|| "not a level: there are 1, 2 and 3".to_string())
 }
 
 fn days(text: &str) -> Result<Duration, String> {
