@@ -1,9 +1,10 @@
 //! A file that was looked at before: what was appended to it is judged alone, as long as that is enough.
 
 use crate::error::Error;
-use crate::outcome::{Ending, Outcome};
+use crate::outcome::{Ending, Outcome, Refusal};
 use crate::snapshot::Snapshot;
-use crate::{Mode, Options, maintain_and_remember, may_write};
+use crate::{Drawn, Mode, Options, carry, may_write};
+use std::cell::Cell;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -79,7 +80,7 @@ impl Remembered {
         if options.mode != Mode::Fix || !self.pending {
             return Ok(Told::Same);
         }
-        let answer = may_write(&snapshot, self.tail.facts(), options)?;
+        let answer = may_write(&snapshot, self.tail.facts(), options, &[])?;
         Ok(answer.map_or_else(Told::Ends, |_pass| Told::Nothing))
     }
 }
@@ -110,7 +111,48 @@ pub fn follow(
             }
         }
     }
-    maintain_and_remember(path, root, options, Some(remembered)).map(Some)
+    let (outcome, known) =
+        if options.mode == Mode::Fix { fix(path, root, options)? } else { look(path, root, options)? };
+    *remembered = known;
+    Ok(Some(outcome))
+}
+
+/// A look, and what is to be remembered of it.
+type Looked = (Outcome, Option<Remembered>);
+
+fn look(path: &Path, root: Option<&Path>, options: &Options) -> Result<Looked, Error> {
+    let snapshot = match Snapshot::open(path, root)? {
+        Ok(snapshot) if snapshot.is_empty() => return Ok((Outcome::empty(), None)),
+        Ok(snapshot) => snapshot,
+        Err(refusal) => return Ok((Outcome::without_look(Ending::Refused(refusal)), None)),
+    };
+    let (tail, found) = snapshot.read(|source| Tail::new(source, options.policy.choose(source)?))?;
+    let known = Remembered::of(tail, &snapshot.metadata, false);
+    Ok((Outcome::looked(found, snapshot.bytes()), known))
+}
+
+fn fix(path: &Path, root: Option<&Path>, options: &Options) -> Result<Looked, Error> {
+    let seen = Cell::new(None);
+    let outcome = carry(path, root, options, &|snapshot| {
+        let (mended, before, after) =
+            snapshot.read(|source| Tail::mend(source, options.policy.choose(source)?))?;
+        seen.set(Some((snapshot.metadata.clone(), before, after)));
+        Ok(Drawn::mended(mended))
+    })?;
+    let Some((metadata, before, after)) = seen.take() else { return Ok((outcome, None)) };
+    let known = match &outcome.ending {
+        Ending::Fixed => {
+            let now = std::fs::metadata(path).ok();
+            after.zip(now).and_then(|(tail, now)| Remembered::of(tail, &now, false))
+        }
+        // A repair that would do harm may do none when more has come.
+        Ending::Refused(Refusal::Worse(_)) => None,
+        ending => {
+            let pending = matches!(ending, Ending::Deferred(_) | Ending::Refused(_));
+            Remembered::of(before, &metadata, pending)
+        }
+    };
+    Ok((outcome, known))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod actions;
 mod attributes;
+mod compact;
 mod error;
 mod find;
 mod follow;
@@ -15,6 +16,7 @@ mod leftover;
 mod new_text;
 mod outcome;
 mod policies;
+mod recover;
 mod replace;
 mod snapshot;
 mod step;
@@ -22,15 +24,17 @@ mod tail;
 mod undo;
 mod vault;
 
+pub use compact::{Compacting, compact};
 pub use error::Error;
 pub use find::{DEPTH_MAX, Found, find, is_candidate, known_roots, known_roots_above};
 pub use follow::{Remembered, follow};
 pub use leftover::settle_all;
 pub use outcome::{Deferral, Ending, Guarantee, Outcome, Refusal, Unsupported};
 pub use policies::Policies;
+pub use recover::{Recovered, Recovery, recover};
 pub use snapshot::{bytes_read, spool};
 pub use undo::undo;
-pub use vault::{Freed, Keep, Record, Run, State, Text, Vault};
+pub use vault::{Freed, Keep, Purpose, Record, Run, State, Text, Vault};
 
 use gate::{GateTarget, Pass};
 use leftover::Settled;
@@ -38,9 +42,9 @@ use new_text::NewText;
 use snapshot::Snapshot;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use transcript::format::Gate;
 use transcript::plan::Plan;
-use transcript::tail::Tail;
-use transcript::{Facts, Repair, examine, mend};
+use transcript::{Examination, Facts, Mended, Repair, examine, mend};
 
 /// What to do with a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,99 +80,85 @@ pub struct Options {
 ///
 /// When the file cannot be read or written. Then it is as it was, unless the error says otherwise.
 pub fn maintain(path: &Path, root: Option<&Path>, options: &Options) -> Result<Outcome, Error> {
-    maintain_and_remember(path, root, options, None)
-}
-
-/// What is to be remembered of a file, if anything is.
-type Memory<'a> = Option<&'a mut Option<Remembered>>;
-
-fn maintain_and_remember(
-    path: &Path,
-    root: Option<&Path>,
-    options: &Options,
-    memory: Memory<'_>,
-) -> Result<Outcome, Error> {
-    if options.mode == Mode::Fix {
-        return fix(path, root, options, memory);
+    if options.mode != Mode::Look {
+        return carry(path, root, options, &|snapshot| {
+            snapshot.read(|source| mend(source, options.policy.choose(source)?)).map(Drawn::mended)
+        });
     }
     let snapshot = match Snapshot::open(path, root)? {
+        Ok(snapshot) if snapshot.is_empty() => return Ok(Outcome::empty()),
         Ok(snapshot) => snapshot,
         Err(refusal) => return Ok(Outcome::without_look(Ending::Refused(refusal))),
     };
-    if snapshot.is_empty() {
-        return Ok(Outcome::without_look(Ending::Unsupported(Unsupported::Empty)));
+    let found = snapshot.read(|source| examine(source, options.policy.choose(source)?))?;
+    Ok(Outcome::looked(found, snapshot.bytes()))
+}
+
+/// What is to become of a file, told from its text.
+struct Drawn {
+    before: Examination,
+    /// The plan; or how it ends without one.
+    repair: Result<Repair, Ending>,
+    /// What it is for, if it is more than mending.
+    purpose: Option<Purpose>,
+}
+
+impl Drawn {
+    fn mended(mended: Mended) -> Self {
+        let repair = mended.repair.map_err(|worse| Ending::Refused(Refusal::Worse(worse)));
+        Self { before: mended.before, repair, purpose: None }
     }
-    if options.mode == Mode::Look {
-        return look(&snapshot, options, memory);
+}
+
+/// Draws the plan for a file. May be called again if the file has changed meanwhile.
+type Draw<'d> = &'d dyn Fn(&Snapshot) -> Result<Drawn, Error>;
+
+/// Does with a file what the mode says and `draw` draws.
+fn carry(path: &Path, root: Option<&Path>, options: &Options, draw: Draw<'_>) -> Result<Outcome, Error> {
+    if options.mode == Mode::Fix {
+        return fix(path, root, options, draw);
     }
-    let Planned { mut outcome, repair, .. } = plan(&snapshot, options, false)?;
+    let snapshot = match Snapshot::open(path, root)? {
+        Ok(snapshot) if snapshot.is_empty() => return Ok(Outcome::empty()),
+        Ok(snapshot) => snapshot,
+        Err(refusal) => return Ok(Outcome::without_look(Ending::Refused(refusal))),
+    };
+    let (mut outcome, repair, purpose) = plan(&snapshot, draw)?;
     let Some(repair) = repair else { return Ok(outcome) };
     if let Mode::CopyTo(path) = &options.mode {
-        outcome.run = copy(&snapshot, &repair.plan, path, options)?;
+        outcome.run = copy(&snapshot, &repair.plan, path, options, purpose)?;
     }
     if !repair.plan.is_empty() {
-        let ending = if options.mode == Mode::DryRun { Ending::WouldFix } else { Ending::Fixed };
+        let ending = if matches!(options.mode, Mode::CopyTo(_)) { Ending::Fixed } else { Ending::WouldFix };
         outcome.end(ending, repair);
     }
     Ok(outcome)
 }
 
-fn look(snapshot: &Snapshot, options: &Options, memory: Memory<'_>) -> Result<Outcome, Error> {
-    let found = snapshot.read(|source| {
-        let policy = options.policy.choose(source)?;
-        let Some(memory) = memory else { return examine(source, policy) };
-        let (tail, found) = Tail::new(source, policy)?;
-        *memory = Remembered::of(tail, &snapshot.metadata, false);
-        Ok(found)
-    })?;
-    Ok(Outcome::looked(found, snapshot.bytes()))
-}
-
-/// What was found, and what is to be done about it.
-struct Planned {
-    outcome: Outcome,
-    /// `None` if nothing can be.
-    repair: Option<Repair>,
-    /// The end of the file as it is, and as the plan makes it, if they are to be remembered.
-    tails: [Option<Tail>; 2],
-}
-
-fn plan(snapshot: &Snapshot, options: &Options, remember: bool) -> Result<Planned, Error> {
-    let (mended, tails) = snapshot.read(|source| {
-        let policy = options.policy.choose(source)?;
-        if !remember {
-            return Ok((mend(source, policy)?, [None, None]));
+/// What was found, and what is to be done about it; `None` if nothing can be.
+fn plan(snapshot: &Snapshot, draw: Draw<'_>) -> Result<(Outcome, Option<Repair>, Option<Purpose>), Error> {
+    let drawn = draw(snapshot)?;
+    let mut outcome = Outcome::looked(drawn.before, snapshot.bytes());
+    match drawn.repair {
+        Ok(repair) => Ok((outcome, Some(repair), drawn.purpose)),
+        Err(ending) => {
+            if matches!(outcome.ending, Ending::Clean | Ending::Findings) {
+                outcome.ending = ending;
+            }
+            Ok((outcome, None, None))
         }
-        let (mended, before, after) = Tail::mend(source, policy)?;
-        Ok((mended, [Some(before), after]))
-    })?;
-    let mut outcome = Outcome::looked(mended.before, snapshot.bytes());
-    let repair = match mended.repair {
-        Ok(repair) => Some(repair),
-        Err(worse) => {
-            outcome.ending = Ending::Refused(Refusal::Worse(worse));
-            None
-        }
-    };
-    Ok(Planned { outcome, repair, tails })
+    }
 }
 
-fn fix(
-    path: &Path,
-    root: Option<&Path>,
-    options: &Options,
-    mut memory: Memory<'_>,
-) -> Result<Outcome, Error> {
+fn fix(path: &Path, root: Option<&Path>, options: &Options, draw: Draw<'_>) -> Result<Outcome, Error> {
     for _ in 0..leftover::ROUNDS_MAX {
         let snapshot = match Snapshot::open_locked(path, root)? {
+            Ok(Ok(snapshot)) if snapshot.is_empty() => return Ok(Outcome::empty()),
             Ok(Ok(snapshot)) => snapshot,
             Ok(Err(reason)) => return Ok(Outcome::without_look(Ending::Deferred(reason))),
             Err(refusal) => return Ok(Outcome::without_look(Ending::Refused(refusal))),
         };
-        if snapshot.is_empty() {
-            return Ok(Outcome::without_look(Ending::Unsupported(Unsupported::Empty)));
-        }
-        match snapshot.unless_changed(fix_once(&snapshot, options, memory.as_deref_mut())) {
+        match snapshot.unless_changed(fix_once(&snapshot, options, draw)) {
             Ok(Ok(None)) => {}
             Ok(Ok(Some(outcome))) => return Ok(outcome),
             Ok(Err(reason)) => return Ok(Outcome::without_look(Ending::Deferred(reason))),
@@ -179,38 +169,14 @@ fn fix(
 }
 
 /// `None` if the file has to be looked at again.
-fn fix_once(snapshot: &Snapshot, options: &Options, memory: Memory<'_>) -> Result<Option<Outcome>, Error> {
-    let Planned { outcome, repair, tails: [as_it_is, mended] } = plan(snapshot, options, memory.is_some())?;
-    // A repair that would do harm may do none when more has come.
-    let is_judged = repair.is_some();
-    let repair = repair.filter(|repair| !repair.plan.is_empty());
-    let pending = repair.is_some();
-    let done = match repair {
-        Some(repair) => land(snapshot, options, outcome, repair)?,
-        None => Some(outcome),
-    };
-    if let Some(memory) = memory {
-        *memory = if done.as_ref().is_some_and(|outcome| outcome.ending == Ending::Fixed) {
-            let now = std::fs::symlink_metadata(&snapshot.path).ok();
-            mended.zip(now).and_then(|(tail, now)| Remembered::of(tail, &now, false))
-        } else {
-            let tail = as_it_is.filter(|_| is_judged);
-            tail.and_then(|tail| Remembered::of(tail, &snapshot.metadata, pending))
-        };
-    }
-    Ok(done)
-}
-
-/// Carries a repair out, if that may be. `None` if the file has to be looked at again.
-fn land(
-    snapshot: &Snapshot,
-    options: &Options,
-    mut outcome: Outcome,
-    repair: Repair,
-) -> Result<Option<Outcome>, Error> {
+fn fix_once(snapshot: &Snapshot, options: &Options, draw: Draw<'_>) -> Result<Option<Outcome>, Error> {
+    let (mut outcome, repair, purpose) = plan(snapshot, draw)?;
+    let Some(repair) = repair.filter(|repair| !repair.plan.is_empty()) else { return Ok(Some(outcome)) };
     let Some(facts) = outcome.before.as_ref().map(|found| found.facts) else { return Ok(Some(outcome)) };
+    // What changes the conversation waits for runs in every format.
+    let more: &[Gate] = if purpose.is_some() { &[Gate::RunInProgress] } else { &[] };
     // Given back when the file is written.
-    let _pass = match may_write(snapshot, &facts, options)? {
+    let _pass = match may_write(snapshot, &facts, options, more)? {
         Ok(pass) => pass,
         Err(ending) => return Ok(Some(Outcome { ending, ..outcome })),
     };
@@ -220,7 +186,7 @@ fn land(
         Ok(Settled::Nothing) => {}
         Err(reason) => return Ok(Some(Outcome { ending: Ending::Deferred(reason), ..outcome })),
     }
-    let run = keep(snapshot, &repair.plan, &snapshot.path, options)?;
+    let run = keep(snapshot, &repair.plan, &snapshot.path, options, purpose)?;
     match carry_out(snapshot, &repair.plan, options.vault.as_ref(), run.as_ref())? {
         Ok(guarantee) => {
             outcome.run = run.map(|run| run.name().to_string());
@@ -232,15 +198,20 @@ fn land(
     Ok(Some(outcome))
 }
 
-/// Leave to replace the file, or how it ends without.
-fn may_write(snapshot: &Snapshot, facts: &Facts, options: &Options) -> Result<Result<Pass, Ending>, Error> {
+/// Leave to replace the file, or how it ends without. Asks `more` gates first.
+fn may_write(
+    snapshot: &Snapshot,
+    facts: &Facts,
+    options: &Options,
+    more: &[Gate],
+) -> Result<Result<Pass, Ending>, Error> {
     if let Some(refusal) = snapshot.refusal() {
         return Ok(Err(Ending::Refused(refusal)));
     }
-    let gates = facts.format.map_or(&[][..], |format| format.gates());
+    let gates = [more, facts.format.map_or(&[][..], |format| format.gates())].concat();
     let target =
         GateTarget { path: &snapshot.path, file: &snapshot.file, metadata: &snapshot.metadata, facts };
-    Ok(gate::pass(gates, &target, options.settle)?.map_err(Ending::from))
+    Ok(gate::pass(&gates, &target, options.settle)?.map_err(Ending::from))
 }
 
 /// Replaces the file, and tells the vault whether the run landed.
@@ -270,7 +241,13 @@ fn carry_out(
 }
 
 /// Writes the mended copy. What is cut out of it is kept too, so that its markers lead somewhere.
-fn copy(snapshot: &Snapshot, plan: &Plan, path: &Path, options: &Options) -> Result<Option<String>, Error> {
+fn copy(
+    snapshot: &Snapshot,
+    plan: &Plan,
+    path: &Path,
+    options: &Options,
+    purpose: Option<Purpose>,
+) -> Result<Option<String>, Error> {
     let real = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     // Whether the folder can be made is told when the copy is written.
     let _ = real.parent().map(std::fs::create_dir_all);
@@ -278,16 +255,22 @@ fn copy(snapshot: &Snapshot, plan: &Plan, path: &Path, options: &Options) -> Res
         (Some(Ok(folder)), Some(name)) => folder.join(name),
         _ => real,
     };
-    let run = if plan.is_empty() { None } else { keep(snapshot, plan, &real, options)? };
+    let run = if plan.is_empty() { None } else { keep(snapshot, plan, &real, options, purpose)? };
     let copied = replace::copy_to(snapshot, plan, path);
     tell(options.vault.as_ref(), run.as_ref(), copied.is_ok());
     copied.map(|()| run.map(|run| run.name().to_string()))
 }
 
-fn keep(snapshot: &Snapshot, plan: &Plan, path: &Path, options: &Options) -> Result<Option<Run>, Error> {
+fn keep(
+    snapshot: &Snapshot,
+    plan: &Plan,
+    path: &Path,
+    options: &Options,
+    purpose: Option<Purpose>,
+) -> Result<Option<Run>, Error> {
     let Some(vault) = &options.vault else { return Ok(None) };
     let spill = options.policy.all().spill.as_ref();
-    snapshot.read(|source| vault.keep(source, path, plan, spill))?.map(Some)
+    snapshot.read(|source| vault.keep(source, path, plan, spill, purpose))?.map(Some)
 }
 
 /// Tells the vault whether the new text was put in place.

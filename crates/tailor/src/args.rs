@@ -2,13 +2,14 @@
 
 use crate::config::{Loaded, load};
 use crate::printer::talk;
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use keeper::{Keep, Mode, Options, Policies, Vault};
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, value_parser};
+use keeper::{Keep, Mode, Options, Policies, Recovery, Vault};
 use std::path::PathBuf;
 use std::time::Duration;
 use transcript::marker::Folder;
 use transcript::policy::{Policy, SignedThinking};
 use transcript::profile::{self, PROFILES, Profile};
+use transcript::recover::{self, Level};
 use transcript::rule;
 use transcript::{Finding, Severity};
 
@@ -37,6 +38,14 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  tailor undo session.jsonl --list\n  tailor undo session.jsonl\n  \
         tailor undo session.jsonl --run 20261121T160102.123Z-3f9a")]
     Undo(Undo),
+    /// Shortens a session that the API refuses as too long: first results and long messages, then all but the last
+    /// messages.
+    #[command(
+        after_help = "Examples:\n  tailor recover session.jsonl --dry-run\n  tailor recover session.jsonl\n  \
+        tailor recover session.jsonl --settle 0 --json --error \"prompt is too long: 211884 tokens > 200000 maximum\"\n\
+        Exit codes: 0 recovered or nothing to recover from, 1 not now or not by this, 2 an error."
+    )]
+    Recover(Recover),
     /// Prints the whole of a text that was cut; its marker names the id.
     #[command(after_help = "Examples:\n  tailor show 3f9a1c20d7e4\n  tailor show 3f9a1c20d7e4 | less")]
     Show(Show),
@@ -154,6 +163,76 @@ pub(crate) struct Undo {
     pub(crate) config: ConfigFile,
     #[command(flatten)]
     pub(crate) vault: VaultAt,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Recover {
+    /// The session's file.
+    #[arg(value_name = "PATH")]
+    pub(crate) path: PathBuf,
+    /// What the API said; without it the transcript's own last error counts.
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) error: Option<String>,
+    /// How hard to try, whatever the error was: 1 halves limits, 2 keeps the last messages, 3 the last four, cut. Without
+    /// it the next one after what was tried since the model last answered.
+    #[arg(long, value_name = "1|2|3", value_parser = level)]
+    pub(crate) level: Option<Level>,
+    /// How many messages stay in context at level 2; at level 3 no more than 4.
+    #[arg(long, value_name = "MESSAGES", default_value_t = recover::KEEP, value_parser = value_parser!(u64).range(1..))]
+    pub(crate) keep: u64,
+    /// How often in a row to try before giving up (0 for any number).
+    #[arg(long, value_name = "COUNT", default_value = "3")]
+    pub(crate) max_attempts: u64,
+    /// The limit of output tokens that an answer was cut off at (4,096), for the advice.
+    #[arg(long, value_name = "TOKENS", default_value_t = 0, hide_default_value = true)]
+    pub(crate) output_tokens: u64,
+    /// The largest limit of output tokens that the provider allows, for the advice.
+    #[arg(long, value_name = "TOKENS", default_value_t = 0, hide_default_value = true)]
+    pub(crate) output_tokens_max: u64,
+    /// Say what would be changed, and change nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Seconds for which a file must have been quiet before it is replaced; 0 says that no agent is running.
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    pub(crate) settle: Duration,
+    /// How to print the result.
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+    /// The same as --format json.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    limits: Limits,
+    #[command(flatten)]
+    config: ConfigFile,
+    #[command(flatten)]
+    vault: VaultAt,
+}
+
+impl Recover {
+    pub(crate) fn format(&self) -> Format {
+        if self.json { Format::Json } else { self.format }
+    }
+
+    pub(crate) fn recovery(&self) -> Recovery {
+        let (error, keep) = (self.error.clone(), self.keep);
+        Recovery { error, level: self.level, keep, attempts_max: self.max_attempts }
+    }
+
+    /// A dry run asks the vault too: what was tried is known there. The session is dead as it is, so thinking that
+    /// would keep it from being mended goes, unless somebody says otherwise.
+    pub(crate) fn options(&self) -> Result<Options, String> {
+        let config = self.config.load()?;
+        let policy = self.limits.policies(&config)?.map(|policy| {
+            policy.thinking = self.limits.thinking.map_or(SignedThinking::Strip, Thinking::signed);
+        });
+        Ok(Options {
+            policy,
+            mode: if self.dry_run { Mode::DryRun } else { Mode::Fix },
+            settle: self.settle,
+            vault: Some(self.vault.open(&config)?),
+        })
+    }
 }
 
 #[derive(ClapArgs)]
@@ -351,8 +430,11 @@ pub(crate) struct Limits {
     pub(crate) side_chars_max: Option<u64>,
     #[command(flatten)]
     pub(crate) ages: Ages,
-    /// Where a change would come before signed thinking: keep the thinking and hold the change back (as is done
-    /// without this), strip the thinking, or ignore it.
+    /// Longest text of one message of the model that is in context (any; 5,000 for `recover`).
+    #[arg(long, value_name = "CHARS")]
+    pub(crate) reply_chars_max: Option<u64>,
+    /// Where a change would come before signed thinking: keep the thinking and hold the change back (the default, but
+    /// for `recover` and `compact`), strip the thinking, or ignore it.
     #[arg(long, value_enum)]
     pub(crate) thinking: Option<Thinking>,
 }
@@ -421,11 +503,11 @@ pub(crate) enum FailOn {
     Code(String),
 }
 
-impl Shared {
-    /// What the configuration asks for, with the flags over it. A profile takes the place of all limits.
-    pub(crate) fn policies(&self, config: &Loaded) -> Result<Policies, String> {
+impl Limits {
+    /// What the configuration asks for, with these over it. A profile takes the place of all limits.
+    fn policies(&self, config: &Loaded) -> Result<Policies, String> {
         let mut policies = config.policies()?;
-        if let Some(profile) = self.limits.profile {
+        if let Some(profile) = self.profile {
             let all = policies.all();
             let (thinking, selection) = (all.thinking, all.selection.clone());
             policies = Policy { thinking, selection, ..profile.policy() }.into();
@@ -435,36 +517,50 @@ impl Shared {
 
     /// Changes in a policy what was asked for.
     fn apply(&self, policy: &mut Policy) {
-        let limits = &self.limits;
         override_each([
-            (&mut policy.result_chars_max, limits.result_chars_max),
-            (&mut policy.turn_chars_max, limits.turn_chars_max),
-            (&mut policy.summary_chars_max, limits.summary_chars_max),
-            (&mut policy.window_tokens, limits.window_tokens),
-            (&mut policy.side_chars_max, limits.side_chars_max),
+            (&mut policy.result_chars_max, self.result_chars_max),
+            (&mut policy.turn_chars_max, self.turn_chars_max),
+            (&mut policy.summary_chars_max, self.summary_chars_max),
+            (&mut policy.window_tokens, self.window_tokens),
+            (&mut policy.side_chars_max, self.side_chars_max),
+            (&mut policy.reply_chars_max, self.reply_chars_max),
         ]);
-        limits.ages.apply(policy);
-        policy.tool_chars_max.extend(limits.tool_result_chars_max.iter().cloned());
-        policy.tools_keep.extend(limits.keep_tool.iter().cloned());
-        policy.tools_only.extend(limits.only_tool.iter().cloned());
-        let thinking = limits.thinking.map(|thinking| match thinking {
-            Thinking::Keep => SignedThinking::Keep,
-            Thinking::Strip => SignedThinking::Strip,
-            Thinking::Ignore => SignedThinking::Ignore,
-        });
-        override_each([(&mut policy.thinking, thinking)]);
-        let asked = |codes: &Vec<String>| (!codes.is_empty()).then(|| codes.clone());
-        override_each([
-            (&mut policy.selection.select, asked(&self.select)),
-            (&mut policy.selection.ignore, asked(&self.ignore)),
-        ]);
+        self.ages.apply(policy);
+        policy.tool_chars_max.extend(self.tool_result_chars_max.iter().cloned());
+        policy.tools_keep.extend(self.keep_tool.iter().cloned());
+        policy.tools_only.extend(self.only_tool.iter().cloned());
+        override_each([(&mut policy.thinking, self.thinking.map(Thinking::signed))]);
     }
 
-    /// Whether the flags alone ask for something that rewrites older history.
-    fn rewrites_history(&self) -> bool {
-        let mut policy = self.limits.profile.map_or_else(Policy::default, Profile::policy);
+    /// Whether these alone ask for something that rewrites older history.
+    fn rewrite_history(&self) -> bool {
+        let mut policy = self.profile.map_or_else(Policy::default, Profile::policy);
         self.apply(&mut policy);
         policy.rewrites_history()
+    }
+}
+
+impl Thinking {
+    fn signed(self) -> SignedThinking {
+        match self {
+            Self::Keep => SignedThinking::Keep,
+            Self::Strip => SignedThinking::Strip,
+            Self::Ignore => SignedThinking::Ignore,
+        }
+    }
+}
+
+impl Shared {
+    /// What the configuration asks for, with the flags over it.
+    pub(crate) fn policies(&self, config: &Loaded) -> Result<Policies, String> {
+        let asked = |codes: &Vec<String>| (!codes.is_empty()).then(|| codes.clone());
+        let policies = self.limits.policies(config)?;
+        Ok(policies.map(|policy| {
+            override_each([
+                (&mut policy.selection.select, asked(&self.select)),
+                (&mut policy.selection.ignore, asked(&self.ignore)),
+            ]);
+        }))
     }
 
     /// Whether a finding makes the exit code 1.
@@ -543,7 +639,7 @@ impl Fix {
             vault: if self.dry_run { None } else { Some(self.vault.open(&config)?) },
         };
         // Who asks for it here and now, or says that no agent is running, has it at once.
-        let waits = !self.shared.rewrites_history() && !settle.is_zero();
+        let waits = !self.shared.limits.rewrite_history() && !settle.is_zero();
         let waits = waits && options.policy.each().any(Policy::rewrites_history);
         let recent = waits.then(|| {
             let policy = options.policy.map(|policy| *policy = policy.without_history());
@@ -605,6 +701,11 @@ fn fail_on(text: &str) -> Result<FailOn, String> {
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_string())?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+fn level(text: &str) -> Result<Level, String> {
+    let number = text.parse().ok();
+    number.and_then(Level::of_number).ok_or_else(|| "not a level: there are 1, 2 and 3".to_string())
 }
 
 fn days(text: &str) -> Result<Duration, String> {

@@ -17,6 +17,7 @@ fn main() -> ExitCode {
         args::Command::Scan(scan) => command::scan::run(&scan),
         args::Command::Fix(fix) => command::fix::run(&fix),
         args::Command::Undo(undo) => command::undo::run(&undo),
+        args::Command::Recover(recover) => command::recover::run(&recover),
         args::Command::Show(show) => command::show::run(&show),
         args::Command::Gc(gc) => command::gc::run(&gc),
         args::Command::Watch(watch) => command::watch::run(&watch),

@@ -172,7 +172,8 @@ impl FileReport {
     }
 }
 
-fn describe(ending: &Ending) -> (&'static str, Option<String>) {
+/// An ending in one word, and why.
+pub(crate) fn describe(ending: &Ending) -> (&'static str, Option<String>) {
     match ending {
         Ending::Clean => ("clean", None),
         Ending::Findings => ("findings", None),

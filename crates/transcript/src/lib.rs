@@ -25,6 +25,8 @@
 extern crate alloc;
 
 mod block;
+pub mod compact;
+mod context;
 pub mod cut;
 pub mod entry;
 pub mod finding;
@@ -32,9 +34,11 @@ pub mod format;
 pub mod json;
 pub mod literal;
 pub mod marker;
+pub mod overflow;
 pub mod plan;
 pub mod policy;
 pub mod profile;
+pub mod recover;
 pub mod rule;
 pub mod scan;
 pub mod session;
@@ -51,7 +55,7 @@ pub use source::{Fault, Source, Span};
 use alloc::vec::Vec;
 use format::Format;
 use session::Session;
-use verdict::{Health, Worse};
+use verdict::{Health, Loss, Worse};
 
 /// How often a plan may be drawn on the result of the one before. One round is the rule; two happen when a
 /// repair uncovers something that was hidden.
@@ -167,7 +171,8 @@ fn mend_and_remember(source: &dyn Source, policy: &Policy, remember: Remember<'_
     for _ in 0..ROUNDS_MAX {
         let next = look(&Rendered::new(source, &plan), policy, Depth::Plan, remember)?;
         if next.plan.is_empty() {
-            let repair = verdict::compare(&before, &next).map(|()| Repair { plan, after: Some(next) });
+            let repair =
+                verdict::compare(&before, &next, Loss::None).map(|()| Repair { plan, after: Some(next) });
             return Ok(Mended { before, repair });
         }
         plan = plan.then(&next.plan);

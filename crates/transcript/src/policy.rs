@@ -34,6 +34,8 @@ pub struct Policy {
     /// Longest string in copies of a result that the model never sees. Default 8,000 (OpenClaw bounds its
     /// `details` by 8,192 bytes).
     pub side_chars_max: u64,
+    /// Longest text of one message of the model that is in context. Default 0: any length.
+    pub reply_chars_max: u64,
     /// What becomes of results as the conversation goes on. Default: nothing.
     pub stale: Stale,
     /// What becomes of results when the window fills up. Default: nothing.
@@ -63,6 +65,7 @@ impl Default for Policy {
             summary_chars_max: 100_000,
             window_tokens: 200_000,
             side_chars_max: 8_000,
+            reply_chars_max: 0,
             stale: Stale::default(),
             crowded: Crowded::default(),
             unit: Unit::Chars,
@@ -84,7 +87,7 @@ impl Policy {
     /// else is in the session, nor limits that tools have of their own.
     pub fn is_plain(&self) -> bool {
         let ages = self.stale.shorten_at > 0 || self.stale.clear_at > 0 || self.crowded.trim_percent > 0;
-        !ages && !self.skip_images && self.tool_caps.is_empty()
+        !ages && !self.skip_images && self.tool_caps.is_empty() && self.reply_chars_max == 0
     }
 
     /// Whether anything is asked for that changes what the model has been sent again and again, and so costs the

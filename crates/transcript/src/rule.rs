@@ -25,6 +25,8 @@ mod foreign_encoding;
 mod glued_lines;
 mod oversized_for_summary;
 pub(crate) use oversized_for_summary::OversizedForSummary;
+mod oversized_reply;
+pub(crate) use oversized_reply::shorten_message;
 mod oversized_result;
 mod oversized_side_copy;
 mod oversized_turn;
@@ -50,6 +52,7 @@ pub const RULES: &[&dyn Rule] = &[
     &oversized_side_copy::OversizedSideCopy,
     &stale_result::StaleResult,
     &crowded_window::CrowdedWindow,
+    &oversized_reply::OversizedReply,
     &torn_line::TornLine,
     &glued_lines::GluedLines,
     &foreign_encoding::ForeignEncoding,

@@ -35,6 +35,7 @@ pub(super) const SCALARS: &[(&str, Scalar)] = &[
     ("turn_chars_max", Scalar::Number),
     ("summary_chars_max", Scalar::Number),
     ("side_chars_max", Scalar::Number),
+    ("reply_chars_max", Scalar::Number),
     ("window_tokens", Scalar::Number),
     ("thinking", Scalar::Text),
 ];
@@ -62,6 +63,7 @@ pub(super) struct File {
     turn_chars_max: Option<u64>,
     summary_chars_max: Option<u64>,
     side_chars_max: Option<u64>,
+    reply_chars_max: Option<u64>,
     window_tokens: Option<u64>,
     thinking: Option<Thinking>,
     select: Option<Vec<Code>>,
@@ -109,6 +111,7 @@ impl File {
             (&mut policy.turn_chars_max, self.turn_chars_max),
             (&mut policy.summary_chars_max, self.summary_chars_max),
             (&mut policy.side_chars_max, self.side_chars_max),
+            (&mut policy.reply_chars_max, self.reply_chars_max),
             (&mut policy.window_tokens, self.window_tokens),
         ]);
         let codes = |codes: &Option<Vec<Code>>| {

@@ -1,0 +1,1 @@
+//! Error texts of providers, in a table.
