@@ -107,6 +107,11 @@ fn log(dir: &Dir) -> String {
 /// The lines of a session as pi appends them: turns of a question, a call, its result and an answer. Each third result
 /// is too long, and each fourth turn has a result that nobody asked for.
 fn session(turns: usize) -> Vec<String> {
+    conversation(turns, true)
+}
+
+/// The same, with what nobody asked for or without.
+fn conversation(turns: usize, orphans: bool) -> Vec<String> {
     let mut lines = vec![
         r#"{"type":"session","version":3,"id":"s","timestamp":"2026-07-01T10:00:00.000Z","cwd":"/w"}"#
             .to_string(),
@@ -133,7 +138,7 @@ fn session(turns: usize) -> Vec<String> {
             ),
         );
         add(format!("r{n}"), result(&format!("call{n}")));
-        if n % 4 == 3 {
+        if orphans && n % 4 == 3 {
             add(format!("orphan{n}"), result("nobody"));
         }
         add(
@@ -414,6 +419,57 @@ fn metrics_are_written_to_a_file() {
     assert!(log(&dir).contains("/proc/x.prom: could not write metrics: "), "{}", log(&dir));
 }
 
+/// What pi writes when a request was too long.
+fn too_long(id: &str, parent: &str) -> String {
+    format!(
+        r#"{{"type":"message","id":"{id}","parentId":"{parent}","timestamp":"2026-07-01T11:00:00.000Z","message":{{"role":"assistant","content":[],"stopReason":"error","errorMessage":"400 prompt is too long: 211884 tokens > 200000 maximum"}}}}"#
+    )
+}
+
+#[test]
+fn a_session_that_is_too_long_is_told_and_recovered_once_for_each_time() {
+    let dir = Dir::new();
+    let path = dir.path("s.jsonl");
+    fs::write(&path, conversation(60, false).join("\n") + "\n").unwrap();
+    append(&path, &too_long("e1", "a59"));
+    make_old(&path);
+    let before = fs::read(&path).unwrap();
+    let daemon = Daemon::start(&dir, &["watch", ".", "--mode", "enforce", "--settle", "0.1"]);
+    daemon.until("it is told", |status| status["too_long"].as_array().unwrap().len() == 1);
+    daemon.until_idle(1);
+    assert_eq!(daemon.stop(), Some(0));
+    assert_eq!(fs::read(&path).unwrap(), before, "nobody has asked for more");
+    let told = "s.jsonl: its agent says in line 242 that it is too long (context-overflow)";
+    assert!(log(&dir).contains(told), "{}", log(&dir));
+
+    let start = || {
+        make_old(&path);
+        let arguments = ["watch", ".", "--mode", "enforce", "--settle", "0.1", "--set", "recover=true"];
+        Daemon::start(&dir, &arguments)
+    };
+    let recovered = || log(&dir).matches(": recovered, level ").count();
+    let daemon = start();
+    daemon.until("it is recovered", |_| recovered() == 1);
+    daemon.until_idle(1);
+    drop(daemon);
+    // Somebody says something: that is no new failure.
+    append(
+        &path,
+        r#"{"type":"message","id":"u60","parentId":"e1","timestamp":"2026-07-01T11:00:01.000Z","message":{"role":"user","content":"again"}}"#,
+    );
+    let daemon = start();
+    daemon.until_idle(1);
+    drop(daemon);
+    assert_eq!(recovered(), 1, "{}", log(&dir));
+    append(&path, &too_long("e2", "u60"));
+    let daemon = start();
+    daemon.until("it is recovered further", |_| recovered() == 2);
+    daemon.until_idle(1);
+    let log = log(&dir);
+    let levels: Vec<&str> = log.split(": recovered, level ").skip(1).map(|rest| &rest[..1]).collect();
+    assert!(levels[0] < levels[1], "{levels:?}");
+}
+
 /// Old results, by configuration: the daemon waits until no cache can hold them, and so does `fix`.
 #[test]
 fn old_results_wait_until_the_cache_is_cold() {
@@ -675,8 +731,7 @@ fn an_append_to_a_long_session_reads_what_was_appended() {
     for mode in ["observe", "enforce"] {
         let dir = Dir::new();
         let path = dir.path("s.jsonl");
-        let lines = session(1_600).into_iter().filter(|line| !line.contains("nobody"));
-        let text = lines.map(|line| line + "\n").collect::<String>();
+        let text = conversation(1_600, false).join("\n") + "\n";
         fs::write(&path, &text).unwrap();
         let daemon = Daemon::start(&dir, &["watch", ".", "--mode", mode, "--settle", "0.1"]);
         daemon.until("it is looked at", |status| status["looks"] == 1);

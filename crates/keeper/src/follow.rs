@@ -9,6 +9,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
+use transcript::overflow::Failure;
 use transcript::tail::{Tail, Verdict};
 
 /// What is remembered of a file that was looked at. Holds nothing of its text.
@@ -53,6 +54,11 @@ impl Remembered {
     /// How long the file was, up to the end of its last line.
     pub fn bytes(&self) -> u64 {
         self.tail.facts().bytes
+    }
+
+    /// How the last turn in it failed.
+    pub fn failed(&self) -> Option<Failure> {
+        self.tail.facts().failed
     }
 
     /// How much memory this takes, about, in bytes.

@@ -22,6 +22,9 @@ pub struct Recovery {
     pub level: Option<Level>,
     /// How many messages stay at level 2; 0 for 10.
     pub keep: u64,
+    /// Only if the request has failed once more since the last recovery. Who looks again and again at what nobody has
+    /// tried again would go through all levels.
+    pub only_new: bool,
     /// How often in a row, without an answer of the model in between, before it is given up; 0 for any number.
     pub attempts_max: u64,
 }
@@ -69,9 +72,13 @@ pub fn recover(
     let found = Cell::new(Found::default());
     let outcome = carry(path, root, options, &|snapshot| {
         let failure = snapshot.read(|source| last_failure(source))?;
-        let cause = recovery.error.as_deref().map(classify).or(failure.map(|failure| failure.cause));
+        let cause = recovery.error.as_deref().map(classify).or_else(|| failure.map(|failure| failure.cause));
         let tried = Tried::of(options.vault.as_ref(), snapshot)?;
         found.set(Found { cause, attempts: tried.count, ..Found::default() });
+        let is_old = failure.zip(tried.end).is_some_and(|(failure, end)| failure.at < end);
+        if recovery.only_new && is_old {
+            return not_drawn(snapshot, options, Ending::Clean);
+        }
         let levels = match tried.next(recovery, cause) {
             Ok(levels) => levels,
             Err(ending) => return not_drawn(snapshot, options, ending),
@@ -108,11 +115,13 @@ fn not_drawn(snapshot: &Snapshot, options: &Options, ending: Ending) -> Result<D
 struct Tried {
     count: u64,
     highest: u8,
+    /// Where the file ended after the last of them, in bytes as they are now.
+    end: Option<u64>,
 }
 
 impl Tried {
     fn of(vault: Option<&Vault>, snapshot: &Snapshot) -> Result<Self, Error> {
-        let mut tried = Self { count: 0, highest: 0 };
+        let mut tried = Self { count: 0, highest: 0, end: None };
         let Some(vault) = vault else { return Ok(tried) };
         // A record that cannot be read counts as none: that tries a level once more.
         let records: Vec<Record> = vault.runs(&snapshot.path)?.into_iter().flatten().collect();
@@ -126,6 +135,7 @@ impl Tried {
             if let Some(Purpose::Recover(level)) = record.purpose().filter(|_| !undone(record)) {
                 let end = i128::from(record.bytes_after()) + grown;
                 let from = u64::try_from(end).unwrap_or(0);
+                tried.end = tried.end.or(Some(from));
                 if snapshot.read(|source| answered_since(source, from))? {
                     break;
                 }

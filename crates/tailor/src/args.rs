@@ -216,7 +216,7 @@ impl Recover {
 
     pub(crate) fn recovery(&self) -> Recovery {
         let (error, keep) = (self.error.clone(), self.keep);
-        Recovery { error, level: self.level, keep, attempts_max: self.max_attempts }
+        Recovery { error, level: self.level, keep, only_new: false, attempts_max: self.max_attempts }
     }
 
     /// A dry run asks the vault too: what was tried is known there. The session is dead as it is, so thinking that

@@ -147,6 +147,7 @@ impl Loaded {
             policy: self.policies()?,
             settle: self.settle(),
             settle_stale: self.settle_stale(),
+            recover: file.recover.unwrap_or(false),
             rescan: file.rescan.map_or(RESCAN, |span| unless_off(span.0)),
             keep: self.keep(),
             listen: file.listen.as_ref().map(|listen| listen.0.clone()),
@@ -232,6 +233,7 @@ fn defaults() -> Table {
         ("summary_chars_max", number(policy.summary_chars_max)),
         ("side_chars_max", number(policy.side_chars_max)),
         ("window_tokens", number(policy.window_tokens)),
+        ("recover", Value::Boolean(false)),
         ("thinking", Value::String("keep".to_string())),
         ("socket", text(default_socket())),
         ("originals", Value::Table(keep)),
@@ -281,6 +283,7 @@ fn variables(
                 Value::Array(paths.map(|path| Value::String(path.to_string())).collect())
             }
             Scalar::Text => Value::String(text.to_string()),
+            Scalar::Truth => text.parse().map_or_else(|_| Value::String(text.to_string()), Value::Boolean),
             Scalar::Number => text.parse().map_or_else(|_| Value::String(text.to_string()), Value::Integer),
         };
         let one = Table::from_iter([((*key).to_string(), value)]);

@@ -54,6 +54,7 @@ pub use source::{Fault, Source, Span};
 
 use alloc::vec::Vec;
 use format::Format;
+use overflow::Failure;
 use session::Session;
 use verdict::{Health, Loss, Worse};
 
@@ -90,6 +91,8 @@ pub struct Facts {
     pub results: usize,
     /// What the end of the conversation waits for; `None` if for nothing but a person.
     pub awaits: Option<Awaits>,
+    /// How the last turn failed, if it did and the format keeps that.
+    pub failed: Option<Failure>,
 }
 
 /// How much an examination is to tell.
@@ -124,12 +127,14 @@ fn look(
         calls: transcript.calls.len(),
         results: transcript.results.len(),
         awaits: None,
+        failed: None,
     };
     let Some(session) = Session::new(&transcript, source, policy, depth) else {
         let (plan, health) = (Plan::unchanged(facts.bytes), Health::default());
         return Ok(Examination { facts, findings: Vec::new(), bytes_after: facts.bytes, plan, health });
     };
     facts.awaits = session.awaits();
+    facts.failed = overflow::failure_of(&session)?;
     let mut findings = rule::check_all(&session)?;
     let plan = plan::draw(&session, &findings)?;
     let health = Health::of(&session, &findings);

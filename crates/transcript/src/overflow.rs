@@ -12,8 +12,8 @@
 //! ```
 
 use crate::Depth;
-use crate::entry::{Kind, Role};
-use crate::format::Broken;
+use crate::entry::{Entry, Kind, Role};
+use crate::format::{Broken, Format};
 use crate::json;
 use crate::literal;
 use crate::policy::Policy;
@@ -264,6 +264,8 @@ pub fn escalate(tokens: u64, provider_max: u64, done: u32) -> Option<Escalation>
 pub struct Failure {
     /// Line of the entry that says so, from 1.
     pub line: u64,
+    /// Where that begins, in bytes.
+    pub at: u64,
     /// Why.
     pub cause: Cause,
 }
@@ -282,12 +284,25 @@ pub struct Failure {
 pub fn last_failure(source: &dyn Source) -> Result<Option<Failure>, Fault> {
     let transcript = scan::scan(source)?;
     let policy = Policy::default();
-    let Some(session) = Session::new(&transcript, source, &policy, Depth::Sizes) else { return Ok(None) };
+    let session = Session::new(&transcript, source, &policy, Depth::Sizes);
+    session.map_or(Ok(None), |session| failure_of(&session))
+}
+
+/// How the last turn of a session failed.
+pub(crate) fn failure_of(session: &Session<'_>) -> Result<Option<Failure>, Fault> {
     let spoke = |&&entry: &&u32| session.entry(entry).kind == Kind::Message(Role::Assistant);
-    let Some(&last) = session.live.iter().rev().find(spoke) else { return Ok(None) };
-    let found = session.entry(last);
-    let Some(doc) = json::parse(session.source, found.span)? else { return Ok(None) };
-    let cause = match session.format.broken(&doc) {
+    let last = session.live.iter().rev().find(spoke);
+    last.map_or(Ok(None), |&last| failure_in(session.source, session.format, session.entry(last)))
+}
+
+/// How the turn failed that a message of the model tells of.
+pub(crate) fn failure_in(
+    source: &dyn Source,
+    format: &dyn Format,
+    found: &Entry,
+) -> Result<Option<Failure>, Fault> {
+    let Some(doc) = json::parse(source, found.span)? else { return Ok(None) };
+    let cause = match format.broken(&doc) {
         None => return Ok(None),
         Some(Broken::CutOff) => Cause::OutputCutOff,
         Some(Broken::Error(said)) => said.map_or(Cause::Other, |said| {
@@ -295,7 +310,7 @@ pub fn last_failure(source: &dyn Source) -> Result<Option<Failure>, Fault> {
             classify(&String::from_utf8_lossy(&text))
         }),
     };
-    Ok(Some(Failure { line: found.line, cause }))
+    Ok(Some(Failure { line: found.line, at: found.span.start, cause }))
 }
 
 /// Whether the model has answered, without failing, in an entry that begins at byte `from` or later.

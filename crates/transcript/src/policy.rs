@@ -91,7 +91,7 @@ impl Policy {
     }
 
     /// Whether anything is asked for that changes what the model has been sent again and again, and so costs the
-    /// cache of its prompt: old results, and thinking that goes for the sake of an edit before it.
+    /// cache of its prompt: old results, its own messages, and thinking that goes for the sake of an edit before it.
     pub fn rewrites_history(&self) -> bool {
         *self != self.without_history()
     }
@@ -102,6 +102,7 @@ impl Policy {
         Self {
             stale: Stale { shorten_at: 0, clear_at: 0, ..self.stale.clone() },
             crowded: Crowded { trim_percent: 0, ..self.crowded },
+            reply_chars_max: 0,
             thinking: SignedThinking::Keep,
             ..self.clone()
         }
@@ -367,6 +368,7 @@ mod tests {
             stale(2, 0),
             stale(0, 4),
             Policy { crowded, ..plain.clone() },
+            Policy { reply_chars_max: 9, ..plain.clone() },
             Policy { thinking: SignedThinking::Strip, ..plain.clone() },
         ];
         assert!(!plain.rewrites_history());

@@ -16,9 +16,10 @@
 //! assert!(matches!(tail.append(&text.as_bytes()).unwrap(), Verdict::Look(_)));
 //! ```
 
-use crate::entry::{Kind, Transcript};
+use crate::entry::{Kind, Role, Transcript};
 use crate::finding::Finding;
 use crate::format::Head;
+use crate::overflow::failure_in;
 use crate::policy::{Policy, SignedThinking};
 use crate::rule::{OversizedForSummary, bound_thinking, most};
 use crate::scan::{ENTRIES_MAX, Known, scan_from};
@@ -255,11 +256,16 @@ impl Tail {
         let Some(added) = scan_from(known, source, end)? else { return Ok(Err(Reason::Format)) };
         let last_bytes = end_of(source, end)?;
         let mut awaits = self.facts.awaits;
-        if let Err(reason) = state.take_all(&added, &self.policy, &mut awaits) {
-            return Ok(Err(reason));
-        }
+        let spoke = match state.take_all(&added, &self.policy, &mut awaits) {
+            Ok(spoke) => spoke,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let failed = match spoke {
+            Some(entry) => failure_in(source, format, &added.entries[entry as usize])?,
+            None => self.facts.failed,
+        };
         let facts = &mut self.facts;
-        facts.awaits = awaits;
+        (facts.awaits, facts.failed) = (awaits, failed);
         facts.bytes = end;
         facts.lines = added.lines;
         facts.entries += added.entries.len();
@@ -284,21 +290,25 @@ impl State {
         Ok(Self { seen: Seen::of(&session.transcript.ids, session.transcript.bytes), branch, turn, standing })
     }
 
+    /// Takes all of it in, and gives the last message of the model among it that is on the live branch.
     fn take_all(
         &mut self,
         added: &Transcript,
         policy: &Policy,
         awaits: &mut Option<Awaits>,
-    ) -> Result<(), Reason> {
+    ) -> Result<Option<u32>, Reason> {
+        let mut spoke = None;
         if !added.damage.is_empty() {
             return Err(Reason::Damaged);
         }
         for entry in 0..added.entries.len() as u32 {
             if self.take(added, entry, policy)? {
-                self.turn.awaits(&added.entries[entry as usize], awaits);
+                let found = &added.entries[entry as usize];
+                self.turn.awaits(found, awaits);
+                spoke = if found.kind == Kind::Message(Role::Assistant) { Some(entry) } else { spoke };
             }
         }
-        Ok(())
+        Ok(spoke)
     }
 
     /// Takes one more entry in; whether it is on the live branch.

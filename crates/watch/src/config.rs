@@ -6,6 +6,10 @@ use keeper::{Keep, Options, Policies, Vault};
 use std::path::PathBuf;
 use std::time::Duration;
 use transcript::Policy;
+use transcript::policy::SignedThinking;
+
+/// How long a session must have been quiet before it is recovered.
+const RESCUE_SETTLE: Duration = Duration::from_secs(60);
 
 /// All of it.
 #[derive(Clone, Debug)]
@@ -20,6 +24,8 @@ pub struct Config {
     pub settle: Duration,
     /// How long before anything rewrites older history, which prompt caches hold.
     pub settle_stale: Duration,
+    /// Whether a session of which its agent says that it is too long is recovered, when it is mended at all.
+    pub recover: bool,
     /// How long between two walks through a root that find what events have missed.
     pub rescan: Duration,
     /// Where what is taken out is kept.
@@ -71,6 +77,19 @@ impl Config {
         let rewrites = self.mode == Mode::Enforce && self.policy.each().any(Policy::rewrites_history);
         let late = (rewrites && self.settle_stale > self.settle).then_some(self.settle_stale);
         Settle { soon: self.settle, late }
+    }
+
+    /// How to recover a session that is too long, if that is asked for: as `tailor recover` would. The agent has some
+    /// time to help itself.
+    pub(crate) fn rescue(&self) -> Option<Options> {
+        let policy = self.policy.map(|policy| {
+            if policy.thinking == SignedThinking::Keep {
+                policy.thinking = SignedThinking::Strip;
+            }
+        });
+        let settle = self.settle.max(RESCUE_SETTLE);
+        let options = Options { policy, settle, ..self.options(Pace::Late) };
+        (self.recover && self.mode == Mode::Enforce).then_some(options)
     }
 
     /// How to deal with a transcript. What changes history that the agent has sent many times waits until no cache

@@ -27,6 +27,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tracing::{error, info, warn};
+use transcript::overflow::Failure;
 
 /// How many events may wait for the loop. Then eyes wait, and behind them the kernel, which says what it had to drop.
 const EVENTS_MAX: usize = 4_096;
@@ -83,6 +84,8 @@ struct Daemon {
     /// Looks out for folders of known agents, if those are what is looked after.
     scout: Option<Scout>,
     told: HashMap<Arc<Path>, Told>,
+    /// Sessions of which their agents say that they are too long.
+    too_long: HashMap<Arc<Path>, Failure>,
     metrics: Metrics,
     events: SyncSender<Event>,
     work: SyncSender<Work>,
@@ -189,6 +192,7 @@ impl Daemon {
             taken: BTreeMap::new(),
             scout: None,
             told: HashMap::new(),
+            too_long: HashMap::new(),
             metrics,
             events,
             work,
@@ -404,6 +408,7 @@ impl Daemon {
         if complete && self.has(root) {
             self.queue.walked(root, walk);
             self.told.retain(|path, _| self.queue.knows(path));
+            self.too_long.retain(|path, _| self.queue.knows(path));
             self.full &= self.queue.files() >= FILES_MAX;
         }
     }

@@ -6,14 +6,20 @@
 use crate::config::{Config, Mode};
 use crate::memory::Memory;
 use crate::queue::{Cure, Done, Job, Pace, Stamp};
-use keeper::{Deferral, Ending, Error, Options, Outcome, Remembered, bytes_read, follow, maintain};
+use keeper::{
+    Deferral, Ending, Error, Options, Outcome, Recovery, Remembered, bytes_read, follow, maintain, recover,
+};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::finding::Safety;
+use transcript::overflow::Failure;
+use transcript::recover::Level;
 
+/// How often in a row a session is recovered before it is given up.
+const RESCUES_MAX: u64 = 3;
 /// How much memory what is remembered of files may take.
 const MEMORY_BYTES_MAX: usize = 16 << 20;
 /// A look at a shorter file costs less than remembering it is worth.
@@ -28,6 +34,8 @@ pub(crate) struct Looker {
     enforces: bool,
     soon: Options,
     late: Options,
+    /// How sessions are recovered that are too long, if they are.
+    rescue: Option<Options>,
     memory: Mutex<Memory<Remembered>>,
 }
 
@@ -60,6 +68,10 @@ pub(crate) struct Seen {
     /// How many findings remain.
     pub(crate) findings: u64,
     pub(crate) saves_bytes: u64,
+    /// What the agent says about a session that is too long.
+    pub(crate) too_long: Option<Failure>,
+    /// The level of recovery, if it was recovered.
+    pub(crate) level: Option<u8>,
     /// Codes of what was found, each once.
     pub(crate) codes: Vec<&'static str>,
     /// Ids of the entries that it is about, the first of them.
@@ -93,6 +105,7 @@ impl Looker {
             enforces: config.mode == Mode::Enforce,
             soon: config.options(Pace::Soon),
             late: config.options(Pace::Late),
+            rescue: config.rescue(),
             memory: Mutex::new(Memory::new(MEMORY_BYTES_MAX)),
         }
     }
@@ -119,9 +132,14 @@ impl Looker {
     }
 
     fn read(&self, job: &Job, root: Option<&Path>, stamp: Stamp) -> (Done, Option<Seen>) {
-        match self.examine(job, root) {
-            Ok(Some(outcome)) => (done(&job.path, &outcome, stamp), Some(Seen::new(&outcome))),
-            Ok(None) => (Done::Settled(stamp), Some(Seen { outcome: "same", ..Seen::default() })),
+        match self.examine(job, root).and_then(|looked| self.rescued(job, root, looked)) {
+            Ok(Looked { outcome: Some(outcome), too_long, level }) => {
+                let seen = Seen { too_long, level, ..Seen::new(&outcome) };
+                (done(&job.path, &outcome, stamp), Some(seen))
+            }
+            Ok(Looked { outcome: None, too_long, .. }) => {
+                (Done::Settled(stamp), Some(Seen { outcome: "same", too_long, ..Seen::default() }))
+            }
             Err(error) if error.is_missing() => (Done::Gone, None),
             Err(error) => {
                 let reason = Some(error.to_string());
@@ -130,9 +148,8 @@ impl Looker {
         }
     }
 
-    /// Reads what there is to read of the file, and mends it if that is what is asked for. `None` if what was appended
-    /// changes nothing.
-    fn examine(&self, job: &Job, root: Option<&Path>) -> Result<Option<Outcome>, Error> {
+    /// Reads what there is to read of the file, and mends it if that is what is asked for.
+    fn examine(&self, job: &Job, root: Option<&Path>) -> Result<Looked, Error> {
         let path = &job.path;
         if job.pace == Pace::Late {
             // The next append is judged by what is asked for soon.
@@ -140,16 +157,40 @@ impl Looker {
             if outcome.ending == Ending::Fixed {
                 drop(self.memory().take(path));
             }
-            return Ok(Some(outcome));
+            return Ok(Looked::of(Some(outcome), None));
         }
         let mut remembered = self.memory().take(path);
         let outcome = follow(path, root, &self.soon, &mut remembered)?;
+        let failed = remembered.as_ref().and_then(Remembered::failed);
         let is_long = |known: &Remembered| known.bytes() >= REMEMBERED_BYTES_MIN;
         if let Some(remembered) = remembered.filter(is_long) {
             let weight = remembered.weight();
             self.memory().put(path, remembered, weight);
         }
-        Ok(outcome)
+        Ok(Looked::of(outcome, failed))
+    }
+
+    /// Recovers a session of which its agent says that it is too long, if that is asked for: once for each time that the
+    /// agent says so.
+    fn rescued(&self, job: &Job, root: Option<&Path>, looked: Looked) -> Result<Looked, Error> {
+        let is_put_off = matches!(
+            looked.outcome.as_ref().map(|outcome| &outcome.ending),
+            Some(Ending::Deferred(_) | Ending::Unsupported(_))
+        );
+        let (Some(options), Some(_), false) = (&self.rescue, looked.too_long, is_put_off) else {
+            return Ok(looked);
+        };
+        let recovery = Recovery { only_new: true, attempts_max: RESCUES_MAX, ..Recovery::default() };
+        let done = recover(&job.path, root, &recovery, options)?;
+        if done.outcome.ending == Ending::Clean {
+            return Ok(looked);
+        }
+        if done.outcome.ending == Ending::Fixed {
+            drop(self.memory().take(&job.path));
+        }
+        let level = done.level.map(Level::number);
+        let failed = looked.too_long;
+        Ok(Looked { level, ..Looked::of(Some(done.outcome), failed) })
     }
 
     /// How many files are remembered, and how much memory that takes.
@@ -165,6 +206,24 @@ impl Looker {
     /// Whether anything may be written.
     pub(crate) fn enforces(&self) -> bool {
         self.enforces
+    }
+}
+
+/// What was seen of a file.
+struct Looked {
+    /// `None` if what was appended changes nothing.
+    outcome: Option<Outcome>,
+    too_long: Option<Failure>,
+    level: Option<u8>,
+}
+
+impl Looked {
+    /// `failed` is what is known of a file that was not read as a whole.
+    fn of(outcome: Option<Outcome>, failed: Option<Failure>) -> Self {
+        let read = outcome.as_ref().and_then(|outcome| outcome.after.as_ref().or(outcome.before.as_ref()));
+        let failed = read.map_or(failed, |read| read.facts.failed);
+        let too_long = failed.filter(|failure| failure.cause.is_cured_by_less());
+        Self { outcome, too_long, level: None }
     }
 }
 
@@ -236,6 +295,8 @@ impl Seen {
             counted: outcome.before.is_some() || matches!(outcome.ending, Ending::Unsupported(_)),
             findings: outcome.remaining().len() as u64,
             saves_bytes: if fixed { 0 } else { outcome.bytes.saturating_sub(would_be) },
+            too_long: None,
+            level: None,
             codes,
             entries,
         }

@@ -35,6 +35,7 @@ pub(crate) struct Metrics {
     pub(crate) waiting: Gauge,
     pub(crate) at_work: Gauge,
     pub(crate) tripped: Gauge,
+    pub(crate) too_long: Gauge,
     pub(crate) findings: Gauge,
     pub(crate) saves_bytes: Gauge,
     pub(crate) vault_bytes: Gauge,
@@ -44,6 +45,7 @@ pub(crate) struct Metrics {
     pub(crate) events: Counter,
     pub(crate) ignored: Counter,
     pub(crate) trips: Counter,
+    pub(crate) too_long_said: Counter,
     pub(crate) read_bytes: Counter,
     pub(crate) saved_bytes: Counter,
     pub(crate) freed_bytes: Counter,
@@ -69,6 +71,7 @@ impl Metrics {
             at_work: make.gauge("files_at_work", "Transcripts that are being looked at"),
             tripped: make
                 .gauge("files_tripped", "Transcripts left alone for a while after failing again and again"),
+            too_long: make.gauge("files_too_long", "Transcripts whose last request was too long"),
             findings: make.gauge("findings", "What is wrong with transcripts now"),
             saves_bytes: make.gauge("saves_bytes", "How much shorter they would be without it"),
             vault_bytes: make.gauge("vault_bytes", "What the originals took up when they were last cleared"),
@@ -80,6 +83,8 @@ impl Metrics {
             remembered: make.gauge("remembered_files", "Transcripts of which only appends are read"),
             remembered_bytes: make.gauge("remembered_bytes", "Memory that what is remembered of them takes"),
             read_bytes: make.counter("read_bytes", "What was read of transcripts, again and again included"),
+            too_long_said: make
+                .counter("too_long_said", "How often an agent wrote down that a request was too long"),
             saved_bytes: make.counter("saved_bytes", "By how much transcripts have become shorter"),
             freed_bytes: make
                 .counter("vault_freed_bytes", "Originals that were removed because of their age"),

@@ -49,6 +49,9 @@ fn human(status: &watch::Status) {
     for trouble in &status.troubles {
         println!("{}: {}: {}", plain(&trouble.path), trouble.outcome, plain(&trouble.reason));
     }
+    for path in &status.too_long {
+        println!("{}: its agent says that it is too long (`tailor recover`)", plain(path));
+    }
     if let Some(error) = &status.config_error {
         println!("the configuration stays as it was: {}", plain(error));
     }

@@ -16,6 +16,8 @@ pub(super) const DAY_SECONDS: u64 = 24 * 60 * 60;
 pub(super) enum Scalar {
     Text,
     Number,
+    /// `true` or `false`.
+    Truth,
     List,
 }
 
@@ -30,6 +32,7 @@ pub(super) const SCALARS: &[(&str, Scalar)] = &[
     ("settle", Scalar::Number),
     ("settle_stale", Scalar::Number),
     ("rescan", Scalar::Number),
+    ("recover", Scalar::Truth),
     ("profile", Scalar::Text),
     ("result_chars_max", Scalar::Number),
     ("turn_chars_max", Scalar::Number),
@@ -54,6 +57,7 @@ pub(super) struct File {
     pub(super) settle: Option<Span>,
     pub(super) settle_stale: Option<Span>,
     pub(super) rescan: Option<Span>,
+    pub(super) recover: Option<bool>,
     #[serde(default)]
     pub(super) originals: Originals,
     #[serde(default)]
@@ -91,6 +95,7 @@ impl File {
             ("settle", self.settle.is_some()),
             ("settle_stale", self.settle_stale.is_some()),
             ("rescan", self.rescan.is_some()),
+            ("recover", self.recover.is_some()),
             ("originals", keep.days.is_some() || keep.bytes.is_some()),
             ("agents", !self.agents.is_empty()),
         ];

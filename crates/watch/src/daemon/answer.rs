@@ -21,6 +21,7 @@ impl Daemon {
         let (remembered, weight) = self.looker.remembers();
         metrics.remembered.set(whole(remembered as u64));
         metrics.remembered_bytes.set(whole(weight as u64));
+        metrics.too_long.set(whole(self.too_long.len() as u64));
         metrics.tripped.set(whole(self.queue.tripped() as u64));
         Answer { status: self.status(now), metrics: self.metrics.text() }
     }
@@ -68,6 +69,7 @@ impl Daemon {
             waiting: self.queue.waiting() as u64,
             at_work: self.at_work as u64,
             tripped: self.queue.tripped() as u64,
+            too_long: self.too_long.keys().take(LISTED_MAX).map(|path| name(path)).collect(),
             looks: read.into_iter().map(looks).sum(),
             same: looks("same"),
             read_bytes: self.metrics.read_bytes.get(),

@@ -29,6 +29,7 @@ impl Daemon {
             let word = if report.done == Done::Gone { "gone" } else { "unchanged" };
             self.metrics.looks.get_or_create(&[("outcome", word)]).inc();
             if report.done == Done::Gone {
+                self.too_long.remove(&report.job.path);
                 self.tell(&report.job.path, None);
             }
             return;
@@ -38,6 +39,7 @@ impl Daemon {
         if seen.outcome == "deferred" {
             self.metrics.deferrals.get_or_create(&[("reason", seen.cause)]).inc();
         }
+        self.heard(&report.job.path, seen);
         // What was said before is still so.
         if seen.outcome == "same" {
             return;
@@ -68,6 +70,33 @@ impl Daemon {
         }
         let quiet = matches!(news.outcome, "clean" | "fixed" | "unsupported") && news.findings == 0;
         self.tell(&report.job.path, (!quiet).then_some(news));
+    }
+
+    /// Says what an agent says about a session that is too long, once.
+    fn heard(&mut self, path: &std::sync::Arc<Path>, seen: &Seen) {
+        // Who did not read it has not heard it.
+        if seen.too_long.is_none() && !seen.counted && seen.outcome != "same" {
+            return;
+        }
+        let Some(failure) = seen.too_long else {
+            self.too_long.remove(path);
+            return;
+        };
+        let before = self.too_long.insert(path.clone(), failure);
+        // Our own change may have moved the place.
+        if before == Some(failure) || (before.is_some() && seen.outcome == "fixed") {
+            return;
+        }
+        let (file, cause, line) = (name(path), failure.cause.name(), failure.line);
+        self.metrics.too_long_said.inc();
+        warn!(
+            event = "too-long",
+            file,
+            line,
+            agent = seen.agent,
+            reason = cause,
+            "{file}: its agent says in line {line} that it is too long ({cause}); `tailor recover` makes it shorter"
+        );
     }
 
     /// Remembers what was said, and adds it up.
@@ -105,6 +134,23 @@ pub(super) fn plain(text: &str) -> String {
 }
 
 fn fixed(file: &str, seen: &Seen) {
+    if let Some(level) = seen.level {
+        info!(
+            event = "recovered",
+            file,
+            agent = seen.agent,
+            run = seen.run,
+            before = seen.before,
+            after = seen.after,
+            level,
+            reason = "too long",
+            "{file}: recovered, level {level}: {} -> {} bytes, run {}",
+            seen.before,
+            seen.after,
+            seen.run.as_deref().unwrap_or("unknown")
+        );
+        return;
+    }
     let codes = seen.codes.join(",");
     info!(
         event = "fixed",

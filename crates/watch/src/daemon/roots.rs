@@ -115,6 +115,7 @@ impl Daemon {
         drop(self.open_roots());
         self.send_out_scout();
         self.told.retain(|path, _| self.queue.knows(path));
+        self.too_long.retain(|path, _| self.queue.knows(path));
     }
 
     /// Says how a root stands, when that has changed.
