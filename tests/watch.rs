@@ -703,6 +703,58 @@ fn the_configuration_is_checked_and_printed() {
     );
 }
 
+/// One configuration for all commands: what scan and fix find wrong is what the daemon would.
+#[test]
+fn the_configuration_is_everybodys() {
+    let dir = Dir::new();
+    let own = dir.home().join(".config/tailor");
+    fs::create_dir_all(&own).unwrap();
+    let configure = |text: &str| fs::write(own.join("config.toml"), text).unwrap();
+    let path = dir.write("s.jsonl", conversation(6, false).join("\n") + "\n");
+    make_old(&path);
+    let codes =
+        |more: &[&str]| dir.tailor(&[&["scan", "s.jsonl", "--format", "json"], more].concat()).codes();
+    assert_eq!(codes(&[]), [""; 0]);
+    configure("result_chars_max = 300\n");
+    assert_eq!(codes(&[]), ["S1", "S1"]);
+    for (text, found) in [
+        ("result_chars_max = 300\n[tools.bash]\nresult_chars_max = 0\n", 0),
+        ("result_chars_max = 300\n[agents.claude-code]\nresult_chars_max = 0\n", 2),
+        ("result_chars_max = 300\n[agents.pi]\nresult_chars_max = 0\n", 0),
+        ("[agents.pi.tools.bash]\nresult_chars_max = 300\n", 2),
+        ("result_chars_max = 300\n[tools]\nkeep = [\"bash\"]\n", 0),
+        ("result_chars_max = 300\n[tools]\nonly = [\"grep\"]\n", 0),
+    ] {
+        configure(text);
+        assert_eq!(codes(&[]).len(), found, "{text}");
+        // A flag comes last, for each agent.
+        assert_eq!(
+            codes(&["--result-chars-max", "0", "--tool-result-chars-max", "bash=0"]),
+            [""; 0],
+            "{text}"
+        );
+    }
+    let named = dir.home().join("named.toml");
+    fs::write(&named, "result_chars_max = 1000\nvault = \"~/originals\"\n").unwrap();
+    let named = named.to_str().unwrap();
+    assert_eq!(codes(&["--config", named]).len(), 2);
+    let mut variable = dir.command();
+    variable.args(["scan", "s.jsonl", "--format", "json"]).env("TAILOR_RESULT_CHARS_MAX", "0");
+    assert_eq!(crate::support::run(&mut variable, b"").codes(), [""; 0]);
+
+    let text = fs::read(&path).unwrap();
+    assert_eq!(dir.tailor(&["fix", "s.jsonl", "--config", named]).status, 0);
+    assert_ne!(fs::read(&path).unwrap(), text);
+    assert!(dir.home().join("originals/runs").exists());
+    assert_eq!(dir.tailor(&["undo", "s.jsonl", "--config", named]).status, 0);
+    assert_eq!(fs::read(&path).unwrap(), text);
+
+    configure("result_char_max = 300\n");
+    let wrong = dir.tailor(&["fix", "s.jsonl"]);
+    assert_eq!(wrong.status, 2);
+    assert!(wrong.stderr.contains("did you mean `result_chars_max`?"), "{}", wrong.stderr);
+}
+
 #[test]
 fn two_thousand_sessions_at_once() {
     const SESSIONS: usize = 2_000;
