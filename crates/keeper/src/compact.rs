@@ -3,10 +3,13 @@
 //! Who wrote the summary is not known here.
 
 use crate::outcome::{Ending, Refusal};
-use crate::{Drawn, Error, Options, Outcome, Purpose, carry};
+use crate::snapshot::Snapshot;
+use crate::{Drawn, Error, Options, Outcome, Purpose, carry, may_write};
 use std::cell::Cell;
 use std::path::Path;
 use transcript::compact::{self, Request, Shares, Stay};
+use transcript::examine;
+use transcript::format::Gate;
 
 /// How a conversation was compacted.
 pub struct Compacting {
@@ -39,4 +42,19 @@ pub fn compact(
         Ok(Drawn { before: done.before, repair, purpose: Some(Purpose::Compact) })
     })?;
     Ok(Compacting { outcome, shares: shares.get() })
+}
+
+/// How a compaction would end if it were tried now, if not well: summaries cost money, and need not be asked for in vain.
+///
+/// # Errors
+///
+/// When the file cannot be read.
+pub fn closed(path: &Path, options: &Options) -> Result<Option<Ending>, Error> {
+    let snapshot = match Snapshot::open_locked(path, None)? {
+        Ok(Ok(snapshot)) => snapshot,
+        Ok(Err(reason)) => return Ok(Some(Ending::Deferred(reason))),
+        Err(refusal) => return Ok(Some(Ending::Refused(refusal))),
+    };
+    let facts = snapshot.read(|source| examine(source, options.policy.choose(source)?))?.facts;
+    Ok(may_write(&snapshot, &facts, options, &[Gate::RunInProgress])?.err())
 }

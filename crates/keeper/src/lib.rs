@@ -24,7 +24,7 @@ mod tail;
 mod undo;
 mod vault;
 
-pub use compact::{Compacting, compact};
+pub use compact::{Compacting, closed, compact};
 pub use error::Error;
 pub use find::{DEPTH_MAX, Found, find, is_candidate, known_roots, known_roots_above};
 pub use follow::{Remembered, follow};
@@ -44,7 +44,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use transcript::format::Gate;
 use transcript::plan::Plan;
-use transcript::{Examination, Facts, Mended, Repair, examine, mend};
+use transcript::{Examination, Facts, Fault, Mended, Repair, Source, examine, mend};
 
 /// What to do with a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -196,6 +196,21 @@ fn fix_once(snapshot: &Snapshot, options: &Options, draw: Draw<'_>) -> Result<Op
         Err(reason) => outcome.ending = Ending::Deferred(reason),
     }
     Ok(Some(outcome))
+}
+
+/// Lets `work` read a file. A refusal is about what stands at the path, whatever is in it.
+///
+/// # Errors
+///
+/// When the file cannot be read.
+pub fn read<T>(
+    path: &Path,
+    work: impl FnOnce(&dyn Source) -> Result<T, Fault>,
+) -> Result<Result<T, Refusal>, Error> {
+    match Snapshot::open(path, None)? {
+        Ok(snapshot) => snapshot.read(work).map(Ok),
+        Err(refusal) => Ok(Err(refusal)),
+    }
 }
 
 /// Leave to replace the file, or how it ends without. Asks `more` gates first.

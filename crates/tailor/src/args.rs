@@ -6,6 +6,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, value_parser};
 use keeper::{Keep, Mode, Options, Policies, Recovery, Vault};
 use std::path::PathBuf;
 use std::time::Duration;
+use transcript::chunk;
 use transcript::marker::Folder;
 use transcript::policy::{Policy, SignedThinking};
 use transcript::profile::{self, PROFILES, Profile};
@@ -38,6 +39,19 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  tailor undo session.jsonl --list\n  tailor undo session.jsonl\n  \
         tailor undo session.jsonl --run 20261121T160102.123Z-3f9a")]
     Undo(Undo),
+    /// Prints what is in context in chunks that a summariser can take, as JSON lines.
+    #[command(after_help = "Examples:\n  tailor chunk session.jsonl --max-tokens 50000\n  \
+        tailor chunk session.jsonl --tokenizer o200k --budget 200000 | jq -r '.messages[]?.text'")]
+    Chunk(Chunk),
+    /// Lets a command of yours summarise what is older, and puts its answer in as the agent's own compaction.
+    #[command(
+        after_help = "Examples:\n  tailor compact session.jsonl --with 'llm \"Summarise this conversation\"' --dry-run\n  \
+        tailor compact session.jsonl --with ./summarise.sh --keep 20\n\
+        The command gets one chunk at a time on its standard input, and TAILOR_CHUNK and TAILOR_CHUNKS in its \
+        environment. If it fails or prints nothing, nothing is changed.\n\
+        Exit codes: 0 compacted, 1 not now or nothing to compact, 2 an error."
+    )]
+    Compact(Compact),
     /// Shortens a session that the API refuses as too long: first results and long messages, then all but the last
     /// messages.
     #[command(
@@ -163,6 +177,108 @@ pub(crate) struct Undo {
     pub(crate) config: ConfigFile,
     #[command(flatten)]
     pub(crate) vault: VaultAt,
+}
+
+/// What a summariser can take.
+#[derive(ClapArgs)]
+#[command(next_help_heading = "Limits (0 switches one off)")]
+pub(crate) struct ChunkLimits {
+    /// Most tokens of a chunk; without it two fifths of the window. At least 256.
+    #[arg(long, value_name = "TOKENS", value_parser = value_parser!(u64).range(chunk::TOKENS_MIN..))]
+    max_tokens: Option<u64>,
+    /// Most characters of a chunk, beside its tokens; without it eight a token. At least 512.
+    #[arg(long, value_name = "CHARS", value_parser = value_parser!(u64).range(chunk::CHARS_MIN..))]
+    max_chars: Option<u64>,
+    /// Longest message: of a longer one only its role, tool and size are told.
+    #[arg(long, value_name = "CHARS", default_value = "100000")]
+    summary_chars_max: u64,
+    /// The summariser's context window: a message that takes half of it, with a fifth to spare, is too long.
+    #[arg(long, visible_alias = "window", value_name = "TOKENS", default_value = "200000")]
+    window_tokens: u64,
+    /// Most tokens of all chunks together: the oldest messages are left out.
+    #[arg(long, value_name = "TOKENS", default_value = "0")]
+    budget: u64,
+    /// How tokens are counted: estimated as four characters each, or exactly as OpenAI's newer models do.
+    #[arg(long, value_enum, default_value_t = Tokenizer::Chars4)]
+    pub(crate) tokenizer: Tokenizer,
+}
+
+impl ChunkLimits {
+    /// The limits, with what counts tokens.
+    pub(crate) fn limits<'t>(&self, count: &'t dyn Fn(&str) -> u64) -> chunk::Limits<'t> {
+        // OpenClaw's share of the window for one chunk.
+        const SHARE_PERCENT: u64 = 40;
+        const WINDOW_TOKENS: u64 = 200_000;
+        let window = if self.window_tokens == 0 { WINDOW_TOKENS } else { self.window_tokens };
+        chunk::Limits {
+            tokens_max: self.max_tokens.unwrap_or(window.saturating_mul(SHARE_PERCENT) / 100),
+            chars_max: self.max_chars.unwrap_or(0),
+            message_chars_max: self.summary_chars_max,
+            window_tokens: self.window_tokens,
+            budget_tokens: self.budget,
+            count,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Tokenizer {
+    /// Four characters each: an estimate.
+    Chars4,
+    /// The vocabulary of gpt-4o, o1 and later, exactly.
+    O200k,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Chunk {
+    /// The session's file; `-` is standard input.
+    #[arg(value_name = "PATH")]
+    pub(crate) path: PathBuf,
+    #[command(flatten)]
+    pub(crate) limits: ChunkLimits,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Compact {
+    /// The session's file.
+    #[arg(value_name = "PATH")]
+    pub(crate) path: PathBuf,
+    /// The command that summarises, run by the shell.
+    #[arg(long, value_name = "COMMAND", required_unless_present = "dry_run")]
+    pub(crate) with: Option<String>,
+    /// How many messages stay as they are, from a message of a person on.
+    #[arg(long, value_name = "MESSAGES", default_value_t = recover::KEEP, value_parser = value_parser!(u64).range(1..))]
+    pub(crate) keep: u64,
+    /// Show the chunks, and what would stay; run nothing and change nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Seconds for which a file must have been quiet before it is replaced; 0 says that no agent is running.
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    pub(crate) settle: Duration,
+    /// How to print the result.
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    pub(crate) format: Format,
+    #[command(flatten)]
+    pub(crate) limits: ChunkLimits,
+    /// What to do about signed thinking that would stay: keep it and refuse, strip it, or ignore it.
+    #[arg(long, value_enum, default_value_t = Thinking::Strip)]
+    thinking: Thinking,
+    #[command(flatten)]
+    config: ConfigFile,
+    #[command(flatten)]
+    vault: VaultAt,
+}
+
+impl Compact {
+    pub(crate) fn options(&self) -> Result<Options, String> {
+        let config = self.config.load()?;
+        Ok(Options {
+            policy: Policy { thinking: self.thinking.signed(), ..Policy::default() }.into(),
+            mode: if self.dry_run { Mode::DryRun } else { Mode::Fix },
+            settle: self.settle,
+            vault: if self.dry_run { None } else { Some(self.vault.open(&config)?) },
+        })
+    }
 }
 
 #[derive(ClapArgs)]

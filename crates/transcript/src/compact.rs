@@ -46,8 +46,13 @@ pub enum Stay {
     /// At most so many messages from the end, from a message of a person on. If none of them is a person's, all of
     /// them; and more, rather than to part a call from its result.
     Last(u64),
-    /// The message that begins at this byte, and all behind it.
-    From(u64),
+    /// The message that begins at byte `at`, and all behind it, if that leaves out so many messages.
+    From {
+        /// Where it begins.
+        at: u64,
+        /// How many messages come before it.
+        left_out: u64,
+    },
 }
 
 /// What came of it.
@@ -157,6 +162,16 @@ pub fn compact(source: &dyn Source, policy: &Policy, request: &Request<'_>) -> R
     Ok(Compacted { before, repair, shares })
 }
 
+/// How a conversation would be divided, or why it cannot be.
+pub fn divide(source: &dyn Source, policy: &Policy, stay: Stay) -> Result<Result<Shares, Unable>, Fault> {
+    let transcript = crate::scan::scan(source)?;
+    let Some(session) = Session::new(&transcript, source, policy, Depth::Sizes) else {
+        return Ok(Err(Unable::UnknownFormat));
+    };
+    let request = Request { stay, summary: None, message_chars_max: 0 };
+    Ok(draw(&session, &request)?.map(|drawing| drawing.shares))
+}
+
 /// The messages among these entries by their ids; those without ids by what they are.
 fn names(session: &Session<'_>, entries: &[u32]) -> Vec<Vec<u8>> {
     let counted = entries.iter().filter(|&&entry| Context::counts(session, entry));
@@ -221,9 +236,11 @@ fn place(session: &Session<'_>, context: &Context, stay: Stay) -> Result<Result<
     let entries = &context.entries;
     let suits = Suits::of(session, context);
     let keep = match stay {
-        Stay::From(at) => {
+        Stay::From { at, left_out: expected } => {
             let found = entries.iter().position(|&entry| session.entry(entry).span.start == at);
-            return Ok(found.filter(|&at| suits.at(at)).ok_or(Unable::Moved));
+            let Some(found) = found.filter(|&at| suits.at(at)) else { return Ok(Err(Unable::Moved)) };
+            let gone = left_out(session, &entries[..found])?;
+            return Ok(if gone == expected { Ok(found) } else { Err(Unable::Moved) });
         }
         Stay::Last(keep) => keep.max(1),
     };

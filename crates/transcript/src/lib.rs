@@ -25,6 +25,7 @@
 extern crate alloc;
 
 mod block;
+pub mod chunk;
 pub mod compact;
 mod context;
 pub mod cut;

@@ -185,7 +185,7 @@ fn severity_in_context(session: &Session<'_>, entry: u32) -> Severity {
 }
 
 /// The tool that a result is from: its own word, or its call's.
-fn tool_of(session: &Session<'_>, result: usize) -> Option<crate::entry::Id> {
+pub(crate) fn tool_of(session: &Session<'_>, result: usize) -> Option<crate::entry::Id> {
     session.result(result).name.or_else(|| match session.answers[result] {
         crate::session::Answers::Call(call) | crate::session::Answers::Again(call) => session.call(call).name,
         _ => None,

@@ -1,5 +1,7 @@
 //! One file a command, and what commands over many files share.
 
+pub(crate) mod chunk;
+pub(crate) mod compact;
 pub(crate) mod config;
 pub(crate) mod diff;
 pub(crate) mod explain;
