@@ -253,7 +253,7 @@ fn play(lines: &[String]) -> Option<usize> {
     let (folder, config) = (dir.path("sessions"), dir.home().join("config.toml"));
     fs::create_dir(&folder).unwrap();
     let (source, session) = (dir.home().join("source"), folder.join("s.jsonl"));
-    let text = lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+    let text = lines.join("\n") + "\n";
     fs::write(&source, &text).unwrap();
     let configure = |limit: usize| {
         fs::write(&config, format!("mode = \"enforce\"\nsettle = 0.05\nresult_chars_max = {limit}\n"))
@@ -263,7 +263,7 @@ fn play(lines: &[String]) -> Option<usize> {
     let arguments = ["watch", "sessions", "--config", config.to_str().unwrap()];
     let mut player = Player::new(&source, &session)?;
     let mut daemon = Some(Daemon::start(&dir, &arguments));
-    let (mut played, steps) = (0, lines.len().min(40));
+    let (mut done, steps) = (0, lines.len().min(40));
     for step in 0..steps {
         if step == steps / 4 || step == steps * 3 / 4 {
             // Whatever it is doing at this moment.
@@ -278,8 +278,8 @@ fn play(lines: &[String]) -> Option<usize> {
         while is_checked && until < lines.len() && !lines[until - 1].contains(r#""stopReason":"stop""#) {
             until += 1;
         }
-        player.play(until.saturating_sub(played));
-        played = played.max(until);
+        player.play(until.saturating_sub(done));
+        done = done.max(until);
         let daemon = daemon.get_or_insert_with(|| Daemon::start(&dir, &arguments));
         if is_checked {
             daemon.until("it has caught up, or waits for an answer", |status| {

@@ -445,7 +445,7 @@ pub(crate) struct ConfigAt {
     /// Where to serve metrics: 127.0.0.1:PORT or unix:PATH.
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
-    /// Where to write metrics for a collector that reads files, such as node_exporter: a path ending in .prom.
+    /// Where to write metrics for a collector that reads files, such as `node_exporter`: a path ending in .prom.
     #[arg(long, value_name = "FILE")]
     metrics_textfile: Option<String>,
     /// The socket through which `tailor status` asks.

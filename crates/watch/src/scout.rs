@@ -72,10 +72,9 @@ impl Watch {
             | WatchFlags::MOVE_SELF
             | WatchFlags::ONLYDIR;
         for folder in folders {
-            match add_watch(&inotify, folder, flags) {
-                Err(errno @ (Errno::NOSPC | Errno::NOMEM)) => return Err(errno),
-                // It is gone, or not ours to see: so is what comes in it.
-                _ => {}
+            // One that is gone, or not ours to see, has nothing for us.
+            if let Err(errno @ (Errno::NOSPC | Errno::NOMEM)) = add_watch(&inotify, folder, flags) {
+                return Err(errno);
             }
         }
         Ok(Self { inotify, buffer: [const { MaybeUninit::uninit() }; 4096] })

@@ -1,4 +1,4 @@
-//! Metrics for a collector that reads files, such as node_exporter's textfile collector.
+//! Metrics for a collector that reads files, such as the textfile collector of `node_exporter`.
 //!
 //! Readable by all: another user collects them, and there is nothing in them but numbers of a few kinds; neither paths
 //! nor ids nor anything of a transcript. Written beside its place and renamed, so that nobody reads a half. The folder

@@ -74,7 +74,7 @@ impl Daemon {
             match Scout::send_out(self.events.clone()) {
                 Ok(scout) => self.scout = Some(scout),
                 Err(cause) => {
-                    error!(event = "trouble", reason = %cause, "could not look out for agents: {cause}")
+                    error!(event = "trouble", reason = %cause, "could not look out for agents: {cause}");
                 }
             }
         }
