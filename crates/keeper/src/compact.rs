@@ -56,5 +56,5 @@ pub fn closed(path: &Path, options: &Options) -> Result<Option<Ending>, Error> {
         Err(refusal) => return Ok(Some(Ending::Refused(refusal))),
     };
     let facts = snapshot.read(|source| examine(source, options.policy.choose(source)?))?.facts;
-    Ok(may_write(&snapshot, &facts, options, &[Gate::RunInProgress])?.err())
+    Ok(may_write(&snapshot, &facts, options, &[Gate::RunInProgress])?.err().map(Ending::from))
 }

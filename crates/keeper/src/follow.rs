@@ -87,7 +87,7 @@ impl Remembered {
             return Ok(Told::Same);
         }
         let answer = may_write(&snapshot, self.tail.facts(), options, &[])?;
-        Ok(answer.map_or_else(Told::Ends, |_pass| Told::Nothing))
+        Ok(answer.map_or_else(|reason| Told::Ends(reason.into()), |_pass| Told::Nothing))
     }
 }
 

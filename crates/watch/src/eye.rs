@@ -11,7 +11,7 @@ use crate::pause::{Closed, Pause, Stop, Woken};
 use crate::queue::{RootId, Stamp};
 pub(crate) use inotify::no_watch;
 use inotify::{Happened, Watch};
-use keeper::{DEPTH_MAX, is_candidate, settle_all};
+use keeper::{DEPTH_MAX, is_candidate, quiet_for, settle_all};
 use std::collections::HashSet;
 use std::fs::Metadata;
 use std::io;
@@ -249,7 +249,7 @@ impl Life<'_> {
             } else if entry.file_type().is_file() && (entry.depth() == 0 || is_candidate(entry.path())) {
                 let Ok(metadata) = entry.metadata() else { continue };
                 let stamp = Stamp::of(&metadata);
-                let (root, walk, quiet) = (self.lids.task.id, self.walk, stamp.quiet(now));
+                let (root, walk, quiet) = (self.lids.task.id, self.walk, quiet_for(&metadata, now));
                 self.lids.send(Event::Found { root, path: entry.into_path(), stamp, quiet, walk })?;
             }
         }

@@ -13,7 +13,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use transcript::finding::Safety;
 use transcript::overflow::Failure;
 use transcript::recover::Level;
@@ -88,14 +88,6 @@ impl Stamp {
             modified: nanos(metadata.mtime(), metadata.mtime_nsec()),
             changed: nanos(metadata.ctime(), metadata.ctime_nsec()),
         }
-    }
-
-    /// How long ago it was written to, as far as anybody can tell.
-    pub(crate) fn quiet(&self, now: SystemTime) -> Duration {
-        let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let at = |nanos: i64| Duration::from_nanos(u64::try_from(nanos).unwrap_or(0));
-        let modified = at(self.modified);
-        now.saturating_sub(if modified > now { at(self.changed) } else { modified })
     }
 }
 
@@ -264,7 +256,6 @@ fn untouched(path: &Path, outcome: &Outcome, before: Stamp) -> Option<Stamp> {
 
 impl Seen {
     fn new(outcome: &Outcome) -> Self {
-        let (word, reason, cause) = describe(&outcome.ending);
         let mut codes: Vec<&'static str> = Vec::new();
         let mut entries: Vec<String> = Vec::new();
         for finding in outcome.before.iter().flat_map(|found| &found.findings) {
@@ -281,14 +272,10 @@ impl Seen {
         let would_be = outcome.before.as_ref().map_or(outcome.bytes, |found| found.bytes_after);
         let fixed = outcome.ending == Ending::Fixed;
         Self {
-            outcome: word,
-            reason,
-            cause,
-            agent: outcome
-                .before
-                .as_ref()
-                .and_then(|found| found.facts.format)
-                .map(transcript::format::Format::name),
+            outcome: outcome.ending.name(),
+            reason: outcome.ending.reason(),
+            cause: cause(&outcome.ending),
+            agent: outcome.agent(),
             before: outcome.bytes,
             after: outcome.bytes_after,
             run: outcome.run.clone(),
@@ -303,18 +290,8 @@ impl Seen {
     }
 }
 
-fn describe(ending: &Ending) -> (&'static str, Option<String>, &'static str) {
-    match ending {
-        Ending::Clean => ("clean", None, ""),
-        Ending::Findings | Ending::WouldFix | Ending::WouldUndo => ("findings", None, ""),
-        Ending::Fixed | Ending::Undone => ("fixed", None, ""),
-        Ending::Deferred(reason) => ("deferred", Some(reason.to_string()), cause(reason)),
-        Ending::Refused(reason) => ("refused", Some(reason.to_string()), ""),
-        Ending::Unsupported(reason) => ("unsupported", Some(reason.to_string()), ""),
-    }
-}
-
-fn cause(reason: &Deferral) -> &'static str {
+fn cause(ending: &Ending) -> &'static str {
+    let Ending::Deferred(reason) = ending else { return "" };
     match reason {
         Deferral::Growing { .. } => "growing",
         Deferral::Changed => "changed",

@@ -5,7 +5,6 @@ use super::chunk::{Printer, told};
 use super::{deaf, failed};
 use crate::args::{Compact, Format, Tokenizer};
 use crate::printer::{plural, size, talk};
-use crate::report::describe;
 use crate::status::Status;
 use crate::terminal::{json, plain};
 use crate::tokens;
@@ -210,7 +209,7 @@ struct Report {
 
 impl Report {
     fn new(asked: &Compact, ending: &Ending, chunks: u64, shares: Shares) -> Self {
-        let (outcome, reason) = describe(ending);
+        let (outcome, reason) = (ending.name(), ending.reason());
         let retry = |reason: &Deferral| reason.retry_after().as_secs().max(1);
         Self {
             kind: "compaction",

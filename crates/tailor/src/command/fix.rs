@@ -5,11 +5,13 @@ use crate::args::Fix;
 use crate::printer::{Printer, plural, talk};
 use crate::report::FileReport;
 use crate::status::Status;
-use keeper::{Ending, Found, Mode, Options, Outcome, Refusal, known_roots, maintain, settle_all, spool};
+use keeper::{
+    Ending, Found, Mode, Options, Outcome, Refusal, known_roots, maintain, quiet_for, settle_all, spool,
+};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use transcript::plan::Plan;
 use transcript::{Mended, Rendered, Repair, Source, Span, mend};
 
@@ -48,9 +50,7 @@ pub(crate) fn run(fix: &Fix) -> Status {
 
 /// Whether a file was written to so recently that caches may hold what it says.
 fn is_recent(path: &Path, quiet: Duration) -> bool {
-    let written = std::fs::metadata(path).and_then(|metadata| metadata.modified());
-    // What was written in the future was written by a clock that is wrong.
-    written.is_ok_and(|written| written.elapsed().map_or(true, |age| age < quiet))
+    std::fs::metadata(path).is_ok_and(|metadata| quiet_for(&metadata, SystemTime::now()) < quiet)
 }
 
 /// Finishes what an interrupted run has left. What cannot be finished is said, and stops nothing.

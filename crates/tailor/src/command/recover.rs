@@ -4,7 +4,6 @@
 use super::failed;
 use crate::args::{Format, Recover};
 use crate::printer::{plural, size, talk};
-use crate::report::describe;
 use crate::status::Status;
 use crate::terminal::{json, plain};
 use keeper::{Ending, Guarantee, Recovered, Refusal};
@@ -139,7 +138,7 @@ impl Advice {
 impl Report {
     fn new(asked: &Recover, done: &Recovered) -> Self {
         let outcome = &done.outcome;
-        let (word, reason) = describe(&outcome.ending);
+        let (word, reason) = (outcome.ending.name(), outcome.ending.reason());
         let changed = matches!(outcome.ending, Ending::Fixed | Ending::WouldFix);
         let facts = outcome.before.as_ref().map(|found| found.facts);
         let shares = done.shares.filter(|_| changed);

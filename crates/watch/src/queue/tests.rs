@@ -196,23 +196,6 @@ fn ending(how: u8) -> Done {
     }
 }
 
-/// A file that was written to in the future was touched by hand or by a clock that is wrong; the kernel's own time says
-/// when that was, and if that is to come as well, it was just now.
-#[test]
-fn a_wrong_clock_is_not_believed() {
-    use std::time::{SystemTime, UNIX_EPOCH};
-    let nanos = |seconds: i64| seconds * 1_000_000_000;
-    let quiet = |modified, changed, now: u64| {
-        let stamp = Stamp { modified: nanos(modified), changed: nanos(changed), ..stamp(1) };
-        stamp.quiet(UNIX_EPOCH + Duration::from_secs(now)).as_secs()
-    };
-    assert_eq!(quiet(100, 200, 1_000), 900);
-    assert_eq!(quiet(5_000, 200, 1_000), 800);
-    assert_eq!(quiet(5_000, 6_000, 1_000), 0);
-    assert_eq!(quiet(-5_000, 0, 1_000), 1_000);
-    assert_eq!(stamp(1).quiet(SystemTime::UNIX_EPOCH), Duration::ZERO);
-}
-
 proptest! {
     /// Whatever the clock says, forwards and backwards: nothing is given out twice, and what was touched is looked at in
     /// the end.
