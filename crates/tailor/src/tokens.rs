@@ -8,7 +8,8 @@ pub(crate) fn counter(tokenizer: Tokenizer) -> Result<Box<dyn Fn(&str) -> u64>, 
     Ok(match tokenizer {
         Tokenizer::Chars4 => Box::new(chars4),
         Tokenizer::O200k => {
-            let tokenizer = tiktoken_rs::o200k_base().map_err(|cause| format!("could not load o200k: {cause}"))?;
+            let tokenizer =
+                tiktoken_rs::o200k_base().map_err(|cause| format!("could not load o200k: {cause}"))?;
             // What looks like a control token is text in a transcript.
             Box::new(move |text| tokenizer.count_ordinary(text) as u64)
         }
