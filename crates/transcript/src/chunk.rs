@@ -21,6 +21,7 @@ use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 use core::ops::Range;
 
 /// The smallest limit of a chunk in tokens: room for a line that stands for something else, whatever the tokenizer.
@@ -53,6 +54,15 @@ pub struct Limits<'t> {
     pub budget_tokens: u64,
     /// Counts the tokens of a text; at most as many as it has bytes.
     pub count: &'t dyn Fn(&str) -> u64,
+}
+
+impl fmt::Debug for Limits<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { tokens_max, chars_max, message_chars_max, window_tokens, budget_tokens, count } = self;
+        let limits = (tokens_max, chars_max, message_chars_max, window_tokens, budget_tokens);
+        // Tells which of several counters it is.
+        write!(f, "{limits:?}, a word of eight letters is {}", count("abcdefgh"))
+    }
 }
 
 /// Estimates the tokens of a text: four characters each, rounded up.

@@ -303,6 +303,8 @@ struct Suits<'a> {
     context: &'a Context,
     /// Graph: the entries on the way from the leaf to the root.
     on_chain: Vec<bool>,
+    /// The last position at which a person or the model speaks: without it nothing of the conversation would stay.
+    last: usize,
     /// The end of what stands furthest down in the file of all entries before each position.
     highest: Vec<u64>,
 }
@@ -313,24 +315,27 @@ impl<'a> Suits<'a> {
         for entry in session.path(session.leaf) {
             on_chain[entry as usize] = true;
         }
+        let speaks =
+            |&entry: &u32| matches!(session.entry(entry).kind, Kind::Message(Role::User | Role::Assistant));
+        let last = context.entries.iter().rposition(speaks).unwrap_or(0);
         let mut end = 0;
         let highest = context.entries.iter().map(|&entry| {
             let before = end;
             end = end.max(session.entry(entry).span.end);
             before
         });
-        Self { session, context, on_chain, highest: highest.collect() }
+        Self { session, context, on_chain, last, highest: highest.collect() }
     }
 
     fn at(&self, position: usize) -> bool {
-        let Some(&entry) = self.context.entries.get(position) else { return false };
+        let Some(entry) = head(self.session, self.context, position) else { return false };
         let (session, found) = (self.session, self.session.entry(entry));
         let id = core::str::from_utf8(session.transcript.id_text(found.id)).unwrap_or_default();
         let named = !id.is_empty() && !session.shares_its_id(entry);
         let begins = Context::counts(session, entry) && found.kind != Kind::Message(Role::Tool);
         let own_line = !session.shares_its_line(entry);
         let in_order = || {
-            let start = found.span.start;
+            let start = session.entry(self.context.entries[position]).span.start;
             self.highest[position] <= start
                 && self.context.entries[position..]
                     .iter()
@@ -347,8 +352,15 @@ impl<'a> Suits<'a> {
             }
             Shape::List => own_line,
         };
-        position > 0 && begins && fits && !vanishes(session, entry) && self.context.parts_at(position)
+        (1..=self.last).contains(&position) && begins && fits && self.context.parts_at(position)
     }
+}
+
+/// The first entry of the message at a position of which anything is left once bound thinking has gone.
+fn head(session: &Session<'_>, context: &Context, position: usize) -> Option<u32> {
+    let &first = context.entries.get(position)?;
+    let left = context.entries[position..].iter().copied().find(|&entry| !vanishes(session, entry))?;
+    (session.turn(left) == session.turn(first)).then_some(left)
 }
 
 /// The steps that put the compaction in, and take out what only the order of lines can leave out.
@@ -359,8 +371,8 @@ fn insert(
     request: &Request<'_>,
     left_out: u64,
 ) -> Result<Result<Vec<Op>, Unable>, Fault> {
-    let first = context.entries[place];
     let shape = session.format.shape();
+    let Some(first) = head(session, context, place) else { return Ok(Err(Unable::NoPlace)) };
     let summary = words(shape, request.summary, left_out);
     if shape == Shape::Branch && session.transcript.damage.iter().any(|found| found.kind == DamageKind::Torn)
     {
@@ -368,7 +380,7 @@ fn insert(
     }
     let before = match shape {
         Shape::Branch => session.live.last().copied(),
-        Shape::Graph => session.parent(first),
+        Shape::Graph => session.parent(context.entries[place]),
         Shape::List => None,
     };
     let near = if shape == Shape::Branch { before.unwrap_or(first) } else { first };
@@ -417,7 +429,7 @@ fn insert(
         let goes = |&&entry: &&u32| Context::counts(session, entry);
         steps.extend(context.entries[..place].iter().filter(goes).map(|&entry| Op::DropEntry(entry)));
     }
-    steps.push(whole_lines(session, first, &lines)?);
+    steps.push(whole_lines(session, context.entries[place], &lines)?);
     Ok(Ok(steps))
 }
 

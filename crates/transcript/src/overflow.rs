@@ -169,12 +169,12 @@ pub fn classify(error: &str) -> Cause {
     }
 }
 
-/// Whether a number stands in a text, and not as part of a longer one.
+/// Whether a number stands in a text, and not as part of a longer word.
 fn has_word(text: &str, number: &str) -> bool {
-    let digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
+    let part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     text.match_indices(number).any(|(at, _)| {
         let (before, after) = (&text[..at], &text[at + number.len()..]);
-        !digit(before.chars().next_back()) && !digit(after.chars().next())
+        !part(before.chars().next_back()) && !part(after.chars().next())
     })
 }
 

@@ -112,8 +112,16 @@ pub fn recover(source: &dyn Source, policy: &Policy, level: Level, keep: u64) ->
         }
         Err(unable) => return Ok(Recovered { before, repair: Err(unable), shares: None }),
     };
-    let plan = if first.is_empty() { second.plan } else { first.then(&second.plan) };
-    Ok(Recovered { before, repair: Ok(Repair { plan, after: second.after }), shares: Some(done.shares) })
+    let mut plan = if first.is_empty() { second.plan } else { first.then(&second.plan) };
+    let mut after = second.after;
+    // What was held back for the sake of what is out of context now need not be any longer.
+    if let Ok(last) = mend(&Rendered::new(source, &plan), &pairing)?.repair
+        && !last.plan.is_empty()
+    {
+        plan = plan.then(&last.plan);
+        after = last.after.or(after);
+    }
+    Ok(Recovered { before, repair: Ok(Repair { plan, after }), shares: Some(done.shares) })
 }
 
 /// The policy of level 1.

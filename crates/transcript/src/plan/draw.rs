@@ -381,6 +381,11 @@ impl<'a> Drawing<'a> {
     /// own results do.
     fn link_graph(&mut self) -> Result<(), Fault> {
         for entry in self.orphaned() {
+            let at = self.session.entry(entry).parent_at;
+            if self.replace.iter().any(|(chosen, _)| *chosen == at) {
+                // It is hung elsewhere.
+                continue;
+            }
             match self.surviving_parent(entry) {
                 Ok(parent) => self.relink(entry, Some(Node::Old(parent))),
                 Err(topmost) => {
