@@ -1,6 +1,6 @@
 //! Error texts of providers, in a table, and transcripts that say how they failed.
 
-use super::{Cause, Failure, answered_since, classify, escalate, is_likely_payload, last_failure};
+use super::{Cause, answered_since, classify, escalate, is_likely_payload, last_failure};
 use alloc::format;
 use alloc::string::{String, ToString};
 
@@ -139,7 +139,7 @@ const FAILED: &str =
 #[track_caller]
 fn failure(text: &str, expected: Option<(u64, Cause)>) {
     let found = last_failure(&text.as_bytes()).unwrap();
-    assert_eq!(found, expected.map(|(line, cause)| Failure { line, cause }), "{text}");
+    assert_eq!(found.map(|failure| (failure.line, failure.cause)), expected, "{text}");
 }
 
 #[test]
