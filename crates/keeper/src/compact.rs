@@ -55,5 +55,5 @@ pub fn closed(path: &Path, options: &Options) -> Result<Option<Ending>, Error> {
         Err(refusal) => return Ok(Some(Ending::Refused(refusal))),
     };
     let facts = snapshot.read(|source| examine(source, &options.policy))?.facts;
-    Ok(may_write(&snapshot, &facts, options, &[Gate::RunInProgress])?.err())
+    Ok(may_write(&snapshot, &facts, options, &[Gate::RunInProgress])?.err().map(Ending::from))
 }

@@ -4,7 +4,7 @@
 use super::failed;
 use crate::args::{Format, Recover};
 use crate::printer::{plural, size, talk};
-use crate::report::describe;
+use crate::report::retry_seconds;
 use crate::status::Status;
 use crate::terminal::{json, plain};
 use keeper::{Ending, Guarantee, Recovered, Refusal};
@@ -113,7 +113,7 @@ impl Advice {
             (Ending::Fixed, _) => plain("retry", "Load the session again and repeat the request."),
             (Ending::WouldFix, _) => plain("recover", "Run it without --dry-run."),
             (Ending::Deferred(reason), _) => Self {
-                retry_seconds: Some(reason.retry_after().as_secs().max(1)),
+                retry_seconds: Some(retry_seconds(reason)),
                 ..plain("wait", "Try again after retry_seconds; --settle 0 says that no agent is running.")
             },
             (Ending::Clean, Some(Cause::OutputCutOff)) => {
@@ -139,7 +139,7 @@ impl Advice {
 impl Report {
     fn new(asked: &Recover, done: &Recovered) -> Self {
         let outcome = &done.outcome;
-        let (word, reason) = describe(&outcome.ending);
+        let (word, reason) = (outcome.ending.name(), outcome.ending.reason());
         let changed = matches!(outcome.ending, Ending::Fixed | Ending::WouldFix);
         let facts = outcome.before.as_ref().map(|found| found.facts);
         let shares = done.shares.filter(|_| changed);
