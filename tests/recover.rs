@@ -399,7 +399,7 @@ fn a_bloated_session_fits_into_chunks() {
         assert_eq!(summary["estimated"], tokenizer == "chars4");
         assert!(lines.iter().all(|chunk| chunk["tokens"].as_u64().unwrap() <= 2000));
         assert_eq!(
-            run.text().matches("[tool bash: 397512 characters left out]").count(),
+            run.text().matches("[tool bash: 397500 characters left out]").count(),
             7,
             "{}",
             run.text()

@@ -7,7 +7,7 @@
 
 use crate::Depth;
 use crate::context::Context;
-use crate::entry::{DamageKind, Kind, Role};
+use crate::entry::{DamageKind, Kind, Link, Role};
 use crate::finding::Op;
 use crate::format::{Compaction, Format, Part, Shape};
 use crate::json::{self, Doc, Value};
@@ -327,6 +327,12 @@ impl<'a> Suits<'a> {
         Self { session, context, on_chain, last, highest: highest.collect() }
     }
 
+    /// Whether each entry behind this one names its parent: pi itself looks no further than to one that does not.
+    fn is_linked(&self, entry: u32) -> bool {
+        let (session, place) = (self.session, self.session.place(entry).unwrap_or(0));
+        session.live[place + 1..].iter().all(|&later| matches!(session.entry(later).parent, Link::To(_)))
+    }
+
     fn at(&self, position: usize) -> bool {
         let Some(entry) = head(self.session, self.context, position) else { return false };
         let (session, found) = (self.session, self.session.entry(entry));
@@ -342,7 +348,7 @@ impl<'a> Suits<'a> {
                     .all(|&later| session.entry(later).span.start >= start)
         };
         let fits = match session.format.shape() {
-            Shape::Branch => named,
+            Shape::Branch => named && self.is_linked(entry),
             Shape::Graph => {
                 named
                     && own_line

@@ -5,10 +5,11 @@ use super::chunk::{Printer, told};
 use super::{deaf, failed};
 use crate::args::{Compact, Format, Tokenizer};
 use crate::printer::{plural, size, talk};
+use crate::report::retry_seconds;
 use crate::status::Status;
 use crate::terminal::{json, plain};
 use crate::tokens;
-use keeper::{Compacting, Deferral, Ending, Guarantee, Options, Refusal};
+use keeper::{Compacting, Ending, Guarantee, Options, Refusal};
 use serde::Serialize;
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -210,7 +211,6 @@ struct Report {
 impl Report {
     fn new(asked: &Compact, ending: &Ending, chunks: u64, shares: Shares) -> Self {
         let (outcome, reason) = (ending.name(), ending.reason());
-        let retry = |reason: &Deferral| reason.retry_after().as_secs().max(1);
         Self {
             kind: "compaction",
             path: asked.path.to_string_lossy().into_owned(),
@@ -224,7 +224,11 @@ impl Report {
             bytes_after: None,
             run: None,
             guarantee: None,
-            retry_seconds: if let Ending::Deferred(reason) = ending { Some(retry(reason)) } else { None },
+            retry_seconds: if let Ending::Deferred(reason) = ending {
+                Some(retry_seconds(reason))
+            } else {
+                None
+            },
         }
     }
 

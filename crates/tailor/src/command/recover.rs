@@ -4,6 +4,7 @@
 use super::failed;
 use crate::args::{Format, Recover};
 use crate::printer::{plural, size, talk};
+use crate::report::retry_seconds;
 use crate::status::Status;
 use crate::terminal::{json, plain};
 use keeper::{Ending, Guarantee, Recovered, Refusal};
@@ -112,7 +113,7 @@ impl Advice {
             (Ending::Fixed, _) => plain("retry", "Load the session again and repeat the request."),
             (Ending::WouldFix, _) => plain("recover", "Run it without --dry-run."),
             (Ending::Deferred(reason), _) => Self {
-                retry_seconds: Some(reason.retry_after().as_secs().max(1)),
+                retry_seconds: Some(retry_seconds(reason)),
                 ..plain("wait", "Try again after retry_seconds; --settle 0 says that no agent is running.")
             },
             (Ending::Clean, Some(Cause::OutputCutOff)) => {
