@@ -1,5 +1,13 @@
 //! The command line: what may be written, and what it means as a policy. No file is touched here.
 
+mod check;
+mod complete;
+mod suggest;
+
+pub(crate) use check::{Allowed, ReportFormat, Results};
+pub(crate) use complete::{Completions, Man};
+pub(crate) use suggest::{or_meant, rules};
+
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use keeper::{Mode, Options, Vault};
 use std::path::PathBuf;
@@ -13,19 +21,22 @@ use transcript::{Finding, Severity};
 /// Keeps AI agents' session transcripts healthy: checks them, trims them to fit, mends what is broken, and
 /// never loses a line.
 #[derive(Parser)]
-#[command(version, arg_required_else_help = true, max_term_width = 100)]
+#[command(name = "tailor", version, max_term_width = 100)]
 #[command(after_help = "Exit codes: 0 nothing to report, 1 findings remain, 2 an error.\n\
     Start with `tailor scan`: it only reads, and looks where your agents keep their sessions.")]
 pub(crate) struct Args {
+    /// Without one, Tailor says what to do next.
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Option<Command>,
 }
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Checks transcripts and says what is wrong. Changes nothing.
     #[command(after_help = "Examples:\n  tailor scan\n  tailor scan ~/.claude/projects --fail-on error\n  \
-        tailor scan session.jsonl --format json | jq .findings")]
+        tailor scan session.jsonl --format json | jq .findings\n  \
+        tailor scan sessions --max-file-size 2MiB --tolerance 10% --format sarif -o tailor.sarif --exit-zero\n  \
+        tailor scan sessions --format json -o known.json\n  tailor scan sessions --baseline known.json")]
     Scan(Scan),
     /// Mends transcripts in place, as far as that is safe.
     #[command(after_help = "Examples:\n  tailor fix session.jsonl --dry-run\n  tailor fix session.jsonl\n  \
@@ -58,12 +69,24 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  tailor explain P1\n  tailor explain oversized-result\n  \
         tailor explain chatcli\n  tailor explain")]
     Explain(Explain),
+    /// Prints what a shell needs to complete commands and options.
+    #[command(
+        after_help = "Examples:\n  tailor completions bash > ~/.local/share/bash-completion/completions/tailor\n  \
+        tailor completions zsh > \"${fpath[1]}/_tailor\"\n  \
+        tailor completions fish > ~/.config/fish/completions/tailor.fish"
+    )]
+    Completions(Completions),
+    /// Writes the manual pages into a folder.
+    #[command(hide = true, after_help = "Examples:\n  tailor man ~/.local/share/man/man1")]
+    Man(Man),
 }
 
 #[derive(ClapArgs)]
 pub(crate) struct Scan {
     #[command(flatten)]
     pub(crate) shared: Shared,
+    #[command(flatten)]
+    allowed: Allowed,
 }
 
 #[derive(ClapArgs)]
@@ -269,9 +292,8 @@ pub(crate) struct Shared {
     /// Files or folders; `-` is standard input. Without one, the folders of known agents.
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// How to print results.
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    pub(crate) format: Format,
+    #[command(flatten)]
+    pub(crate) results: Results,
     /// Only these rules.
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = code)]
     pub(crate) select: Vec<String>,
@@ -454,7 +476,7 @@ fn override_each<const N: usize>(numbers: [(&mut u64, Option<u64>); N]) {
 
 impl Scan {
     pub(crate) fn options(&self) -> Options {
-        let policy = self.shared.policy(&[]);
+        let policy = Policy { budget: self.allowed.budget(), ..self.shared.policy(&[]) };
         Options { policy, mode: Mode::Look, settle: Duration::ZERO, vault: None }
     }
 }
@@ -493,7 +515,7 @@ pub(crate) fn size_in_bytes(text: &str) -> Result<u64, String> {
 fn profile(text: &str) -> Result<&'static Profile, String> {
     profile::find(text).ok_or_else(|| {
         let names: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
-        format!("no such profile; there are {}", names.join(", "))
+        or_meant(format!("no such profile; there are {}", names.join(", ")), text, &names)
     })
 }
 
@@ -502,7 +524,8 @@ fn code(text: &str) -> Result<String, String> {
         return Ok(rule.code().to_string());
     }
     let codes: Vec<&str> = rule::RULES.iter().map(|rule| rule.code()).collect();
-    Err(format!("no such rule; there are {} (tailor explain lists them)", codes.join(", ")))
+    let listed = format!("no such rule; there are {} (tailor explain lists them)", codes.join(", "));
+    Err(or_meant(listed, text, &rules()))
 }
 
 fn fail_on(text: &str) -> Result<FailOn, String> {
