@@ -91,8 +91,6 @@ pub(crate) struct Scan {
 
 #[derive(ClapArgs)]
 pub(crate) struct Fix {
-    #[command(flatten)]
-    pub(crate) shared: Shared,
     /// Say what would be changed, and change nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -116,6 +114,8 @@ pub(crate) struct Fix {
     /// Also write each text that is cut as a plain file into this folder, and name that in the marker.
     #[arg(long, value_name = "DIR", value_parser = spill)]
     pub(crate) spill: Option<Folder>,
+    #[command(flatten)]
+    pub(crate) shared: Shared,
 }
 
 /// Where originals are.
@@ -292,8 +292,6 @@ pub(crate) struct Shared {
     /// Files or folders; `-` is standard input. Without one, the folders of known agents.
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    #[command(flatten)]
-    pub(crate) results: Results,
     /// Only these rules.
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = code)]
     pub(crate) select: Vec<String>,
@@ -301,15 +299,19 @@ pub(crate) struct Shared {
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = code)]
     pub(crate) ignore: Vec<String>,
     /// Exit with 1 if findings of this severity or worse, or of this rule, remain.
-    #[arg(long, value_name = "note|warning|error|CODE", value_delimiter = ',', default_value = "warning", value_parser = fail_on)]
+    #[arg(long, value_name = "note|warning|error|CODE", value_delimiter = ',', default_value = "warning", value_parser = fail_on, help_heading = "Results")]
     pub(crate) fail_on: Vec<FailOn>,
+    #[command(flatten)]
+    pub(crate) results: Results,
     #[command(flatten)]
     pub(crate) limits: Limits,
 }
 
+const LIMITS: &str = "Limits (0 switches one off)";
+
 /// The limits of the policy. What is not asked for is the profile's; 0 switches a limit off.
 #[derive(ClapArgs)]
-#[command(next_help_heading = "Limits (0 switches one off)")]
+#[command(next_help_heading = LIMITS)]
 pub(crate) struct Limits {
     /// The limits of another system, by name (see `tailor explain NAME`); single ones can be changed below.
     #[arg(long, value_name = "NAME", default_value = "default", value_parser = profile)]
@@ -342,7 +344,7 @@ pub(crate) struct Limits {
     pub(crate) ages: Ages,
     /// Where a change would come before signed thinking: keep the thinking and hold the change back, strip the
     /// thinking, or ignore it.
-    #[arg(long, value_enum, default_value_t = Thinking::Keep)]
+    #[arg(long, value_enum, default_value_t = Thinking::Keep, help_heading = LIMITS)]
     pub(crate) thinking: Thinking,
 }
 
@@ -533,9 +535,14 @@ fn fail_on(text: &str) -> Result<FailOn, String> {
         "note" => Ok(FailOn::Severity(Severity::Note)),
         "warning" => Ok(FailOn::Severity(Severity::Warning)),
         "error" => Ok(FailOn::Severity(Severity::Error)),
-        other => code(other)
-            .map(FailOn::Code)
-            .map_err(|error| format!("neither note, warning or error, and {error}")),
+        other => match rule::find(other) {
+            Some(rule) => Ok(FailOn::Code(rule.code().to_string())),
+            None => Err(or_meant(
+                "neither note, warning or error, nor a rule (tailor explain lists them)".to_string(),
+                other,
+                &[&["note", "warning", "error"], &rules()[..]].concat(),
+            )),
+        },
     }
 }
 

@@ -53,9 +53,14 @@ impl Screen {
         if self.colour { format!("{style}{text}{style:#}") } else { text.to_string() }
     }
 
+    /// A line that must not be broken.
+    pub(crate) fn whole(self, text: &str) -> String {
+        if self.ascii { spelled_out(text) } else { text.to_string() }
+    }
+
     /// A line, broken between words so that it fits.
     pub(crate) fn fit(self, text: &str) -> String {
-        let text = if self.ascii { spelled_out(text) } else { text.to_string() };
+        let text = self.whole(text);
         let Some(columns) = self.columns else { return text };
         let options = Options::new(columns)
             .subsequent_indent("    ")

@@ -49,7 +49,7 @@ impl Shape for Human {
             self.line(&self.finding(&path, finding), out)?;
         }
         for change in &report.diff {
-            self.line(change, out)?;
+            writeln!(out, "{}", self.screen.whole(change))?;
         }
         match (report.outcome, &report.reason, report.bytes_after) {
             ("error", Some(_), _) => Ok(()),
