@@ -154,10 +154,10 @@ pub(crate) fn json(text: &str) -> String {
     out
 }
 
-/// Marks of direction, of zero width, tags and line separators.
+/// Marks of direction, of zero width, tags and line separators; and what is no character, which XML cannot hold.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]
