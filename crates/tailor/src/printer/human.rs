@@ -56,10 +56,10 @@ impl Shape for Human {
             (outcome, Some(reason), _) => self.line(&format!("{path}: {outcome}: {}", plain(reason)), out),
             (outcome, None, Some(after)) => {
                 let sizes = format!("{} -> {}", size(report.bytes), size(after));
-                let kept = if report.remaining > 0 {
-                    format!(", {} findings stay", report.remaining)
-                } else {
-                    String::new()
+                let kept = match report.remaining {
+                    0 => String::new(),
+                    1 => ", 1 finding stays".to_string(),
+                    count => format!(", {count} findings stay"),
                 };
                 self.line(&format!("{path}: {}: {sizes}{kept}", outcome.replace('-', " ")), out)
             }
