@@ -525,9 +525,12 @@ fn code(text: &str) -> Result<String, String> {
     if let Some(rule) = rule::find(text) {
         return Ok(rule.code().to_string());
     }
+    Err(or_meant(no_such_rule(), text, &rules()))
+}
+
+fn no_such_rule() -> String {
     let codes: Vec<&str> = rule::RULES.iter().map(|rule| rule.code()).collect();
-    let listed = format!("no such rule; there are {} (tailor explain lists them)", codes.join(", "));
-    Err(or_meant(listed, text, &rules()))
+    format!("no such rule; there are {} (tailor explain lists them)", codes.join(", "))
 }
 
 fn fail_on(text: &str) -> Result<FailOn, String> {
@@ -538,7 +541,7 @@ fn fail_on(text: &str) -> Result<FailOn, String> {
         other => match rule::find(other) {
             Some(rule) => Ok(FailOn::Code(rule.code().to_string())),
             None => Err(or_meant(
-                "neither note, warning or error, nor a rule (tailor explain lists them)".to_string(),
+                format!("neither note, warning or error, and {}", no_such_rule()),
                 other,
                 &[&["note", "warning", "error"], &rules()[..]].concat(),
             )),
