@@ -32,7 +32,9 @@ pub(crate) fn run(asked: &Asked) -> Status {
         keeper::read(&asked.path, cut)
     };
     match told(&asked.path, done) {
-        Ok(totals) => printer.finish(&totals).map_or_else(|error| deaf(&error), |()| Status::Clean),
+        Ok(totals) => {
+            printer.finish(&totals).map_or_else(|error| deaf("standard output", &error), |()| Status::Clean)
+        }
         Err(why) => failed(&why),
     }
 }

@@ -113,7 +113,7 @@ fn dry_run(asked: &Compact, limits: &Limits<'_>, shares: Shares) -> Result<Statu
         let mut printer = Printer::new(asked.limits.tokenizer);
         let totals = each_chunk(&asked.path, limits, shares, &mut |chunk| printer.chunk(chunk).is_ok())?;
         if let Err(error) = printer.finish(&totals) {
-            return Ok(deaf(&error));
+            return Ok(deaf("standard output", &error));
         }
         return Ok(Report::new(asked, &ending, totals.chunks, shares).print(asked.format, &ending));
     }
