@@ -8,7 +8,6 @@ use crate::plan::Rendered;
 use crate::policy::{Policy, Selection};
 use crate::source::{Fault, Source};
 use crate::{Examination, Plan, Repair, mend};
-use alloc::string::ToString;
 use core::fmt;
 
 /// How many messages stay at level 2, if nobody says otherwise.
@@ -137,7 +136,7 @@ fn halved(policy: &Policy) -> Policy {
 
 /// Only what puts calls, results and lines right.
 fn pairing(policy: &Policy) -> Policy {
-    let select = ["P1", "P2", "P3", "P4", "P5", "P6", "B1", "B2", "M4"].map(|code| code.to_string()).into();
+    let select = ["P1", "P2", "P3", "P4", "P5", "P6", "B1", "B2", "M4"].map(alloc::string::ToString::to_string).into();
     let selection = Selection { select, ..policy.selection.clone() };
     Policy { selection, ..policy.clone() }
 }

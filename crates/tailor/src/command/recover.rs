@@ -172,16 +172,16 @@ impl Report {
         };
         let mut said = word.to_string();
         if let (Some(level), Some(after)) = (self.level, self.bytes_after) {
-            said += &format!(" at level {level}: {} -> {}", size(self.bytes), size(after));
+            said.extend([format!(" at level {level}: {} -> {}", size(self.bytes), size(after))]);
         }
         if let (Some(kept), Some(left_out)) = (self.kept, self.left_out) {
-            said += &format!(", {} in context, {left_out} left out", plural(kept, "message"));
+            said.extend([format!(", {} in context, {left_out} left out", plural(kept, "message"))]);
         }
         if let Some(cause) = self.cause {
-            said += &format!(" ({cause})");
+            said.extend([" (", cause, ")"]);
         }
         if let Some(reason) = &self.reason {
-            said += &format!(": {reason}");
+            said.extend([": ", reason]);
         }
         println!("{path}: {said}");
         let mut advice = self.advice.message.to_string();

@@ -123,9 +123,9 @@ fn pi(messages: &[&str]) -> String {
     let mut text = "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"cwd\":\"/w\"}\n".to_string();
     for (n, message) in messages.iter().enumerate() {
         let parent = if n == 0 { "null".to_string() } else { format!("\"e{}\"", n - 1) };
-        text += &format!(
-            "{{\"type\":\"message\",\"id\":\"e{n}\",\"parentId\":{parent},\"message\":{message}}}\n"
-        );
+        let line = format!(r#"{{"type":"message","id":"e{n}","parentId":{parent},"message":{message}}}"#);
+        text.push_str(&line);
+        text.push('\n');
     }
     text
 }
