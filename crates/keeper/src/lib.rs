@@ -35,7 +35,7 @@ use snapshot::Snapshot;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use transcript::plan::Plan;
-use transcript::{Facts, Policy, Repair, examine, mend};
+use transcript::{Facts, Fault, Policy, Repair, Source, examine, mend};
 
 /// What to do with a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,6 +95,24 @@ pub fn maintain(path: &Path, root: Option<&Path>, options: &Options) -> Result<O
         outcome.end(ending, repair);
     }
     Ok(outcome)
+}
+
+/// Lets `work` read one file as it is now. A refusal is about what stands at the path.
+///
+/// `root` is as for [`maintain`].
+///
+/// # Errors
+///
+/// When the file cannot be read.
+pub fn read<T>(
+    path: &Path,
+    root: Option<&Path>,
+    work: impl FnOnce(&dyn Source) -> Result<T, Fault>,
+) -> Result<Result<T, Refusal>, Error> {
+    match Snapshot::open(path, root)? {
+        Ok(snapshot) => snapshot.read(work).map(Ok),
+        Err(refusal) => Ok(Err(refusal)),
+    }
 }
 
 /// What was found, and what is to be done about it; `None` if nothing can be.

@@ -1,5 +1,9 @@
 //! The command line: what may be written, and what it means as a policy. No file is touched here.
 
+mod top;
+
+pub(crate) use top::Top;
+
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use keeper::{Mode, Options, Vault};
 use std::path::PathBuf;
@@ -31,6 +35,10 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  tailor fix session.jsonl --dry-run\n  tailor fix session.jsonl\n  \
         tailor fix - < session.jsonl > mended.jsonl\n  tailor fix ~/.openclaw --out /tmp/mended")]
     Fix(Fix),
+    /// Says what fills a file and the context: tools, fields, turns, the largest entries. Changes nothing.
+    #[command(after_help = "Examples:\n  tailor top session.jsonl\n  tailor top ~/.claude/projects -n 20\n  \
+        tailor top session.jsonl --json | jq '.largest[0]'")]
+    Top(Top),
     /// Puts back what a run of `fix` changed, also after more was appended.
     #[command(after_help = "Examples:\n  tailor undo session.jsonl --list\n  tailor undo session.jsonl\n  \
         tailor undo session.jsonl --run 20261121T160102.123Z-3f9a")]

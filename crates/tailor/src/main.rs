@@ -1,6 +1,7 @@
 //! People: arguments in, text out. The binary `tailor`.
 
 mod args;
+mod bars;
 mod command;
 mod config;
 mod log;
@@ -8,6 +9,8 @@ mod printer;
 mod report;
 mod status;
 mod terminal;
+mod tokens;
+mod weighed;
 
 use clap::Parser;
 use std::process::ExitCode;
@@ -16,6 +19,7 @@ fn main() -> ExitCode {
     match args::Args::parse().command {
         args::Command::Scan(scan) => command::scan::run(&scan),
         args::Command::Fix(fix) => command::fix::run(&fix),
+        args::Command::Top(top) => command::top::run(&top),
         args::Command::Undo(undo) => command::undo::run(&undo),
         args::Command::Show(show) => command::show::run(&show),
         args::Command::Gc(gc) => command::gc::run(&gc),

@@ -8,6 +8,7 @@ pub(crate) mod gc;
 pub(crate) mod scan;
 pub(crate) mod show;
 pub(crate) mod status;
+pub(crate) mod top;
 pub(crate) mod undo;
 pub(crate) mod watch;
 
@@ -37,12 +38,7 @@ fn over_files(
 ) -> Status {
     let files = gather(paths);
     if files.is_empty() {
-        talk(if paths.is_empty() {
-            "no transcripts found: none of the known agents' folders exist here; name a file or a folder"
-        } else {
-            "no transcripts found: there is no .jsonl file below what was named"
-        });
-        return Status::Error;
+        return nothing_found(paths);
     }
     let progress = progress(files.len());
     let mut printer = Printer::new(format, false);
@@ -63,6 +59,15 @@ fn over_files(
     }
     progress.finish_and_clear();
     printer.finish().unwrap_or_else(|error| deaf(&error))
+}
+
+fn nothing_found(paths: &[PathBuf]) -> Status {
+    talk(if paths.is_empty() {
+        "no transcripts found: none of the known agents' folders exist here; name a file or a folder"
+    } else {
+        "no transcripts found: there is no .jsonl file below what was named"
+    });
+    Status::Error
 }
 
 /// Nothing could be begun.
