@@ -2,7 +2,7 @@
 
 mod top;
 
-pub(crate) use top::Top;
+pub(crate) use top::{Report, Top};
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use keeper::{Mode, Options, Vault};
@@ -39,6 +39,10 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  tailor top session.jsonl\n  tailor top ~/.claude/projects -n 20\n  \
         tailor top session.jsonl --json | jq '.largest[0]'")]
     Top(Top),
+    /// Writes a page with pictures: what fills the contexts, what is wrong, what a fix would change.
+    #[command(after_help = "Examples:\n  tailor report -o report.html\n  \
+        tailor report ~/.claude/projects -o report.html --profile chatcli")]
+    Report(Report),
     /// Puts back what a run of `fix` changed, also after more was appended.
     #[command(after_help = "Examples:\n  tailor undo session.jsonl --list\n  tailor undo session.jsonl\n  \
         tailor undo session.jsonl --run 20261121T160102.123Z-3f9a")]
@@ -398,7 +402,24 @@ pub(crate) enum FailOn {
 
 impl Shared {
     pub(crate) fn policy(&self, allow: &[String]) -> Policy {
-        let limits = &self.limits;
+        let selection =
+            Selection { select: self.select.clone(), ignore: self.ignore.clone(), allow: allow.to_vec() };
+        Policy { selection, ..self.limits.policy() }
+    }
+
+    /// Whether a finding makes the exit code 1.
+    pub(crate) fn fails(&self, finding: &Finding) -> bool {
+        self.fail_on.iter().any(|on| match on {
+            FailOn::Severity(severity) => finding.severity >= *severity,
+            FailOn::Code(code) => finding.rule.code() == code,
+        })
+    }
+}
+
+impl Limits {
+    /// The policy that they make.
+    pub(crate) fn policy(&self) -> Policy {
+        let limits = self;
         let mut policy = limits.profile.policy();
         let numbers = [
             (&mut policy.result_chars_max, limits.result_chars_max),
@@ -417,17 +438,7 @@ impl Shared {
             Thinking::Strip => SignedThinking::Strip,
             Thinking::Ignore => SignedThinking::Ignore,
         };
-        policy.selection =
-            Selection { select: self.select.clone(), ignore: self.ignore.clone(), allow: allow.to_vec() };
         policy
-    }
-
-    /// Whether a finding makes the exit code 1.
-    pub(crate) fn fails(&self, finding: &Finding) -> bool {
-        self.fail_on.iter().any(|on| match on {
-            FailOn::Severity(severity) => finding.severity >= *severity,
-            FailOn::Code(code) => finding.rule.code() == code,
-        })
     }
 }
 

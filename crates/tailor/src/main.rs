@@ -5,6 +5,7 @@ mod bars;
 mod command;
 mod config;
 mod log;
+mod page;
 mod printer;
 mod report;
 mod status;
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
         args::Command::Scan(scan) => command::scan::run(&scan),
         args::Command::Fix(fix) => command::fix::run(&fix),
         args::Command::Top(top) => command::top::run(&top),
+        args::Command::Report(report) => command::report::run(&report),
         args::Command::Undo(undo) => command::undo::run(&undo),
         args::Command::Show(show) => command::show::run(&show),
         args::Command::Gc(gc) => command::gc::run(&gc),

@@ -65,7 +65,7 @@ pub(crate) struct FindingReport {
 }
 
 impl FindingReport {
-    fn new(finding: &Finding) -> Self {
+    pub(crate) fn new(finding: &Finding) -> Self {
         let (fix, reason) = match finding.fix.safety {
             Safety::Safe => ("safe", None),
             Safety::Guarded(guard) => ("guarded", Some(format!("{guard} (--allow {})", finding.rule.code()))),

@@ -1,6 +1,48 @@
-//! Tokens of a model, where its tokeniser is known.
+//! Tokens of a model, where its tokeniser is public.
 
-/// The tokeniser of a model, by the model's name; `None` if it is not public.
-pub(crate) fn of_model(_model: &[u8]) -> Option<fn(&[u8]) -> u64> {
-    None
+/// The tokeniser of a model, by the model's name as transcripts have it; `None` if it is not public.
+pub(crate) fn of_model(model: &[u8]) -> Option<fn(&[u8]) -> u64> {
+    let name = String::from_utf8_lossy(model).to_ascii_lowercase();
+    let name = name.rsplit('/').next().unwrap_or_default();
+    O200K.iter().any(|family| name.starts_with(family)).then_some(o200k)
+}
+
+/// The families of models that read and write `o200k_base` (<https://github.com/openai/tiktoken>, `model.py`).
+const O200K: &[&str] = &["gpt-4o", "gpt-4.1", "gpt-4.5", "gpt-5", "chatgpt-4o", "codex-", "o1", "o3", "o4-mini"];
+
+fn o200k(text: &[u8]) -> u64 {
+    // What looks like a control token is text in a transcript.
+    tiktoken_rs::o200k_base_singleton().count_ordinary(&String::from_utf8_lossy(text)) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{o200k, of_model};
+
+    #[test]
+    fn tokens_are_those_of_the_vocabulary() {
+        for (text, tokens) in
+            [("", 0), ("hello world", 2), ("Hello, world!", 4), (" ", 1), ("The quick brown fox", 4)]
+        {
+            assert_eq!(o200k(text.as_bytes()), tokens, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_model_is_known_by_its_family() {
+        for known in ["gpt-5-codex", "gpt-4o", "openai/gpt-4.1-mini", "o3"] {
+            assert!(of_model(known.as_bytes()).is_some(), "{known}");
+        }
+        for unknown in ["claude-opus-4-5", "gpt-4", "", "gemini-2.5-pro", "my-o1"] {
+            assert!(of_model(unknown.as_bytes()).is_none(), "{unknown}");
+        }
+    }
+
+    #[test]
+    fn long_runs_take_no_longer_than_texts() {
+        for run in [" ", "a", "\n", "0", "é", "ab ", "\u{301}", "A'", "\r\n\t"] {
+            let text = run.repeat((256 << 10) / run.len());
+            assert!(o200k(text.as_bytes()) > 0, "{run:?}");
+        }
+    }
 }

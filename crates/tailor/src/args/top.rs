@@ -1,5 +1,6 @@
 //! What `top` and `report` may be asked.
 
+use super::Limits;
 use clap::Args as ClapArgs;
 use std::path::PathBuf;
 
@@ -27,4 +28,19 @@ impl Top {
     pub(crate) fn rows(&self) -> usize {
         self.rows.unwrap_or(if self.json { 100 } else { 6 }).max(1)
     }
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Report {
+    /// Files or folders. Without one, the folders of known agents.
+    #[arg(value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// The page to write. What is there already must be a report.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// Show how the largest entries begin. The page is for whoever may read the transcripts, then.
+    #[arg(long)]
+    pub(crate) show_content: bool,
+    #[command(flatten)]
+    pub(crate) limits: Limits,
 }

@@ -5,6 +5,7 @@ pub(crate) mod diff;
 pub(crate) mod explain;
 pub(crate) mod fix;
 pub(crate) mod gc;
+pub(crate) mod report;
 pub(crate) mod scan;
 pub(crate) mod show;
 pub(crate) mod status;

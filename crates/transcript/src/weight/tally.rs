@@ -15,8 +15,10 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 use hashbrown::HashMap;
 
-/// How much text of one transcript is given to a tokeniser; the rest is estimated.
-const EXACT_BYTES_MAX: u64 = 32 << 20;
+/// How much text of one transcript is given to a tokeniser, more than any context holds; the rest is estimated.
+const EXACT_BYTES_MAX: u64 = 8 << 20;
+/// Longest text that is given to a tokeniser.
+const EXACT_TEXT_BYTES_MAX: u64 = 256 << 10;
 /// Results longer than this have not been cut.
 const CUT_BYTES_MAX: u64 = 256 << 10;
 /// How much is read again to find cuts, as a part of the file, and of a file however small.
@@ -59,7 +61,7 @@ impl Exact {
     fn count(&mut self, session: &Session<'_>, piece: &Mark, literal: bool) -> Result<u64, Fault> {
         let bytes = piece.span.len();
         match self.tokens {
-            Some(tokens) if literal && bytes <= self.left => {
+            Some(tokens) if literal && bytes <= self.left.min(EXACT_TEXT_BYTES_MAX) => {
                 self.left -= bytes;
                 let string = !matches!(piece.stuff, Stuff::Call);
                 let inner = if string { Span::new(piece.span.start + 1, piece.span.end - 1) } else { piece.span };
