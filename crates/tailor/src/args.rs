@@ -36,8 +36,10 @@ pub(crate) enum Command {
         tailor fix - < session.jsonl > mended.jsonl\n  tailor fix ~/.openclaw --out /tmp/mended")]
     Fix(Fix),
     /// Says what fills a file and the context: tools, fields, turns, the largest entries. Changes nothing.
-    #[command(after_help = "Examples:\n  tailor top session.jsonl\n  tailor top ~/.claude/projects -n 20\n  \
-        tailor top session.jsonl --json | jq '.largest[0]'")]
+    #[command(
+        after_help = "Examples:\n  tailor top session.jsonl\n  tailor top ~/.claude/projects -n 20\n  \
+        tailor top session.jsonl --json | jq '.largest[0]'"
+    )]
     Top(Top),
     /// Writes a page with pictures: what fills the contexts, what is wrong, what a fix would change.
     #[command(after_help = "Examples:\n  tailor report -o report.html\n  \

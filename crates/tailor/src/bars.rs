@@ -132,7 +132,8 @@ fn pad(text: &str, columns: usize) -> String {
 
 /// A part of a whole: `<1%` is not nothing.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
-    let percent = (u128::from(part) * 200 + u128::from(whole)).checked_div(u128::from(whole) * 2).unwrap_or(0);
+    let percent =
+        (u128::from(part) * 200 + u128::from(whole)).checked_div(u128::from(whole) * 2).unwrap_or(0);
     match percent {
         0 if part > 0 => "<1%".to_string(),
         percent => format!("{percent}%"),
@@ -167,7 +168,8 @@ mod tests {
             columns: vec!["1.23 MB".to_string(), "84,300".to_string()],
             part,
         };
-        let rows = [row("a rather long path/日本語/with/a/name.jsonl", 7), row("\x1b[31mred", 1), row("x", 0)];
+        let rows =
+            [row("a rather long path/日本語/with/a/name.jsonl", 7), row("\x1b[31mred", 1), row("x", 0)];
         for columns in COLUMNS_MIN..=COLUMNS_MAX {
             for unicode in [true, false] {
                 let table = canvas(columns, unicode).table(&rows, 8);
@@ -190,6 +192,9 @@ mod tests {
     #[test]
     fn numbers_as_people_read_them() {
         assert_eq!([grouped(0), grouped(999), grouped(84_300)], ["0", "999", "84,300"]);
-        assert_eq!([percent(0, 0), percent(1, 1000), percent(1, 3), percent(3, 3)], ["0%", "<1%", "33%", "100%"]);
+        assert_eq!(
+            [percent(0, 0), percent(1, 1000), percent(1, 3), percent(3, 3)],
+            ["0%", "<1%", "33%", "100%"]
+        );
     }
 }

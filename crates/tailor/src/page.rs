@@ -254,7 +254,8 @@ impl Page {
                 *sums = (sums.0 + count, sums.1 + 1, sums.2 + mended);
             }
         }
-        let mut rows: Vec<_> = all.into_iter().map(|(code, (n, files, gone))| (code, n, files, gone)).collect();
+        let mut rows: Vec<_> =
+            all.into_iter().map(|(code, (n, files, gone))| (code, n, files, gone)).collect();
         rows.sort_by_key(|&(code, count, ..)| (std::cmp::Reverse(count), code));
         rows
     }
@@ -281,7 +282,8 @@ impl Page {
         let summary = self.totals.summary(Duration::ZERO, ROWS_OVERALL);
         let findings = self.findings();
         let rules = self.rules();
-        self.looked.sort_by(|a, b| (b.weighed.bytes, &a.weighed.path).cmp(&(a.weighed.bytes, &b.weighed.path)));
+        self.looked
+            .sort_by(|a, b| (b.weighed.bytes, &a.weighed.path).cmp(&(a.weighed.bytes, &b.weighed.path)));
         let count = self.looked.len().max(1);
         let (points, rows) = ((POINTS / count).clamp(8, 240), (ROWS / count).clamp(2, 12));
         let mut tools = Tools::default();

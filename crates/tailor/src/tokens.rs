@@ -8,7 +8,8 @@ pub(crate) fn of_model(model: &[u8]) -> Option<fn(&[u8]) -> u64> {
 }
 
 /// The families of models that read and write `o200k_base` (<https://github.com/openai/tiktoken>, `model.py`).
-const O200K: &[&str] = &["gpt-4o", "gpt-4.1", "gpt-4.5", "gpt-5", "chatgpt-4o", "codex-", "o1", "o3", "o4-mini"];
+const O200K: &[&str] =
+    &["gpt-4o", "gpt-4.1", "gpt-4.5", "gpt-5", "chatgpt-4o", "codex-", "o1", "o3", "o4-mini"];
 
 fn o200k(text: &[u8]) -> u64 {
     // What looks like a control token is text in a transcript.

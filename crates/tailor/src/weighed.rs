@@ -253,8 +253,7 @@ impl Weighed {
             weighed.reason = Some(keeper::Unsupported::UnknownFormat.to_string());
             return weighed;
         };
-        let shares =
-            |all: &[Row]| all.iter().map(|row| Share::new(row.name.clone(), row.amount)).collect();
+        let shares = |all: &[Row]| all.iter().map(|row| Share::new(row.name.clone(), row.amount)).collect();
         let context = weight.context();
         weighed.format = Some(format.name());
         weighed.model = Some(weight.model.clone()).filter(|model| !model.is_empty());

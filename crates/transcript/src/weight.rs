@@ -39,8 +39,7 @@ pub enum Standing {
 
 impl Standing {
     /// All of them, in the order in which they are printed.
-    pub const ALL: [Self; 5] =
-        [Self::Context, Self::Compacted, Self::OffBranch, Self::Unsent, Self::NoEntry];
+    pub const ALL: [Self; 5] = [Self::Context, Self::Compacted, Self::OffBranch, Self::Unsent, Self::NoEntry];
 
     /// Its name in JSON.
     pub fn name(self) -> &'static str {

@@ -54,7 +54,10 @@ pub(crate) fn run(report: &Report) -> Status {
     }
     progress.finish_and_clear();
     if page.is_empty() {
-        return failed(&format!("{}: could not write the report: there is no transcript to report on", path.display()));
+        return failed(&format!(
+            "{}: could not write the report: there is no transcript to report on",
+            path.display()
+        ));
     }
     match write(page, path, report.show_content) {
         Ok(sessions) => {

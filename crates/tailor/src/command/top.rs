@@ -41,7 +41,8 @@ fn files(top: &Top) -> io::Result<Status> {
             (weighed, named)
         };
         let weighed: Vec<(Weighed, bool)> = batch.par_iter().map(work).collect();
-        progress.suspend(|| weighed.into_iter().try_for_each(|(weighed, named)| teller.file(weighed, named)))?;
+        progress
+            .suspend(|| weighed.into_iter().try_for_each(|(weighed, named)| teller.file(weighed, named)))?;
     }
     progress.finish_and_clear();
     teller.finish()
@@ -172,7 +173,12 @@ impl<'a> Teller<'a> {
         self.shares("Fields", &cap_shares(weighed.fields.clone(), rows), bytes, field)?;
         self.turns(weighed)?;
         self.largest(weighed)?;
-        self.odds(&weighed.images, weighed.duplicates.count, weighed.duplicates.bytes, weighed.duplicates.at_least)
+        self.odds(
+            &weighed.images,
+            weighed.duplicates.count,
+            weighed.duplicates.bytes,
+            weighed.duplicates.at_least,
+        )
     }
 
     fn context(&mut self, weighed: &Weighed) -> io::Result<()> {
@@ -200,7 +206,10 @@ impl<'a> Teller<'a> {
         }
         if let (Some(tokens), Some(line)) = (context.counted_tokens, context.counted_line) {
             let tokens = grouped(tokens);
-            writeln!(self.out, "  the provider counted {tokens} at line {line}, with instructions and tools")?;
+            writeln!(
+                self.out,
+                "  the provider counted {tokens} at line {line}, with instructions and tools"
+            )?;
         }
         Ok(())
     }
@@ -321,7 +330,12 @@ impl<'a> Teller<'a> {
         self.tools("Tools: calls, results and copies", &cap_tools(summary.tools, rows), bytes)?;
         self.shares("Kinds of entries", &cap_shares(summary.kinds, rows), bytes, str::to_string)?;
         self.shares("Fields", &cap_shares(summary.fields, rows), bytes, field)?;
-        self.odds(&summary.images, summary.duplicates.count, summary.duplicates.bytes, summary.duplicates.at_least)?;
+        self.odds(
+            &summary.images,
+            summary.duplicates.count,
+            summary.duplicates.bytes,
+            summary.duplicates.at_least,
+        )?;
         writeln!(self.out, "\ntailor top FILE tells more of one session; tailor scan, what can go")
     }
 }
@@ -333,16 +347,21 @@ fn in_short(weighed: &Weighed) -> String {
     if let Some(most) = by_tokens(&weighed.parts).first().filter(|share| share.tokens > 0) {
         let tool = weighed.tools.iter().max_by_key(|tool| tool.result_tokens);
         let tool = tool.filter(|tool| most.name == "results" && !tool.name.is_empty());
-        let of = tool.map(|tool| format!(", most of them of {}", tool.name)).unwrap_or_default();
-        parts.push(format!("{} of the context are {}{of}", percent(most.tokens, context), part(&most.name)));
+        let of = tool.map(|tool| format!(", above all of {}", tool.name)).unwrap_or_default();
+        parts.push(format!("{} of the context is {}{of}", percent(most.tokens, context), part(&most.name)));
     }
     let others = weighed.standings.iter().filter(|share| share.name != "context");
-    if let Some(most) = others.max_by_key(|share| share.bytes).filter(|share| share.bytes * 4 > weighed.bytes) {
-        parts.push(format!("{} of the file are {}", percent(most.bytes, weighed.bytes), standing(&most.name)));
+    if let Some(most) = others.max_by_key(|share| share.bytes).filter(|share| share.bytes * 4 > weighed.bytes)
+    {
+        parts.push(format!(
+            "{} of the file is {}",
+            percent(most.bytes, weighed.bytes),
+            standing(&most.name)
+        ));
     }
     let side = weighed.parts.iter().find(|share| share.name == "side-copies");
     if let Some(side) = side.filter(|side| side.bytes * 10 > weighed.bytes) {
-        parts.push(format!("{} are copies of results that are not sent", percent(side.bytes, weighed.bytes)));
+        parts.push(format!("{} of the file is copies of results, not sent", percent(side.bytes, weighed.bytes)));
     }
     if parts.is_empty() { "Nothing stands out.".to_string() } else { format!("{}.", parts.join("; ")) }
 }

@@ -58,6 +58,9 @@ function bars(caption, unit, rows, whole) {
     rows.map(([name, value, show]) => [name, show || grouped(value), percent(value, whole), bar(value)]));
 }
 
+// What is drawn on a telephone is drawn narrower, so that its words can be read.
+const narrow = window.innerWidth < 640;
+
 // --- treemap: squarified, after Bruls, Huizing and van Wijk (2000) ---
 
 function squarify(items, x, y, w, h) {
@@ -103,10 +106,10 @@ function filling(parts, tools) {
 }
 
 function treemap(items, whole, label) {
-  const narrow = window.innerWidth < 640, W = narrow ? 380 : 900, H = narrow ? 420 : 340;
+  const W = narrow ? 380 : 900, H = narrow ? 420 : 340;
   const cells = squarify(items, 0, 0, W, H).map(({ item, x, y, w, h }) => {
     const text = (line, dy) => w > 64 && h > dy + 6
-      ? make("text", { x: x + 7, y: y + dy }, line.length * 6.6 > w - 12 ? line.slice(0, Math.max(1, Math.floor((w - 18) / 6.6))) + "\u2026" : line) : null;
+      ? make("text", { x: x + 7, y: y + dy }, line.length * 7.2 > w - 10 ? line.slice(0, Math.max(1, Math.floor((w - 22) / 7.2))) + "\u2026" : line) : null;
     return make("g", { class: "cell", "data-name": item.name, "data-value": item.value },
       make("title", {}, `${item.name}: ${grouped(item.value)} tokens, ${percent(item.value, whole)}`),
       make("rect", { x, y, width: Math.max(0, w), height: Math.max(0, h), fill: `var(--p${item.colour})` }),
@@ -127,7 +130,7 @@ function context(parts, tools, tokens, what) {
 
 function stacks(rows, format, label) {
   const most = Math.max(1, ...rows.map(([, values]) => sum(values)));
-  const W = 900, H = 30, left = 70, right = 90;
+  const W = narrow ? 380 : 900, H = 30, left = narrow ? 46 : 70, right = 92;
   const drawn = rows.flatMap(([name, values], n) => {
     let x = left;
     const y = n * (H + 12);
@@ -161,10 +164,10 @@ function beforeAfter(before, after, tokens, tokensAfter) {
 
 // Points: turn, bytes so far, tokens in the context, compactions, cuts made, cuts to make.
 function overTurns(points, turns) {
-  const W = 900, left = 64, right = 12, high = 150, low = 90;
+  const W = narrow ? 380 : 900, left = 64, right = 12, high = 150, low = 90, first = 22;
   const x = (turn) => left + (turns > 1 ? ((turn - 1) / (turns - 1)) * (W - left - right) : 0);
   const most = (n) => Math.max(1, ...points.map((point) => point[n]));
-  const tokens = Math.max(most(2), 1), bytes = most(1), second = high + 56;
+  const tokens = Math.max(most(2), 1), bytes = most(1), second = first + high + 44;
   const y = (value, all, height, top) => top + height - (value / all) * height;
   const path = (n, all, height, top, close) => {
     const line = points.map((p, i) => `${i ? "L" : "M"}${x(p[0]).toFixed(1)} ${y(p[n], all, height, top).toFixed(1)}`).join("");
@@ -176,8 +179,8 @@ function overTurns(points, turns) {
     make("text", { x: left - 8, y: top + height, "text-anchor": "end", class: "soft" }, "0")];
   const marks = [];
   for (const [turn, , , compactions, cuts, cutting] of points) {
-    const at = x(turn);
-    if (compactions) marks.push(make("line", { class: "compaction", x1: at, x2: at, y1: 8, y2: second + low, stroke: "var(--mark)",
+    const at = x(turn).toFixed(1);
+    if (compactions) marks.push(make("line", { class: "compaction", x1: at, x2: at, y1: first, y2: second + low, stroke: "var(--mark)",
       "stroke-dasharray": "4 3" }, make("title", {}, `turn ${turn}: ${plural(compactions, "compaction")}`)));
     const triangle = (fill, what, name) => make("path", { class: name, d: `M${at} ${second + low + 3}l5 9h-10z`, fill,
       stroke: "var(--accent)" }, make("title", {}, `turn ${turn}: ${what}`));
@@ -188,11 +191,11 @@ function overTurns(points, turns) {
   const label = `Over ${plural(turns, "turn")}: the context reaches ${grouped(tokens)} tokens, the file ${size(bytes)}; `
     + `${plural(count(3), "compaction")}, ${plural(count(4), "cut")} made, ${plural(count(5), "cut")} a fix would make`;
   return make("figure", { class: "turns" }, make("svg", { viewBox: `0 0 ${W} ${second + low + 34}`, role: "img", "aria-label": label },
-    make("text", { x: left, y: 0, class: "soft" }, "tokens in the context"),
+    make("text", { x: left, y: first - 10, class: "soft" }, "tokens in the context"),
     make("text", { x: left, y: second - 10, class: "soft" }, "bytes of the file"),
-    ...axis(8, high, tokens, (n) => n >= 10000 ? Math.round(n / 1000) + "k" : grouped(n)), ...axis(second, low, bytes, size),
-    make("path", { d: path(2, tokens, high, 8, true), fill: "var(--p0)", opacity: ".35" }),
-    make("path", { d: path(2, tokens, high, 8, false), fill: "none", stroke: "var(--p0)", "stroke-width": "2" }),
+    ...axis(first, high, tokens, (n) => n >= 10000 ? Math.round(n / 1000) + "k" : grouped(n)), ...axis(second, low, bytes, size),
+    make("path", { d: path(2, tokens, high, first, true), fill: "var(--p0)", opacity: ".35" }),
+    make("path", { d: path(2, tokens, high, first, false), fill: "none", stroke: "var(--p0)", "stroke-width": "2" }),
     make("path", { d: path(1, bytes, low, second, true), fill: "var(--p7)", opacity: ".45" }),
     ...marks,
     make("text", { x: left, y: second + low + 30, class: "soft" }, "turn 1"),
@@ -274,11 +277,13 @@ for (const session of data.sessions) {
   if (!session.partTokensAfter.length) session.partTokensAfter = session.partTokens;
 }
 
+const at = (line) => "line\u00a0" + grouped(line);
+
 function lines(session) {
   const kind = ([line, bytes, p, s, id, content]) => {
     const named = ["results", "calls", "side-copies", "images"].includes(data.parts[p]) && id >= 0;
     const what = part(p) + (named ? ` (${tool(id)})` : "");
-    return [`line ${grouped(line)}`, make("span", {}, what, content ? make("span", { class: "content" }, make("br"), content) : null), standing(s), size(bytes)];
+    return [at(line), make("span", {}, what, content ? make("span", { class: "content" }, make("br"), content) : null), standing(s), size(bytes)];
   };
   return table("Largest entries", [{ title: "line" }, { title: "mostly" }, { title: "where" }, { title: "size", class: "n" }], session.largest.map(kind));
 }
@@ -287,7 +292,7 @@ function ofSession(session) {
   const details = [];
   if (session.counted) details.push(`the provider counted ${grouped(session.counted)}, with instructions and tools`);
   const parts = session.partTokens;
-  const found = session.findings.map(([code, line, fix]) => [`line ${grouped(line)}`, code, (data.rules[code] || [""])[0], fix]);
+  const found = session.findings.map(([code, line, fix]) => [at(line), code, (data.rules[code] || [""])[0], fix]);
   return [
     tiles([["Size", size(session.bytes), session.after < session.bytes ? `${size(session.after)} after a fix` : null],
       ["Context", grouped(session.tokens) + " tokens", session.exact ? "exact" : "estimated"],
@@ -323,10 +328,12 @@ function open() {
 // --- the page ---
 
 function short() {
-  const parts = [], t = data.totals, items = filling(data.partTokens, data.toolRows);
-  if (items.length) parts.push(`${percent(items[0].value, t.tokens)} of all contexts are ${items[0].name}`);
+  const parts = [], t = data.totals, most = data.partTokens.indexOf(Math.max(...data.partTokens));
+  const first = [...data.toolRows].sort((a, b) => b[3] - a[3])[0];
+  const whose = data.parts[most] === "results" && first ? `, above all of ${tool(first[0])}` : "";
+  if (t.tokens) parts.push(`${percent(data.partTokens[most], t.tokens)} of all contexts is ${part(most)}${whose}`);
   const idle = data.standingBytes.map((b, n) => [b, n]).filter(([, n]) => data.standings[n] !== "context").sort((a, b) => b[0] - a[0])[0];
-  if (idle && idle[0] * 5 > t.bytes) parts.push(`${percent(idle[0], t.bytes)} of the bytes are ${standing(idle[1])}`);
+  if (idle && idle[0] * 5 > t.bytes) parts.push(`${percent(idle[0], t.bytes)} of the bytes is ${standing(idle[1])}`);
   if (t.bytes > t.after) parts.push(`a fix saves ${size(t.bytes - t.after)} (${percent(t.bytes - t.after, t.bytes)})`);
   return parts.length ? parts.join("; ") + "." : "Nothing stands out.";
 }
@@ -348,7 +355,7 @@ function draw() {
       make("div", {}, make("h2", {}, "Where the bytes are"),
         bars("Where the bytes are", "bytes", data.standingBytes.map((b, n) => [standing(n), b, size(b)]).filter((r) => r[1] > 0), t.bytes)),
       make("div", {}, make("h2", {}, "Tools"),
-        bars("Tools, by bytes of calls, results and copies", "bytes", data.toolRows.slice(0, 8).map(([id, , bytes]) => [tool(id), bytes, size(bytes)]), t.bytes))),
+        bars("Tools, by bytes of calls, results and copies", "bytes", [...data.toolRows].sort((a, b) => b[2] - a[2]).slice(0, 8).map(([id, , bytes]) => [tool(id), bytes, size(bytes)]), t.bytes))),
     make("h2", { id: "sessions" }, "Sessions"), ...sessionTable(), drill);
   const fields = make("details", {}, make("summary", {}, "Fields and kinds of entries"), make("div", { class: "pair" },
     bars("Fields", "bytes", data.fields.map(([name, b]) => [name || "(short fields of the entry)", b, size(b)]), t.bytes),

@@ -317,8 +317,14 @@ impl Meter {
 }
 
 /// The names under which models' thoughts, and what seals them, are kept.
-const THOUGHTS: &[&[u8]] =
-    &[b"thinking", b"thinkingSignature", b"signature", b"reasoning", b"reasoning_content", b"encrypted_content"];
+const THOUGHTS: &[&[u8]] = &[
+    b"thinking",
+    b"thinkingSignature",
+    b"signature",
+    b"reasoning",
+    b"reasoning_content",
+    b"encrypted_content",
+];
 
 /// Base64 in an object that says that it is an image, or an address that holds one.
 fn is_image(holder: Value<'_>, key: &[u8], value: Value<'_>) -> bool {
@@ -326,15 +332,17 @@ fn is_image(holder: Value<'_>, key: &[u8], value: Value<'_>) -> bool {
         return true;
     }
     let says = |name| holder.get(name).is_some_and(|v| v.is("image") || v.prefix().starts_with(b"image/"));
-    matches!(key, b"data" | b"base64") && ["mimeType", "media_type", "mediaType", "type"].into_iter().any(says)
+    matches!(key, b"data" | b"base64")
+        && ["mimeType", "media_type", "mediaType", "type"].into_iter().any(says)
 }
 
 /// A hash of a few bytes of a text, the same on every machine.
 fn sample(prefix: &[u8]) -> u64 {
     let step = (prefix.len() / 64).max(1);
-    prefix.iter().step_by(step).fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    prefix
+        .iter()
+        .step_by(step)
+        .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// How many tokens the provider says were read and written for a message: Anthropic's, pi's and OpenAI's names.

@@ -64,7 +64,8 @@ impl Exact {
             Some(tokens) if literal && bytes <= self.left.min(EXACT_TEXT_BYTES_MAX) => {
                 self.left -= bytes;
                 let string = !matches!(piece.stuff, Stuff::Call);
-                let inner = if string { Span::new(piece.span.start + 1, piece.span.end - 1) } else { piece.span };
+                let inner =
+                    if string { Span::new(piece.span.start + 1, piece.span.end - 1) } else { piece.span };
                 let raw = read_span(session.source, inner)?;
                 Ok(tokens(&if string { decode(&raw) } else { raw }))
             }
@@ -291,10 +292,11 @@ impl<'a> Tally<'a> {
         let mut tools: Vec<ToolRow> = self.tools.values().cloned().collect();
         tools.sort_by(|a, b| by_size((&a.amount(), &a.name), (&b.amount(), &b.name)));
         weight.tools = tools;
-        weight.kinds = rows(self.kinds.iter().enumerate().map(|(kind, amount)| Row {
-            name: self.meter.kinds.path(kind as u32, '/'),
-            amount: *amount,
-        }));
+        weight.kinds =
+            rows(self.kinds.iter().enumerate().map(|(kind, amount)| Row {
+                name: self.meter.kinds.path(kind as u32, '/'),
+                amount: *amount,
+            }));
         weight.fields = rows(self.meter.fields.all.iter().enumerate().map(|(field, named)| Row {
             name: self.meter.fields.path(field as u32, '.'),
             amount: Amount { count: named.count, bytes: named.bytes, tokens: 0 },
@@ -320,8 +322,7 @@ impl<'a> Tally<'a> {
         let longest = longest.filter(|piece| piece.span.len() >= rest);
         let called = self.session.transcript.calls_of(index).next();
         let called = called.and_then(|call| self.session.call(call as u32).name);
-        let tool =
-            called.or_else(|| self.session.transcript.results_of(index).find_map(|r| self.tool_of(r)));
+        let tool = called.or_else(|| self.session.transcript.results_of(index).find_map(|r| self.tool_of(r)));
         let text = |id| String::from_utf8_lossy(self.session.transcript.id_text(id)).into_owned();
         Large {
             line: entry.line,

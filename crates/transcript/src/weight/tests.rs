@@ -107,7 +107,8 @@ fn keys_that_are_data_are_not_told() {
     let long = "z".repeat(200);
     let keys = ["/home/me/secret.txt", "0f3a9b12c4", "two words", "\\u0041bc"];
     let pairs: Vec<String> = keys.iter().map(|key| format!(r#""{key}":"{long}""#)).collect();
-    let many: Vec<String> = (0..200).map(|n| format!(r#""k{}{}":"{long}""#, (b'a' + n / 8) as char, n % 8)).collect();
+    let many: Vec<String> =
+        (0..200).map(|n| format!(r#""k{}{}":"{long}""#, (b'a' + n / 8) as char, n % 8)).collect();
     let details = format!(r#"{{{},"many":{{{}}}}}"#, pairs.join(","), many.join(","));
     let weight = weighed(&pi(&[result("x", "see", &details)]));
     let told: Vec<_> = weight.fields.iter().map(|row| row.name.as_str()).collect();

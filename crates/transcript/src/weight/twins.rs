@@ -32,11 +32,8 @@ pub(super) fn compare(source: &dyn Source, meter: &Meter) -> Result<Duplicates, 
         }
         hashes.sort_unstable();
         let again = hashes.windows(2).filter(|two| two[0] == two[1]).count() as u64;
-        found.again = Amount {
-            count: found.again.count + again,
-            bytes: found.again.bytes + again * length,
-            tokens: 0,
-        };
+        found.again =
+            Amount { count: found.again.count + again, bytes: found.again.bytes + again * length, tokens: 0 };
     }
     Ok(found)
 }
