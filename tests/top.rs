@@ -86,7 +86,7 @@ fn the_json_adds_up_and_says_no_content() {
     dir.write("s.jsonl", &text);
     dir.write("w.jsonl", WHOLE);
     let done = dir.tailor(&["top", "--json", "-n", "2", "s.jsonl", "w.jsonl"]);
-    assert!(!done.text().contains("row of many") && !done.text().contains("\u{1b}"));
+    assert!(!done.text().contains("row of many") && !done.text().contains('\u{1b}'));
     let lines: Vec<Value> = done.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let of = |line: &Value, table: &str, key: &str| -> u64 {
         line[table].as_array().unwrap().iter().map(|row| row[key].as_u64().unwrap()).sum()

@@ -176,7 +176,7 @@ struct Tools {
 
 impl Tools {
     fn id(&mut self, name: &str) -> i64 {
-        let next = self.names.len() as i64;
+        let next = i64::try_from(self.names.len()).unwrap_or(i64::MAX);
         let id = *self.known.entry(name.to_string()).or_insert(next);
         if id == next {
             self.names.push(name.to_string());

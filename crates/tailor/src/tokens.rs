@@ -1,10 +1,12 @@
 //! Tokens of a model, where its tokeniser is public.
 
+use transcript::weight::CountTokens;
+
 /// The tokeniser of a model, by the model's name as transcripts have it; `None` if it is not public.
-pub(crate) fn of_model(model: &[u8]) -> Option<fn(&[u8]) -> u64> {
+pub(crate) fn of_model(model: &[u8]) -> Option<CountTokens> {
     let name = String::from_utf8_lossy(model).to_ascii_lowercase();
     let name = name.rsplit('/').next().unwrap_or_default();
-    O200K.iter().any(|family| name.starts_with(family)).then_some(o200k)
+    O200K.iter().any(|family| name.starts_with(family)).then_some(o200k as CountTokens)
 }
 
 /// The families of models that read and write `o200k_base` (<https://github.com/openai/tiktoken>, `model.py`).

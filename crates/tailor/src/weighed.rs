@@ -31,7 +31,7 @@ pub(crate) struct Weighed {
     pub(crate) kinds: Vec<Share>,
     pub(crate) fields: Vec<Share>,
     pub(crate) turns: Vec<TurnShare>,
-    pub(crate) largest: Vec<Entry>,
+    pub(crate) largest: Vec<LargeEntry>,
     pub(crate) images: Share,
     pub(crate) duplicates: Twice,
 }
@@ -87,7 +87,7 @@ pub(crate) struct TurnShare {
 
 /// One of the largest entries.
 #[derive(Clone, Serialize)]
-pub(crate) struct Entry {
+pub(crate) struct LargeEntry {
     pub(crate) line: u64,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) entry: String,
@@ -168,7 +168,7 @@ impl TurnShare {
     }
 }
 
-impl Entry {
+impl LargeEntry {
     fn new(large: &Large, content: Option<String>) -> Self {
         Self {
             line: large.line,
@@ -273,7 +273,8 @@ impl Weighed {
         weighed.fields = shares(&weight.fields);
         weighed.turns = weight.turns.iter().map(TurnShare::new).collect();
         let contents = contents.into_iter().chain(std::iter::repeat(None));
-        weighed.largest = weight.largest.iter().zip(contents).map(|(l, text)| Entry::new(l, text)).collect();
+        weighed.largest =
+            weight.largest.iter().zip(contents).map(|(l, text)| LargeEntry::new(l, text)).collect();
         weighed.images = Share::new("images", weight.images);
         weighed.duplicates = Twice {
             count: weight.duplicates.again.count,

@@ -249,13 +249,16 @@ impl Weight {
     }
 }
 
+/// How many tokens a text has, for one model.
+pub type CountTokens = fn(&[u8]) -> u64;
+
 /// Weighs a transcript.
 ///
 /// `tokens_of` is asked once for a model, by its name, and gives its tokeniser. `largest` is how many entries are told.
 pub fn weigh(
     source: &dyn Source,
     largest: usize,
-    tokens_of: &mut dyn FnMut(&[u8]) -> Option<fn(&[u8]) -> u64>,
+    tokens_of: &mut dyn FnMut(&[u8]) -> Option<CountTokens>,
 ) -> Result<Weight, Fault> {
     let (transcript, meter) = scan::scan_and_weigh(source)?;
     let policy = Policy::default();

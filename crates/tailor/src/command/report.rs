@@ -39,16 +39,17 @@ pub(crate) fn run(report: &Report) -> Status {
     for batch in files.chunks(BATCH_FILES) {
         let work = |found: &Result<Found, Error>| {
             let named = found.as_ref().is_ok_and(|found| found.root.is_none());
-            let looked =
-                found.as_ref().map_or_else(|error| Err(Weighed::failed(error)), |f| one(f, report, &policy));
+            let looked = found
+                .as_ref()
+                .map_or_else(|error| Err(Box::new(Weighed::failed(error))), |f| one(f, report, &policy));
             progress.inc(1);
             (looked, named)
         };
-        let looked: Vec<(Result<Looked, Weighed>, bool)> = batch.par_iter().map(work).collect();
+        let looked: Vec<(Result<Looked, Box<Weighed>>, bool)> = batch.par_iter().map(work).collect();
         for (looked, named) in looked {
             match looked {
                 Ok(looked) => page.add(looked),
-                Err(weighed) => status = status.max(trouble(&mut page, weighed, named)),
+                Err(weighed) => status = status.max(trouble(&mut page, *weighed, named)),
             }
         }
     }
@@ -84,12 +85,12 @@ fn trouble(page: &mut Page, weighed: Weighed, named: bool) -> Status {
     if told { Status::Error } else { Status::Clean }
 }
 
-fn one(found: &Found, report: &Report, policy: &Policy) -> Result<Looked, Weighed> {
+fn one(found: &Found, report: &Report, policy: &Policy) -> Result<Looked, Box<Weighed>> {
     let look = |source: &dyn Source| look(&found.path, source, policy, report.show_content);
     match keeper::read(&found.path, found.root.as_deref(), look) {
         Ok(Ok(looked)) => looked,
-        Ok(Err(refusal)) => Err(Weighed::refused(&found.path, &refusal)),
-        Err(error) => Err(Weighed::failed(&error)),
+        Ok(Err(refusal)) => Err(Box::new(Weighed::refused(&found.path, &refusal))),
+        Err(error) => Err(Box::new(Weighed::failed(&error))),
     }
 }
 
@@ -99,12 +100,12 @@ fn look(
     source: &dyn Source,
     policy: &Policy,
     content: bool,
-) -> Result<Result<Looked, Weighed>, Fault> {
+) -> Result<Result<Looked, Box<Weighed>>, Fault> {
     let weight = weigh(source, LARGEST, &mut tokens::of_model)?;
     let contents = if content { contents(source, &weight)? } else { Vec::new() };
     let weighed = Weighed::new(path, &weight, contents);
     if weighed.outcome != "weighed" {
-        return Ok(Err(weighed));
+        return Ok(Err(Box::new(weighed)));
     }
     let mended = mend(source, policy)?;
     let after = match &mended.repair {

@@ -7,7 +7,7 @@ use crate::printer::{plural, size, talk};
 use crate::status::Status;
 use crate::terminal;
 use crate::tokens;
-use crate::weighed::{Entry, Session, Share, ToolShare, Totals, Weighed, cap_shares, cap_tools};
+use crate::weighed::{LargeEntry, Session, Share, ToolShare, Totals, Weighed, cap_shares, cap_tools};
 use keeper::{Error, Found, spool};
 use rayon::prelude::*;
 use std::io::{self, BufWriter, Write};
@@ -353,15 +353,14 @@ fn in_short(weighed: &Weighed) -> String {
     let others = weighed.standings.iter().filter(|share| share.name != "context");
     if let Some(most) = others.max_by_key(|share| share.bytes).filter(|share| share.bytes * 4 > weighed.bytes)
     {
-        parts.push(format!(
-            "{} of the file is {}",
-            percent(most.bytes, weighed.bytes),
-            standing(&most.name)
-        ));
+        parts.push(format!("{} of the file is {}", percent(most.bytes, weighed.bytes), standing(&most.name)));
     }
     let side = weighed.parts.iter().find(|share| share.name == "side-copies");
     if let Some(side) = side.filter(|side| side.bytes * 10 > weighed.bytes) {
-        parts.push(format!("{} of the file is copies of results, not sent", percent(side.bytes, weighed.bytes)));
+        parts.push(format!(
+            "{} of the file is copies of results, not sent",
+            percent(side.bytes, weighed.bytes)
+        ));
     }
     if parts.is_empty() { "Nothing stands out.".to_string() } else { format!("{}.", parts.join("; ")) }
 }
@@ -423,7 +422,7 @@ fn tool_name(name: &str) -> String {
     if name.is_empty() { "(no name)".to_string() } else { name.to_string() }
 }
 
-fn entry_name(entry: &Entry) -> String {
+fn entry_name(entry: &LargeEntry) -> String {
     match entry.part {
         "results" | "side-copies" | "images" if !entry.tool.is_empty() => format!("result of {}", entry.tool),
         "calls" => format!("call of {}", tool_name(&entry.tool)),

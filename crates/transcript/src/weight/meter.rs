@@ -6,6 +6,7 @@
 use crate::entry::{Entry, Kind, Mark, Transcript};
 use crate::json::{Doc, Kind as Json, Value};
 use crate::source::Span;
+use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::hash::BuildHasher;
@@ -259,7 +260,7 @@ impl Meter {
     fn kind(&mut self, entry: &Entry, root: Value<'_>) -> u16 {
         let [kind, role, subtype, message, payload] =
             root.pick(["type", "role", "subtype", "message", "payload"]);
-        let text = |value: Option<Value<'_>>| value.and_then(Value::text).map(|text| text.into_owned());
+        let text = |value: Option<Value<'_>>| value.and_then(Value::text).map(Cow::into_owned);
         let inner = || text(message.and_then(|m| m.get("role"))).or_else(|| text(payload?.get("type")));
         let first = text(kind).or_else(|| text(role)).unwrap_or_else(|| b"*".to_vec());
         let second = match entry.kind {

@@ -1,7 +1,10 @@
 //! What was weighed, added up: by what the model sees of it, by what it is, by tool, by turn.
 
 use super::meter::{Meter, NOBODY, Stuff};
-use super::{Amount, Counted, IMAGE_TOKENS, Large, Part, Row, Standing, TOKEN_CHARS, ToolRow, Turn, Weight};
+use super::{
+    Amount, CountTokens, Counted, IMAGE_TOKENS, Large, Part, Row, Standing, TOKEN_CHARS, ToolRow, Turn,
+    Weight,
+};
 use crate::cut;
 use crate::entry::{Entry, Id, Kind, Mark, Role};
 use crate::format::Shape;
@@ -30,7 +33,7 @@ pub(super) fn tally(
     session: &Session<'_>,
     meter: &Meter,
     largest: usize,
-    tokens_of: &mut dyn FnMut(&[u8]) -> Option<fn(&[u8]) -> u64>,
+    tokens_of: &mut dyn FnMut(&[u8]) -> Option<CountTokens>,
     weight: &mut Weight,
 ) -> Result<(), Fault> {
     let model = session.live.iter().rev().find_map(|&entry| session.entry(entry).model);
@@ -51,7 +54,7 @@ pub(super) fn tally(
 
 /// A tokeniser, if there is one.
 struct Exact {
-    tokens: Option<fn(&[u8]) -> u64>,
+    tokens: Option<CountTokens>,
     left: u64,
     all: bool,
 }

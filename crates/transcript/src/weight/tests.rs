@@ -4,6 +4,7 @@ use super::{Amount, Part, Standing, Weight, weigh};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt::Write;
 
 const HEADER: &str = r#"{"type":"session","version":3,"id":"s","cwd":"/w"}"#;
 
@@ -12,7 +13,7 @@ fn pi(entries: &[String]) -> Vec<u8> {
     let mut text = String::from(HEADER);
     for (n, entry) in entries.iter().enumerate() {
         let parent = if n == 0 { "null".into() } else { format!(r#""e{}""#, n - 1) };
-        text += &format!("\n{{\"id\":\"e{n}\",\"parentId\":{parent},{entry}}}");
+        let _ = write!(text, "\n{{\"id\":\"e{n}\",\"parentId\":{parent},{entry}}}");
     }
     text.push('\n');
     text.into_bytes()
