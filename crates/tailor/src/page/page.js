@@ -283,9 +283,9 @@ function lines(session) {
   const kind = ([line, bytes, p, s, id, content]) => {
     const named = ["results", "calls", "side-copies", "images"].includes(data.parts[p]) && id >= 0;
     const what = part(p) + (named ? ` (${tool(id)})` : "");
-    return [at(line), make("span", {}, what, content ? make("span", { class: "content" }, make("br"), content) : null), standing(s), size(bytes)];
+    return [at(line), size(bytes), make("span", {}, what, content ? make("span", { class: "content" }, make("br"), content) : null), standing(s)];
   };
-  return table("Largest entries", [{ title: "line" }, { title: "mostly" }, { title: "where" }, { title: "size", class: "n" }], session.largest.map(kind));
+  return table("Largest entries", [{ title: "line" }, { title: "size", class: "n" }, { title: "mostly" }, { title: "where" }], session.largest.map(kind));
 }
 
 function ofSession(session) {
@@ -342,7 +342,7 @@ function draw() {
   const t = data.totals, main = document.getElementById("main");
   document.getElementById("made").textContent = `${plural(t.sessions, "session")}, made ${data.made} by Tailor ${data.version}`
     + (data.content ? "; it shows text from the transcripts" : "; it shows no text from the transcripts");
-  const rest = [t.unsupported && `${t.unsupported} files are no transcripts`, t.refused && `${t.refused} refused`, t.errors && `${t.errors} could not be read`];
+  const rest = [t.unsupported && `and ${plural(t.unsupported, "other file")}`, t.refused && `${t.refused} refused`, t.errors && `${t.errors} could not be read`];
   main.append(
     make("p", { class: "short" }, short()),
     tiles([["Sessions", grouped(t.sessions), rest.filter(Boolean).join(", ")], ["Size", size(t.bytes), `${grouped(t.entries)} entries`],
