@@ -17,6 +17,7 @@ mod recover; // `tailor recover`, `compact` and `chunk`: what is too long goes o
 mod scan; // `tailor scan`: exit codes, selection, the shape of its JSON.
 mod support; // A folder of its own for each test, and the program running in it.
 mod tidy; // The house rules that no compiler knows.
+mod top; // `tailor top` and `tailor report`: what is printed at two widths, the JSON, the page as a file.
 mod undo; // `tailor undo`, `show` and `gc`: what was taken out comes back, and is kept for as long as it should be.
 mod units; // The units in systemd/: that systemd understands them, and how much they leave open.
 mod watch; // `tailor watch`, `status` and `config`: beside writers, killed, reloaded, misled.

@@ -3,10 +3,12 @@
 mod check;
 mod complete;
 mod suggest;
+mod top;
 
 pub(crate) use check::{Allowed, ReportFormat, Results};
 pub(crate) use complete::{Completions, Man};
 pub(crate) use suggest::{or_meant, rules};
+pub(crate) use top::{Report, Top};
 
 use crate::config::{Loaded, load};
 use crate::printer::talk;
@@ -46,6 +48,16 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  tailor fix session.jsonl --dry-run\n  tailor fix session.jsonl\n  \
         tailor fix - < session.jsonl > mended.jsonl\n  tailor fix ~/.openclaw --out /tmp/mended")]
     Fix(Fix),
+    /// Says what fills a file and the context: tools, fields, turns, the largest entries. Changes nothing.
+    #[command(
+        after_help = "Examples:\n  tailor top session.jsonl\n  tailor top ~/.claude/projects -n 20\n  \
+        tailor top session.jsonl --json | jq '.largest[0]'"
+    )]
+    Top(Top),
+    /// Writes a page with pictures: what fills the contexts, what is wrong, what a fix would change.
+    #[command(after_help = "Examples:\n  tailor report -o report.html\n  \
+        tailor report ~/.claude/projects -o report.html --profile chatcli")]
+    Report(Report),
     /// Puts back what a run of `fix` changed, also after more was appended.
     #[command(after_help = "Examples:\n  tailor undo session.jsonl --list\n  tailor undo session.jsonl\n  \
         tailor undo session.jsonl --run 20261121T160102.123Z-3f9a")]
@@ -645,7 +657,7 @@ pub(crate) enum FailOn {
 
 impl Limits {
     /// What the configuration asks for, with these over it. A profile takes the place of all limits.
-    fn policies(&self, config: &Loaded) -> Result<Policies, String> {
+    pub(crate) fn policies(&self, config: &Loaded) -> Result<Policies, String> {
         let mut policies = config.policies()?;
         if let Some(profile) = self.profile {
             let all = policies.all();

@@ -1,17 +1,20 @@
 //! People: arguments in, text out. The binary `tailor`.
 
 mod args;
+mod bars;
 mod baseline;
 mod command;
 mod config;
 mod log;
 mod output;
+mod page;
 mod place;
 mod printer;
 mod report;
 mod status;
 mod terminal;
 mod tokens;
+mod weighed;
 
 use clap::Parser;
 use std::process::ExitCode;
@@ -21,6 +24,8 @@ fn main() -> ExitCode {
     match command {
         args::Command::Scan(scan) => command::scan::run(&scan),
         args::Command::Fix(fix) => command::fix::run(&fix),
+        args::Command::Top(top) => command::top::run(&top),
+        args::Command::Report(report) => command::report::run(&report),
         args::Command::Undo(undo) => command::undo::run(&undo),
         args::Command::Chunk(chunk) => command::chunk::run(&chunk),
         args::Command::Compact(compact) => command::compact::run(&compact),

@@ -70,6 +70,7 @@ pub(crate) struct FindingReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
     /// Stays the same when the file grows, or is elsewhere.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) fingerprint: String,
     /// It is in the baseline.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -82,11 +83,16 @@ pub(crate) struct FindingReport {
 impl FindingReport {
     /// The findings about a file.
     fn all(path: &Path, findings: &[Finding], judge: &Judge<'_>) -> Vec<Self> {
-        let prints = fingerprints(path, findings);
-        findings.iter().zip(prints).map(|(finding, print)| Self::new(finding, print, judge)).collect()
+        let judged = |(finding, fingerprint): (&Finding, String)| {
+            let known = judge.baseline.knows(&fingerprint);
+            let fails = judge.shared.fails(finding) && !known;
+            Self { fingerprint, known, fails, ..Self::new(finding) }
+        };
+        findings.iter().zip(fingerprints(path, findings)).map(judged).collect()
     }
 
-    fn new(finding: &Finding, fingerprint: String, judge: &Judge<'_>) -> Self {
+    /// A finding that is held against nothing.
+    pub(crate) fn new(finding: &Finding) -> Self {
         let (fix, reason) = match finding.fix.safety {
             Safety::Safe => ("safe", None),
             Safety::Guarded(guard) => ("guarded", Some(format!("{guard} (--allow {})", finding.rule.code()))),
@@ -105,9 +111,9 @@ impl FindingReport {
             message: finding.message.clone(),
             fix,
             reason,
-            known: judge.baseline.knows(&fingerprint),
-            fails: judge.shared.fails(finding) && !judge.baseline.knows(&fingerprint),
-            fingerprint,
+            fingerprint: String::new(),
+            known: false,
+            fails: false,
         }
     }
 }

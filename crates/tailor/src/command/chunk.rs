@@ -12,11 +12,8 @@ use transcript::chunk::{Chunk, Message, Totals, chunks};
 use transcript::compact::Unable;
 
 pub(crate) fn run(asked: &Asked) -> Status {
-    let count = match tokens::counter(asked.limits.tokenizer) {
-        Ok(count) => count,
-        Err(why) => return failed(&why),
-    };
-    let limits = asked.limits.limits(&*count);
+    let count = tokens::counter(asked.limits.tokenizer);
+    let limits = asked.limits.limits(&count);
     let mut printer = Printer::new(asked.limits.tokenizer);
     let mut cut = |source: &dyn transcript::Source| {
         chunks(source, &limits, None, &mut |chunk| printer.chunk(chunk).is_ok())
@@ -29,7 +26,7 @@ pub(crate) fn run(asked: &Asked) -> Status {
         });
         spooled.map(|()| Ok(done))
     } else {
-        keeper::read(&asked.path, cut)
+        keeper::read(&asked.path, None, cut)
     };
     match told(&asked.path, done) {
         Ok(totals) => {

@@ -11,10 +11,12 @@ pub(crate) mod generate;
 mod interrupt;
 mod progress;
 pub(crate) mod recover;
+pub(crate) mod report;
 pub(crate) mod scan;
 pub(crate) mod show;
 pub(crate) mod start;
 pub(crate) mod status;
+pub(crate) mod top;
 pub(crate) mod undo;
 pub(crate) mod watch;
 
@@ -76,12 +78,7 @@ fn over_files(
 ) -> Status {
     let files = gather(paths);
     if files.is_empty() && !telling.if_any {
-        talk(if paths.is_empty() {
-            "no transcripts found: none of the known agents' folders exist here; name a file or a folder"
-        } else {
-            "no transcripts found: there is no .jsonl file below what was named"
-        });
-        return Status::Error;
+        return nothing_found(paths);
     }
     let mut printer = match telling.printer() {
         Ok(printer) => printer,
@@ -117,6 +114,15 @@ fn over_files(
 fn finish(printer: Printer) -> Status {
     let name = printer.name();
     printer.finish().unwrap_or_else(|error| deaf(&name, &error))
+}
+
+fn nothing_found(paths: &[PathBuf]) -> Status {
+    talk(if paths.is_empty() {
+        "no transcripts found: none of the known agents' folders exist here; name a file or a folder"
+    } else {
+        "no transcripts found: there is no .jsonl file below what was named"
+    });
+    Status::Error
 }
 
 /// Nothing could be begun.
