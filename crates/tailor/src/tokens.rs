@@ -3,8 +3,11 @@
 use crate::args::Tokenizer;
 use transcript::chunk::chars4;
 
+/// Says how many tokens a text has.
+pub(crate) type Counter = Box<dyn Fn(&str) -> u64>;
+
 /// What counts tokens.
-pub(crate) fn counter(tokenizer: Tokenizer) -> Result<Box<dyn Fn(&str) -> u64>, String> {
+pub(crate) fn counter(tokenizer: Tokenizer) -> Result<Counter, String> {
     Ok(match tokenizer {
         Tokenizer::Chars4 => Box::new(chars4),
         Tokenizer::O200k => {
@@ -25,7 +28,6 @@ pub(crate) fn name(tokenizer: Tokenizer) -> &'static str {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 mod tests {
     use super::counter;
     use crate::args::Tokenizer;

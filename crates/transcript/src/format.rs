@@ -313,7 +313,7 @@ fn plain_part<'d>(block: Value<'d>, text: Option<Value<'d>>, each: &mut dyn FnMu
 }
 
 /// Whether an answer in Anthropic's dialect was cut off, or had no room in the window.
-fn broken_by_stop_reason<'d>(message: Option<Value<'d>>) -> Option<Broken<'d>> {
+fn broken_by_stop_reason(message: Option<Value<'_>>) -> Option<Broken<'_>> {
     let stop = message?.get("stop_reason")?;
     if stop.is("max_tokens") {
         return Some(Broken::CutOff);

@@ -137,7 +137,7 @@ fn halved(policy: &Policy) -> Policy {
 
 /// Only what puts calls, results and lines right.
 fn pairing(policy: &Policy) -> Policy {
-    let select = ["P1", "P2", "P3", "P4", "P5", "P6", "B1", "B2", "M4"].map(|code| code.to_string()).into();
+    let select = ["P1", "P2", "P3", "P4", "P5", "P6", "B1", "B2", "M4"].map(ToString::to_string).into();
     let selection = Selection { select, ..policy.selection.clone() };
     Policy { selection, ..policy.clone() }
 }

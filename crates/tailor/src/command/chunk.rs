@@ -137,7 +137,7 @@ impl Printer {
         let (chars, tokens) = (chunk.chars, chunk.tokens);
         let line = ChunkLine { kind: "chunk", chunk: self.number, chars, tokens, messages };
         self.done = self.line(&line);
-        self.done.as_ref().map(|()| ()).map_err(|_| ())
+        if self.done.is_ok() { Ok(()) } else { Err(()) }
     }
 
     fn totals(&mut self, totals: &Totals) -> io::Result<()> {

@@ -3,6 +3,7 @@
 use super::{Cause, Failure, answered_since, classify, escalate, is_likely_payload, last_failure};
 use alloc::format;
 use alloc::string::{String, ToString};
+use core::fmt::Write;
 
 #[track_caller]
 fn all(cause: Cause, errors: &[&str]) {
@@ -123,9 +124,11 @@ fn pi(messages: &[&str]) -> String {
     let mut text = "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"cwd\":\"/w\"}\n".to_string();
     for (n, message) in messages.iter().enumerate() {
         let parent = if n == 0 { "null".to_string() } else { format!("\"e{}\"", n - 1) };
-        text += &format!(
-            "{{\"type\":\"message\",\"id\":\"e{n}\",\"parentId\":{parent},\"message\":{message}}}\n"
-        );
+        writeln!(
+            text,
+            "{{\"type\":\"message\",\"id\":\"e{n}\",\"parentId\":{parent},\"message\":{message}}}"
+        )
+        .unwrap();
     }
     text
 }
