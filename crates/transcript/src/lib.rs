@@ -25,6 +25,9 @@
 extern crate alloc;
 
 mod block;
+pub mod chunk;
+pub mod compact;
+mod context;
 pub mod cut;
 pub mod entry;
 pub mod finding;
@@ -32,9 +35,11 @@ pub mod format;
 pub mod json;
 pub mod literal;
 pub mod marker;
+pub mod overflow;
 pub mod plan;
 pub mod policy;
 pub mod profile;
+pub mod recover;
 pub mod rule;
 pub(crate) mod salvage;
 pub mod scan;
@@ -51,9 +56,10 @@ pub use source::{Fault, Source, Span};
 
 use alloc::vec::Vec;
 use format::Format;
+use overflow::Failure;
 use rule::Stage;
 use session::Session;
-use verdict::{Health, Worse};
+use verdict::{Health, Loss, Worse};
 
 /// How often a plan may be drawn on the result of the one before. One round is the rule; more happen when bytes, lines or
 /// links have to be put right first, or a repair uncovers something that was hidden.
@@ -90,6 +96,8 @@ pub struct Facts {
     pub results: usize,
     /// What the end of the conversation waits for; `None` if for nothing but a person.
     pub awaits: Option<Awaits>,
+    /// How the last turn failed, if it did and the format keeps that.
+    pub failed: Option<Failure>,
 }
 
 /// How much an examination is to tell.
@@ -124,6 +132,7 @@ fn look(
         calls: transcript.calls.len(),
         results: transcript.results.len(),
         awaits: None,
+        failed: None,
     };
     let Some(session) = Session::new(&transcript, source, policy, depth) else {
         let (plan, health) = (Plan::unchanged(facts.bytes), Health::default());
@@ -131,6 +140,7 @@ fn look(
         return Ok(Examination { facts, findings: Vec::new(), bytes_after, plan, stage, health });
     };
     facts.awaits = session.awaits();
+    facts.failed = overflow::failure_of(&session)?;
     let mut findings = rule::check_all(&session)?;
     let stage = plan::next_stage(&session, &findings);
     let plan = plan::draw(&session, &findings, stage)?;
@@ -166,7 +176,12 @@ pub struct Repair {
 
 /// Draws a plan, checks what it gives, and repeats that until nothing is left to change.
 pub fn mend(source: &dyn Source, policy: &Policy) -> Result<Mended, Fault> {
-    let before = look(source, policy, Depth::Plan, &mut |_, _| {})?;
+    mend_and_remember(source, policy, &mut |_, _| {})
+}
+
+/// The same; the transcript is asked about as it is, and then after each round.
+fn mend_and_remember(source: &dyn Source, policy: &Policy, remember: Remember<'_>) -> Result<Mended, Fault> {
+    let before = look(source, policy, Depth::Plan, remember)?;
     let mut plan = before.plan.clone();
     if plan.is_empty() {
         return Ok(Mended { before, repair: Ok(Repair { plan, after: None }) });
@@ -174,7 +189,7 @@ pub fn mend(source: &dyn Source, policy: &Policy) -> Result<Mended, Fault> {
     // What is to be no worse: the transcript as it was, or as it was when all of it could be read.
     let (mut baseline, mut stage) = (before.baseline(), before.stage);
     for _ in 0..ROUNDS_MAX {
-        let next = look(&Rendered::new(source, &plan), policy, Depth::Plan, &mut |_, _| {})?;
+        let next = look(&Rendered::new(source, &plan), policy, Depth::Plan, remember)?;
         if stage < Stage::Talk {
             if let Err(worse) = baseline.lay_open(&next) {
                 return Ok(Mended { before, repair: Err(worse) });
@@ -182,7 +197,7 @@ pub fn mend(source: &dyn Source, policy: &Policy) -> Result<Mended, Fault> {
             stage = next.stage;
         }
         if next.plan.is_empty() {
-            let repair = baseline.compare(&next).map(|()| Repair { plan, after: Some(next) });
+            let repair = baseline.compare(&next, Loss::None).map(|()| Repair { plan, after: Some(next) });
             return Ok(Mended { before, repair });
         }
         plan = plan.then(&next.plan);
