@@ -40,7 +40,9 @@ fn all_mended_exits_with_0() {
 #[test]
 fn findings_that_stay_exit_with_1() {
     let dir = Dir::new();
-    dir.write("s.jsonl", format!("undefined\n{BROKEN}"));
+    // Which call it was that has no id is not known, so that stays.
+    let nameless = r#"{"type":"message","id":"a9","parentId":"a3","message":{"role":"assistant","content":[{"type":"toolCall","name":"ls","arguments":{}}],"stopReason":"stop"}}"#;
+    dir.write("s.jsonl", format!("{BROKEN}{nameless}\n"));
     let run = dir.tailor(&["fix", "s.jsonl", "--format", "json"]);
     let file = run.file();
     assert_eq!((run.status, &file["outcome"], &file["remaining"]), (1, &"fixed".into(), &1.into()));

@@ -149,6 +149,46 @@ fn we_stand_on_few_packages() {
     assert!(packages <= PACKAGES_MAX, "{packages} packages are in Cargo.lock, and {PACKAGES_MAX} are enough");
 }
 
+/// What each rule does in each format, as rows of a table.
+fn coverage() -> Vec<String> {
+    use transcript::format::FORMATS;
+    use transcript::rule::{Cover, RULES};
+    let names: Vec<&str> = FORMATS.iter().map(|format| format.name()).collect();
+    let mut rows =
+        vec![format!("| | {} |", names.join(" | ")), format!("|---|{}", "---|".repeat(names.len()))];
+    for rule in RULES {
+        let cells = FORMATS.iter().map(|format| match rule.cover(*format) {
+            Cover::Fixed => "fixed",
+            Cover::Reported => "reported",
+            Cover::Never => "–",
+        });
+        rows.push(format!("| {} | {} |", rule.code(), cells.collect::<Vec<_>>().join(" | ")));
+    }
+    rows
+}
+
+#[test]
+fn the_readme_says_what_each_rule_does_in_each_format() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let table = coverage().join("\n");
+    assert!(readme.contains(&table), "README.md should hold this table:\n{table}");
+}
+
+#[test]
+fn no_fixture_shows_what_cannot_occur() {
+    use transcript::rule::Cover;
+    for format in transcript::format::FORMATS {
+        for case in fs::read_dir(root().join("fixtures").join(format.name())).unwrap() {
+            let found = fs::read_to_string(case.unwrap().path().join("findings.json")).unwrap();
+            for rule in transcript::rule::RULES {
+                let here = found.contains(&format!("\"code\":\"{}\"", rule.code()));
+                let cover = rule.cover(*format);
+                assert!(!(here && cover == Cover::Never), "{rule:?} occurs in {format:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn each_rule_is_in_the_readme() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();

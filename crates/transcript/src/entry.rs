@@ -4,7 +4,7 @@
 //! may be altered. It holds no text; who needs more reads the entry's span again.
 
 use crate::format::{Format, Head};
-use crate::json::{Kind as Json, Value};
+use crate::json::{Kind as Json, Odd, Value};
 use crate::source::Span;
 use crate::weight::Stuff;
 use alloc::vec::Vec;
@@ -166,6 +166,8 @@ pub struct Entry {
     pub model: Option<Id>,
     /// Why the model stopped.
     pub stop: Stop,
+    /// Its strings hold what can be said in JSON and not in every request; see [`crate::json::Doc::odd`].
+    pub odd: Odd,
     /// Characters of the text that the model sees.
     pub text_chars: u64,
     calls_from: u32,
@@ -215,6 +217,8 @@ pub struct Call {
     pub id_at: Span,
     /// The tool's name.
     pub name: Option<Id>,
+    /// That name's literal as written.
+    pub name_at: Span,
     /// The block, an element of the content array.
     pub block: Span,
     /// The arguments were still being written when the turn ended.
@@ -312,6 +316,8 @@ pub enum DamageKind {
     NotUtf8(u64),
     /// A byte order mark before the first line.
     Bom,
+    /// Readable, but with characters that some readers take for line breaks; the offset of the first.
+    Separators(u64),
 }
 
 /// A transcript, read once: everything that rules look at.
@@ -433,6 +439,7 @@ impl Transcript {
             group: None,
             model: None,
             stop: Stop::Unknown,
+            odd: Odd::default(),
             text_chars: 0,
             calls_from: self.calls.len() as u32,
             results_from: self.results.len() as u32,
@@ -535,6 +542,7 @@ impl Draft<'_> {
             id: self.intern(id),
             id_at: id.map(Value::span).unwrap_or_default(),
             name: self.intern(name),
+            name_at: name.map(Value::span).unwrap_or_default(),
             block: block.span(),
             partial,
         };

@@ -124,6 +124,10 @@ pub enum Guard {
     ChangesLineCount,
     /// It takes the newest entry away, whose id a running agent may hold in memory.
     NewestEntry,
+    /// It writes characters differently that are legal as they are.
+    Respells,
+    /// There is more than one way to put it right, and what comes back may be a lot.
+    Guesses,
 }
 
 impl fmt::Display for Guard {
@@ -133,6 +137,8 @@ impl fmt::Display for Guard {
             Self::ChangesLineCount => {
                 "it changes the number of lines, and a file beside this one may count them"
             }
+            Self::Respells => "the text is legal as it is, and only some readers stumble over it",
+            Self::Guesses => "it is not sure where the link went, and old history may come back",
             Self::NewestEntry => "it takes away the newest entry, which a running agent may build on",
         })
     }
@@ -199,6 +205,10 @@ pub enum Op {
         /// Where to.
         after: u32,
     },
+    /// Takes out an entry of which there is another copy; nothing is re-linked.
+    DropCopy(u32),
+    /// Puts an entry before all others.
+    ToFront(u32),
     /// Gives a call the result that it lacks.
     Answer(u32),
     /// Keeps the inside of a literal as it is now: a marker of this fix names it by its address.

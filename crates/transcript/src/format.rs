@@ -29,8 +29,28 @@ pub trait Format: Sync {
     /// never a guess: what fits two formats fits none.
     fn vote(&self, doc: &Doc) -> Vote;
 
+    /// Whether an object, found whole among fragments, is a record of such a file and no part of one.
+    fn is_record(&self, doc: &Doc) -> bool {
+        self.vote(doc) == Vote::Own
+    }
+
     /// What an object means.
     fn read(&self, doc: &Doc, entry: &mut Draft<'_>);
+
+    /// Whether a file begins with a header, without which the owning program does not read it.
+    fn has_header(&self) -> bool {
+        false
+    }
+
+    /// The field of a call that holds its arguments, as an object; `None` if they are not an object there.
+    fn arguments_field(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Whether the ids of calls go to the API as they stand, which takes only some.
+    fn has_plain_ids(&self) -> bool {
+        false
+    }
 
     /// How entries hang together.
     fn shape(&self) -> Shape;
@@ -46,6 +66,11 @@ pub trait Format: Sync {
 
     /// Spells the result that was lost.
     fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8>;
+
+    /// A message that holds these results and nothing else, for [`Answer::NextUser`].
+    fn results_message(&self, blocks: &[u8]) -> Vec<u8> {
+        Writing::new().text("role", b"user").raw("content", &[b"[", blocks, b"]"].concat()).end()
+    }
 
     /// Where the owning program keeps its transcripts.
     fn roots(&self) -> &'static [Root];

@@ -62,6 +62,18 @@ struct Node {
 pub struct Doc {
     nodes: Vec<Node>,
     text: Vec<u8>,
+    odd: Odd,
+    /// First halves of surrogate pairs that wait for their second one.
+    halves: u32,
+}
+
+/// What strings hold that JSON allows and others stumble over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Odd {
+    /// Half a surrogate pair, `\ud83d` without its other half: no text in any encoding.
+    pub half_pairs: bool,
+    /// `\u0000`.
+    pub nul: bool,
 }
 
 impl Doc {
@@ -85,9 +97,15 @@ impl Doc {
         self.nodes.len()
     }
 
+    /// What its strings hold that others stumble over.
+    pub fn odd(&self) -> Odd {
+        Odd { half_pairs: self.odd.half_pairs || self.halves > 0, ..self.odd }
+    }
+
     fn clear(&mut self) {
         self.nodes.clear();
         self.text.clear();
+        (self.odd, self.halves) = (Odd::default(), 0);
     }
 }
 
@@ -375,6 +393,11 @@ impl Tokeniser {
         matches!(self.state, State::Start)
     }
 
+    /// Whether it stopped inside a string.
+    pub(crate) fn in_text(&self) -> bool {
+        matches!(self.state, State::Text | State::Escape | State::Hex(_))
+    }
+
     /// Takes the bytes that stand at offset `base`. `survey` is of these bytes.
     pub(crate) fn feed(&mut self, bytes: &[u8], base: u64, survey: Survey) -> Fed {
         let mut i = 0;
@@ -605,6 +628,13 @@ impl Tokeniser {
                 // Six bytes for one character; the second half of a pair is none of its own.
                 let pair = (0xdc00..0xe000).contains(&self.code) && self.half_at == at - 5;
                 self.last()?.excess += if pair { 6 } else { 5 };
+                match self.code {
+                    0 => self.doc.odd.nul = true,
+                    0xd800..0xdc00 => self.doc.halves += 1,
+                    0xdc00..0xe000 if pair => self.doc.halves -= 1,
+                    0xdc00..0xe000 => self.doc.odd.half_pairs = true,
+                    _ => {}
+                }
                 self.half_at = if (0xd800..0xdc00).contains(&self.code) { at + 1 } else { u64::MAX };
                 self.go(State::Text)
             }

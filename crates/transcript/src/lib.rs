@@ -41,6 +41,7 @@ pub mod policy;
 pub mod profile;
 pub mod recover;
 pub mod rule;
+pub(crate) mod salvage;
 pub mod scan;
 pub mod session;
 pub mod source;
@@ -58,12 +59,13 @@ use alloc::vec::Vec;
 use entry::Transcript;
 use format::Format;
 use overflow::Failure;
+use rule::Stage;
 use session::Session;
 use verdict::{Health, Loss, Worse};
 
-/// How often a plan may be drawn on the result of the one before. One round is the rule; two happen when a
-/// repair uncovers something that was hidden.
-const ROUNDS_MAX: usize = 4;
+/// How often a plan may be drawn on the result of the one before. One round is the rule; more happen when bytes, lines or
+/// links have to be put right first, or a repair uncovers something that was hidden.
+const ROUNDS_MAX: usize = 10;
 
 /// A transcript, looked at. Holds nothing of its text.
 pub struct Examination {
@@ -73,7 +75,9 @@ pub struct Examination {
     pub findings: Vec<Finding>,
     /// How long it would be after all fixes that the policy allows.
     pub bytes_after: u64,
+    /// The fixes of the next stage.
     plan: Plan,
+    stage: Stage,
     health: Health,
 }
 
@@ -141,18 +145,26 @@ fn look(
     let mut facts = Facts::of(&transcript);
     let Some(session) = Session::new(&transcript, source, policy, depth) else {
         let (plan, health) = (Plan::unchanged(facts.bytes), Health::default());
-        return Ok(Examination { facts, findings: Vec::new(), bytes_after: facts.bytes, plan, health });
+        let (bytes_after, stage) = (facts.bytes, Stage::default());
+        return Ok(Examination { facts, findings: Vec::new(), bytes_after, plan, stage, health });
     };
     facts.awaits = session.awaits();
     facts.failed = overflow::failure_of(&session)?;
     let mut findings = rule::check_all(&session)?;
-    let plan = plan::draw(&session, &findings)?;
+    let stage = plan::next_stage(&session, &findings);
+    let plan = plan::draw(&session, &findings, stage)?;
+    // About: what later stages would save is told from the text as it is now.
+    let mut bytes_after = plan.length_after();
+    for later in [Stage::Lines, Stage::Links, Stage::Talk].into_iter().filter(|later| *later > stage) {
+        let after = plan::draw(&session, &findings, later)?.length_after();
+        bytes_after = (bytes_after + after).saturating_sub(facts.bytes);
+    }
     let health = Health::of(&session, &findings);
     remember(&session, &findings);
     for finding in &mut findings {
         finding.label(&transcript);
     }
-    Ok(Examination { facts, findings, bytes_after: plan.length_after(), plan, health })
+    Ok(Examination { facts, findings, bytes_after, plan, stage, health })
 }
 
 /// A transcript, and what is to become of it.
@@ -183,11 +195,18 @@ fn mend_and_remember(source: &dyn Source, policy: &Policy, remember: Remember<'_
     if plan.is_empty() {
         return Ok(Mended { before, repair: Ok(Repair { plan, after: None }) });
     }
+    // What is to be no worse: the transcript as it was, or as it was when all of it could be read.
+    let (mut baseline, mut stage) = (before.baseline(), before.stage);
     for _ in 0..ROUNDS_MAX {
         let next = look(&Rendered::new(source, &plan), policy, Depth::Plan, remember)?;
+        if stage < Stage::Talk {
+            if let Err(worse) = baseline.lay_open(&next) {
+                return Ok(Mended { before, repair: Err(worse) });
+            }
+            stage = next.stage;
+        }
         if next.plan.is_empty() {
-            let repair =
-                verdict::compare(&before, &next, Loss::None).map(|()| Repair { plan, after: Some(next) });
+            let repair = baseline.compare(&next, Loss::None).map(|()| Repair { plan, after: Some(next) });
             return Ok(Mended { before, repair });
         }
         plan = plan.then(&next.plan);

@@ -6,18 +6,38 @@
 
 use crate::entry::{Damage, Kind, Role};
 use crate::finding::{Finding, Fix, Guard, Held, Labels, Op, Safety, Severity};
+use crate::format::Format;
+use crate::salvage::Wreck;
 use crate::session::Session;
-use crate::source::Fault;
+use crate::source::{Fault, Span};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
 mod aborted_call_with_result;
+mod call_without_arguments;
+mod invalid_tool_name;
+pub(crate) use invalid_tool_name::are_plain;
 pub(crate) mod bound_thinking;
+mod broken_record;
+mod byte_order_mark;
 mod call_without_result;
 mod context_over_limit;
+mod control_text;
+mod copied_entry;
 mod crowded_window;
+mod dangling_boundary;
+mod dangling_parent;
+mod half_pair;
+mod line_separator;
+mod misordered_results;
+mod misplaced_header;
+mod nul_bytes;
+mod parent_cycle;
+mod tool_stop_without_call;
+mod unacceptable_call_id;
 pub(crate) use call_without_result::next_user;
+pub(crate) use unacceptable_call_id::is_taken;
 mod displaced_result;
 pub(crate) use displaced_result::speaks;
 mod duplicate_call_id;
@@ -53,6 +73,11 @@ pub const RULES: &[&dyn Rule] = &[
     &displaced_result::DisplacedResult,
     &duplicate_result::DuplicateResult,
     &duplicate_call_id::DuplicateCallId,
+    &misordered_results::MisorderedResults,
+    &call_without_arguments::CallWithoutArguments,
+    &invalid_tool_name::InvalidToolName,
+    &unacceptable_call_id::UnacceptableCallId,
+    &tool_stop_without_call::ToolStopWithoutCall,
     &oversized_result::OversizedResult,
     &oversized_turn::OversizedTurn,
     &oversized_for_summary::OversizedForSummary,
@@ -62,8 +87,19 @@ pub const RULES: &[&dyn Rule] = &[
     &oversized_reply::OversizedReply,
     &torn_line::TornLine,
     &glued_lines::GluedLines,
+    &nul_bytes::NulBytes,
     &foreign_encoding::ForeignEncoding,
+    &half_pair::HalfPair,
+    &line_separator::LineSeparator,
+    &byte_order_mark::ByteOrderMark,
+    &broken_record::BrokenRecord,
     &unreadable_line::UnreadableLine,
+    &misplaced_header::MisplacedHeader,
+    &control_text::ControlText,
+    &dangling_parent::DanglingParent,
+    &parent_cycle::ParentCycle,
+    &dangling_boundary::DanglingBoundary,
+    &copied_entry::CopiedEntry,
     &bound_thinking::BoundThinking,
     &oversized_file::OversizedFile,
     &oversized_line::OversizedLine,
@@ -83,8 +119,44 @@ pub trait Rule: Sync {
     /// What a person wants to know about it.
     fn help(&self) -> Help;
 
+    /// When its fixes are made.
+    fn stage(&self) -> Stage {
+        Stage::Talk
+    }
+
+    /// What it does in a format.
+    fn cover(&self, _format: &dyn Format) -> Cover {
+        Cover::Fixed
+    }
+
     /// Looks for it.
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault>;
+}
+
+/// What a rule does in a format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cover {
+    /// It finds it, and there are places where it mends it.
+    Fixed,
+    /// It finds it and says so.
+    Reported,
+    /// It cannot occur there, or the owning program puts it right by itself.
+    Never,
+}
+
+/// What has to be right before the rest can be looked at: fixes of an earlier stage are made by themselves, and then
+/// all is read again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// Bytes that keep records from being read.
+    Bytes,
+    /// Which records there are.
+    Lines,
+    /// How they hang together.
+    Links,
+    /// What they say to each other.
+    #[default]
+    Talk,
 }
 
 impl fmt::Debug for dyn Rule {
@@ -142,6 +214,22 @@ fn about(
     Finding { entry: Some(entry), ..about_place(rule, session.entry(entry).line, severity, message) }
 }
 
+/// A finding about a call.
+fn about_call(
+    rule: &'static dyn Rule,
+    session: &Session<'_>,
+    call: usize,
+    severity: Severity,
+    message: &str,
+) -> Finding {
+    let found = &session.transcript.calls[call];
+    Finding {
+        call: found.id,
+        tool: found.name,
+        ..about(rule, session, found.entry, severity, message.into())
+    }
+}
+
 /// A finding about a line that is not an entry.
 fn about_line(
     rule: &'static dyn Rule,
@@ -167,6 +255,15 @@ fn about_place(rule: &'static dyn Rule, line: u64, severity: Severity, message: 
         message,
         fix: Fix::NONE,
     }
+}
+
+/// A finding about a line that is no record, with what would mend it.
+fn about_wreck(rule: &'static dyn Rule, wreck: &Wreck, message: String) -> Finding {
+    // Without the line, records are hidden from the agent; else it was nothing that anybody could read.
+    let severity = if wreck.records > 0 { Severity::Error } else { Severity::Warning };
+    let replace = |(at, with): &(Span, Vec<u8>)| Op::Replace { at: *at, with: with.clone() };
+    let fix = Fix::safe(wreck.edits.iter().map(replace).collect());
+    about_line(rule, &wreck.damage, severity, message, fix)
 }
 
 /// A finding about a result.

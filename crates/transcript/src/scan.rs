@@ -11,7 +11,7 @@ use crate::source::{Fault, Source, Span};
 use crate::weight::Meter;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use memchr::memchr;
+use memchr::{memchr, memchr_iter};
 
 /// Most entries in one transcript. More than this many is refused, because what is kept of each entry would
 /// outgrow memory.
@@ -260,6 +260,7 @@ impl Scanner {
         if let Some(bad) = self.utf8.end_line() {
             self.line.not_utf8.get_or_insert(bad);
         }
+        let separator = self.utf8.separator.take().filter(|_| self.line.not_utf8.is_none());
         let line = core::mem::take(&mut self.line);
         self.line.start = self.at;
         self.transcript.lines += 1;
@@ -275,13 +276,13 @@ impl Scanner {
         // Whole objects before a torn one are not torn.
         let start = if torn && line.objects > 0 { line.object_end } else { line.start };
         let end = self.at - u64::from(terminated);
-        let mut note = |kind| {
-            let damage = Damage { line: self.transcript.lines, span: Span::new(start, end), kind };
-            self.transcript.damage.push(damage);
-        };
-        // What is whole on a torn line stays when the rest is taken out.
-        if let Some(at) = line.not_utf8.filter(|&at| kind.is_none() || (torn && at < start)) {
-            note(DamageKind::NotUtf8(at));
+        let damage = &mut self.transcript.damage;
+        let number = self.transcript.lines;
+        let mut note = |kind| damage.push(Damage { line: number, span: Span::new(start, end), kind });
+        if kind.is_none() {
+            for kind in [line.not_utf8.map(DamageKind::NotUtf8), separator.map(DamageKind::Separators)] {
+                kind.into_iter().for_each(&mut note);
+            }
         }
         match kind {
             _ if torn => note(DamageKind::Torn),
@@ -343,19 +344,9 @@ fn read(
     glued: bool,
 ) {
     let mut draft = transcript.draft(line, span, glued);
+    draft.entry.odd = doc.odd();
     format.read(doc, &mut draft);
     draft.finish();
-}
-
-/// The offset of the first character in a span that is not UTF-8.
-pub(crate) fn not_utf8(source: &dyn Source, span: Span) -> Result<Option<u64>, Fault> {
-    let (mut utf8, mut at, mut bad) = (Utf8::default(), span.start, None);
-    source.pieces(span, &mut |bytes| {
-        bad = utf8.feed(bytes, at);
-        at += bytes.len() as u64;
-        bad.is_none()
-    })?;
-    Ok(bad.or_else(|| utf8.end_line()))
 }
 
 /// How many bytes are asked at once whether they are all ASCII.
@@ -369,6 +360,13 @@ struct Utf8 {
     length: usize,
     /// Where that character began.
     at: u64,
+    /// Where the first line or paragraph separator of the line stands.
+    separator: Option<u64>,
+}
+
+/// U+2028, a line separator, and U+2029, a paragraph separator.
+pub(crate) fn is_separator(bytes: &[u8]) -> bool {
+    matches!(bytes, [0xe2, 0x80, 0xa8 | 0xa9, ..])
 }
 
 impl Utf8 {
@@ -393,13 +391,22 @@ impl Utf8 {
             self.length += 1;
             from += 1;
             match core::str::from_utf8(&self.part[..self.length]) {
-                Ok(_) => self.length = 0,
+                Ok(_) => {
+                    if is_separator(&self.part[..self.length]) {
+                        self.separator.get_or_insert(self.at);
+                    }
+                    self.length = 0;
+                }
                 Err(error) if error.error_len().is_some() || self.length == 4 => {
                     self.length = 0;
                     return Some(self.at);
                 }
                 Err(_) => {}
             }
+        }
+        if self.separator.is_none() {
+            let place = memchr_iter(0xe2, &bytes[from..]).find(|&at| is_separator(&bytes[from + at..]));
+            self.separator = place.map(|at| base + (from + at) as u64);
         }
         let error = core::str::from_utf8(&bytes[from..]).err()?;
         let bad = from + error.valid_up_to();

@@ -7,11 +7,13 @@ use crate::Depth;
 use crate::entry::{Call, Entry, Id, Kind, Link, Role, Stop, ToolResult, Transcript};
 use crate::format::{Format, Shape};
 use crate::policy::Policy;
-use crate::source::Source;
+use crate::salvage::{self, Wreck};
+use crate::source::{Fault, Source};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::cell::OnceCell;
 
 const NONE: u32 = u32::MAX;
 
@@ -46,6 +48,7 @@ pub struct Session<'a> {
     labelled: Vec<bool>,
     result_of: Vec<u32>,
     pending_from: u32,
+    wrecks: OnceCell<Vec<Wreck>>,
 }
 
 /// How the calls and results with one id have paired so far. There is one for each id, so what is rare is apart.
@@ -167,6 +170,7 @@ impl<'a> Session<'a> {
             labelled: vec![false; transcript.ids.len()],
             result_of: vec![NONE; transcript.calls.len()],
             pending_from: NONE,
+            wrecks: OnceCell::new(),
         };
         for (index, entry) in (0..).zip(&transcript.entries) {
             if let Some(id) = entry.id {
@@ -188,6 +192,15 @@ impl<'a> Session<'a> {
         session.elect();
         session.find_pending();
         Some(session)
+    }
+
+    /// The lines that are no records, and what can be had of them. Looked at once, for all rules.
+    pub(crate) fn wrecks(&self) -> Result<&[Wreck], Fault> {
+        if let Some(wrecks) = self.wrecks.get() {
+            return Ok(wrecks);
+        }
+        let wrecks = salvage::wrecks(self)?;
+        Ok(self.wrecks.get_or_init(|| wrecks))
     }
 
     /// An entry by index.
@@ -246,6 +259,41 @@ impl<'a> Session<'a> {
     /// Whether a label points at the entry.
     pub fn is_labelled(&self, entry: u32) -> bool {
         self.entry(entry).id.is_some_and(|id| self.labelled[id.index()])
+    }
+
+    /// Whether an entry is among the ancestors of another one, or is that one.
+    pub(crate) fn is_above(&self, ancestor: u32, of: u32) -> bool {
+        let (mut next, mut steps) = (Some(of), 0);
+        while let Some(at) = next.filter(|_| steps <= self.transcript.entries.len()) {
+            if at == ancestor {
+                return true;
+            }
+            next = self.parent(at);
+            steps += 1;
+        }
+        false
+    }
+
+    /// Of each circle of parents, the first entry whose parent stands behind it, or is itself.
+    pub(crate) fn circles(&self) -> Vec<u32> {
+        const NEW: u32 = 0;
+        let mut walk = vec![NEW; self.transcript.entries.len()];
+        let mut circles = Vec::new();
+        for start in 0..self.transcript.entries.len() as u32 {
+            let (mut next, mine) = (Some(start), start + 1);
+            while let Some(at) = next.filter(|&at| walk[at as usize] == NEW) {
+                walk[at as usize] = mine;
+                next = self.parent(at);
+            }
+            let Some(at) = next.filter(|&at| walk[at as usize] == mine) else { continue };
+            let (mut member, mut first) = (at, at);
+            while let Some(parent) = self.parent(member).filter(|&parent| parent != at) {
+                member = parent;
+                first = first.min(member);
+            }
+            circles.push(first);
+        }
+        circles
     }
 
     /// Whether the branch begins at an entry whose parent is missing, so that what stood before is out of sight.

@@ -16,12 +16,13 @@
 //! assert!(matches!(tail.append(&text.as_bytes()).unwrap(), Verdict::Look(_)));
 //! ```
 
-use crate::entry::{Kind, Role, Transcript};
+use crate::entry::{Kind, Role, Stop, Transcript};
 use crate::finding::Finding;
-use crate::format::Head;
+use crate::format::{Format, Head};
+use crate::json::Odd;
 use crate::overflow::failure_in;
 use crate::policy::{Policy, SignedThinking};
-use crate::rule::{OversizedForSummary, bound_thinking, most};
+use crate::rule::{OversizedForSummary, are_plain, bound_thinking, is_taken, most};
 use crate::scan::{ENTRIES_MAX, Known, scan_from};
 use crate::session::{Awaits, Session};
 use crate::source::{Fault, Source, Span, window};
@@ -314,7 +315,7 @@ impl State {
     /// Takes one more entry in; whether it is on the live branch.
     fn take(&mut self, added: &Transcript, entry: u32, policy: &Policy) -> Result<bool, Reason> {
         let found = &added.entries[entry as usize];
-        if found.glued {
+        if found.glued || found.odd != Odd::default() {
             return Err(Reason::Damaged);
         }
         if matches!(found.kind, Kind::Boundary | Kind::Header) {
@@ -327,6 +328,14 @@ impl State {
         self.fresh(added, entry, begins)?;
         self.settled(added, entry, policy, begins)?;
         let (calls, results) = (added.calls_of(entry), added.results_of(entry));
+        let mixed = !results.is_empty() && found.kind != Kind::Message(Role::Tool);
+        let checked = added.format.is_some_and(Format::has_plain_ids);
+        let strange =
+            checked && added.calls[calls.clone()].iter().any(|call| !is_taken(added.id_text(call.id)));
+        let waits = found.stop == Stop::ToolUse && calls.is_empty();
+        if mixed || (waits && self.branch.is_ordered()) || !are_plain(added, calls.clone()) || strange {
+            return Err(Reason::Unpaired);
+        }
         if self.branch.hang(added, entry, begins)? {
             self.turn.take(added, entry, policy, self.branch.is_ordered())?;
             Ok(true)

@@ -39,6 +39,8 @@ pub(crate) struct Health {
     findings: BTreeMap<&'static str, usize>,
     user_text: u64,
     user_texts: u64,
+    /// How many of them are in records that are there twice.
+    copied_texts: u64,
     messages: usize,
 }
 
@@ -49,10 +51,13 @@ impl Health {
             *counts.entry(finding.rule.code()).or_default() += 1;
         }
         let spoken = |&&entry: &&u32| matches!(session.entry(entry).kind, Kind::Message(_));
+        // Each is one entry; a message rarely has more than one text, and never this many.
+        let copied_texts = counts.get("T5").map_or(0, |copies: &usize| *copies as u64 * 64);
         Self {
             findings: counts,
             user_text: session.transcript.user_text,
             user_texts: session.transcript.user_texts,
+            copied_texts,
             messages: session.live.iter().filter(spoken).count(),
         }
     }
@@ -68,24 +73,61 @@ pub(crate) enum Loss {
     Allowed,
 }
 
+/// What a repair is measured against.
+pub(crate) struct Baseline {
+    known: bool,
+    health: Health,
+}
+
+impl crate::Examination {
+    pub(crate) fn baseline(&self) -> Baseline {
+        Baseline { known: self.facts.format.is_some(), health: self.health.clone() }
+    }
+}
+
+impl Baseline {
+    /// Bytes, lines or links were put right: what comes to light with that was there before. What was there must not be
+    /// gone.
+    pub(crate) fn lay_open(&mut self, after: &Examination) -> Result<(), Worse> {
+        self.holds(after)?;
+        // A copy of a record that is taken out says nothing that the other one does not.
+        if after.health.user_texts + self.health.copied_texts < self.health.user_texts {
+            return Err(Worse::UserTextLost);
+        }
+        self.health = after.health.clone();
+        Ok(())
+    }
+
+    /// Whether there is still a conversation, of the same kind.
+    fn holds(&self, after: &Examination) -> Result<(), Worse> {
+        // Without the last block that only one dialect has, the messages may be read as another's; that is no loss.
+        if self.known && after.facts.format.is_none() {
+            return Err(Worse::FormatLost);
+        }
+        if self.health.messages > 0 && after.health.messages == 0 {
+            return Err(Worse::Emptied);
+        }
+        Ok(())
+    }
+
+    /// Compares with the text that a plan gives.
+    pub(crate) fn compare(&self, after: &Examination, loss: Loss) -> Result<(), Worse> {
+        self.holds(after)?;
+        let (old, new) = (&self.health, &after.health);
+        for rule in rule::RULES {
+            let count = |health: &Health| health.findings.get(rule.code()).copied().unwrap_or(0);
+            if count(new) > count(old) {
+                return Err(Worse::NewFinding(rule.code()));
+            }
+        }
+        if loss == Loss::None && (old.user_text, old.user_texts) != (new.user_text, new.user_texts) {
+            return Err(Worse::UserTextLost);
+        }
+        Ok(())
+    }
+}
+
 /// Compares the text before with the text that a plan gives.
 pub(crate) fn compare(before: &Examination, after: &Examination, loss: Loss) -> Result<(), Worse> {
-    // Without the last block that only one dialect has, the messages may be read as another's; that is no loss.
-    if before.facts.format.is_some() && after.facts.format.is_none() {
-        return Err(Worse::FormatLost);
-    }
-    let (old, new) = (&before.health, &after.health);
-    for rule in rule::RULES {
-        let count = |health: &Health| health.findings.get(rule.code()).copied().unwrap_or(0);
-        if count(new) > count(old) {
-            return Err(Worse::NewFinding(rule.code()));
-        }
-    }
-    if loss == Loss::None && (old.user_text, old.user_texts) != (new.user_text, new.user_texts) {
-        return Err(Worse::UserTextLost);
-    }
-    if old.messages > 0 && new.messages == 0 {
-        return Err(Worse::Emptied);
-    }
-    Ok(())
+    before.baseline().compare(after, loss)
 }

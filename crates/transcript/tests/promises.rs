@@ -15,10 +15,14 @@ mod context;
 mod damage;
 #[path = "promises/loss.rs"]
 mod loss;
+#[path = "promises/oracle.rs"]
+mod oracle;
 #[path = "promises/pairing.rs"]
 mod pairing;
 #[path = "promises/reader.rs"]
 mod reader;
+#[path = "promises/rescue.rs"]
+mod rescue;
 #[path = "promises/spell.rs"]
 mod spell;
 #[path = "promises/story.rs"]
@@ -39,6 +43,7 @@ use transcript::literal::Unit;
 use transcript::plan::{Piece, Plan, Rendered};
 use transcript::policy::{Crowded, Kept, Lines, Policy, Selection, Shape, SignedThinking, Stale};
 use transcript::profile::PROFILES;
+use transcript::rule::Stage;
 use transcript::scan::Scanner;
 use transcript::verdict::Worse;
 use transcript::weight::{Row, Standing, weigh};
@@ -380,16 +385,38 @@ fn looks_say_what_tries_find(case: &Case) -> Checked {
     Ok(())
 }
 
+/// What is found once bytes, lines and links are right: before that, some of it cannot be seen.
+fn laid_open(case: &Case) -> Option<Examination> {
+    let asked = &case.policy.selection;
+    let first = transcript::rule::RULES
+        .iter()
+        .filter(|rule| rule.stage() < Stage::Talk && asked.includes(rule.code()));
+    let select: Vec<String> = first.map(|rule| rule.code().to_string()).collect();
+    if select.is_empty() {
+        return None;
+    }
+    let selection = Selection { select, ..asked.clone() };
+    let (_, open, _) = repaired(&case.bytes, &Policy { selection, ..case.policy.clone() })?;
+    examine(&open.as_slice(), &case.policy).ok()
+}
+
 /// No rule finds more than before, and nothing that a person said is lost.
 fn is_no_worse(case: &Case) -> Checked {
     let before = examine(&case.bytes.as_slice(), &case.policy).expect("memory can always be read");
     let Some((_, after, found)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
-    let old = counts(&before);
+    let old = counts(&laid_open(case).unwrap_or(before));
     for (code, count) in counts(&found) {
         prop_assert!(old.get(code).is_some_and(|old| *old >= count), "{code}: {count}\n{}", lossy(&after));
     }
     let told = |bytes: &[u8]| reader::user_texts(case.dialect, bytes);
-    prop_assert_eq!(told(&case.bytes), told(&after), "{}", lossy(&after));
+    let (old, new) = (told(&case.bytes), told(&after));
+    if reader::is_broken(&case.bytes) {
+        let mut left = new.into_iter();
+        let lost: Vec<String> = old.into_iter().filter(|text| !left.any(|own| own == *text)).collect();
+        prop_assert!(lost.is_empty(), "{lost:?}\n{}", lossy(&after));
+    } else {
+        prop_assert_eq!(old, new, "{}", lossy(&after));
+    }
     let spoken = |bytes: &[u8]| {
         // What stands in front of a torn end is read once the rest is gone, and may close a cycle.
         let live = reader::live(case.dialect, &reader::rows_before_tear(bytes));
@@ -488,7 +515,7 @@ fn earlier_findings_stay(case: &Case, next: Next) -> Checked {
         let earlier = |f: &&transcript::Finding| {
             !newest.contains(&f.line)
                 && f.line <= before.facts.lines
-                && !(compacted && ["S3", "P1", "P2"].contains(&f.rule.code()))
+                && !(compacted && ["S3", "P1", "P2", "T4"].contains(&f.rule.code()))
                 // Comes with the fixes of other findings, and what may be fixed is another matter.
                 && f.rule.code() != "M4"
         };
@@ -757,7 +784,12 @@ fn profiles_have_something_to_do() {
     for _ in 0..tries {
         let case = strategy.new_tree(&mut runner).expect("no case is rejected").current();
         let mended = tried(&case.bytes, &case.policy);
-        refused += usize::from(mended.repair.is_err_and(|worse| worse != Worse::Emptied));
+        if let Err(worse) = mended.repair
+            && worse != Worse::Emptied
+        {
+            eprintln!("{worse:?}: {case:?}");
+            refused += 1;
+        }
         for finding in &mended.before.findings {
             *fired.entry(finding.rule.code()).or_default() += 1;
         }

@@ -40,6 +40,18 @@ impl Format for Anthropic {
         }
     }
 
+    fn is_record(&self, doc: &Doc) -> bool {
+        self.vote(doc) != Vote::Foreign
+    }
+
+    fn arguments_field(&self) -> Option<&'static str> {
+        Some("input")
+    }
+
+    fn has_plain_ids(&self) -> bool {
+        true
+    }
+
     fn shape(&self) -> Shape {
         Shape::List
     }

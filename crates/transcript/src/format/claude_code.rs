@@ -41,6 +41,21 @@ impl Format for ClaudeCode {
         }
     }
 
+    fn is_record(&self, doc: &Doc) -> bool {
+        // A subagent's message inside a progress record has a `uuid` too.
+        let own = is_string(doc.get("sessionId")) || doc.get("parentUuid").is_some();
+        let others = is_string(doc.get("messageId")) || is_string(doc.get("leafUuid"));
+        is_string(doc.get("type")) && (own || others)
+    }
+
+    fn arguments_field(&self) -> Option<&'static str> {
+        Some("input")
+    }
+
+    fn has_plain_ids(&self) -> bool {
+        true
+    }
+
     fn shape(&self) -> Shape {
         Shape::Graph
     }

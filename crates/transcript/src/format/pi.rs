@@ -31,12 +31,37 @@ impl Format for Pi {
             && (doc.get("version").is_some() || is_string(doc.get("cwd")));
         let foreign = doc.get("uuid").is_some()
             || doc.get("payload").is_some()
-            || (says(doc, "type", "message") && doc.get("message").and_then(|m| m.get("role")).is_none());
-        match (foreign, header) {
+            || (says(doc, "type", "message") && doc.get("message").is_none() && doc.get("role").is_some());
+        // Of a file whose header is lost: what only pi writes.
+        let message =
+            doc.get("message").filter(|_| says(doc, "type", "message") && doc.get("parentId").is_some());
+        let telling = message.is_some_and(|message| {
+            let role = message.get("role");
+            let call = items(message.get("content"))
+                .any(|block| block.get("type").is_some_and(|kind| kind.is("toolCall")));
+            role.is_some_and(|role| role.is("toolResult"))
+                || (call && role.is_some_and(|role| role.is("assistant")))
+        });
+        match (foreign, header || telling) {
             (true, _) => Vote::Foreign,
             (false, true) => Vote::Own,
             (false, false) => Vote::Silent,
         }
+    }
+
+    fn is_record(&self, doc: &Doc) -> bool {
+        // Blocks of messages have a type too; messages themselves have none.
+        is_string(doc.get("type")) && (doc.get("parentId").is_some() || is_string(doc.get("timestamp")))
+            || (says(doc, "type", "session") && is_string(doc.get("id")))
+            || (says(doc, "type", "message") && doc.get("message").is_some_and(|m| m.get("role").is_some()))
+    }
+
+    fn has_header(&self) -> bool {
+        true
+    }
+
+    fn arguments_field(&self) -> Option<&'static str> {
+        Some("arguments")
     }
 
     fn shape(&self) -> Shape {

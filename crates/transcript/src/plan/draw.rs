@@ -7,7 +7,7 @@ use crate::finding::{Finding, Op};
 use crate::format::{Answer, Lost, Shape};
 use crate::json::{self, Doc, Kind as Json};
 use crate::literal::quote;
-use crate::rule::next_user;
+use crate::rule::{Stage, next_user};
 use crate::session::Session;
 use crate::source::{Fault, Span, read_span};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -16,10 +16,18 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Draws the plan of all findings whose fix the policy allows.
-pub(crate) fn draw(session: &Session<'_>, findings: &[Finding]) -> Result<Plan, Fault> {
+/// The first stage of fixes that there are to make.
+pub(crate) fn next_stage(session: &Session<'_>, findings: &[Finding]) -> Stage {
+    let made = findings
+        .iter()
+        .filter(|finding| session.policy.selection.applies(finding) && !finding.fix.ops.is_empty());
+    made.map(|finding| finding.rule.stage()).min().unwrap_or_default()
+}
+
+/// Draws the plan of the findings of a stage whose fix the policy allows.
+pub(crate) fn draw(session: &Session<'_>, findings: &[Finding], stage: Stage) -> Result<Plan, Fault> {
     // In the order of the rules, not of the lines: where two texts overlap, the later rule counts.
-    let in_order = crate::rule::RULES.iter().flat_map(|rule| {
+    let in_order = crate::rule::RULES.iter().filter(|rule| rule.stage() == stage).flat_map(|rule| {
         let own = findings.iter().filter(move |finding| finding.rule.code() == rule.code());
         own.filter(|finding| session.policy.selection.applies(finding))
     });
@@ -59,6 +67,9 @@ struct Drawing<'a> {
     cuts: BTreeMap<Span, (Span, Vec<u8>)>,
     drop_blocks: BTreeMap<u32, BTreeSet<Span>>,
     drop: BTreeSet<u32>,
+    copies: BTreeSet<u32>,
+    /// What goes to the beginning.
+    first: Option<u32>,
     /// Entry to the entry behind which it goes.
     moves: BTreeMap<u32, u32>,
     answers: Vec<u32>,
@@ -66,6 +77,8 @@ struct Drawing<'a> {
     /// Whole lines that belong to no entry that is there, and where.
     inserts: Vec<(u64, Vec<u8>)>,
     lines: Vec<NewLine>,
+    /// Results for which there is no message to put them into, by the entry behind which one goes.
+    messages: BTreeMap<u32, Vec<u8>>,
     /// The parents of the new lines, decoded; in the same order.
     parents: Vec<Vec<u8>>,
 }
@@ -85,11 +98,14 @@ impl<'a> Drawing<'a> {
             cuts: BTreeMap::new(),
             drop_blocks: BTreeMap::new(),
             drop: BTreeSet::new(),
+            copies: BTreeSet::new(),
+            first: None,
             moves: BTreeMap::new(),
             answers: Vec::new(),
             texts: BTreeSet::new(),
             inserts: Vec::new(),
             lines: Vec::new(),
+            messages: BTreeMap::new(),
             parents: Vec::new(),
         }
     }
@@ -102,6 +118,8 @@ impl<'a> Drawing<'a> {
                 self.drop_blocks.entry(*entry).or_default().insert(*block);
             }
             Op::DropEntry(entry) => _ = self.drop.insert(*entry),
+            Op::DropCopy(entry) => _ = self.copies.insert(*entry),
+            Op::ToFront(entry) => self.first = Some(*entry),
             Op::Move { entry, after } => _ = self.moves.insert(*entry, *after),
             Op::Answer(call) => self.answers.push(*call),
             Op::Keep(text) => _ = self.texts.insert(*text),
@@ -178,7 +196,16 @@ impl<'a> Drawing<'a> {
     fn answer_in_next_user(&mut self) -> Result<(), Fault> {
         let mut targets: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
         for call in core::mem::take(&mut self.answers) {
-            let Some(user) = next_user(self.session, self.session.call(call).entry) else { continue };
+            let entry = self.session.call(call).entry;
+            let Some(user) = next_user(self.session, entry) else {
+                let block = self.spell(call, "", b"")?;
+                let blocks = self.messages.entry(entry).or_default();
+                if !blocks.is_empty() {
+                    blocks.push(b',');
+                }
+                blocks.extend(block);
+                continue;
+            };
             if self.drop.contains(&user) || self.moves.contains_key(&user) {
                 continue;
             }
@@ -401,10 +428,11 @@ impl<'a> Drawing<'a> {
     /// All of it as sorted, disjoint edits.
     fn edits(mut self) -> Result<Plan, Fault> {
         let mut gone = Vec::new();
-        for &entry in self.drop.iter().chain(self.moves.keys()) {
+        for &entry in self.drop.iter().chain(&self.copies).chain(self.moves.keys()).chain(&self.first) {
             gone.push(self.whole_line(entry)?);
         }
         gone.sort_unstable();
+        gone.dedup();
         let replace = disjoint(core::mem::take(&mut self.replace));
         let mut moved: Vec<Span> = self.moves.keys().map(|&entry| self.session.entry(entry).span).collect();
         moved.sort_unstable();
@@ -420,6 +448,11 @@ impl<'a> Drawing<'a> {
         for (after, with) in self.arrivals(&inside)? {
             let end = self.session.entry(after).span.end;
             edits.push((0, self.edit(Span::new(end, end), with)));
+        }
+        if let Some(first) = self.first {
+            let line_break = self.line_break(first)?.to_vec();
+            let line = vec![Piece::Moved(self.session.entry(first).span), Piece::New(line_break)];
+            edits.push((0, self.edit(Span::new(0, 0), line)));
         }
         for (at, with) in core::mem::take(&mut self.inserts) {
             edits.push((3, self.edit(Span::new(at, at), vec![Piece::New(with)])));
@@ -457,6 +490,11 @@ impl<'a> Drawing<'a> {
             let mut bytes = self.line_break(line.after)?.to_vec();
             bytes.extend(self.spell(line.call, &line.id, parent)?);
             arrivals.entry(line.after).or_default().push(Piece::New(bytes));
+        }
+        for (&after, blocks) in &self.messages {
+            let mut bytes = self.line_break(after)?.to_vec();
+            bytes.extend(self.session.format.results_message(blocks));
+            arrivals.entry(after).or_default().push(Piece::New(bytes));
         }
         for (&entry, &after) in &self.moves {
             let span = self.session.entry(entry).span;

@@ -154,9 +154,11 @@ fn visible_from(session: &Session<'_>, finding: &Finding) -> Option<u32> {
     }
     let touched = finding.fix.ops.iter().filter_map(|op| match *op {
         Op::Cut { .. } if finding.rule.code() == "S5" => None,
-        Op::Keep(_) | Op::Insert { .. } => None,
+        // The agent sends the same characters before and afterwards.
+        Op::Replace { .. } if ["B4", "B6", "P12"].contains(&finding.rule.code()) => None,
         Op::Replace { at, .. } | Op::Cut { at, .. } => entry_at(session, at),
         Op::DropBlock { entry, .. } | Op::DropEntry(entry) => Some(entry),
+        Op::Keep(_) | Op::Insert { .. } | Op::DropCopy(_) | Op::ToFront(_) => None,
         Op::Move { entry, after } => {
             session.place(entry).min(session.place(after)).map(|at| session.live[at])
         }

@@ -53,7 +53,10 @@ impl Rule for CallWithoutResult {
             let fix = match session.format.answer() {
                 _ if ids.iter().any(|id| core::str::from_utf8(id).is_err()) => Fix::held(Held::Tangled),
                 Answer::LineIfAllowed => Fix::guarded(Guard::ChangesLineCount, ops),
-                Answer::NextUser if next_user(session, entry).is_none() => Fix::NONE,
+                // A message of its own has to be put in.
+                Answer::NextUser if next_user(session, entry).is_none() => {
+                    Fix::guarded(Guard::ChangesLineCount, ops)
+                }
                 Answer::Line | Answer::NextUser => Fix::safe(ops),
             };
             out.push(Finding {

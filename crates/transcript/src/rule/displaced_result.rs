@@ -2,8 +2,9 @@
 
 use super::{Help, Rule, about_result, severity_in_context, too_heavy_to_return};
 use crate::entry::{Kind, Role};
-use crate::finding::{Finding, Fix, Held, Op};
+use crate::finding::{Finding, Fix, Held, Op, Severity};
 use crate::format::Shape;
+use crate::literal::quote;
 use crate::session::{Answers, Session};
 use crate::source::Fault;
 use alloc::string::{String, ToString};
@@ -27,13 +28,15 @@ impl Rule for DisplacedResult {
             why: "APIs want results directly behind the message with the calls: \"`tool_use` ids were found without \
                   `tool_result` blocks immediately after\", \"insufficient tool messages following tool_calls\".",
             fix: "The result moves up behind its call, what stood between comes after it, and links follow. Nothing is \
-                  taken out. Claude Code joins pairs by id wherever they stand, so this cannot occur there.",
+                  taken out. Claude Code joins pairs by id wherever they stand, if it loads them: a result that hangs on \
+                  neither the branch nor its call is linked to its call.",
             source: "OpenClaw #27150, #8221, #27356; failure classes P4 and P8",
         }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
         if session.format.shape() == Shape::Graph {
+            astray(session, out);
             return Ok(());
         }
         for (index, answers) in session.answers.iter().enumerate() {
@@ -45,6 +48,30 @@ impl Rule for DisplacedResult {
             out.push(Finding { fix, ..about_result(&DisplacedResult, session, index, severity, message) });
         }
         Ok(())
+    }
+}
+
+/// In a graph a result is loaded if it hangs on the branch or on its call; one that hangs elsewhere is linked to its call.
+fn astray(session: &Session<'_>, out: &mut Vec<Finding>) {
+    for (index, answers) in session.answers.iter().enumerate() {
+        let Answers::Call(call) = *answers else { continue };
+        let (from, to) = (session.call(call).entry, session.result(index).entry);
+        if session.is_live(to) || !session.in_context(from) || session.superseded(to) {
+            continue;
+        }
+        let at = session.entry(to).parent_at;
+        let id = session.entry(from).id.map(|id| session.transcript.ids.text(id));
+        let pure = session.entry(to).kind == Kind::Message(Role::Tool) && !session.shares_its_id(to);
+        let fix = match id.filter(|id| pure && !at.is_empty() && core::str::from_utf8(id).is_ok()) {
+            Some(id) => {
+                let mut with = Vec::new();
+                quote(id, &mut with);
+                Fix::safe(vec![Op::Replace { at, with }])
+            }
+            None => Fix::held(Held::Tangled),
+        };
+        let message = "the result hangs where it is not loaded".to_string();
+        out.push(Finding { fix, ..about_result(&DisplacedResult, session, index, Severity::Error, message) });
     }
 }
 

@@ -1,9 +1,11 @@
-//! B2: two objects on one line.
+//! B2: two objects on one line, or one and a fragment.
 
-use super::{Help, Rule, about};
+use super::{Help, Rule, Stage, about, about_wreck};
 use crate::finding::{Finding, Fix, Op, Severity};
+use crate::salvage::Cause;
 use crate::session::Session;
 use crate::source::{Fault, Span};
+use alloc::format;
 use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -21,12 +23,16 @@ impl Rule for GluedLines {
 
     fn help(&self) -> Help {
         Help {
-            what: "Two whole objects stand on one line.",
+            what: "Two whole objects stand on one line, or one and a fragment of another.",
             why: "Agents skip the line, so both are lost to the session, and with them often the link that holds \
                   everything after them.",
-            fix: "A line break is put between them. Nothing is taken out.",
+            fix: "A line break is put between them. Fragments are taken out (they stay in the copy of the original).",
             source: "claude-code #81843, qwen-code #3656, copilot-cli #4098",
         }
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Bytes
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
@@ -37,6 +43,12 @@ impl Rule for GluedLines {
                 let message = "a second object on the same line".to_string();
                 out.push(Finding { fix, ..about(&GluedLines, session, index, Severity::Error, message) });
             }
+        }
+        for wreck in
+            session.wrecks()?.iter().filter(|wreck| wreck.cause == Cause::Spliced && !wreck.is_torn())
+        {
+            let message = format!("{} whole records among fragments", wreck.records);
+            out.push(about_wreck(&GluedLines, wreck, message));
         }
         Ok(())
     }

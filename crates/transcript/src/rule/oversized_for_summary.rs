@@ -1,8 +1,9 @@
 //! S3: a message that a summariser cannot take.
 
-use super::{Help, Rule, about};
+use super::{Cover, Help, Rule, about};
 use crate::entry::Kind;
 use crate::finding::{Finding, Severity};
+use crate::format::Format;
 use crate::policy::Policy;
 use crate::session::Session;
 use crate::source::Fault;
@@ -30,6 +31,10 @@ impl Rule for OversizedForSummary {
             fix: "Report only. If the message is a tool result, S1 shortens it; what people wrote is never touched.",
             source: "OpenClaw #10915, with the early return of the original removed",
         }
+    }
+
+    fn cover(&self, _format: &dyn Format) -> Cover {
+        Cover::Reported
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

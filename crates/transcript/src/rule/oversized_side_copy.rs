@@ -1,8 +1,9 @@
 //! S5: long copies of a result that the model never sees.
 
 use super::trim::Measured;
-use super::{Help, Rule, about};
+use super::{Cover, Help, Rule, about};
 use crate::finding::{Finding, Fix, Severity};
+use crate::format::{self, Format};
 use crate::policy::Shape;
 use crate::session::Session;
 use crate::source::Fault;
@@ -30,6 +31,10 @@ impl Rule for OversizedSideCopy {
                   hooks read them. Image data is not touched. Always safe: nothing the model sees changes.",
             source: "claude-code #83206, #85179; OpenClaw bounds its persisted details by 8,192 bytes",
         }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.shape() == format::Shape::List { Cover::Never } else { Cover::Fixed }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -1,6 +1,6 @@
 //! P2: a result that answers nothing the model can see.
 
-use super::{Help, Rule, about_result, drop_results, severity_in_context};
+use super::{Help, Rule, about_result, dangling_parent, drop_results, severity_in_context};
 use crate::entry::Kind;
 use crate::finding::{Finding, Fix, Held, Op};
 use crate::format::Shape;
@@ -40,6 +40,7 @@ impl Rule for ResultWithoutCall {
         for (index, answers) in session.answers.iter().enumerate() {
             match answers {
                 Answers::Nothing => orphans.push(index),
+                Answers::Call(call) if out_of_sight(session, index, *call) => orphans.push(index),
                 Answers::Call(call) if split_by_boundary(session, index, *call) => {
                     let fix = keep_more(session, *call);
                     let entry = session.result(index).entry;
@@ -56,8 +57,7 @@ impl Rule for ResultWithoutCall {
         for orphan in &orphans {
             let entry = session.result(*orphan).entry;
             let own = session.transcript.results_of(entry);
-            let together: Vec<usize> =
-                own.filter(|&other| session.answers[other] == Answers::Nothing).collect();
+            let together: Vec<usize> = own.filter(|other| orphans.contains(other)).collect();
             let fix = match session.is_live(entry) {
                 true if call_may_exist(session, *orphan) => Fix::held(Held::Tangled),
                 true => drop_results(session, &together),
@@ -72,6 +72,12 @@ impl Rule for ResultWithoutCall {
         }
         Ok(())
     }
+}
+
+/// In a graph pairs find each other wherever they stand; but what is not loaded is not found.
+fn out_of_sight(session: &Session<'_>, result: usize, call: u32) -> bool {
+    let (call, result) = (session.call(call).entry, session.result(result).entry);
+    session.format.shape() == Shape::Graph && session.in_context(result) && !session.in_context(call)
 }
 
 /// Whether the model sees the result but not the call.
@@ -104,5 +110,6 @@ fn keep_more(session: &Session<'_>, call: u32) -> Fix {
 fn call_may_exist(session: &Session<'_>, result: usize) -> bool {
     let scrubbed = session.result(result).call.is_none()
         && session.transcript.calls.iter().any(|call| call.id.is_none());
-    scrubbed || session.is_cut_off()
+    let above = session.live.first().and_then(|&first| dangling_parent::nearest_before(session, first));
+    scrubbed || (session.is_cut_off() && above.is_some())
 }

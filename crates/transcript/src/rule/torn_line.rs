@@ -1,8 +1,9 @@
 //! B1: the last line is torn off.
 
-use super::{Help, Rule, about_line};
-use crate::entry::{Damage, DamageKind};
+use super::{Help, Rule, Stage, about_line, about_wreck};
+use crate::entry::DamageKind;
 use crate::finding::{Finding, Fix, Op, Severity};
+use crate::salvage::Cause;
 use crate::session::Session;
 use crate::source::{Fault, Span};
 use alloc::format;
@@ -26,36 +27,37 @@ impl Rule for TornLine {
             what: "The file does not end with a line break: the last line is torn, or whole but not ended.",
             why: "The next line that the agent appends is glued to it, and both are lost: \"Unexpected end of JSON \
                   input\", sessions that cannot be found.",
-            fix: "A whole line gets its line break. A torn one is taken out (it stays in the copy of the original). \
-                  Never while the file is still growing.",
+            fix: "A whole line gets its line break. A torn one is taken out (it stays in the copy of the original), but for \
+                  whole records in it. Never while the file is still growing.",
             source: "claude-code #53821, #52387; OpenClaw #100644",
         }
     }
 
+    fn stage(&self) -> Stage {
+        Stage::Bytes
+    }
+
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
-        for damage in &session.transcript.damage {
+        for damage in
+            session.transcript.damage.iter().filter(|damage| damage.kind == DamageKind::Unterminated)
+        {
             let end = Span::new(damage.span.end, damage.span.end);
-            let (severity, message, fix) = match damage.kind {
-                DamageKind::Unterminated => (
-                    Severity::Note,
-                    "no line break at the end of the file".to_string(),
-                    Fix::safe(vec![Op::Replace { at: end, with: b"\n".to_vec() }]),
-                ),
-                DamageKind::Torn => (
-                    Severity::Warning,
-                    format!("the last line is torn after {} bytes", damage.span.len()),
-                    Fix::safe(vec![Op::Replace { at: damage.span, with: line_end(session, damage) }]),
-                ),
-                _ => continue,
+            let fix = Fix::safe(vec![Op::Replace { at: end, with: b"\n".to_vec() }]);
+            let message = "no line break at the end of the file".to_string();
+            out.push(about_line(&TornLine, damage, Severity::Note, message, fix));
+        }
+        for wreck in session.wrecks()?.iter().filter(|wreck| wreck.is_torn()) {
+            let bytes = wreck.damage.span.len();
+            let message = match wreck.records {
+                0 => format!("the last line is torn after {bytes} bytes"),
+                _ => format!("the last line of {bytes} bytes is torn, but holds whole records"),
             };
-            out.push(about_line(&TornLine, damage, severity, message, fix));
+            let mut finding = about_wreck(&TornLine, wreck, message);
+            if wreck.cause == Cause::Unknown {
+                finding.fix = Fix::NONE;
+            }
+            out.push(finding);
         }
         Ok(())
     }
-}
-
-/// What comes in the place of what was torn: a line break, if whole objects stand before it on its line.
-fn line_end(session: &Session<'_>, damage: &Damage) -> Vec<u8> {
-    let behind = session.transcript.entries.last().is_some_and(|last| last.span.end == damage.span.start);
-    if behind { b"\n".to_vec() } else { Vec::new() }
 }

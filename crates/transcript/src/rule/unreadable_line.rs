@@ -1,8 +1,9 @@
 //! B9: a line that is not a record.
 
-use super::{Help, Rule, about_line};
+use super::{Help, Rule, Stage, about_wreck};
 use crate::entry::DamageKind;
-use crate::finding::{Finding, Fix, Severity};
+use crate::finding::{Finding, Fix};
+use crate::salvage::Cause;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::format;
@@ -21,25 +22,36 @@ impl Rule for UnreadableLine {
 
     fn help(&self) -> Help {
         Help {
-            what: "A line is not one JSON object: NUL bytes, a cut record, log text, a raw control character.",
+            what: "A line holds no whole record: log text, a cut record, `null`, garbage.",
             why: "Agents skip the line in silence, and everything that hangs on it; some refuse the file.",
-            fix: "Report only; the line stays as it is.",
+            fix: "The line is taken out (it stays in the copy of the original). One of more than 16 MiB, or with too many \
+                  values to look into, is only reported.",
             source: "claude-code #76059, #49876; OpenClaw #98669",
         }
     }
 
+    fn stage(&self) -> Stage {
+        Stage::Bytes
+    }
+
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
-        for damage in &session.transcript.damage {
-            let bytes = damage.span.len();
-            let message = match damage.kind {
+        let causes = [Cause::Nothing, Cause::Unknown];
+        for wreck in
+            session.wrecks()?.iter().filter(|wreck| causes.contains(&wreck.cause) && !wreck.is_torn())
+        {
+            let bytes = wreck.damage.span.len();
+            let message = match wreck.damage.kind {
                 DamageKind::NotJson(at) => {
                     format!("line of {bytes} bytes is not a JSON object (from byte {at})")
                 }
                 DamageKind::Nul(at) => format!("line of {bytes} bytes holds NUL bytes (from byte {at})"),
-                DamageKind::TooComplex => format!("line of {bytes} bytes holds too many values to look into"),
-                _ => continue,
+                _ => format!("line of {bytes} bytes holds too many values to look into"),
             };
-            out.push(about_line(&UnreadableLine, damage, Severity::Warning, message, Fix::NONE));
+            let mut finding = about_wreck(&UnreadableLine, wreck, message);
+            if wreck.cause == Cause::Unknown {
+                finding.fix = Fix::NONE;
+            }
+            out.push(finding);
         }
         Ok(())
     }

@@ -57,7 +57,9 @@ fn touched(session: &Session<'_>, finding: &Finding) -> Option<u32> {
     let at = |at: u64| (entries.partition_point(|entry| entry.span.start <= at) as u32).checked_sub(1);
     let of_op = |op: &Op| match *op {
         Op::Replace { at: span, .. } | Op::Cut { at: span, .. } => at(span.end),
-        Op::DropBlock { entry, .. } | Op::DropEntry(entry) => Some(entry),
+        Op::DropBlock { entry, .. } | Op::DropEntry(entry) | Op::DropCopy(entry) | Op::ToFront(entry) => {
+            Some(entry)
+        }
         Op::Move { entry, after } => Some(entry.max(after)),
         Op::Answer(call) => Some(session.call(call).entry),
         Op::Keep(_) | Op::Insert { .. } => None,
@@ -68,7 +70,7 @@ fn touched(session: &Session<'_>, finding: &Finding) -> Option<u32> {
 /// Whether the model would not see the fix, whatever it is.
 fn is_unseen(finding: &Finding) -> bool {
     let code = finding.rule.code();
-    code.starts_with('B') || code == "S5"
+    (code.starts_with('B') && !["B5", "B11"].contains(&code)) || code == "S5"
 }
 
 /// Whether only the entry itself, and no later one of its turn, decides about the finding.

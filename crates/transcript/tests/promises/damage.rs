@@ -31,6 +31,14 @@ pub(crate) enum Damage {
     Blank(Index),
     /// Something that is no record.
     Litter(Index, &'static str),
+    /// Another line, whole, was written into the middle of a line.
+    Splice(Index, Index, Index),
+    /// A line is cut in the middle, and the next one follows at once.
+    Cut(Index, Index),
+    /// A string of a line holds this in the middle.
+    Inside(Index, &'static [u8]),
+    /// A text is very long.
+    Oversize(Index, u16),
     /// Bytes of a line are overwritten.
     Overwrite(Index, Index, Vec<u8>),
 }
@@ -55,6 +63,31 @@ pub(crate) fn plain() -> impl Strategy<Value = Damage> {
         1 => any::<bool>().prop_map(Damage::Bom),
         1 => at().prop_map(Damage::Blank),
         1 => (at(), litter).prop_map(|(at, what)| Damage::Litter(at, what)),
+    ]
+}
+
+/// Damage of the kinds that are known, to a session that was whole.
+pub(crate) fn known() -> impl Strategy<Value = Damage> {
+    let at = any::<Index>;
+    let inside = prop::sample::select(vec![
+        &b"\n"[..],
+        b"\r\n",
+        b"\t",
+        b"\x01",
+        b"\0\0\0\0",
+        b"\xff\xfe",
+        b"\xe6\x87",
+        b"\\ud83d",
+        b"\xe2\x80\xa8",
+    ]);
+    let overwrite = (at(), at(), vec(any::<u8>(), 1..6));
+    prop_oneof![
+        12 => plain(),
+        3 => (at(), at(), at()).prop_map(|(a, b, c)| Damage::Splice(a, b, c)),
+        3 => (at(), at()).prop_map(|(a, b)| Damage::Cut(a, b)),
+        4 => (at(), inside).prop_map(|(a, what)| Damage::Inside(a, what)),
+        2 => (at(), 1000u16..9000).prop_map(|(a, chars)| Damage::Oversize(a, chars)),
+        2 => overwrite.prop_map(|(line, at, bytes)| Damage::Overwrite(line, at, bytes)),
     ]
 }
 
@@ -131,6 +164,27 @@ fn happen(rows: &mut Vec<Row>, damage: &Damage) {
         Damage::Bom(false) => drop(rows[0].line.bytes.splice(0..0, *b"\xef\xbb\xbf")),
         Damage::Blank(at) => insert(rows, at.index(count + 1), ""),
         Damage::Litter(at, what) => insert(rows, at.index(count + 1), what),
+        Damage::Splice(line, other, at) => {
+            let other = rows.remove(other.index(count)).line.bytes;
+            if let Some(row) = (count > 1).then(|| line.index(count - 1)) {
+                let bytes = &mut rows[row].line.bytes;
+                let at = at.index(bytes.len() + 1);
+                bytes.splice(at..at, other);
+            }
+        }
+        Damage::Cut(line, at) => {
+            let row = &mut rows[line.index(count)];
+            let length = at.index(row.line.bytes.len() + 1);
+            row.line.bytes.truncate(length);
+            row.end = "";
+        }
+        Damage::Inside(line, what) => insert_text(&mut rows[line.index(count)].line.bytes, what),
+        Damage::Oversize(line, chars) => {
+            insert_text(
+                &mut rows[line.index(count)].line.bytes,
+                "long ".repeat(usize::from(*chars)).as_bytes(),
+            );
+        }
         Damage::Overwrite(line, at, with) => {
             let bytes = &mut rows[line.index(count)].line.bytes;
             let at = at.index(bytes.len() + 1);
@@ -142,6 +196,16 @@ fn happen(rows: &mut Vec<Row>, damage: &Damage) {
 
 fn insert(rows: &mut Vec<Row>, at: usize, what: &str) {
     rows.insert(at, Row { line: Line { id: None, bytes: what.into() }, end: "\n" });
+}
+
+/// Puts bytes into the first text of a line.
+fn insert_text(line: &mut Vec<u8>, what: &[u8]) {
+    let keys = [&b"\"text\":\""[..], b"\"content\":\""];
+    let place =
+        keys.iter().find_map(|key| Some(line.windows(key.len()).position(|own| own == *key)? + key.len()));
+    if let Some(at) = place {
+        line.splice(at..at, what.iter().copied());
+    }
 }
 
 /// Writes another parent into a line that has one; none if `to` is empty.

@@ -27,6 +27,10 @@ fn skeleton(dialect: Dialect, row: &Value, policy: &Policy) -> Option<Value> {
     if spoken["role"] == "user" && spoken["content"].is_string() {
         spoken["content"] = json!([{"type": "text", "text": spoken["content"]}]);
     }
+    // A turn without a call may not say that it stopped for one.
+    if ["toolUse", "stop"].contains(&spoken["stopReason"].as_str().unwrap_or_default()) {
+        spoken["stopReason"] = Value::Null;
+    }
     let strip = policy.thinking == SignedThinking::Strip;
     for key in ["content", "tool_calls"] {
         let Some(items) = spoken.get_mut(key).and_then(Value::as_array_mut) else { continue };
@@ -46,6 +50,18 @@ fn skeleton(dialect: Dialect, row: &Value, policy: &Policy) -> Option<Value> {
         if items.is_empty() && !empty {
             return None;
         }
+        // What is missing may have become an empty object.
+        for block in items.iter_mut().filter_map(Value::as_object_mut) {
+            let empty = |value: &Value| value.is_null() || *value == json!({});
+            block.retain(|key, value| !(["arguments", "input"].contains(&key.as_str()) && empty(value)));
+        }
+        // The second of two calls with one id may be given another one, if that is asked for.
+        for block in items.iter_mut().filter(|_| policy.selection.allow.iter().any(|code| code == "P6")) {
+            let own = block["id"].as_str().and_then(|id| id.split_once("__")).map(|(id, _)| id.to_string());
+            if let Some(own) = own {
+                block["id"] = own.into();
+            }
+        }
     }
     Some(left)
 }
@@ -54,13 +70,21 @@ fn skeleton(dialect: Dialect, row: &Value, policy: &Policy) -> Option<Value> {
 pub(crate) fn difference(dialect: Dialect, before: &[u8], after: &[u8], policy: &Policy) -> Vec<String> {
     let mut count: BTreeMap<String, i64> = BTreeMap::new();
     for (bytes, step) in [(before, 1), (after, -1)] {
-        for row in rows_before_tear(bytes) {
-            if let Some(left) = skeleton(dialect, &row.value, policy) {
-                *count.entry(left.to_string()).or_default() += step;
+        let rows =
+            rows_before_tear(bytes).into_iter().filter_map(|row| skeleton(dialect, &row.value, policy));
+        let mut seen = std::collections::BTreeSet::new();
+        for left in rows {
+            let text = left.to_string();
+            // Of an entry that was written twice one copy is enough.
+            let named = ["id", "uuid"].iter().any(|key| left["type"] != "session" && left[*key].is_string());
+            if !named || seen.insert(text.clone()) {
+                *count.entry(text).or_default() += step;
             }
         }
     }
-    let unlike = count.into_iter().filter(|(_, count)| *count != 0);
+    // Of lines that could not be read more may be to be seen afterwards.
+    let broken = super::reader::is_broken(before);
+    let unlike = count.into_iter().filter(|(_, count)| *count > 0 || (*count < 0 && !broken));
     unlike.map(|(left, count)| format!("{count:+} {left}")).collect()
 }
 

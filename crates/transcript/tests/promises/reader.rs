@@ -21,11 +21,16 @@ pub(crate) struct Parsed {
     pub whole: bool,
 }
 
-/// Reads one line. Lone surrogates are put where `serde_json` takes them, one to one; bytes that are not UTF-8
-/// become what readers make of them.
+/// Reads one line. Lone surrogates, which `serde_json` does not take, and bytes that are not UTF-8 become what readers
+/// make of them.
 pub(crate) fn parse(line: &[u8]) -> Parsed {
+    parse_with(line, '\u{fffd}')
+}
+
+/// The same, with another character for lone surrogates.
+fn parse_with(line: &[u8], lone: char) -> Parsed {
     let text = String::from_utf8_lossy(line);
-    let text = without_lone_surrogates(text.trim_matches([' ', '\t', '\r']));
+    let text = without_lone_surrogates(text.trim_matches([' ', '\t', '\r']), lone);
     let mut objects = Vec::new();
     for value in serde_json::Deserializer::from_str(&text).into_iter::<Value>() {
         match value {
@@ -48,20 +53,28 @@ pub(crate) fn lines(bytes: &[u8]) -> Vec<&[u8]> {
 
 /// All objects that agents read, and those that a repair may let them read: on lines that hold nothing else.
 pub(crate) fn rows(bytes: &[u8]) -> Vec<Row> {
-    rows_of(bytes, false)
+    rows_of(bytes, false, '\u{fffd}')
+}
+
+/// What stands for a lone surrogate where that is to be seen.
+pub(crate) const LONE: char = '\u{fdd0}';
+
+/// Rows in which lone surrogates are told.
+pub(crate) fn rows_with_lone(bytes: &[u8]) -> Vec<Row> {
+    rows_of(bytes, false, LONE)
 }
 
 /// These, and what stands in front of a torn end: it is whole.
 pub(crate) fn rows_before_tear(bytes: &[u8]) -> Vec<Row> {
-    rows_of(bytes, true)
+    rows_of(bytes, true, '\u{fffd}')
 }
 
-fn rows_of(bytes: &[u8], before_tear: bool) -> Vec<Row> {
+fn rows_of(bytes: &[u8], before_tear: bool, lone: char) -> Vec<Row> {
     let mut rows = Vec::new();
     let lines = lines(bytes);
     let last = lines.len() as u64;
     for (line, text) in (1..).zip(lines) {
-        let parsed = parse(text);
+        let parsed = parse_with(text, lone);
         let torn = before_tear && line == last && !bytes.ends_with(b"\n");
         if parsed.whole || torn {
             let alone = parsed.whole && parsed.objects.len() == 1;
@@ -71,8 +84,8 @@ fn rows_of(bytes: &[u8], before_tear: bool) -> Vec<Row> {
     rows
 }
 
-/// `\ud800`–`\udfff` without their other half become characters for private use.
-fn without_lone_surrogates(text: &str) -> String {
+/// `\ud800`–`\udfff` without their other half become another character.
+fn without_lone_surrogates(text: &str, by: char) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('\\') {
@@ -80,8 +93,8 @@ fn without_lone_surrogates(text: &str) -> String {
         out.push_str(before);
         let length = match (surrogate(escape), escape.get(6..).and_then(surrogate)) {
             (Some(0xd800..0xdc00), Some(0xdc00..)) => 12,
-            (Some(lone), _) => {
-                out.push_str(&format!("\\u{:04x}", lone - 0xd800 + 0xe000));
+            (Some(_), _) => {
+                out.push(by);
                 rest = &escape[6..];
                 continue;
             }
@@ -116,12 +129,26 @@ pub(crate) fn message(dialect: Dialect, row: &Value) -> &Value {
     }
 }
 
+/// Whether there are lines that are not whole objects.
+pub(crate) fn is_broken(bytes: &[u8]) -> bool {
+    let lines = lines(bytes);
+    bytes.starts_with(b"\xef\xbb\xbf")
+        || !bytes.ends_with(b"\n")
+        || lines.into_iter().any(|line| !parse(line).whole)
+}
+
 /// What persons said, sorted.
 pub(crate) fn user_texts(dialect: Dialect, bytes: &[u8]) -> Vec<String> {
-    let mut texts = Vec::new();
+    let (mut texts, mut seen) = (Vec::new(), BTreeSet::new());
     for line in lines(bytes) {
         // Also what stands in front of a torn object: it is whole.
         for object in parse(line).objects {
+            // Of an entry that was written twice one copy is enough.
+            let id = object["id"].as_str().or(object["uuid"].as_str());
+            let content = message(dialect, &object)["content"].to_string();
+            if id.is_some_and(|id| !seen.insert((id.to_string(), content))) {
+                continue;
+            }
             let message = message(dialect, &object);
             if !says(message, "role", "user") {
                 continue;
@@ -138,6 +165,8 @@ pub(crate) fn user_texts(dialect: Dialect, bytes: &[u8]) -> Vec<String> {
 /// Something on the live branch that matters to who calls and who answers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spoken {
+    /// Index of the row.
+    pub row: usize,
     pub line: u64,
     pub kind: Kind,
     /// Ids of calls that are complete, and of those that are not.
@@ -173,7 +202,7 @@ pub(crate) fn live(dialect: Dialect, rows: &[Row]) -> Vec<Spoken> {
         Dialect::Pi | Dialect::PiFlat => pi(rows),
         Dialect::ClaudeCode => claude(rows),
         Dialect::OpenAiChat | Dialect::Anthropic => {
-            rows.iter().map(|row| Spoken { in_context: true, ..spoken(dialect, row) }).collect()
+            (0..rows.len()).map(|row| Spoken { in_context: true, ..spoken(dialect, rows, row) }).collect()
         }
     }
 }
@@ -182,19 +211,21 @@ fn strings<'v>(values: impl Iterator<Item = &'v Value>) -> Vec<String> {
     values.filter_map(Value::as_str).filter(|text| !text.is_empty()).map(str::to_string).collect()
 }
 
-fn spoken(dialect: Dialect, row: &Row) -> Spoken {
+fn spoken(dialect: Dialect, rows: &[Row], at: usize) -> Spoken {
+    let row = &rows[at];
     let value = &row.value;
     let message = message(dialect, value);
     let content = blocks(&message["content"]);
     let of_type = |kind: &'static str| content.iter().filter(move |block| says(block, "type", kind));
-    let mut spoken = Spoken { line: row.line, group: format!("line {}", row.line), ..Spoken::default() };
+    let mut spoken =
+        Spoken { row: at, line: row.line, group: format!("line {}", row.line), ..Spoken::default() };
     match dialect {
         Dialect::Pi | Dialect::PiFlat => {
             let unfinished = |block: &&Value| block.get("partialJson").is_some();
             spoken.calls = strings(of_type("toolCall").filter(|b| !unfinished(b)).map(|b| &b["id"]));
             spoken.partial = strings(of_type("toolCall").filter(unfinished).map(|b| &b["id"]));
             spoken.results = strings([&message["toolCallId"]].into_iter());
-            spoken.aborted = says(message, "stopReason", "aborted");
+            spoken.aborted = says(message, "stopReason", "aborted") || says(message, "stopReason", "error");
         }
         Dialect::ClaudeCode | Dialect::Anthropic => {
             let unfinished = |block: &&Value| block.get("input").is_none();
@@ -253,17 +284,30 @@ fn pi(rows: &[Row]) -> Vec<Spoken> {
     if by_id.is_empty() {
         path.extend((0..rows.len()).filter(|&at| !says(&rows[at].value, "type", "session")));
     } else {
-        let last = rows
-            .iter()
-            .rposition(|row| !says(&row.value, "type", "session") && row.value["id"].as_str().is_some());
+        let (mut last, mut before) = (None, Vec::new());
+        let mut newest = None;
+        for (at, row) in rows.iter().enumerate().filter(|(_, row)| !says(&row.value, "type", "session")) {
+            let named = row.value["id"].as_str().is_some();
+            // OpenClaw's rows without a parent hang on the row before.
+            before.push((at, newest));
+            newest = if named { Some(at) } else { newest };
+            if says(&row.value, "type", "leaf") {
+                last = row.value["targetId"].as_str().and_then(|id| by_id.get(id)).copied();
+            } else if named && !says(&row.value, "appendMode", "side") {
+                last = Some(at);
+            }
+        }
         let (mut next, mut seen) = (last, BTreeSet::new());
         while let Some(at) = next.filter(|&at| seen.insert(at)) {
             path.push(at);
-            next = rows[at].value["parentId"].as_str().and_then(|id| by_id.get(id)).copied();
+            next = match rows[at].value.get("parentId") {
+                Some(parent) => parent.as_str().and_then(|id| by_id.get(id)).copied(),
+                None => before.iter().find(|(row, _)| *row == at).and_then(|(_, before)| *before),
+            };
         }
         path.reverse();
     }
-    let mut live: Vec<Spoken> = path.iter().map(|&at| spoken(Dialect::Pi, &rows[at])).collect();
+    let mut live: Vec<Spoken> = path.iter().map(|&at| spoken(Dialect::Pi, rows, at)).collect();
     let boundary = live.iter().rposition(|spoken| spoken.kind == Kind::Boundary);
     let from = boundary.map_or(0, |boundary| {
         let compaction = &rows[path[boundary]].value;
@@ -354,9 +398,9 @@ impl<'r> Chain<'r> {
         live.extend(all().filter(|&at| group(at).is_some_and(|group| groups.contains(group))));
         let results = all().filter(|&at| {
             let parent = self.parent(at).filter(|parent| live.contains(parent));
-            spoken(Dialect::ClaudeCode, &self.rows[at]).kind == Kind::Tool
+            spoken(Dialect::ClaudeCode, self.rows, at).kind == Kind::Tool
                 && parent.is_some_and(|parent| {
-                    let parent = spoken(Dialect::ClaudeCode, &self.rows[parent]);
+                    let parent = spoken(Dialect::ClaudeCode, self.rows, parent);
                     !parent.calls.is_empty() || !parent.partial.is_empty()
                 })
         });
@@ -375,9 +419,27 @@ fn claude(rows: &[Row]) -> Vec<Spoken> {
     live.extend(&kept);
     let word = |at: usize| Spoken {
         in_context: at >= boundary || kept.contains(&at),
-        ..spoken(Dialect::ClaudeCode, &rows[at])
+        ..spoken(Dialect::ClaudeCode, rows, at)
     };
     live.into_iter().map(word).collect()
+}
+
+/// The same in the order that the links tell, which is that of the conversation, and not that of the lines.
+pub(crate) fn by_links(rows: &[Row], mut live: Vec<Spoken>) -> Vec<Spoken> {
+    let chain = Chain::new(rows);
+    let path = chain.leaf().map_or_else(Vec::new, |leaf| chain.ancestors(leaf));
+    let group = |at: usize| rows[at].value["message"]["id"].as_str();
+    let place = |at: usize| path.iter().rev().position(|&own| own == at);
+    // What is not on the path itself stands with its message, or behind its parent.
+    let beside = |at: usize| {
+        let same = path.iter().rev().position(|&own| group(at).is_some() && group(own) == group(at));
+        same.or_else(|| chain.ancestors(at).into_iter().find_map(place))
+    };
+    live.sort_by_key(|spoken| {
+        let at = spoken.row;
+        (place(at).or_else(|| beside(at)), place(at).is_none(), at)
+    });
+    live
 }
 
 /// The id on which the agent would hang the next entry.

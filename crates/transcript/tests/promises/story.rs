@@ -6,7 +6,7 @@ use proptest::option;
 use proptest::prelude::*;
 
 /// Who writes it down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Dialect {
     /// pi, header version 3: a tree by `id` and `parentId`.
     Pi,

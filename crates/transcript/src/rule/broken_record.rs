@@ -1,0 +1,46 @@
+//! B8: line breaks and control characters inside the strings of a record.
+
+use super::{Help, Rule, Stage, about_wreck};
+use crate::finding::Finding;
+use crate::salvage::Cause;
+use crate::session::Session;
+use crate::source::Fault;
+use alloc::format;
+use alloc::vec::Vec;
+
+pub(super) struct BrokenRecord;
+
+impl Rule for BrokenRecord {
+    fn code(&self) -> &'static str {
+        "B8"
+    }
+
+    fn name(&self) -> &'static str {
+        "broken-record"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "A string holds raw line breaks or other control characters, so that its record is no JSON, or lies on several lines.",
+            why: "JSON wants them escaped. Agents skip each of the lines, so the record is lost, and with it often a tool result.",
+            fix: "They are written as escapes; the text is the same, and lines that were one record become one again.",
+            source: "copilot-cli #2649",
+        }
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Bytes
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        let causes = [Cause::Control, Cause::Broken];
+        for wreck in
+            session.wrecks()?.iter().filter(|wreck| causes.contains(&wreck.cause) && !wreck.is_torn())
+        {
+            let count = wreck.edits.len();
+            let message = format!("raw control characters at {count} places inside a record");
+            out.push(about_wreck(&BrokenRecord, wreck, message));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,86 @@
+//! T5: the same entry twice.
+
+use super::{Cover, Help, Rule, Stage, about};
+use crate::entry::Link;
+use crate::finding::{Finding, Fix, Op, Severity};
+use crate::format::{Format, Shape};
+use crate::salvage::LINE_BYTES_MAX;
+use crate::session::Session;
+use crate::source::{Fault, Span, read_span};
+use alloc::string::ToString;
+use alloc::vec;
+use alloc::vec::Vec;
+use hashbrown::HashMap;
+
+pub(super) struct CopiedEntry;
+
+impl Rule for CopiedEntry {
+    fn code(&self) -> &'static str {
+        "T5"
+    }
+
+    fn name(&self) -> &'static str {
+        "copied-entry"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "An entry stands in the file again, byte for byte or with another parent, under the same id.",
+            why: "It bloats the file; in pi a copy at the end moves the live branch back to where it was first written; in Claude \
+                  Code chains can run in circles through it.",
+            fix: "The later copy is taken out; of two that differ in their parents alone, one whose parent is there stays. Entries \
+                  with one id and different content are left alone.",
+            source: "claude-code #5034, #48936, #40363; pi #3745",
+        }
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Lines
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.shape() == Shape::List { Cover::Never } else { Cover::Fixed }
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        let mut first: HashMap<crate::entry::Id, u32> = HashMap::new();
+        for (index, entry) in (0..).zip(&session.transcript.entries) {
+            let Some(id) = entry.id.filter(|_| session.shares_its_id(index)) else { continue };
+            let Some(&known) = first.get(&id) else {
+                first.insert(id, index);
+                continue;
+            };
+            if !same(session, known, index)? {
+                continue;
+            }
+            // Entries stand behind their parents where they were first written.
+            let lost = |entry: u32| match session.entry(entry).parent {
+                Link::To(id) => {
+                    first.get(&id).copied().or(session.by_id(id)).is_none_or(|parent| parent > entry)
+                }
+                Link::Root | Link::Missing => false,
+            };
+            let gone = if lost(known) && !lost(index) { known } else { index };
+            first.insert(id, if gone == known { index } else { known });
+            let fix = Fix::safe(vec![Op::DropCopy(gone)]);
+            let message = "the same entry stands here again".to_string();
+            out.push(Finding { fix, ..about(&CopiedEntry, session, gone, Severity::Warning, message) });
+        }
+        Ok(())
+    }
+}
+
+/// Whether two entries differ in nothing but their parents.
+fn same(session: &Session<'_>, one: u32, two: u32) -> Result<bool, Fault> {
+    let short = |entry: u32| session.entry(entry).span.len() <= LINE_BYTES_MAX;
+    Ok(short(one) && short(two) && around(session, one)? == around(session, two)?)
+}
+
+/// What stands before the parent of an entry, and what behind it.
+fn around(session: &Session<'_>, entry: u32) -> Result<[Vec<u8>; 2], Fault> {
+    let found = session.entry(entry);
+    let parent = found.parent_at;
+    let middle = if parent.is_empty() { Span::new(found.span.end, found.span.end) } else { parent };
+    let read = |from, to| read_span(session.source, Span::new(from, to));
+    Ok([read(found.span.start, middle.start)?, read(middle.end, found.span.end)?])
+}

@@ -1,0 +1,88 @@
+//! T4: a compaction that keeps from an entry which is not there.
+
+use super::{Cover, Help, Rule, Stage, about};
+use crate::entry::{Kind, Link};
+use crate::finding::{Finding, Fix, Guard, Held, Op, Severity};
+use crate::format::{Format, Shape};
+use crate::literal::quote;
+use crate::session::Session;
+use crate::source::Fault;
+use alloc::string::ToString;
+use alloc::vec;
+use alloc::vec::Vec;
+
+pub(super) struct DanglingBoundary;
+
+impl Rule for DanglingBoundary {
+    fn code(&self) -> &'static str {
+        "T4"
+    }
+
+    fn name(&self) -> &'static str {
+        "dangling-boundary"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "The newest compaction names a first entry to keep that is not on the branch.",
+            why: "pi then keeps nothing at all of what stands before the compaction, and says nothing.",
+            fix: "If the entry that hung on the lost one is there, it is kept from that one on. Otherwise, only with --allow T4, \
+                  from the first entry behind the compaction before. A pair that the boundary splits is P2.",
+            source: "claude-code #49996; pi #4570, #8667",
+        }
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Links
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.shape() == Shape::Branch { Cover::Fixed } else { Cover::Never }
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        if session.format.shape() != Shape::Branch {
+            return Ok(());
+        }
+        let boundary = session.live.iter().rposition(|&entry| session.entry(entry).kind == Kind::Boundary);
+        let Some((place, boundary)) = boundary.map(|place| (place, session.live[place])) else {
+            return Ok(());
+        };
+        let target = session.transcript.target_of(boundary);
+        let Some(id) = target.id.filter(|id| Some(*id) != session.entry(boundary).id) else { return Ok(()) };
+        if session.target(boundary).is_some_and(|target| session.is_live(target)) {
+            return Ok(());
+        }
+        let before = &session.live[..place];
+        let orphan = before.iter().find(|&&entry| session.entry(entry).parent == Link::To(id));
+        let fix = match (orphan, session.is_cut_off()) {
+            (Some(&orphan), _) if session.by_id(id).is_none() => keep_from(session, boundary, orphan),
+            // It may come back with what hides it.
+            (_, true) => Fix::held(Held::Tangled),
+            _ => {
+                let last = before.iter().rposition(|&entry| session.entry(entry).kind == Kind::Boundary);
+                match before.get(last.map_or(0, |last| last + 1)) {
+                    Some(&first) => match keep_from(session, boundary, first) {
+                        Fix { ops, .. } if !ops.is_empty() => Fix::guarded(Guard::Guesses, ops),
+                        held => held,
+                    },
+                    None => Fix::NONE,
+                }
+            }
+        };
+        let message = "the first entry that the compaction keeps is not on the branch".to_string();
+        out.push(Finding { fix, ..about(&DanglingBoundary, session, boundary, Severity::Warning, message) });
+        Ok(())
+    }
+}
+
+fn keep_from(session: &Session<'_>, boundary: u32, first: u32) -> Fix {
+    let at = session.transcript.target_of(boundary).at;
+    let text = session.entry(first).id.map(|id| session.transcript.ids.text(id));
+    let Some(text) = text.filter(|text| !at.is_empty() && core::str::from_utf8(text).is_ok()) else {
+        return Fix::held(Held::Tangled);
+    };
+    let mut with = Vec::new();
+    quote(text, &mut with);
+    Fix::safe(vec![Op::Replace { at, with }])
+}

@@ -1,0 +1,100 @@
+//! T1: an entry of the live branch hangs on one that is not there.
+
+use super::{Cover, Help, Rule, Stage, about};
+use crate::entry::{Id, Kind, Link};
+use crate::finding::{Finding, Fix, Guard, Held, Op, Severity};
+use crate::format::{Format, Shape};
+use crate::literal::quote;
+use crate::session::Session;
+use crate::source::Fault;
+use alloc::string::ToString;
+use alloc::vec;
+use alloc::vec::Vec;
+
+pub(super) struct DanglingParent;
+
+impl Rule for DanglingParent {
+    fn code(&self) -> &'static str {
+        "T1"
+    }
+
+    fn name(&self) -> &'static str {
+        "dangling-parent"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "An entry of the live branch names a parent that is not in the file, although others stand before it.",
+            why: "Agents end the walk there without a word: the session resumes with its last messages alone.",
+            fix: "It is linked to the entry before it, if nothing else hangs there: that is where it hung when a line between them \
+                  was lost. Otherwise only with --allow T1. Summaries stay cut off, and so does the first entry of a file: forks \
+                  begin so.",
+            source: "claude-code #24304, #58554, #46603; qwen-code #6501",
+        }
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Links
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.shape() == Shape::List { Cover::Never } else { Cover::Fixed }
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        if session.format.shape() == Shape::List {
+            return Ok(());
+        }
+        for entry in dangling(session) {
+            let before = nearest_before(session, entry);
+            let fix = match before {
+                None => continue,
+                // A summary is cut off on purpose.
+                Some(_) if session.entry(entry).kind == Kind::Note => Fix::NONE,
+                Some(before) => link(session, entry, before),
+            };
+            let message = "its parent is not in the file".to_string();
+            out.push(Finding { fix, ..about(&DanglingParent, session, entry, Severity::Warning, message) });
+        }
+        Ok(())
+    }
+}
+
+/// The entries of the live branch whose parents are missing.
+fn dangling<'s>(session: &'s Session<'_>) -> impl Iterator<Item = u32> + 's {
+    let missing = |id: Id| session.by_id(id).is_none();
+    let live = session.live.iter().copied();
+    live.filter(move |&entry| matches!(session.entry(entry).parent, Link::To(id) if missing(id)))
+}
+
+/// Of so many entries one is looked for that is no descendant.
+const CANDIDATES_MAX: usize = 64;
+
+/// The entry that was written last before this one, of the same conversation.
+pub(super) fn nearest_before(session: &Session<'_>, entry: u32) -> Option<u32> {
+    let aside = session.entry(entry).aside;
+    let fits = |&before: &u32| {
+        let found = session.entry(before);
+        let spoken = found.kind != Kind::Leaf && found.kind != Kind::Header;
+        found.id.is_some() && found.id != session.entry(entry).id && found.aside == aside && spoken
+    };
+    (0..entry).rev().filter(fits).take(CANDIDATES_MAX).find(|&before| !session.is_above(entry, before))
+}
+
+/// Links an entry to one before it.
+pub(super) fn link(session: &Session<'_>, entry: u32, before: u32) -> Fix {
+    let at = session.entry(entry).parent_at;
+    let Some(id) = session.entry(before).id.filter(|_| !at.is_empty()) else {
+        return Fix::held(Held::Tangled);
+    };
+    let text = session.transcript.ids.text(id);
+    if core::str::from_utf8(text).is_err() || session.shares_its_id(before) || session.shares_its_id(entry) {
+        return Fix::held(Held::Referenced);
+    }
+    let mut with = Vec::new();
+    quote(text, &mut with);
+    let ops = vec![Op::Replace { at, with }];
+    // What the agent wrote last before has no child but where the conversation went elsewhere.
+    let taken = (0..entry).any(|other| session.entry(other).parent == Link::To(id));
+    if taken { Fix::guarded(Guard::Guesses, ops) } else { Fix::safe(ops) }
+}

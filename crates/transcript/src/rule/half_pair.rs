@@ -1,0 +1,97 @@
+//! B5: half a surrogate pair.
+
+use super::{Help, Rule, Stage, about};
+use crate::finding::{Finding, Fix, Op, Severity};
+use crate::format::Shape;
+use crate::salvage::LINE_BYTES_MAX;
+use crate::session::Session;
+use crate::source::{Fault, Span, read_span};
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+pub(super) struct HalfPair;
+
+impl Rule for HalfPair {
+    fn code(&self) -> &'static str {
+        "B5"
+    }
+
+    fn name(&self) -> &'static str {
+        "half-surrogate-pair"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "A text holds half of an escaped surrogate pair: something cut it in the middle of a character.",
+            why: "No encoding can say it. APIs refuse the request: \"The request body is not valid JSON: no low surrogate in string\"; \
+                  summarising fails as well. Some agents clean texts before they send them.",
+            fix: "The half becomes U+FFFD, which is what was left of the character. Nothing else of the text changes.",
+            source: "claude-code #56064, #68325, #69927, #86560",
+        }
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Bytes
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        for (index, entry) in (0..).zip(&session.transcript.entries).filter(|(_, entry)| entry.odd.half_pairs)
+        {
+            let sent = session.in_context(index) && session.format.shape() == Shape::List;
+            let severity = if sent { Severity::Error } else { Severity::Warning };
+            let fix = if entry.span.len() > LINE_BYTES_MAX {
+                Fix::NONE
+            } else {
+                Fix::safe(halves(session, entry.span)?)
+            };
+            let message = "half of a surrogate pair in a text".to_string();
+            out.push(Finding { fix, ..about(&HalfPair, session, index, severity, message) });
+        }
+        Ok(())
+    }
+}
+
+fn halves(session: &Session<'_>, span: Span) -> Result<Vec<Op>, Fault> {
+    let bytes = read_span(session.source, span)?;
+    let mut ops = Vec::new();
+    let mut first: Option<usize> = None;
+    let mut fill = |at: usize| {
+        let start = span.start + at as u64;
+        ops.push(Op::Replace { at: Span::new(start, start + 6), with: b"\\ufffd".to_vec() });
+    };
+    for (at, code) in unicode_escapes(&bytes) {
+        match code {
+            0xdc00..0xe000 if first.is_some_and(|first| first + 6 == at) => first = None,
+            0xd800..0xe000 => {
+                first.take().into_iter().for_each(&mut fill);
+                if code < 0xdc00 {
+                    first = Some(at);
+                } else {
+                    fill(at);
+                }
+            }
+            _ => first.take().into_iter().for_each(&mut fill),
+        }
+    }
+    first.into_iter().for_each(&mut fill);
+    Ok(ops)
+}
+
+/// The `\\uXXXX` escapes of an object: where they stand and what they say.
+pub(super) fn unicode_escapes(bytes: &[u8]) -> impl Iterator<Item = (usize, u32)> {
+    let mut at = 0;
+    core::iter::from_fn(move || {
+        loop {
+            at += memchr::memchr(b'\\', bytes.get(at..)?)?;
+            let escape = &bytes[at..];
+            if escape.get(1) != Some(&b'u') {
+                at += 2;
+                continue;
+            }
+            let digits = core::str::from_utf8(escape.get(2..6)?).ok()?;
+            let found = (at, u32::from_str_radix(digits, 16).ok()?);
+            at += 6;
+            return Some(found);
+        }
+    })
+}

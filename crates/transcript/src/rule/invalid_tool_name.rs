@@ -1,0 +1,70 @@
+//! P10: a tool whose name no API takes.
+
+use super::{Help, Rule, about_call, severity_in_context};
+use crate::entry::{Call, Transcript};
+use crate::finding::{Finding, Fix, Op};
+use crate::literal::quote;
+use crate::session::Session;
+use crate::source::Fault;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
+use hashbrown::HashSet;
+
+pub(super) struct InvalidToolName;
+
+impl Rule for InvalidToolName {
+    fn code(&self) -> &'static str {
+        "P10"
+    }
+
+    fn name(&self) -> &'static str {
+        "invalid-tool-name"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "A call has no tool name, or one that holds other characters than letters, digits, `_` and `-`.",
+            why: "APIs refuse the request: \"string does not match pattern '^[a-zA-Z0-9_-]+$'\".",
+            fix: "NUL bytes and white space around a name are taken off, if what is left is the name of a tool that the session \
+                  uses elsewhere. Otherwise report only: which tool it was is not known.",
+            source: "codex #24369; OpenClaw #30723, #21985",
+        }
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        let calls = &session.transcript.calls;
+        if are_plain(session.transcript, 0..calls.len()) {
+            return Ok(());
+        }
+        let name = |call: &Call| session.transcript.id_text(call.name);
+        let known: HashSet<&[u8]> = calls.iter().map(name).filter(|name| is_plain(name)).collect();
+        for (index, call) in calls.iter().enumerate().filter(|(_, call)| !is_plain(name(call))) {
+            let trimmed = name(call).trim_ascii();
+            let left = trimmed.iter().rposition(|byte| *byte > b' ').map_or(0, |last| last + 1);
+            let left = &trimmed[..left];
+            let mut fix = Fix::NONE;
+            if known.contains(left) {
+                let mut with = Vec::new();
+                quote(left, &mut with);
+                fix = Fix::safe(vec![Op::Replace { at: call.name_at, with }]);
+            }
+            let severity = severity_in_context(session, call.entry);
+            let found =
+                about_call(&InvalidToolName, session, index, severity, "no API takes the name of the tool");
+            out.push(Finding { fix, ..found });
+        }
+        Ok(())
+    }
+}
+
+/// Whether an API takes it as the name of a tool.
+fn is_plain(name: &[u8]) -> bool {
+    let fits = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':' | b'/');
+    !name.is_empty() && name.len() <= 128 && name.iter().all(fits)
+}
+
+/// Whether APIs take the names of these calls.
+pub(crate) fn are_plain(transcript: &Transcript, mut calls: Range<usize>) -> bool {
+    calls.all(|call| is_plain(transcript.id_text(transcript.calls[call].name)))
+}

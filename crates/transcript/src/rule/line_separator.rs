@@ -1,0 +1,60 @@
+//! B6: characters inside strings that some readers take for line breaks.
+
+use super::{Help, Rule, Stage, about_line};
+use crate::entry::DamageKind;
+use crate::finding::{Finding, Fix, Guard, Op, Severity};
+use crate::salvage::LINE_BYTES_MAX;
+use crate::scan::is_separator;
+use crate::session::Session;
+use crate::source::{Fault, Span, read_span};
+use alloc::format;
+use alloc::vec::Vec;
+
+pub(super) struct LineSeparator;
+
+impl Rule for LineSeparator {
+    fn code(&self) -> &'static str {
+        "B6"
+    }
+
+    fn name(&self) -> &'static str {
+        "line-separator"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "A text holds U+2028 or U+2029 as they are. That is legal JSON.",
+            why: "Readers that split lines as Unicode or JavaScript once did cut the record in two: untitled sessions, \"Session file is \
+                  corrupted\".",
+            fix: "Only with --allow B6: they are written as escapes, which say the same.",
+            source: "copilot-cli #2012; claude-code #27472; nodejs/node #62785",
+        }
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Bytes
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        for damage in &session.transcript.damage {
+            let DamageKind::Separators(at) = damage.kind else { continue };
+            let ops =
+                if damage.span.len() > LINE_BYTES_MAX { Vec::new() } else { escapes(session, damage.span)? };
+            let fix = if ops.is_empty() { Fix::NONE } else { Fix::guarded(Guard::Respells, ops) };
+            let message = format!("a raw line separator at byte {at}");
+            out.push(about_line(&LineSeparator, damage, Severity::Note, message, fix));
+        }
+        Ok(())
+    }
+}
+
+fn escapes(session: &Session<'_>, line: Span) -> Result<Vec<Op>, Fault> {
+    let bytes = read_span(session.source, line)?;
+    let places = memchr::memchr_iter(0xe2, &bytes).filter(|&at| is_separator(&bytes[at..]));
+    let escape = |at: usize| {
+        let start = line.start + at as u64;
+        let with = format!("\\u202{:x}", bytes[at + 2] & 0xf).into_bytes();
+        Op::Replace { at: Span::new(start, start + 3), with }
+    };
+    Ok(places.map(escape).collect())
+}

@@ -1,0 +1,79 @@
+//! P7: text before the results of a message.
+
+use super::{Cover, Help, Rule, about, severity_in_context};
+use crate::entry::{Kind, Role};
+use crate::finding::{Finding, Fix, Op};
+use crate::format::{Answer, Format};
+use crate::json::{self, Value};
+use crate::session::Session;
+use crate::source::{Fault, Span, read_span};
+use alloc::string::ToString;
+use alloc::vec;
+use alloc::vec::Vec;
+
+pub(super) struct MisorderedResults;
+
+impl Rule for MisorderedResults {
+    fn code(&self) -> &'static str {
+        "P7"
+    }
+
+    fn name(&self) -> &'static str {
+        "misordered-results"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "A message holds results, and something else before the last of them.",
+            why: "Anthropic wants results first: it answers as if they were missing.",
+            fix: "The results come first, in their order, and the rest behind them; the bytes of each stay. Claude Code does that by \
+                  itself when it sends.",
+            source: "claude-code #21906; dsh-plugin-subscriptions #22",
+        }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.answer() == Answer::NextUser { Cover::Fixed } else { Cover::Never }
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        if session.format.answer() != Answer::NextUser {
+            return Ok(());
+        }
+        for (index, entry) in (0..).zip(&session.transcript.entries) {
+            // One that holds results alone is a tool's.
+            if entry.kind != Kind::Message(Role::User) || session.transcript.results_of(index).is_empty() {
+                continue;
+            }
+            let Some(doc) = json::parse(session.source, entry.span)? else { continue };
+            let blocks: Vec<Value<'_>> = doc.get("content").into_iter().flat_map(Value::items).collect();
+            let Some((at, with)) = reordered(session, &blocks)? else { continue };
+            let severity = severity_in_context(session, index);
+            let message = "something stands before the results of the message".to_string();
+            let fix = Fix::safe(vec![Op::Replace { at, with }]);
+            out.push(Finding { fix, ..about(&MisorderedResults, session, index, severity, message) });
+        }
+        Ok(())
+    }
+}
+
+/// The blocks up to the last result with the results first; `None` if they stand so.
+fn reordered(session: &Session<'_>, blocks: &[Value<'_>]) -> Result<Option<(Span, Vec<u8>)>, Fault> {
+    let is_result = |block: &&Value<'_>| block.get("type").is_some_and(|kind| kind.is("tool_result"));
+    let first = blocks.iter().position(|block| !is_result(&block));
+    let last = blocks.iter().rposition(|block| is_result(&block));
+    let (Some(first), Some(last)) = (first, last) else { return Ok(None) };
+    if last < first {
+        return Ok(None);
+    }
+    let mixed = &blocks[first..=last];
+    let others = mixed.iter().filter(|block| !is_result(block));
+    let mut with = Vec::new();
+    for block in mixed.iter().filter(is_result).chain(others) {
+        if !with.is_empty() {
+            with.push(b',');
+        }
+        with.extend(read_span(session.source, block.span())?);
+    }
+    Ok(Some((Span::new(mixed[0].span().start, mixed[mixed.len() - 1].span().end), with)))
+}

@@ -1,0 +1,60 @@
+//! B10: the header is not the first line, or there is none.
+
+use super::{Cover, Help, Rule, Stage, about};
+use crate::entry::Kind;
+use crate::finding::{Finding, Fix, Op, Severity};
+use crate::format::Format;
+use crate::session::Session;
+use crate::source::Fault;
+use alloc::string::ToString;
+use alloc::vec;
+use alloc::vec::Vec;
+
+pub(super) struct MisplacedHeader;
+
+impl Rule for MisplacedHeader {
+    fn code(&self) -> &'static str {
+        "B10"
+    }
+
+    fn name(&self) -> &'static str {
+        "misplaced-header"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "The file does not begin with its header, or has none.",
+            why: "pi reads the header from the first line alone: without it there is no session, and resuming has wiped the whole \
+                  file. Imports defer such files.",
+            fix: "A header that stands further down moves to the front. A lost one is only reported: its id is part of the file's \
+                  name, which an index may hold.",
+            source: "OpenClaw #89037, #153502; codex #24425",
+        }
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Lines
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.has_header() { Cover::Fixed } else { Cover::Never }
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        let entries = &session.transcript.entries;
+        if !session.format.has_header() || entries.is_empty() || entries[0].kind == Kind::Header {
+            return Ok(());
+        }
+        let header = (0..).zip(entries).find(|(_, entry)| entry.kind == Kind::Header);
+        let (fix, message) = match header {
+            Some((header, _)) => (Fix::safe(vec![Op::ToFront(header)]), "the header is not the first line"),
+            None => (Fix::NONE, "the header is lost"),
+        };
+        let at = header.map_or(0, |(header, _)| header);
+        out.push(Finding {
+            fix,
+            ..about(&MisplacedHeader, session, at, Severity::Error, message.to_string())
+        });
+        Ok(())
+    }
+}

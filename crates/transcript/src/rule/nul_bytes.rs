@@ -1,0 +1,43 @@
+//! B3: NUL bytes between or inside records.
+
+use super::{Help, Rule, Stage, about_wreck};
+use crate::finding::Finding;
+use crate::salvage::Cause;
+use crate::session::Session;
+use crate::source::Fault;
+use alloc::format;
+use alloc::vec::Vec;
+
+pub(super) struct NulBytes;
+
+impl Rule for NulBytes {
+    fn code(&self) -> &'static str {
+        "B3"
+    }
+
+    fn name(&self) -> &'static str {
+        "nul-bytes"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "NUL bytes stand in front of a record, behind it, inside it, or in place of one.",
+            why: "A file system puts them where nothing was written before the power went. The line cannot be read, and with it goes \
+                  all that hangs on it; sessions vanish from lists.",
+            fix: "The NUL bytes are taken out; what is whole without them stays. `\\u0000` in a text is another matter (B11).",
+            source: "claude-code #76059, #49876; OpenClaw #119969",
+        }
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Bytes
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        for wreck in session.wrecks()?.iter().filter(|wreck| wreck.cause == Cause::Nul && !wreck.is_torn()) {
+            let message = format!("NUL bytes in a line of {} bytes", wreck.damage.span.len());
+            out.push(about_wreck(&NulBytes, wreck, message));
+        }
+        Ok(())
+    }
+}

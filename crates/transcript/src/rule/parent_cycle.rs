@@ -1,0 +1,59 @@
+//! T2: entries that are their own ancestors.
+
+use super::{Cover, Help, Rule, Stage, about, dangling_parent};
+use crate::finding::{Finding, Fix, Op, Severity};
+use crate::format::{Format, Shape};
+use crate::session::Session;
+use crate::source::Fault;
+use alloc::string::ToString;
+use alloc::vec;
+use alloc::vec::Vec;
+
+pub(super) struct ParentCycle;
+
+impl Rule for ParentCycle {
+    fn code(&self) -> &'static str {
+        "T2"
+    }
+
+    fn name(&self) -> &'static str {
+        "parent-cycle"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "Following the parents of an entry leads back to it.",
+            why: "Agents without a guard walk in circles for ever; others lose everything before the circle.",
+            fix: "The link that goes forward in the file is cut: its entry is linked to the one before it, as if the line between \
+                  them had been lost.",
+            source: "claude-code #22245, #22042, #22057",
+        }
+    }
+
+    fn stage(&self) -> Stage {
+        Stage::Links
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.shape() == Shape::List { Cover::Never } else { Cover::Fixed }
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        for entry in session.circles() {
+            let live = session.is_live(entry);
+            let severity = if live { Severity::Error } else { Severity::Warning };
+            let before = dangling_parent::nearest_before(session, entry);
+            let at = session.entry(entry).parent_at;
+            let fix = match before {
+                Some(before) => match dangling_parent::link(session, entry, before) {
+                    Fix { ops, .. } if !ops.is_empty() => Fix::safe(ops),
+                    held => held,
+                },
+                None => Fix::safe(vec![Op::Replace { at, with: b"null".to_vec() }]),
+            };
+            let message = "its ancestors lead back to it".to_string();
+            out.push(Finding { fix, ..about(&ParentCycle, session, entry, severity, message) });
+        }
+        Ok(())
+    }
+}

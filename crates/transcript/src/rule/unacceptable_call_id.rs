@@ -1,0 +1,57 @@
+//! P11: a call whose id the next provider may not take.
+
+use super::{Cover, Help, Rule, about_call};
+use crate::finding::{Finding, Severity};
+use crate::format::Format;
+use crate::session::Session;
+use crate::source::Fault;
+use alloc::vec::Vec;
+
+pub(super) struct UnacceptableCallId;
+
+impl Rule for UnacceptableCallId {
+    fn code(&self) -> &'static str {
+        "P11"
+    }
+
+    fn name(&self) -> &'static str {
+        "unacceptable-call-id"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "A call has no id, or one with characters that Anthropic does not take.",
+            why: "\"tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'\". Ids come from other providers, after a switch in \
+                  the middle of a session.",
+            fix: "Report only: ids are never altered, and the provider that wrote them takes them.",
+            source: "nanobot #1634; vercel/ai #5171; OpenClaw #56021, #37508",
+        }
+    }
+
+    fn cover(&self, _format: &dyn Format) -> Cover {
+        Cover::Reported
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        for (index, call) in session.transcript.calls.iter().enumerate() {
+            let id = session.transcript.id_text(call.id);
+            let strange = session.format.has_plain_ids() && !is_taken(id);
+            if (id.is_empty() && call.id_at.len() <= 2) || strange {
+                let sent = session.in_context(call.entry);
+                let severity = if sent { Severity::Warning } else { Severity::Note };
+                let message = if id.is_empty() {
+                    "the call has no id"
+                } else {
+                    "Anthropic does not take the call's id"
+                };
+                out.push(about_call(&UnacceptableCallId, session, index, severity, message));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether Anthropic takes it as the id of a call.
+pub(crate) fn is_taken(id: &[u8]) -> bool {
+    id.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}

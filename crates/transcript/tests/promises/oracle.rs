@@ -1,0 +1,428 @@
+//! What the providers would say to the request that the agent would send next: the live context is turned into
+//! messages the way the agent does it, and each rule of the APIs is checked, with the provider's own words.
+//!
+//! Shares no code with the crate under test. The rules are those of the format reference, part C; a refusal names the
+//! failure class that it belongs to. What only a running conversation can break (prefill, prefix binding, images) and
+//! what the agents mend on sending (ids that pi cleans) is left out.
+
+use super::reader::{Kind, LONE, Row, Spoken, blocks, by_links, live, message, rows_with_lone};
+use super::story::Dialect;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// Why a request would be refused.
+#[derive(Clone, Debug)]
+pub(crate) struct Refusal {
+    /// The failure class.
+    pub class: &'static str,
+    /// In the provider's words.
+    #[expect(dead_code, reason = "what a failed test prints")]
+    pub text: String,
+}
+
+/// What is said, in the words that all providers share.
+#[derive(Clone, Debug)]
+enum Part {
+    Text(String),
+    Thinking,
+    Call { id: String, name: String, arguments: Value },
+    Result { id: String, text: String },
+    Other,
+}
+
+#[derive(Clone, Debug)]
+struct Message {
+    assistant: bool,
+    parts: Vec<Part>,
+}
+
+/// All that the providers of a dialect would say to the conversation in these bytes.
+pub(crate) fn refusals(dialect: Dialect, bytes: &[u8]) -> Vec<Refusal> {
+    let rows: Vec<Row> = rows_with_lone(bytes).into_iter().filter(|row| row.alone).collect();
+    let messages = request(dialect, &rows);
+    let mut out = Vec::new();
+    match dialect {
+        Dialect::Pi | Dialect::PiFlat => {
+            anthropic(&messages, false, &mut out);
+            openai_chat(&messages, &mut out);
+            openai_responses(&messages, &mut out);
+            gemini(&messages, &mut out);
+        }
+        Dialect::ClaudeCode | Dialect::Anthropic => anthropic(&messages, true, &mut out),
+        Dialect::OpenAiChat => openai_chat(&messages, &mut out),
+    }
+    body(&messages, &mut out);
+    out
+}
+
+/// The messages of the live context.
+fn request(dialect: Dialect, rows: &[Row]) -> Vec<Message> {
+    let live: Vec<Spoken> = live(dialect, rows).into_iter().filter(|spoken| spoken.in_context).collect();
+    match dialect {
+        Dialect::Pi | Dialect::PiFlat => pi(rows, &live),
+        Dialect::ClaudeCode => claude(rows, &by_links(rows, live)),
+        Dialect::OpenAiChat | Dialect::Anthropic => {
+            let spoken = live.iter().map(|spoken| &rows[spoken.row].value);
+            let spoken = spoken.filter(|value| !["system", "developer"].contains(&role(value)));
+            spoken.map(|value| said(dialect, value)).collect()
+        }
+    }
+}
+
+fn role(message: &Value) -> &str {
+    message["role"].as_str().unwrap_or_default()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_string()
+}
+
+/// The names under which results name their call.
+const CALL_IDS: [&str; 6] = ["toolCallId", "toolUseId", "tool_call_id", "tool_use_id", "callId", "call_id"];
+
+/// A message as one program wrote it.
+fn said(dialect: Dialect, row: &Value) -> Message {
+    let message = message(dialect, row);
+    let role = role(message);
+    if ["toolResult", "tool"].contains(&role) {
+        let id = CALL_IDS.iter().find_map(|key| message.get(key)).map(text).unwrap_or_default();
+        let part = Part::Result { id, text: texts(&message["content"]) };
+        return Message { assistant: false, parts: vec![part] };
+    }
+    let mut parts: Vec<Part> =
+        message["content"].as_str().into_iter().map(|t| Part::Text(t.into())).collect();
+    parts.extend(blocks(&message["content"]).iter().map(part));
+    for call in blocks(&message["tool_calls"]) {
+        let (id, name) = (text(&call["id"]), text(&call["function"]["name"]));
+        let arguments =
+            call["function"]["arguments"].as_str().map_or(Value::Null, |_| Value::Object(Default::default()));
+        parts.push(Part::Call { id, name, arguments });
+    }
+    // Beside calls Chat Completions takes an empty content for none.
+    if dialect == Dialect::OpenAiChat {
+        parts.retain(|part| !matches!(part, Part::Text(text) if text.is_empty()));
+    }
+    Message { assistant: role == "assistant", parts }
+}
+
+fn texts(content: &Value) -> String {
+    let alone = content.as_str().into_iter();
+    alone.chain(blocks(content).iter().filter_map(|block| block["text"].as_str())).collect()
+}
+
+fn part(block: &Value) -> Part {
+    match block["type"].as_str() {
+        Some("text") => Part::Text(text(&block["text"])),
+        Some("thinking" | "redacted_thinking") => Part::Thinking,
+        Some("tool_use") => Part::Call {
+            id: text(&block["id"]),
+            name: text(&block["name"]),
+            arguments: block["input"].clone(),
+        },
+        Some("toolCall" | "toolUse" | "functionCall" | "tool_call" | "function_call") => {
+            let arguments = block.get("arguments").or(block.get("input")).cloned().unwrap_or_default();
+            Part::Call { id: text(&block["id"]), name: text(&block["name"]), arguments }
+        }
+        Some("tool_result") => {
+            Part::Result { id: text(&block["tool_use_id"]), text: texts(&block["content"]) }
+        }
+        _ => Part::Other,
+    }
+}
+
+fn user(text: &Value) -> Message {
+    Message { assistant: false, parts: vec![Part::Text(texts(text))] }
+}
+
+/// pi: the newest compaction's summary stands first; older ones and turns that were interrupted are not sent.
+fn pi(rows: &[Row], live: &[Spoken]) -> Vec<Message> {
+    let mut messages = Vec::new();
+    let newest = live.iter().rev().find(|spoken| spoken.kind == Kind::Boundary);
+    messages.extend(newest.map(|spoken| user(&rows[spoken.row].value["summary"])));
+    for spoken in live {
+        let value = &rows[spoken.row].value;
+        let (kind, role) = (value["type"].as_str().unwrap_or_default(), role(&value["message"]));
+        match (kind, role) {
+            ("message", "assistant") if spoken.aborted => {
+                messages.extend(interrupted(said(Dialect::Pi, value), live))
+            }
+            ("message", "assistant" | "user" | "toolResult") => messages.push(said(Dialect::Pi, value)),
+            ("custom_message", _) => messages.push(user(&value["content"])),
+            ("branch_summary", _) => messages.push(user(&value["summary"])),
+            _ => {}
+        }
+    }
+    messages
+}
+
+/// What agents send of a turn that was interrupted: nothing, unless tools have answered.
+fn interrupted(message: Message, live: &[Spoken]) -> Option<Message> {
+    let answered = |id: &String| live.iter().any(|spoken| spoken.results.contains(id));
+    let any = calls(&message).iter().any(answered);
+    let stays = |part: &Part| {
+        !matches!(part, Part::Call { id, .. } if !answered(id)) && !matches!(part, Part::Thinking)
+    };
+    let parts: Vec<Part> = message.parts.into_iter().filter(stays).collect();
+    any.then_some(Message { assistant: true, parts })
+}
+
+/// Claude Code: the blocks of one message come together again, results stand behind the message with their call
+/// wherever their line stands, and before what else the person said there.
+fn claude(rows: &[Row], live: &[Spoken]) -> Vec<Message> {
+    let mut messages: Vec<(String, Message)> = Vec::new();
+    let mut results = Vec::new();
+    for spoken in live {
+        let value = &rows[spoken.row].value;
+        let kept = match value["type"].as_str() {
+            Some("assistant") if spoken.aborted => interrupted(said(Dialect::ClaudeCode, value), live),
+            Some("assistant" | "user") => Some(said(Dialect::ClaudeCode, value)),
+            _ => None,
+        };
+        let Some(mut message) = kept else { continue };
+        let known = messages.iter().position(|(group, of)| *group == spoken.group && of.assistant);
+        if let Some(known) = known.filter(|_| message.assistant) {
+            messages[known].1.parts.append(&mut message.parts);
+            continue;
+        }
+        let (own, rest) = message.parts.into_iter().partition(|part| matches!(part, Part::Result { .. }));
+        let own: Vec<Part> = own;
+        results.extend(own.into_iter().map(|part| (messages.len(), part)));
+        let parts: Vec<Part> = rest;
+        if !parts.is_empty() || message.assistant {
+            messages.push((spoken.group.clone(), Message { assistant: message.assistant, parts }));
+        }
+    }
+    let mut messages: Vec<Message> = messages.into_iter().map(|(_, message)| message).collect();
+    let mut answers: Vec<Vec<Part>> = vec![Vec::new(); messages.len() + 1];
+    for (place, part) in results {
+        let Part::Result { id, .. } = &part else { continue };
+        let open = |at: usize| {
+            let taken = answers[at + 1]
+                .iter()
+                .filter(|part| matches!(part, Part::Result { id: own, .. } if own == id));
+            let calls = calls(&messages[at]).into_iter().filter(|own| own == id);
+            calls.count() > taken.count()
+        };
+        let has = |at: &usize| calls(&messages[*at]).contains(id);
+        let before =
+            (0..place).rev().find(|&at| open(at)).or_else(|| (place..messages.len()).find(|&at| open(at)));
+        let home = before.or_else(|| (0..messages.len()).rev().find(has));
+        answers[home.map_or(place, |at| at + 1)].push(part);
+    }
+    let mut out = Vec::new();
+    for (at, parts) in answers.into_iter().enumerate() {
+        if !parts.is_empty() {
+            out.push(Message { assistant: false, parts });
+        }
+        if at < messages.len() {
+            out.push(std::mem::replace(&mut messages[at], Message { assistant: false, parts: Vec::new() }));
+        }
+    }
+    out
+}
+
+fn calls(message: &Message) -> Vec<String> {
+    let ids = message
+        .parts
+        .iter()
+        .filter_map(|part| if let Part::Call { id, .. } = part { Some(id) } else { None });
+    ids.cloned().collect()
+}
+
+fn results(message: &Message) -> Vec<String> {
+    let id = |part: &Part| if let Part::Result { id, .. } = part { Some(id.clone()) } else { None };
+    message.parts.iter().filter_map(id).collect()
+}
+
+fn merged(messages: &[Message]) -> Vec<Message> {
+    let mut out: Vec<Message> = Vec::new();
+    for message in messages {
+        match out.last_mut().filter(|last| last.assistant == message.assistant) {
+            Some(last) => last.parts.extend(message.parts.iter().cloned()),
+            None => out.push(message.clone()),
+        }
+    }
+    out
+}
+
+/// Whether the calls of the message at this place may still be running: nothing but results follows.
+fn running(messages: &[Message], at: usize) -> bool {
+    let results = |message: &Message| message.parts.iter().all(|part| matches!(part, Part::Result { .. }));
+    messages[at + 1..].iter().all(|message| !message.assistant && results(message))
+}
+
+/// C1. `strict`: what stands there is sent as it is, ids included.
+fn anthropic(messages: &[Message], strict: bool, out: &mut Vec<Refusal>) {
+    let messages = merged(messages);
+    let mut seen = BTreeSet::new();
+    let mut say = |class, text: String| out.push(Refusal { class, text });
+    for (n, message) in messages.iter().enumerate() {
+        let (own, next) = (calls(message), messages.get(n + 1).map(results).unwrap_or_default());
+        let missing: Vec<&String> = own.iter().filter(|id| !next.contains(id)).collect();
+        if !missing.is_empty() && !running(&messages, n) {
+            say(
+                "P1",
+                format!(
+                    "messages.{n}: `tool_use` ids were found without `tool_result` blocks immediately after: {missing:?}"
+                ),
+            );
+        }
+        let before = n.checked_sub(1).map(|before| calls(&messages[before])).unwrap_or_default();
+        let mut answered = BTreeSet::new();
+        for id in results(message) {
+            if !before.contains(&id) {
+                say(
+                    "P2",
+                    format!("messages.{n}: unexpected `tool_use_id` found in `tool_result` blocks: {id}"),
+                );
+            } else if !answered.insert(id.clone()) {
+                say(
+                    "P5",
+                    format!(
+                        "messages.{n}: each tool_use must have a single result. Found multiple `tool_result` blocks with id: {id}"
+                    ),
+                );
+            }
+        }
+        let is_result = |part: &Part| matches!(part, Part::Result { .. });
+        let last = message.parts.iter().rposition(is_result);
+        if message.parts.iter().position(|part| !is_result(part)).is_some_and(|other| Some(other) < last) {
+            say(
+                "P7",
+                format!("messages.{n}: Did not find tool_result block(s) at the beginning of this message"),
+            );
+        }
+        for id in own.iter().filter(|_| strict) {
+            if !seen.insert(id.clone()) {
+                say("P6", format!("messages: `tool_use` ids must be unique ({id})"));
+            }
+            if !id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-') || id.is_empty() {
+                say(
+                    "P11",
+                    format!(
+                        "messages.{n}: tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$' ({id})"
+                    ),
+                );
+            }
+        }
+        contents(n, message, &mut say);
+    }
+}
+
+/// What Anthropic says about the content of one message.
+fn contents(n: usize, message: &Message, say: &mut dyn FnMut(&'static str, String)) {
+    if message.parts.is_empty() {
+        say("M1", format!("messages.{n}: all messages must have non-empty content"));
+    }
+    if message.assistant && matches!(message.parts.last(), Some(Part::Thinking)) {
+        say("M3", format!("messages.{n}: The final block in an assistant message cannot be `thinking`"));
+    }
+    for part in &message.parts {
+        match part {
+            Part::Text(text) if text.trim().is_empty() => {
+                say("M2", format!("messages.{n}: text content blocks must contain non-whitespace text"));
+            }
+            Part::Call { arguments, id, .. } if !arguments.is_object() => {
+                say("P9", format!("messages.{n}: tool_use.input: Input should be a valid dictionary ({id})"));
+            }
+            Part::Call { name, .. } => {
+                let fits = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+                if !fits || name.is_empty() || name.len() > 128 {
+                    say("P10", format!("messages.{n}: tool_use.name: String should match pattern ({name})"));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// C3.
+fn openai_chat(messages: &[Message], out: &mut Vec<Refusal>) {
+    let mut say = |class, text: String| out.push(Refusal { class, text });
+    // A message each for results; persons' words behind them.
+    let mut open: Vec<String> = Vec::new();
+    let mut asked: Vec<String> = Vec::new();
+    for (n, message) in messages.iter().enumerate() {
+        for id in results(message) {
+            if !asked.contains(&id) {
+                say(
+                    "P2",
+                    format!(
+                        "messages with role 'tool' must be a response to a preceding message with 'tool_calls' ({id})"
+                    ),
+                );
+            } else if let Some(at) = open.iter().position(|own| *own == id) {
+                open.remove(at);
+            } else {
+                say("P5", format!("messages.[{n}]: duplicate tool message for tool_call_id {id}"));
+            }
+        }
+        let only_results =
+            !message.assistant && message.parts.iter().all(|p| matches!(p, Part::Result { .. }));
+        if !only_results || message.parts.is_empty() {
+            if !open.is_empty() {
+                say(
+                    "P1",
+                    format!(
+                        "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id': {open:?}"
+                    ),
+                );
+            }
+            open = calls(message);
+            asked.clone_from(&open);
+        }
+    }
+}
+
+/// C4: pairs, wherever they stand.
+fn openai_responses(messages: &[Message], out: &mut Vec<Refusal>) {
+    let mut open: Vec<(usize, String)> = Vec::new();
+    for (n, message) in messages.iter().enumerate() {
+        for id in results(message) {
+            match open.iter().position(|(_, own)| *own == id) {
+                Some(at) => _ = open.remove(at),
+                None => {
+                    let text = format!("No tool call found for function call output with call_id {id}.");
+                    out.push(Refusal { class: "P2", text });
+                }
+            }
+        }
+        open.extend(calls(message).into_iter().map(|id| (n, id)));
+    }
+    open.retain(|(n, _)| !running(messages, *n));
+    let text = |(_, id): (usize, String)| format!("No tool output found for function call {id}.");
+    out.extend(open.into_iter().map(|call| Refusal { class: "P1", text: text(call) }));
+}
+
+/// C5: as many responses as calls, in the turn right behind.
+fn gemini(messages: &[Message], out: &mut Vec<Refusal>) {
+    let messages = merged(messages);
+    for (n, message) in messages.iter().enumerate() {
+        let (asked, next) = (calls(message).len(), messages.get(n + 1).map_or(0, |next| results(next).len()));
+        if asked != next && asked > 0 && !running(&messages, n) {
+            let text = "Please ensure that the number of function response parts is equal to the number of function call parts of the function call turn.";
+            let class = if next < asked { "P1" } else { "P5" };
+            out.push(Refusal { class, text: text.into() });
+        }
+        let before = n.checked_sub(1).map_or(0, |before| calls(&messages[before]).len());
+        if !results(message).is_empty() && before == 0 {
+            let text =
+                "Please ensure that function response turn comes immediately after a function call turn.";
+            out.push(Refusal { class: "P2", text: text.into() });
+        }
+    }
+}
+
+/// What no provider reads at all.
+fn body(messages: &[Message], out: &mut Vec<Refusal>) {
+    let lone = |text: &str| text.contains(LONE);
+    let bad = messages.iter().flat_map(|message| &message.parts).any(|part| match part {
+        Part::Text(text) | Part::Result { text, .. } => lone(text),
+        Part::Call { arguments, .. } => lone(&arguments.to_string()),
+        Part::Thinking | Part::Other => false,
+    });
+    if bad {
+        let text = "The request body is not valid JSON: no low surrogate in string".to_string();
+        out.push(Refusal { class: "B5", text });
+    }
+}

@@ -1,0 +1,209 @@
+//! Healthy sessions, damaged and mended: the providers take what comes out, and nothing that a person said is lost.
+
+use super::damage;
+use super::oracle::{Refusal, refusals};
+use super::spell::spell;
+use super::story::{DIALECTS, Dialect};
+use super::tail::healthy;
+use super::{Case, config, is_no_worse, loss, lossy, read_all, tried};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use transcript::plan::Rendered;
+use transcript::policy::{Selection, SignedThinking};
+use transcript::{Piece, Plan, Policy, examine};
+
+/// What rules about the content of messages are for; those come with another issue.
+const CONTENT: [&str; 3] = ["M1", "M2", "M3"];
+
+fn dialect(format: &str) -> Option<Dialect> {
+    match format {
+        "pi" => Some(Dialect::Pi),
+        "claude-code" => Some(Dialect::ClaudeCode),
+        "openai-chat" => Some(Dialect::OpenAiChat),
+        "anthropic" => Some(Dialect::Anthropic),
+        _ => None,
+    }
+}
+
+fn folders(of: &Path) -> Vec<PathBuf> {
+    let mut inside: Vec<PathBuf> = fs::read_dir(of).unwrap().map(|entry| entry.unwrap().path()).collect();
+    inside.sort();
+    inside
+}
+
+/// Who calls and who answers: one misplaced line is told as several of these.
+const PAIRING: [&str; 8] = ["P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8"];
+
+/// Refusals that no finding announces.
+fn unannounced(dialect: Dialect, bytes: &[u8], policy: &Policy) -> Vec<Refusal> {
+    let found = examine(&bytes, policy).unwrap();
+    let codes: BTreeSet<&str> = found.findings.iter().map(|finding| finding.rule.code()).collect();
+    let mut refusals = refusals(dialect, bytes);
+    let said = |class: &str| {
+        let paired = PAIRING.contains(&class) && codes.iter().any(|code| PAIRING.contains(code));
+        paired || codes.contains(class)
+    };
+    refusals.retain(|refusal| !said(refusal.class) && !CONTENT.contains(&refusal.class));
+    refusals
+}
+
+#[test]
+fn what_a_fixture_becomes_is_accepted_or_said_not_to_be() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
+    let mut wrong = Vec::new();
+    for format in folders(&fixtures) {
+        let Some(dialect) = dialect(format.file_name().unwrap().to_str().unwrap()) else { continue };
+        for case in folders(&format) {
+            let bytes = fs::read(case.join("out.jsonl")).unwrap();
+            let left = unannounced(dialect, &bytes, &Policy::default());
+            wrong.extend(left.iter().map(|refusal| format!("{}: {refusal:?}", case.display())));
+        }
+    }
+    assert!(wrong.is_empty(), "{} would be refused:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+fn gather(folder: &Path, files: &mut Vec<PathBuf>) {
+    for path in folders(folder) {
+        if path.is_dir() {
+            gather(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "jsonl") {
+            files.push(path);
+        }
+    }
+}
+
+/// Before mending each refusal has its finding, and afterwards there is none.
+#[test]
+fn real_transcripts_are_accepted_or_said_not_to_be() {
+    let Some(corpus) = std::env::var_os("TAILOR_CORPUS") else {
+        eprintln!("SKIPPED: TAILOR_CORPUS names no folder of transcripts");
+        return;
+    };
+    let (mut files, mut wrong, mut known) = (Vec::new(), Vec::new(), 0);
+    gather(Path::new(&corpus), &mut files);
+    for path in files {
+        let bytes = fs::read(&path).unwrap();
+        let format = examine(&bytes.as_slice(), &Policy::default()).unwrap().facts.format;
+        let Some(dialect) = format.and_then(|format| dialect(format.name())) else { continue };
+        known += 1;
+        let left = unannounced(dialect, &bytes, &Policy::default());
+        wrong.extend(left.iter().map(|refusal| format!("{}: {refusal:?}", path.display())));
+    }
+    eprintln!("{known} transcripts of known formats");
+    assert!(wrong.is_empty(), "{} would be refused:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// What somebody asks for who wants a session back: lines and ids may change, and thinking may go.
+fn rescue_policy() -> Policy {
+    let codes = transcript::rule::RULES.iter().map(|rule| rule.code());
+    let allow = codes.filter(|code| code.starts_with(['P', 'T'])).map(str::to_string).collect();
+    Policy {
+        thinking: SignedThinking::Strip,
+        result_chars_max: 2000,
+        selection: Selection { allow, ..Selection::default() },
+        ..Policy::default()
+    }
+}
+
+/// A healthy session and up to five damages.
+fn damaged() -> impl Strategy<Value = Case> {
+    let dialect = prop::sample::select(DIALECTS.to_vec());
+    (dialect, healthy(), proptest::collection::vec(damage::known(), 1..6)).prop_map(
+        |(dialect, story, damages)| {
+            let bytes = damage::befall(spell(dialect, &story), &damages);
+            Case { dialect, damages, policy: rescue_policy(), bytes }
+        },
+    )
+}
+
+/// The text before a plan, from the text after it and what the plan says that it took out.
+fn undone(before: &[u8], after: &[u8], plan: &Plan) -> Vec<u8> {
+    let (mut out, mut at) = (Vec::new(), 0);
+    for edit in plan.edits() {
+        let kept = edit.at.start as usize - out.len();
+        out.extend_from_slice(&after[at..at + kept]);
+        at += kept + edit.with.iter().map(Piece::len).sum::<u64>() as usize;
+        out.extend_from_slice(&before[edit.at.start as usize..edit.at.end as usize]);
+    }
+    out.extend_from_slice(&after[at..]);
+    out
+}
+
+/// What became of a damaged session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum End {
+    Accepted,
+    /// Not accepted, and a finding says so.
+    Announced,
+    /// There is no plan, with a reason.
+    NoPlan,
+    /// So much is gone that the file is not recognised.
+    Unknown,
+}
+
+fn end(case: &Case) -> Result<End, TestCaseError> {
+    let mended = tried(&case.bytes, &case.policy);
+    if mended.before.facts.format.is_none() {
+        return Ok(End::Unknown);
+    }
+    let Ok(repair) = mended.repair else { return Ok(End::NoPlan) };
+    let after = read_all(&Rendered::new(&case.bytes.as_slice(), &repair.plan));
+    prop_assert_eq!(undone(&case.bytes, &after, &repair.plan), case.bytes.clone());
+    let again = tried(&after, &case.policy).repair.map(|repair| repair.plan);
+    prop_assert!(again.as_ref().is_ok_and(Plan::is_empty), "{:?}\n{}", again, lossy(&after));
+    let lost = loss::difference(case.dialect, &case.bytes, &after, &case.policy);
+    prop_assert!(lost.is_empty(), "{:#?}\n{}", lost, lossy(&after));
+    is_no_worse(case)?;
+    let mut refusals = refusals(case.dialect, &after);
+    refusals.retain(|refusal| !CONTENT.contains(&refusal.class));
+    let unannounced = unannounced(case.dialect, &after, &case.policy);
+    prop_assert!(unannounced.is_empty(), "{:#?}\n{}", unannounced, lossy(&after));
+    Ok(if refusals.is_empty() { End::Accepted } else { End::Announced })
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    /// Issue 6: what is damaged is mended so that the providers take it, or the examination says why they will not;
+    /// nothing that a person said is lost, a second run changes nothing, and the plan knows every byte that it took.
+    #[test]
+    fn damaged_sessions_are_rescued(case in damaged()) {
+        end(&case)?;
+    }
+}
+
+/// Nearly all damaged sessions end accepted; most of the others wait for a tool in their newest turn, which is never
+/// touched.
+#[test]
+fn nearly_all_damaged_sessions_end_accepted() {
+    let mut runner = TestRunner::new(config());
+    let strategy = damaged();
+    let mut shown = BTreeMap::<String, usize>::new();
+    let mut ends: BTreeMap<Dialect, BTreeMap<End, usize>> = BTreeMap::new();
+    for _ in 0..runner.config().cases.max(1500) {
+        let case = strategy.new_tree(&mut runner).expect("no case is rejected").current();
+        let end = end(&case).unwrap_or_else(|why| panic!("{why}\n{case:?}"));
+        if end == End::Announced {
+            let after = read_all(&Rendered::new(
+                &case.bytes.as_slice(),
+                &tried(&case.bytes, &case.policy).repair.unwrap().plan,
+            ));
+            for finding in examine(&after.as_slice(), &case.policy).unwrap().findings {
+                let text = format!("{} {:?} {:?}", finding.rule.code(), finding.fix.safety, case.dialect);
+                *shown.entry(text).or_default() += 1;
+            }
+        }
+        *ends.entry(case.dialect).or_default().entry(end).or_default() += 1;
+        if end != End::Accepted && std::env::var_os("SHOW_REFUSED").is_some() {
+            eprintln!("{end:?} {:?}", case.damages);
+        }
+    }
+    eprintln!("{ends:?}\n{shown:?}");
+    let count = |end: End| ends.values().map(|of| of.get(&end).copied().unwrap_or(0)).sum::<usize>();
+    let known = [End::Accepted, End::Announced, End::NoPlan].map(count).iter().sum::<usize>();
+    assert!(count(End::Accepted) * 100 >= known * 97, "{ends:?}");
+}
