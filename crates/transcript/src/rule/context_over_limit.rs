@@ -2,8 +2,9 @@
 
 use super::crowded_window::{TOKEN_CHARS, weight, whole};
 use super::over_limit::{SOURCE, WHY, over};
-use super::{Help, Rule, about_place};
+use super::{Cover, Help, Rule, about_place};
 use crate::finding::Finding;
+use crate::format::Format;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::vec::Vec;
@@ -27,6 +28,10 @@ impl Rule for ContextOverLimit {
             fix: "`fix` shortens long results; the agent's own compaction replaces the conversation by a summary.",
             source: SOURCE,
         }
+    }
+
+    fn cover(&self, _format: &dyn Format) -> Cover {
+        Cover::Reported
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -1,8 +1,9 @@
 //! L1: a file that is larger than the check allows.
 
 use super::over_limit::{SOURCE, WHY, over};
-use super::{Help, Rule, about_place};
+use super::{Cover, Help, Rule, about_place};
 use crate::finding::Finding;
+use crate::format::Format;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::vec::Vec;
@@ -26,6 +27,10 @@ impl Rule for OversizedFile {
                   better closed and begun anew.",
             source: SOURCE,
         }
+    }
+
+    fn cover(&self, _format: &dyn Format) -> Cover {
+        Cover::Reported
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -1,8 +1,9 @@
 //! L2: a line that is longer than the check allows.
 
 use super::over_limit::{SOURCE, WHY, over};
-use super::{Help, Rule, about_place};
+use super::{Cover, Help, Rule, about_place};
 use crate::finding::Finding;
+use crate::format::Format;
 use crate::session::Session;
 use crate::source::{Fault, Span};
 use alloc::vec::Vec;
@@ -25,6 +26,10 @@ impl Rule for OversizedLine {
             fix: "S1 and S5 shorten results and side copies in it; images and what people wrote stay.",
             source: SOURCE,
         }
+    }
+
+    fn cover(&self, _format: &dyn Format) -> Cover {
+        Cover::Reported
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

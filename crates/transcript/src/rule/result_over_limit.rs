@@ -1,8 +1,9 @@
 //! L3: a result that is longer than the check allows.
 
 use super::over_limit::{SOURCE, WHY, over};
-use super::{Help, Rule, about_result};
+use super::{Cover, Help, Rule, about_result};
 use crate::finding::Finding;
+use crate::format::Format;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::vec::Vec;
@@ -25,6 +26,10 @@ impl Rule for ResultOverLimit {
             fix: "`fix --result-chars-max` with the same number shortens it.",
             source: SOURCE,
         }
+    }
+
+    fn cover(&self, _format: &dyn Format) -> Cover {
+        Cover::Reported
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -2,8 +2,9 @@
 
 use super::over_limit::{SOURCE, WHY, over};
 use super::oversized_turn::by_turn;
-use super::{Help, Rule, about};
+use super::{Cover, Help, Rule, about};
 use crate::finding::Finding;
+use crate::format::Format;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::vec::Vec;
@@ -26,6 +27,10 @@ impl Rule for TurnOverLimit {
             fix: "`fix --turn-chars-max` with the same number shortens the largest of them.",
             source: SOURCE,
         }
+    }
+
+    fn cover(&self, _format: &dyn Format) -> Cover {
+        Cover::Reported
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
