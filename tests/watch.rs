@@ -432,6 +432,22 @@ fn older_history_is_rewritten_only_after_a_long_quiet() {
 }
 
 #[test]
+fn a_profile_ages_results_after_a_long_quiet() {
+    let dir = Dir::new();
+    let case = root().join("fixtures/pi/s14-chatcli-two-turns-old");
+    let path = dir.path("s.jsonl");
+    let set = ["--set", "profile='chatcli'", "--set", "settle_stale=2"];
+    let daemon =
+        Daemon::start(&dir, &[&["watch", ".", "--mode", "enforce", "--settle", "0.1"], &set[..]].concat());
+    fs::copy(case.join("in.jsonl"), &path).unwrap();
+    daemon.until("it is seen", |status| status["looks"] == 1);
+    let early = daemon.status().unwrap();
+    daemon.until("it is cut", |status| status["fixed"] == 1);
+    assert_eq!(fs::read(&path).unwrap(), fs::read(case.join("out.jsonl")).unwrap());
+    assert_eq!((&early["fixed"], &early["waiting"]), (&Value::from(0), &Value::from(1)), "{early:#?}");
+}
+
+#[test]
 fn what_keeps_coming_back_is_left_alone_after_a_while() {
     let dir = Dir::new();
     let path = dir.write("s.jsonl", BROKEN);

@@ -117,7 +117,7 @@ fn run(facts: &Facts, quiet: Duration, settle: Duration) -> Option<Deferral> {
 }
 
 /// How long nobody has written.
-fn quiet_for(metadata: &Metadata, now: SystemTime) -> Duration {
+pub(crate) fn quiet_for(metadata: &Metadata, now: SystemTime) -> Duration {
     let time = |secs: i64, nanos: i64| {
         let secs = u64::try_from(secs).unwrap_or(0);
         UNIX_EPOCH + Duration::new(secs, u32::try_from(nanos).unwrap_or(0))
@@ -327,6 +327,10 @@ mod tests {
         let said = [
             (Deferral::Growing { quiet: secs(1), settle: secs(5) }, "try again in 4 s"),
             (Deferral::Changed, "try again in 1 s"),
+            (
+                Deferral::RecentHistory { quiet: secs(60), wanted: secs(3_600) },
+                "last written 60 s ago, wanted are 60 min (--settle-stale 0 changes it now); try again in 59 min",
+            ),
             (
                 Deferral::Running { awaits: Awaits::Model, quiet: secs(30), wanted: RUN_SETTLE },
                 "last written 30 s ago; --settle 0 says that no agent is running; try again in 10 min",

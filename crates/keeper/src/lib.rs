@@ -33,9 +33,10 @@ use leftover::Settled;
 use new_text::NewText;
 use snapshot::Snapshot;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
+use transcript::finding::{Held, Safety};
 use transcript::plan::Plan;
-use transcript::{Facts, Policy, Repair, examine, mend};
+use transcript::{Facts, Finding, Policy, Repair, examine, mend};
 
 /// What to do with a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +60,8 @@ pub struct Options {
     pub mode: Mode,
     /// How long a file must have been quiet before it is replaced.
     pub settle: Duration,
+    /// How long before anything in it that rewrites older history is: prompt caches may hold that.
+    pub settle_stale: Duration,
     /// Where what is taken out is kept. Without one nothing can be undone.
     pub vault: Option<Vault>,
 }
@@ -99,15 +102,32 @@ pub fn maintain(path: &Path, root: Option<&Path>, options: &Options) -> Result<O
 
 /// What was found, and what is to be done about it; `None` if nothing can be.
 fn plan(snapshot: &Snapshot, options: &Options) -> Result<(Outcome, Option<Repair>), Error> {
-    let mended = snapshot.read(|source| mend(source, &options.policy))?;
+    let too_soon = history_waits(snapshot, options);
+    let policy = Policy { hold_history: too_soon.is_some(), ..options.policy.clone() };
+    let policy = if too_soon.is_some() { &policy } else { &options.policy };
+    let mended = snapshot.read(|source| mend(source, policy))?;
     let mut outcome = Outcome::looked(mended.before, snapshot.bytes());
     match mended.repair {
-        Ok(repair) => Ok((outcome, Some(repair))),
+        Ok(repair) => {
+            let held = |finding: &Finding| finding.fix.safety == Safety::Held(Held::RecentlyUsed);
+            if let Some(reason) = too_soon.filter(|_| outcome.remaining().iter().any(held)) {
+                outcome.ending = Ending::Deferred(reason);
+            }
+            Ok((outcome, Some(repair)))
+        }
         Err(worse) => {
             outcome.ending = Ending::Refused(Refusal::Worse(worse));
             Ok((outcome, None))
         }
     }
+}
+
+/// Why older history is not rewritten yet; `None` if it may be, or nothing asks for it. A copy is nobody's history.
+fn history_waits(snapshot: &Snapshot, options: &Options) -> Option<Deferral> {
+    let in_place = matches!(options.mode, Mode::Fix | Mode::DryRun);
+    let (quiet, wanted) = (gate::quiet_for(&snapshot.metadata, SystemTime::now()), options.settle_stale);
+    let waits = in_place && options.policy.rewrites_history() && quiet < wanted;
+    waits.then_some(Deferral::RecentHistory { quiet, wanted })
 }
 
 fn fix(path: &Path, root: Option<&Path>, options: &Options) -> Result<Outcome, Error> {

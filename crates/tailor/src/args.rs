@@ -3,7 +3,7 @@
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use keeper::{Mode, Options, Vault};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::marker::Folder;
 use transcript::policy::{Policy, Selection, SignedThinking};
 use transcript::profile::{self, PROFILES, Profile};
@@ -88,6 +88,10 @@ pub(crate) struct Fix {
     /// Seconds for which a file must have been quiet before it is replaced.
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     pub(crate) settle: Duration,
+    /// Seconds for which it must have been quiet before older history is rewritten, which prompt caches may hold: old
+    /// results (S14, S15), and what comes before signed thinking (3600; 0 if --settle is 0).
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) settle_stale: Option<Duration>,
     #[command(flatten)]
     pub(crate) vault: VaultAt,
     /// Also write each text that is cut as a plain file into this folder, and name that in the marker.
@@ -364,6 +368,9 @@ pub(crate) struct Ages {
     /// How many of the newest messages of the model, with what follows, stay as they are.
     #[arg(long, value_name = "COUNT")]
     pub(crate) crowded_keep_assistants: Option<u64>,
+    /// Not before the model's last message is so old that no prompt cache holds it.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) crowded_cache_ttl: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -391,7 +398,8 @@ pub(crate) enum FailOn {
 impl Shared {
     pub(crate) fn policy(&self, allow: &[String]) -> Policy {
         let limits = &self.limits;
-        let mut policy = limits.profile.policy();
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).ok();
+        let mut policy = Policy { now_ms: since.map(millis), ..limits.profile.policy() };
         let numbers = [
             (&mut policy.result_chars_max, limits.result_chars_max),
             (&mut policy.turn_chars_max, limits.turn_chars_max),
@@ -440,10 +448,14 @@ impl Ages {
             (&mut crowded.clear_percent, self.crowded_clear_percent),
             (&mut crowded.clear_chars_min, self.crowded_clear_chars_min),
             (&mut crowded.keep_assistants, self.crowded_keep_assistants),
+            (&mut crowded.cache_ttl_ms, self.crowded_cache_ttl.map(millis)),
         ]);
         stale.tools_keep.extend(self.stale_keep_tool.iter().cloned());
     }
 }
+
+/// How long a session must have been quiet before its older history is rewritten, unless told otherwise.
+const STALE: Duration = Duration::from_secs(60 * 60);
 
 /// Sets the numbers that were asked for.
 fn override_each<const N: usize>(numbers: [(&mut u64, Option<u64>); N]) {
@@ -455,7 +467,13 @@ fn override_each<const N: usize>(numbers: [(&mut u64, Option<u64>); N]) {
 impl Scan {
     pub(crate) fn options(&self) -> Options {
         let policy = self.shared.policy(&[]);
-        Options { policy, mode: Mode::Look, settle: Duration::ZERO, vault: None }
+        Options {
+            policy,
+            mode: Mode::Look,
+            settle: Duration::ZERO,
+            settle_stale: Duration::ZERO,
+            vault: None,
+        }
     }
 }
 
@@ -466,6 +484,12 @@ impl Fix {
             policy: Policy { spill: self.spill.clone(), ..self.shared.policy(&self.allow) },
             mode: if self.dry_run { Mode::DryRun } else { Mode::Fix },
             settle: self.settle,
+            // No agent is running, so none has a cache that would be missed.
+            settle_stale: self.settle_stale.unwrap_or(if self.settle.is_zero() {
+                self.settle
+            } else {
+                STALE
+            }),
             // A dry run keeps nothing, so it needs no place to keep it.
             vault: if self.dry_run { None } else { Some(self.vault.open()?) },
         })
@@ -476,7 +500,8 @@ impl Undo {
     pub(crate) fn options(&self) -> Result<Options, String> {
         let mode = if self.dry_run { Mode::DryRun } else { Mode::Fix };
         let vault = Some(self.vault.open()?);
-        Ok(Options { policy: Policy::default(), mode, settle: self.settle, vault })
+        let (settle, settle_stale) = (self.settle, Duration::ZERO);
+        Ok(Options { policy: Policy::default(), mode, settle, settle_stale, vault })
     }
 }
 
@@ -490,7 +515,7 @@ pub(crate) fn size_in_bytes(text: &str) -> Result<u64, String> {
     size(text)
 }
 
-fn profile(text: &str) -> Result<&'static Profile, String> {
+pub(crate) fn profile(text: &str) -> Result<&'static Profile, String> {
     profile::find(text).ok_or_else(|| {
         let names: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
         format!("no such profile; there are {}", names.join(", "))
@@ -519,6 +544,10 @@ fn fail_on(text: &str) -> Result<FailOn, String> {
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_string())?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+pub(crate) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn days(text: &str) -> Result<Duration, String> {

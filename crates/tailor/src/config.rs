@@ -13,6 +13,7 @@ use std::time::Duration;
 use toml::{Table, Value};
 use transcript::Policy;
 use transcript::format::FORMATS;
+use transcript::profile::{self, Profile};
 use watch::{Config, Mode, Roots};
 
 /// For all users of a machine.
@@ -57,6 +58,7 @@ pub(crate) fn load(at: &ConfigAt) -> Result<Loaded, String> {
     if let Some(roots) = at.roots() {
         table.insert("roots".to_string(), roots);
     }
+    fill(&mut table);
     let file: File = table.clone().try_into().map_err(|error| explain("configuration", &error, None))?;
     Ok(Loaded { config: config(file)?, table, files, warnings })
 }
@@ -122,9 +124,27 @@ fn merge(table: &mut Table, over: Table) {
     }
 }
 
+fn number(number: u64) -> Value {
+    Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+/// Puts in the numbers of the profile that is named, where nothing else was said.
+fn fill(table: &mut Table) {
+    let named = table.get("profile").and_then(Value::as_str).and_then(profile::find);
+    let policy = named.map_or_else(Policy::default, Profile::policy);
+    for (key, value) in [
+        ("result_chars_max", policy.result_chars_max),
+        ("turn_chars_max", policy.turn_chars_max),
+        ("summary_chars_max", policy.summary_chars_max),
+        ("side_chars_max", policy.side_chars_max),
+        ("window_tokens", policy.window_tokens),
+    ] {
+        table.entry(key).or_insert(number(value));
+    }
+}
+
+/// What does not depend on the profile.
 fn defaults() -> Table {
-    let policy = Policy::default();
-    let number = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
     let text = |path: PathBuf| Value::String(path.to_string_lossy().into_owned());
     let keep = Keep::default();
     let keep = [
@@ -137,11 +157,7 @@ fn defaults() -> Table {
         ("settle", number(5)),
         ("settle_stale", number(60 * 60)),
         ("rescan", number(RESCAN.as_secs())),
-        ("result_chars_max", number(policy.result_chars_max)),
-        ("turn_chars_max", number(policy.turn_chars_max)),
-        ("summary_chars_max", number(policy.summary_chars_max)),
-        ("side_chars_max", number(policy.side_chars_max)),
-        ("window_tokens", number(policy.window_tokens)),
+        ("profile", Value::String("default".to_string())),
         ("thinking", Value::String("keep".to_string())),
         ("socket", text(default_socket())),
         ("originals", Value::Table(keep)),
@@ -256,6 +272,7 @@ fn at_home(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use transcript::literal::Unit;
 
     #[track_caller]
     fn wrong(text: &str) -> String {
@@ -312,6 +329,28 @@ mod tests {
         assert_eq!(limit(&config.policy, "read"), None);
         let pi = &config.agents["pi"];
         assert_eq!([limit(pi, "ls"), limit(pi, "bash"), limit(pi, "grep")], [Some(50), Some(7), None]);
+    }
+
+    #[test]
+    fn a_profile_is_where_numbers_start_from() {
+        let text = "profile = \"chatcli\"\nresult_chars_max = 7\n[stale]\nclear_turns = 9\nkeep = []\n\
+                    [agents.pi]\nprofile = \"openclaw-5057\"\n[agents.pi.crowded]\ncache_ttl = \"2min\"\n\
+                    [agents.claude-code]\nturn_chars_max = 8\n";
+        let mut table = defaults();
+        merge(&mut table, parse(text, "c.toml").unwrap());
+        fill(&mut table);
+        assert_eq!(table["turn_chars_max"].as_integer(), Some(200_000));
+        let config = config(table.try_into().unwrap()).unwrap();
+        let policy = &config.policy;
+        assert_eq!((policy.unit, policy.result_chars_max, policy.turn_chars_max), (Unit::Bytes, 7, 200_000));
+        assert_eq!((policy.stale.shorten_at, policy.stale.clear_at), (2, 9));
+        assert!(policy.stale.tools_keep.is_empty());
+        let claude = &config.agents["claude-code"];
+        assert_eq!((claude.result_chars_max, claude.turn_chars_max, claude.stale.clear_at), (7, 8, 9));
+        let pi = &config.agents["pi"];
+        assert_eq!((pi.result_chars_max, pi.turn_chars_max, pi.stale.clear_at), (50_000, 0, 0));
+        assert_eq!((pi.crowded.trim_percent, pi.crowded.cache_ttl_ms), (30, 120_000));
+        assert!(wrong("profile = \"chatcil\"").contains("no such profile"));
     }
 
     #[test]

@@ -165,30 +165,39 @@ pub fn lines_end(
     most: u64,
 ) -> Result<Option<u64>, Fault> {
     let end = measure.own.as_ref().map_or(measure.span.end, |found| found.span.start);
-    let (mut seen, mut units, mut more) = (0, 0, false);
-    walk(source, Span::new(measure.span.start, end), |_, piece| {
-        more = seen == lines;
-        if !more {
-            units += piece.length(measure.unit);
-            seen += u64::from(piece.is_newline());
+    let (mut left, mut units, mut more) = (lines, 0, false);
+    for_each_block(source, Span::new(measure.span.start, end), SEARCH_BYTES, |_, bytes, owned| {
+        let mut at = 0;
+        if left > 0 {
+            at = behind_lines(&bytes[..owned], &mut left);
+            units += count(&bytes[..at], measure.unit);
         }
+        more = left == 0 && at < owned;
         !more && units < most
     })?;
     Ok((more && units < most).then_some(units))
 }
 
-/// How many line breaks stand in the literal at `inner`, spelled as they usually are.
+/// The place behind so many line breaks, or the end of these bytes; what of them is still to come stays in `left`.
+fn behind_lines(bytes: &[u8], left: &mut u64) -> usize {
+    let mut at = 0;
+    while *left > 0 {
+        let Some(calm) = memchr::memchr(b'\\', &bytes[at..]) else { return bytes.len() };
+        let escape = piece(&bytes[at + calm..]);
+        *left -= u64::from(escape.is_newline());
+        at += calm + escape.raw;
+    }
+    at
+}
+
+/// How many line breaks stand in this part of a literal, which begins between two units.
 pub(crate) fn line_breaks(source: &dyn Source, inner: Span) -> Result<u64, Fault> {
-    let mut breaks = 0;
+    let mut left = u64::MAX;
     for_each_block(source, inner, MEASURE_BYTES, |_, bytes, owned| {
-        let mut at = 0;
-        while let Some(next) = memchr::memchr(b'\\', &bytes[at..owned]) {
-            breaks += u64::from(bytes.get(at + next + 1) == Some(&b'n'));
-            at = owned.min(at + next + 2);
-        }
+        behind_lines(&bytes[..owned], &mut left);
         true
     })?;
-    Ok(breaks)
+    Ok(u64::MAX - left)
 }
 
 /// A place between two units, with the units that stay on its side.
@@ -305,14 +314,33 @@ fn advance(source: &dyn Source, unit: Unit, span: Span, budget: u64) -> Result<P
         }
         place.units < budget
     })?;
-    walk(source, Span::new(place.at, span.end), |at, piece| {
-        let units = place.units + piece.length(unit);
-        if units <= budget {
-            place = Place { at: at + piece.raw as u64, units, line: piece.is_newline() };
+    for_each_block(source, Span::new(place.at, span.end), 2 * STEP_BYTES, |at, bytes, owned| {
+        let mut i = 0;
+        while i < owned && place.units < budget {
+            // Letters as they are count one each, whatever is counted.
+            let calm =
+                calm(&bytes[i..owned]).min(usize::try_from(budget - place.units).unwrap_or(usize::MAX));
+            let (raw, units, line) = if calm > 0 {
+                (calm, calm as u64, false)
+            } else {
+                let piece = piece(&bytes[i..]);
+                (piece.raw, piece.length(unit), piece.is_newline())
+            };
+            if place.units + units > budget {
+                return false;
+            }
+            i += raw;
+            place = Place { at: at + i as u64, units: place.units + units, line };
         }
-        units < budget
+        place.units < budget
     })?;
     Ok(place)
+}
+
+/// How many bytes at the beginning are characters of their own: ASCII, no escape, and nothing stray behind them.
+fn calm(bytes: &[u8]) -> usize {
+    let plain = bytes.iter().position(|&byte| byte == b'\\' || byte >= 0x80);
+    plain.map_or(bytes.len(), |end| if bytes[end] & 0xc0 == 0x80 { end.saturating_sub(1) } else { end })
 }
 
 /// The first place behind at least `wanted` units: a unit that is longer than one is taken whole.

@@ -121,7 +121,8 @@ pub const PROFILES: &[Profile] = &[
         name: "openclaw-5057",
         what: "In UTF-16 units: 50,000 a result, 60 % head; results that hold an image are left alone. When 30 % of the \
                window are full, older results over 4,000 keep 1,500 and 1,500; from 50 % on the oldest become one line \
-               each. The last three messages of the model, and what stands before the first one of the user, stay.",
+               each. The last three messages of the model, and what stands before the first one of the user, stay. \
+               All that only once the model's last message is five minutes old, so that no prompt cache holds it.",
         source: "OpenClaw #5057 and its context pruning",
         policy: openclaw_5057,
     },
@@ -178,6 +179,7 @@ fn chatcli() -> Policy {
             chars_max,
             lines_max: 0,
             shape: Shape { kept: Kept::Sizes { head: 5_000, tail: 1_000 }, lines: Lines::Anywhere },
+            paged: false,
         },
         errors: false,
     };
@@ -222,11 +224,11 @@ fn agent_max() -> Policy {
     let head = Shape { kept: Kept::Percent(100), lines: Lines::Anywhere };
     let groups = [
         // AM shell.ts, also for failures.
-        (SHELLS, Cap { chars_max: 10_000, lines_max: 0, shape: both }),
+        (SHELLS, Cap { chars_max: 10_000, lines_max: 0, shape: both, paged: false }),
         // AM claude-subagent.ts.
-        (SUBAGENTS, Cap { chars_max: 15_000, lines_max: 0, shape: both }),
-        // AM fs.ts: the default of `limit`, and the cut behind it.
-        (READERS, Cap { chars_max: 20_000, lines_max: 500, shape: head }),
+        (SUBAGENTS, Cap { chars_max: 15_000, lines_max: 0, shape: both, paged: false }),
+        // AM fs.ts: the default of `limit`, the cut behind it, and the hint how to read on.
+        (READERS, Cap { chars_max: 20_000, lines_max: 500, shape: head, paged: true }),
     ];
     let caps = groups.iter().flat_map(|&(tools, cap)| {
         tools.iter().map(move |&tool| ToolCap { tool: tool.into(), cap, errors: true })
@@ -269,6 +271,8 @@ fn openclaw_5057() -> Policy {
             clear_percent: 50,
             clear_chars_min: 50_000,
             keep_assistants: 3,
+            // 5057, extension.ts: the pruner runs when nothing was touched for the `ttl` of the cache, 5 minutes.
+            cache_ttl_ms: 5 * 60 * 1_000,
         },
         ..Policy::default()
     }

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 use transcript::Policy;
-use transcript::policy::SignedThinking;
 
 /// All of it.
 #[derive(Clone, Debug)]
@@ -70,29 +69,29 @@ impl Mode {
 impl Config {
     /// The times that the queue goes by.
     pub(crate) fn settle(&self) -> Settle {
-        let mut policies = self.agents.values().chain([&self.policy]);
-        let rewrites = self.mode == Mode::Enforce && policies.any(rewrites_history);
-        let late = (rewrites && self.settle_stale > self.settle).then_some(self.settle_stale);
+        let policies = self.agents.values().chain([&self.policy]);
+        let rewrites = self.mode == Mode::Enforce && policies.clone().any(Policy::rewrites_history);
+        // Waiting for less than a rule that looks at the clock does itself would be in vain.
+        let ttl = policies
+            .map(|policy| policy.crowded.cache_ttl_ms * u64::from(policy.crowded.trim_percent > 0))
+            .max();
+        let stale = self.settle_stale.max(Duration::from_millis(ttl.unwrap_or(0)));
+        let late = (rewrites && stale > self.settle).then_some(stale);
         Settle { soon: self.settle, late }
     }
 
     /// How to deal with a transcript of an agent.
-    pub(crate) fn options(&self, agent: Option<&str>, pace: Pace) -> Options {
+    pub(crate) fn options(&self, agent: Option<&str>, pace: Pace, now_ms: u64) -> Options {
         let policy = agent.and_then(|agent| self.agents.get(agent)).unwrap_or(&self.policy);
-        let mut policy = policy.clone();
-        if pace == Pace::Soon && self.settle().late.is_some() && rewrites_history(&policy) {
-            policy.thinking = SignedThinking::Keep;
-        }
+        let late = self.settle().late.is_some();
+        let mut policy = Policy { now_ms: Some(now_ms), ..policy.clone() };
+        policy.hold_history = pace == Pace::Soon && late && policy.rewrites_history();
         let mode = match self.mode {
             Mode::Observe => keeper::Mode::Look,
             Mode::Enforce => keeper::Mode::Fix,
         };
-        Options { policy, mode, settle: self.settle, vault: Some(self.vault.clone()) }
+        // What rewrites history waits in the queue.
+        let (settle, settle_stale, vault) = (self.settle, Duration::ZERO, Some(self.vault.clone()));
+        Options { policy, mode, settle, settle_stale, vault }
     }
-}
-
-/// Whether a policy asks for edits in front of signed thinking. They change history that the agent has sent many times,
-/// and so wait until no cache holds it any more.
-fn rewrites_history(policy: &Policy) -> bool {
-    policy.thinking != SignedThinking::Keep
 }

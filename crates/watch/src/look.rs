@@ -102,12 +102,12 @@ impl Looker {
     /// Reads the file and mends it, if that is what is asked for.
     fn examine(&self, path: &Path, root: Option<&Path>, pace: Pace) -> Result<Outcome, Error> {
         let agent = if self.config.agents.is_empty() { None } else { self.agent(path, root)? };
-        maintain(path, root, &self.config.options(agent, pace))
+        maintain(path, root, &self.config.options(agent, pace, now_ms()))
     }
 
     /// Whose transcript it is; asked only where some agent has rules of its own.
     fn agent(&self, path: &Path, root: Option<&Path>) -> Result<Option<&'static str>, Error> {
-        let mut options = self.config.options(None, Pace::Soon);
+        let mut options = self.config.options(None, Pace::Soon, now_ms());
         options.mode = keeper::Mode::Look;
         let found = maintain(path, root, &options)?.before;
         Ok(found.and_then(|found| found.facts.format).map(transcript::format::Format::name))
@@ -117,6 +117,12 @@ impl Looker {
     pub(crate) fn enforces(&self) -> bool {
         self.config.mode == Mode::Enforce
     }
+}
+
+/// Milliseconds since 1970.
+fn now_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn done(path: &Path, outcome: &Outcome, stamp: Stamp) -> Done {
@@ -198,6 +204,7 @@ fn describe(ending: &Ending) -> (&'static str, Option<String>, &'static str) {
 fn cause(reason: &Deferral) -> &'static str {
     match reason {
         Deferral::Growing { .. } => "growing",
+        Deferral::RecentHistory { .. } => "recent",
         Deferral::Changed => "changed",
         Deferral::HeldOpen | Deferral::Open { .. } => "open",
         Deferral::OtherTailor => "other-tailor",

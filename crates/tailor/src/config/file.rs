@@ -1,13 +1,14 @@
 //! What may stand in a configuration file: shapes only.
 
-use crate::args::{rule_code, size_in_bytes};
+use crate::args::{millis, profile, rule_code, size_in_bytes};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 use toml::{Table, Value};
 use transcript::Policy;
-use transcript::policy::SignedThinking;
+use transcript::policy::{self, SignedThinking};
+use transcript::profile::Profile;
 
 pub(super) const DAY_SECONDS: u64 = 24 * 60 * 60;
 
@@ -34,6 +35,7 @@ pub(super) const SCALARS: &[(&str, Scalar)] = &[
     ("side_chars_max", Scalar::Number),
     ("window_tokens", Scalar::Number),
     ("thinking", Scalar::Text),
+    ("profile", Scalar::Text),
 ];
 
 /// A file. The keys of [`Rules`] stand among the others.
@@ -65,6 +67,7 @@ struct Whole {
     settle: Option<Span>,
     settle_stale: Option<Span>,
     rescan: Option<Span>,
+    profile: Option<Name>,
     result_chars_max: Option<u64>,
     turn_chars_max: Option<u64>,
     summary_chars_max: Option<u64>,
@@ -74,6 +77,10 @@ struct Whole {
     select: Option<Vec<Code>>,
     ignore: Option<Vec<Code>>,
     allow: Option<Vec<Code>>,
+    #[serde(default)]
+    stale: Stale,
+    #[serde(default)]
+    crowded: Crowded,
     #[serde(default)]
     tools: Tools,
     #[serde(default)]
@@ -94,6 +101,7 @@ impl From<Whole> for File {
             settle_stale: whole.settle_stale,
             rescan: whole.rescan,
             rules: Rules {
+                profile: whole.profile,
                 result_chars_max: whole.result_chars_max,
                 turn_chars_max: whole.turn_chars_max,
                 summary_chars_max: whole.summary_chars_max,
@@ -103,6 +111,8 @@ impl From<Whole> for File {
                 select: whole.select,
                 ignore: whole.ignore,
                 allow: whole.allow,
+                stale: whole.stale,
+                crowded: whole.crowded,
                 tools: whole.tools,
             },
             agents: whole.agents,
@@ -115,6 +125,7 @@ impl From<Whole> for File {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Rules {
+    profile: Option<Name>,
     result_chars_max: Option<u64>,
     turn_chars_max: Option<u64>,
     summary_chars_max: Option<u64>,
@@ -125,17 +136,23 @@ pub(super) struct Rules {
     ignore: Option<Vec<Code>>,
     allow: Option<Vec<Code>>,
     #[serde(default)]
+    stale: Stale,
+    #[serde(default)]
+    crowded: Crowded,
+    #[serde(default)]
     tools: Tools,
 }
 
+fn set<T>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
+    }
+}
+
 impl Rules {
-    /// A policy with these rules over it.
-    pub(super) fn over(self, mut policy: Policy) -> Policy {
-        fn set<T>(place: &mut T, value: Option<T>) {
-            if let Some(value) = value {
-                *place = value;
-            }
-        }
+    /// A policy with these rules over it, or over that of the profile that they name.
+    pub(super) fn over(self, policy: Policy) -> Policy {
+        let mut policy = self.profile.map_or(policy, |name| name.0.policy());
         let codes = |codes: Option<Vec<Code>>| {
             codes.map(|codes| codes.into_iter().map(|code| code.0).collect::<Vec<String>>())
         };
@@ -150,9 +167,73 @@ impl Rules {
         set(&mut policy.selection.allow, codes(self.allow));
         set(&mut policy.tools_keep, self.tools.keep);
         set(&mut policy.tools_only, self.tools.only);
+        self.stale.apply(&mut policy.stale);
+        self.crowded.apply(&mut policy.crowded);
         // The last one of a name counts.
         policy.tool_chars_max.extend(self.tools.limits);
         policy
+    }
+}
+
+/// What becomes of results as the conversation goes on (S14).
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stale {
+    shorten_turns: Option<u64>,
+    head_chars: Option<u64>,
+    tail_chars: Option<u64>,
+    clear_turns: Option<u64>,
+    chars_min: Option<u64>,
+    keep: Option<Vec<String>>,
+}
+
+impl Stale {
+    fn apply(self, policy: &mut policy::Stale) {
+        set(&mut policy.shorten_at, self.shorten_turns);
+        set(&mut policy.head_chars, self.head_chars);
+        set(&mut policy.tail_chars, self.tail_chars);
+        set(&mut policy.clear_at, self.clear_turns);
+        set(&mut policy.chars_min, self.chars_min);
+        set(&mut policy.tools_keep, self.keep);
+    }
+}
+
+/// What becomes of results when the window fills up (S15).
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Crowded {
+    trim_percent: Option<u64>,
+    chars_max: Option<u64>,
+    end_chars: Option<u64>,
+    clear_percent: Option<u64>,
+    clear_chars_min: Option<u64>,
+    keep_assistants: Option<u64>,
+    cache_ttl: Option<Span>,
+}
+
+impl Crowded {
+    fn apply(self, policy: &mut policy::Crowded) {
+        set(&mut policy.trim_percent, self.trim_percent);
+        set(&mut policy.trim_chars_max, self.chars_max);
+        set(&mut policy.head_chars, self.end_chars);
+        set(&mut policy.tail_chars, self.end_chars);
+        set(&mut policy.clear_percent, self.clear_percent);
+        set(&mut policy.clear_chars_min, self.clear_chars_min);
+        set(&mut policy.keep_assistants, self.keep_assistants);
+        set(&mut policy.cache_ttl_ms, self.cache_ttl.map(|span| millis(span.0)));
+    }
+}
+
+/// Name of a profile.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct Name(pub(super) &'static Profile);
+
+impl TryFrom<String> for Name {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        profile(&text).map(Self).map_err(|error| format!("`{text}`: {error}"))
     }
 }
 

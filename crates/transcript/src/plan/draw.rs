@@ -7,7 +7,7 @@ use crate::finding::{Finding, Op};
 use crate::format::{Answer, Lost, Shape};
 use crate::json::{self, Doc, Kind as Json};
 use crate::literal::quote;
-use crate::rule::next_user;
+use crate::rule::{RULES, next_user};
 use crate::session::Session;
 use crate::source::{Fault, Span, read_span};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -20,11 +20,12 @@ use alloc::vec::Vec;
 pub(crate) fn draw(session: &Session<'_>, findings: &[Finding]) -> Result<Plan, Fault> {
     let mut drawing = Drawing::new(session);
     // In the order of the rules, not of the lines: where two texts overlap, the later rule counts.
-    for rule in crate::rule::RULES {
-        let chosen = findings.iter().filter(|finding| finding.rule.code() == rule.code());
-        for finding in chosen.filter(|finding| session.policy.selection.applies(finding)) {
-            drawing.collect(finding);
-        }
+    let rank = |finding: &Finding| RULES.iter().position(|rule| rule.code() == finding.rule.code());
+    let chosen = findings.iter().filter(|finding| session.policy.selection.applies(finding));
+    let mut chosen: Vec<_> = chosen.map(|finding| (rank(finding), finding)).collect();
+    chosen.sort_by_key(|(rank, _)| *rank);
+    for (_, finding) in chosen {
+        drawing.collect(finding);
     }
     drawing.replace.extend(core::mem::take(&mut drawing.cuts).into_values());
     drawing.blocks()?;

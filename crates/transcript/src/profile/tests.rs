@@ -6,6 +6,7 @@
 )]
 
 use super::{PROFILES, find};
+use crate::finding::{Held, Safety};
 use crate::policy::{Kept, Lines, Policy, Selection, Shape};
 use crate::source::read_span;
 use crate::{Rendered, Source, Span, examine, mend};
@@ -96,7 +97,7 @@ fn texts(content: &Value) -> Vec<String> {
 }
 
 /// Units at the beginning, omitted, at the end; all of it ASCII.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
     Whole(usize),
     Cut(usize, u64, usize),
@@ -338,6 +339,17 @@ fn agent_max() {
     ] {
         assert_eq!(now(tool, &text), [expected], "{case}");
     }
+    // The paging hint of `read_file`: lines that are shown, behind those that the call left out.
+    let hint = |arguments: Value, text: String| {
+        let call = json!([{"type": "toolCall", "id": "c", "name": "read_file", "arguments": arguments}]);
+        let story = new().add(json!({"role": "assistant", "content": call, "stopReason": "toolUse"}));
+        let story = story.result_of("c", "read_file", json!(text)).said("ok");
+        let content = story.under(&policy("agent-max"))[1]["content"].as_str().unwrap().to_string();
+        content.split_once("(read on with offset ").unwrap().1.split_once(')').unwrap().0.to_string()
+    };
+    assert_eq!(hint(json!({}), lines(900)), "500");
+    assert_eq!(hint(json!({"offset": 1_000}), lines(900)), "1500");
+    assert_eq!(hint(json!({"offset": 7}), (xs(999) + "\n").repeat(30)), "27");
 }
 
 /// The cap of #5057, and the pruner's `context-pruning.test.ts` and `pruner.test.ts`, with texts that outweigh a
@@ -369,6 +381,7 @@ fn openclaw_5057() {
         clear_percent: 1,
         clear_chars_min: 0,
         keep_assistants: 0,
+        cache_ttl_ms: 0,
     };
     let t = |story: Story, call: &str| story.turn(call, "fetch", &xs(2_000));
     let go = || Story::new().user("go");
@@ -396,6 +409,52 @@ fn openclaw_5057() {
         go().turn("a", "Exec", &xs(2_000)).turn("b", "Browser", &xs(2_000)).turn("c", "Fetch", &xs(2_000));
     assert_eq!(named.left(&tools), [whole(), whole(), cleared()], "deny wins, any case");
     assert_eq!(t(go(), "a").left(&base), [whole()], "a window that is not full");
+}
+
+/// The gate by the age of the cache: `ttl expired`, `ttl window`. The clock is an argument.
+#[test]
+fn openclaw_5057_ttl() {
+    let mut eager = policy("openclaw-5057");
+    assert_eq!(eager.crowded.cache_ttl_ms, 5 * 60 * 1_000);
+    eager.window_tokens = 100;
+    (eager.crowded.keep_assistants, eager.crowded.clear_chars_min) = (0, 0);
+    let spoke_at = |time: Value| {
+        let said =
+            json!({"role": "assistant", "content": [{"type": "text", "text": "ok"}], "timestamp": time});
+        Story::new().user("go").turn("a", "fetch", &xs(9_000)).add(said)
+    };
+    let now = 1_782_900_000_000_u64;
+    for (case, written, ttl_ms, expected) in [
+        ("ttl expired", json!(now - 300_000), 300_000, Cut(0, 9_000, 0)),
+        ("ttl window", json!(now - 299_999), 300_000, Whole(9_000)),
+        ("a time to come", json!(now + 60_000), 300_000, Whole(9_000)),
+        ("nobody knows when", Value::Null, 300_000, Whole(9_000)),
+        ("ttl 0", json!(now), 0, Cut(0, 9_000, 0)),
+    ] {
+        let mut policy = Policy { now_ms: Some(now), ..eager.clone() };
+        policy.crowded.cache_ttl_ms = ttl_ms;
+        let story = spoke_at(written);
+        assert_eq!(story.left(&policy), [expected], "{case}");
+        let held = examine(&&story.bytes()[..], &policy).unwrap().findings.into_iter();
+        let held = held.filter(|finding| finding.fix.safety == Safety::Held(Held::WarmCache)).count();
+        assert_eq!(held, usize::from(expected == Whole(9_000)), "{case}: it says why");
+    }
+}
+
+/// What rewrites history waits if that is asked for; caps and pairing do not.
+#[test]
+fn history_is_held_for_a_while() {
+    let story = Story::new().user("go").turn("c", "fetch", &xs(9_000)).turn("d", "fetch", &xs(60_000));
+    let story = story.said("1").said("2").said("3").said("4").result("ghost", "?").said("ok");
+    let mut policy = Policy { hold_history: true, ..policy("chatcli") };
+    let cut = Cut(5_000, 54_000, 1_000);
+    assert_eq!(story.left(&policy), [Whole(9_000), cut]);
+    let found = examine(&&story.bytes()[..], &policy).unwrap().findings;
+    let held = |finding: &&crate::Finding| finding.fix.safety == Safety::Held(Held::RecentlyUsed);
+    assert!(found.iter().filter(held).all(|finding| finding.rule.code() == "S14"));
+    assert_eq!(found.iter().filter(held).count(), 2);
+    policy.hold_history = false;
+    assert_eq!(story.left(&policy), [Cut(0, 9_000, 0), Cut(0, 60_000, 0)]);
 }
 
 /// CJK counts four characters each: 500 of them fill a window of 400 tokens, 500 letters do not.

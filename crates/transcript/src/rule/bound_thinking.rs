@@ -66,9 +66,11 @@ impl Rule for BoundThinking {
 
 /// Holds fixes back that come before bound thinking, or adds the removal of that thinking.
 pub(crate) fn gate(session: &Session<'_>, findings: &mut Vec<Finding>) {
-    if session.policy.thinking == SignedThinking::Ignore {
+    let thinking = session.policy.thinking_in_force();
+    if thinking == SignedThinking::Ignore {
         return;
     }
+    let why = if session.policy.thinking == thinking { Held::SignedThinking } else { Held::RecentlyUsed };
     let binds = |&entry: &u32| {
         session.in_context(entry)
             && !session.transcript.thinking_of(entry).is_empty()
@@ -76,7 +78,7 @@ pub(crate) fn gate(session: &Session<'_>, findings: &mut Vec<Finding>) {
     };
     let mut bound: Vec<u32> = session.live.iter().copied().filter(binds).collect();
     bound.sort_by_key(|&entry| session.sequence(entry));
-    let strip = session.policy.thinking == SignedThinking::Strip;
+    let strip = thinking == SignedThinking::Strip;
     // Before what cannot be removed nothing may change; before the rest nothing may if it is to be kept.
     let fixed = bound.iter().rev().find(|&&entry| !strip || !may_go(session, entry));
     let fixed = fixed.and_then(|&entry| session.sequence(entry));
@@ -84,7 +86,7 @@ pub(crate) fn gate(session: &Session<'_>, findings: &mut Vec<Finding>) {
     for finding in findings.iter_mut() {
         let Some(at) = visible_from(session, finding) else { continue };
         if fixed.is_some_and(|fixed| at < fixed) {
-            finding.fix = Fix::held(Held::SignedThinking);
+            finding.fix = Fix::held(why);
         } else if session.policy.selection.applies(finding) {
             first_edit = first_edit.min(Some(at)).or(Some(at));
         }

@@ -1,6 +1,6 @@
 //! S14: a result that the conversation has left behind.
 
-use super::trim::{Measured, length_max, may_cut};
+use super::trim::{Measured, Notes, length_max, may_cut};
 use super::{Help, Rule, about_result, tool_of};
 use crate::Depth;
 use crate::cut::{Measure, has_foreign_marker, line_breaks};
@@ -39,6 +39,10 @@ impl Rule for StaleResult {
                   session is idle.",
             source: "ChatCLI microcompact.go; agent-max #38 (context.ts)",
         }
+    }
+
+    fn rewrites_history(&self) -> bool {
+        true
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
@@ -139,7 +143,7 @@ fn shortened(session: &Session<'_>, result: usize, step: Step) -> Result<Option<
         Step::Shorten => (Shape { lines: stale.lines, ..shape }, Vec::new()),
         Step::Clear => (shape, notes(session, result, &text)?),
     };
-    let fix = text.trim(session, shape, u64::MAX, &notes)?;
+    let fix = text.trim(session, shape, u64::MAX, Notes::Each(&notes))?;
     Ok((!fix.ops.is_empty()).then_some((text.kept(), fix)))
 }
 
