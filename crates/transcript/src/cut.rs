@@ -2,7 +2,7 @@
 //!
 //! A literal may be larger than memory; it is read in windows, and no more of it than the question takes.
 
-use crate::literal::{Piece, Unit, boundary, count, piece};
+use crate::literal::{Piece, UNIT_BYTES_MAX, Unit, boundary, count, piece};
 use crate::marker;
 use crate::policy::Lines;
 use crate::source::{Fault, Held, Source, Span, window};
@@ -165,17 +165,24 @@ pub fn lines_end(
     most: u64,
 ) -> Result<Option<u64>, Fault> {
     let end = measure.own.as_ref().map_or(measure.span.end, |found| found.span.start);
-    let (mut left, mut units, mut more) = (lines, 0, false);
-    for_each_block(source, Span::new(measure.span.start, end), SEARCH_BYTES, |_, bytes, owned| {
-        let mut at = 0;
+    let (mut left, mut behind, mut more) = (lines, measure.span.start, false);
+    let far = measure.span.start.saturating_add(most.saturating_mul(UNIT_BYTES_MAX as u64));
+    for_each_block(source, Span::new(measure.span.start, end), SEARCH_BYTES, |at, bytes, owned| {
         if left > 0 {
-            at = behind_lines(&bytes[..owned], &mut left);
-            units += count(&bytes[..at], measure.unit);
+            behind = at + behind_lines(&bytes[..owned], &mut left) as u64;
         }
-        more = left == 0 && at < owned;
-        !more && units < most
+        more = left == 0 && behind < end;
+        left > 0 && behind < far
     })?;
-    Ok((more && units < most).then_some(units))
+    if !more {
+        return Ok(None);
+    }
+    let mut units = 0;
+    for_each_block(source, Span::new(measure.span.start, behind), SEARCH_BYTES, |_, bytes, owned| {
+        units += count(&bytes[..owned], measure.unit);
+        units < most
+    })?;
+    Ok((units < most).then_some(units))
 }
 
 /// The place behind so many line breaks, or the end of these bytes; what of them is still to come stays in `left`.
@@ -295,25 +302,8 @@ fn tail(source: &dyn Source, unit: Unit, span: Span, budget: u64, lines: Lines) 
 
 /// The place behind at most `budget` units.
 fn advance(source: &dyn Source, unit: Unit, span: Span, budget: u64) -> Result<Place, Fault> {
-    let mut place = Place { at: span.start, units: 0, line: false };
-    for_each_block(source, span, search_bytes(budget), |at, bytes, owned| {
-        let mut from = 0;
-        while from < owned {
-            let rest = &bytes[from..owned];
-            let step = if rest.len() > STEP_BYTES + marker::BYTES_MAX {
-                whole_units(rest, STEP_BYTES)
-            } else {
-                rest.len()
-            };
-            let units = place.units + count(&rest[..step], unit);
-            if units > budget {
-                return false;
-            }
-            from += step;
-            place = Place { at: at + from as u64, units, line: false };
-        }
-        place.units < budget
-    })?;
+    let begin = Place { at: span.start, units: 0, line: false };
+    let mut place = if budget > STEP_BYTES as u64 { strides(source, unit, span, budget)? } else { begin };
     for_each_block(source, Span::new(place.at, span.end), 2 * STEP_BYTES, |at, bytes, owned| {
         let mut i = 0;
         while i < owned && place.units < budget {
@@ -331,6 +321,30 @@ fn advance(source: &dyn Source, unit: Unit, span: Span, budget: u64) -> Result<P
             }
             i += raw;
             place = Place { at: at + i as u64, units: place.units + units, line };
+        }
+        place.units < budget
+    })?;
+    Ok(place)
+}
+
+/// A place behind at most `budget` units and not much fewer, counted in long steps.
+fn strides(source: &dyn Source, unit: Unit, span: Span, budget: u64) -> Result<Place, Fault> {
+    let mut place = Place { at: span.start, units: 0, line: false };
+    for_each_block(source, span, search_bytes(budget), |at, bytes, owned| {
+        let mut from = 0;
+        while from < owned {
+            let rest = &bytes[from..owned];
+            let step = if rest.len() > STEP_BYTES + marker::BYTES_MAX {
+                whole_units(rest, STEP_BYTES)
+            } else {
+                rest.len()
+            };
+            let units = place.units + count(&rest[..step], unit);
+            if units > budget {
+                return false;
+            }
+            from += step;
+            place = Place { at: at + from as u64, units, line: false };
         }
         place.units < budget
     })?;

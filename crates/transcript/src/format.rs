@@ -240,15 +240,15 @@ pub(crate) fn written_ms(doc: &Doc) -> Option<u64> {
 }
 
 /// Pieces of an object in the making, with a comma between fields.
-struct Writing(Vec<u8>);
+pub(crate) struct Writing(Vec<u8>);
 
 impl Writing {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(b"{".to_vec())
     }
 
     /// A field whose value is given as JSON.
-    fn raw(mut self, key: &str, json: &[u8]) -> Self {
+    pub(crate) fn raw(mut self, key: &str, json: &[u8]) -> Self {
         if self.0.len() > 1 {
             self.0.push(b',');
         }
@@ -259,13 +259,13 @@ impl Writing {
     }
 
     /// A field whose value is a text.
-    fn text(self, key: &str, text: &[u8]) -> Self {
+    pub(crate) fn text(self, key: &str, text: &[u8]) -> Self {
         let mut literal = Vec::new();
         crate::literal::quote(text, &mut literal);
         self.raw(key, &literal)
     }
 
-    fn end(mut self) -> Vec<u8> {
+    pub(crate) fn end(mut self) -> Vec<u8> {
         self.0.push(b'}');
         self.0
     }

@@ -31,6 +31,7 @@ pub mod finding;
 pub mod format;
 pub mod json;
 pub mod literal;
+pub mod live;
 pub mod marker;
 pub mod plan;
 pub mod policy;

@@ -137,7 +137,9 @@ impl Old {
             return Ok(None);
         }
         let texts = session.transcript.bodies_of(self.result);
-        let text = Measured::all(session, texts, crowded.trim_chars_max)?;
+        // A look that is to clear it takes what is longer than a trimmed text for text.
+        let trimmed = crowded.head_chars.saturating_add(crowded.tail_chars) / 2 + 1;
+        let text = Measured::all(session, texts, if clear { trimmed } else { crowded.trim_chars_max })?;
         let shape = Shape { kept: Kept::Sizes { head, tail }, lines: Lines::Anywhere };
         let fix = text.trim(session, shape, u64::MAX, Notes::None)?;
         Ok((!fix.ops.is_empty()).then_some((text.kept(), fix)))
