@@ -10,6 +10,7 @@ mod fixtures; // Everything in fixtures/: what is found, and what becomes of it,
 mod gate; // What agents say about being at work, and that `tailor fix` obeys.
 mod live; // `tailor fix` beside programs that append to the same session: no line is lost.
 mod order; // The system calls of a run: their order, and what a death or a failure at any of them leaves.
+mod profiles; // docs/profiles.md: that it says what the tests show; and the profiles over real transcripts.
 mod readme; // The examples of README.md, run.
 mod scan; // `tailor scan`: exit codes, selection, the shape of its JSON.
 mod support; // A folder of its own for each test, and the program running in it.

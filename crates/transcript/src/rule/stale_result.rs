@@ -7,6 +7,7 @@ use crate::cut::{Measure, has_foreign_marker, line_breaks};
 use crate::entry::{Kind, Role};
 use crate::finding::{Finding, Fix, Severity};
 use crate::literal::decode;
+use crate::marker;
 use crate::policy::{Kept, Lines, Note, Shape, Turns, is_named};
 use crate::session::Session;
 use crate::source::{Fault, Span, read_span};
@@ -157,8 +158,9 @@ fn notes(session: &Session<'_>, result: usize, text: &Measured) -> Result<Vec<St
                 String::from_utf8_lossy(name).into_owned()
             }
             Note::Kind => {
-                // A look needs only about the length.
-                if session.depth == Depth::Sizes {
+                // A look needs only about the length, unless a marker may outweigh the text.
+                let short = text.kept() <= marker::BYTES_MAX as u64 * text.unit().per_char_max();
+                if session.depth == Depth::Sizes && !short {
                     "100 lines, text".into()
                 } else {
                     lines_and_kind(session, text)?
