@@ -12,6 +12,7 @@ mod live; // `tailor fix` beside programs that append to the same session: no li
 mod order; // The system calls of a run: their order, and what a death or a failure at any of them leaves.
 mod profiles; // docs/profiles.md: that it says what the tests show; and the profiles over real transcripts.
 mod readme; // The examples of README.md, run.
+mod recover; // `tailor recover`, `compact` and `chunk`: what is too long goes on, and every byte can come back.
 mod scan; // `tailor scan`: exit codes, selection, the shape of its JSON.
 mod support; // A folder of its own for each test, and the program running in it.
 mod tidy; // The house rules that no compiler knows.

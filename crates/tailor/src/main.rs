@@ -8,6 +8,7 @@ mod printer;
 mod report;
 mod status;
 mod terminal;
+mod tokens;
 
 use clap::Parser;
 use std::process::ExitCode;
@@ -17,6 +18,9 @@ fn main() -> ExitCode {
         args::Command::Scan(scan) => command::scan::run(&scan),
         args::Command::Fix(fix) => command::fix::run(&fix),
         args::Command::Undo(undo) => command::undo::run(&undo),
+        args::Command::Chunk(chunk) => command::chunk::run(&chunk),
+        args::Command::Compact(compact) => command::compact::run(&compact),
+        args::Command::Recover(recover) => command::recover::run(&recover),
         args::Command::Show(show) => command::show::run(&show),
         args::Command::Gc(gc) => command::gc::run(&gc),
         args::Command::Watch(watch) => command::watch::run(&watch),

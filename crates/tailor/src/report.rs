@@ -2,7 +2,7 @@
 
 use crate::args::Shared;
 use crate::status::Status;
-use keeper::{Ending, Error, Guarantee, Outcome, Unsupported};
+use keeper::{Deferral, Ending, Error, Guarantee, Outcome, Unsupported};
 use serde::Serialize;
 use std::path::Path;
 use transcript::finding::{Finding, Safety};
@@ -131,9 +131,7 @@ impl FileReport {
         report.bytes = outcome.bytes;
         report.run.clone_from(&outcome.run);
         if let Ending::Deferred(reason) = &outcome.ending {
-            // Up, as in the reason: a second too early is in vain.
-            let after = reason.retry_after();
-            report.retry_seconds = Some(after.as_secs() + u64::from(after.subsec_nanos() > 0));
+            report.retry_seconds = Some(retry_seconds(reason));
         }
         report.guarantee = outcome.guarantee.map(Guarantee::name);
         report.remaining = outcome.remaining().len();
@@ -170,4 +168,10 @@ impl FileReport {
         }
         report
     }
+}
+
+/// After how many seconds to try again. Up, as in the reason: a second too early is in vain.
+pub(crate) fn retry_seconds(reason: &Deferral) -> u64 {
+    let after = reason.retry_after();
+    after.as_secs() + u64::from(after.subsec_nanos() > 0)
 }

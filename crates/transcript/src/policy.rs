@@ -34,6 +34,8 @@ pub struct Policy {
     /// Longest string in copies of a result that the model never sees. Default 8,000 (OpenClaw bounds its
     /// `details` by 8,192 bytes).
     pub side_chars_max: u64,
+    /// Longest text of one message of the model that is in context. Default 0: any length.
+    pub reply_chars_max: u64,
     /// What becomes of results as the conversation goes on. Default: nothing.
     pub stale: Stale,
     /// What becomes of results when the window fills up. Default: nothing.
@@ -68,6 +70,7 @@ impl Default for Policy {
             summary_chars_max: 100_000,
             window_tokens: 200_000,
             side_chars_max: 8_000,
+            reply_chars_max: 0,
             stale: Stale::default(),
             crowded: Crowded::default(),
             unit: Unit::Chars,
@@ -90,7 +93,7 @@ impl Policy {
     /// Whether nothing but the length of a result, and of its turn, decides whether it is cut: neither its age nor what
     /// else is in the session, nor limits that tools have of their own.
     pub fn is_plain(&self) -> bool {
-        !self.ages() && !self.skip_images && self.tool_caps.is_empty()
+        !self.ages() && !self.skip_images && self.tool_caps.is_empty() && self.reply_chars_max == 0
     }
 
     /// Whether results are shortened that the conversation has left behind.
@@ -98,9 +101,10 @@ impl Policy {
         self.stale.shorten_at > 0 || self.stale.clear_at > 0 || self.crowded.trim_percent > 0
     }
 
-    /// Whether anything is asked for that changes history which an agent has sent many times, and prompt caches hold.
+    /// Whether anything is asked for that changes what the model has been sent again and again, and so costs the
+    /// cache of its prompt: old results, its own messages, and thinking that goes for the sake of an edit before it.
     pub fn rewrites_history(&self) -> bool {
-        self.ages() || self.thinking != SignedThinking::Keep
+        self.ages() || self.reply_chars_max > 0 || self.thinking != SignedThinking::Keep
     }
 
     /// What to do before signed thinking, as long as history is held.
@@ -359,7 +363,26 @@ impl Selection {
 
 #[cfg(test)]
 mod tests {
-    use super::is_named;
+    use super::*;
+
+    #[test]
+    fn what_rewrites_history_is_told_by_the_policy() {
+        let plain = Policy { result_chars_max: 7, ..Policy::default() };
+        let stale = |shorten_at, clear_at| Policy {
+            stale: Stale { shorten_at, clear_at, ..Stale::default() },
+            ..plain.clone()
+        };
+        let crowded = Crowded { trim_percent: 30, ..Crowded::default() };
+        let all = [
+            stale(2, 0),
+            stale(0, 4),
+            Policy { crowded, ..plain.clone() },
+            Policy { reply_chars_max: 9, ..plain.clone() },
+            Policy { thinking: SignedThinking::Strip, ..plain.clone() },
+        ];
+        assert!(!plain.rewrites_history());
+        assert!(all.iter().all(Policy::rewrites_history));
+    }
 
     #[test]
     fn names_of_tools_are_patterns_in_any_case() {

@@ -25,6 +25,8 @@ mod foreign_encoding;
 mod glued_lines;
 mod oversized_for_summary;
 pub(crate) use oversized_for_summary::OversizedForSummary;
+mod oversized_reply;
+pub(crate) use oversized_reply::shorten_message;
 mod oversized_result;
 mod oversized_side_copy;
 mod oversized_turn;
@@ -50,6 +52,7 @@ pub const RULES: &[&dyn Rule] = &[
     &oversized_side_copy::OversizedSideCopy,
     &stale_result::StaleResult,
     &crowded_window::CrowdedWindow,
+    &oversized_reply::OversizedReply,
     &torn_line::TornLine,
     &glued_lines::GluedLines,
     &foreign_encoding::ForeignEncoding,
@@ -191,7 +194,7 @@ fn severity_in_context(session: &Session<'_>, entry: u32) -> Severity {
 }
 
 /// The tool that a result is from: its own word, or its call's.
-fn tool_of(session: &Session<'_>, result: usize) -> Option<crate::entry::Id> {
+pub(crate) fn tool_of(session: &Session<'_>, result: usize) -> Option<crate::entry::Id> {
     session.result(result).name.or_else(|| match session.answers[result] {
         crate::session::Answers::Call(call) | crate::session::Answers::Again(call) => session.call(call).name,
         _ => None,

@@ -2,11 +2,14 @@
 
 use crate::ask::Listen;
 use crate::queue::{Pace, Settle};
-use keeper::{Keep, Options, Vault};
-use std::collections::BTreeMap;
+use keeper::{Keep, Options, Policies, Vault};
 use std::path::PathBuf;
 use std::time::Duration;
 use transcript::Policy;
+use transcript::policy::SignedThinking;
+
+/// How long a session must have been quiet before it is recovered.
+const RESCUE_SETTLE: Duration = Duration::from_secs(60);
 
 /// All of it.
 #[derive(Clone, Debug)]
@@ -15,14 +18,14 @@ pub struct Config {
     pub roots: Roots,
     /// Whether anything may be written.
     pub mode: Mode,
-    /// What is asked for.
-    pub policy: Policy,
-    /// What is asked for in transcripts of single agents, by the name of their format.
-    pub agents: BTreeMap<String, Policy>,
+    /// What is asked for, of all transcripts and of those of single agents.
+    pub policy: Policies,
     /// How long a file must have been quiet before its newest part is trimmed and mended.
     pub settle: Duration,
     /// How long before anything rewrites older history, which prompt caches hold.
     pub settle_stale: Duration,
+    /// Whether a session of which its agent says that it is too long is recovered, when it is mended at all.
+    pub recover: bool,
     /// How long between two walks through a root that find what events have missed.
     pub rescan: Duration,
     /// Where what is taken out is kept.
@@ -31,6 +34,8 @@ pub struct Config {
     pub keep: Keep,
     /// Where metrics are served.
     pub listen: Option<Listen>,
+    /// A file into which they are written now and then.
+    pub metrics_textfile: Option<PathBuf>,
     /// Where `tailor status` asks.
     pub socket: PathBuf,
     /// Where the daemon says which roots are its own.
@@ -69,23 +74,34 @@ impl Mode {
 impl Config {
     /// The times that the queue goes by.
     pub(crate) fn settle(&self) -> Settle {
-        let policies = self.agents.values().chain([&self.policy]);
-        let rewrites = self.mode == Mode::Enforce && policies.clone().any(Policy::rewrites_history);
+        let rewrites = self.mode == Mode::Enforce && self.policy.each().any(Policy::rewrites_history);
         // Waiting for less than a rule that looks at the clock does itself would be in vain.
-        let ttl = policies
-            .map(|policy| policy.crowded.cache_ttl_ms * u64::from(policy.crowded.trim_percent > 0))
-            .max();
-        let stale = self.settle_stale.max(Duration::from_millis(ttl.unwrap_or(0)));
+        let crowded =
+            self.policy.each().map(|policy| policy.crowded).filter(|crowded| crowded.trim_percent > 0);
+        let ttl = crowded.map(|crowded| Duration::from_millis(crowded.cache_ttl_ms)).max();
+        let stale = self.settle_stale.max(ttl.unwrap_or_default());
         let late = (rewrites && stale > self.settle).then_some(stale);
         Settle { soon: self.settle, late }
     }
 
-    /// How to deal with a transcript of an agent.
-    pub(crate) fn options(&self, agent: Option<&str>, pace: Pace, now_ms: u64) -> Options {
-        let policy = agent.and_then(|agent| self.agents.get(agent)).unwrap_or(&self.policy);
-        let late = self.settle().late.is_some();
-        let mut policy = Policy { now_ms: Some(now_ms), ..policy.clone() };
-        policy.hold_history = pace == Pace::Soon && late && policy.rewrites_history();
+    /// How to recover a session that is too long, if that is asked for: as `tailor recover` would. The agent has some
+    /// time to help itself.
+    pub(crate) fn rescue(&self) -> Option<Options> {
+        let policy = self.policy.map(|policy| {
+            if policy.thinking == SignedThinking::Keep {
+                policy.thinking = SignedThinking::Strip;
+            }
+        });
+        let settle = self.settle.max(RESCUE_SETTLE);
+        let options = Options { policy, settle, ..self.options(Pace::Late) };
+        (self.recover && self.mode == Mode::Enforce).then_some(options)
+    }
+
+    /// How to deal with a transcript. What changes history that the agent has sent many times is held until no cache
+    /// holds it any more.
+    pub(crate) fn options(&self, pace: Pace) -> Options {
+        let holds = pace == Pace::Soon && self.settle().late.is_some();
+        let policy = self.policy.map(|policy| policy.hold_history = holds);
         let mode = match self.mode {
             Mode::Observe => keeper::Mode::Look,
             Mode::Enforce => keeper::Mode::Fix,

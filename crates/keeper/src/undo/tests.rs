@@ -45,7 +45,7 @@ impl Place {
     fn options(&self, chars_max: u64) -> Options {
         let policy = Policy { result_chars_max: chars_max, side_chars_max: 40, ..Policy::default() };
         Options {
-            policy,
+            policy: policy.into(),
             mode: Mode::Fix,
             settle: Duration::ZERO,
             settle_stale: Duration::ZERO,

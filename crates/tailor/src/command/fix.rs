@@ -5,27 +5,26 @@ use crate::args::Fix;
 use crate::printer::{Printer, talk};
 use crate::report::FileReport;
 use crate::status::Status;
-use keeper::{
-    Ending, Found, Keep, Mode, Options, Outcome, Refusal, known_roots, maintain, settle_all, spool,
-};
+use keeper::{Ending, Found, Mode, Options, Outcome, Refusal, known_roots, maintain, settle_all, spool};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use transcript::plan::Plan;
 use transcript::{Mended, Rendered, Repair, Source, Span, mend};
 
 pub(crate) fn run(fix: &Fix) -> Status {
-    let options = match fix.options() {
-        Ok(options) => options,
+    let asked = match fix.asked() {
+        Ok(asked) => asked,
         Err(error) => return failed(&error),
     };
     if is_stream(&fix.shared.paths) {
-        return stream(fix, &options);
+        return stream(fix, &asked.options);
     }
-    if options.mode == Mode::Fix && fix.out.is_none() {
+    if asked.options.mode == Mode::Fix && fix.out.is_none() {
         settle(&fix.shared.paths);
     }
-    let status = over_files(&fix.shared.paths, fix.shared.format, |found| Some(one(fix, &options, found)));
-    if let Some(Err(error)) = options.vault.map(|vault| vault.gc_if_due(Keep::default())) {
+    let status =
+        over_files(&fix.shared.paths, fix.shared.format, |found| Some(one(fix, &asked.options, found)));
+    if let Some(Err(error)) = asked.options.vault.map(|vault| vault.gc_if_due(asked.keep)) {
         talk(&error.to_string());
     }
     status
@@ -65,7 +64,7 @@ fn stream(fix: &Fix, options: &Options) -> Status {
     let mut printer = Printer::new(fix.shared.format, true);
     let mut done: io::Result<()> = Ok(());
     let spooled = spool(io::stdin().lock(), |source| {
-        let Mended { before, repair } = mend(source, &options.policy)?;
+        let Mended { before, repair } = mend(source, options.policy.choose(source)?)?;
         let mut outcome = Outcome::looked(before, source.len());
         let plan = match repair {
             Ok(Repair { plan, after }) => {
@@ -81,7 +80,7 @@ fn stream(fix: &Fix, options: &Options) -> Status {
             }
         };
         if let Some(vault) = options.vault.as_ref().filter(|_| !plan.texts().is_empty()) {
-            match vault.keep_stream(source, &plan, options.policy.spill.as_ref())? {
+            match vault.keep_stream(source, &plan, options.policy.all().spill.as_ref())? {
                 Ok(run) => outcome.run = Some(run.name().to_string()),
                 Err(error) => {
                     done = printer.file(&FileReport::failed(&error));

@@ -1,10 +1,13 @@
 //! One file a command, and what commands over many files share.
 
+pub(crate) mod chunk;
+pub(crate) mod compact;
 pub(crate) mod config;
 pub(crate) mod diff;
 pub(crate) mod explain;
 pub(crate) mod fix;
 pub(crate) mod gc;
+pub(crate) mod recover;
 pub(crate) mod scan;
 pub(crate) mod show;
 pub(crate) mod status;

@@ -1,19 +1,22 @@
 //! `tailor scan`: what is wrong.
 
-use super::{deaf, is_stream, over_files};
+use super::{deaf, failed, is_stream, over_files};
 use crate::args::Scan;
 use crate::printer::Printer;
 use crate::report::FileReport;
 use crate::status::Status;
-use keeper::{Outcome, maintain, spool};
+use keeper::{Options, Outcome, maintain, spool};
 use std::io;
 use std::path::Path;
 use transcript::examine;
 
 pub(crate) fn run(scan: &Scan) -> Status {
-    let options = scan.options();
+    let options = match scan.options() {
+        Ok(options) => options,
+        Err(error) => return failed(&error),
+    };
     if is_stream(&scan.shared.paths) {
-        return stream(scan);
+        return stream(scan, &options);
     }
     over_files(&scan.shared.paths, scan.shared.format, |found| {
         match maintain(&found.path, found.root.as_deref(), &options) {
@@ -23,12 +26,11 @@ pub(crate) fn run(scan: &Scan) -> Status {
     })
 }
 
-fn stream(scan: &Scan) -> Status {
+fn stream(scan: &Scan, options: &Options) -> Status {
     let mut printer = Printer::new(scan.shared.format, false);
-    let policy = scan.options().policy;
     let mut report = None;
     let spooled = spool(io::stdin().lock(), |source| {
-        let outcome = Outcome::looked(examine(source, &policy)?, source.len());
+        let outcome = Outcome::looked(examine(source, options.policy.choose(source)?)?, source.len());
         report = Some(FileReport::new(Path::new("-"), true, &outcome, &scan.shared));
         Ok(())
     });

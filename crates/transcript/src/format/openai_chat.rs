@@ -5,7 +5,8 @@
 //! the file somebody else's.
 
 use super::{
-    Answer, Format, Gate, Lost, Root, Shape, Vote, Writer, Writing, is_string, items, only_keys, says,
+    Answer, Broken, Compaction, Format, Gate, Lost, Part, Root, Shape, Vote, Writer, Writing, content_parts,
+    is_string, items, only_keys, says,
 };
 use crate::entry::{Draft, Kind, Role};
 use crate::json::{Doc, Kind as Json, Value};
@@ -102,5 +103,25 @@ impl Format for OpenAiChat {
             .raw("tool_call_id", lost.call)
             .text("content", MISSING_RESULT.as_bytes())
             .end()
+    }
+
+    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+        if says(doc, "role", "tool") || says(doc, "role", "function") {
+            each(Part::Result);
+        }
+        content_parts(doc.get("content"), each);
+        for function in items(doc.get("tool_calls")).filter_map(|call| call.get("function")) {
+            each(Part::Call { name: function.get("name"), arguments: function.get("arguments") });
+        }
+    }
+
+    /// Why the model stopped is not part of a message.
+    fn broken<'d>(&self, _: &'d Doc) -> Option<Broken<'d>> {
+        None
+    }
+
+    /// A message in the place of those that are left out.
+    fn compaction(&self, made: &Compaction<'_>) -> Vec<Vec<u8>> {
+        [Writing::new().text("role", b"user").text("content", made.summary.as_bytes()).end()].into()
     }
 }
