@@ -141,6 +141,24 @@ fn carry(path: &Path, root: Option<&Path>, options: &Options, draw: Draw<'_>) ->
     Ok(outcome)
 }
 
+/// Lets `work` read one file as it is now. A refusal is about what stands at the path.
+///
+/// `root` is as for [`maintain`].
+///
+/// # Errors
+///
+/// When the file cannot be read.
+pub fn read<T>(
+    path: &Path,
+    root: Option<&Path>,
+    work: impl FnOnce(&dyn Source) -> Result<T, Fault>,
+) -> Result<Result<T, Refusal>, Error> {
+    match Snapshot::open(path, root)? {
+        Ok(snapshot) => snapshot.read(work).map(Ok),
+        Err(refusal) => Ok(Err(refusal)),
+    }
+}
+
 /// What was found, and what is to be done about it; `None` if nothing can be.
 fn plan(
     snapshot: &Snapshot,
@@ -224,21 +242,6 @@ fn fix_once(snapshot: &Snapshot, options: &Options, draw: Draw<'_>) -> Result<Op
         Err(reason) => outcome.ending = reason.into(),
     }
     Ok(Some(outcome))
-}
-
-/// Lets `work` read a file. A refusal is about what stands at the path, whatever is in it.
-///
-/// # Errors
-///
-/// When the file cannot be read.
-pub fn read<T>(
-    path: &Path,
-    work: impl FnOnce(&dyn Source) -> Result<T, Fault>,
-) -> Result<Result<T, Refusal>, Error> {
-    match Snapshot::open(path, None)? {
-        Ok(snapshot) => snapshot.read(work).map(Ok),
-        Err(refusal) => Ok(Err(refusal)),
-    }
 }
 
 /// Leave to replace the file, or why not. Asks `more` gates first.

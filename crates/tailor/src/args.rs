@@ -1,5 +1,15 @@
 //! The command line: what may be written, and what it means as a policy. No file is touched here.
 
+mod check;
+mod complete;
+mod suggest;
+mod top;
+
+pub(crate) use check::{Allowed, ReportFormat, Results};
+pub(crate) use complete::{Completions, Man};
+pub(crate) use suggest::{or_meant, rules};
+pub(crate) use top::{Report, Top};
+
 use crate::config::{Loaded, load};
 use crate::printer::talk;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, value_parser};
@@ -17,24 +27,37 @@ use transcript::{Finding, Severity};
 /// Keeps AI agents' session transcripts healthy: checks them, trims them to fit, mends what is broken, and
 /// never loses a line.
 #[derive(Parser)]
-#[command(version, arg_required_else_help = true, max_term_width = 100)]
+#[command(name = "tailor", version, max_term_width = 100)]
 #[command(after_help = "Exit codes: 0 nothing to report, 1 findings remain, 2 an error.\n\
     Start with `tailor scan`: it only reads, and looks where your agents keep their sessions.")]
 pub(crate) struct Args {
+    /// Without one, Tailor says what to do next.
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Option<Command>,
 }
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Checks transcripts and says what is wrong. Changes nothing.
     #[command(after_help = "Examples:\n  tailor scan\n  tailor scan ~/.claude/projects --fail-on error\n  \
-        tailor scan session.jsonl --format json | jq .findings")]
+        tailor scan session.jsonl --format json | jq .findings\n  \
+        tailor scan sessions --max-file-size 2MiB --tolerance 10% --format sarif -o tailor.sarif --exit-zero\n  \
+        tailor scan sessions --format json -o known.json\n  tailor scan sessions --baseline known.json")]
     Scan(Scan),
     /// Mends transcripts in place, as far as that is safe.
     #[command(after_help = "Examples:\n  tailor fix session.jsonl --dry-run\n  tailor fix session.jsonl\n  \
         tailor fix - < session.jsonl > mended.jsonl\n  tailor fix ~/.openclaw --out /tmp/mended")]
     Fix(Fix),
+    /// Says what fills a file and the context: tools, fields, turns, the largest entries. Changes nothing.
+    #[command(
+        after_help = "Examples:\n  tailor top session.jsonl\n  tailor top ~/.claude/projects -n 20\n  \
+        tailor top session.jsonl --json | jq '.largest[0]'"
+    )]
+    Top(Top),
+    /// Writes a page with pictures: what fills the contexts, what is wrong, what a fix would change.
+    #[command(after_help = "Examples:\n  tailor report -o report.html\n  \
+        tailor report ~/.claude/projects -o report.html --profile chatcli")]
+    Report(Report),
     /// Puts back what a run of `fix` changed, also after more was appended.
     #[command(after_help = "Examples:\n  tailor undo session.jsonl --list\n  tailor undo session.jsonl\n  \
         tailor undo session.jsonl --run 20261121T160102.123Z-3f9a")]
@@ -83,18 +106,28 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  tailor explain P1\n  tailor explain oversized-result\n  \
         tailor explain chatcli\n  tailor explain")]
     Explain(Explain),
+    /// Prints what a shell needs to complete commands and options.
+    #[command(
+        after_help = "Examples:\n  tailor completions bash > ~/.local/share/bash-completion/completions/tailor\n  \
+        tailor completions zsh > \"${fpath[1]}/_tailor\"\n  \
+        tailor completions fish > ~/.config/fish/completions/tailor.fish"
+    )]
+    Completions(Completions),
+    /// Writes the manual pages into a folder.
+    #[command(hide = true, after_help = "Examples:\n  tailor man ~/.local/share/man/man1")]
+    Man(Man),
 }
 
 #[derive(ClapArgs)]
 pub(crate) struct Scan {
     #[command(flatten)]
     pub(crate) shared: Shared,
+    #[command(flatten)]
+    allowed: Allowed,
 }
 
 #[derive(ClapArgs)]
 pub(crate) struct Fix {
-    #[command(flatten)]
-    pub(crate) shared: Shared,
     /// Say what would be changed, and change nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -123,6 +156,8 @@ pub(crate) struct Fix {
     /// Also write each text that is cut as a plain file into this folder, and name that in the marker.
     #[arg(long, value_name = "DIR", value_parser = spill)]
     pub(crate) spill: Option<Folder>,
+    #[command(flatten)]
+    pub(crate) shared: Shared,
 }
 
 /// Which file the configuration is in.
@@ -502,9 +537,6 @@ pub(crate) struct Shared {
     /// Files or folders; `-` is standard input. Without one, the folders of known agents.
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// How to print results.
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    pub(crate) format: Format,
     /// Only these rules.
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = code)]
     pub(crate) select: Vec<String>,
@@ -512,17 +544,21 @@ pub(crate) struct Shared {
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = code)]
     pub(crate) ignore: Vec<String>,
     /// Exit with 1 if findings of this severity or worse, or of this rule, remain.
-    #[arg(long, value_name = "note|warning|error|CODE", value_delimiter = ',', default_value = "warning", value_parser = fail_on)]
+    #[arg(long, value_name = "note|warning|error|CODE", value_delimiter = ',', default_value = "warning", value_parser = fail_on, help_heading = "Results")]
     pub(crate) fail_on: Vec<FailOn>,
+    #[command(flatten)]
+    pub(crate) results: Results,
     #[command(flatten)]
     pub(crate) limits: Limits,
     #[command(flatten)]
     pub(crate) config: ConfigFile,
 }
 
+const LIMITS: &str = "Limits (0 switches one off)";
+
 /// The limits of the policy. What is not asked for is the configuration's, or the profile's; 0 switches a limit off.
 #[derive(ClapArgs)]
-#[command(next_help_heading = "Limits (0 switches one off)")]
+#[command(next_help_heading = LIMITS)]
 pub(crate) struct Limits {
     /// The limits of another system, by name (see `tailor explain NAME`); single ones can be changed below.
     #[arg(long, value_name = "NAME", value_parser = profile)]
@@ -554,11 +590,11 @@ pub(crate) struct Limits {
     #[command(flatten)]
     pub(crate) ages: Ages,
     /// Longest text of one message of the model that is in context (any; 5,000 for `recover`).
-    #[arg(long, value_name = "CHARS")]
+    #[arg(long, value_name = "CHARS", help_heading = LIMITS)]
     pub(crate) reply_chars_max: Option<u64>,
     /// Where a change would come before signed thinking: keep the thinking and hold the change back (the default, but
     /// for `recover` and `compact`), strip the thinking, or ignore it.
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, help_heading = LIMITS)]
     pub(crate) thinking: Option<Thinking>,
 }
 
@@ -631,7 +667,7 @@ pub(crate) enum FailOn {
 
 impl Limits {
     /// What the configuration asks for, with these over it. A profile takes the place of all limits.
-    fn policies(&self, config: &Loaded) -> Result<Policies, String> {
+    pub(crate) fn policies(&self, config: &Loaded) -> Result<Policies, String> {
         let mut policies = config.policies()?;
         if let Some(profile) = self.profile {
             let all = policies.all();
@@ -727,7 +763,8 @@ pub(crate) fn override_each<T, const N: usize>(places: [(&mut T, Option<T>); N])
 
 impl Scan {
     pub(crate) fn options(&self) -> Result<Options, String> {
-        let policy = self.shared.policies(&self.shared.config.load()?)?;
+        let policies = self.shared.policies(&self.shared.config.load()?)?;
+        let policy = policies.map(|policy| policy.budget = self.allowed.budget());
         let (settle, settle_stale) = (Duration::ZERO, Duration::ZERO);
         Ok(Options { policy, mode: Mode::Look, settle, settle_stale, vault: None })
     }
@@ -796,7 +833,7 @@ pub(crate) fn find_profile(text: &str) -> Result<&'static Profile, String> {
 fn profile(text: &str) -> Result<&'static Profile, String> {
     profile::find(text).ok_or_else(|| {
         let names: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
-        format!("no such profile; there are {}", names.join(", "))
+        or_meant(format!("no such profile; there are {}", names.join(", ")), text, &names)
     })
 }
 
@@ -804,8 +841,12 @@ fn code(text: &str) -> Result<String, String> {
     if let Some(rule) = rule::find(text) {
         return Ok(rule.code().to_string());
     }
+    Err(or_meant(no_such_rule(), text, &rules()))
+}
+
+fn no_such_rule() -> String {
     let codes: Vec<&str> = rule::RULES.iter().map(|rule| rule.code()).collect();
-    Err(format!("no such rule; there are {} (tailor explain lists them)", codes.join(", ")))
+    format!("no such rule; there are {} (tailor explain lists them)", codes.join(", "))
 }
 
 fn fail_on(text: &str) -> Result<FailOn, String> {
@@ -813,9 +854,14 @@ fn fail_on(text: &str) -> Result<FailOn, String> {
         "note" => Ok(FailOn::Severity(Severity::Note)),
         "warning" => Ok(FailOn::Severity(Severity::Warning)),
         "error" => Ok(FailOn::Severity(Severity::Error)),
-        other => code(other)
-            .map(FailOn::Code)
-            .map_err(|error| format!("neither note, warning or error, and {error}")),
+        other => match rule::find(other) {
+            Some(rule) => Ok(FailOn::Code(rule.code().to_string())),
+            None => Err(or_meant(
+                format!("neither note, warning or error, and {}", no_such_rule()),
+                other,
+                &[&["note", "warning", "error"], &rules()[..]].concat(),
+            )),
+        },
     }
 }
 

@@ -6,6 +6,7 @@
 use crate::format::{Format, Head};
 use crate::json::{Kind as Json, Value};
 use crate::source::Span;
+use crate::weight::Stuff;
 use alloc::vec::Vec;
 use core::hash::BuildHasher;
 use core::num::NonZeroU32;
@@ -266,6 +267,17 @@ pub struct Thinking {
     pub block: Span,
 }
 
+/// A stretch of an entry, and what it is: for [`crate::weight`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    pub(crate) stuff: Stuff,
+    /// Index of the call or result that it belongs to.
+    pub(crate) owner: u32,
+    pub(crate) span: Span,
+    /// How many characters of it the model sees.
+    pub(crate) chars: u64,
+}
+
 /// Side copies shorter than this many raw bytes are never cut, whatever the policy says.
 pub const SIDE_BYTES_MIN: u64 = 1000;
 
@@ -331,9 +343,27 @@ pub struct Transcript {
     sides: Vec<Text>,
     thinking: Vec<Thinking>,
     targets: Vec<Target>,
+    /// What the newest entry is made of, if somebody weighs it.
+    marks: Option<Vec<Mark>>,
 }
 
 impl Transcript {
+    /// Lets formats mark what entries are made of.
+    pub(crate) fn keep_marks(&mut self) {
+        self.marks = Some(Vec::new());
+    }
+
+    /// The marks of the newest entry.
+    pub(crate) fn take_marks(&mut self) -> Vec<Mark> {
+        self.marks.take().unwrap_or_default()
+    }
+
+    /// Gives the memory of marks back.
+    pub(crate) fn give_marks(&mut self, mut marks: Vec<Mark>) {
+        marks.clear();
+        self.marks = Some(marks);
+    }
+
     fn range<T>(of: &[T], from: u32, next: Option<u32>) -> Range<usize> {
         from as usize..next.map_or(of.len(), |next| next as usize)
     }
@@ -468,8 +498,19 @@ impl Draft<'_> {
 
     /// Counts a text that the model sees.
     pub fn text(&mut self, value: Value<'_>) {
+        self.seen(Stuff::Text, value, u32::MAX);
+    }
+
+    fn seen(&mut self, stuff: Stuff, value: Value<'_>, owner: u32) {
         if value.kind() == Json::String {
             self.entry.text_chars += value.chars();
+            self.mark(stuff, owner, value.span(), value.chars());
+        }
+    }
+
+    fn mark(&mut self, stuff: Stuff, owner: u32, span: Span, chars: u64) {
+        if let Some(marks) = &mut self.transcript.marks {
+            marks.push(Mark { stuff, owner, span, chars });
         }
     }
 
@@ -497,6 +538,8 @@ impl Draft<'_> {
             block: block.span(),
             partial,
         };
+        let (owner, span) = (self.transcript.calls.len() as u32, block.span());
+        self.mark(Stuff::Call, owner, span, span.len());
         self.transcript.calls.push(call);
     }
 
@@ -537,7 +580,8 @@ impl Draft<'_> {
             result.synthetic = true;
             return;
         }
-        self.text(text);
+        let owner = (self.transcript.results.len() as u32).wrapping_sub(1);
+        self.seen(Stuff::Result, text, owner);
         self.transcript.bodies.push(Text::of(text));
     }
 
@@ -567,6 +611,9 @@ impl Draft<'_> {
     /// (paths, ids, signatures) are not among them.
     pub fn sides(&mut self, value: Option<Value<'_>>) {
         let Some(value) = value else { return };
+        let from = self.entry.results_from as usize;
+        let owner = if self.transcript.results.len() == from + 1 { from as u32 } else { u32::MAX };
+        self.mark(Stuff::Side, owner, value.span(), 0);
         let mut opaque = false;
         // In the order of the bytes a key stands right before its value.
         for inside in value.descendants() {
@@ -581,6 +628,7 @@ impl Draft<'_> {
 
     /// Records a signed thinking block.
     pub fn thinking(&mut self, block: Value<'_>) {
+        self.mark(Stuff::Thinking, u32::MAX, block.span(), block.get("thinking").map_or(0, Value::chars));
         self.transcript.thinking.push(Thinking { block: block.span() });
     }
 

@@ -47,6 +47,7 @@ pub mod session;
 pub mod source;
 pub mod tail;
 pub mod verdict;
+pub mod weight;
 
 pub use finding::{Finding, Severity};
 pub use plan::{Piece, Plan, Rendered};
@@ -55,6 +56,7 @@ pub use session::Awaits;
 pub use source::{Fault, Source, Span};
 
 use alloc::vec::Vec;
+use entry::Transcript;
 use format::Format;
 use overflow::Failure;
 use session::Session;
@@ -97,6 +99,22 @@ pub struct Facts {
     pub failed: Option<Failure>,
 }
 
+impl Facts {
+    /// What a scan tells; what the end awaits takes a session.
+    fn of(transcript: &Transcript) -> Self {
+        Self {
+            format: transcript.format,
+            bytes: transcript.bytes,
+            lines: transcript.lines,
+            entries: transcript.entries.len(),
+            calls: transcript.calls.len(),
+            results: transcript.results.len(),
+            awaits: None,
+            failed: None,
+        }
+    }
+}
+
 /// How much an examination is to tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Depth {
@@ -121,16 +139,7 @@ fn look(
     remember: Remember<'_>,
 ) -> Result<Examination, Fault> {
     let transcript = scan::scan(source)?;
-    let mut facts = Facts {
-        format: transcript.format,
-        bytes: transcript.bytes,
-        lines: transcript.lines,
-        entries: transcript.entries.len(),
-        calls: transcript.calls.len(),
-        results: transcript.results.len(),
-        awaits: None,
-        failed: None,
-    };
+    let mut facts = Facts::of(&transcript);
     let Some(session) = Session::new(&transcript, source, policy, depth) else {
         let (plan, health) = (Plan::unchanged(facts.bytes), Health::default());
         return Ok(Examination { facts, findings: Vec::new(), bytes_after: facts.bytes, plan, health });

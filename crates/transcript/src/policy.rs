@@ -51,6 +51,8 @@ pub struct Policy {
     pub now_ms: Option<u64>,
     /// Where markers say that the whole text also lies as a plain file. Writing it there is not done here.
     pub spill: Option<Folder>,
+    /// What a check allows at most. Default: anything.
+    pub budget: Budget,
     /// Which rules report and act.
     pub selection: Selection,
 }
@@ -78,6 +80,7 @@ impl Default for Policy {
             hold_history: false,
             now_ms: None,
             spill: None,
+            budget: Budget::default(),
             selection: Selection::default(),
         }
     }
@@ -318,6 +321,23 @@ pub struct Crowded {
     /// Nothing is done before the newest message of the model is this old, in milliseconds: until then a prompt cache
     /// may hold what would change. An age that the transcript does not tell counts as too young. 0 for at once.
     pub cache_ttl_ms: u64,
+}
+
+/// What a check allows at most, apart from what is mended: nothing is cut for the sake of it. 0 is switched off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Budget {
+    /// Length of the file.
+    pub file_bytes_max: u64,
+    /// Length of a line, without white space around its record.
+    pub line_bytes_max: u64,
+    /// Length of the text of a result.
+    pub result_chars_max: u64,
+    /// Sum of the results that answer one message of the model.
+    pub turn_chars_max: u64,
+    /// Estimated size of what the model would be sent next.
+    pub context_tokens_max: u64,
+    /// Up to this much above a limit, in percent of it, is worth a note and no more.
+    pub tolerance_percent: u64,
 }
 
 /// What to do where a change that the model would see comes before thinking blocks whose signature covers

@@ -15,6 +15,7 @@ use core::fmt;
 mod aborted_call_with_result;
 pub(crate) mod bound_thinking;
 mod call_without_result;
+mod context_over_limit;
 mod crowded_window;
 pub(crate) use call_without_result::next_user;
 mod displaced_result;
@@ -23,22 +24,28 @@ mod duplicate_call_id;
 mod duplicate_result;
 mod foreign_encoding;
 mod glued_lines;
+mod over_limit;
+mod oversized_file;
 mod oversized_for_summary;
 pub(crate) use oversized_for_summary::OversizedForSummary;
 mod oversized_reply;
 pub(crate) use oversized_reply::shorten_message;
+mod oversized_line;
 mod oversized_result;
 mod oversized_side_copy;
 mod oversized_turn;
 pub(crate) use oversized_turn::OversizedTurn;
+mod result_over_limit;
 mod result_without_call;
 mod stale_result;
 mod torn_line;
 mod trim;
 pub(crate) use trim::most;
+mod turn_over_limit;
 mod unreadable_line;
 
-/// All rules, in the order in which they look and plan: pairing, then sizes, then ages, then bytes.
+/// All rules, in the order in which they look and plan: pairing, then sizes, then ages, then bytes,
+/// then what breaks a limit of the run.
 pub const RULES: &[&dyn Rule] = &[
     &call_without_result::CallWithoutResult,
     &result_without_call::ResultWithoutCall,
@@ -58,6 +65,11 @@ pub const RULES: &[&dyn Rule] = &[
     &foreign_encoding::ForeignEncoding,
     &unreadable_line::UnreadableLine,
     &bound_thinking::BoundThinking,
+    &oversized_file::OversizedFile,
+    &oversized_line::OversizedLine,
+    &result_over_limit::ResultOverLimit,
+    &turn_over_limit::TurnOverLimit,
+    &context_over_limit::ContextOverLimit,
 ];
 
 /// One thing that may be wrong.
@@ -136,18 +148,7 @@ fn about(
     severity: Severity,
     message: String,
 ) -> Finding {
-    Finding {
-        rule,
-        severity,
-        line: session.entry(entry).line,
-        labels: Labels::default(),
-        entry: Some(entry),
-        call: None,
-        tool: None,
-        chars: None,
-        message,
-        fix: Fix::NONE,
-    }
+    Finding { entry: Some(entry), ..about_place(rule, session.entry(entry).line, severity, message) }
 }
 
 /// A finding about a line that is not an entry.
@@ -158,17 +159,22 @@ fn about_line(
     message: String,
     fix: Fix,
 ) -> Finding {
+    Finding { fix, ..about_place(rule, damage.line, severity, message) }
+}
+
+/// A finding about a line and nothing on it; about the whole file if that is line 1.
+fn about_place(rule: &'static dyn Rule, line: u64, severity: Severity, message: String) -> Finding {
     Finding {
         rule,
         severity,
-        line: damage.line,
+        line,
         labels: Labels::default(),
         entry: None,
         call: None,
         tool: None,
         chars: None,
         message,
-        fix,
+        fix: Fix::NONE,
     }
 }
 

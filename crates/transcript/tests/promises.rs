@@ -41,6 +41,7 @@ use transcript::policy::{Crowded, Kept, Lines, Policy, Selection, Shape, SignedT
 use transcript::profile::PROFILES;
 use transcript::scan::Scanner;
 use transcript::verdict::Worse;
+use transcript::weight::{Row, Standing, weigh};
 use transcript::{Examination, Mended, Source, Span, examine, mend, source};
 
 /// A file, and what is asked of it.
@@ -520,6 +521,43 @@ fn earlier_findings_stay(case: &Case, next: Next) -> Checked {
 
 /// The same cases on every run, unless `PROPTEST_RNG_SEED` asks for others: who changes something else is not to
 /// stumble over a bug that was there before.
+/// Each table of a weight splits all bytes, and so does the sum of the entries.
+fn adds_up(bytes: &[u8]) -> Checked {
+    let plain = |text: &[u8]| text.len() as u64;
+    let mut names = Vec::new();
+    let weight = weigh(&bytes, 5, &mut |model| {
+        names.push(model.to_vec());
+        Some(plain)
+    })
+    .unwrap();
+    let all = bytes.len() as u64;
+    prop_assert_eq!(weight.standings.iter().map(|(_, amount)| amount.bytes).sum::<u64>(), all);
+    prop_assert_eq!(weight.parts.iter().map(|(_, amount)| amount.bytes).sum::<u64>(), all);
+    if weight.facts.format.is_none() {
+        return Ok(());
+    }
+    prop_assert_eq!(names.len(), 1);
+    let outside = weight.standings[Standing::NoEntry as usize].1.bytes;
+    let entries = all - outside;
+    let of = |rows: &[Row]| rows.iter().map(|row| row.amount.bytes).sum::<u64>();
+    prop_assert_eq!(of(&weight.kinds), entries);
+    prop_assert_eq!(of(&weight.fields), entries);
+    prop_assert_eq!(weight.turns.iter().map(|turn| turn.amount.bytes).sum::<u64>(), entries);
+    let context = weight.context().tokens;
+    prop_assert_eq!(weight.parts.iter().map(|(_, amount)| amount.tokens).sum::<u64>(), context);
+    prop_assert_eq!(weight.turns.iter().map(|turn| turn.amount.tokens).sum::<u64>(), context);
+    let count = |standing: Standing| weight.standings[standing as usize].1.count;
+    prop_assert_eq!(Standing::ALL.into_iter().map(count).sum::<u64>(), weight.facts.entries as u64);
+    prop_assert!(weight.duplicates.again.bytes <= all && weight.images.bytes <= all);
+    prop_assert_eq!(weight.largest.len(), weight.facts.entries.min(5));
+    prop_assert!(weight.largest.windows(2).all(|two| two[0].amount.bytes >= two[1].amount.bytes));
+    // Estimated, the context is as full at its end as its parts say.
+    let weight = weigh(&bytes, 0, &mut |_| None).unwrap();
+    let last = weight.turns.last().map_or(0, |turn| turn.context_tokens);
+    prop_assert_eq!(last, weight.context().tokens);
+    Ok(())
+}
+
 fn config() -> ProptestConfig {
     let asked = ProptestConfig::default();
     let rng_seed = match asked.rng_seed {
@@ -596,6 +634,14 @@ proptest! {
             bytes.insert(at.index(bytes.len() + 1), byte);
         }
         pieces_do_not_matter(&bytes, &sizes)?;
+    }
+
+    /// What fills a file adds up to the file, whatever is in it.
+    #[test]
+    fn the_tables_of_a_weight_add_up(case in case(), noise in vec(any::<u8>(), 0..40)) {
+        adds_up(&case.bytes)?;
+        adds_up(&[&case.bytes[..], &noise].concat())?;
+        adds_up(&noise)?;
     }
 
     #[test]

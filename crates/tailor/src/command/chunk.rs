@@ -12,11 +12,8 @@ use transcript::chunk::{Chunk, Message, Totals, chunks};
 use transcript::compact::Unable;
 
 pub(crate) fn run(asked: &Asked) -> Status {
-    let count = match tokens::counter(asked.limits.tokenizer) {
-        Ok(count) => count,
-        Err(why) => return failed(&why),
-    };
-    let limits = asked.limits.limits(&*count);
+    let count = tokens::counter(asked.limits.tokenizer);
+    let limits = asked.limits.limits(&count);
     let mut printer = Printer::new(asked.limits.tokenizer);
     let mut cut = |source: &dyn transcript::Source| {
         chunks(source, &limits, None, &mut |chunk| printer.chunk(chunk).is_ok())
@@ -29,10 +26,12 @@ pub(crate) fn run(asked: &Asked) -> Status {
         });
         spooled.map(|()| Ok(done))
     } else {
-        keeper::read(&asked.path, cut)
+        keeper::read(&asked.path, None, cut)
     };
     match told(&asked.path, done) {
-        Ok(totals) => printer.finish(&totals).map_or_else(|error| deaf(&error), |()| Status::Clean),
+        Ok(totals) => {
+            printer.finish(&totals).map_or_else(|error| deaf("standard output", &error), |()| Status::Clean)
+        }
         Err(why) => failed(&why),
     }
 }
@@ -137,7 +136,7 @@ impl Printer {
         let (chars, tokens) = (chunk.chars, chunk.tokens);
         let line = ChunkLine { kind: "chunk", chunk: self.number, chars, tokens, messages };
         self.done = self.line(&line);
-        self.done.as_ref().map(|()| ()).map_err(|_| ())
+        if self.done.is_ok() { Ok(()) } else { Err(()) }
     }
 
     fn totals(&mut self, totals: &Totals) -> io::Result<()> {

@@ -36,7 +36,7 @@ fn compact(asked: &Compact) -> Result<Status, String> {
         let path = asked.path.display();
         return Err(format!("{path}: could not compact it: it is a folder (name the file of one session)"));
     }
-    let divided = keeper::read(&asked.path, |source| {
+    let divided = keeper::read(&asked.path, None, |source| {
         divide(source, options.policy.choose(source)?, Stay::Last(asked.keep))
     });
     let shares = match divided {
@@ -46,8 +46,8 @@ fn compact(asked: &Compact) -> Result<Status, String> {
         }
         other => told(&asked.path, other)?,
     };
-    let count = tokens::counter(asked.limits.tokenizer)?;
-    let limits = asked.limits.limits(&*count);
+    let count = tokens::counter(asked.limits.tokenizer);
+    let limits = asked.limits.limits(&count);
     if asked.dry_run {
         return dry_run(asked, &limits, shares);
     }
@@ -77,7 +77,7 @@ fn each_chunk(
     shares: Shares,
     each: &mut dyn FnMut(&Chunk) -> bool,
 ) -> Result<Totals, String> {
-    told(path, keeper::read(path, |source| chunks(source, limits, Some(shares.from), each)))
+    told(path, keeper::read(path, None, |source| chunks(source, limits, Some(shares.from), each)))
 }
 
 fn put_in(
@@ -113,7 +113,7 @@ fn dry_run(asked: &Compact, limits: &Limits<'_>, shares: Shares) -> Result<Statu
         let mut printer = Printer::new(asked.limits.tokenizer);
         let totals = each_chunk(&asked.path, limits, shares, &mut |chunk| printer.chunk(chunk).is_ok())?;
         if let Err(error) = printer.finish(&totals) {
-            return Ok(deaf(&error));
+            return Ok(deaf("standard output", &error));
         }
         return Ok(Report::new(asked, &ending, totals.chunks, shares).print(asked.format, &ending));
     }

@@ -170,19 +170,18 @@ impl Report {
             Ending::Clean => "nothing to recover from",
             _ => self.outcome,
         };
-        let mut said = word.to_string();
-        if let (Some(level), Some(after)) = (self.level, self.bytes_after) {
-            said += &format!(" at level {level}: {} -> {}", size(self.bytes), size(after));
-        }
-        if let (Some(kept), Some(left_out)) = (self.kept, self.left_out) {
-            said += &format!(", {} in context, {left_out} left out", plural(kept, "message"));
-        }
-        if let Some(cause) = self.cause {
-            said += &format!(" ({cause})");
-        }
-        if let Some(reason) = &self.reason {
-            said += &format!(": {reason}");
-        }
+        let level = self
+            .level
+            .zip(self.bytes_after)
+            .map(|(level, after)| format!(" at level {level}: {} -> {}", size(self.bytes), size(after)));
+        let shares = self
+            .kept
+            .zip(self.left_out)
+            .map(|(kept, left_out)| format!(", {} in context, {left_out} left out", plural(kept, "message")));
+        let cause = self.cause.map(|cause| format!(" ({cause})"));
+        let reason = self.reason.as_ref().map(|reason| format!(": {reason}"));
+        let more: String = [level, shares, cause, reason].into_iter().flatten().collect();
+        let said = word.to_string() + &more;
         println!("{path}: {said}");
         let mut advice = self.advice.message.to_string();
         if let Some(tokens) = self.advice.max_tokens {

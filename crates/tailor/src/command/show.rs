@@ -31,7 +31,7 @@ fn one(show: &Show, vault: &Vault, id: &str, terminal: bool) -> Status {
     };
     match print(text, show.raw, terminal) {
         Ok(()) => Status::Clean,
-        Err(Trouble::Output(error)) => deaf(&error),
+        Err(Trouble::Output(error)) => deaf("standard output", &error),
         Err(Trouble::Text(error)) => {
             let place = vault.root().display();
             failed(&format!(

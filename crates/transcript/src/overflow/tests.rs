@@ -3,7 +3,6 @@
 use super::{Cause, answered_since, classify, escalate, is_likely_payload, last_failure};
 use alloc::format;
 use alloc::string::{String, ToString};
-use core::fmt::Write;
 
 #[track_caller]
 fn all(cause: Cause, errors: &[&str]) {
@@ -126,7 +125,9 @@ fn pi(messages: &[&str]) -> String {
     let mut text = "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"cwd\":\"/w\"}\n".to_string();
     for (n, message) in messages.iter().enumerate() {
         let parent = if n == 0 { "null".to_string() } else { format!("\"e{}\"", n - 1) };
-        let _ = writeln!(text, r#"{{"type":"message","id":"e{n}","parentId":{parent},"message":{message}}}"#);
+        let line = format!(r#"{{"type":"message","id":"e{n}","parentId":{parent},"message":{message}}}"#);
+        text.push_str(&line);
+        text.push('\n');
     }
     text
 }
