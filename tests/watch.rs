@@ -494,8 +494,9 @@ fn old_results_wait_until_the_cache_is_cold() {
     let fix = |more: &[&str]| dir.tailor(&[&["fix", "s.jsonl", "--config", config], more].concat());
     let at_once = fix(&["--dry-run", "--settle", "0", "--format", "json"]).file();
     assert_eq!(at_once["outcome"], "would-fix");
-    let waits = fix(&[]);
-    assert!(waits.stderr.contains("older history stays as it is for now in 1 file"), "{}", waits.stderr);
+    let waits = fix(&["--format", "json"]).file();
+    assert_eq!((&waits["outcome"], &waits["findings"][0]["fix"]), (&"deferred".into(), &"held".into()));
+    assert!(waits["reason"].as_str().unwrap().contains("--settle-stale 0"), "{waits:#}");
     assert_eq!(fs::read(&path).unwrap(), before);
 
     let daemon = Daemon::start(&dir, &["watch", ".", "--mode", "enforce", "--config", config]);
@@ -902,6 +903,22 @@ fn older_history_is_rewritten_only_after_a_long_quiet() {
     let strip = ["--set", "thinking='strip'", "--set", "settle_stale=2", "--set", limit];
     let daemon =
         Daemon::start(&dir, &[&["watch", ".", "--mode", "enforce", "--settle", "0.1"], &strip[..]].concat());
+    fs::copy(case.join("in.jsonl"), &path).unwrap();
+    daemon.until("it is seen", |status| status["looks"] == 1);
+    let early = daemon.status().unwrap();
+    daemon.until("it is cut", |status| status["fixed"] == 1);
+    assert_eq!(fs::read(&path).unwrap(), fs::read(case.join("out.jsonl")).unwrap());
+    assert_eq!((&early["fixed"], &early["waiting"]), (&Value::from(0), &Value::from(1)), "{early:#?}");
+}
+
+#[test]
+fn a_profile_ages_results_after_a_long_quiet() {
+    let dir = Dir::new();
+    let case = root().join("fixtures/pi/s14-chatcli-two-turns-old");
+    let path = dir.path("s.jsonl");
+    let set = ["--set", "profile='chatcli'", "--set", "settle_stale=2"];
+    let daemon =
+        Daemon::start(&dir, &[&["watch", ".", "--mode", "enforce", "--settle", "0.1"], &set[..]].concat());
     fs::copy(case.join("in.jsonl"), &path).unwrap();
     daemon.until("it is seen", |status| status["looks"] == 1);
     let early = daemon.status().unwrap();

@@ -34,9 +34,8 @@ pub fn compact(
 ) -> Result<Compacting, Error> {
     let request = Request { stay, summary: Some(summary), message_chars_max: 0 };
     let shares = Cell::new(Shares::default());
-    let outcome = carry(path, root, options, &|snapshot| {
-        let done =
-            snapshot.read(|source| compact::compact(source, options.policy.choose(source)?, &request))?;
+    let outcome = carry(path, root, options, &|snapshot, policies| {
+        let done = snapshot.read(|source| compact::compact(source, policies.choose(source)?, &request))?;
         shares.set(done.shares);
         let repair = done.repair.map_err(|unable| Ending::Refused(Refusal::Unable(unable)));
         Ok(Drawn { before: done.before, repair, purpose: Some(Purpose::Compact) })

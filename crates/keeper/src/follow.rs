@@ -139,9 +139,8 @@ fn look(path: &Path, root: Option<&Path>, options: &Options) -> Result<Looked, E
 
 fn fix(path: &Path, root: Option<&Path>, options: &Options) -> Result<Looked, Error> {
     let seen = Cell::new(None);
-    let outcome = carry(path, root, options, &|snapshot| {
-        let (mended, before, after) =
-            snapshot.read(|source| Tail::mend(source, options.policy.choose(source)?))?;
+    let outcome = carry(path, root, options, &|snapshot, policies| {
+        let (mended, before, after) = snapshot.read(|source| Tail::mend(source, policies.choose(source)?))?;
         seen.set(Some((snapshot.metadata.clone(), before, after)));
         Ok(Drawn::mended(mended))
     })?;
@@ -190,7 +189,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (one, other) = (dir.path().join("followed.jsonl"), dir.path().join("looked-at.jsonl"));
         let policy = Policy { result_chars_max: 1_000, ..Policy::default() };
-        let options = Options { policy: policy.into(), mode: Mode::Fix, settle: Duration::ZERO, vault: None };
+        let (settle, settle_stale) = (Duration::ZERO, Duration::ZERO);
+        let options = Options { policy: policy.into(), mode: Mode::Fix, settle, settle_stale, vault: None };
         let mut remembered = None;
         let (mut same, mut fixed) = (0, 0);
         for n in 0..400 {
@@ -227,8 +227,8 @@ mod tests {
         append(&path, &(call(0) + &result(0, 50_000)));
         append(&path, &(1..300).map(|n| call(n) + &result(n, 900)).collect::<String>());
         let hour = Duration::from_secs(3_600);
-        let mut options =
-            Options { policy: Policy::default().into(), mode: Mode::Fix, settle: hour, vault: None };
+        let (policy, settle_stale) = (Policy::default().into(), Duration::ZERO);
+        let mut options = Options { policy, mode: Mode::Fix, settle: hour, settle_stale, vault: None };
         let mut remembered = None;
         let first = follow(&path, None, &options, &mut remembered).unwrap().unwrap();
         assert!(matches!(first.ending, Ending::Deferred(_)) && first.before.is_some());

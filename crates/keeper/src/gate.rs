@@ -335,6 +335,10 @@ mod tests {
             (Deferral::Growing { quiet: secs(1), settle: secs(5) }, "try again in 4 s"),
             (Deferral::Changed, "try again in 1 s"),
             (
+                Deferral::RecentHistory { quiet: secs(60), wanted: secs(3_600) },
+                "last written 60 s ago, wanted are 60 min (--settle-stale 0 changes it now); try again in 59 min",
+            ),
+            (
                 Deferral::Running { awaits: Awaits::Model, quiet: secs(30), wanted: RUN_SETTLE },
                 "last written 30 s ago; --settle 0 says that no agent is running; try again in 10 min",
             ),

@@ -43,10 +43,11 @@ use new_text::NewText;
 use replace::Replacement;
 use snapshot::Snapshot;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
+use transcript::finding::{Held, Safety};
 use transcript::format::Gate;
 use transcript::plan::Plan;
-use transcript::{Examination, Facts, Fault, Mended, Repair, Source, examine, mend};
+use transcript::{Examination, Facts, Fault, Finding, Mended, Policy, Repair, Source, examine, mend};
 
 /// What to do with a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +71,8 @@ pub struct Options {
     pub mode: Mode,
     /// How long a file must have been quiet before it is replaced.
     pub settle: Duration,
+    /// How long before anything in it that rewrites older history is: prompt caches may hold that.
+    pub settle_stale: Duration,
     /// Where what is taken out is kept. Without one nothing can be undone.
     pub vault: Option<Vault>,
 }
@@ -83,8 +86,8 @@ pub struct Options {
 /// When the file cannot be read or written. Then it is as it was, unless the error says otherwise.
 pub fn maintain(path: &Path, root: Option<&Path>, options: &Options) -> Result<Outcome, Error> {
     if options.mode != Mode::Look {
-        return carry(path, root, options, &|snapshot| {
-            snapshot.read(|source| mend(source, options.policy.choose(source)?)).map(Drawn::mended)
+        return carry(path, root, options, &|snapshot, policies| {
+            snapshot.read(|source| mend(source, policies.choose(source)?)).map(Drawn::mended)
         });
     }
     let snapshot = match Snapshot::open(path, root)? {
@@ -112,8 +115,9 @@ impl Drawn {
     }
 }
 
-/// Draws the plan for a file. May be called again if the file has changed meanwhile.
-type Draw<'d> = &'d dyn Fn(&Snapshot) -> Result<Drawn, Error>;
+/// Draws the plan for a file by these policies, which are those of the options, with history held if that has to wait.
+/// May be called again if the file has changed meanwhile.
+type Draw<'d> = &'d dyn Fn(&Snapshot, &Policies) -> Result<Drawn, Error>;
 
 /// Does with a file what the mode says and `draw` draws.
 fn carry(path: &Path, root: Option<&Path>, options: &Options, draw: Draw<'_>) -> Result<Outcome, Error> {
@@ -125,7 +129,7 @@ fn carry(path: &Path, root: Option<&Path>, options: &Options, draw: Draw<'_>) ->
         Ok(snapshot) => snapshot,
         Err(refusal) => return Ok(Outcome::without_look(Ending::Refused(refusal))),
     };
-    let (mut outcome, repair, purpose) = plan(&snapshot, draw)?;
+    let (mut outcome, repair, purpose) = plan(&snapshot, options, draw)?;
     let Some(repair) = repair else { return Ok(outcome) };
     if let Mode::CopyTo(path) = &options.mode {
         outcome.run = copy(&snapshot, &repair.plan, path, options, purpose)?;
@@ -156,11 +160,23 @@ pub fn read<T>(
 }
 
 /// What was found, and what is to be done about it; `None` if nothing can be.
-fn plan(snapshot: &Snapshot, draw: Draw<'_>) -> Result<(Outcome, Option<Repair>, Option<Purpose>), Error> {
-    let drawn = draw(snapshot)?;
+fn plan(
+    snapshot: &Snapshot,
+    options: &Options,
+    draw: Draw<'_>,
+) -> Result<(Outcome, Option<Repair>, Option<Purpose>), Error> {
+    let too_soon = history_waits(snapshot, options);
+    let held = too_soon.is_some().then(|| options.policy.map(|policy| policy.hold_history = true));
+    let drawn = draw(snapshot, held.as_ref().unwrap_or(&options.policy))?;
     let mut outcome = Outcome::looked(drawn.before, snapshot.bytes());
     match drawn.repair {
-        Ok(repair) => Ok((outcome, Some(repair), drawn.purpose)),
+        Ok(repair) => {
+            let is_held = |finding: &Finding| finding.fix.safety == Safety::Held(Held::RecentlyUsed);
+            if let Some(reason) = too_soon.filter(|_| outcome.remaining().iter().any(is_held)) {
+                outcome.ending = Ending::Deferred(reason);
+            }
+            Ok((outcome, Some(repair), drawn.purpose))
+        }
         Err(ending) => {
             if matches!(outcome.ending, Ending::Clean | Ending::Findings) {
                 outcome.ending = ending;
@@ -168,6 +184,14 @@ fn plan(snapshot: &Snapshot, draw: Draw<'_>) -> Result<(Outcome, Option<Repair>,
             Ok((outcome, None, None))
         }
     }
+}
+
+/// Why older history is not rewritten yet; `None` if it may be, or nothing asks for it. A copy is nobody's history.
+fn history_waits(snapshot: &Snapshot, options: &Options) -> Option<Deferral> {
+    let in_place = matches!(options.mode, Mode::Fix | Mode::DryRun);
+    let (quiet, wanted) = (gate::quiet_for(&snapshot.metadata, SystemTime::now()), options.settle_stale);
+    let waits = in_place && quiet < wanted && options.policy.each().any(Policy::rewrites_history);
+    waits.then_some(Deferral::RecentHistory { quiet, wanted })
 }
 
 fn fix(path: &Path, root: Option<&Path>, options: &Options, draw: Draw<'_>) -> Result<Outcome, Error> {
@@ -190,7 +214,7 @@ fn fix(path: &Path, root: Option<&Path>, options: &Options, draw: Draw<'_>) -> R
 
 /// `None` if the file has to be looked at again.
 fn fix_once(snapshot: &Snapshot, options: &Options, draw: Draw<'_>) -> Result<Option<Outcome>, Error> {
-    let (mut outcome, repair, purpose) = plan(snapshot, draw)?;
+    let (mut outcome, repair, purpose) = plan(snapshot, options, draw)?;
     let Some(repair) = repair.filter(|repair| !repair.plan.is_empty()) else { return Ok(Some(outcome)) };
     let Some(facts) = outcome.before.as_ref().map(|found| found.facts) else { return Ok(Some(outcome)) };
     // What changes the conversation waits for runs in every format.

@@ -69,6 +69,14 @@ pub enum Deferral {
         /// How long it should be.
         settle: Duration,
     },
+    /// Nothing but older history would change, and it was written to so short a while ago that a prompt cache may
+    /// hold that.
+    RecentHistory {
+        /// How long ago.
+        quiet: Duration,
+        /// How long it should be.
+        wanted: Duration,
+    },
     /// It changed while we looked at it.
     Changed,
     /// Somebody has it open for writing who does not show himself.
@@ -147,6 +155,7 @@ impl Deferral {
     pub fn retry_after(&self) -> Duration {
         match self {
             Self::Growing { quiet, settle: wanted }
+            | Self::RecentHistory { quiet, wanted }
             | Self::Running { quiet, wanted, .. }
             | Self::Doubtful { age: quiet, grace: wanted }
             | Self::Unseen { quiet, wanted, .. } => wanted.saturating_sub(*quiet).max(Duration::from_secs(1)),
@@ -167,6 +176,13 @@ impl Deferral {
                 "still growing: last written {:.1} s ago, wanted are {:.1} s of quiet (--settle)",
                 quiet.as_secs_f64(),
                 settle.as_secs_f64()
+            ),
+            Self::RecentHistory { quiet, wanted } => write!(
+                f,
+                "nothing but older history would change, and a prompt cache may hold that: last written {} ago, wanted \
+                 are {} (--settle-stale 0 changes it now)",
+                Span(*quiet),
+                Span(*wanted)
             ),
             Self::HeldOpen => f.write_str("a program that does not show itself has it open for writing"),
             Self::OtherTailor => f.write_str("another tailor, or its own agent, has locked it"),

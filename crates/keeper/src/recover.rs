@@ -5,7 +5,7 @@
 use crate::outcome::{Ending, Refusal};
 use crate::snapshot::Snapshot;
 use crate::vault::{Record, State};
-use crate::{Drawn, Error, Options, Outcome, Purpose, Vault, carry};
+use crate::{Drawn, Error, Options, Outcome, Policies, Purpose, Vault, carry};
 use std::cell::Cell;
 use std::path::Path;
 use transcript::Repair;
@@ -70,24 +70,23 @@ pub fn recover(
     options: &Options,
 ) -> Result<Recovered, Error> {
     let found = Cell::new(Found::default());
-    let outcome = carry(path, root, options, &|snapshot| {
+    let outcome = carry(path, root, options, &|snapshot, policies| {
         let failure = snapshot.read(|source| last_failure(source))?;
         let cause = recovery.error.as_deref().map(classify).or_else(|| failure.map(|failure| failure.cause));
         let tried = Tried::of(options.vault.as_ref(), snapshot)?;
         found.set(Found { cause, attempts: tried.count, ..Found::default() });
         let is_old = failure.zip(tried.end).is_some_and(|(failure, end)| failure.at < end);
         if recovery.only_new && is_old {
-            return not_drawn(snapshot, options, Ending::Clean);
+            return not_drawn(snapshot, policies, Ending::Clean);
         }
         let levels = match tried.next(recovery, cause) {
             Ok(levels) => levels,
-            Err(ending) => return not_drawn(snapshot, options, ending),
+            Err(ending) => return not_drawn(snapshot, policies, ending),
         };
         let mut last = Ending::Refused(Refusal::Unable(Unable::Nothing));
         for &level in levels {
-            let done = snapshot.read(|source| {
-                recover::recover(source, options.policy.choose(source)?, level, recovery.keep)
-            })?;
+            let done = snapshot
+                .read(|source| recover::recover(source, policies.choose(source)?, level, recovery.keep))?;
             match done.repair {
                 Ok(Repair { plan, .. }) if plan.is_empty() => {}
                 Err(Unable::Nothing) => {}
@@ -99,15 +98,15 @@ pub fn recover(
                 }
             }
         }
-        not_drawn(snapshot, options, last)
+        not_drawn(snapshot, policies, last)
     })?;
     let Found { cause, level, attempts: attempts_before, shares } = found.get();
     let changed = matches!(outcome.ending, Ending::Fixed | Ending::WouldFix);
     Ok(Recovered { outcome, cause, level: level.filter(|_| changed), attempts_before, shares })
 }
 
-fn not_drawn(snapshot: &Snapshot, options: &Options, ending: Ending) -> Result<Drawn, Error> {
-    let before = snapshot.read(|source| transcript::examine(source, options.policy.choose(source)?))?;
+fn not_drawn(snapshot: &Snapshot, policies: &Policies, ending: Ending) -> Result<Drawn, Error> {
+    let before = snapshot.read(|source| transcript::examine(source, policies.choose(source)?))?;
     Ok(Drawn { before, repair: Err(ending), purpose: None })
 }
 

@@ -15,7 +15,7 @@ use crate::printer::talk;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, value_parser};
 use keeper::{Keep, Mode, Options, Policies, Recovery, Vault};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::chunk;
 use transcript::marker::Folder;
 use transcript::policy::{Policy, SignedThinking};
@@ -146,6 +146,11 @@ pub(crate) struct Fix {
     /// Seconds for which a file must have been quiet before it is replaced (5).
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) settle: Option<Duration>,
+    /// Seconds for which it must have been quiet before older history is rewritten, which prompt caches may hold: old
+    /// results (S14, S15), messages of the model (S16), and what comes before signed thinking (3600; 0 if --settle is
+    /// 0).
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) settle_stale: Option<Duration>,
     #[command(flatten)]
     pub(crate) vault: VaultAt,
     /// Also write each text that is cut as a plain file into this folder, and name that in the marker.
@@ -311,6 +316,7 @@ impl Compact {
             policy: Policy { thinking: self.thinking.signed(), ..Policy::default() }.into(),
             mode: if self.dry_run { Mode::DryRun } else { Mode::Fix },
             settle: self.settle,
+            settle_stale: Duration::ZERO,
             vault: if self.dry_run { None } else { Some(self.vault.open(&config)?) },
         })
     }
@@ -381,6 +387,7 @@ impl Recover {
             policy,
             mode: if self.dry_run { Mode::DryRun } else { Mode::Fix },
             settle: self.settle,
+            settle_stale: Duration::ZERO,
             vault: Some(self.vault.open(&config)?),
         })
     }
@@ -631,6 +638,9 @@ pub(crate) struct Ages {
     /// How many of the newest messages of the model, with what follows, stay as they are.
     #[arg(long, value_name = "COUNT")]
     pub(crate) crowded_keep_assistants: Option<u64>,
+    /// Not before the model's last message is so old that no prompt cache holds it.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) crowded_cache_ttl: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -683,13 +693,6 @@ impl Limits {
         policy.tools_only.extend(self.only_tool.iter().cloned());
         override_each([(&mut policy.thinking, self.thinking.map(Thinking::signed))]);
     }
-
-    /// Whether these alone ask for something that rewrites older history.
-    fn rewrite_history(&self) -> bool {
-        let mut policy = self.profile.map_or_else(Policy::default, Profile::policy);
-        self.apply(&mut policy);
-        policy.rewrites_history()
-    }
 }
 
 impl Thinking {
@@ -703,11 +706,13 @@ impl Thinking {
 }
 
 impl Shared {
-    /// What the configuration asks for, with the flags over it.
+    /// What the configuration asks for, with the flags over it, now.
     pub(crate) fn policies(&self, config: &Loaded) -> Result<Policies, String> {
         let asked = |codes: &Vec<String>| (!codes.is_empty()).then(|| codes.clone());
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).ok();
         let policies = self.limits.policies(config)?;
         Ok(policies.map(|policy| {
+            policy.now_ms = since.map(millis);
             override_each([
                 (&mut policy.selection.select, asked(&self.select)),
                 (&mut policy.selection.ignore, asked(&self.ignore)),
@@ -741,6 +746,7 @@ impl Ages {
             (&mut crowded.clear_percent, self.crowded_clear_percent),
             (&mut crowded.clear_chars_min, self.crowded_clear_chars_min),
             (&mut crowded.keep_assistants, self.crowded_keep_assistants),
+            (&mut crowded.cache_ttl_ms, self.crowded_cache_ttl.map(millis)),
         ]);
         stale.tools_keep.extend(self.stale_keep_tool.iter().cloned());
     }
@@ -759,7 +765,8 @@ impl Scan {
     pub(crate) fn options(&self) -> Result<Options, String> {
         let policies = self.shared.policies(&self.shared.config.load()?)?;
         let policy = policies.map(|policy| policy.budget = self.allowed.budget());
-        Ok(Options { policy, mode: Mode::Look, settle: Duration::ZERO, vault: None })
+        let (settle, settle_stale) = (Duration::ZERO, Duration::ZERO);
+        Ok(Options { policy, mode: Mode::Look, settle, settle_stale, vault: None })
     }
 }
 
@@ -767,9 +774,6 @@ impl Scan {
 pub(crate) struct Asked {
     /// The mode is that of files that are mended in place.
     pub(crate) options: Options,
-    /// The same without what rewrites older history, for files that were written to more recently than this; `None` if
-    /// all of it is to be done at once.
-    pub(crate) recent: Option<(Duration, Options)>,
     /// For how long originals are kept.
     pub(crate) keep: Keep,
 }
@@ -783,22 +787,22 @@ impl Fix {
                 policy.selection.allow.clone_from(&self.allow);
             }
         });
-        let settle = self.settle.unwrap_or_else(|| config.settle());
         let options = Options {
             policy,
             mode: if self.dry_run { Mode::DryRun } else { Mode::Fix },
-            settle,
+            settle: self.settle.unwrap_or_else(|| config.settle()),
+            settle_stale: self.settle_stale.unwrap_or_else(|| self.stale_after(&config)),
             // A dry run keeps nothing, so it needs no place to keep it.
             vault: if self.dry_run { None } else { Some(self.vault.open(&config)?) },
         };
-        // Who asks for it here and now, or says that no agent is running, has it at once.
-        let waits = !self.shared.limits.rewrite_history() && !settle.is_zero();
-        let waits = waits && options.policy.each().any(Policy::rewrites_history);
-        let recent = waits.then(|| {
-            let policy = options.policy.map(|policy| *policy = policy.without_history());
-            (config.settle_stale(), Options { policy, ..options.clone() })
-        });
-        Ok(Asked { options, recent, keep: config.keep() })
+        Ok(Asked { options, keep: config.keep() })
+    }
+
+    /// How long older history waits if no flag says so. Who says that no agent is running says that none has a cache
+    /// that would be missed.
+    fn stale_after(&self, config: &Loaded) -> Duration {
+        let at_once = self.settle.is_some_and(|settle| settle.is_zero());
+        if at_once { Duration::ZERO } else { config.settle_stale() }
     }
 }
 
@@ -806,7 +810,8 @@ impl Undo {
     pub(crate) fn options(&self) -> Result<Options, String> {
         let mode = if self.dry_run { Mode::DryRun } else { Mode::Fix };
         let vault = Some(self.vault.open(&self.config.load()?)?);
-        Ok(Options { policy: Policy::default().into(), mode, settle: self.settle, vault })
+        let (settle, settle_stale) = (self.settle, Duration::ZERO);
+        Ok(Options { policy: Policy::default().into(), mode, settle, settle_stale, vault })
     }
 }
 
@@ -863,6 +868,10 @@ fn fail_on(text: &str) -> Result<FailOn, String> {
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_string())?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+pub(crate) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn level(text: &str) -> Result<Level, String> {

@@ -12,6 +12,7 @@ use std::time::Duration;
 use toml::{Table, Value};
 use transcript::Policy;
 use transcript::format::FORMATS;
+use transcript::profile::{self, Profile};
 use watch::{Config, Mode, Roots};
 
 /// For all users of a machine.
@@ -56,6 +57,7 @@ pub(crate) fn load(named: Option<&Path>, flags: &[String], roots: Option<Value>)
     if let Some(roots) = roots {
         table.insert("roots".to_string(), roots);
     }
+    fill(&mut table);
     let file: File = table.clone().try_into().map_err(|error| explain("configuration", &error, None))?;
     Ok(Loaded { file, table, files, warnings })
 }
@@ -213,9 +215,28 @@ fn merge(table: &mut Table, over: Table) {
     }
 }
 
+fn number(number: u64) -> Value {
+    Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+/// Puts in the numbers of the profile that is named, where nothing else was said.
+fn fill(table: &mut Table) {
+    let named = table.get("profile").and_then(Value::as_str).and_then(profile::find);
+    let policy = named.map_or_else(Policy::default, Profile::policy);
+    for (key, value) in [
+        ("result_chars_max", policy.result_chars_max),
+        ("turn_chars_max", policy.turn_chars_max),
+        ("summary_chars_max", policy.summary_chars_max),
+        ("side_chars_max", policy.side_chars_max),
+        ("reply_chars_max", policy.reply_chars_max),
+        ("window_tokens", policy.window_tokens),
+    ] {
+        table.entry(key).or_insert(number(value));
+    }
+}
+
+/// What does not depend on the profile.
 fn defaults() -> Table {
-    let policy = Policy::default();
-    let number = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
     let text = |path: PathBuf| Value::String(path.to_string_lossy().into_owned());
     let keep = Keep::default();
     let keep = [
@@ -228,11 +249,7 @@ fn defaults() -> Table {
         ("settle", number(5)),
         ("settle_stale", number(60 * 60)),
         ("rescan", number(RESCAN.as_secs())),
-        ("result_chars_max", number(policy.result_chars_max)),
-        ("turn_chars_max", number(policy.turn_chars_max)),
-        ("summary_chars_max", number(policy.summary_chars_max)),
-        ("side_chars_max", number(policy.side_chars_max)),
-        ("window_tokens", number(policy.window_tokens)),
+        ("profile", Value::String("default".to_string())),
         ("recover", Value::Boolean(false)),
         ("thinking", Value::String("keep".to_string())),
         ("socket", text(default_socket())),
@@ -304,6 +321,8 @@ fn at_home(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
     use crate::args::find_profile;
+    use transcript::literal::Unit;
+    use transcript::policy::{SignedThinking, Stale};
 
     #[track_caller]
     fn wrong(text: &str) -> String {
@@ -371,19 +390,43 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_comes_before_single_numbers() {
-        let config = read(
-            "profile = \"chatcli\"\nturn_chars_max = 9\nthinking = \"strip\"\n[stale]\nclear_turns = 0\n",
-        )
-        .unwrap();
+    fn a_profile_is_where_numbers_start_from() {
+        let text = "profile = \"chatcli\"\nresult_chars_max = 7\n[stale]\nclear_turns = 9\nkeep = []\n\
+                    [agents.pi]\nprofile = \"openclaw-5057\"\n[agents.pi.crowded]\ncache_ttl = \"2min\"\n\
+                    [agents.claude-code]\nturn_chars_max = 8\n";
+        let mut table = defaults();
+        merge(&mut table, parse(text, "c.toml").unwrap());
+        fill(&mut table);
+        assert_eq!(table["turn_chars_max"].as_integer(), Some(200_000));
+        let policies = loaded(table).policies().unwrap();
+        let policy = policies.all();
+        assert_eq!((policy.unit, policy.result_chars_max, policy.turn_chars_max), (Unit::Bytes, 7, 200_000));
+        assert_eq!((policy.stale.shorten_at, policy.stale.clear_at), (2, 9));
+        assert!(policy.stale.tools_keep.is_empty());
+        let of = |name: &str| policies.of(FORMATS.iter().find(|format| format.name() == name).copied());
+        let claude = of("claude-code");
+        assert_eq!((claude.result_chars_max, claude.turn_chars_max, claude.stale.clear_at), (7, 8, 9));
+        let pi = of("pi");
+        assert_eq!((pi.result_chars_max, pi.turn_chars_max, pi.stale.clear_at), (50_000, 0, 0));
+        assert_eq!((pi.crowded.trim_percent, pi.crowded.cache_ttl_ms), (30, 120_000));
+    }
+
+    #[test]
+    fn a_profile_says_nothing_of_thinking_and_of_which_rules_act() {
+        let text = "thinking = \"strip\"\nignore = [\"S5\"]\n[agents.pi]\nprofile = \"chatcli\"\n\
+                    turn_chars_max = 9\n[agents.pi.stale]\nclear_turns = 0\n";
+        let config = read(text).unwrap();
         let chatcli = find_profile("chatcli").unwrap().policy();
         let wanted = Policy {
             turn_chars_max: 9,
-            thinking: transcript::policy::SignedThinking::Strip,
-            stale: transcript::policy::Stale { clear_at: 0, ..chatcli.stale.clone() },
+            thinking: SignedThinking::Strip,
+            stale: Stale { clear_at: 0, ..chatcli.stale.clone() },
+            selection: config.policy.all().selection.clone(),
             ..chatcli
         };
-        assert_eq!(**config.policy.all(), wanted);
+        assert_eq!(config.policy.all().selection.ignore, ["S5"]);
+        let pi = FORMATS.iter().find(|format| format.name() == "pi");
+        assert_eq!(**config.policy.of(pi.copied()), wanted);
     }
 
     #[test]
@@ -407,7 +450,9 @@ mod tests {
 
     #[test]
     fn the_defaults_are_a_configuration() {
-        let config = loaded(defaults()).daemon().unwrap();
+        let mut table = defaults();
+        fill(&mut table);
+        let config = loaded(table).daemon().unwrap();
         assert_eq!(
             (config.mode, &**config.policy.all(), config.keep),
             (Mode::Observe, &Policy::default(), Keep::default())

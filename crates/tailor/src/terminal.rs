@@ -143,13 +143,19 @@ fn unfinished(bytes: &[u8]) -> usize {
 
 /// JSON that cannot do so either: what JSON leaves as it is becomes an escape.
 pub(crate) fn json(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() || is_invisible(c) {
-            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| _ = write!(out, "\\u{unit:04x}"));
-        } else {
-            out.push(c);
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while !rest.is_empty() {
+        // Nearly all of it is printable ASCII, and copied in one piece.
+        let calm = rest.bytes().position(|byte| !matches!(byte, b' '..=b'~')).unwrap_or(rest.len());
+        out.push_str(&rest[..calm]);
+        let mut chars = rest[calm..].chars();
+        match chars.next() {
+            Some(c) if c.is_control() || is_invisible(c) => {
+                c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| _ = write!(out, "\\u{unit:04x}"));
+            }
+            c => out.extend(c),
         }
+        rest = chars.as_str();
     }
     out
 }

@@ -360,16 +360,25 @@ fn later(timestamp: &[u8]) -> String {
     next.map_or_else(|| text.to_string(), |next| format!("{next:.3}"))
 }
 
+/// When an object was written, in milliseconds since 1970: its own time, or that of the message in it.
+pub(crate) fn written_ms(doc: &Doc) -> Option<u64> {
+    let own = doc.get("timestamp");
+    let moment = own.and_then(Value::text).and_then(|text| core::str::from_utf8(&text).ok()?.parse().ok());
+    let moment = moment.map(jiff::Timestamp::as_millisecond).and_then(|millis| u64::try_from(millis).ok());
+    let inside = || doc.get("message").and_then(|message| message.get("timestamp")).and_then(Value::whole);
+    moment.or_else(|| own.and_then(Value::whole)).or_else(inside)
+}
+
 /// Pieces of an object in the making, with a comma between fields.
-struct Writing(Vec<u8>);
+pub(crate) struct Writing(Vec<u8>);
 
 impl Writing {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(b"{".to_vec())
     }
 
     /// A field whose value is given as JSON.
-    fn raw(mut self, key: &str, json: &[u8]) -> Self {
+    pub(crate) fn raw(mut self, key: &str, json: &[u8]) -> Self {
         if self.0.len() > 1 {
             self.0.push(b',');
         }
@@ -380,13 +389,13 @@ impl Writing {
     }
 
     /// A field whose value is a text.
-    fn text(self, key: &str, text: &[u8]) -> Self {
+    pub(crate) fn text(self, key: &str, text: &[u8]) -> Self {
         let mut literal = Vec::new();
         crate::literal::quote(text, &mut literal);
         self.raw(key, &literal)
     }
 
-    fn end(mut self) -> Vec<u8> {
+    pub(crate) fn end(mut self) -> Vec<u8> {
         self.0.push(b'}');
         self.0
     }
@@ -394,7 +403,24 @@ impl Writing {
 
 #[cfg(test)]
 mod tests {
-    use super::later;
+    use super::{later, written_ms};
+    use crate::json;
+    use crate::source::Span;
+
+    #[test]
+    fn the_time_of_an_object_is_its_own_or_that_of_its_message() {
+        for (text, expected) in [
+            (r#"{"timestamp":"1970-01-01T00:00:01.500Z","message":{"timestamp":9}}"#, Some(1_500)),
+            (r#"{"timestamp":"1970-01-01T01:00:02+01:00"}"#, Some(2_000)),
+            (r#"{"timestamp":7}"#, Some(7)),
+            (r#"{"timestamp":"noon","message":{"timestamp":1782900001000}}"#, Some(1_782_900_001_000)),
+            (r#"{"timestamp":"1969-01-01T00:00:00Z"}"#, None),
+            (r#"{"role":"assistant"}"#, None),
+        ] {
+            let doc = json::parse(&text.as_bytes(), Span::new(0, text.len() as u64)).unwrap().unwrap();
+            assert_eq!(written_ms(&doc), expected, "{text}");
+        }
+    }
 
     #[test]
     fn a_millisecond_later_in_the_same_spelling() {

@@ -34,6 +34,7 @@ pub mod finding;
 pub mod format;
 pub mod json;
 pub mod literal;
+pub mod live;
 pub mod marker;
 pub mod overflow;
 pub mod plan;

@@ -44,6 +44,11 @@ pub struct Policy {
     pub unit: Unit,
     /// What to do where an edit would come before signed thinking.
     pub thinking: SignedThinking,
+    /// Whether what rewrites older history waits: the session was used a short while ago, and a prompt cache may hold
+    /// that history. Such findings are told, and their fixes held back.
+    pub hold_history: bool,
+    /// When this is asked, in milliseconds since 1970; `None` if the age of a prompt cache does not matter.
+    pub now_ms: Option<u64>,
     /// Where markers say that the whole text also lies as a plain file. Writing it there is not done here.
     pub spill: Option<Folder>,
     /// What a check allows at most. Default: anything.
@@ -72,6 +77,8 @@ impl Default for Policy {
             crowded: Crowded::default(),
             unit: Unit::Chars,
             thinking: SignedThinking::Keep,
+            hold_history: false,
+            now_ms: None,
             spill: None,
             budget: Budget::default(),
             selection: Selection::default(),
@@ -89,26 +96,23 @@ impl Policy {
     /// Whether nothing but the length of a result, and of its turn, decides whether it is cut: neither its age nor what
     /// else is in the session, nor limits that tools have of their own.
     pub fn is_plain(&self) -> bool {
-        let ages = self.stale.shorten_at > 0 || self.stale.clear_at > 0 || self.crowded.trim_percent > 0;
-        !ages && !self.skip_images && self.tool_caps.is_empty() && self.reply_chars_max == 0
+        !self.ages() && !self.skip_images && self.tool_caps.is_empty() && self.reply_chars_max == 0
+    }
+
+    /// Whether results are shortened that the conversation has left behind.
+    fn ages(&self) -> bool {
+        self.stale.shorten_at > 0 || self.stale.clear_at > 0 || self.crowded.trim_percent > 0
     }
 
     /// Whether anything is asked for that changes what the model has been sent again and again, and so costs the
     /// cache of its prompt: old results, its own messages, and thinking that goes for the sake of an edit before it.
     pub fn rewrites_history(&self) -> bool {
-        *self != self.without_history()
+        self.ages() || self.reply_chars_max > 0 || self.thinking != SignedThinking::Keep
     }
 
-    /// The same without that.
-    #[must_use]
-    pub fn without_history(&self) -> Self {
-        Self {
-            stale: Stale { shorten_at: 0, clear_at: 0, ..self.stale.clone() },
-            crowded: Crowded { trim_percent: 0, ..self.crowded },
-            reply_chars_max: 0,
-            thinking: SignedThinking::Keep,
-            ..self.clone()
-        }
+    /// What to do before signed thinking, as long as history is held.
+    pub(crate) fn thinking_in_force(&self) -> SignedThinking {
+        if self.hold_history { SignedThinking::Keep } else { self.thinking }
     }
 
     /// The limit for a result of a tool under a plain policy.
@@ -126,7 +130,7 @@ impl Policy {
         let own = self.tool_caps.iter().find(|own| named(&own.tool));
         let own = own.filter(|own| asked.is_none() && (own.errors || !error)).map(|own| own.cap);
         let chars_max = asked.unwrap_or(self.result_chars_max);
-        let all = Cap { chars_max, lines_max: 0, shape: self.shape };
+        let all = Cap { chars_max, lines_max: 0, shape: self.shape, paged: false };
         [own, Some(all)].map(|cap| cap.filter(|cap| cap.chars_max > 0))
     }
 }
@@ -169,6 +173,8 @@ pub struct Cap {
     pub lines_max: u64,
     /// What stays.
     pub shape: Shape,
+    /// What is cut is a file that can be read on, and the marker says from which line.
+    pub paged: bool,
 }
 
 /// A limit of a tool's own.
@@ -312,6 +318,9 @@ pub struct Crowded {
     pub clear_chars_min: u64,
     /// The newest messages of the model, and all that follows the first of them, stay as they are.
     pub keep_assistants: u64,
+    /// Nothing is done before the newest message of the model is this old, in milliseconds: until then a prompt cache
+    /// may hold what would change. An age that the transcript does not tell counts as too young. 0 for at once.
+    pub cache_ttl_ms: u64,
 }
 
 /// What a check allows at most, apart from what is mended: nothing is cut for the sake of it. 0 is switched off.
@@ -377,7 +386,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_rewrites_history_can_be_left_out() {
+    fn what_rewrites_history_is_told_by_the_policy() {
         let plain = Policy { result_chars_max: 7, ..Policy::default() };
         let stale = |shorten_at, clear_at| Policy {
             stale: Stale { shorten_at, clear_at, ..Stale::default() },
@@ -392,10 +401,7 @@ mod tests {
             Policy { thinking: SignedThinking::Strip, ..plain.clone() },
         ];
         assert!(!plain.rewrites_history());
-        for policy in all {
-            assert!(policy.rewrites_history());
-            assert_eq!(policy.without_history(), plain);
-        }
+        assert!(all.iter().all(Policy::rewrites_history));
     }
 
     #[test]

@@ -129,6 +129,11 @@ pub trait Rule: Sync {
         Cover::Fixed
     }
 
+    /// Whether its fixes change history that the agent has sent many times, and prompt caches hold.
+    fn rewrites_history(&self) -> bool {
+        false
+    }
+
     /// Looks for it.
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault>;
 }
@@ -193,9 +198,13 @@ pub(crate) fn check_all(session: &Session<'_>) -> Result<Vec<Finding>, Fault> {
         rule.check(session, &mut findings)?;
     }
     for finding in &mut findings {
-        let pending = finding.entry.is_some_and(|entry| session.is_pending(entry));
-        if pending && finding.fix.safety != Safety::None && !finding.fix.ops.is_empty() {
+        if finding.fix.safety == Safety::None || finding.fix.ops.is_empty() {
+            continue;
+        }
+        if finding.entry.is_some_and(|entry| session.is_pending(entry)) {
             finding.fix = Fix::held(Held::NewestTurn);
+        } else if session.policy.hold_history && finding.rule.rewrites_history() {
+            finding.fix = Fix::held(Held::RecentlyUsed);
         }
     }
     bound_thinking::gate(session, &mut findings);

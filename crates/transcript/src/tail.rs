@@ -378,7 +378,7 @@ impl State {
     fn settled(&self, added: &Transcript, entry: u32, policy: &Policy, begins: bool) -> Result<(), Reason> {
         let standing = &self.standing;
         let model = added.id_text(added.entries[entry as usize].model);
-        let binds = policy.thinking != SignedThinking::Ignore
+        let binds = policy.thinking_in_force() != SignedThinking::Ignore
             && !added.thinking_of(entry).is_empty()
             && bound_thinking::model_binds(model);
         let labels = standing.any && added.has_target(entry);

@@ -135,6 +135,7 @@ fn small_profiles() -> impl Strategy<Value = Policy> {
                 clear_percent: policy.crowded.clear_percent.min(crowd.1),
                 clear_chars_min: scale(policy.crowded.clear_chars_min) * crowd.0,
                 keep_assistants: crowd.0,
+                cache_ttl_ms: policy.crowded.cache_ttl_ms,
             },
             ..policy
         }
@@ -154,7 +155,9 @@ fn case_of(
 
 /// A case of a profile.
 fn profile_case() -> impl Strategy<Value = Case> {
-    case_with(damage::any_kind(), thinking(), small_profiles())
+    let limits = (small_profiles(), prop::bool::weighted(0.15))
+        .prop_map(|(policy, hold_history)| Policy { hold_history, ..policy });
+    case_with(damage::any_kind(), thinking(), limits)
 }
 
 fn case_with(
@@ -454,6 +457,18 @@ fn turns_fit(case: &Case) -> Checked {
         found.findings.iter().filter(|f| f.rule.code() == "S2").filter(safe).count()
     };
     prop_assert_eq!((over(&found), over(&again)), (0, 0), "{}", lossy(&after));
+    if case.policy.turn_chars_max == 0 || found.facts.format.is_none() {
+        return Ok(());
+    }
+    for turn in loss::long_turns(case.dialect, &after, &case.policy) {
+        let says = |f: &&transcript::Finding| {
+            // S1 alone, if that would be enough and is held back.
+            ["S1", "S2"].contains(&f.rule.code())
+                && f.labels.call.as_ref().is_some_and(|call| turn.contains(call))
+        };
+        let said = found.findings.iter().any(|finding| says(&finding));
+        prop_assert!(said, "{turn:?} is too long, and nothing says so\n{}", lossy(&after));
+    }
     Ok(())
 }
 

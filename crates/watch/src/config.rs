@@ -75,7 +75,12 @@ impl Config {
     /// The times that the queue goes by.
     pub(crate) fn settle(&self) -> Settle {
         let rewrites = self.mode == Mode::Enforce && self.policy.each().any(Policy::rewrites_history);
-        let late = (rewrites && self.settle_stale > self.settle).then_some(self.settle_stale);
+        // Waiting for less than a rule that looks at the clock does itself would be in vain.
+        let crowded =
+            self.policy.each().map(|policy| policy.crowded).filter(|crowded| crowded.trim_percent > 0);
+        let ttl = crowded.map(|crowded| Duration::from_millis(crowded.cache_ttl_ms)).max();
+        let stale = self.settle_stale.max(ttl.unwrap_or_default());
+        let late = (rewrites && stale > self.settle).then_some(stale);
         Settle { soon: self.settle, late }
     }
 
@@ -92,19 +97,17 @@ impl Config {
         (self.recover && self.mode == Mode::Enforce).then_some(options)
     }
 
-    /// How to deal with a transcript. What changes history that the agent has sent many times waits until no cache
+    /// How to deal with a transcript. What changes history that the agent has sent many times is held until no cache
     /// holds it any more.
     pub(crate) fn options(&self, pace: Pace) -> Options {
-        let waits = pace == Pace::Soon && self.settle().late.is_some();
-        let policy = if waits {
-            self.policy.map(|policy| *policy = policy.without_history())
-        } else {
-            self.policy.clone()
-        };
+        let holds = pace == Pace::Soon && self.settle().late.is_some();
+        let policy = self.policy.map(|policy| policy.hold_history = holds);
         let mode = match self.mode {
             Mode::Observe => keeper::Mode::Look,
             Mode::Enforce => keeper::Mode::Fix,
         };
-        Options { policy, mode, settle: self.settle, vault: Some(self.vault.clone()) }
+        // What rewrites history waits in the queue.
+        let (settle, settle_stale, vault) = (self.settle, Duration::ZERO, Some(self.vault.clone()));
+        Options { policy, mode, settle, settle_stale, vault }
     }
 }

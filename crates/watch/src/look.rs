@@ -13,7 +13,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::finding::Safety;
 use transcript::overflow::Failure;
 use transcript::recover::Level;
@@ -145,7 +145,8 @@ impl Looker {
         let path = &job.path;
         if job.pace == Pace::Late {
             // The next append is judged by what is asked for soon.
-            let outcome = maintain(path, root, &self.late)?;
+            let policy = self.late.policy.map(|policy| policy.now_ms = now_ms());
+            let outcome = maintain(path, root, &Options { policy, ..self.late.clone() })?;
             if outcome.ending == Ending::Fixed {
                 drop(self.memory().take(path));
             }
@@ -217,6 +218,12 @@ impl Looked {
         let too_long = failed.filter(|failure| failure.cause.is_cured_by_less());
         Self { outcome, too_long, level: None }
     }
+}
+
+/// Milliseconds since 1970.
+fn now_ms() -> Option<u64> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+    u64::try_from(since.as_millis()).ok()
 }
 
 fn done(path: &Path, outcome: &Outcome, stamp: Stamp) -> Done {
@@ -294,6 +301,7 @@ fn cause(ending: &Ending) -> &'static str {
     let Ending::Deferred(reason) = ending else { return "" };
     match reason {
         Deferral::Growing { .. } => "growing",
+        Deferral::RecentHistory { .. } => "recent",
         Deferral::Changed => "changed",
         Deferral::HeldOpen | Deferral::Open { .. } => "open",
         Deferral::OtherTailor => "other-tailor",

@@ -249,6 +249,7 @@ mod tests {
             policy: transcript::Policy::default().into(),
             mode: Mode::Fix,
             settle: Duration::ZERO,
+            settle_stale: Duration::ZERO,
             vault: Some(Vault::new(dir.path().join("vault"))),
         };
         (dir, case, lock, options)

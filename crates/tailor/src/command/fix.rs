@@ -2,16 +2,12 @@
 
 use super::{Telling, deaf, diff, failed, finish, is_stream, over_files};
 use crate::args::Fix;
-use crate::printer::{Printer, plural, talk};
+use crate::printer::{Printer, talk};
 use crate::report::{FileReport, Judge};
 use crate::status::Status;
-use keeper::{
-    Ending, Found, Mode, Options, Outcome, Refusal, known_roots, maintain, quiet_for, settle_all, spool,
-};
+use keeper::{Ending, Found, Mode, Options, Outcome, Refusal, known_roots, maintain, settle_all, spool};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, SystemTime};
 use transcript::plan::Plan;
 use transcript::{Mended, Rendered, Repair, Source, Span, mend};
 
@@ -30,32 +26,13 @@ pub(crate) fn run(fix: &Fix) -> Status {
     if asked.options.mode == Mode::Fix && fix.out.is_none() {
         settle(&fix.shared.paths);
     }
-    let recent = AtomicUsize::new(0);
     let telling = Telling::of(&fix.shared.results);
-    let status = over_files(&fix.shared.paths, &telling, |found| {
-        let Some((_, options)) = asked.recent.as_ref().filter(|(quiet, _)| is_recent(&found.path, *quiet))
-        else {
-            return Some(one(fix, &asked.options, &judge, found));
-        };
-        recent.fetch_add(1, Ordering::Relaxed);
-        Some(one(fix, options, &judge, found))
-    });
-    let recent = recent.into_inner();
-    if recent > 0 {
-        talk(&format!(
-            "older history stays as it is for now in {}: written to too recently (settle_stale; --settle 0 does not wait)",
-            plural(recent as u64, "file")
-        ));
-    }
+    let status =
+        over_files(&fix.shared.paths, &telling, |found| Some(one(fix, &asked.options, &judge, found)));
     if let Some(Err(error)) = asked.options.vault.map(|vault| vault.gc_if_due(asked.keep)) {
         talk(&error.to_string());
     }
     status
-}
-
-/// Whether a file was written to so recently that caches may hold what it says.
-fn is_recent(path: &Path, quiet: Duration) -> bool {
-    std::fs::metadata(path).is_ok_and(|metadata| quiet_for(&metadata, SystemTime::now()) < quiet)
 }
 
 /// Finishes what an interrupted run has left. What cannot be finished is said, and stops nothing.

@@ -1,6 +1,6 @@
 //! What may stand in a configuration file: shapes only.
 
-use crate::args::{find_profile, override_each, rule_code, size_in_bytes};
+use crate::args::{find_profile, millis, override_each, rule_code, size_in_bytes};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -152,11 +152,12 @@ impl File {
             (&mut crowded.clear_percent, self.crowded.clear_percent),
             (&mut crowded.clear_chars_min, self.crowded.clear_chars_min),
             (&mut crowded.keep_assistants, self.crowded.keep_assistants),
+            (&mut crowded.cache_ttl_ms, self.crowded.cache_ttl.map(|span| millis(span.0))),
         ]);
     }
 }
 
-/// What becomes of old results; the keys are called as the flags are.
+/// What becomes of old results (S14); the keys are called as the flags are.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Stale {
@@ -168,7 +169,7 @@ struct Stale {
     keep: Option<Vec<String>>,
 }
 
-/// What becomes of results when the window fills up.
+/// What becomes of results when the window fills up (S15).
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Crowded {
@@ -178,6 +179,7 @@ struct Crowded {
     clear_percent: Option<u64>,
     clear_chars_min: Option<u64>,
     keep_assistants: Option<u64>,
+    cache_ttl: Option<Span>,
 }
 
 /// The limits of another system.

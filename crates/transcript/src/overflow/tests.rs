@@ -106,6 +106,8 @@ fn a_broken_connection_may_be_the_weight_of_the_request() {
         assert!(is_likely_payload(error, 500_000) && !is_likely_payload(error, 499_999), "{error}");
     }
     assert!(!is_likely_payload("request EOF", 900_000));
+    let page = "bedrock: StatusCode: 403, deserialization failed, invalid character '<'";
+    assert!(is_likely_payload(page, 0));
     assert!(is_likely_payload("413", 0) && !is_likely_payload("prompt is too long", 900_000));
 }
 

@@ -7,7 +7,7 @@ use crate::finding::{Finding, Op};
 use crate::format::{Answer, Lost, Shape};
 use crate::json::{self, Doc, Kind as Json};
 use crate::literal::quote;
-use crate::rule::{Stage, next_user};
+use crate::rule::{RULES, Stage, next_user};
 use crate::session::Session;
 use crate::source::{Fault, Span, read_span};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -27,11 +27,11 @@ pub(crate) fn next_stage(session: &Session<'_>, findings: &[Finding]) -> Stage {
 /// Draws the plan of the findings of a stage whose fix the policy allows.
 pub(crate) fn draw(session: &Session<'_>, findings: &[Finding], stage: Stage) -> Result<Plan, Fault> {
     // In the order of the rules, not of the lines: where two texts overlap, the later rule counts.
-    let in_order = crate::rule::RULES.iter().filter(|rule| rule.stage() == stage).flat_map(|rule| {
-        let own = findings.iter().filter(move |finding| finding.rule.code() == rule.code());
-        own.filter(|finding| session.policy.selection.applies(finding))
-    });
-    draw_steps(session, &mut in_order.flat_map(|finding| &finding.fix.ops))
+    let rank = |finding: &Finding| RULES.iter().position(|rule| rule.code() == finding.rule.code());
+    let due = |finding: &&Finding| finding.rule.stage() == stage && session.policy.selection.applies(finding);
+    let mut chosen: Vec<_> = findings.iter().filter(due).map(|finding| (rank(finding), finding)).collect();
+    chosen.sort_by_key(|(rank, _)| *rank);
+    draw_steps(session, &mut chosen.into_iter().flat_map(|(_, finding)| &finding.fix.ops))
 }
 
 /// Draws the plan of these steps.

@@ -66,13 +66,15 @@ impl Rule for BoundThinking {
 
 /// Holds fixes back that come before bound thinking, or adds the removal of that thinking.
 pub(crate) fn gate(session: &Session<'_>, findings: &mut Vec<Finding>) {
-    if session.policy.thinking == SignedThinking::Ignore {
+    let thinking = session.policy.thinking_in_force();
+    if thinking == SignedThinking::Ignore {
         return;
     }
+    let why = if session.policy.thinking == thinking { Held::SignedThinking } else { Held::RecentlyUsed };
     let mut bound: Vec<u32> =
         session.live.iter().copied().filter(|&entry| is_bound(session, entry)).collect();
     bound.sort_by_key(|&entry| session.sequence(entry));
-    let strip = session.policy.thinking == SignedThinking::Strip;
+    let strip = thinking == SignedThinking::Strip;
     // Before what cannot be removed nothing may change; before the rest nothing may if it is to be kept.
     let fixed = bound.iter().rev().find(|&&entry| !strip || !may_go(session, entry));
     let fixed = fixed.and_then(|&entry| session.sequence(entry));
@@ -80,7 +82,7 @@ pub(crate) fn gate(session: &Session<'_>, findings: &mut Vec<Finding>) {
     for finding in findings.iter_mut() {
         let Some(at) = visible_from(session, finding) else { continue };
         if fixed.is_some_and(|fixed| at < fixed) {
-            finding.fix = Fix::held(Held::SignedThinking);
+            finding.fix = Fix::held(why);
         } else if session.policy.selection.applies(finding) {
             first_edit = first_edit.min(Some(at)).or(Some(at));
         }
@@ -103,7 +105,7 @@ fn is_bound(session: &Session<'_>, entry: u32) -> bool {
 pub(crate) fn unbind(session: &Session<'_>, entries: &[u32]) -> Option<Vec<Op>> {
     let mut ops = Vec::new();
     for &entry in entries.iter().filter(|&&entry| is_bound(session, entry)) {
-        match session.policy.thinking {
+        match session.policy.thinking_in_force() {
             SignedThinking::Ignore => {}
             SignedThinking::Strip if may_go(session, entry) => ops.extend(removal(session, entry).fix.ops),
             SignedThinking::Strip | SignedThinking::Keep => return None,
@@ -114,7 +116,7 @@ pub(crate) fn unbind(session: &Session<'_>, entries: &[u32]) -> Option<Vec<Op>> 
 
 /// Whether nothing would be left of an entry without its bound thinking, and that is to go.
 pub(crate) fn vanishes(session: &Session<'_>, entry: u32) -> bool {
-    session.policy.thinking == SignedThinking::Strip
+    session.policy.thinking_in_force() == SignedThinking::Strip
         && is_bound(session, entry)
         && is_thinking_only(session, entry)
 }

@@ -1,9 +1,11 @@
 //! S15: old results in a window that fills up.
 
-use super::trim::{Measured, exceeded, length_max, may_cut};
+use super::trim::{Measured, Notes, exceeded, length_max, may_cut};
 use super::{Help, Rule, about_result};
 use crate::entry::{Kind, Role, Text};
-use crate::finding::{Finding, Fix, Severity};
+use crate::finding::{Finding, Fix, Held, Severity};
+use crate::format::written_ms;
+use crate::json;
 use crate::marker;
 use crate::policy::{Crowded, Kept, Lines, Shape};
 use crate::session::Session;
@@ -36,10 +38,15 @@ impl Rule for CrowdedWindow {
             why: "The session comes near to \"prompt is too long\" with results that the model has long read.",
             fix: "From the first share of the window on, long results keep head and tail; from the second on, the \
                   oldest become one line each until it is less. Nothing before the first message of a person and \
-                  nothing behind the last messages of the model is touched, and no result that holds an image if the \
-                  policy skips those.",
+                  nothing behind the last messages of the model is touched, no result that holds an image if the policy \
+                  skips those, and nothing at all before the model's last message is so old that no prompt cache holds \
+                  it (--crowded-cache-ttl).",
             source: "OpenClaw context-pruning (pruner.ts), as in #5057",
         }
+    }
+
+    fn rewrites_history(&self) -> bool {
+        true
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
@@ -53,6 +60,7 @@ impl Rule for CrowdedWindow {
         if !fills(total, crowded.trim_percent) {
             return Ok(());
         }
+        let warm = is_warm(session)?;
         let before = total;
         let mut old = Vec::new();
         for result in prunable(session) {
@@ -68,6 +76,7 @@ impl Rule for CrowdedWindow {
                 total = total.saturating_sub(old.trimmed - old.cleared);
             }
             if let Some((chars, fix)) = old.fix(session, crowded, clear)? {
+                let fix = if warm { Fix::held(Held::WarmCache) } else { fix };
                 let message = format!(
                     "result of {chars} characters in a window of {window} that is filled with {before}"
                 );
@@ -77,6 +86,19 @@ impl Rule for CrowdedWindow {
         }
         Ok(())
     }
+}
+
+/// Whether a prompt cache may still hold what the agent sent last: the model has spoken too short a while ago, or nobody
+/// knows when.
+fn is_warm(session: &Session<'_>) -> Result<bool, Fault> {
+    let (Some(now), ttl @ 1..) = (session.policy.now_ms, session.policy.crowded.cache_ttl_ms) else {
+        return Ok(false);
+    };
+    let spoke = |&&entry: &&u32| session.entry(entry).kind == Kind::Message(Role::Assistant);
+    let Some(&newest) = session.live.iter().rev().find(spoke) else { return Ok(true) };
+    let doc = json::parse(session.source, session.entry(newest).span)?;
+    let written = doc.as_ref().and_then(written_ms);
+    Ok(written.is_none_or(|written| now.saturating_sub(written) < ttl))
 }
 
 /// A result that may be pruned, with what it weighs.
@@ -115,9 +137,11 @@ impl Old {
             return Ok(None);
         }
         let texts = session.transcript.bodies_of(self.result);
-        let text = Measured::all(session, texts, crowded.trim_chars_max)?;
+        // A look that is to clear it takes what is longer than a trimmed text for text.
+        let trimmed = crowded.head_chars.saturating_add(crowded.tail_chars) / 2 + 1;
+        let text = Measured::all(session, texts, if clear { trimmed } else { crowded.trim_chars_max })?;
         let shape = Shape { kept: Kept::Sizes { head, tail }, lines: Lines::Anywhere };
-        let fix = text.trim(session, shape, u64::MAX, &[])?;
+        let fix = text.trim(session, shape, u64::MAX, Notes::None)?;
         Ok((!fix.ops.is_empty()).then_some((text.kept(), fix)))
     }
 }

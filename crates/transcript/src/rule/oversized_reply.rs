@@ -1,6 +1,6 @@
 //! S16: a message of the model that is too long.
 
-use super::trim::Measured;
+use super::trim::{Measured, Notes};
 use super::{Help, Rule, about};
 use crate::entry::{Kind, Role, Text};
 use crate::finding::{Finding, Fix, Severity};
@@ -36,6 +36,10 @@ impl Rule for OversizedReply {
                   between them. Calls, thinking and everything of the newest turn while it waits stay.",
             source: "ChatCLI context_recovery.go, level 1",
         }
+    }
+
+    fn rewrites_history(&self) -> bool {
+        true
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
@@ -85,5 +89,5 @@ pub(crate) fn shorten_message(
         return Ok(None);
     }
     let shape = Shape { kept: Kept::Within(HEAD_PERCENT), lines: Lines::Half };
-    Ok(Some((measured.kept(), measured.trim(session, shape, limit, &[])?)))
+    Ok(Some((measured.kept(), measured.trim(session, shape, limit, Notes::None)?)))
 }

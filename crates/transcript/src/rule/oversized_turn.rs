@@ -1,6 +1,6 @@
 //! S2: results that are too long together.
 
-use super::trim::{Measured, caps};
+use super::trim::{Measured, Notes, caps};
 use super::{Help, Rule, about_result};
 use crate::entry::{Id, Text};
 use crate::finding::{Finding, Severity};
@@ -138,7 +138,7 @@ fn check_turn(
         let message = format!("results of one turn are {whole} characters together (limit {budget})");
         out.push(Finding {
             chars: Some(chars),
-            fix: text.trim(session, shape, target, &[])?,
+            fix: text.trim(session, shape, target, Notes::None)?,
             ..about_result(&OversizedTurn, session, index, Severity::Warning, message)
         });
     }
