@@ -210,6 +210,8 @@ pub struct Call {
     pub entry: u32,
     /// The call's id; `None` if it has none.
     pub id: Option<Id>,
+    /// What results that answer it have in common with it: the id, and its kind where that counts as well.
+    pub key: Option<Id>,
     /// The id's literal as written.
     pub id_at: Span,
     /// The tool's name.
@@ -227,6 +229,8 @@ pub struct ToolResult {
     pub entry: u32,
     /// The id of the call that it answers.
     pub call: Option<Id>,
+    /// See [`Call::key`].
+    pub key: Option<Id>,
     /// That id's literal as written.
     pub call_at: Span,
     /// The tool's name, where the result repeats it.
@@ -321,6 +325,8 @@ pub struct Transcript {
     pub results: Vec<ToolResult>,
     /// What is not an entry.
     pub damage: Vec<Damage>,
+    /// Why nothing of it may be changed, if that is so.
+    pub read_only: Option<&'static str>,
     /// Ids of all kinds.
     pub ids: Ids,
     /// Fingerprint of all that persons said: independent of the order, for the verdict.
@@ -489,9 +495,11 @@ impl Draft<'_> {
 
     /// Records a call.
     pub fn call(&mut self, block: Value<'_>, id: Option<Value<'_>>, name: Option<Value<'_>>, partial: bool) {
+        let own = self.intern(id);
         let call = Call {
             entry: self.transcript.entries.len() as u32,
-            id: self.intern(id),
+            id: own,
+            key: own,
             id_at: id.map(Value::span).unwrap_or_default(),
             name: self.intern(name),
             block: block.span(),
@@ -508,9 +516,11 @@ impl Draft<'_> {
         name: Option<Value<'_>>,
         error: bool,
     ) {
+        let own = self.intern(call);
         let result = ToolResult {
             entry: self.transcript.entries.len() as u32,
-            call: self.intern(call),
+            call: own,
+            key: own,
             call_at: call.map(Value::span).unwrap_or_default(),
             name: self.intern(name),
             block: block.span(),
@@ -521,6 +531,36 @@ impl Draft<'_> {
             bodies_from: self.transcript.bodies.len() as u32,
         };
         self.transcript.results.push(result);
+    }
+
+    /// Says that the call last recorded is only answered by results of the same kind.
+    pub fn call_kind(&mut self, kind: &str) {
+        let id = self.transcript.calls.last().and_then(|call| call.id);
+        let key = self.key(kind, id);
+        if let Some(call) = self.transcript.calls.last_mut() {
+            call.key = key;
+        }
+    }
+
+    /// Says that the result last recorded only answers calls of the same kind.
+    pub fn result_kind(&mut self, kind: &str) {
+        let call = self.transcript.results.last().and_then(|result| result.call);
+        let key = self.key(kind, call);
+        if let Some(result) = self.transcript.results.last_mut() {
+            result.key = key;
+        }
+    }
+
+    /// A kind and an id as one; only an id with a NUL in it could be mistaken for this.
+    fn key(&mut self, kind: &str, id: Option<Id>) -> Option<Id> {
+        let ids = &mut self.transcript.ids;
+        let text = [kind.as_bytes(), b"\0", ids.text(id?)].concat();
+        ids.intern(&text)
+    }
+
+    /// Says that nothing of this file may be changed, whatever its format allows, and why.
+    pub fn read_only(&mut self, why: &'static str) {
+        self.transcript.read_only.get_or_insert(why);
     }
 
     /// Records a text of the result last recorded.
@@ -550,7 +590,7 @@ impl Draft<'_> {
 
     /// Looks at a block of the result last recorded that holds no text.
     pub fn block(&mut self, block: Value<'_>) {
-        let image = block.get("type").is_some_and(|kind| kind.is("image") || kind.is("image_url"));
+        let image = block.get("type").is_some_and(|kind| ["image", "image_url", "input_image"].iter().any(|name| kind.is(name)));
         if image && let Some(result) = self.transcript.results.last_mut() {
             result.images += 1;
         }

@@ -147,6 +147,10 @@ pub enum Held {
     NewestTurn,
     /// Other entries share the id, or point at the entry in ways that would break.
     Referenced,
+    /// Nothing of the file may be changed.
+    ReadOnly(&'static str),
+    /// It would change how many lines there are, or their order, and something else counts them.
+    Counted(&'static str),
     /// The place is too tangled for a repair that is sure to be right.
     Tangled,
 }
@@ -159,6 +163,10 @@ impl fmt::Display for Held {
             }
             Self::NewestTurn => "the newest turn still waits for a result; its tools may be running",
             Self::Referenced => "other entries share its id, or a label points at it",
+            Self::ReadOnly(why) => return write!(f, "this file is only read: {why}"),
+            Self::Counted(place) => {
+                return write!(f, "no line may come, go or move, because they are counted in {place}");
+            }
             Self::Tangled => "the entries around it leave no repair that is sure to be right",
         })
     }

@@ -13,20 +13,22 @@ use core::fmt;
 
 mod anthropic;
 mod claude_code;
+mod codex;
 mod openai_chat;
 mod pi;
 
 /// All formats, in the order in which they are asked. The first that claims a file has it.
 pub const FORMATS: &[&dyn Format] =
-    &[&pi::Pi, &claude_code::ClaudeCode, &anthropic::Anthropic, &openai_chat::OpenAiChat];
+    &[&pi::Pi, &claude_code::ClaudeCode, &codex::Codex, &anthropic::Anthropic, &openai_chat::OpenAiChat];
 
-/// A transcript format.
+/// A transcript format. What has a default is what most formats need not say; docs/formats.md shows how one is added.
 pub trait Format: Sync {
     /// Its name, as printed and as used in fixtures.
     fn name(&self) -> &'static str;
 
     /// What an object, one of the first of a file, says about the file being of this format. By structure alone, and
-    /// never a guess: what fits two formats fits none.
+    /// never a guess: an object that another format calls its own, and of which this one says nothing, makes the file
+    /// neither's.
     fn vote(&self, doc: &Doc) -> Vote;
 
     /// What an object means.
@@ -35,20 +37,41 @@ pub trait Format: Sync {
     /// How entries hang together.
     fn shape(&self) -> Shape;
 
+    /// How far its files may be changed.
+    fn level(&self) -> Level {
+        Level::LiveInsert
+    }
+
+    /// What is kept elsewhere about how many records or lines there are; then none is added, taken out or moved.
+    fn counted(&self) -> Option<Counted> {
+        None
+    }
+
     /// How the owning program writes.
-    fn writer(&self) -> Writer;
+    fn writer(&self) -> Writer {
+        Writer::Unknown
+    }
 
     /// What says that the owning program is at work on a file, in the order in which it is asked.
-    fn gates(&self) -> &'static [Gate];
+    fn gates(&self) -> &'static [Gate] {
+        &[]
+    }
 
     /// Where a missing result goes.
-    fn answer(&self) -> Answer;
+    fn answer(&self) -> Answer {
+        Answer::Nowhere
+    }
 
-    /// Spells the result that was lost.
-    fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8>;
+    /// Spells the result that was lost; asked only where [`Format::answer`] names a place.
+    fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8> {
+        let _ = lost;
+        Vec::new()
+    }
 
-    /// Where the owning program keeps its transcripts.
-    fn roots(&self) -> &'static [Root];
+    /// Where the owning program, and others that write the same bytes, keep their transcripts.
+    fn roots(&self) -> &'static [Root] {
+        &[]
+    }
 }
 
 impl fmt::Debug for dyn Format {
@@ -67,6 +90,43 @@ pub enum Shape {
     Graph,
     /// The order of the lines is all there is.
     List,
+    /// The order of the lines; what the model says in one go is the run of its lines, and calls and results find each
+    /// other by id wherever they stand (Codex, Copilot).
+    Log,
+}
+
+/// How far files of a format may be changed. Beside this, the gates say whether it may be now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Never, for this reason: findings are told, and that is all.
+    ReadOnly(&'static str),
+    /// While the owning program is not running.
+    Archive,
+    /// Beside the running program, as long as the number and the order of the lines stay.
+    LiveTruncate,
+    /// Beside the running program; lines may come and go.
+    LiveInsert,
+}
+
+impl Level {
+    /// In one or two words, for tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ReadOnly(_) => "read-only",
+            Self::Archive => "archive",
+            Self::LiveTruncate => "live truncate",
+            Self::LiveInsert => "live insert",
+        }
+    }
+}
+
+/// What is counted outside of a file, and by what: the text ends "are counted in …".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// Records: whole objects, wherever they stand.
+    Records(&'static str),
+    /// Lines that are not empty, readable or not.
+    Lines(&'static str),
 }
 
 /// How the owning program writes its files.
@@ -74,6 +134,12 @@ pub enum Shape {
 pub enum Writer {
     /// Opens, appends and closes for each line.
     AppendsByPath,
+    /// Appends through one descriptor for as long as it runs.
+    HoldsOpen,
+    /// Appends only to the very file that it left behind.
+    Leases,
+    /// Writes the whole file anew from memory.
+    RewritesWhole,
     /// Not known: a file of this format may belong to any program.
     Unknown,
 }
@@ -107,6 +173,8 @@ pub enum Answer {
     LineIfAllowed,
     /// A block at the beginning of the next user message.
     NextUser,
+    /// Nowhere: it is not put in.
+    Nowhere,
 }
 
 /// A folder in which an agent keeps transcripts.
@@ -141,6 +209,8 @@ pub struct Lost<'a> {
 pub enum Vote {
     /// It is, unless another object says that it is not.
     Own,
+    /// It is if nobody else calls any object of the file its own: such objects occur elsewhere too.
+    Fits,
     /// It is not, whatever other objects say.
     Foreign,
     /// Nothing.
@@ -163,10 +233,17 @@ pub(crate) fn is_head(objects: usize, nodes: usize) -> bool {
 pub(crate) struct Head {
     objects: usize,
     nodes: usize,
-    /// A bit for each of [`FORMATS`].
-    own: u8,
-    foreign: u8,
+    /// A bit for each of [`FORMATS`], as are the next two: some object is its own.
+    own: Bits,
+    /// Some object fits.
+    fits: Bits,
+    /// Some object is not its own.
+    foreign: Bits,
 }
+
+/// A bit for each format.
+type Bits = u64;
+const _: () = assert!(FORMATS.len() <= Bits::BITS as usize);
 
 impl Head {
     /// What these objects say; all that were read, also those that turned out to be none, took `nodes` of memory.
@@ -180,13 +257,20 @@ impl Head {
     pub(crate) fn hear(&mut self, doc: &Doc) {
         self.objects += 1;
         self.nodes += doc.size();
+        let (mut own, mut fits) = (0, 0);
         for (n, format) in FORMATS.iter().enumerate() {
             match format.vote(doc) {
-                Vote::Own => self.own |= 1 << n,
+                Vote::Own => own |= 1 << n,
+                Vote::Fits => fits |= 1 << n,
                 Vote::Foreign => self.foreign |= 1 << n,
                 Vote::Silent => {}
             }
         }
+        if own != 0 {
+            self.foreign |= !(own | fits);
+        }
+        self.own |= own;
+        self.fits |= fits;
     }
 
     /// Whether the format is told by what was heard, and not by what may come.
@@ -194,10 +278,16 @@ impl Head {
         is_head(self.objects, self.nodes)
     }
 
-    /// The format of a file that begins so.
+    /// The format of a file that begins so: the only one that has an object of its own, or else the first that fits.
     pub(crate) fn format(&self) -> Option<&'static dyn Format> {
         let claimed = self.own & !self.foreign;
-        (0..).zip(FORMATS).find(|(n, _)| claimed >> n & 1 == 1).map(|(_, format)| *format)
+        let fitting = self.fits & !self.foreign;
+        let bits = match claimed.count_ones() {
+            0 => fitting,
+            1 => claimed,
+            _ => 0,
+        };
+        FORMATS.get(bits.trailing_zeros() as usize).copied()
     }
 }
 

@@ -6,8 +6,9 @@
 
 use crate::entry::{Damage, Kind, Role};
 use crate::finding::{Finding, Fix, Guard, Held, Labels, Op, Safety, Severity};
+use crate::format::{Answer, Counted};
 use crate::session::Session;
-use crate::source::Fault;
+use crate::source::{Fault, Span, read_span};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -110,10 +111,43 @@ pub(crate) fn check_all(session: &Session<'_>) -> Result<Vec<Finding>, Fault> {
         if pending && finding.fix.safety != Safety::None && !finding.fix.ops.is_empty() {
             finding.fix = Fix::held(Held::NewestTurn);
         }
+        if !finding.fix.ops.is_empty()
+            && let Some(why) = forbidden(session, finding)?
+        {
+            finding.fix = Fix::held(why);
+        }
     }
     bound_thinking::gate(session, &mut findings);
     findings.sort_by_key(|finding| finding.line);
     Ok(findings)
+}
+
+/// Why the file, or what counts its lines, does not allow a fix.
+fn forbidden(session: &Session<'_>, finding: &Finding) -> Result<Option<Held>, Fault> {
+    if let Some(why) = session.read_only() {
+        return Ok(Some(Held::ReadOnly(why)));
+    }
+    let (place, lines) = match session.format.counted() {
+        None => return Ok(None),
+        Some(Counted::Records(place)) => (place, false),
+        Some(Counted::Lines(place)) => (place, true),
+    };
+    for op in &finding.fix.ops {
+        let changes = match op {
+            Op::DropEntry(_) | Op::Move { .. } => true,
+            Op::Answer(_) => session.format.answer() != Answer::NextUser,
+            Op::Replace { at, with } if lines => {
+                let within = at.end < session.transcript.bytes;
+                let breaks = |span: Span| Ok(read_span(session.source, span)?.ends_with(b"\n"));
+                within && (with.contains(&b'\n') || (!at.is_empty() && breaks(Span::new(at.end - 1, at.end))?))
+            }
+            Op::Replace { .. } | Op::Cut { .. } | Op::DropBlock { .. } | Op::Keep(_) => false,
+        };
+        if changes {
+            return Ok(Some(Held::Counted(place)));
+        }
+    }
+    Ok(None)
 }
 
 /// A finding about an entry, without a fix yet.
@@ -217,7 +251,7 @@ fn drop_results(session: &Session<'_>, results: &[usize]) -> Fix {
         if session.is_newest(entry) && session.entry(entry).id.is_some() {
             guard = Some(Guard::NewestEntry);
         }
-        if session.format.answer() != crate::format::Answer::Line {
+        if session.format.answer() != Answer::Line {
             guard = Some(Guard::ChangesLineCount);
         }
         ops.push(Op::DropEntry(entry));

@@ -5,7 +5,7 @@
 
 use crate::Depth;
 use crate::entry::{Call, Entry, Id, Kind, Link, Role, Stop, ToolResult, Transcript};
-use crate::format::{Format, Shape};
+use crate::format::{Format, Level, Shape};
 use crate::policy::Policy;
 use crate::source::Source;
 use alloc::boxed::Box;
@@ -46,6 +46,8 @@ pub struct Session<'a> {
     labelled: Vec<bool>,
     result_of: Vec<u32>,
     pending_from: u32,
+    /// For logs: the first line of what the model said in one go, for each of its lines.
+    runs: Vec<u32>,
 }
 
 /// How the calls and results with one id have paired so far. There is one for each id, so what is rare is apart.
@@ -167,6 +169,7 @@ impl<'a> Session<'a> {
             labelled: vec![false; transcript.ids.len()],
             result_of: vec![NONE; transcript.calls.len()],
             pending_from: NONE,
+            runs: Vec::new(),
         };
         for (index, entry) in (0..).zip(&transcript.entries) {
             if let Some(id) = entry.id {
@@ -183,6 +186,7 @@ impl<'a> Session<'a> {
             Shape::Branch => session.branch(),
             Shape::Graph => session.graph(),
             Shape::List => session.list(),
+            Shape::Log => session.log(),
         }
         session.pair();
         session.elect();
@@ -293,7 +297,16 @@ impl<'a> Session<'a> {
     /// What tells one turn of the model from the next: the message that several entries may share.
     pub fn turn(&self, entry: u32) -> u64 {
         let own = self.entry(entry).group.map(|group| group.index() as u64);
-        own.unwrap_or((1 << 40) + u64::from(entry))
+        let first = self.runs.get(entry as usize).copied().unwrap_or(entry);
+        own.unwrap_or((1 << 40) + u64::from(first))
+    }
+
+    /// Why nothing of the file may be changed, if that is so.
+    pub fn read_only(&self) -> Option<&'static str> {
+        self.transcript.read_only.or(match self.format.level() {
+            Level::ReadOnly(why) => Some(why),
+            _ => None,
+        })
     }
 
     /// The entry that an entry hangs on.
@@ -518,6 +531,27 @@ impl<'a> Session<'a> {
         self.context.fill(true);
     }
 
+    /// Codex, Copilot: a list in which what stands before a compaction is not sent any more, unless something behind
+    /// it brings an older state back.
+    fn log(&mut self) {
+        self.list();
+        let of_kind = |kind: Kind| self.live.iter().rposition(|&entry| self.entry(entry).kind == kind);
+        let boundary = of_kind(Kind::Boundary).filter(|&at| of_kind(Kind::Leaf).is_none_or(|back| back < at));
+        for &entry in &self.live[..boundary.unwrap_or(0)] {
+            self.context[entry as usize] = false;
+        }
+        let mut runs: Vec<u32> = (0..self.transcript.entries.len() as u32).collect();
+        let mut first = None;
+        for &entry in &self.live {
+            first = match self.entry(entry).kind {
+                Kind::Message(Role::Assistant) => first.or(Some(entry)),
+                _ => None,
+            };
+            runs[entry as usize] = first.unwrap_or(entry);
+        }
+        self.runs = runs;
+    }
+
     /// Finds the result of each call: by occurrence along the branch, never by id alone, because ids are used
     /// again in later turns.
     fn pair(&mut self) {
@@ -531,7 +565,7 @@ impl<'a> Session<'a> {
         let mut uses = vec![Uses::default(); self.transcript.ids.len()];
         for entry in order {
             for call in self.transcript.calls_of(entry) {
-                let Some(id) = self.call(call as u32).id else { continue };
+                let Some(id) = self.call(call as u32).key else { continue };
                 uses[id.index()].open(call as u32, |call| self.turn(self.call(call).entry));
             }
             for result in self.transcript.results_of(entry) {
@@ -539,7 +573,7 @@ impl<'a> Session<'a> {
                 // An id too long to be kept is an id all the same.
                 self.answers[result] =
                     if found.call_at.len() > 2 { Answers::Unseen } else { Answers::Nothing };
-                let Some(id) = found.call else { continue };
+                let Some(id) = found.key else { continue };
                 self.answers[result] = Answers::Nothing;
                 let uses = &mut uses[id.index()];
                 // An interrupted call waits for nothing once a later one with its id has been answered.

@@ -3,7 +3,7 @@
 //! No envelope, no ids of lines: the order of the lines is the conversation.
 
 use super::claude_code::{blocks, spoken};
-use super::{Answer, Format, Gate, Lost, Root, Shape, Vote, Writer, Writing, items, only_keys, says};
+use super::{Answer, Format, Lost, Shape, Vote, Writing, items, only_keys, says};
 use crate::entry::{Draft, Kind, Role};
 use crate::json::{Doc, Value};
 use crate::marker::MISSING_RESULT;
@@ -41,20 +41,8 @@ impl Format for Anthropic {
         Shape::List
     }
 
-    fn writer(&self) -> Writer {
-        Writer::Unknown
-    }
-
-    fn gates(&self) -> &'static [Gate] {
-        &[]
-    }
-
     fn answer(&self) -> Answer {
         Answer::NextUser
-    }
-
-    fn roots(&self) -> &'static [Root] {
-        &[]
     }
 
     fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {

@@ -5,7 +5,7 @@
 //! the file somebody else's.
 
 use super::{
-    Answer, Format, Gate, Lost, Root, Shape, Vote, Writer, Writing, is_string, items, only_keys, says,
+    Answer, Format, Lost, Shape, Vote, Writing, is_string, items, only_keys, says,
 };
 use crate::entry::{Draft, Kind, Role};
 use crate::json::{Doc, Kind as Json, Value};
@@ -40,27 +40,20 @@ impl Format for OpenAiChat {
             && (doc.get("content").is_some() || doc.get("tool_calls").is_some())
             && (!says(doc, "role", "tool") || is_string(doc.get("tool_call_id")))
             && !flat();
-        if fits { Vote::Own } else { Vote::Foreign }
+        let decisive = doc.get("tool_calls").is_some() || says(doc, "role", "tool");
+        match fits {
+            true if decisive => Vote::Own,
+            true => Vote::Fits,
+            false => Vote::Foreign,
+        }
     }
 
     fn shape(&self) -> Shape {
         Shape::List
     }
 
-    fn writer(&self) -> Writer {
-        Writer::Unknown
-    }
-
-    fn gates(&self) -> &'static [Gate] {
-        &[]
-    }
-
     fn answer(&self) -> Answer {
         Answer::LineIfAllowed
-    }
-
-    fn roots(&self) -> &'static [Root] {
-        &[]
     }
 
     fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {

@@ -32,11 +32,12 @@ pub(crate) fn draw(session: &Session<'_>, findings: &[Finding]) -> Result<Plan, 
     match session.format.answer() {
         Answer::NextUser => drawing.answer_in_next_user()?,
         Answer::Line | Answer::LineIfAllowed => drawing.answer_with_lines(),
+        Answer::Nowhere => {}
     }
     match session.format.shape() {
         Shape::Branch => drawing.link_branch(),
         Shape::Graph => drawing.link_graph()?,
-        Shape::List => {}
+        Shape::List | Shape::Log => {}
     }
     drawing.edits()
 }
@@ -135,7 +136,10 @@ impl<'a> Drawing<'a> {
     /// Whether an entry is not taken out even if nothing of it would be left.
     fn stays_whole(&self, entry: u32) -> bool {
         let session = self.session;
-        session.is_newest(entry) || session.superseded(entry) || session.is_labelled(entry)
+        session.is_newest(entry)
+            || session.superseded(entry)
+            || session.is_labelled(entry)
+            || session.format.counted().is_some()
     }
 
     fn literal(&self, at: Span) -> Result<Vec<u8>, Fault> {
@@ -239,7 +243,7 @@ impl<'a> Drawing<'a> {
                         &hex[18..30]
                     )
                 }
-                Shape::Branch | Shape::List => hex[..8].into(),
+                Shape::Branch | Shape::List | Shape::Log => hex[..8].into(),
             };
             if self.session.transcript.ids.find(id.as_bytes()).is_none() && !taken.contains(&id) {
                 return id;

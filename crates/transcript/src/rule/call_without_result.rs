@@ -43,7 +43,7 @@ impl Rule for CallWithoutResult {
             }
             // The same id twice in one message is its own rule's business: the result answers both.
             let answered = answered.get_or_insert_with(|| answered_in_turns(session));
-            if answered.contains(&(session.turn(call.entry), call.id)) {
+            if answered.contains(&(session.turn(call.entry), call.key)) {
                 continue;
             }
             let entry = call.entry;
@@ -54,6 +54,7 @@ impl Rule for CallWithoutResult {
                 _ if ids.iter().any(|id| core::str::from_utf8(id).is_err()) => Fix::held(Held::Tangled),
                 Answer::LineIfAllowed => Fix::guarded(Guard::ChangesLineCount, ops),
                 Answer::NextUser if next_user(session, entry).is_none() => Fix::NONE,
+                Answer::Nowhere => Fix::NONE,
                 Answer::Line | Answer::NextUser => Fix::safe(ops),
             };
             out.push(Finding {
@@ -77,7 +78,7 @@ impl Rule for CallWithoutResult {
 fn answered_in_turns(session: &Session<'_>) -> HashSet<(u64, Option<Id>)> {
     let answered =
         (0..).zip(&session.transcript.calls).filter(|(index, _)| session.result_of(*index).is_some());
-    answered.map(|(_, call)| (session.turn(call.entry), call.id)).collect()
+    answered.map(|(_, call)| (session.turn(call.entry), call.key)).collect()
 }
 
 /// Whether an open call is legal there.

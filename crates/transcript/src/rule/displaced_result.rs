@@ -27,13 +27,13 @@ impl Rule for DisplacedResult {
             why: "APIs want results directly behind the message with the calls: \"`tool_use` ids were found without \
                   `tool_result` blocks immediately after\", \"insufficient tool messages following tool_calls\".",
             fix: "The result moves up behind its call, what stood between comes after it, and links follow. Nothing is \
-                  taken out. Claude Code joins pairs by id wherever they stand, so this cannot occur there.",
+                  taken out. Claude Code and Codex join pairs by id wherever they stand, so this cannot occur there.",
             source: "OpenClaw #27150, #8221, #27356; failure classes P4 and P8",
         }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
-        if session.format.shape() == Shape::Graph {
+        if matches!(session.format.shape(), Shape::Graph | Shape::Log) {
             return Ok(());
         }
         for (index, answers) in session.answers.iter().enumerate() {

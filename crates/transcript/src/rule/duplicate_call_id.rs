@@ -46,7 +46,7 @@ impl Rule for DuplicateCallId {
         for &entry in &session.live {
             for call in session.transcript.calls_of(entry) {
                 let call = call as u32;
-                let Some(id) = session.call(call).id else { continue };
+                let Some(id) = session.call(call).key else { continue };
                 let Some((earlier, count)) = first.get_mut(&id) else {
                     first.insert(id, (call, 1));
                     continue;

@@ -104,5 +104,9 @@ fn keep_more(session: &Session<'_>, call: u32) -> Fix {
 fn call_may_exist(session: &Session<'_>, result: usize) -> bool {
     let scrubbed = session.result(result).call.is_none()
         && session.transcript.calls.iter().any(|call| call.id.is_none());
-    scrubbed || session.is_cut_off()
+    // A log's compaction carries items over that are not looked into.
+    let entry = session.result(result).entry;
+    let carried = session.format.shape() == Shape::Log && session.in_context(entry);
+    let carried = carried && session.live.iter().any(|&other| session.entry(other).kind == Kind::Boundary);
+    scrubbed || carried || session.is_cut_off()
 }
