@@ -590,7 +590,9 @@ impl Draft<'_> {
 
     /// Looks at a block of the result last recorded that holds no text.
     pub fn block(&mut self, block: Value<'_>) {
-        let image = block.get("type").is_some_and(|kind| ["image", "image_url", "input_image"].iter().any(|name| kind.is(name)));
+        let image = block
+            .get("type")
+            .is_some_and(|kind| ["image", "image_url", "input_image"].iter().any(|name| kind.is(name)));
         if image && let Some(result) = self.transcript.results.last_mut() {
             result.images += 1;
         }

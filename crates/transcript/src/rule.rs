@@ -139,7 +139,8 @@ fn forbidden(session: &Session<'_>, finding: &Finding) -> Result<Option<Held>, F
             Op::Replace { at, with } if lines => {
                 let within = at.end < session.transcript.bytes;
                 let breaks = |span: Span| Ok(read_span(session.source, span)?.ends_with(b"\n"));
-                within && (with.contains(&b'\n') || (!at.is_empty() && breaks(Span::new(at.end - 1, at.end))?))
+                within
+                    && (with.contains(&b'\n') || (!at.is_empty() && breaks(Span::new(at.end - 1, at.end))?))
             }
             Op::Replace { .. } | Op::Cut { .. } | Op::DropBlock { .. } | Op::Keep(_) => false,
         };

@@ -11,7 +11,10 @@ use super::{
 };
 use crate::entry::{Draft, Kind, Role};
 use crate::json::{Doc, Kind as Json, Value};
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
+use uuid::Uuid;
 
 pub(super) struct Codex;
 
@@ -28,6 +31,9 @@ const TYPES: &[&str] = &[
 ];
 
 const PAGINATED: &str = "Codex numbers its lines and keeps byte offsets into it (paginated history)";
+
+/// Under which Codex names the outputs that it makes up (`context_manager/normalize.rs`).
+const OUTPUT_IDS: Uuid = Uuid::from_u128(0x90d3_8d3e_6a5b_4d52_bfe2_2f1e_634b_fac4);
 
 /// What Codex itself puts where the output of a call is missing.
 const ABORTED: &[u8] = b"aborted";
@@ -97,20 +103,21 @@ impl Format for Codex {
     }
 
     fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8> {
-        let kind = lost.doc.get("payload").and_then(|payload| payload.get("type"));
-        let output = Writing::new();
-        let payload = match kind.and_then(Value::text).as_deref() {
-            Some(b"custom_tool_call") => output
-                .text("type", b"custom_tool_call_output")
-                .raw("call_id", lost.call)
-                .text("output", ABORTED),
-            Some(b"tool_search_call") => output
-                .text("type", b"tool_search_output")
-                .raw("call_id", lost.call)
-                .text("status", b"completed")
-                .text("execution", b"client")
-                .raw("tools", b"[]"),
-            _ => output.text("type", b"function_call_output").raw("call_id", lost.call).text("output", ABORTED),
+        let call = lost.doc.get("payload");
+        let kind = call.and_then(|call| call.get("type")).and_then(Value::text);
+        let (kind, prefix) = match kind.as_deref() {
+            Some(b"custom_tool_call") => ("custom_tool_call_output", "ctco"),
+            Some(b"tool_search_call") => ("tool_search_output", "tso"),
+            _ => ("function_call_output", "fco"),
+        };
+        let mut payload = Writing::new().text("type", kind.as_bytes());
+        if let Some(id) = call.and_then(|call| call.get("id")).and_then(Value::text) {
+            payload = payload.text("id", output_id(prefix, &id).as_bytes());
+        }
+        payload = payload.raw("call_id", lost.call);
+        payload = match prefix {
+            "tso" => payload.text("status", b"completed").text("execution", b"client").raw("tools", b"[]"),
+            _ => payload.text("output", ABORTED),
         };
         let time = lost.doc.get("timestamp").and_then(Value::text).map(|text| later(&text));
         Writing::new()
@@ -121,10 +128,19 @@ impl Format for Codex {
     }
 }
 
+/// The id of an output that is made up for a call. With any other, what the model was sent before would not be found
+/// in its cache.
+fn output_id(prefix: &str, call: &[u8]) -> String {
+    let name = [prefix.as_bytes(), b":", call].concat();
+    format!("{prefix}_{}", Uuid::new_v5(&OUTPUT_IDS, &name))
+}
+
 fn header(payload: Value<'_>, draft: &mut Draft<'_>) {
     draft.entry.kind = Kind::Header;
     let [mode, base] = payload.pick(["history_mode", "history_base"]);
-    if base.is_some_and(|base| !base.is_null()) || mode.is_some_and(|mode| !mode.is("legacy") && !mode.is_null()) {
+    if base.is_some_and(|base| !base.is_null())
+        || mode.is_some_and(|mode| !mode.is("legacy") && !mode.is_null())
+    {
         draft.read_only(PAGINATED);
     }
 }

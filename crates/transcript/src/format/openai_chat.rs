@@ -4,9 +4,7 @@
 //! here, so lines are added or removed only when the user allows it; any field that the API does not know makes
 //! the file somebody else's.
 
-use super::{
-    Answer, Format, Lost, Shape, Vote, Writing, is_string, items, only_keys, says,
-};
+use super::{Answer, Format, Lost, Shape, Vote, Writing, is_string, items, only_keys, says};
 use crate::entry::{Draft, Kind, Role};
 use crate::json::{Doc, Kind as Json, Value};
 use crate::marker::MISSING_RESULT;
