@@ -94,6 +94,10 @@ pub(crate) fn pass(
             Gate::RunInProgress => {
                 run(target.facts, quiet, settle).map_or(Ok(None), |found| Err(found.into()))
             }
+            Gate::Idle if quiet < RUN_SETTLE && !settle.is_zero() => {
+                Err(Deferral::Growing { quiet, settle: RUN_SETTLE }.into())
+            }
+            Gate::Idle => Ok(None),
             Gate::OpenClawLock => openclaw::ask(target)?,
             Gate::ClaudeRegistry => claude::ask(target)?,
             Gate::CodexWriter => codex::ask(target, quiet)?,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::time::Duration;
+use transcript::format::Level;
 use transcript::plan::Plan;
 use transcript::verdict::Worse;
 use transcript::{Awaits, Examination, Repair};
@@ -305,12 +306,15 @@ pub enum Unsupported {
     Empty,
     /// Its structure is that of no format in the list.
     UnknownFormat,
+    /// A file of this format is never changed, for this reason.
+    OnlyRead(&'static str, &'static str),
 }
 
 impl fmt::Display for Unsupported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("the file is empty"),
+            Self::OnlyRead(format, why) => write!(f, "recognised as {format} and never changed: {why}"),
             Self::UnknownFormat => {
                 f.write_str("not a transcript of a known format (")?;
                 for (n, format) in transcript::format::FORMATS.iter().enumerate() {
@@ -360,6 +364,10 @@ impl Outcome {
     pub fn looked(found: Examination, bytes: u64) -> Self {
         let ending = if found.facts.entries > transcript::scan::ENTRIES_MAX {
             Ending::Refused(Refusal::TooManyEntries)
+        } else if let Some(format) = found.facts.format
+            && let Level::ReadOnly(why) = format.level()
+        {
+            Ending::Unsupported(Unsupported::OnlyRead(format.name(), why))
         } else if found.facts.format.is_none() {
             Ending::Unsupported(Unsupported::UnknownFormat)
         } else if found.findings.is_empty() {

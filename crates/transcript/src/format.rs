@@ -14,12 +14,31 @@ use core::fmt;
 mod anthropic;
 mod claude_code;
 mod codex;
+mod droid;
 mod openai_chat;
 mod pi;
+mod read_only;
 
-/// All formats, in the order in which they are asked. The first that claims a file has it.
-pub const FORMATS: &[&dyn Format] =
-    &[&pi::Pi, &claude_code::ClaudeCode, &codex::Codex, &anthropic::Anthropic, &openai_chat::OpenAiChat];
+/// All formats. A file has the one that alone claims it.
+pub const FORMATS: &[&dyn Format] = &[
+    &pi::Pi,
+    &claude_code::ClaudeCode,
+    &codex::Codex,
+    &anthropic::Anthropic,
+    &droid::Droid,
+    &openai_chat::BARE,
+    &openai_chat::KIMI_CLI,
+    &openai_chat::VIBE,
+    &openai_chat::PICOCLAW,
+    &openai_chat::NANOBOT,
+    &openai_chat::HERMES,
+    &openai_chat::REASONIX,
+    &read_only::VSCODE_CHAT,
+    &read_only::KIMI_CLI_WIRE,
+    &read_only::CURSOR,
+    &read_only::KIRO,
+    &read_only::GOOSE_LEGACY,
+];
 
 /// A transcript format. What has a default is what most formats need not say; docs/formats.md shows how one is added.
 pub trait Format: Sync {
@@ -160,6 +179,8 @@ pub enum Gate {
     CodexWriter,
     /// Copilot's `inuse.<pid>.lock` beside the file.
     CopilotInUse,
+    /// Nothing of its own: that it has been quiet for so long that the program is not running.
+    Idle,
     /// Qwen Code's writer lease, which pins the very inode (`session-writer-lease.ts`).
     QwenLease,
 }
@@ -209,7 +230,7 @@ pub struct Lost<'a> {
 pub enum Vote {
     /// It is, unless another object says that it is not.
     Own,
-    /// It is if nobody else calls any object of the file its own: such objects occur elsewhere too.
+    /// It may be: such objects occur in its files, but do not tell them from others.
     Fits,
     /// It is not, whatever other objects say.
     Foreign,
@@ -233,15 +254,13 @@ pub(crate) fn is_head(objects: usize, nodes: usize) -> bool {
 pub(crate) struct Head {
     objects: usize,
     nodes: usize,
-    /// A bit for each of [`FORMATS`], as are the next two: some object is its own.
+    /// Of which formats some object is.
     own: Bits,
-    /// Some object fits.
-    fits: Bits,
-    /// Some object is not its own.
+    /// Of which formats some object cannot be.
     foreign: Bits,
 }
 
-/// A bit for each format.
+/// A bit for each of [`FORMATS`].
 type Bits = u64;
 const _: () = assert!(FORMATS.len() <= Bits::BITS as usize);
 
@@ -270,7 +289,6 @@ impl Head {
             self.foreign |= !(own | fits);
         }
         self.own |= own;
-        self.fits |= fits;
     }
 
     /// Whether the format is told by what was heard, and not by what may come.
@@ -278,16 +296,10 @@ impl Head {
         is_head(self.objects, self.nodes)
     }
 
-    /// The format of a file that begins so: the only one that has an object of its own, or else the first that fits.
+    /// The format of a file that begins so: the only one that claims it.
     pub(crate) fn format(&self) -> Option<&'static dyn Format> {
         let claimed = self.own & !self.foreign;
-        let fitting = self.fits & !self.foreign;
-        let bits = match claimed.count_ones() {
-            0 => fitting,
-            1 => claimed,
-            _ => 0,
-        };
-        FORMATS.get(bits.trailing_zeros() as usize).copied()
+        if claimed.count_ones() == 1 { FORMATS.get(claimed.trailing_zeros() as usize).copied() } else { None }
     }
 }
 

@@ -32,7 +32,7 @@ impl Format for Anthropic {
         };
         match fits {
             true if decisive() => Vote::Own,
-            true => Vote::Silent,
+            true => Vote::Fits,
             false => Vote::Foreign,
         }
     }

@@ -34,6 +34,8 @@ impl Format for Pi {
         match (foreign, header) {
             (true, _) => Vote::Foreign,
             (false, true) => Vote::Own,
+            // Others wrap their messages alike, with other blocks in them.
+            (false, false) if says(doc, "type", "message") => Vote::Fits,
             (false, false) => Vote::Silent,
         }
     }

@@ -189,7 +189,8 @@ impl<'a> Drawing<'a> {
         }
         for (user, blocks) in targets {
             let doc = self.doc(user)?;
-            let Some(content) = doc.get("content") else { continue };
+            let inside = || doc.get("message").and_then(|message| message.get("content"));
+            let Some(content) = doc.get("content").or_else(inside) else { continue };
             let span = content.span();
             let (at, mut with) = if content.kind() == Json::String {
                 self.replace.push((Span::new(span.end, span.end), b"}]".to_vec()));
