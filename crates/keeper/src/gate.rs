@@ -8,6 +8,7 @@
 mod claude;
 mod codex;
 mod copilot;
+mod grok;
 mod openclaw;
 pub(crate) mod process;
 mod qwen;
@@ -98,6 +99,7 @@ pub(crate) fn pass(
                 Err(Deferral::Growing { quiet, settle: RUN_SETTLE }.into())
             }
             Gate::Idle => Ok(None),
+            Gate::GrokLock => grok::ask(target)?,
             Gate::OpenClawLock => openclaw::ask(target)?,
             Gate::ClaudeRegistry => claude::ask(target)?,
             Gate::CodexWriter => codex::ask(target, quiet)?,

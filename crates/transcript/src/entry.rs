@@ -266,8 +266,10 @@ impl Text {
 /// A thinking block that carries a signature or is redacted.
 #[derive(Clone, Copy, Debug)]
 pub struct Thinking {
-    /// The block, an element of the content array.
+    /// The block, an element of the content array unless it is fixed.
     pub block: Span,
+    /// It is no block that could be taken out.
+    pub fixed: bool,
 }
 
 /// Side copies shorter than this many raw bytes are never cut, whatever the policy says.
@@ -337,6 +339,8 @@ pub struct Transcript {
     sides: Vec<Text>,
     thinking: Vec<Thinking>,
     targets: Vec<Target>,
+    /// Calls whose tools began to run, with the entries that say so.
+    starts: Vec<(Id, u32)>,
 }
 
 impl Transcript {
@@ -381,6 +385,12 @@ impl Transcript {
         let from = self.entries[entry as usize].targets_from;
         let next = self.entries.get(entry as usize + 1).map(|e| e.targets_from);
         self.targets[Self::range(&self.targets, from, next)].last().copied().unwrap_or_default()
+    }
+
+    /// The entry behind which the result of a call belongs: where its tool began to run, or else its own.
+    pub(crate) fn start_of(&self, call: &Call) -> u32 {
+        let starts = self.starts.iter().filter(|(id, entry)| Some(*id) == call.id && *entry > call.entry);
+        starts.map(|(_, entry)| *entry).min().unwrap_or(call.entry)
     }
 
     /// The texts of a result.
@@ -431,6 +441,7 @@ impl Transcript {
                 self.bodies.truncate(result.bodies_from as usize);
             }
             self.results.truncate(from);
+            self.starts.retain(|(_, entry)| (*entry as usize) < index);
             self.entries.truncate(index);
         }
     }
@@ -534,7 +545,7 @@ impl Draft<'_> {
     }
 
     /// Says that the call last recorded is only answered by results of the same kind.
-    pub fn call_kind(&mut self, kind: &str) {
+    pub fn call_kind(&mut self, kind: &[u8]) {
         let id = self.transcript.calls.last().and_then(|call| call.id);
         let key = self.key(kind, id);
         if let Some(call) = self.transcript.calls.last_mut() {
@@ -543,7 +554,7 @@ impl Draft<'_> {
     }
 
     /// Says that the result last recorded only answers calls of the same kind.
-    pub fn result_kind(&mut self, kind: &str) {
+    pub fn result_kind(&mut self, kind: &[u8]) {
         let call = self.transcript.results.last().and_then(|result| result.call);
         let key = self.key(kind, call);
         if let Some(result) = self.transcript.results.last_mut() {
@@ -552,9 +563,9 @@ impl Draft<'_> {
     }
 
     /// A kind and an id as one; only an id with a NUL in it could be mistaken for this.
-    fn key(&mut self, kind: &str, id: Option<Id>) -> Option<Id> {
+    fn key(&mut self, kind: &[u8], id: Option<Id>) -> Option<Id> {
         let ids = &mut self.transcript.ids;
-        let text = [kind.as_bytes(), b"\0", ids.text(id?)].concat();
+        let text = [kind, b"\0", ids.text(id?)].concat();
         ids.intern(&text)
     }
 
@@ -623,7 +634,27 @@ impl Draft<'_> {
 
     /// Records a signed thinking block.
     pub fn thinking(&mut self, block: Value<'_>) {
-        self.transcript.thinking.push(Thinking { block: block.span() });
+        self.transcript.thinking.push(Thinking { block: block.span(), fixed: false });
+    }
+
+    /// Records signed thinking that is no element of an array, and so cannot be taken out.
+    pub fn fixed_thinking(&mut self, value: Value<'_>) {
+        self.transcript.thinking.push(Thinking { block: value.span(), fixed: true });
+    }
+
+    /// Says that a tool began to run with this entry: the result of its call belongs behind it.
+    pub fn started(&mut self, call: Option<Value<'_>>) {
+        let entry = self.transcript.entries.len() as u32;
+        if let Some(id) = self.intern(call) {
+            self.transcript.starts.push((id, entry));
+        }
+    }
+
+    /// Says that the result last recorded names no call, but is known to have one.
+    pub fn unpaired(&mut self) {
+        if let Some(result) = self.transcript.results.last_mut() {
+            (result.call, result.key) = (None, None);
+        }
     }
 
     /// Ends the entry.

@@ -14,9 +14,14 @@ use core::fmt;
 mod anthropic;
 mod claude_code;
 mod codex;
+mod copilot;
 mod droid;
+mod gemini_cli;
+mod grok_build;
+mod kimi_code;
 mod openai_chat;
 mod pi;
+mod qwen_code;
 mod read_only;
 
 /// All formats. A file has the one that alone claims it.
@@ -24,6 +29,11 @@ pub const FORMATS: &[&dyn Format] = &[
     &pi::Pi,
     &claude_code::ClaudeCode,
     &codex::Codex,
+    &copilot::Copilot,
+    &gemini_cli::GeminiCli,
+    &qwen_code::QwenCode,
+    &kimi_code::KimiCode,
+    &grok_build::GrokBuild,
     &anthropic::Anthropic,
     &droid::Droid,
     &openai_chat::BARE,
@@ -109,6 +119,8 @@ pub enum Shape {
     Graph,
     /// The order of the lines is all there is.
     List,
+    /// Records by id: the last one with an id counts, at the place of the first (Gemini CLI).
+    Upserts,
     /// The order of the lines; what the model says in one go is the run of its lines, and calls and results find each
     /// other by id wherever they stand (Codex, Copilot).
     Log,
@@ -146,6 +158,8 @@ pub enum Counted {
     Records(&'static str),
     /// Lines that are not empty, readable or not.
     Lines(&'static str),
+    /// Records before the last compaction.
+    UpToCompaction(&'static str),
 }
 
 /// How the owning program writes its files.
@@ -179,6 +193,8 @@ pub enum Gate {
     CodexWriter,
     /// Copilot's `inuse.<pid>.lock` beside the file.
     CopilotInUse,
+    /// Grok Build's lock beside the file, which others are to take as well.
+    GrokLock,
     /// Nothing of its own: that it has been quiet for so long that the program is not running.
     Idle,
     /// Qwen Code's writer lease, which pins the very inode (`session-writer-lease.ts`).

@@ -32,6 +32,7 @@ mod oversized_turn;
 pub(crate) use oversized_turn::OversizedTurn;
 mod result_without_call;
 mod stale_result;
+mod superseded_record;
 mod torn_line;
 mod trim;
 pub(crate) use trim::most;
@@ -51,6 +52,7 @@ pub const RULES: &[&dyn Rule] = &[
     &oversized_side_copy::OversizedSideCopy,
     &stale_result::StaleResult,
     &crowded_window::CrowdedWindow,
+    &superseded_record::SupersededRecord,
     &torn_line::TornLine,
     &glued_lines::GluedLines,
     &foreign_encoding::ForeignEncoding,
@@ -127,16 +129,20 @@ fn forbidden(session: &Session<'_>, finding: &Finding) -> Result<Option<Held>, F
     if let Some(why) = session.read_only() {
         return Ok(Some(Held::ReadOnly(why)));
     }
-    let (place, lines) = match session.format.counted() {
+    let (place, lines, from) = match session.format.counted() {
         None => return Ok(None),
-        Some(Counted::Records(place)) => (place, false),
-        Some(Counted::Lines(place)) => (place, true),
+        Some(Counted::Records(place)) => (place, false, u32::MAX),
+        Some(Counted::Lines(place)) => (place, true, u32::MAX),
+        Some(Counted::UpToCompaction(place)) => (place, false, session.last_boundary().unwrap_or(0)),
     };
     for op in &finding.fix.ops {
-        let changes = match op {
-            Op::DropEntry(_) | Op::Move { .. } => true,
-            Op::Answer(_) => session.format.answer() != Answer::NextUser,
-            Op::Replace { at, with } if lines => {
+        let changes = match *op {
+            Op::DropEntry(entry) => entry < from,
+            Op::Move { entry, after } => entry < from || after < from,
+            Op::Answer(call) => {
+                session.format.answer() != Answer::NextUser && session.call(call).entry < from
+            }
+            Op::Replace { at, ref with } if lines => {
                 let within = at.end < session.transcript.bytes;
                 let breaks = |span: Span| Ok(read_span(session.source, span)?.ends_with(b"\n"));
                 within

@@ -187,6 +187,7 @@ impl<'a> Session<'a> {
             Shape::Graph => session.graph(),
             Shape::List => session.list(),
             Shape::Log => session.log(),
+            Shape::Upserts => session.upserts(),
         }
         session.pair();
         session.elect();
@@ -299,6 +300,11 @@ impl<'a> Session<'a> {
         let own = self.entry(entry).group.map(|group| group.index() as u64);
         let first = self.runs.get(entry as usize).copied().unwrap_or(entry);
         own.unwrap_or((1 << 40) + u64::from(first))
+    }
+
+    /// The last compaction of the branch.
+    pub fn last_boundary(&self) -> Option<u32> {
+        self.live.iter().rev().copied().find(|&entry| self.entry(entry).kind == Kind::Boundary)
     }
 
     /// Why nothing of the file may be changed, if that is so.
@@ -541,15 +547,62 @@ impl<'a> Session<'a> {
             self.context[entry as usize] = false;
         }
         let mut runs: Vec<u32> = (0..self.transcript.entries.len() as u32).collect();
-        let mut first = None;
+        // Subagents speak in between.
+        let mut first = [None; 2];
         for &entry in &self.live {
-            first = match self.entry(entry).kind {
+            let found = self.entry(entry);
+            let first = &mut first[usize::from(found.aside)];
+            *first = match found.kind {
                 Kind::Message(Role::Assistant) => first.or(Some(entry)),
                 _ => None,
             };
             runs[entry as usize] = first.unwrap_or(entry);
         }
         self.runs = runs;
+    }
+
+    /// Whether an entry is part of another conversation than `own`, in a log where subagents speak in between.
+    fn is_beside(&self, entry: u32, own: u32) -> bool {
+        !self.runs.is_empty() && self.entry(entry).aside != self.entry(own).aside
+    }
+
+    /// Gemini CLI: of the records with one id the last one counts, at the place of the first. What was taken back, or
+    /// stands before a list that was put in its place, is not live.
+    fn upserts(&mut self) {
+        let mut order: Vec<u32> = Vec::new();
+        let mut places = vec![NONE; self.transcript.ids.len()];
+        for (index, entry) in (0..).zip(&self.transcript.entries) {
+            match (entry.kind, entry.id) {
+                (Kind::Boundary, _) => {
+                    order.clear();
+                    places.fill(NONE);
+                    order.push(index);
+                }
+                (Kind::Leaf, _) => {
+                    let to = self.transcript.target_of(index).id;
+                    // An id that is not there takes everything back.
+                    let keep = to.map(|to| places[to.index()]).filter(|&place| place != NONE).unwrap_or(0);
+                    for gone in order.drain(keep as usize..) {
+                        if let Some(id) = self.transcript.entries[gone as usize].id {
+                            places[id.index()] = NONE;
+                        }
+                    }
+                }
+                (_, Some(id)) if places[id.index()] != NONE => {
+                    order[places[id.index()] as usize] = index;
+                }
+                (_, Some(id)) => {
+                    places[id.index()] = order.len() as u32;
+                    order.push(index);
+                }
+                _ => {}
+            }
+        }
+        order.retain(|&entry| self.entry(entry).kind != Kind::Opaque);
+        for &entry in &order {
+            self.context[entry as usize] = true;
+        }
+        self.set_live(order);
     }
 
     /// Finds the result of each call: by occurrence along the branch, never by id alone, because ids are used
@@ -643,6 +696,7 @@ impl<'a> Session<'a> {
         let turn = self.turn(entry);
         let Some(place) = self.place(entry) else { return true };
         self.live[place + 1..].iter().any(|&later| match self.entry(later).kind {
+            _ if self.is_beside(later, entry) => false,
             Kind::Message(Role::User | Role::System) => true,
             Kind::Message(Role::Assistant) => self.turn(later) != turn,
             _ => false,
@@ -652,7 +706,10 @@ impl<'a> Session<'a> {
     /// The last entry of the live branch with which a turn can begin, or go on.
     pub(crate) fn newest(&self) -> Option<u32> {
         self.live.iter().rev().copied().find(|&entry| {
-            matches!(self.entry(entry).kind, Kind::Message(Role::Assistant | Role::User | Role::System))
+            let beside = !self.runs.is_empty() && self.entry(entry).aside;
+            let speaks =
+                matches!(self.entry(entry).kind, Kind::Message(Role::Assistant | Role::User | Role::System));
+            speaks && !beside
         })
     }
 

@@ -158,21 +158,21 @@ fn item(payload: Value<'_>, draft: &mut Draft<'_>) {
         b"function_call" | b"local_shell_call" => draft.call(payload, id, name, false),
         b"custom_tool_call" => {
             draft.call(payload, id, name, false);
-            draft.call_kind("custom");
+            draft.call_kind(b"custom");
         }
         // What the API ran itself needs no output from here.
         b"tool_search_call" if !is_of_server(payload) => {
             draft.call(payload, id, None, false);
-            draft.call_kind("search");
+            draft.call_kind(b"search");
         }
         b"function_call_output" => output(payload, draft),
         b"custom_tool_call_output" => {
             output(payload, draft);
-            draft.result_kind("custom");
+            draft.result_kind(b"custom");
         }
         b"tool_search_output" if !is_of_server(payload) => {
             output(payload, draft);
-            draft.result_kind("search");
+            draft.result_kind(b"search");
         }
         b"web_search_call" | b"image_generation_call" | b"tool_search_call" | b"tool_search_output" => {}
         b"compaction" | b"compaction_summary" | b"context_compaction" | b"agent_message" => {

@@ -37,7 +37,8 @@ pub(crate) fn draw(session: &Session<'_>, findings: &[Finding]) -> Result<Plan, 
     match session.format.shape() {
         Shape::Branch => drawing.link_branch(),
         Shape::Graph => drawing.link_graph()?,
-        Shape::List | Shape::Log => {}
+        Shape::Log => drawing.link_log(),
+        Shape::List | Shape::Upserts => {}
     }
     drawing.edits()
 }
@@ -209,7 +210,7 @@ impl<'a> Drawing<'a> {
     fn answer_with_lines(&mut self) {
         let mut taken = BTreeSet::new();
         for call in core::mem::take(&mut self.answers) {
-            let after = self.session.call(call).entry;
+            let after = self.session.transcript.start_of(self.session.call(call));
             if self.drop.contains(&after) {
                 continue;
             }
@@ -234,7 +235,7 @@ impl<'a> Drawing<'a> {
             let hex = hash.finalize().to_hex();
             let id = match self.session.format.shape() {
                 // The form of a random uuid.
-                Shape::Graph => {
+                Shape::Graph | Shape::Log => {
                     format!(
                         "{}-{}-4{}-a{}-{}",
                         &hex[..8],
@@ -244,7 +245,7 @@ impl<'a> Drawing<'a> {
                         &hex[18..30]
                     )
                 }
-                Shape::Branch | Shape::List | Shape::Log => hex[..8].into(),
+                Shape::Branch | Shape::List | Shape::Upserts => hex[..8].into(),
             };
             if self.session.transcript.ids.find(id.as_bytes()).is_none() && !taken.contains(&id) {
                 return id;
@@ -403,6 +404,27 @@ impl<'a> Drawing<'a> {
             found.is_some_and(|found| found.glued && !split.contains(&found.span.start))
         };
         !glued(entry) && !glued(entry + 1)
+    }
+
+    /// In a log each entry names the one before it: what named one that goes, or behind which a line comes, names
+    /// what stands before it now.
+    fn link_log(&mut self) {
+        let mut newest: BTreeMap<u32, usize> = BTreeMap::new();
+        for index in 0..self.lines.len() {
+            if let Some(before) = newest.insert(self.lines[index].after, index) {
+                self.parents[index] = self.id_of(Node::New(before));
+            }
+        }
+        for (index, entry) in (0..).zip(&self.session.transcript.entries) {
+            let Link::To(id) = entry.parent else { continue };
+            let Some(parent) = self.session.by_id(id) else { continue };
+            let stays = self.surviving_parent(index).ok();
+            let new = stays.and_then(|stays| newest.get(&stays)).map(|&new| Node::New(new));
+            let node = new.or(stays.map(Node::Old));
+            if !self.drop.contains(&index) && node != Some(Node::Old(parent)) {
+                self.relink(index, node);
+            }
+        }
     }
 
     /// Links the children of entries that go to their grandparents. New lines hang on their call, as the agent's

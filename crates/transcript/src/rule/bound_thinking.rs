@@ -99,7 +99,8 @@ pub(crate) fn gate(session: &Session<'_>, findings: &mut Vec<Finding>) {
 fn may_go(session: &Session<'_>, entry: u32) -> bool {
     let thinking_only = session.transcript.calls_of(entry).is_empty() && session.entry(entry).text_chars == 0;
     let stays = session.is_newest(entry) || session.shares_its_id(entry) || session.is_labelled(entry);
-    !(session.is_pending(entry) || (thinking_only && stays))
+    let fixed = session.transcript.thinking_of(entry).iter().any(|thinking| thinking.fixed);
+    !(fixed || session.is_pending(entry) || (thinking_only && stays))
 }
 
 fn removal(session: &Session<'_>, entry: u32) -> Finding {

@@ -50,6 +50,9 @@ impl Rule for DisplacedResult {
 
 fn displaced(session: &Session<'_>, call: u32, result: u32) -> Option<String> {
     let (from, to) = (session.place(call)?, session.place(result)?);
+    if to == from {
+        return None;
+    }
     if to < from {
         return Some("the result stands before its call".to_string());
     }

@@ -104,6 +104,10 @@ fn rename(session: &Session<'_>, call: u32, count: u32) -> Fix {
     quote(&new, &mut with);
     let mut ops = vec![Op::Replace { at: found.id_at, with: with.clone() }];
     if let Some(result) = session.result_of(call) {
+        if session.result(result).entry == found.entry {
+            // Where both are one record, it may name the id at other places too.
+            return Fix::held(Held::Tangled);
+        }
         ops.push(Op::Replace { at: session.result(result).call_at, with });
     }
     Fix::guarded(Guard::RewritesIds, ops)

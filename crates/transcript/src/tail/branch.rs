@@ -55,7 +55,7 @@ impl Branch {
             }
             Shape::Graph => Self::Graph(Graph::of(session, first.ok_or(Reason::Tangled)?)?),
             // What the model says in one go is not told by the newest lines alone.
-            Shape::Log => return Err(Reason::Tangled),
+            Shape::Log | Shape::Upserts => return Err(Reason::Tangled),
             shape => Self::List(shape),
         };
         Ok((branch, floor))
