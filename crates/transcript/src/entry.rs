@@ -562,6 +562,16 @@ impl Draft<'_> {
         }
     }
 
+    /// Says that calls and results of this entry only pair with each other.
+    pub fn scope(&mut self, name: &[u8]) {
+        for call in self.entry.calls_from as usize..self.transcript.calls.len() {
+            self.transcript.calls[call].key = self.key(name, self.transcript.calls[call].id);
+        }
+        for result in self.entry.results_from as usize..self.transcript.results.len() {
+            self.transcript.results[result].key = self.key(name, self.transcript.results[result].call);
+        }
+    }
+
     /// A kind and an id as one; only an id with a NUL in it could be mistaken for this.
     fn key(&mut self, kind: &[u8], id: Option<Id>) -> Option<Id> {
         let ids = &mut self.transcript.ids;

@@ -11,12 +11,15 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
+mod ai_sdk;
 mod anthropic;
 mod claude_code;
 mod codex;
 mod copilot;
+mod dataset;
 mod droid;
 mod gemini_cli;
+mod gemini_contents;
 mod grok_build;
 mod kimi_code;
 mod openai_chat;
@@ -43,6 +46,13 @@ pub const FORMATS: &[&dyn Format] = &[
     &openai_chat::NANOBOT,
     &openai_chat::HERMES,
     &openai_chat::REASONIX,
+    &ai_sdk::Model,
+    &ai_sdk::Screen,
+    &gemini_contents::GeminiContents,
+    &dataset::OPENAI,
+    &dataset::ANTHROPIC,
+    &dataset::SHAREGPT,
+    &dataset::GEMINI,
     &read_only::VSCODE_CHAT,
     &read_only::KIMI_CLI_WIRE,
     &read_only::CURSOR,
@@ -231,6 +241,8 @@ pub struct Lost<'a> {
     pub doc: &'a Doc,
     /// Reads a value of that entry as it is written.
     pub raw: &'a dyn Fn(Value<'_>) -> Vec<u8>,
+    /// The entry behind which the result goes; mostly the same.
+    pub place: &'a Doc,
     /// The call's id, as a literal with quotes.
     pub call: &'a [u8],
     /// The tool's name.

@@ -243,6 +243,10 @@ fn drop_results(session: &Session<'_>, results: &[usize]) -> Fix {
     for &result in results {
         let found = session.result(result);
         let entry = found.entry;
+        if !matches!(session.entry(entry).kind, Kind::Message(_)) {
+            // It is one of many messages, and the entry is all of them.
+            return Fix::held(Held::Tangled);
+        }
         // Blocks of other results of the entry that go as well are in `results` too, or stay.
         let going = results.iter().filter(|&&other| session.result(other).entry == entry).count();
         let alone = found.whole

@@ -112,7 +112,7 @@ impl Format for Copilot {
         let data =
             Writing::new().raw("toolCallId", lost.call).raw("success", b"false").raw("error", &error).end();
         let time =
-            lost.doc.get("timestamp").and_then(Value::text).map(|text| later(&text)).unwrap_or_default();
+            lost.place.get("timestamp").and_then(Value::text).map(|text| later(&text)).unwrap_or_default();
         let line = Writing::new()
             .text("type", b"tool.execution_complete")
             .raw("data", &data)

@@ -22,7 +22,11 @@ impl Format for Droid {
         let begins = says(doc, "type", "session_start")
             && is_string(doc.get("id"))
             && ["cwd", "title", "sessionTitle"].iter().any(|key| is_string(doc.get(key)));
-        let message = says(doc, "type", "message") && is_string(doc.get("id"));
+        // pi's messages say more of themselves.
+        let plain =
+            |(key, _): (Value<'_>, Value<'_>)| ["role", "content", "id"].iter().any(|name| key.is(name));
+        let bare = doc.get("message").is_some_and(|message| message.fields().all(plain));
+        let message = says(doc, "type", "message") && is_string(doc.get("id")) && bare;
         let content = || items(doc.get("message").and_then(|message| message.get("content")));
         let kinds = || content().filter_map(|block| block.get("type"));
         match begins || (message && kinds().any(|kind| kind.is("tool_use") || kind.is("tool_result"))) {

@@ -19,7 +19,10 @@ impl Format for GeminiCli {
 
     fn vote(&self, doc: &Doc) -> Vote {
         let kind = doc.get("type");
-        let header = kind.is_none() && is_string(doc.get("sessionId")) && is_string(doc.get("projectHash"));
+        let header = kind.is_none()
+            && is_string(doc.get("sessionId"))
+            && is_string(doc.get("projectHash"))
+            && doc.get("messages").is_none();
         let change = doc.get("$set").is_some() || doc.get("$rewindTo").is_some();
         let message = is_string(doc.get("id"))
             && is_string(doc.get("timestamp"))

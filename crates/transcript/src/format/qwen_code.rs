@@ -128,8 +128,20 @@ fn said(part: Value<'_>, draft: &mut Draft<'_>) {
     part.get("text").into_iter().for_each(|text| draft.text(text));
 }
 
+/// Reads a message of Gemini's API.
+pub(super) fn content(message: Value<'_>, draft: &mut Draft<'_>) {
+    for part in items(message.get("parts")) {
+        if message.get("role").is_some_and(|role| role.is("model")) {
+            said(part, draft);
+        } else {
+            part.get("text").into_iter().for_each(|text| draft.user_text(text));
+            result(part, draft);
+        }
+    }
+}
+
 /// Reads a part that may be the result of a call.
-pub(super) fn result(part: Value<'_>, draft: &mut Draft<'_>) {
+fn result(part: Value<'_>, draft: &mut Draft<'_>) {
     let Some(answer) = part.get("functionResponse") else { return };
     let [id, name] = answer.pick(["id", "name"]);
     let failed = answer.get("response").is_some_and(|response| response.get("error").is_some());

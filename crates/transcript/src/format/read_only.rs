@@ -91,7 +91,7 @@ pub(super) const GOOSE_LEGACY: Kept = Kept {
             && kinds().any(|kind| kind.is("toolRequest") || kind.is("toolResponse"));
         match header || message {
             true => Vote::Own,
-            false if doc.get("role").is_some() => Vote::Fits,
+            false if doc.get("role").is_some() && doc.get("created").is_some() => Vote::Fits,
             false => Vote::Silent,
         }
     },

@@ -151,6 +151,8 @@ impl<'a> Drawing<'a> {
     fn spell(&self, call: u32, id: &str, parent: &[u8]) -> Result<Vec<u8>, Fault> {
         let found = self.session.call(call);
         let doc = self.doc(found.entry)?;
+        let start = self.session.transcript.start_of(found);
+        let place = if start == found.entry { None } else { Some(self.doc(start)?) };
         let failed = core::cell::Cell::new(None);
         // What is not UTF-8 there need not be repeated.
         let utf8 = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned().into_bytes();
@@ -164,6 +166,7 @@ impl<'a> Drawing<'a> {
         let lost = Lost {
             doc: &doc,
             raw: &raw,
+            place: place.as_ref().unwrap_or(&doc),
             call: &self.literal(found.id_at)?,
             tool: &utf8(self.session.transcript.id_text(found.name)),
             id,
@@ -233,9 +236,11 @@ impl<'a> Drawing<'a> {
             hash.update(self.session.transcript.id_text(found.id));
             hash.update(&n.to_le_bytes());
             let hex = hash.finalize().to_hex();
+            let own = self.session.transcript.id_text(self.session.entry(found.entry).id);
             let id = match self.session.format.shape() {
-                // The form of a random uuid.
-                Shape::Graph | Shape::Log => {
+                // The form of a random uuid, where the others have it.
+                Shape::Branch if own.len() < 36 => hex[..8].into(),
+                Shape::Branch | Shape::Graph | Shape::Log => {
                     format!(
                         "{}-{}-4{}-a{}-{}",
                         &hex[..8],
@@ -245,7 +250,7 @@ impl<'a> Drawing<'a> {
                         &hex[18..30]
                     )
                 }
-                Shape::Branch | Shape::List | Shape::Upserts => hex[..8].into(),
+                Shape::List | Shape::Upserts => hex[..8].into(),
             };
             if self.session.transcript.ids.find(id.as_bytes()).is_none() && !taken.contains(&id) {
                 return id;

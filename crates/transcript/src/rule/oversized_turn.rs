@@ -2,7 +2,7 @@
 
 use super::trim::{Measured, caps};
 use super::{Help, Rule, about_result};
-use crate::entry::Text;
+use crate::entry::{Kind, Text};
 use crate::finding::{Finding, Severity};
 use crate::marker;
 use crate::policy::{Cap, Policy};
@@ -46,6 +46,9 @@ impl Rule for OversizedTurn {
             // A result too many counts as well, or taking out another one could bring this finding up.
             if let Answers::Call(call) | Answers::Again(call) = *answers {
                 let entry = session.call(call).entry;
+                if !matches!(session.entry(entry).kind, Kind::Message(_)) {
+                    continue;
+                }
                 members.push((*first.entry(session.turn(entry)).or_insert(entry), index));
             }
         }
