@@ -1,6 +1,7 @@
 //! Folders to files.
 
 use crate::error::Error;
+use crate::packed;
 use std::path::{Path, PathBuf};
 use transcript::format::{FORMATS, Root};
 use walkdir::WalkDir;
@@ -31,7 +32,7 @@ pub fn find(path: &Path) -> Vec<Result<Found, Error>> {
         // Pipes and links are among them, to be refused by name.
         Ok(entry) => (!entry.file_type().is_dir())
             .then(|| entry.into_path())
-            .filter(|path| is_candidate(path))
+            .filter(|path| is_candidate(path) || packed::is_candidate(path))
             .map(|file| Ok(Found { path: file, root: Some(path.to_path_buf()) })),
         Err(error) => {
             let at = error.path().unwrap_or(path).to_path_buf();
@@ -60,7 +61,7 @@ pub fn known_roots() -> Vec<PathBuf> {
     folders
 }
 
-fn expand(root: &Root, home: Option<&Path>) -> Vec<PathBuf> {
+pub(crate) fn expand(root: &Root, home: Option<&Path>) -> Vec<PathBuf> {
     let moved = root.env.and_then(std::env::var_os).filter(|value| !value.is_empty()).map(PathBuf::from);
     let Some(base) = moved.or_else(|| home.map(|home| home.join(root.home))) else { return Vec::new() };
     let mut folders = vec![base];

@@ -13,9 +13,11 @@ mod lease;
 mod leftover;
 mod new_text;
 mod outcome;
+mod packed;
 mod replace;
 mod snapshot;
 mod step;
+mod store;
 mod tail;
 mod undo;
 mod vault;
@@ -25,6 +27,7 @@ pub use find::{DEPTH_MAX, Found, find, is_candidate, known_roots};
 pub use leftover::settle_all;
 pub use outcome::{Deferral, Ending, Guarantee, Outcome, Refusal, Unsupported};
 pub use snapshot::spool;
+pub use store::{Store, known_stores};
 pub use undo::undo;
 pub use vault::{Freed, Keep, Record, Run, State, Text, Vault};
 
@@ -71,6 +74,12 @@ pub struct Options {
 ///
 /// When the file cannot be read or written. Then it is as it was, unless the error says otherwise.
 pub fn maintain(path: &Path, root: Option<&Path>, options: &Options) -> Result<Outcome, Error> {
+    if let Some(store) = Store::of(path) {
+        return Ok(Outcome::without_look(Ending::Unsupported(Unsupported::Store(*store))));
+    }
+    if packed::plain(path).is_some() {
+        return packed::look(path, root, options);
+    }
     if options.mode == Mode::Fix {
         return fix(path, root, options);
     }

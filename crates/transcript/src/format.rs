@@ -225,7 +225,7 @@ pub enum Answer {
 }
 
 /// A folder in which an agent keeps transcripts.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Root {
     /// Environment variable that moves it.
     pub env: Option<&'static str>,

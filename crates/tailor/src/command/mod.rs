@@ -16,7 +16,7 @@ use crate::printer::{Printer, talk};
 use crate::report::FileReport;
 use crate::status::Status;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use keeper::{Error, Found, find, known_roots};
+use keeper::{Error, Found, find, known_roots, known_stores};
 use rayon::prelude::*;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -80,7 +80,8 @@ fn deaf(error: &io::Error) -> Status {
 }
 
 fn gather(paths: &[PathBuf]) -> Vec<Result<Found, Error>> {
-    let roots = if paths.is_empty() { known_roots() } else { paths.to_vec() };
+    let known = || [known_roots(), known_stores()].concat();
+    let roots = if paths.is_empty() { known() } else { paths.to_vec() };
     roots.iter().flat_map(|path| find(path)).collect()
 }
 
