@@ -162,3 +162,18 @@ fn names_are_different_and_levels_are_kept() {
         }
     }
 }
+
+#[test]
+fn the_page_lists_each_format_with_its_level() {
+    let page = std::fs::read_to_string(crate::support::root().join("docs/formats.md")).unwrap();
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
+    let listed: Vec<(String, String)> = rows
+        .filter_map(|row| {
+            let mut cells = row.split(" | ");
+            Some((cells.next()?.trim_end_matches('`').to_string(), cells.nth(1)?.to_string()))
+        })
+        .collect();
+    let known: Vec<(String, String)> =
+        FORMATS.iter().map(|format| (format.name().to_string(), format.level().name().to_string())).collect();
+    assert_eq!(listed, known);
+}
