@@ -192,6 +192,27 @@ fn a_session_that_a_live_claude_code_has_open_defers() {
     assert_fixed(&fix(&dir, name, &[]), &path, &claude());
 }
 
+#[test]
+fn a_deferral_says_in_json_when_to_try_again() {
+    let dir = Dir::new();
+    let living = Living::new();
+    let name = ".claude/projects/-w/5e.jsonl";
+    dir.write(name, claude());
+    let entry = json!({"pid": living.0.id(), "sessionId": "5e", "procStart": living.start()});
+    let register = dir.write(".claude/sessions/1.json", entry.to_string());
+    let retry = |settle: &str| fix(&dir, name, &["--settle", settle]).file()["retry_seconds"].clone();
+    // What ends with a process is looked at again after a minute.
+    assert_eq!(retry("5"), 60);
+    // Where time alone is missing, that is what remains of it.
+    age(&dir.path(name), 600);
+    let rest = retry("3600").as_u64().unwrap();
+    assert!((1..=3000).contains(&rest), "{rest}");
+    let much = retry("86400").as_u64().unwrap();
+    assert!((3001..=85_800).contains(&much), "{much}");
+    fs::remove_file(register).unwrap();
+    assert_eq!(retry("0"), Value::Null, "it was mended");
+}
+
 /// The transcripts may lie elsewhere, behind a link.
 #[test]
 fn the_register_of_the_users_own_claude_code_is_found_behind_a_link() {

@@ -229,14 +229,26 @@ fn show_says_what_is_wrong_with_an_id() {
     let texts = dir.home().join(".state/tailor/texts");
     let mut names = Vec::new();
     list(&texts, &texts, &mut names);
-    let (shard, name) = names[0].split_once('/').unwrap();
-    let twin = format!("{}{}.zst", &name[..7], "0".repeat(56));
-    fs::copy(texts.join(&names[0]), texts.join(shard).join(twin)).unwrap();
-    let run = dir.tailor(&["show", &format!("{shard}{}", &name[..7])]);
+    // The same text again under a hash that begins in the same way: 24 bytes of its entry follow, and the end.
+    let mut pack = fs::read(texts.join(&names[0])).unwrap();
+    let hash = pack.len() - 16 - 24 - 32;
+    let id = format!("{:08x}", u32::from_be_bytes(pack[hash..hash + 4].try_into().unwrap()));
+    pack[hash + 4..hash + 32].fill(0);
+    fs::write(texts.join("twin.pack"), pack).unwrap();
+    let run = dir.tailor(&["show", &id]);
     assert!(run.status == 2 && run.stderr.contains("the beginning of 2 texts"), "{}", run.stderr);
     // What is not what its name says is not passed off for it.
-    let run = dir.tailor(&["show", &format!("{shard}{}00000000", &name[..7])]);
+    let run = dir.tailor(&["show", &format!("{id}00000000")]);
     assert!(run.status == 2 && run.stderr.contains("not what was put there"), "{}", run.stderr);
+    // A pack that cannot be read may have held it.
+    fs::write(texts.join(&names[0]), "").unwrap();
+    fs::remove_file(texts.join("twin.pack")).unwrap();
+    let run = dir.tailor(&["show", &id]);
+    assert!(
+        run.status == 2 && run.stderr.contains("which cannot be read: its end is missing"),
+        "{}",
+        run.stderr
+    );
 }
 
 #[test]

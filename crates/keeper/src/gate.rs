@@ -78,6 +78,13 @@ pub(crate) struct Pass {
     held: Vec<Box<dyn Held>>,
 }
 
+impl Pass {
+    /// Whether a program is kept out by a lock of its own kind.
+    pub(crate) fn holds_lock(&self) -> bool {
+        !self.held.is_empty()
+    }
+}
+
 /// Asks all gates. A `settle` of 0 says that no agent is running, so that ages do not matter; what a program
 /// says itself is obeyed all the same.
 pub(crate) fn pass(
@@ -122,8 +129,8 @@ fn run(facts: &Facts, quiet: Duration, settle: Duration) -> Option<Deferral> {
     young.then_some(Deferral::Running { awaits, quiet, wanted: RUN_SETTLE })
 }
 
-/// How long nobody has written.
-fn quiet_for(metadata: &Metadata, now: SystemTime) -> Duration {
+/// How long nobody has written to a file, as far as its times tell.
+pub fn quiet_for(metadata: &Metadata, now: SystemTime) -> Duration {
     let time = |secs: i64, nanos: i64| {
         let secs = u64::try_from(secs).unwrap_or(0);
         UNIX_EPOCH + Duration::new(secs, u32::try_from(nanos).unwrap_or(0))

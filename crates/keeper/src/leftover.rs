@@ -7,10 +7,11 @@
 //! on, unless END tells that one of them wrote it anew.
 
 use crate::error::Error;
+use crate::gate::Pass;
 use crate::lease::{Lease, Refused};
 use crate::new_text::{NewText, copy_span};
 use crate::outcome::Deferral;
-use crate::replace::replace;
+use crate::replace::Replacement;
 use crate::snapshot::Snapshot;
 use crate::step::{Step, before};
 use crate::tail::Known;
@@ -218,7 +219,11 @@ fn finish(leftover: &Leftover, now: &Snapshot) -> Result<Result<Settled, Deferra
     let lease = Lease::read(&old);
     let merged = Merged::new(leftover, &old, now).map_err(fail)?;
     if let Some(merged) = merged {
-        return Ok(replace(now, &merged)?.map(|_| Settled::Something));
+        let work = Replacement::stage(now, &merged)?;
+        work.last(|| Ok(()))?;
+        // Whoever calls us has asked already.
+        let landed = work.land(|| Ok(Ok(Pass::default())))?;
+        return Ok(landed.map(|_| Settled::Something));
     }
     match lease {
         // Who holds it may write more: the next run looks again.

@@ -24,6 +24,7 @@ mod vault;
 
 pub use error::Error;
 pub use find::{DEPTH_MAX, Found, find, is_candidate, known_roots};
+pub use gate::quiet_for;
 pub use leftover::settle_all;
 pub use outcome::{Deferral, Ending, Guarantee, Outcome, Refusal, Unsupported};
 pub use snapshot::spool;
@@ -31,9 +32,10 @@ pub use store::{Store, known_stores};
 pub use undo::undo;
 pub use vault::{Freed, Keep, Record, Run, State, Text, Vault};
 
-use gate::{GateTarget, Pass};
+use gate::{GateTarget, NotNow, Pass};
 use leftover::Settled;
 use new_text::NewText;
+use replace::Replacement;
 use snapshot::Snapshot;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -144,61 +146,71 @@ fn fix_once(snapshot: &Snapshot, options: &Options) -> Result<Option<Outcome>, E
     let (mut outcome, repair) = plan(snapshot, options)?;
     let Some(repair) = repair.filter(|repair| !repair.plan.is_empty()) else { return Ok(Some(outcome)) };
     let Some(facts) = outcome.before.as_ref().map(|found| found.facts) else { return Ok(Some(outcome)) };
-    // Given back when the file is written.
-    let _pass = match may_write(snapshot, &facts, options)? {
-        Ok(pass) => pass,
-        Err(ending) => return Ok(Some(Outcome { ending, ..outcome })),
-    };
-    // Lines that an interrupted run has left beside the file come first; then we look again.
-    match leftover::settle(snapshot)? {
-        Ok(Settled::Something) => return Ok(None),
-        Ok(Settled::Nothing) => {}
-        Err(reason) => return Ok(Some(Outcome { ending: Ending::Deferred(reason), ..outcome })),
+    let enter = || may_write(snapshot, &facts, options);
+    {
+        let _pass = match enter()? {
+            Ok(pass) => pass,
+            Err(reason) => return Ok(Some(Outcome { ending: reason.into(), ..outcome })),
+        };
+        // Lines that an interrupted run has left beside the file come first; then we look again.
+        match leftover::settle(snapshot)? {
+            Ok(Settled::Something) => return Ok(None),
+            Ok(Settled::Nothing) => {}
+            Err(reason) => return Ok(Some(Outcome { ending: Ending::Deferred(reason), ..outcome })),
+        }
     }
-    let run = keep(snapshot, &repair.plan, &snapshot.path, options)?;
-    match carry_out(snapshot, &repair.plan, options.vault.as_ref(), run.as_ref())? {
-        Ok(guarantee) => {
+    let keep = || keep(snapshot, &repair.plan, &snapshot.path, options);
+    match carry_out(snapshot, &repair.plan, options.vault.as_ref(), keep, enter)? {
+        Ok((guarantee, run)) => {
             outcome.run = run.map(|run| run.name().to_string());
             outcome.guarantee = Some(guarantee);
             outcome.end(Ending::Fixed, repair);
         }
-        Err(reason) => outcome.ending = Ending::Deferred(reason),
+        Err(reason) => outcome.ending = reason.into(),
     }
     Ok(Some(outcome))
 }
 
-/// Leave to replace the file, or how it ends without.
-fn may_write(snapshot: &Snapshot, facts: &Facts, options: &Options) -> Result<Result<Pass, Ending>, Error> {
+/// Leave to replace the file, or why not.
+fn may_write(snapshot: &Snapshot, facts: &Facts, options: &Options) -> Result<Result<Pass, NotNow>, Error> {
     if let Some(refusal) = snapshot.refusal() {
-        return Ok(Err(Ending::Refused(refusal)));
+        return Ok(Err(NotNow::Refused(refusal)));
     }
     let gates = facts.format.map_or(&[][..], |format| format.gates());
     let target =
         GateTarget { path: &snapshot.path, file: &snapshot.file, metadata: &snapshot.metadata, facts };
-    Ok(gate::pass(gates, &target, options.settle)?.map_err(Ending::from))
+    gate::pass(gates, &target, options.settle)
 }
 
-/// Replaces the file, and tells the vault whether the run landed.
+/// Replaces the file, with what it loses kept by then, and tells the vault whether the run landed. `enter` says whether
+/// it may be replaced.
 fn carry_out(
     snapshot: &Snapshot,
     text: &dyn NewText,
     vault: Option<&Vault>,
-    run: Option<&Run>,
-) -> Result<Result<Guarantee, Deferral>, Error> {
-    let replaced = replace::replace(snapshot, text);
+    keep: impl FnOnce() -> Result<Option<Run>, Error>,
+    enter: impl FnOnce() -> Result<Result<Pass, NotNow>, Error>,
+) -> Result<Result<(Guarantee, Option<Run>), NotNow>, Error> {
+    let work = Replacement::stage(snapshot, text)?;
+    let mut run = None;
+    let kept = work.last(|| {
+        run = keep()?;
+        Ok(())
+    });
+    let replaced = kept.and_then(|()| work.land(enter));
     let landed = match &replaced {
         Ok(landed) => landed.is_ok(),
         // Something may have failed after the new text was put in place. If not even that is to be found out, undo
         // will ask the file.
         Err(_) => !snapshot.is_at_path().unwrap_or(false),
     };
-    tell(vault, run, landed);
+    tell(vault, run.as_ref(), landed);
     Ok(match replaced? {
         Ok(landed) => {
             if landed.late {
                 leftover::settle_path(&snapshot.path)?;
             }
-            Ok(landed.guarantee)
+            Ok((landed.guarantee, run))
         }
         Err(reason) => Err(reason),
     })

@@ -3,7 +3,7 @@
 use crate::store::Store;
 use std::fmt;
 use std::time::Duration;
-use transcript::format::Level;
+use transcript::format::{Format, Level};
 use transcript::plan::Plan;
 use transcript::verdict::Worse;
 use transcript::{Awaits, Examination, Repair};
@@ -29,6 +29,33 @@ pub enum Ending {
     Refused(Refusal),
     /// Not a transcript that we know.
     Unsupported(Unsupported),
+}
+
+impl Ending {
+    /// The word for it, as printed.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Clean => "clean",
+            Self::Findings => "findings",
+            Self::WouldFix => "would-fix",
+            Self::Fixed => "fixed",
+            Self::WouldUndo => "would-undo",
+            Self::Undone => "undone",
+            Self::Deferred(_) => "deferred",
+            Self::Refused(_) => "refused",
+            Self::Unsupported(_) => "unsupported",
+        }
+    }
+
+    /// Why nothing was done, in a sentence; `None` where there is nothing to be said.
+    pub fn reason(&self) -> Option<String> {
+        match self {
+            Self::Deferred(reason) => Some(reason.to_string()),
+            Self::Refused(reason) => Some(reason.to_string()),
+            Self::Unsupported(reason) => Some(reason.to_string()),
+            _ => None,
+        }
+    }
 }
 
 /// Why a file is left alone for the moment.
@@ -400,6 +427,11 @@ impl Outcome {
         self.bytes_after = repair.plan.length_after();
         self.after = repair.after;
         self.plan = repair.plan;
+    }
+
+    /// Name of the agent's format; `None` if it was not read or is not known.
+    pub fn agent(&self) -> Option<&'static str> {
+        self.before.as_ref()?.facts.format.map(Format::name)
     }
 
     /// What is still wrong.

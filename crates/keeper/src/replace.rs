@@ -2,7 +2,7 @@
 
 use crate::attributes;
 use crate::error::Error;
-use crate::gate::process;
+use crate::gate::{Pass, process};
 use crate::lease::{Lease, Refused};
 use crate::leftover;
 use crate::new_text::NewText;
@@ -59,6 +59,9 @@ const PATIENCE: Patience = if cfg!(test) {
     }
 };
 
+/// What is done to the new text.
+const WRITE: &str = "write the new text beside it";
+
 /// How long ago is "lately". Whoever keeps to the default settle time finds files quiet for longer.
 const LATELY: Duration = Duration::from_secs(2);
 
@@ -70,69 +73,6 @@ const CATCH_UP_BYTES: u64 = 64 * 1024;
 
 /// How often it is tried to get below that.
 const CATCH_UP_ROUNDS: usize = 8;
-
-/// Replaces a file, of which we hold the lock, by a new text, without losing what others append meanwhile:
-///
-/// 1. (Done: the file was opened, locked, read and examined, and the originals are in the vault, made to last.)
-/// 2. [`stage`](Replacement::stage): write the new text to a temporary file in the same folder, under a name that no
-///    agent looks for, with the owner, mode, access list and attributes of the old one; fsync. [Catch
-///    up](Replacement::catch_up): what was appended since goes verbatim to its end.
-/// 3. [`lease_old`](Replacement::lease_old): read lease on the old file. From here on a program that opens it for
-///    writing waits. Not to be had: somebody holds it open; wait for another time. No leases here: go on without,
-///    if nothing at all has changed.
-/// 4. [`is_unharmed`](Replacement::is_unharmed): is it still the file at the path, and does it still begin with what
-///    was read? If not, give up. [Catch up](Replacement::catch_up_last) with the rest; fsync it.
-/// 5. [`lease_new`](Replacement::lease_new): write lease on the new file, so that whoever finds it at the path waits
-///    until 6 is done: this keeps the order. Times. [`exchange`](Replacement::exchange) the names of both files: the
-///    old one keeps a name until its last line is out.
-/// 6. Give back the old lease. [`drain`](Replacement::drain): who had found the old file before 5 opens it now and
-///    appends; as soon as a read lease is to be had again, nobody is in. What came goes to the end of the new
-///    file. Give back the new lease. fsync file and folder.
-/// 7. [`linger`](Replacement::linger): keep the old file open for a grace period and drain again, for a program
-///    may have been interrupted between finding and opening it. Unlink it. If others had appended to the new file by
-///    then, [`leftover`] puts the late lines in before theirs, with this same recipe.
-///
-/// A crash at any step leaves the old bytes or the new ones at the path. A temporary file whose inode is not the one
-/// in its name is unfinished; one whose inode is, is the old file and may hold late lines: [`leftover`] finishes 6
-/// and 7.
-pub(crate) fn replace(old: &Snapshot, text: &dyn NewText) -> Result<Result<Landed, Deferral>, Error> {
-    let work = Replacement::stage(old, text)?;
-    if !work.catch_up()? {
-        return Ok(Err(Deferral::Changed));
-    }
-    let lease = match work.lease_old() {
-        Ok(lease) => Some(lease),
-        Err(Refused::Busy) => return Ok(Err(work.holder().unwrap_or(Deferral::HeldOpen))),
-        Err(Refused::Unavailable) => match work.holder() {
-            Some(held) => return Ok(Err(held)),
-            None => None,
-        },
-        Err(Refused::Failed(cause)) => return Err(work.fail("ask for a lease on", cause)),
-    };
-    let guarantee = if lease.is_some() { Guarantee::Lease } else { Guarantee::Quiet };
-    if !work.is_unharmed(guarantee)? {
-        return Ok(Err(Deferral::Changed));
-    }
-    if !work.catch_up_last()? {
-        return Ok(Err(Deferral::Changed));
-    }
-    let hold = work.lease_new()?;
-    match work.exchange()? {
-        Exchanged::Done => {}
-        Exchanged::Gone => return Ok(Err(Deferral::Changed)),
-        Exchanged::Other => return work.take_back(hold).map(Err),
-    }
-    drop(lease);
-    if work.drain(guarantee)? == State::Rewritten {
-        return work.give_way(hold).map(Err);
-    }
-    drop(hold);
-    work.sync()?;
-    match work.linger(guarantee)? {
-        State::Rewritten => work.give_way(None).map(Err),
-        state => Ok(Ok(Landed { guarantee, late: state != State::Empty })),
-    }
-}
 
 /// How a replacement ended well.
 pub(crate) struct Landed {
@@ -151,8 +91,32 @@ enum Exchanged {
     Other,
 }
 
-/// A replacement on its way.
-struct Replacement<'a> {
+/// Puts a new text in the place of a file, of which we hold the lock, without losing what others append meanwhile:
+///
+/// 1. (Done: the file was opened, locked, read and examined.)
+/// 2. [`stage`](Replacement::stage): write the new text to a temporary file in the same folder, under a name that no
+///    agent looks for, with the owner, mode, access list and attributes of the old one. [`last`](Replacement::last):
+///    fsync; before that the originals are put into the vault and made to last. [Catch up](Replacement::catch_up): what
+///    was appended since goes verbatim to its end.
+/// 3. [`land`](Replacement::land): the locks of the programs that own it. [`lease_old`](Replacement::lease_old): read lease on the old file. From here on a program that opens it for
+///    writing waits. Not to be had: somebody holds it open; wait for another time. No leases here: go on without,
+///    if nothing at all has changed.
+/// 4. [`is_unharmed`](Replacement::is_unharmed): is it still the file at the path, and does it still begin with what
+///    was read? If not, give up. [Catch up](Replacement::catch_up_last) with the rest; fsync it.
+/// 5. [`lease_new`](Replacement::lease_new): write lease on the new file, so that whoever finds it at the path waits
+///    until 6 is done: this keeps the order. Times. [`exchange`](Replacement::exchange) the names of both files: the
+///    old one keeps a name until its last line is out.
+/// 6. Give back the old lease. [`drain`](Replacement::drain): who had found the old file before 5 opens it now and
+///    appends; as soon as a read lease is to be had again, nobody is in. What came goes to the end of the new
+///    file. Give back the new lease and the locks. fsync file and folder.
+/// 7. [`linger`](Replacement::linger): keep the old file open for a grace period and drain again, for a program
+///    may have been interrupted between finding and opening it. Unlink it. If others had appended to the new file by
+///    then, [`leftover`] puts the late lines in before theirs, with this same recipe.
+///
+/// A crash at any step leaves the old bytes or the new ones at the path. A temporary file whose inode is not the one
+/// in its name is unfinished; one whose inode is, is the old file and may hold late lines: [`leftover`] finishes 6
+/// and 7.
+pub(crate) struct Replacement<'a> {
     old: &'a Snapshot,
     new: File,
     /// The second name: of the new file before the exchange, of the old one after it.
@@ -175,8 +139,59 @@ impl Drop for Replacement<'_> {
 }
 
 impl<'a> Replacement<'a> {
-    fn stage(old: &'a Snapshot, text: &dyn NewText) -> Result<Self, Error> {
-        let fail = |cause| Error::new(&old.path, "write the new text beside it", cause);
+    /// Steps 3 to 7. `enter` asks the programs that own the file, and takes their locks: these are held for no longer
+    /// than others have to stay out. Since the file was examined such a program may have begun something that only
+    /// the new lines tell of; then another look is needed.
+    pub(crate) fn land<E: From<Deferral>>(
+        self,
+        enter: impl FnOnce() -> Result<Result<Pass, E>, Error>,
+    ) -> Result<Result<Landed, E>, Error> {
+        let changed = || Ok(Err(Deferral::Changed.into()));
+        if !self.catch_up()? {
+            return changed();
+        }
+        let pass = match enter()? {
+            Ok(pass) => pass,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        if pass.holds_lock() && !self.old.is_current()? {
+            return changed();
+        }
+        let lease = match self.lease_old() {
+            Ok(lease) => Some(lease),
+            Err(Refused::Busy) => return Ok(Err(self.holder().unwrap_or(Deferral::HeldOpen).into())),
+            Err(Refused::Unavailable) => match self.holder() {
+                Some(held) => return Ok(Err(held.into())),
+                None => None,
+            },
+            Err(Refused::Failed(cause)) => return Err(self.fail("ask for a lease on", cause)),
+        };
+        let guarantee = if lease.is_some() { Guarantee::Lease } else { Guarantee::Quiet };
+        if !self.is_unharmed(guarantee)? || !self.catch_up_last()? {
+            return changed();
+        }
+        let hold = self.lease_new()?;
+        match self.exchange()? {
+            Exchanged::Done => {}
+            Exchanged::Gone => return changed(),
+            Exchanged::Other => return Ok(Err(self.take_back(hold)?.into())),
+        }
+        drop(lease);
+        if self.drain(guarantee)? == State::Rewritten {
+            return Ok(Err(self.give_way(hold)?.into()));
+        }
+        drop(hold);
+        drop(pass);
+        self.sync()?;
+        match self.linger(guarantee)? {
+            State::Rewritten => Ok(Err(self.give_way(None)?.into())),
+            state => Ok(Ok(Landed { guarantee, late: state != State::Empty })),
+        }
+    }
+
+    /// Writes the new text beside the old one.
+    pub(crate) fn stage(old: &'a Snapshot, text: &dyn NewText) -> Result<Self, Error> {
+        let fail = |cause| Error::new(&old.path, WRITE, cause);
         let temporary = leftover::name(old, text.length());
         before(Step::CreateTemporary).map_err(fail)?;
         let new = create(&temporary).map_err(fail)?;
@@ -191,7 +206,22 @@ impl<'a> Replacement<'a> {
         before(Step::WriteText)?;
         text.write(&self.old.file, &mut self.new)?;
         before(Step::CopyAttributes)?;
-        attributes::take_over(&self.old.file, &self.new)?;
+        attributes::take_over(&self.old.file, &self.new)
+    }
+
+    /// Makes the new text last, and before that what `keep` keeps. The disk takes in the one while the other is made.
+    pub(crate) fn last<T>(&self, keep: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        let new = &self.new;
+        let (kept, written) = std::thread::scope(|scope| {
+            let writing = scope.spawn(|| new.sync_data());
+            (keep(), writing.join().unwrap_or_else(|_| Err(io::Error::other("a thread ended early"))))
+        });
+        let kept = kept?;
+        written.and_then(|()| self.sync_text()).map_err(|cause| self.fail(WRITE, cause))?;
+        Ok(kept)
+    }
+
+    fn sync_text(&self) -> io::Result<()> {
         before(Step::SyncText)?;
         self.new.sync_all()?;
         // From now on every write goes to its end, wherever that is then.

@@ -3,11 +3,12 @@
 //! How a file is replaced is not known here, nor what its text means.
 
 use crate::error::Error;
+use crate::gate::{NotNow, Pass};
 use crate::leftover::{self, ROUNDS_MAX, Settled};
 use crate::new_text::{NewText, copy_span};
 use crate::outcome::{Deferral, Ending, Guarantee, Outcome, Refusal};
 use crate::snapshot::Snapshot;
-use crate::vault::{Body, Change, History, Old, Record, State, Vault, check};
+use crate::vault::{Body, Change, History, Old, Originals, Record, State, Vault, check};
 use crate::{Mode, Options, carry_out, may_write};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -65,16 +66,20 @@ fn undo_once(
     outcome.run = Some(runs.target.run().to_string());
     if options.mode == Mode::Fix {
         let facts = snapshot.read(|source| examine(source, &options.policy))?.facts;
-        match may_write(snapshot, &facts, options)? {
-            Err(ending) => outcome.ending = ending,
-            Ok(_pass) => match take_back(vault, snapshot, &runs, way)? {
-                Ok(guarantee) => {
-                    outcome.guarantee = Some(guarantee);
-                    outcome.ending = Ending::Undone;
-                }
-                Err(reason) => outcome.ending = Ending::Deferred(reason),
-            },
-        }
+        let enter = || may_write(snapshot, &facts, options);
+        // Asked first, so that nothing is written in vain.
+        let asked = enter()?.map(drop);
+        let done = match asked {
+            Ok(()) => take_back(vault, snapshot, &runs, way, enter)?,
+            Err(reason) => Err(reason),
+        };
+        outcome.ending = match done {
+            Ok(guarantee) => {
+                outcome.guarantee = Some(guarantee);
+                Ending::Undone
+            }
+            Err(reason) => reason.into(),
+        };
     }
     Ok(outcome)
 }
@@ -101,10 +106,11 @@ fn take_back(
     snapshot: &Snapshot,
     runs: &Runs,
     way: Way,
-) -> Result<Result<Guarantee, Deferral>, Error> {
-    let run = vault.keep_undo(&runs.target, &snapshot.path, snapshot.bytes(), way.changes)?;
+    enter: impl FnOnce() -> Result<Result<Pass, NotNow>, Error>,
+) -> Result<Result<Guarantee, NotNow>, Error> {
     let text = Restored { vault, record: &runs.target, parts: way.parts, length: way.length };
-    let done = carry_out(snapshot, &text, Some(vault), Some(&run))?;
+    let keep = || vault.keep_undo(&runs.target, &snapshot.path, snapshot.bytes(), way.changes).map(Some);
+    let done = carry_out(snapshot, &text, Some(vault), keep, enter)?;
     if done.is_ok() {
         // The record of another file that is still there belongs to that one.
         let of = runs.target.path();
@@ -112,7 +118,7 @@ fn take_back(
             vault.undone(&runs.target);
         }
     }
-    Ok(done)
+    Ok(done.map(|(guarantee, _)| guarantee))
 }
 
 /// A run, and those that came after it over the same file.
@@ -298,30 +304,38 @@ impl NewText for Restored<'_> {
     }
 
     fn write(&self, original: &File, out: &mut File) -> io::Result<()> {
-        let mut body = Inline { body: self.vault.body(self.record)?, at: 0 };
+        let mut kept =
+            Kept { originals: self.vault.originals()?, body: self.vault.body(self.record)?, at: 0 };
         for part in &self.parts {
             match part {
                 Part::Kept(span) => copy_span(original, *span, out)?,
                 Part::Break => out.write_all(b"\n")?,
                 Part::Old(index) => {
                     let old = self.record.header.edits.get(*index).map_or(&[][..], |change| &change.old);
-                    old.iter().try_for_each(|old| self.write_old(old, &mut body, out))?;
+                    old.iter().try_for_each(|old| kept.write(old, out))?;
                 }
             }
         }
         // Only at its end does the record tell whether it is what was written.
-        io::copy(&mut body.body, &mut io::sink())?;
+        io::copy(&mut kept.body, &mut io::sink())?;
         Ok(())
     }
 }
 
-impl Restored<'_> {
-    fn write_old(&self, old: &Old, body: &mut Inline, out: &mut File) -> io::Result<()> {
+/// What was taken out: texts, and the bytes in the record, which are read in their order.
+struct Kept {
+    originals: Originals,
+    body: Body,
+    at: u64,
+}
+
+impl Kept {
+    fn write(&mut self, old: &Old, out: &mut File) -> io::Result<()> {
         match old {
             Old::Gone { .. } => Err(broken("these bytes were not kept")),
-            Old::Inline { inline: (from, to) } => body.copy(*from, *to, out),
+            Old::Inline { inline: (from, to) } => self.write_inline(*from, *to, out),
             Old::Text { text, from, to } => {
-                let mut text = self.vault.original(&text.0)?;
+                let mut text = self.originals.open(&text.0)?;
                 io::copy(&mut text.by_ref().take(*from), &mut io::sink())?;
                 let copied = io::copy(&mut text.by_ref().take(to - from), out)?;
                 io::copy(&mut text, &mut io::sink())?;
@@ -329,16 +343,8 @@ impl Restored<'_> {
             }
         }
     }
-}
 
-/// The bytes in a record, read in their order.
-struct Inline {
-    body: Body,
-    at: u64,
-}
-
-impl Inline {
-    fn copy(&mut self, from: u64, to: u64, out: &mut File) -> io::Result<()> {
+    fn write_inline(&mut self, from: u64, to: u64, out: &mut File) -> io::Result<()> {
         let copied = io::copy(&mut self.body.by_ref().take(to.saturating_sub(from)), out)?;
         if from != self.at || copied < to - from {
             return Err(broken("the record is cut short"));

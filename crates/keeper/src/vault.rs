@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! lock                          shared by runs, held alone by gc
-//! texts/<1 hex>/<63 hex>.zst    a text, as it was written
+//! texts/<name>.pack             the texts that a run was the first to cut
 //! runs/<16 hex>/<run>.kept      the record of a run over the file whose path has this hash
 //! runs/<16 hex>/<run>.undo      … after the file was replaced
 //! runs/<16 hex>/<run>.undone    … after that was undone
@@ -12,15 +12,17 @@
 //!
 //! What a transcript means is not known here, nor how a file is replaced.
 
+mod catalogue;
 mod folder;
 mod gc;
 mod history;
+mod pack;
 mod record;
 mod texts;
 
 pub use gc::{Freed, Keep};
+pub use pack::Text;
 pub use record::{Record, State};
-pub use texts::Text;
 
 pub(crate) use history::History;
 pub(crate) use record::{Body, Change, Old, check};
@@ -28,6 +30,7 @@ pub(crate) use record::{Body, Change, Old, check};
 use crate::error::Error;
 use crate::step::{Step, before};
 use blake3::Hash;
+use catalogue::Catalogue;
 use folder::Folder;
 use jiff::tz::TimeZone;
 use record::{Draft, Header};
@@ -123,7 +126,7 @@ impl Vault {
         spill: Option<&marker::Folder>,
     ) -> Result<Result<Run, Error>, Fault> {
         let kept = self.lock().map_err(Failure::Disk).and_then(|(root, _lock)| {
-            let hashes = texts::keep(&root.make_child(TEXTS)?, source, plan.texts())?;
+            let hashes = texts::keep(&Catalogue::load(root.make_child(TEXTS)?)?, source, plan.texts())?;
             if let Some(folder) = spill {
                 texts::spill(folder, source, plan.texts(), &hashes)?;
             }
@@ -284,13 +287,13 @@ impl Vault {
         Ok(read_record(&folder, &name, record.state)?.ok_or(ErrorKind::NotFound)?.1)
     }
 
-    /// Opens the text with this hash.
-    pub(crate) fn original(&self, hash: &Hash) -> io::Result<Text> {
-        let gone =
-            || io::Error::new(ErrorKind::NotFound, format!("the text {} is not in the vault", hash.to_hex()));
-        let root = Folder::open(&self.root)?.ok_or_else(gone)?;
-        let folder = root.child(TEXTS)?.ok_or_else(gone)?;
-        texts::open(&folder, hash)?.ok_or_else(gone)
+    /// What texts there are. Gc, which moves them, is kept away for as long as this is there.
+    pub(crate) fn originals(&self) -> io::Result<Originals> {
+        let Some(root) = Folder::open(&self.root)? else { return Ok(Originals::default()) };
+        let lock = root.read(LOCK)?;
+        lock.as_ref().map_or(Ok(()), File::lock_shared)?;
+        let catalogue = root.child(TEXTS)?.map(Catalogue::load).transpose()?;
+        Ok(Originals { catalogue, _lock: lock })
     }
 
     /// Opens the text whose hash begins with these hex digits, 8 to 64 of them.
@@ -305,16 +308,14 @@ impl Vault {
         if !hex {
             return other(format!("`{digits}` is not an id: 8 to 64 hex digits, as a marker names them"));
         }
+        let originals = self.originals().map_err(fail)?;
+        let catalogue = originals.catalogue.as_ref();
         let digits = digits.to_ascii_lowercase();
-        let find = || {
-            let Some(root) = Folder::open(&self.root)? else { return Ok(Vec::new()) };
-            let Some(folder) = root.child(TEXTS)? else { return Ok(Vec::new()) };
-            texts::beginning_with(&folder, &digits)
-        };
-        match &find().map_err(fail)?[..] {
-            [hash] => self.original(hash).map_err(fail),
+        match &catalogue.map_or_else(Vec::new, |all| all.beginning_with(&digits))[..] {
+            [hash] => originals.open(hash).map_err(fail),
             [] => other(format!(
-                "no text begins with {digits}: it was never here, or gc removed it (--vault DIR looks elsewhere)"
+                "no text begins with {digits}: it was never here, or gc removed it (--vault DIR looks elsewhere){}",
+                catalogue.map_or_else(String::new, Catalogue::excuse)
             )),
             several => {
                 let ids: Vec<String> = several.iter().map(Hash::to_string).collect();
@@ -328,6 +329,25 @@ impl Vault {
     }
 }
 
+/// The texts of a vault, to be read.
+#[derive(Default)]
+pub(crate) struct Originals {
+    catalogue: Option<Catalogue>,
+    _lock: Option<File>,
+}
+
+impl Originals {
+    /// Opens the text with this hash.
+    pub(crate) fn open(&self, hash: &Hash) -> io::Result<Text> {
+        let catalogue = self.catalogue.as_ref();
+        let text = catalogue.map_or(Ok(None), |all| all.open(hash))?;
+        text.ok_or_else(|| {
+            let excuse = catalogue.map_or_else(String::new, Catalogue::excuse);
+            io::Error::new(ErrorKind::NotFound, format!("the text {hash} is not in the vault{excuse}"))
+        })
+    }
+}
+
 fn write_record(root: &Folder, draft: Draft, source: &dyn Source, path: &Path) -> Result<Run, Failure> {
     let runs = root.make_child(RUNS)?;
     let name = folder_of(path);
@@ -335,7 +355,8 @@ fn write_record(root: &Folder, draft: Draft, source: &dyn Source, path: &Path) -
     let last = folder.names()?.iter().filter_map(|name| time_of(run_of(name)?.0)).max();
     let mut draft = Some(draft);
     for attempt in 0..TRIES_MAX {
-        let time = now().max(last.map_or(0, |last| last + 1 + i64::from(attempt)));
+        let now = i64::try_from(now()).unwrap_or(i64::MAX);
+        let time = now.max(last.map_or(0, |last| last + 1 + i64::from(attempt)));
         let (run, time) = run_name(time, path)?;
         let unfinished = match folder.begin(&run) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
@@ -379,9 +400,9 @@ fn folder_of(path: &Path) -> String {
 }
 
 /// Milliseconds since 1970.
-fn now() -> i64 {
+fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A name that no other writer gives to what it writes.

@@ -119,7 +119,6 @@ impl FileReport {
 
     /// `named` says whether the user named this very file: then not to know it is an error.
     pub(crate) fn new(path: &Path, named: bool, outcome: &Outcome, shared: &Shared) -> Self {
-        let (word, reason) = describe(&outcome.ending);
         let mut status = match outcome.ending {
             Ending::Unsupported(Unsupported::UnknownFormat) if named => Status::Error,
             Ending::Refused(_) if outcome.before.is_none() => Status::Error,
@@ -128,11 +127,13 @@ impl FileReport {
         if outcome.remaining().iter().any(|finding| shared.fails(finding)) {
             status = status.max(Status::Findings);
         }
-        let mut report = Self::empty(path, word, reason, status);
+        let mut report = Self::empty(path, outcome.ending.name(), outcome.ending.reason(), status);
         report.bytes = outcome.bytes;
         report.run.clone_from(&outcome.run);
         if let Ending::Deferred(reason) = &outcome.ending {
-            report.retry_seconds = Some(reason.retry_after().as_secs().max(1));
+            // Up, as in the reason: a second too early is in vain.
+            let after = reason.retry_after();
+            report.retry_seconds = Some(after.as_secs() + u64::from(after.subsec_nanos() > 0));
         }
         report.guarantee = outcome.guarantee.map(Guarantee::name);
         report.remaining = outcome.remaining().len();
@@ -141,7 +142,7 @@ impl FileReport {
         }
         if let Some(found) = &outcome.before {
             let facts = found.facts;
-            report.format = facts.format.map(transcript::format::Format::name);
+            report.format = outcome.agent();
             report.lines = facts.lines;
             report.entries = facts.entries;
             report.calls = facts.calls;
@@ -156,32 +157,17 @@ impl FileReport {
 impl FileReport {
     /// What came of taking a run back.
     pub(crate) fn of_undo(path: &Path, outcome: &Outcome) -> Self {
-        let (word, reason) = describe(&outcome.ending);
         let status = match outcome.ending {
             Ending::Undone | Ending::WouldUndo => Status::Clean,
             Ending::Deferred(_) => Status::Findings,
             _ => Status::Error,
         };
-        let mut report = Self::empty(path, word, reason, status);
+        let mut report = Self::empty(path, outcome.ending.name(), outcome.ending.reason(), status);
         report.bytes = outcome.bytes;
         report.run.clone_from(&outcome.run);
         if status == Status::Clean {
             report.bytes_after = Some(outcome.bytes_after);
         }
         report
-    }
-}
-
-fn describe(ending: &Ending) -> (&'static str, Option<String>) {
-    match ending {
-        Ending::Clean => ("clean", None),
-        Ending::Findings => ("findings", None),
-        Ending::WouldFix => ("would-fix", None),
-        Ending::Fixed => ("fixed", None),
-        Ending::WouldUndo => ("would-undo", None),
-        Ending::Undone => ("undone", None),
-        Ending::Deferred(reason) => ("deferred", Some(reason.to_string())),
-        Ending::Refused(reason) => ("refused", Some(reason.to_string())),
-        Ending::Unsupported(reason) => ("unsupported", Some(reason.to_string())),
     }
 }

@@ -9,7 +9,7 @@ mod inotify;
 use crate::event::{Event, RootState, Why};
 use crate::queue::{RootId, Stamp};
 use inotify::{Happened, Watch};
-use keeper::{DEPTH_MAX, is_candidate, settle_all};
+use keeper::{DEPTH_MAX, is_candidate, quiet_for, settle_all};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 use rustix::fd::OwnedFd;
 use std::collections::HashSet;
@@ -279,7 +279,7 @@ impl Life<'_> {
             } else if entry.file_type().is_file() && (entry.depth() == 0 || is_candidate(entry.path())) {
                 let Ok(metadata) = entry.metadata() else { continue };
                 let stamp = Stamp::of(&metadata);
-                let (root, walk, quiet) = (self.lids.task.id, self.walk, stamp.quiet(now));
+                let (root, walk, quiet) = (self.lids.task.id, self.walk, quiet_for(&metadata, now));
                 self.lids.send(Event::Found { root, path: entry.into_path(), stamp, quiet, walk })?;
             }
         }

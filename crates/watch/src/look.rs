@@ -11,7 +11,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use transcript::finding::Safety;
 
 /// What a worker needs to know.
@@ -59,14 +59,6 @@ impl Stamp {
             changed: nanos(metadata.ctime(), metadata.ctime_nsec()),
         }
     }
-
-    /// How long ago it was written to, as far as anybody can tell.
-    pub(crate) fn quiet(&self, now: SystemTime) -> Duration {
-        let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-        let at = |nanos: i64| Duration::from_nanos(u64::try_from(nanos).unwrap_or(0));
-        let modified = at(self.modified);
-        now.saturating_sub(if modified > now { at(self.changed) } else { modified })
-    }
 }
 
 impl Looker {
@@ -109,8 +101,7 @@ impl Looker {
     fn agent(&self, path: &Path, root: Option<&Path>) -> Result<Option<&'static str>, Error> {
         let mut options = self.config.options(None, Pace::Soon);
         options.mode = keeper::Mode::Look;
-        let found = maintain(path, root, &options)?.before;
-        Ok(found.and_then(|found| found.facts.format).map(transcript::format::Format::name))
+        Ok(maintain(path, root, &options)?.agent())
     }
 
     /// Whether anything may be written.
@@ -156,7 +147,6 @@ fn untouched(path: &Path, outcome: &Outcome, before: Stamp) -> Option<Stamp> {
 
 impl Seen {
     fn new(outcome: &Outcome) -> Self {
-        let (word, reason, cause) = describe(&outcome.ending);
         let mut codes: Vec<&'static str> = Vec::new();
         for finding in outcome.before.iter().flat_map(|found| &found.findings) {
             if !codes.contains(&finding.rule.code()) {
@@ -166,14 +156,10 @@ impl Seen {
         let would_be = outcome.before.as_ref().map_or(outcome.bytes, |found| found.bytes_after);
         let fixed = outcome.ending == Ending::Fixed;
         Self {
-            outcome: word,
-            reason,
-            cause,
-            agent: outcome
-                .before
-                .as_ref()
-                .and_then(|found| found.facts.format)
-                .map(transcript::format::Format::name),
+            outcome: outcome.ending.name(),
+            reason: outcome.ending.reason(),
+            cause: cause(&outcome.ending),
+            agent: outcome.agent(),
             before: outcome.bytes,
             after: outcome.bytes_after,
             run: outcome.run.clone(),
@@ -184,18 +170,8 @@ impl Seen {
     }
 }
 
-fn describe(ending: &Ending) -> (&'static str, Option<String>, &'static str) {
-    match ending {
-        Ending::Clean => ("clean", None, ""),
-        Ending::Findings | Ending::WouldFix | Ending::WouldUndo => ("findings", None, ""),
-        Ending::Fixed | Ending::Undone => ("fixed", None, ""),
-        Ending::Deferred(reason) => ("deferred", Some(reason.to_string()), cause(reason)),
-        Ending::Refused(reason) => ("refused", Some(reason.to_string()), ""),
-        Ending::Unsupported(reason) => ("unsupported", Some(reason.to_string()), ""),
-    }
-}
-
-fn cause(reason: &Deferral) -> &'static str {
+fn cause(ending: &Ending) -> &'static str {
+    let Ending::Deferred(reason) = ending else { return "" };
     match reason {
         Deferral::Growing { .. } => "growing",
         Deferral::Changed => "changed",

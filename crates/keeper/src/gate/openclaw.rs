@@ -186,8 +186,13 @@ mod tests {
     use super::super::process::tests::dead;
     use super::super::tests::{Case, deferral, is_open};
     use super::*;
+    use crate::outcome::Ending;
+    use crate::step::{Step, fault};
+    use crate::{Mode, Options, Vault, maintain};
     use serde_json::{Value, json};
+    use std::cell::RefCell;
     use std::fs;
+    use std::rc::Rc;
 
     /// A session in an agent's folder of OpenClaw's.
     fn case() -> (tempfile::TempDir, Case, PathBuf) {
@@ -225,6 +230,62 @@ mod tests {
         assert!(matches!(deferral(ask(&case.target())), Deferral::Locked { pid, .. } if pid == own));
         drop(held);
         assert!(!lock.exists());
+    }
+
+    /// A session in which a result is lost, and what mends it.
+    fn broken() -> (tempfile::TempDir, Case, PathBuf, Options) {
+        let dir = tempfile::tempdir().unwrap();
+        let text = concat!(
+            r#"{"type":"session","version":3,"id":"s","timestamp":"2026-07-01T10:00:00.000Z","cwd":"/w"}"#,
+            "\n",
+            r#"{"type":"message","id":"a1","parentId":null,"message":{"role":"assistant","content":[{"type":"toolCall","id":"c","name":"bash","arguments":{}}],"stopReason":"toolUse"}}"#,
+            "\n",
+            r#"{"type":"message","id":"a2","parentId":"a1","message":{"role":"user","content":"well?"}}"#,
+            "\n",
+        );
+        let case = Case::new(dir.path().join("agents/main/sessions/s.jsonl"), text);
+        let lock = PathBuf::from(format!("{}.lock", case.path.display()));
+        let options = Options {
+            policy: transcript::Policy::default(),
+            mode: Mode::Fix,
+            settle: Duration::ZERO,
+            vault: Some(Vault::new(dir.path().join("vault"))),
+        };
+        (dir, case, lock, options)
+    }
+
+    #[test]
+    fn it_is_held_only_around_the_exchange() {
+        let (_dir, case, lock, options) = broken();
+        let held: Rc<RefCell<Vec<(Step, bool)>>> = Rc::default();
+        let (seen, there) = (Rc::clone(&held), lock.clone());
+        let note_it = move |_, step| seen.borrow_mut().push((step, there.exists()));
+        let outcome = fault::meanwhile(None, note_it, || maintain(&case.path, None, &options)).0.unwrap();
+        assert_eq!(outcome.ending, Ending::Fixed);
+        let held = held.take();
+        let with_lock = [Step::LeaseOld, Step::CatchUpLast, Step::LeaseNew, Step::SetTimes, Step::Exchange];
+        assert!(with_lock.iter().all(|step| held.contains(&(*step, true))), "{held:?}");
+        let mut rest = held.iter().filter(|(step, _)| !with_lock.contains(step) && *step != Step::Drain);
+        assert!(rest.all(|(_, held)| !held), "{held:?}");
+        assert!(!lock.exists());
+    }
+
+    /// OpenClaw took its lock, appended, and gave it back: it may be waiting for the model, and ends the turn if the
+    /// file is another one then.
+    #[test]
+    fn a_file_that_grew_before_it_was_taken_is_looked_at_again() {
+        let (_dir, case, lock, options) = broken();
+        let path = case.path.clone();
+        let append = move |_, step| {
+            if step == Step::SyncText {
+                let mut file = File::options().append(true).open(&path).unwrap();
+                file.write_all(b"{\"type\":\"custom\",\"id\":\"a3\",\"parentId\":\"a2\"}\n").unwrap();
+            }
+        };
+        let outcome = fault::meanwhile(None, append, || maintain(&case.path, None, &options)).0.unwrap();
+        assert_eq!(outcome.ending, Ending::Deferred(Deferral::Changed));
+        assert!(fs::read_to_string(&case.path).unwrap().contains("\"a3\"") && !lock.exists());
+        assert_eq!(maintain(&case.path, None, &options).unwrap().ending, Ending::Fixed);
     }
 
     #[test]

@@ -188,7 +188,7 @@ fn damage(path: &Path, cut: bool) {
 
 #[test]
 fn a_damaged_vault_is_an_error_and_the_file_stays() {
-    for (ending, cut) in [(".zst", false), (".zst", true), (".undo", false), (".undo", true)] {
+    for (ending, cut) in [(".pack", false), (".pack", true), (".undo", false), (".undo", true)] {
         let place = Place::new(&session(&[900]));
         place.fix(200).unwrap();
         let fixed = place.text();
@@ -230,7 +230,7 @@ fn a_damaged_text_is_replaced_by_a_whole_one() {
     let text = session(&[900]);
     let place = Place::new(&text);
     place.fix(200).unwrap();
-    damage(&place.kept_named(".zst")[0], true);
+    damage(&place.kept_named(".pack")[0], true);
     fs::write(place.path(), &text).unwrap();
     place.fix(200).unwrap();
     assert_eq!(place.undo(None), Ending::Undone);
@@ -245,7 +245,7 @@ fn a_text_is_kept_once() {
         place.fix(200).unwrap();
         assert_eq!(place.undo(None), Ending::Undone);
     }
-    assert_eq!(place.kept_named(".zst").len(), 1);
+    assert_eq!(place.kept_named(".pack").len(), 1);
     assert_eq!(place.text(), text);
 }
 
@@ -404,6 +404,79 @@ fn gc_frees_the_oldest_first_until_the_rest_fits() {
     let bytes: u64 = place.kept().iter().map(|(_, bytes)| bytes).sum();
     place.vault().gc(Keep { age: Duration::MAX, bytes: bytes - 1 }, false).unwrap();
     assert_eq!(runs(&place), all[1..]);
+}
+
+/// Two files had the same text cut, and only one of them still needs it.
+fn shared_text() -> (Place, PathBuf, String) {
+    let place = Place::new(&session(&[900, 700]));
+    place.fix(200).unwrap();
+    let other = place.folder.path().join("t.jsonl");
+    let text = session(&[900]);
+    fs::write(&other, &text).unwrap();
+    maintain(&other, None, &place.options(200)).unwrap();
+    assert_eq!(place.kept_named(".pack").len(), 1, "both texts were there");
+    assert_eq!(place.undo(None), Ending::Undone);
+    (place, other, text)
+}
+
+#[test]
+fn gc_writes_a_pack_anew_of_which_a_part_stays() {
+    let none = Keep { age: Duration::ZERO, bytes: 0 };
+    let gc = |place: &Place| place.vault().gc(none, false).unwrap();
+    let (place, other, text) = shared_text();
+    let bytes = |place: &Place| fs::metadata(&place.kept_named(".pack")[0]).unwrap().len();
+    let before = bytes(&place);
+    let steps = with(None, || gc(&place)).1.len();
+    assert!(bytes(&place) < before && place.kept_named(".pack").len() == 1);
+    assert_eq!(undo(&other, None, &place.options(0), None).unwrap().ending, Ending::Undone);
+    assert_eq!(fs::read_to_string(&other).unwrap(), text);
+    for at in 0..steps {
+        for fault in [Fault::Error { at, errno: 28 }, Fault::Death { at }] {
+            let (place, other, text) = shared_text();
+            drop(with(Some(fault), || place.vault().gc(none, false)).0);
+            let freed = gc(&place);
+            assert!(freed.errors.is_empty() && freed.texts_kept == 1, "{fault:?}");
+            assert_eq!(place.kept_named(".pack").len(), 1, "{fault:?}");
+            assert_eq!(undo(&other, None, &place.options(0), None).unwrap().ending, Ending::Undone);
+            assert_eq!(fs::read_to_string(&other).unwrap(), text, "{fault:?}");
+        }
+    }
+}
+
+#[test]
+fn gc_makes_few_packs_out_of_many() {
+    let mut whole = session(&[]);
+    let mut place = Place::new(&whole);
+    let all = Keep { age: Duration::MAX, bytes: u64::MAX };
+    for runs in 1..40 {
+        whole += &place.append_pair(500);
+        place.append(HELLO);
+        whole += HELLO;
+        place.fix(200).unwrap();
+        assert_eq!(place.kept_named(".pack").len(), runs);
+    }
+    let would = place.vault().gc(all, true).unwrap();
+    assert_eq!(place.kept_named(".pack").len(), 39);
+    let freed = place.vault().gc(all, false).unwrap();
+    assert_eq!((freed.texts, freed.texts_kept, freed.bytes), (0, 39, 0));
+    assert_eq!((would.texts_kept, would.bytes_kept), (freed.texts_kept, freed.bytes_kept));
+    assert_eq!(place.kept_named(".pack").len(), 1);
+    while place.undo(None) == Ending::Undone {}
+    assert_eq!(place.text(), whole);
+}
+
+/// One that is too old goes, since nobody will ever read it.
+#[test]
+fn a_pack_that_cannot_be_read_is_told_until_it_is_too_old() {
+    let place = Place::new(&session(&[900]));
+    place.fix(200).unwrap();
+    let pack = place.kept_named(".pack").pop().unwrap();
+    damage(&pack, true);
+    let freed = place.vault().gc(Keep::default(), false).unwrap();
+    assert!(freed.errors[0].to_string().contains("could not read the texts"), "{}", freed.errors[0]);
+    assert!(pack.exists());
+    let freed = place.vault().gc(Keep { age: Duration::ZERO, bytes: 0 }, false).unwrap();
+    assert!(freed.errors.is_empty() && freed.leftovers == 1 && !pack.exists());
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! What is kept for how long. What a record is about, and whether its file still exists, is not known here.
 
+mod packs;
+
+use super::catalogue::Catalogue;
 use super::folder::Folder;
+use super::pack::{END_BYTES, Entry};
 use super::record::{Record, State};
-use super::texts::{hash_at, place};
 use super::{LOCK, RUNS, TEXTS, Vault, broken_record, read_record, run_of};
 use crate::error::Error;
 use crate::step::{Step, before};
@@ -49,7 +52,7 @@ pub struct Freed {
 }
 
 /// The record of a run, and where it is.
-struct Entry {
+struct RunEntry {
     folder: String,
     name: String,
     record: Record,
@@ -68,7 +71,7 @@ struct TextEntry {
 struct Sweep {
     root: Folder,
     runs: Option<Folder>,
-    texts: Option<Folder>,
+    catalogue: Option<Catalogue>,
     dry_run: bool,
     freed: Freed,
 }
@@ -120,8 +123,8 @@ impl Vault {
 
 fn sweep(root: Folder, keep: Keep, dry_run: bool) -> io::Result<Freed> {
     let runs = root.child(RUNS)?;
-    let texts = root.child(TEXTS)?;
-    let mut sweep = Sweep { root, runs, texts, dry_run, freed: Freed::default() };
+    let catalogue = root.child(TEXTS)?.map(Catalogue::load).transpose()?;
+    let mut sweep = Sweep { root, runs, catalogue, dry_run, freed: Freed::default() };
     sweep.run(keep);
     Ok(sweep.freed)
 }
@@ -142,6 +145,7 @@ impl Sweep {
         let lost = |text: &TextEntry| text.names == 0 && (!broken || text.age > keep.age);
         let mut total: u64 = entries.iter().map(|entry| entry.record.size).sum();
         total += texts.values().filter(|text| !lost(text)).map(|text| text.bytes).sum::<u64>();
+        total += self.catalogue.iter().map(|all| (all.packs.len() * END_BYTES) as u64).sum::<u64>();
         for entry in entries {
             let age = age(entry.record.run(), now);
             if entry.protected || (age <= keep.age && total <= keep.bytes) || !self.remove_run(&entry) {
@@ -157,22 +161,20 @@ impl Sweep {
                 }
             }
         }
-        for (hash, text) in texts {
-            if lost(&text) && self.remove_text(&hash, text.bytes) {
-                continue;
-            }
-            self.freed.texts_kept += 1;
-            self.freed.bytes_kept += text.bytes;
+        self.remove_rubbish(keep, now);
+        if let Some(catalogue) = &self.catalogue {
+            let stays = |hash: &Hash| texts.get(hash).is_some_and(|text| !lost(text));
+            packs::clear(catalogue, &stays, self.dry_run, &mut self.freed);
         }
         self.remove_empty();
     }
 
     /// All records, oldest first, and whether one could not be read.
-    fn entries(&mut self) -> (Vec<Entry>, bool) {
+    fn entries(&mut self) -> (Vec<RunEntry>, bool) {
         let mut all = Vec::new();
         let mut broken = false;
         for (folder_name, folder) in children(self.runs.as_ref(), &mut self.freed) {
-            let mut entries: Vec<Entry> = Vec::new();
+            let mut entries: Vec<RunEntry> = Vec::new();
             for name in listed(&folder, &mut self.freed) {
                 let Some((_, state)) = run_of(&name) else {
                     self.remove_leftover(&folder, &name);
@@ -182,7 +184,12 @@ impl Sweep {
                     Ok(Some((mut record, _))) => {
                         // What was taken out and where is of no interest here, and may be much.
                         record.header.edits = Vec::new();
-                        entries.push(Entry { folder: folder_name.clone(), name, record, protected: false });
+                        entries.push(RunEntry {
+                            folder: folder_name.clone(),
+                            name,
+                            record,
+                            protected: false,
+                        });
                     }
                     Ok(None) => {}
                     Err(cause) => {
@@ -195,7 +202,7 @@ impl Sweep {
             entries.sort_by(|one, other| one.record.run().cmp(other.record.run()));
             let undone: HashSet<String> =
                 entries.iter().filter_map(|entry| entry.record.undoes().map(str::to_string)).collect();
-            let active = |entry: &Entry| {
+            let active = |entry: &RunEntry| {
                 let record = &entry.record;
                 record.undoes().is_none() && record.state() != State::Undone && !undone.contains(record.run())
             };
@@ -210,29 +217,33 @@ impl Sweep {
     }
 
     fn texts(&mut self, now: SystemTime) -> HashMap<Hash, TextEntry> {
-        let mut texts = HashMap::new();
-        if let Some(folder) = &self.texts {
-            for name in listed(folder, &mut self.freed).into_iter().filter(|name| Folder::is_unfinished(name))
-            {
-                remove_leftover(folder, &name, self.dry_run, &mut self.freed);
-            }
-        }
-        for (shard, folder) in children(self.texts.as_ref(), &mut self.freed) {
-            for name in listed(&folder, &mut self.freed) {
-                let Some(hash) = hash_at(&shard, &name) else { continue };
-                if let Ok(Some(facts)) =
-                    folder.read(&name).and_then(|file| file.map(|file| file.metadata()).transpose())
-                {
-                    let modified = facts.modified().unwrap_or(now);
-                    let age = now.duration_since(modified).unwrap_or_default();
-                    texts.insert(hash, TextEntry { bytes: facts.len(), age, names: 0 });
-                }
-            }
-        }
-        texts
+        let text = |entry: &Entry| TextEntry { bytes: entry.bytes(), age: since(entry.kept, now), names: 0 };
+        let places = self.catalogue.iter().flat_map(Catalogue::places);
+        places.map(|place| (place.entry.hash, text(&place.entry))).collect()
     }
 
-    fn remove_run(&mut self, entry: &Entry) -> bool {
+    /// What died in the making, and packs that cannot be read any more and are too old.
+    fn remove_rubbish(&mut self, keep: Keep, now: SystemTime) {
+        let Some(catalogue) = &mut self.catalogue else { return };
+        for name in listed(&catalogue.folder, &mut self.freed) {
+            if Folder::is_unfinished(&name) {
+                remove_leftover(&catalogue.folder, &name, self.dry_run, &mut self.freed);
+            }
+        }
+        for (name, cause) in std::mem::take(&mut catalogue.broken) {
+            let found = catalogue.folder.read(&name).ok().flatten();
+            let modified = found.and_then(|file| file.metadata().ok()?.modified().ok());
+            let age = modified.and_then(|modified| now.duration_since(modified).ok());
+            if age.is_some_and(|age| age > keep.age) {
+                remove_leftover(&catalogue.folder, &name, self.dry_run, &mut self.freed);
+            } else {
+                let error = Error::new(&catalogue.folder.path_of(&name), "read the texts", cause);
+                self.freed.errors.push(error);
+            }
+        }
+    }
+
+    fn remove_run(&mut self, entry: &RunEntry) -> bool {
         let remove = |runs: &Folder| match runs.child(&entry.folder)? {
             Some(folder) => remove(&folder, &entry.name, self.dry_run),
             None => Ok(()),
@@ -245,20 +256,6 @@ impl Sweep {
         removed
     }
 
-    fn remove_text(&mut self, hash: &Hash, bytes: u64) -> bool {
-        let (shard, name) = place(hash);
-        let remove = |texts: &Folder| match texts.child(&shard)? {
-            Some(folder) => remove(&folder, &name, self.dry_run),
-            None => Ok(()),
-        };
-        let done = self.texts.as_ref().map_or(Ok(()), remove);
-        let path = self.root.path_of(TEXTS).join(&shard).join(&name);
-        let removed = note(&mut self.freed, &path, done);
-        self.freed.texts += u64::from(removed);
-        self.freed.bytes += if removed { bytes } else { 0 };
-        removed
-    }
-
     fn remove_leftover(&mut self, folder: &Folder, name: &str) {
         if Folder::is_unfinished(name) {
             remove_leftover(folder, name, self.dry_run, &mut self.freed);
@@ -266,17 +263,21 @@ impl Sweep {
     }
 
     fn remove_empty(&mut self) {
-        for parent in [&self.runs, &self.texts].into_iter().flatten().filter(|_| !self.dry_run) {
-            for name in parent.names().unwrap_or_default() {
-                // One that is not empty stays, and so does what is no folder.
-                let _ = before(Step::Clean).and_then(|()| parent.remove_child(&name));
-            }
+        let Some(runs) = self.runs.as_ref().filter(|_| !self.dry_run) else { return };
+        for name in runs.names().unwrap_or_default() {
+            // One that is not empty stays, and so does what is no folder.
+            let _ = before(Step::Clean).and_then(|()| runs.remove_child(&name));
         }
     }
 }
 
 fn age(run: &str, now: SystemTime) -> Duration {
     let millis = super::time_of(run).and_then(|millis| u64::try_from(millis).ok()).unwrap_or(u64::MAX);
+    since(millis, now)
+}
+
+/// How long ago so many milliseconds after 1970 was.
+fn since(millis: u64, now: SystemTime) -> Duration {
     let then = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(millis));
     then.and_then(|then| now.duration_since(then).ok()).unwrap_or_default()
 }

@@ -2,7 +2,8 @@
 //! together. Whether the file still holds what the run wrote is not known here.
 
 use super::Failure;
-use super::texts::{compressor, copy};
+use super::pack::compressor;
+use super::texts::copy;
 use blake3::{Hash, Hasher};
 use serde::{Deserialize, Serialize};
 use std::fs::File;

@@ -1,55 +1,28 @@
-//! Texts that were cut: each under the hash of its bytes, as they were written, without quotes. Where they stood
-//! is not known here.
+//! Texts that are cut, on their way into the vault: each under the hash of its bytes, as they were written, without
+//! quotes. Those of a run become one pack: a file of its own for each costs more than all the rest. Where they stood is
+//! not known here.
 
 use super::Failure;
-use super::folder::{Folder, Unfinished};
+use super::catalogue::Catalogue;
+use super::folder::Folder;
+use super::pack::{Packer, Writer};
 use crate::step::{Step, before};
 use blake3::{Hash, Hasher};
 use rayon::prelude::*;
-use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{self, ErrorKind, Read, Write};
+use std::collections::HashSet;
+use std::io::{self, Write};
 use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use transcript::literal::Decoder;
 use transcript::marker::{self, Id};
 use transcript::plan::Piece;
-use transcript::{Source, Span};
-use zstd::bulk::Compressor;
+use transcript::{Fault, Source, Span};
 
-/// How many files are written before they are made to last together: a commit of the file system's journal serves
-/// many of them.
-const SYNC_TEXTS: usize = 128;
-
-/// How many texts, and how many bytes of them, are compressed at once. Small enough to stay in the processor's cache.
-const BATCH_TEXTS: usize = 128;
+/// How many bytes are compressed at once. Small enough to stay in the processor's cache.
 const BATCH_BYTES: u64 = 4 << 20;
 
 /// Longest text that is read into memory to be compressed there; longer ones are streamed.
 const PACKED_BYTES_MAX: u64 = 1 << 20;
-
-/// How many files are made to last at the same time. Each waits for the disk, and the disk serves all at once.
-const SYNCS: usize = 16;
-
-/// How hard texts are compressed: half the time of zstd's default for a tenth more bytes.
-const LEVEL: i32 = 1;
-
-/// How many digits of its hash name the folder of a text. Each folder that gets one has to be synced.
-const SHARD_DIGITS: usize = 1;
-
-/// How the name of a text ends.
-const ENDING: &str = ".zst";
-
-/// Folder and name of a text.
-pub(super) fn place(hash: &Hash) -> (String, String) {
-    let hex = hash.to_hex();
-    (hex[..SHARD_DIGITS].to_string(), format!("{}{ENDING}", &hex[SHARD_DIGITS..]))
-}
-
-/// The hash that a folder and a name in it stand for.
-pub(super) fn hash_at(folder: &str, name: &str) -> Option<Hash> {
-    let hex = format!("{folder}{}", name.strip_suffix(ENDING)?);
-    Hash::from_hex(hex).ok().filter(|_| folder.len() == SHARD_DIGITS)
-}
 
 /// Gives the bytes of a text to `each`, in order.
 fn for_each(
@@ -80,78 +53,108 @@ pub(super) fn copy(
     Ok(done?)
 }
 
-/// Puts texts into the folder `texts`, so that they last, and gives their hashes. One that is there and whole is
-/// not written again. While one batch goes to the disk, the next is compressed.
-pub(super) fn keep(folder: &Folder, source: &dyn Source, texts: &[Vec<Piece>]) -> Result<Vec<Hash>, Failure> {
-    let mut keeping =
-        Keeping { folder, source, hashes: Vec::with_capacity(texts.len()), written: Vec::new() };
-    let mut batches = batches(texts);
-    let mut ready = match batches.next() {
-        Some(batch) => Some((batch, pack(read(source, batch, Vec::new())?)?)),
-        None => None,
-    };
-    let mut spare = Vec::new();
-    while let Some((batch, (packed, used))) = ready {
-        let next = match batches.next() {
-            Some(batch) => Some((batch, read(source, batch, std::mem::replace(&mut spare, used))?)),
-            None => None,
-        };
-        ready = std::thread::scope(|scope| {
-            let packing = next.map(|(batch, raw)| (batch, scope.spawn(move || pack(raw))));
-            keeping.put_batch(batch, packed)?;
-            let packed = packing.map(|(batch, thread)| Ok((batch, ended(thread)?)));
-            packed.transpose().map_err(Failure::Disk)
-        })?;
+/// Keeps texts so that they last, and gives their hashes. One that is there and whole is not written again.
+pub(super) fn keep(
+    catalogue: &Catalogue,
+    source: &dyn Source,
+    texts: &[Vec<Piece>],
+) -> Result<Vec<Hash>, Failure> {
+    let kept = super::now().max(catalogue.newest().map_or(0, |newest| newest + 1));
+    let new = Mutex::new(New { hashes: HashSet::new(), pack: None, packers: Vec::new() });
+    let keeping = Keeping { catalogue, kept, new };
+    let mut hashes = Vec::with_capacity(texts.len());
+    let mut raw = Raw { bytes: Vec::new(), places: Vec::new() };
+    for batch in batches(texts) {
+        for _ in batch {
+            before(Step::WriteOriginal)?;
+        }
+        raw.read(source, batch)?;
+        for (text, hash) in batch.iter().zip(keeping.put_all(&raw)?) {
+            hashes.push(hash.map_or_else(|| keeping.stream(source, text), Ok)?);
+        }
     }
-    keeping.settle()?;
-    let shards: BTreeSet<String> = keeping.hashes.iter().map(|hash| place(hash).0).collect();
-    for shard in shards {
-        before(Step::SyncOriginal)?;
-        folder.make_child(&shard)?.sync()?;
-    }
-    Ok(keeping.hashes)
+    keeping.finish()?;
+    Ok(hashes)
 }
 
-/// Texts on their way into the vault.
+/// Texts on their way into a pack.
 struct Keeping<'a> {
-    folder: &'a Folder,
-    source: &'a dyn Source,
-    hashes: Vec<Hash>,
-    /// Those that have yet to be made to last and to get their names.
-    written: Vec<(Hash, Unfinished<'a>)>,
+    catalogue: &'a Catalogue,
+    kept: u64,
+    new: Mutex<New<'a>>,
 }
 
-impl Keeping<'_> {
-    fn put_batch(&mut self, batch: &[Vec<Piece>], packed: Vec<Option<Packed>>) -> Result<(), Failure> {
-        for (text, packed) in batch.iter().zip(packed) {
-            let hash = packed.as_ref().map_or_else(|| hash_of(self.source, text), |(hash, _)| Ok(*hash))?;
-            self.hashes.push(hash);
-            if self.written.iter().any(|(other, _)| *other == hash) || is_whole(self.folder, &hash) {
-                continue;
-            }
-            let file = match packed {
-                Some((_, bytes)) => put(self.folder, &bytes, &hash)?,
-                None => write(self.folder, self.source, text, &hash)?,
-            };
-            self.written.push((hash, file));
-            if self.written.len() >= SYNC_TEXTS {
-                self.settle()?;
-            }
-        }
-        Ok(())
+struct New<'a> {
+    hashes: HashSet<Hash>,
+    /// Made when the first text comes.
+    pack: Option<Writer<'a>>,
+    packers: Vec<Packer>,
+}
+
+impl<'a> Keeping<'a> {
+    fn so_far(&self) -> MutexGuard<'_, New<'a>> {
+        self.new.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn settle(&mut self) -> io::Result<()> {
-        for (hash, file) in settle(std::mem::take(&mut self.written))? {
-            let (shard, name) = place(&hash);
-            file.place(&self.folder.make_child(&shard)?, &name)?;
+    /// Whether a text has to be written. The first who asks has to do it.
+    fn wants(&self, hash: &Hash) -> bool {
+        self.so_far().hashes.insert(*hash) && !self.catalogue.has_whole(hash)
+    }
+
+    /// Puts in the texts that are in memory, on all processors, in no order.
+    fn put_all(&self, raw: &Raw) -> io::Result<Vec<Option<Hash>>> {
+        let put = |place: &Option<Range<usize>>| {
+            let bytes = place.clone().and_then(|place| raw.bytes.get(place));
+            bytes.map(|bytes| self.put(bytes)).transpose()
+        };
+        raw.places.par_iter().map(put).collect()
+    }
+
+    fn put(&self, bytes: &[u8]) -> io::Result<Hash> {
+        let hash = blake3::hash(bytes);
+        if self.wants(&hash) {
+            let packer = self.so_far().packers.pop();
+            let mut packer = packer.map_or_else(Packer::new, Ok)?;
+            let frame = packer.pack(bytes)?;
+            let mut new = self.so_far();
+            new.pack(&self.catalogue.folder)?.put(hash, self.kept, frame)?;
+            new.packers.push(packer);
         }
-        Ok(())
+        Ok(hash)
+    }
+
+    /// Puts in a text that is too long for memory.
+    fn stream(&self, source: &dyn Source, text: &[Piece]) -> Result<Hash, Failure> {
+        let hash = hash_of(source, text)?;
+        if self.wants(&hash) {
+            let mut new = self.so_far();
+            let pack = new.pack(&self.catalogue.folder)?;
+            pack.stream((hash, self.kept), length(text), |out| {
+                let mut hasher = Hasher::new();
+                for_each(source, text, &mut |bytes| {
+                    hasher.update(bytes);
+                    out.write_all(bytes)
+                })?;
+                let changed = || io::Error::other("the file changed while it was read").into();
+                if hasher.finalize() == hash { Ok(()) } else { Err(changed()) }
+            })?;
+        }
+        Ok(hash)
+    }
+
+    fn finish(self) -> io::Result<()> {
+        let new = self.new.into_inner().unwrap_or_else(PoisonError::into_inner);
+        new.pack.map_or(Ok(()), Writer::finish)
     }
 }
 
-fn ended<T>(thread: std::thread::ScopedJoinHandle<'_, io::Result<T>>) -> io::Result<T> {
-    thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread ended early")))
+impl<'a> New<'a> {
+    fn pack(&mut self, folder: &'a Folder) -> io::Result<&mut Writer<'a>> {
+        match &mut self.pack {
+            Some(pack) => Ok(pack),
+            none => Ok(none.insert(Writer::begin(folder)?)),
+        }
+    }
 }
 
 fn length(text: &[Piece]) -> u64 {
@@ -167,7 +170,7 @@ fn batches(texts: &[Vec<Piece>]) -> impl Iterator<Item = &[Vec<Piece>]> {
             bytes += length(text).min(PACKED_BYTES_MAX);
             bytes <= BATCH_BYTES
         };
-        let count = rest.iter().take(BATCH_TEXTS).take_while(fits).count();
+        let count = rest.iter().take_while(fits).count();
         let (batch, later) = rest.split_at_checked(count.max(1))?;
         rest = later;
         Some(batch)
@@ -180,49 +183,31 @@ struct Raw {
     places: Vec<Option<Range<usize>>>,
 }
 
-/// Reads a batch into memory that was used before: fresh memory costs as much as compressing what is put there.
-fn read(source: &dyn Source, batch: &[Vec<Piece>], mut used: Vec<u8>) -> Result<Raw, Failure> {
-    used.clear();
-    let short = |text: &Vec<Piece>| length(text) <= PACKED_BYTES_MAX;
-    let mut raw = Raw { bytes: used, places: Vec::with_capacity(batch.len()) };
-    for text in batch {
-        let start = raw.bytes.len();
-        if short(text) {
-            for_each(source, text, &mut |piece| {
-                raw.bytes.extend_from_slice(piece);
-                Ok(())
-            })?;
+impl Raw {
+    /// Reads a batch into memory that was used before: fresh memory costs as much as compressing what is put there.
+    fn read(&mut self, source: &dyn Source, batch: &[Vec<Piece>]) -> Result<(), Failure> {
+        self.bytes.clear();
+        self.places.clear();
+        for text in batch {
+            let start = self.bytes.len();
+            let short = length(text) <= PACKED_BYTES_MAX;
+            for piece in text.iter().filter(|_| short) {
+                match piece {
+                    Piece::New(bytes) => self.bytes.extend_from_slice(bytes),
+                    Piece::Kept(span) | Piece::Moved(span) => self.read_span(source, *span)?,
+                }
+            }
+            self.places.push(short.then_some(start..self.bytes.len()));
         }
-        raw.places.push(short(text).then_some(start..raw.bytes.len()));
+        Ok(())
     }
-    Ok(raw)
-}
 
-/// A text's hash, and the text compressed.
-type Packed = (Hash, Vec<u8>);
-
-/// Hashes and compresses texts, on all processors, and gives the memory back.
-fn pack(raw: Raw) -> io::Result<(Vec<Option<Packed>>, Vec<u8>)> {
-    let one = |packer: &mut io::Result<Compressor<'static>>, place: &Option<Range<usize>>| {
-        let packer = packer.as_mut().map_err(|error| io::Error::from(error.kind()))?;
-        let bytes = place.clone().and_then(|place| raw.bytes.get(place));
-        bytes.map(|bytes| Ok((blake3::hash(bytes), packer.compress(bytes)?))).transpose()
-    };
-    let packed: io::Result<_> = raw.places.par_iter().map_init(packer, one).collect();
-    Ok((packed?, raw.bytes))
-}
-
-fn packer() -> io::Result<Compressor<'static>> {
-    let mut packer = Compressor::new(LEVEL)?;
-    packer.include_checksum(true)?;
-    Ok(packer)
-}
-
-fn put<'f>(folder: &'f Folder, packed: &[u8], hash: &Hash) -> Result<Unfinished<'f>, Failure> {
-    before(Step::WriteOriginal)?;
-    let mut unfinished = folder.begin(&super::fresh(hash.to_hex().as_str()))?;
-    unfinished.file.write_all(packed)?;
-    Ok(unfinished)
+    fn read_span(&mut self, source: &dyn Source, span: Span) -> Result<(), Fault> {
+        let start = self.bytes.len();
+        self.bytes.resize(start + span.len() as usize, 0);
+        let got = source.read(span.start, &mut self.bytes[start..])? as u64;
+        if got == span.len() { Ok(()) } else { Err(Fault { at: span.start + got }) }
+    }
 }
 
 fn hash_of(source: &dyn Source, text: &[Piece]) -> Result<Hash, Failure> {
@@ -232,102 +217,6 @@ fn hash_of(source: &dyn Source, text: &[Piece]) -> Result<Hash, Failure> {
         Ok(())
     })?;
     Ok(hasher.finalize())
-}
-
-fn write<'f>(
-    folder: &'f Folder,
-    source: &dyn Source,
-    text: &[Piece],
-    hash: &Hash,
-) -> Result<Unfinished<'f>, Failure> {
-    before(Step::WriteOriginal)?;
-    let unfinished = folder.begin(&super::fresh(hash.to_hex().as_str()))?;
-    let mut out = compressor(&unfinished.file, Some(text.iter().map(Piece::len).sum()))?;
-    let mut hasher = Hasher::new();
-    for_each(source, text, &mut |bytes| {
-        hasher.update(bytes);
-        out.write_all(bytes)
-    })?;
-    out.finish()?;
-    if hasher.finalize() == *hash {
-        Ok(unfinished)
-    } else {
-        Err(io::Error::other("the file changed while it was read").into())
-    }
-}
-
-/// A stream that compresses into a file.
-pub(super) fn compressor(
-    file: &File,
-    length: Option<u64>,
-) -> io::Result<zstd::stream::write::Encoder<'static, File>> {
-    let mut encoder = zstd::stream::write::Encoder::new(file.try_clone()?, LEVEL)?;
-    encoder.include_checksum(true)?;
-    encoder.set_pledged_src_size(length)?;
-    Ok(encoder)
-}
-
-/// Makes the bytes of all these files last.
-fn settle(written: Vec<(Hash, Unfinished<'_>)>) -> io::Result<Vec<(Hash, Unfinished<'_>)>> {
-    for _ in &written {
-        before(Step::SyncOriginal)?;
-    }
-    let files: Vec<&File> = written.iter().map(|(_, unfinished)| &unfinished.file).collect();
-    let share = files.len().div_ceil(SYNCS).max(1);
-    let sync = |files: &[&File]| files.iter().try_for_each(|file| file.sync_all());
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = files.chunks(share).map(|files| scope.spawn(move || sync(files))).collect();
-        threads.into_iter().map(ended).fold(Ok(()), io::Result::and)
-    })?;
-    Ok(written)
-}
-
-/// Whether a text is there and is what was put there.
-fn is_whole(folder: &Folder, hash: &Hash) -> bool {
-    let text = open(folder, hash);
-    text.is_ok_and(|text| text.is_some_and(|mut text| io::copy(&mut text, &mut io::sink()).is_ok()))
-}
-
-/// A text from the vault, as it was written. Reading all of it fails if it is not what was put there.
-pub struct Text {
-    decoder: zstd::stream::read::Decoder<'static, io::BufReader<File>>,
-    hasher: Hasher,
-    hash: Hash,
-}
-
-impl Text {
-    /// The hash of all of it, in hex.
-    pub fn hash(&self) -> String {
-        self.hash.to_hex().to_string()
-    }
-}
-
-impl Read for Text {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let got = self.decoder.read(buffer)?;
-        self.hasher.update(&buffer[..got]);
-        if got == 0 && !buffer.is_empty() && self.hasher.finalize() != self.hash {
-            return Err(io::Error::new(ErrorKind::InvalidData, "it is not what was put there"));
-        }
-        Ok(got)
-    }
-}
-
-/// Opens a text; `None` if it is not there.
-pub(super) fn open(folder: &Folder, hash: &Hash) -> io::Result<Option<Text>> {
-    let (shard, name) = place(hash);
-    let Some(shard) = folder.child(&shard)? else { return Ok(None) };
-    let Some(file) = shard.read(&name)? else { return Ok(None) };
-    let decoder = zstd::stream::read::Decoder::new(file)?;
-    Ok(Some(Text { decoder, hasher: Hasher::new(), hash: *hash }))
-}
-
-/// The hashes that begin with these hex digits, of which there is one at least.
-pub(super) fn beginning_with(folder: &Folder, digits: &str) -> io::Result<Vec<Hash>> {
-    let Some(shard) = folder.child(&digits[..SHARD_DIGITS])? else { return Ok(Vec::new()) };
-    let names = shard.names()?;
-    let hashes = names.iter().filter(|name| name.starts_with(&digits[SHARD_DIGITS..]));
-    Ok(hashes.filter_map(|name| hash_at(&digits[..SHARD_DIGITS], name)).collect())
 }
 
 /// Writes each text as a plain file, decoded, under the name that its marker gives.
