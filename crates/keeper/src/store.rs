@@ -24,8 +24,8 @@ const EXPORTS: &str = "it is a database; Tailor mends only what is exported from
 const WHOLE: &str =
     "it is one JSON document that the program writes anew from memory; Tailor leaves it alone";
 
-const fn at(home: &'static str, below: &'static str) -> Option<Root> {
-    Some(Root { env: None, home, below })
+const fn at(home: &'static str, below: &'static str) -> Root {
+    Root { env: None, home, below }
 }
 
 const STORES: &[Store] = &[
@@ -42,14 +42,14 @@ const STORES: &[Store] = &[
         advice: EXPORTS,
         file: "opencode.db",
         within: "",
-        root: at(".local/share", "opencode"),
+        root: Some(at(".local/share", "opencode")),
     },
     Store {
         agent: "Goose",
         advice: EXPORTS,
         file: "sessions.db",
         within: "goose",
-        root: at(".local/share/goose", "sessions"),
+        root: Some(at(".local/share/goose", "sessions")),
     },
     Store { agent: "Crush", advice: EXPORTS, file: "crush.db", within: "", root: None },
     Store {
@@ -64,21 +64,21 @@ const STORES: &[Store] = &[
         advice: EXPORTS,
         file: "state.vscdb",
         within: "Cursor",
-        root: at(".config/Cursor", "User/globalStorage"),
+        root: Some(at(".config/Cursor", "User/globalStorage")),
     },
     Store {
         agent: "Cursor",
         advice: EXPORTS,
         file: "store.db",
         within: ".cursor",
-        root: at(".cursor", "chats/*/*"),
+        root: Some(at(".cursor", "chats/*/*")),
     },
     Store {
         agent: "Zed",
         advice: EXPORTS,
         file: "threads.db",
         within: "zed",
-        root: at(".local/share/zed", "threads"),
+        root: Some(at(".local/share/zed", "threads")),
     },
     Store {
         agent: "Cline or Roo Code",

@@ -327,7 +327,7 @@ impl Head {
     /// The format of a file that begins so: the only one that claims it.
     pub(crate) fn format(&self) -> Option<&'static dyn Format> {
         let claimed = self.own & !self.foreign;
-        if claimed.count_ones() == 1 { FORMATS.get(claimed.trailing_zeros() as usize).copied() } else { None }
+        if claimed.is_power_of_two() { FORMATS.get(claimed.trailing_zeros() as usize).copied() } else { None }
     }
 }
 

@@ -140,11 +140,13 @@ impl Format for Screen {
             let [kind, text] = part.pick(["type", "text"]);
             let kind = kind.and_then(Value::text).unwrap_or_default();
             if user {
-                text.into_iter().for_each(|text| draft.user_text(text));
+                if let Some(text) = text {
+                    draft.user_text(text);
+                }
             } else if kind.starts_with(b"tool-") || &*kind == b"dynamic-tool" {
                 screen_part(part, draft);
-            } else {
-                text.into_iter().for_each(|text| draft.text(text));
+            } else if let Some(text) = text {
+                draft.text(text);
             }
         }
         draft.entry.kind = match role.as_deref() {

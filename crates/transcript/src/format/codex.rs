@@ -46,9 +46,10 @@ impl Format for Codex {
     fn vote(&self, doc: &Doc) -> Vote {
         let known = doc.get("type").is_some_and(|kind| TYPES.iter().any(|name| kind.is(name)));
         let payload = doc.get("payload").is_some_and(|payload| payload.kind() == Json::Object);
-        match known && payload && is_string(doc.get("timestamp")) && only_keys(doc, KEYS) {
-            true => Vote::Own,
-            false => Vote::Silent,
+        if known && payload && is_string(doc.get("timestamp")) && only_keys(doc, KEYS) {
+            Vote::Own
+        } else {
+            Vote::Silent
         }
     }
 
@@ -233,5 +234,7 @@ fn event(payload: Value<'_>, draft: &mut Draft<'_>) {
         }
         _ => &[],
     };
-    copies.iter().for_each(|key| draft.sides(payload.get(key)));
+    for key in copies {
+        draft.sides(payload.get(key));
+    }
 }

@@ -73,7 +73,9 @@ impl Format for Copilot {
         draft.entry.kind = match &*kind {
             b"session.start" => Kind::Header,
             b"user.message" => {
-                text.into_iter().for_each(|text| draft.user_text(text));
+                if let Some(text) = text {
+                    draft.user_text(text);
+                }
                 Kind::Message(Role::User)
             }
             b"system.message" => Kind::Message(Role::System),
@@ -100,7 +102,9 @@ impl Format for Copilot {
             }
             // Hooks repeat results; nobody sends them.
             b"hook.start" | b"hook.end" => {
-                ["input", "output"].iter().for_each(|key| draft.sides(data.get(key)));
+                for key in ["input", "output"] {
+                    draft.sides(data.get(key));
+                }
                 Kind::Opaque
             }
             _ => Kind::Opaque,
@@ -128,7 +132,9 @@ impl Format for Copilot {
 
 fn assistant(data: Value<'_>, agent: Option<Value<'_>>, draft: &mut Draft<'_>) {
     let [text, model, requests] = data.pick(["content", "model", "toolRequests"]);
-    text.into_iter().for_each(|text| draft.text(text));
+    if let Some(text) = text {
+        draft.text(text);
+    }
     draft.entry.model = draft.intern(model);
     draft.entry.group = draft.intern(data.get("messageId"));
     for request in items(requests) {
@@ -159,5 +165,7 @@ fn complete(data: Value<'_>, agent: Option<Value<'_>>, draft: &mut Draft<'_>) {
     let [text, detailed, contents, structured] = result.unwrap_or_default();
     let message = error.and_then(|error| error.get("message"));
     text.into_iter().chain(message).for_each(|text| draft.body(text));
-    [detailed, contents, structured].into_iter().for_each(|copy| draft.sides(copy));
+    for copy in [detailed, contents, structured] {
+        draft.sides(copy);
+    }
 }

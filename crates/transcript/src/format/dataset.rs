@@ -34,12 +34,13 @@ pub(super) const OPENAI: Dataset = Dataset {
         "body",
     ],
     at: &[&["messages"], &["body", "messages"]],
-    vote: |message| match message.get("role").is_some()
-        && !holds(message, ANTHROPIC_BLOCKS)
-        && !holds(message, AISDK_PARTS)
-    {
-        true => Vote::Own,
-        false => Vote::Silent,
+    vote: |message| {
+        if message.get("role").is_some() && !holds(message, ANTHROPIC_BLOCKS) && !holds(message, AISDK_PARTS)
+        {
+            Vote::Own
+        } else {
+            Vote::Silent
+        }
     },
     read: |message, draft| openai_chat::message(Some(message), draft),
 };
@@ -57,14 +58,13 @@ pub(super) const ANTHROPIC: Dataset = Dataset {
     read: |message, draft| anthropic::message(message, draft),
 };
 
-/// ShareGPT, as Hermes writes its trajectories: texts, and calls only as markup within them.
+/// `ShareGPT`, as Hermes writes its trajectories: texts, and calls only as markup within them.
 pub(super) const SHAREGPT: Dataset = Dataset {
     name: "sharegpt",
     keys: &["conversations", "id", "model", "completed", "system", "tools", "timestamp", "metadata"],
     at: &[&["conversations"]],
-    vote: |message| match message.get("from").is_some() && message.get("value").is_some() {
-        true => Vote::Own,
-        false => Vote::Silent,
+    vote: |message| {
+        if message.get("from").is_some() && message.get("value").is_some() { Vote::Own } else { Vote::Silent }
     },
     read: |message, draft| {
         let [from, value] = message.pick(["from", "value"]);
@@ -74,7 +74,9 @@ pub(super) const SHAREGPT: Dataset = Dataset {
             Some(b"tool") => {
                 draft.result(message, value, None, false);
                 draft.unpaired();
-                value.into_iter().for_each(|text| draft.body(text));
+                if let Some(text) = value {
+                    draft.body(text);
+                }
             }
             _ => {}
         }
@@ -94,10 +96,7 @@ pub(super) const GEMINI: Dataset = Dataset {
         "request",
     ],
     at: &[&["contents"], &["request", "contents"]],
-    vote: |message| match message.get("parts").is_some() {
-        true => Vote::Own,
-        false => Vote::Silent,
-    },
+    vote: |message| if message.get("parts").is_some() { Vote::Own } else { Vote::Silent },
     read: qwen_code::content,
 };
 

@@ -71,7 +71,9 @@ impl Format for Droid {
                 Kind::Message(if results { Role::Tool } else { Role::User })
             }
             Some(b"message") if role.as_deref() == Some(b"assistant") => {
-                message.into_iter().for_each(|message| spoken(message, draft));
+                if let Some(message) = message {
+                    spoken(message, draft);
+                }
                 // A line is a whole message, whatever its id.
                 draft.entry.group = None;
                 Kind::Message(Role::Assistant)

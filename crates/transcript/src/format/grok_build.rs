@@ -20,8 +20,7 @@ impl Format for GrokBuild {
         let is = |kind: &str| says(doc, "type", kind);
         let other = ["uuid", "message", "role", "timestamp", "data", "payload", "parentId"];
         let content = doc.get("content").is_some();
-        let own = (is("system") || is("user")) && content
-            || is("assistant") && content
+        let own = (is("system") || is("user") || is("assistant")) && content
             || is("tool_result") && is_string(doc.get("tool_call_id"))
             || is("reasoning") && doc.get("summary").is_some()
             || is("backend_tool_call") && doc.get("kind").is_some();

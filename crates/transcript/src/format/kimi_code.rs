@@ -34,10 +34,7 @@ impl Format for KimiCode {
         let kind = doc.get("type").and_then(Value::text).unwrap_or_default();
         let known = TYPES.iter().any(|family| kind.starts_with(family.as_bytes()));
         let other = ["data", "payload", "uuid", "role"].iter().any(|key| doc.get(key).is_some());
-        match header || (known && !other) {
-            true => Vote::Own,
-            false => Vote::Silent,
-        }
+        if header || (known && !other) { Vote::Own } else { Vote::Silent }
     }
 
     fn shape(&self) -> Shape {

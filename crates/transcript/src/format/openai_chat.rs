@@ -65,7 +65,7 @@ pub(super) const VIBE: Profile = Profile {
     ..BARE
 };
 
-/// PicoClaw: times of creation; the file beside it says how many lines to pass over.
+/// `PicoClaw`: times of creation; the file beside it says how many lines to pass over.
 pub(super) const PICOCLAW: Profile = Profile {
     name: "picoclaw",
     sign: Some(|doc| is_string(doc.get("created_at")) && is_message(doc) && doc.get("type").is_none()),
