@@ -4,7 +4,7 @@ use crate::corpus::gather;
 use crate::fixtures::{Fixture, INPUT};
 use std::collections::BTreeMap;
 use std::path::Path;
-use transcript::format::{Answer, FORMATS, Level};
+use transcript::format::{Answer, FORMATS, Format, Level};
 use transcript::scan::scan;
 
 /// So many lines tell the format; a file of a hundred megabytes need not be read.
@@ -12,7 +12,7 @@ const LINES: usize = 60;
 
 /// The format that these bytes have.
 fn claimed(bytes: &[u8]) -> Option<&'static str> {
-    scan(&bytes).unwrap().format.map(|format| format.name())
+    scan(&bytes).unwrap().format.map(Format::name)
 }
 
 fn lines(bytes: &[u8]) -> Vec<&[u8]> {
