@@ -4,7 +4,9 @@ use crate::corpus::gather;
 use crate::fixtures::{Fixture, INPUT};
 use std::collections::BTreeMap;
 use std::path::Path;
-use transcript::format::{Answer, FORMATS, Format, Level};
+use transcript::compact::{Request, Stay, Unable, compact};
+use transcript::finding::Held;
+use transcript::format::{Answer, FORMATS, Format, Level, Part};
 use transcript::scan::scan;
 
 /// So many lines tell the format; a file of a hundred megabytes need not be read.
@@ -159,6 +161,48 @@ fn names_are_different_and_levels_are_kept() {
             // Unasked, no line is added where lines may be counted.
             Level::LiveTruncate => assert!(counted || format.answer() != Answer::Line, "{name}"),
             Level::Archive | Level::LiveInsert => {}
+        }
+    }
+}
+
+#[test]
+fn what_is_said_is_told_part_by_part() {
+    for fixture in Fixture::all().iter().filter(|fixture| fixture.name.ends_with("/ok-whole-session")) {
+        let bytes = fixture.bytes(INPUT);
+        let found = scan(&bytes.as_slice()).unwrap();
+        let (mut calls, mut results, mut said, mut answered) = (0, 0, false, 0);
+        for entry in &found.entries {
+            let doc = transcript::json::parse(&bytes.as_slice(), entry.span).unwrap().unwrap();
+            let mut in_result = false;
+            found.format.unwrap().parts(&doc, &mut |part| match part {
+                Part::Call { name, .. } => {
+                    calls += 1;
+                    assert!(name.is_some(), "{}: a call without a name", fixture.name);
+                }
+                Part::Result => {
+                    results += 1;
+                    in_result = true;
+                }
+                Part::Text(text) if in_result => answered += usize::from(!text.span().is_empty()),
+                Part::Text(text) => said |= text.text().unwrap().starts_with(b"list"),
+                Part::Image => {}
+            });
+        }
+        assert_eq!((calls, results), (found.calls.len(), found.results.len()), "{}", fixture.name);
+        assert!(said && answered >= results, "{}: said {said}, {answered} texts of results", fixture.name);
+    }
+}
+
+#[test]
+fn a_compaction_is_written_or_refused_with_the_reason() {
+    let request = Request { stay: Stay::Last(1), summary: Some("They listed files."), message_chars_max: 0 };
+    for fixture in Fixture::all().iter().filter(|fixture| fixture.name.ends_with("/ok-whole-session")) {
+        let bytes = fixture.bytes(INPUT);
+        let format = scan(&bytes.as_slice()).unwrap().format.unwrap();
+        match compact(&bytes.as_slice(), &transcript::Policy::default(), &request).unwrap().repair {
+            Ok(_) => assert!(format.counted().is_none(), "{}", fixture.name),
+            Err(Unable::Held(Held::Counted(_))) => assert!(format.counted().is_some(), "{}", fixture.name),
+            Err(unable) => assert_eq!(unable, Unable::NotWritten, "{}", fixture.name),
         }
     }
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 
 mod bad_input; // Files that are broken, huge, hostile or not ours: a clear outcome, and no byte lost.
+mod checks; // `scan` in CI: shapes of results, limits, the baseline; the Action and the hooks of this repository.
 mod corpus; // Promises, checked on all transcripts below $TAILOR_CORPUS.
 mod disk; // A file system without room: nothing changes, and the message names the way out.
 mod fix; // `tailor fix`: what it changes, what it keeps, what it says.
@@ -11,7 +12,9 @@ mod formats; // Which format a file has: one or none, and never the wrong one.
 mod gate; // What agents say about being at work, and that `tailor fix` obeys.
 mod live; // `tailor fix` beside programs that append to the same session: no line is lost.
 mod order; // The system calls of a run: their order, and what a death or a failure at any of them leaves.
+mod people; // What people see: width, colours, suggestions, completions; and what Ctrl-C leaves.
 mod readme; // The examples of README.md, run.
+mod recover; // `tailor recover`, `compact` and `chunk`: what is too long goes on, and every byte can come back.
 mod scan; // `tailor scan`: exit codes, selection, the shape of its JSON.
 mod support; // A folder of its own for each test, and the program running in it.
 mod tidy; // The house rules that no compiler knows.

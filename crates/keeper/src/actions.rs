@@ -292,7 +292,7 @@ impl World {
     fn options(&self) -> Options {
         let policy = Policy { result_chars_max: RESULT_CHARS_MAX, ..Policy::default() };
         let vault = Some(Vault::new(self.folder.path().join("vault")));
-        Options { policy, mode: Mode::Fix, settle: Duration::ZERO, vault }
+        Options { policy: policy.into(), mode: Mode::Fix, settle: Duration::ZERO, vault }
     }
 
     /// All let go, the next start settles everything, and the file holds what it should.

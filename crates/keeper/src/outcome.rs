@@ -3,7 +3,9 @@
 use crate::store::Store;
 use std::fmt;
 use std::time::Duration;
+use transcript::compact::Unable;
 use transcript::format::{Format, Level};
+use transcript::overflow::Cause;
 use transcript::plan::Plan;
 use transcript::verdict::Worse;
 use transcript::{Awaits, Examination, Repair};
@@ -275,6 +277,12 @@ pub enum Refusal {
     Compressed,
     /// The repair would do harm.
     Worse(Worse),
+    /// Its conversation cannot be compacted.
+    Unable(Unable),
+    /// Its last request failed for another reason than its length.
+    NotTooLong(Cause),
+    /// It was recovered so often in a row, and the model has not answered since.
+    GivenUp(u64),
     /// No run over it is left to be taken back.
     NothingToUndo,
     /// There is no run of that name.
@@ -283,6 +291,11 @@ pub enum Refusal {
     AlreadyUndone(String),
     /// A later run changed the same place.
     LaterRun(String),
+    /// The conversation went on from an entry that the run wrote.
+    BuiltUpon {
+        /// In which line, from 1.
+        line: u64,
+    },
     /// What the run wrote is not there any more.
     ChangedSince {
         /// In which line, from 1.
@@ -316,7 +329,26 @@ impl fmt::Display for Refusal {
             Self::UnknownHistory => {
                 f.write_str("its first line does not say how Codex keeps its history (use --out DIR)")
             }
-            Self::Worse(worse) => write!(f, "{worse}; the original stays"),
+            Self::Worse(worse) | Self::Unable(Unable::Worse(worse)) => {
+                write!(f, "{worse}; the original stays")
+            }
+            Self::Unable(unable) => write!(f, "{unable}"),
+            Self::NotTooLong(cause) => {
+                write!(
+                    f,
+                    "the request did not fail for its length ({}); --level N shortens it all the same",
+                    cause.name()
+                )
+            }
+            Self::GivenUp(attempts) => write!(
+                f,
+                "recovered {attempts} times in a row, and the model has not answered since (--level N tries again)"
+            ),
+            Self::BuiltUpon { line } => write!(
+                f,
+                "the conversation went on, in line {line}, from an entry that this run wrote; without it the agent \
+                 would lose sight of all that came before"
+            ),
             Self::NothingToUndo => f.write_str("there is no run to undo (--vault DIR looks elsewhere)"),
             Self::NoSuchRun(run) => {
                 write!(f, "there is no run {run} (--list shows those of a file, --vault DIR looks elsewhere)")
@@ -392,6 +424,11 @@ impl Outcome {
             run: None,
             guarantee: None,
         }
+    }
+
+    /// The outcome of a file without a byte.
+    pub(crate) fn empty() -> Self {
+        Self::without_look(Ending::Unsupported(Unsupported::Empty))
     }
 
     /// The outcome of having read a source of `bytes` bytes.

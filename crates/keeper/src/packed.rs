@@ -38,7 +38,7 @@ pub(crate) fn look(path: &Path, root: Option<&Path>, options: &Options) -> Resul
     let stream = Limited { inside: decoder.take(UNPACKED_BYTES_MAX + 1), left: UNPACKED_BYTES_MAX };
     let mut found = None;
     let examined = |source: &dyn Source| {
-        found = Some(examine(source, &options.policy)?);
+        found = Some(examine(source, options.policy.choose(source)?)?);
         Ok(())
     };
     spool_as(path, "unpack the file", stream, examined)?;
@@ -69,8 +69,9 @@ impl<R: Read> Read for Limited<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Policy, find, maintain};
+    use crate::{find, maintain};
     use std::time::Duration;
+    use transcript::Policy;
 
     const LOST: &str = concat!(
         r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c","function":{"name":"ls"}}]}"#,
@@ -83,7 +84,7 @@ mod tests {
     fn options(mode: Mode) -> Options {
         let mut policy = Policy::default();
         policy.selection.allow = vec!["P2".into()];
-        Options { policy, mode, settle: Duration::ZERO, vault: None }
+        Options { policy: policy.into(), mode, settle: Duration::ZERO, vault: None }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::outcome::{Deferral, Refusal};
 use crate::tail::{END_BYTES, Known};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -189,6 +189,16 @@ fn open_patiently(path: &Path, flags: OFlags) -> io::Result<File> {
     }
 }
 
+/// How many bytes of transcripts this thread has read, again and again included: what looking costs, whatever the
+/// machine is busy with.
+pub fn bytes_read() -> u64 {
+    BYTES_READ.get()
+}
+
+thread_local! {
+    static BYTES_READ: Cell<u64> = const { Cell::new(0) };
+}
+
 /// A file of known length, read by offset. What is appended meanwhile is not seen.
 struct FileSource<'a> {
     file: &'a File,
@@ -213,7 +223,10 @@ impl Source for FileSource<'_> {
         while filled < wanted {
             match self.file.read_at(&mut buffer[filled..wanted], at + filled as u64) {
                 Ok(0) => return Err(Fault { at: at + filled as u64 }),
-                Ok(got) => filled += got,
+                Ok(got) => {
+                    BYTES_READ.set(BYTES_READ.get() + got as u64);
+                    filled += got;
+                }
                 Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
                 Err(cause) => {
                     *self.cause.borrow_mut() = Some(cause);

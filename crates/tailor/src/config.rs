@@ -3,9 +3,8 @@
 
 mod file;
 
-use crate::args::ConfigAt;
 use file::{File, Scalar};
-use keeper::{Keep, Vault};
+use keeper::{Keep, Policies, Vault};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -27,7 +26,7 @@ const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// What was read, and from where.
 pub(crate) struct Loaded {
-    pub(crate) config: Config,
+    file: File,
     /// All of it, with what was left out filled in.
     pub(crate) table: Table,
     pub(crate) files: Vec<PathBuf>,
@@ -35,11 +34,11 @@ pub(crate) struct Loaded {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Reads all of it.
-pub(crate) fn load(at: &ConfigAt) -> Result<Loaded, String> {
+/// Reads all of it. `named` is the file of `--config`; `flags` go over everything else.
+pub(crate) fn load(named: Option<&Path>, flags: &[String], roots: Option<Value>) -> Result<Loaded, String> {
     let mut table = defaults();
     let mut files = Vec::new();
-    for (path, is_named) in places(at) {
+    for (path, is_named) in places(named) {
         match std::fs::read_to_string(&path) {
             Ok(text) => merge(&mut table, parse(&text, &path.display().to_string())?),
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound && !is_named => continue,
@@ -51,19 +50,19 @@ pub(crate) fn load(at: &ConfigAt) -> Result<Loaded, String> {
     }
     let mut warnings = Vec::new();
     merge(&mut table, variables(std::env::vars_os(), &mut warnings)?);
-    for text in at.flags() {
-        merge(&mut table, parse(&text, &format!("--set {text}"))?);
+    for text in flags {
+        merge(&mut table, parse(text, &format!("--set {text}"))?);
     }
-    if let Some(roots) = at.roots() {
+    if let Some(roots) = roots {
         table.insert("roots".to_string(), roots);
     }
     let file: File = table.clone().try_into().map_err(|error| explain("configuration", &error, None))?;
-    Ok(Loaded { config: config(file)?, table, files, warnings })
+    Ok(Loaded { file, table, files, warnings })
 }
 
 /// Where files are looked for, and whether one has to be there.
-fn places(at: &ConfigAt) -> Vec<(PathBuf, bool)> {
-    let named = at.config.clone().or_else(|| std::env::var_os(CONFIG_VARIABLE).map(PathBuf::from));
+fn places(named: Option<&Path>) -> Vec<(PathBuf, bool)> {
+    let named = named.map(Path::to_path_buf).or_else(|| std::env::var_os(CONFIG_VARIABLE).map(PathBuf::from));
     if let Some(path) = named {
         return vec![(path, true)];
     }
@@ -72,6 +71,98 @@ fn places(at: &ConfigAt) -> Vec<(PathBuf, bool)> {
     let own = own.or_else(|| Some(std::env::home_dir()?.join(".config")));
     places.extend(own.map(|folder| (folder.join("tailor/config.toml"), false)));
     places
+}
+
+impl Loaded {
+    /// What is asked for.
+    pub(crate) fn policies(&self) -> Result<Policies, String> {
+        let names: Vec<&str> = FORMATS.iter().map(|format| format.name()).collect();
+        let base = self.file.policy_over(&Policy::default());
+        let mut agents = BTreeMap::new();
+        for (name, own) in &self.file.agents {
+            if !names.contains(&name.as_str()) {
+                let hint = nearest(name, names.iter().copied()).unwrap_or_default();
+                return Err(format!("configuration: there is no agent `{name}` (did you mean `{hint}`?)"));
+            }
+            if let Some(key) = own.not_for_agents() {
+                return Err(format!(
+                    "configuration: `{key}` in [agents.{name}] has no meaning: it is for all agents alike \
+                     (put it in front of the first table)"
+                ));
+            }
+            agents.insert(name.clone(), own.policy_over(&base));
+        }
+        Ok(Policies::new(base, agents))
+    }
+
+    /// Where originals are kept.
+    pub(crate) fn vault(&self) -> Result<PathBuf, String> {
+        let nowhere =
+            "could not find a place for originals: neither XDG_STATE_HOME nor HOME is set (--vault DIR)";
+        let own = self.file.vault.as_ref().map(|path| at_home(path));
+        own.or_else(Vault::default_root).ok_or_else(|| nowhere.to_string())
+    }
+
+    /// For how long.
+    pub(crate) fn keep(&self) -> Keep {
+        let keep = &self.file.originals.keep;
+        let bytes = |size: file::Size| if size.0 == 0 { u64::MAX } else { size.0 };
+        Keep {
+            age: keep.days.map_or(Keep::default().age, |days| unless_off(days.0)),
+            bytes: keep.bytes.map_or(Keep::default().bytes, bytes),
+        }
+    }
+
+    /// How long a file must have been quiet before it is replaced.
+    pub(crate) fn settle(&self) -> Duration {
+        self.file.settle.map_or(Duration::from_secs(5), |span| span.0)
+    }
+
+    /// And before anything rewrites older history.
+    pub(crate) fn settle_stale(&self) -> Duration {
+        self.file.settle_stale.map_or(Duration::from_secs(60 * 60), |span| span.0)
+    }
+
+    /// Where `tailor status` asks.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.file.socket.as_ref().map_or_else(default_socket, |path| at_home(path))
+    }
+
+    /// What the daemon is asked to do.
+    pub(crate) fn daemon(&self) -> Result<Config, String> {
+        let file = &self.file;
+        let vault = self.vault()?;
+        let roots = match &file.roots {
+            Some(roots) if roots.is_empty() => {
+                return Err(
+                    "configuration: `roots` names none; leave it out to look after known agents".to_string()
+                );
+            }
+            Some(roots) => Roots::These(roots.iter().map(|root| at_home(root)).collect()),
+            None => Roots::Known,
+        };
+        Ok(Config {
+            roots,
+            mode: file.mode.map_or_else(Mode::default, Into::into),
+            policy: self.policies()?,
+            settle: self.settle(),
+            settle_stale: self.settle_stale(),
+            recover: file.recover.unwrap_or(false),
+            rescan: file.rescan.map_or(RESCAN, |span| unless_off(span.0)),
+            keep: self.keep(),
+            listen: file.listen.as_ref().map(|listen| listen.0.clone()),
+            metrics_textfile: file.metrics_textfile.as_ref().map(|path| at_home(path)),
+            socket: self.socket(),
+            // Whose a root is must be the same for all who ask, wherever they keep their originals.
+            state: Vault::default_root().unwrap_or_else(|| vault.clone()).join("watch"),
+            vault: Vault::new(vault),
+        })
+    }
+}
+
+/// 0 switches a limit off.
+fn unless_off(time: Duration) -> Duration {
+    if time.is_zero() { NEVER } else { time }
 }
 
 /// A text that is a whole configuration by itself.
@@ -142,6 +233,7 @@ fn defaults() -> Table {
         ("summary_chars_max", number(policy.summary_chars_max)),
         ("side_chars_max", number(policy.side_chars_max)),
         ("window_tokens", number(policy.window_tokens)),
+        ("recover", Value::Boolean(false)),
         ("thinking", Value::String("keep".to_string())),
         ("socket", text(default_socket())),
         ("originals", Value::Table(keep)),
@@ -191,6 +283,7 @@ fn variables(
                 Value::Array(paths.map(|path| Value::String(path.to_string())).collect())
             }
             Scalar::Text => Value::String(text.to_string()),
+            Scalar::Truth => text.parse().map_or_else(|_| Value::String(text.to_string()), Value::Boolean),
             Scalar::Number => text.parse().map_or_else(|_| Value::String(text.to_string()), Value::Integer),
         };
         let one = Table::from_iter([((*key).to_string(), value)]);
@@ -199,52 +292,6 @@ fn variables(
         merge(&mut table, one);
     }
     Ok(table)
-}
-
-/// What the daemon is asked to do.
-fn config(file: File) -> Result<Config, String> {
-    let names: Vec<&str> = FORMATS.iter().map(|format| format.name()).collect();
-    let base = file.rules.over(Policy::default());
-    let mut agents = BTreeMap::new();
-    for (name, rules) in file.agents {
-        if !names.contains(&name.as_str()) {
-            let hint = nearest(&name, names.iter().copied()).unwrap_or_default();
-            return Err(format!("configuration: there is no agent `{name}` (did you mean `{hint}`?)"));
-        }
-        agents.insert(name, rules.over(base.clone()));
-    }
-    let nowhere =
-        "configuration: could not find a place for originals: neither XDG_STATE_HOME nor HOME is set (vault)";
-    let vault = file.vault.map(|path| at_home(&path)).or_else(Vault::default_root).ok_or(nowhere)?;
-    let keep = file.originals.keep;
-    let unless_off = |time: Duration| if time.is_zero() { NEVER } else { time };
-    let roots = match file.roots {
-        Some(roots) => Roots::These(roots.iter().map(|root| at_home(root)).collect()),
-        None => Roots::Known,
-    };
-    if roots == Roots::These(Vec::new()) {
-        return Err("configuration: `roots` names none; leave it out to look after known agents".to_string());
-    }
-    Ok(Config {
-        roots,
-        mode: file.mode.map_or_else(Mode::default, Into::into),
-        policy: base,
-        agents,
-        settle: file.settle.map_or(Duration::from_secs(5), |span| span.0),
-        settle_stale: file.settle_stale.map_or(Duration::from_secs(60 * 60), |span| span.0),
-        rescan: file.rescan.map_or(RESCAN, |span| unless_off(span.0)),
-        keep: Keep {
-            age: keep.days.map_or(Keep::default().age, |days| unless_off(days.0)),
-            bytes: keep
-                .bytes
-                .map_or(Keep::default().bytes, |size| if size.0 == 0 { u64::MAX } else { size.0 }),
-        },
-        listen: file.listen.map(|listen| listen.0),
-        socket: file.socket.map_or_else(default_socket, |path| at_home(&path)),
-        // Whose a root is must be the same for all who ask, wherever they keep their originals.
-        state: Vault::default_root().unwrap_or_else(|| vault.clone()).join("watch"),
-        vault: Vault::new(vault),
-    })
 }
 
 /// `~` is whoever runs the program.
@@ -256,14 +303,19 @@ fn at_home(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::find_profile;
 
     #[track_caller]
     fn wrong(text: &str) -> String {
         parse(text, "c.toml").map(|_| ()).unwrap_err()
     }
 
+    fn loaded(table: Table) -> Loaded {
+        Loaded { file: table.clone().try_into().unwrap(), table, files: Vec::new(), warnings: Vec::new() }
+    }
+
     fn read(text: &str) -> Result<Config, String> {
-        config(parse(text, "c.toml")?.try_into().map_err(|error| explain("c.toml", &error, None))?)
+        loaded(parse(text, "c.toml")?).daemon()
     }
 
     #[test]
@@ -279,11 +331,14 @@ mod tests {
             ("[tools.bash]\nresult_chars = 5", "did you mean `result_chars_max`?"),
             ("mode = \"enforced\"", "did you mean `enforce`?"),
             ("thinking = \"stripp\"", "did you mean `strip`?"),
+            ("[stale]\nshorten_turn = 5", "did you mean `shorten_turns`?"),
+            ("profile = \"chatcl\"", "no such profile; there are default, chatcli"),
         ] {
             let wrong = wrong(text);
             assert!(wrong.contains(says), "{wrong}");
         }
         assert!(read("[agents.claude]").unwrap_err().contains("did you mean `claude-code`?"));
+        assert!(read("[agents.pi]\nmode = \"enforce\"").unwrap_err().contains("`mode` in [agents.pi]"));
     }
 
     #[test]
@@ -308,10 +363,27 @@ mod tests {
         )
         .unwrap();
         let limit = |policy: &Policy, tool: &str| policy.limit_for(tool.as_bytes());
-        assert_eq!([limit(&config.policy, "ls"), limit(&config.policy, "bash")], [Some(100), Some(7)]);
-        assert_eq!(limit(&config.policy, "read"), None);
-        let pi = &config.agents["pi"];
+        let all = config.policy.all();
+        assert_eq!([limit(all, "ls"), limit(all, "bash"), limit(all, "read")], [Some(100), Some(7), None]);
+        let pi = FORMATS.iter().find(|format| format.name() == "pi");
+        let pi = config.policy.of(pi.copied());
         assert_eq!([limit(pi, "ls"), limit(pi, "bash"), limit(pi, "grep")], [Some(50), Some(7), None]);
+    }
+
+    #[test]
+    fn a_profile_comes_before_single_numbers() {
+        let config = read(
+            "profile = \"chatcli\"\nturn_chars_max = 9\nthinking = \"strip\"\n[stale]\nclear_turns = 0\n",
+        )
+        .unwrap();
+        let chatcli = find_profile("chatcli").unwrap().policy();
+        let wanted = Policy {
+            turn_chars_max: 9,
+            thinking: transcript::policy::SignedThinking::Strip,
+            stale: transcript::policy::Stale { clear_at: 0, ..chatcli.stale.clone() },
+            ..chatcli
+        };
+        assert_eq!(**config.policy.all(), wanted);
     }
 
     #[test]
@@ -335,10 +407,9 @@ mod tests {
 
     #[test]
     fn the_defaults_are_a_configuration() {
-        let file: File = defaults().try_into().unwrap();
-        let config = config(file).unwrap();
+        let config = loaded(defaults()).daemon().unwrap();
         assert_eq!(
-            (config.mode, &config.policy, config.keep),
+            (config.mode, &**config.policy.all(), config.keep),
             (Mode::Observe, &Policy::default(), Keep::default())
         );
     }

@@ -258,7 +258,7 @@ pub struct Text {
 }
 
 impl Text {
-    fn of(value: Value<'_>) -> Self {
+    pub(crate) fn of(value: Value<'_>) -> Self {
         Self { inner: value.inner(), chars: value.chars() }
     }
 }

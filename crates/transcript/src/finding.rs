@@ -211,4 +211,11 @@ pub enum Op {
     Answer(u32),
     /// Keeps the inside of a literal as it is now: a marker of this fix names it by its address.
     Keep(Span),
+    /// Puts whole lines, with their line breaks, where a line begins, or at the end.
+    Insert {
+        /// Where.
+        at: u64,
+        /// The lines.
+        with: Vec<u8>,
+    },
 }

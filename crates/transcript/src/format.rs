@@ -111,6 +111,69 @@ pub trait Format: Sync {
     fn roots(&self) -> &'static [Root] {
         &[]
     }
+
+    /// What an entry says, part by part: what a reader would want to see of it. Thinking is left out.
+    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>));
+
+    /// How a message of the model says that it was not finished.
+    fn broken<'d>(&self, doc: &'d Doc) -> Option<Broken<'d>> {
+        let _ = doc;
+        None
+    }
+
+    /// Spells a compaction: the lines, in order, without line breaks. None where it is not known how the owning program
+    /// would read one.
+    fn compaction(&self, made: &Compaction<'_>) -> Vec<Vec<u8>> {
+        let _ = made;
+        Vec::new()
+    }
+}
+
+/// A part of what an entry says.
+#[derive(Clone, Copy, Debug)]
+pub enum Part<'d> {
+    /// A text: a string of the entry.
+    Text(Value<'d>),
+    /// The model calls a tool.
+    Call {
+        /// The tool.
+        name: Option<Value<'d>>,
+        /// The arguments: an object, or a string that holds one.
+        arguments: Option<Value<'d>>,
+    },
+    /// A tool answers; its texts follow.
+    Result,
+    /// A picture.
+    Image,
+}
+
+/// How a message of the model says that it was not finished.
+#[derive(Clone, Copy, Debug)]
+pub enum Broken<'d> {
+    /// The request failed; what the provider said, if that is kept.
+    Error(Option<Value<'d>>),
+    /// It ran out of output tokens.
+    CutOff,
+}
+
+/// A compaction that is to be written, for [`Format::compaction`].
+pub struct Compaction<'a> {
+    /// An entry whose envelope the new lines share: for a tree the first that stays, or the newest one.
+    pub doc: &'a Doc,
+    /// Reads a value of that entry as it is written.
+    pub raw: &'a dyn Fn(Value<'_>) -> Vec<u8>,
+    /// Ids of the new entries, in the format's own form; as many as it needs are used.
+    pub ids: [&'a str; 2],
+    /// Id of the entry before, decoded; empty if there is none.
+    pub parent: &'a [u8],
+    /// Id of the first entry that stays in context, decoded.
+    pub first_kept: &'a [u8],
+    /// When the entry before was written, as it is written.
+    pub time: &'a str,
+    /// What stands for all that is left out.
+    pub summary: &'a str,
+    /// About how many tokens the context had.
+    pub tokens_before: u64,
 }
 
 impl fmt::Debug for dyn Format {
@@ -344,6 +407,67 @@ fn is_string(value: Option<Value<'_>>) -> bool {
 /// The elements of an array; nothing for any other value.
 fn items(value: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {
     value.into_iter().flat_map(Value::items)
+}
+
+/// The names under which calls have been seen.
+const CALLS: &[&str] = &["toolCall", "toolUse", "functionCall", "tool_use", "tool_call", "function_call"];
+
+/// The parts of a content value: a string, one block, or several.
+fn content_parts<'d>(content: Option<Value<'d>>, each: &mut dyn FnMut(Part<'d>)) {
+    let Some(content) = content else { return };
+    match content.kind() {
+        Kind::String => each(Part::Text(content)),
+        Kind::Object => block_parts(content, each),
+        _ => content.items().for_each(|block| block_parts(block, each)),
+    }
+}
+
+fn block_parts<'d>(block: Value<'d>, each: &mut dyn FnMut(Part<'d>)) {
+    let [kind, name, arguments, input, content, text] =
+        block.pick(["type", "name", "arguments", "input", "content", "text"]);
+    let is = |name: &&str| kind.is_some_and(|kind| kind.is(name));
+    if CALLS.iter().any(is) {
+        each(Part::Call { name, arguments: arguments.or(input) });
+    } else if is(&"tool_result") {
+        each(Part::Result);
+        // A result holds no results.
+        match content.filter(|content| content.kind() == Kind::String) {
+            Some(text) => each(Part::Text(text)),
+            None => items(content).for_each(|part| plain_part(part, part.get("text"), each)),
+        }
+    } else if !["thinking", "redacted_thinking", "reasoning"].iter().any(is) {
+        plain_part(block, text, each);
+    }
+}
+
+fn plain_part<'d>(block: Value<'d>, text: Option<Value<'d>>, each: &mut dyn FnMut(Part<'d>)) {
+    let image = || {
+        let kind = block.get("type");
+        kind.is_some_and(|kind| ["image", "image_url", "input_image"].iter().any(|name| kind.is(name)))
+    };
+    match text.filter(|text| text.kind() == Kind::String) {
+        Some(text) => each(Part::Text(text)),
+        None if image() => each(Part::Image),
+        None => {}
+    }
+}
+
+/// The calls that a message lists beside its content, in OpenAI's dialect or without a `function` around the name.
+fn listed_calls<'d>(calls: Option<Value<'d>>, each: &mut dyn FnMut(Part<'d>)) {
+    for call in items(calls) {
+        let function = call.get("function").unwrap_or(call);
+        let [name, arguments, args] = function.pick(["name", "arguments", "args"]);
+        each(Part::Call { name, arguments: arguments.or(args) });
+    }
+}
+
+/// Whether an answer in Anthropic's dialect was cut off, or had no room in the window.
+fn broken_by_stop_reason(message: Option<Value<'_>>) -> Option<Broken<'_>> {
+    let stop = message?.get("stop_reason")?;
+    if stop.is("max_tokens") {
+        return Some(Broken::CutOff);
+    }
+    stop.is("model_context_window_exceeded").then_some(Broken::Error(Some(stop)))
 }
 
 /// Whether every field has one of these names.

@@ -25,6 +25,9 @@
 extern crate alloc;
 
 mod block;
+pub mod chunk;
+pub mod compact;
+mod context;
 pub mod cut;
 pub mod entry;
 pub mod finding;
@@ -32,9 +35,11 @@ pub mod format;
 pub mod json;
 pub mod literal;
 pub mod marker;
+pub mod overflow;
 pub mod plan;
 pub mod policy;
 pub mod profile;
+pub mod recover;
 pub mod rule;
 pub mod scan;
 pub mod session;
@@ -50,8 +55,9 @@ pub use source::{Fault, Source, Span};
 
 use alloc::vec::Vec;
 use format::Format;
+use overflow::Failure;
 use session::Session;
-use verdict::{Health, Worse};
+use verdict::{Health, Loss, Worse};
 
 /// How often a plan may be drawn on the result of the one before. One round is the rule; two happen when a
 /// repair uncovers something that was hidden.
@@ -86,6 +92,8 @@ pub struct Facts {
     pub results: usize,
     /// What the end of the conversation waits for; `None` if for nothing but a person.
     pub awaits: Option<Awaits>,
+    /// How the last turn failed, if it did and the format keeps that.
+    pub failed: Option<Failure>,
 }
 
 /// How much an examination is to tell.
@@ -120,12 +128,14 @@ fn look(
         calls: transcript.calls.len(),
         results: transcript.results.len(),
         awaits: None,
+        failed: None,
     };
     let Some(session) = Session::new(&transcript, source, policy, depth) else {
         let (plan, health) = (Plan::unchanged(facts.bytes), Health::default());
         return Ok(Examination { facts, findings: Vec::new(), bytes_after: facts.bytes, plan, health });
     };
     facts.awaits = session.awaits();
+    facts.failed = overflow::failure_of(&session)?;
     let mut findings = rule::check_all(&session)?;
     let plan = plan::draw(&session, &findings)?;
     let health = Health::of(&session, &findings);
@@ -154,15 +164,21 @@ pub struct Repair {
 
 /// Draws a plan, checks what it gives, and repeats that until nothing is left to change.
 pub fn mend(source: &dyn Source, policy: &Policy) -> Result<Mended, Fault> {
-    let before = look(source, policy, Depth::Plan, &mut |_, _| {})?;
+    mend_and_remember(source, policy, &mut |_, _| {})
+}
+
+/// The same; the transcript is asked about as it is, and then after each round.
+fn mend_and_remember(source: &dyn Source, policy: &Policy, remember: Remember<'_>) -> Result<Mended, Fault> {
+    let before = look(source, policy, Depth::Plan, remember)?;
     let mut plan = before.plan.clone();
     if plan.is_empty() {
         return Ok(Mended { before, repair: Ok(Repair { plan, after: None }) });
     }
     for _ in 0..ROUNDS_MAX {
-        let next = look(&Rendered::new(source, &plan), policy, Depth::Plan, &mut |_, _| {})?;
+        let next = look(&Rendered::new(source, &plan), policy, Depth::Plan, remember)?;
         if next.plan.is_empty() {
-            let repair = verdict::compare(&before, &next).map(|()| Repair { plan, after: Some(next) });
+            let repair =
+                verdict::compare(&before, &next, Loss::None).map(|()| Repair { plan, after: Some(next) });
             return Ok(Mended { before, repair });
         }
         plan = plan.then(&next.plan);

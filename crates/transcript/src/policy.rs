@@ -34,6 +34,8 @@ pub struct Policy {
     /// Longest string in copies of a result that the model never sees. Default 8,000 (OpenClaw bounds its
     /// `details` by 8,192 bytes).
     pub side_chars_max: u64,
+    /// Longest text of one message of the model that is in context. Default 0: any length.
+    pub reply_chars_max: u64,
     /// What becomes of results as the conversation goes on. Default: nothing.
     pub stale: Stale,
     /// What becomes of results when the window fills up. Default: nothing.
@@ -44,6 +46,8 @@ pub struct Policy {
     pub thinking: SignedThinking,
     /// Where markers say that the whole text also lies as a plain file. Writing it there is not done here.
     pub spill: Option<Folder>,
+    /// What a check allows at most. Default: anything.
+    pub budget: Budget,
     /// Which rules report and act.
     pub selection: Selection,
 }
@@ -63,11 +67,13 @@ impl Default for Policy {
             summary_chars_max: 100_000,
             window_tokens: 200_000,
             side_chars_max: 8_000,
+            reply_chars_max: 0,
             stale: Stale::default(),
             crowded: Crowded::default(),
             unit: Unit::Chars,
             thinking: SignedThinking::Keep,
             spill: None,
+            budget: Budget::default(),
             selection: Selection::default(),
         }
     }
@@ -84,7 +90,25 @@ impl Policy {
     /// else is in the session, nor limits that tools have of their own.
     pub fn is_plain(&self) -> bool {
         let ages = self.stale.shorten_at > 0 || self.stale.clear_at > 0 || self.crowded.trim_percent > 0;
-        !ages && !self.skip_images && self.tool_caps.is_empty()
+        !ages && !self.skip_images && self.tool_caps.is_empty() && self.reply_chars_max == 0
+    }
+
+    /// Whether anything is asked for that changes what the model has been sent again and again, and so costs the
+    /// cache of its prompt: old results, its own messages, and thinking that goes for the sake of an edit before it.
+    pub fn rewrites_history(&self) -> bool {
+        *self != self.without_history()
+    }
+
+    /// The same without that.
+    #[must_use]
+    pub fn without_history(&self) -> Self {
+        Self {
+            stale: Stale { shorten_at: 0, clear_at: 0, ..self.stale.clone() },
+            crowded: Crowded { trim_percent: 0, ..self.crowded },
+            reply_chars_max: 0,
+            thinking: SignedThinking::Keep,
+            ..self.clone()
+        }
     }
 
     /// The limit for a result of a tool under a plain policy.
@@ -290,6 +314,23 @@ pub struct Crowded {
     pub keep_assistants: u64,
 }
 
+/// What a check allows at most, apart from what is mended: nothing is cut for the sake of it. 0 is switched off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Budget {
+    /// Length of the file.
+    pub file_bytes_max: u64,
+    /// Length of a line, without white space around its record.
+    pub line_bytes_max: u64,
+    /// Length of the text of a result.
+    pub result_chars_max: u64,
+    /// Sum of the results that answer one message of the model.
+    pub turn_chars_max: u64,
+    /// Estimated size of what the model would be sent next.
+    pub context_tokens_max: u64,
+    /// Up to this much above a limit, in percent of it, is worth a note and no more.
+    pub tolerance_percent: u64,
+}
+
 /// What to do where a change that the model would see comes before thinking blocks whose signature covers
 /// everything before them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -333,7 +374,29 @@ impl Selection {
 
 #[cfg(test)]
 mod tests {
-    use super::is_named;
+    use super::*;
+
+    #[test]
+    fn what_rewrites_history_can_be_left_out() {
+        let plain = Policy { result_chars_max: 7, ..Policy::default() };
+        let stale = |shorten_at, clear_at| Policy {
+            stale: Stale { shorten_at, clear_at, ..Stale::default() },
+            ..plain.clone()
+        };
+        let crowded = Crowded { trim_percent: 30, ..Crowded::default() };
+        let all = [
+            stale(2, 0),
+            stale(0, 4),
+            Policy { crowded, ..plain.clone() },
+            Policy { reply_chars_max: 9, ..plain.clone() },
+            Policy { thinking: SignedThinking::Strip, ..plain.clone() },
+        ];
+        assert!(!plain.rewrites_history());
+        for policy in all {
+            assert!(policy.rewrites_history());
+            assert_eq!(policy.without_history(), plain);
+        }
+    }
 
     #[test]
     fn names_of_tools_are_patterns_in_any_case() {

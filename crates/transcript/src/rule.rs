@@ -16,6 +16,7 @@ use core::fmt;
 mod aborted_call_with_result;
 pub(crate) mod bound_thinking;
 mod call_without_result;
+mod context_over_limit;
 mod crowded_window;
 pub(crate) use call_without_result::next_user;
 mod displaced_result;
@@ -24,21 +25,29 @@ mod duplicate_call_id;
 mod duplicate_result;
 mod foreign_encoding;
 mod glued_lines;
+mod over_limit;
+mod oversized_file;
 mod oversized_for_summary;
 pub(crate) use oversized_for_summary::OversizedForSummary;
+mod oversized_reply;
+pub(crate) use oversized_reply::shorten_message;
+mod oversized_line;
 mod oversized_result;
 mod oversized_side_copy;
 mod oversized_turn;
 pub(crate) use oversized_turn::OversizedTurn;
+mod result_over_limit;
 mod result_without_call;
 mod stale_result;
 mod superseded_record;
 mod torn_line;
 mod trim;
 pub(crate) use trim::most;
+mod turn_over_limit;
 mod unreadable_line;
 
-/// All rules, in the order in which they look and plan: pairing, then sizes, then ages, then bytes.
+/// All rules, in the order in which they look and plan: pairing, then sizes, then ages, then bytes,
+/// then what breaks a limit of the run.
 pub const RULES: &[&dyn Rule] = &[
     &call_without_result::CallWithoutResult,
     &result_without_call::ResultWithoutCall,
@@ -52,12 +61,18 @@ pub const RULES: &[&dyn Rule] = &[
     &oversized_side_copy::OversizedSideCopy,
     &stale_result::StaleResult,
     &crowded_window::CrowdedWindow,
+    &oversized_reply::OversizedReply,
     &superseded_record::SupersededRecord,
     &torn_line::TornLine,
     &glued_lines::GluedLines,
     &foreign_encoding::ForeignEncoding,
     &unreadable_line::UnreadableLine,
     &bound_thinking::BoundThinking,
+    &oversized_file::OversizedFile,
+    &oversized_line::OversizedLine,
+    &result_over_limit::ResultOverLimit,
+    &turn_over_limit::TurnOverLimit,
+    &context_over_limit::ContextOverLimit,
 ];
 
 /// One thing that may be wrong.
@@ -114,7 +129,7 @@ pub(crate) fn check_all(session: &Session<'_>) -> Result<Vec<Finding>, Fault> {
             finding.fix = Fix::held(Held::NewestTurn);
         }
         if !finding.fix.ops.is_empty()
-            && let Some(why) = forbidden(session, finding)?
+            && let Some(why) = forbidden(session, &finding.fix.ops)?
         {
             finding.fix = Fix::held(why);
         }
@@ -124,8 +139,8 @@ pub(crate) fn check_all(session: &Session<'_>) -> Result<Vec<Finding>, Fault> {
     Ok(findings)
 }
 
-/// Why the file, or what counts its lines, does not allow a fix.
-fn forbidden(session: &Session<'_>, finding: &Finding) -> Result<Option<Held>, Fault> {
+/// Why the file, or what counts its lines, does not allow these steps.
+pub(crate) fn forbidden(session: &Session<'_>, steps: &[Op]) -> Result<Option<Held>, Fault> {
     if let Some(why) = session.read_only() {
         return Ok(Some(Held::ReadOnly(why)));
     }
@@ -135,8 +150,9 @@ fn forbidden(session: &Session<'_>, finding: &Finding) -> Result<Option<Held>, F
         Some(Counted::Lines(place)) => (place, true, u32::MAX),
         Some(Counted::UpToCompaction(place)) => (place, false, session.last_boundary().unwrap_or(0)),
     };
-    for op in &finding.fix.ops {
+    for op in steps {
         let changes = match *op {
+            Op::Insert { .. } => true,
             Op::DropEntry(entry) => entry < from,
             Op::Move { entry, after } => entry < from || after < from,
             Op::Answer(call) => {
@@ -165,18 +181,7 @@ fn about(
     severity: Severity,
     message: String,
 ) -> Finding {
-    Finding {
-        rule,
-        severity,
-        line: session.entry(entry).line,
-        labels: Labels::default(),
-        entry: Some(entry),
-        call: None,
-        tool: None,
-        chars: None,
-        message,
-        fix: Fix::NONE,
-    }
+    Finding { entry: Some(entry), ..about_place(rule, session.entry(entry).line, severity, message) }
 }
 
 /// A finding about a line that is not an entry.
@@ -187,17 +192,22 @@ fn about_line(
     message: String,
     fix: Fix,
 ) -> Finding {
+    Finding { fix, ..about_place(rule, damage.line, severity, message) }
+}
+
+/// A finding about a line and nothing on it; about the whole file if that is line 1.
+fn about_place(rule: &'static dyn Rule, line: u64, severity: Severity, message: String) -> Finding {
     Finding {
         rule,
         severity,
-        line: damage.line,
+        line,
         labels: Labels::default(),
         entry: None,
         call: None,
         tool: None,
         chars: None,
         message,
-        fix,
+        fix: Fix::NONE,
     }
 }
 
@@ -223,7 +233,7 @@ fn severity_in_context(session: &Session<'_>, entry: u32) -> Severity {
 }
 
 /// The tool that a result is from: its own word, or its call's.
-fn tool_of(session: &Session<'_>, result: usize) -> Option<crate::entry::Id> {
+pub(crate) fn tool_of(session: &Session<'_>, result: usize) -> Option<crate::entry::Id> {
     session.result(result).name.or_else(|| match session.answers[result] {
         crate::session::Answers::Call(call) | crate::session::Answers::Again(call) => session.call(call).name,
         _ => None,

@@ -28,6 +28,17 @@ pub fn scan(source: &dyn Source) -> Result<Transcript, Fault> {
     Ok(scanner.finish(end))
 }
 
+/// The format of a source; no more of it is read than tells that. `None` if unknown.
+pub fn detect(source: &dyn Source) -> Result<Option<&'static dyn Format>, Fault> {
+    let mut scanner = Scanner::new();
+    let end = source.len();
+    source.pieces(Span::new(0, end), &mut |bytes| {
+        scanner.feed(bytes);
+        scanner.head.is_some()
+    })?;
+    Ok(scanner.finish(end).format)
+}
+
 /// An object that waits for the format to be known.
 struct Waiting {
     doc: Doc,

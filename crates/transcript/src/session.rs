@@ -335,7 +335,7 @@ impl<'a> Session<'a> {
     }
 
     /// From a leaf up to the root, in the order root to leaf.
-    fn path(&self, leaf: Option<u32>) -> Vec<u32> {
+    pub(crate) fn path(&self, leaf: Option<u32>) -> Vec<u32> {
         let mut path = Vec::new();
         let mut seen = vec![false; self.transcript.entries.len()];
         let mut next = leaf;

@@ -58,8 +58,18 @@ impl Health {
     }
 }
 
+/// Whether something may go that a person said: only where the plan was asked for by name, to save a session that is
+/// too long to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loss {
+    /// Nothing.
+    None,
+    /// It may.
+    Allowed,
+}
+
 /// Compares the text before with the text that a plan gives.
-pub(crate) fn compare(before: &Examination, after: &Examination) -> Result<(), Worse> {
+pub(crate) fn compare(before: &Examination, after: &Examination, loss: Loss) -> Result<(), Worse> {
     // Without the last block that only one dialect has, the messages may be read as another's; that is no loss.
     if before.facts.format.is_some() && after.facts.format.is_none() {
         return Err(Worse::FormatLost);
@@ -71,7 +81,7 @@ pub(crate) fn compare(before: &Examination, after: &Examination) -> Result<(), W
             return Err(Worse::NewFinding(rule.code()));
         }
     }
-    if (old.user_text, old.user_texts) != (new.user_text, new.user_texts) {
+    if loss == Loss::None && (old.user_text, old.user_texts) != (new.user_text, new.user_texts) {
         return Err(Worse::UserTextLost);
     }
     if old.messages > 0 && new.messages == 0 {

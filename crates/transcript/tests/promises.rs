@@ -9,6 +9,8 @@
     reason = "tests: a failed unwrap is a failed test, and plain loops read better"
 )]
 
+#[path = "promises/context.rs"]
+mod context;
 #[path = "promises/damage.rs"]
 mod damage;
 #[path = "promises/loss.rs"]
@@ -260,6 +262,7 @@ fn any_policy() -> impl Strategy<Value = Policy> {
             summary_chars_max: lengths.4,
             window_tokens: others.0,
             side_chars_max: others.1,
+            reply_chars_max: lengths.3,
             unit: others.2,
             thinking: others.3,
             tools_keep: tools.0,
@@ -618,6 +621,25 @@ proptest! {
     #[test]
     fn turns_fit_into_their_budget(case in case()) {
         turns_fit(&case)?;
+    }
+
+    #[test]
+    fn chunks_fit_and_cover_each_message_once(case in plain_case(thinking()), limits in context::limits()) {
+        context::chunks_fit_and_cover(&case, &limits)?;
+    }
+
+    #[test]
+    fn a_budget_keeps_the_newest(case in case(), limits in context::limits(), budget in 1u64..2000) {
+        context::a_budget_keeps_the_newest(&case, &limits, budget)?;
+    }
+
+    #[test]
+    fn recovery_is_sound(
+        case in case(),
+        level in prop::sample::select(transcript::recover::Level::ALL.to_vec()),
+        keep in 1u64..6,
+    ) {
+        context::recovery_is_sound(&case, level, keep)?;
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `tailor explain`: what a rule means, or what a profile does.
 #![expect(clippy::print_stdout, reason = "the explanation is the result")]
 
-use crate::args::Explain;
+use crate::args::{Explain, or_meant, rules};
 use crate::printer::talk;
 use crate::status::Status;
 use transcript::profile::{self, PROFILES};
@@ -20,8 +20,9 @@ pub(crate) fn run(explain: &Explain) -> Status {
     }
     let Some(rule) = rule::find(code) else {
         let profiles: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
-        let profiles = profiles.join(", ");
-        talk(&format!("{code}: no such rule (tailor explain lists them), and no profile ({profiles})"));
+        let listed = profiles.join(", ");
+        let message = format!("{code}: no such rule (tailor explain lists them), and no profile ({listed})");
+        talk(&or_meant(message, code, &[rules(), profiles].concat()));
         return Status::Error;
     };
     let help = rule.help();

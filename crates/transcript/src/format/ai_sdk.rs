@@ -3,7 +3,10 @@
 //! Which program wrote such a file is not known. In messages for the screen call and result are one part, so none is
 //! put in. Facts: `reference/formats-other.md` §5.
 
-use super::{Answer, Format, Gate, Level, Lost, Shape, Vote, Writing, is_string, items, only_keys, says};
+use super::{
+    Answer, Format, Gate, Level, Lost, Part, Shape, Vote, Writing, content_parts, is_string, items,
+    only_keys, says,
+};
 use crate::entry::{Draft, Kind, Role};
 use crate::json::{Doc, Kind as Json, Value};
 use crate::marker::MISSING_RESULT;
@@ -89,6 +92,24 @@ impl Format for Model {
             .end();
         Writing::new().text("role", b"tool").raw("content", &[b"[", &part[..], b"]"].concat()).end()
     }
+
+    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+        let content = doc.get("content");
+        content_parts(content.filter(|content| content.kind() == Json::String), each);
+        for part in items(content) {
+            let [kind, name, arguments, output, old] =
+                part.pick(["type", "toolName", "input", "output", "result"]);
+            match kind.and_then(Value::text).as_deref() {
+                Some(b"tool-call") => each(Part::Call { name, arguments }),
+                Some(b"tool-result") => {
+                    each(Part::Result);
+                    content_parts(output.and_then(|output| output.get("value")), each);
+                    content_parts(old, each);
+                }
+                _ => content_parts(Some(part), each),
+            }
+        }
+    }
 }
 
 fn tool_part(part: Value<'_>, draft: &mut Draft<'_>) {
@@ -154,6 +175,26 @@ impl Format for Screen {
             Some(b"assistant") => Kind::Message(Role::Assistant),
             _ => Kind::Message(Role::System),
         };
+    }
+
+    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+        let is_tool = |part: &Value<'d>| {
+            let kind = part.get("type").and_then(Value::text).unwrap_or_default();
+            kind.starts_with(b"tool-") || &*kind == b"dynamic-tool"
+        };
+        for part in items(doc.get("parts")) {
+            if !is_tool(&part) {
+                content_parts(Some(part), each);
+                continue;
+            }
+            let [name, kind, arguments, output, error] =
+                part.pick(["toolName", "type", "input", "output", "errorText"]);
+            each(Part::Call { name: name.or(kind), arguments });
+            for text in output.into_iter().chain(error) {
+                each(Part::Result);
+                content_parts(Some(text), each);
+            }
+        }
     }
 }
 

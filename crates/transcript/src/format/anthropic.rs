@@ -3,7 +3,10 @@
 //! No envelope, no ids of lines: the order of the lines is the conversation.
 
 use super::claude_code::{blocks, spoken};
-use super::{Answer, Format, Level, Lost, Shape, Vote, Writing, items, only_keys, says};
+use super::{
+    Answer, Broken, Compaction, Format, Level, Lost, Part, Shape, Vote, Writing, broken_by_stop_reason,
+    content_parts, items, only_keys, says,
+};
 use crate::entry::{Draft, Kind, Role};
 use crate::json::{Doc, Value};
 use crate::marker::MISSING_RESULT;
@@ -61,6 +64,19 @@ impl Format for Anthropic {
             .text("content", MISSING_RESULT.as_bytes())
             .raw("is_error", b"true")
             .end()
+    }
+
+    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+        content_parts(doc.get("content"), each);
+    }
+
+    fn broken<'d>(&self, doc: &'d Doc) -> Option<Broken<'d>> {
+        broken_by_stop_reason(doc.root())
+    }
+
+    /// A message in the place of those that are left out: the API takes several of a person in a row.
+    fn compaction(&self, made: &Compaction<'_>) -> Vec<Vec<u8>> {
+        [Writing::new().text("role", b"user").text("content", made.summary.as_bytes()).end()].into()
     }
 }
 

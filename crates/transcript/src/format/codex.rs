@@ -7,7 +7,8 @@
 //! `reference/formats-claude-codex.md` part B.
 
 use super::{
-    Answer, Format, Gate, Lost, Root, Shape, Vote, Writer, Writing, is_string, items, later, only_keys,
+    Answer, Format, Gate, Lost, Part, Root, Shape, Vote, Writer, Writing, content_parts, is_string, items,
+    later, only_keys, says,
 };
 use crate::entry::{Draft, Kind, Role};
 use crate::json::{Doc, Kind as Json, Value};
@@ -126,6 +127,25 @@ impl Format for Codex {
             .text("type", b"response_item")
             .raw("payload", &payload.end())
             .end()
+    }
+
+    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+        let Some(payload) = doc.get("payload") else { return };
+        let [kind, name, arguments, input] = payload.pick(["type", "name", "arguments", "input"]);
+        match kind.and_then(Value::text).as_deref() {
+            _ if says(doc, "type", "compacted") => content_parts(payload.get("message"), each),
+            _ if !says(doc, "type", "response_item") => {}
+            Some(b"message") => content_parts(payload.get("content"), each),
+            Some(b"function_call" | b"custom_tool_call" | b"tool_search_call") => {
+                each(Part::Call { name, arguments: arguments.or(input) });
+            }
+            Some(b"local_shell_call") => each(Part::Call { name, arguments: payload.get("action") }),
+            Some(b"function_call_output" | b"custom_tool_call_output" | b"tool_search_output") => {
+                each(Part::Result);
+                content_parts(payload.get("output"), each);
+            }
+            _ => {}
+        }
     }
 }
 

@@ -6,7 +6,8 @@
 //! `reference/formats-other.md` §4.1.
 
 use super::{
-    Answer, Counted, Format, Gate, Level, Lost, Root, Shape, Vote, Writer, Writing, is_string, items, later,
+    Answer, Counted, Format, Gate, Level, Lost, Part, Root, Shape, Vote, Writer, Writing, content_parts,
+    is_string, items, later, listed_calls, says,
 };
 use crate::entry::{Draft, Kind, Role, Stop, Target};
 use crate::json::{Doc, Value};
@@ -127,6 +128,19 @@ impl Format for Copilot {
             Some(agent) => line.raw("agentId", &(lost.raw)(agent)).end(),
             None => line.end(),
         }
+    }
+
+    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+        let Some(data) = doc.get("data") else { return };
+        if says(doc, "type", "tool.execution_complete") {
+            each(Part::Result);
+            content_parts(data.get("result").and_then(|result| result.get("content")), each);
+            content_parts(data.get("error").and_then(|error| error.get("message")), each);
+            return;
+        }
+        content_parts(data.get("content"), each);
+        content_parts(data.get("summaryContent"), each);
+        listed_calls(data.get("toolRequests"), each);
     }
 }
 

@@ -3,7 +3,7 @@
 //! Nothing is ever put in: a call that is left open at the end is what such data teaches, or asks for. Calls and results
 //! find each other within their line. Facts: `reference/formats-other.md` §5.
 
-use super::{Format, Level, Shape, Vote, anthropic, items, only_keys, openai_chat, qwen_code};
+use super::{Format, Level, Part, Shape, Vote, anthropic, items, only_keys, openai_chat, qwen_code};
 use crate::entry::{Draft, Kind};
 use crate::json::{Doc, Kind as Json, Value};
 
@@ -156,4 +156,7 @@ impl Format for Dataset {
         draft.entry.kind = Kind::Note;
         draft.entry.text_chars = 0;
     }
+
+    /// Nothing: a line is no entry of a conversation, but all of one.
+    fn parts<'d>(&self, _: &'d Doc, _: &mut dyn FnMut(Part<'d>)) {}
 }

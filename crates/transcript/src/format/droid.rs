@@ -5,7 +5,8 @@
 
 use super::claude_code::{blocks, spoken};
 use super::{
-    Answer, Counted, Format, Gate, Level, Lost, Root, Shape, Vote, anthropic, is_string, items, says,
+    Answer, Broken, Counted, Format, Gate, Level, Lost, Part, Root, Shape, Vote, anthropic,
+    broken_by_stop_reason, content_parts, is_string, items, says,
 };
 use crate::entry::{Draft, Kind, Role};
 use crate::json::{Doc, Value};
@@ -84,5 +85,13 @@ impl Format for Droid {
 
     fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8> {
         anthropic::Anthropic.missing_result(lost)
+    }
+
+    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+        content_parts(doc.get("message").and_then(|message| message.get("content")), each);
+    }
+
+    fn broken<'d>(&self, doc: &'d Doc) -> Option<Broken<'d>> {
+        broken_by_stop_reason(doc.get("message"))
     }
 }

@@ -4,7 +4,9 @@
 //! in the place of all messages; `$rewindTo` takes a message and all behind it back. A result stands in its call, so
 //! none is ever put in as a line. Facts: `reference/formats-other.md` §4.2.
 
-use super::{Format, Gate, Level, Root, Shape, Vote, Writer, is_string, items};
+use super::{
+    Format, Gate, Level, Part, Root, Shape, Vote, Writer, content_parts, is_string, items, listed_calls,
+};
 use crate::entry::{Draft, Kind, Role, Target};
 use crate::json::{Doc, Kind as Json, Value};
 
@@ -87,6 +89,25 @@ impl Format for GeminiCli {
             _ => {}
         }
     }
+
+    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+        content_parts(doc.get("content"), each);
+        listed_calls(doc.get("toolCalls"), each);
+        for result in items(doc.get("toolCalls")).filter_map(|call| call.get("result")) {
+            let single = Some(result).filter(|result| result.kind() == Json::Object);
+            for part in single.into_iter().chain(result.items()) {
+                response_parts(part.get("functionResponse"), each);
+            }
+        }
+    }
+}
+
+/// The texts of a `functionResponse`, as parts of what an entry says.
+pub(super) fn response_parts<'d>(answer: Option<Value<'d>>, each: &mut dyn FnMut(Part<'d>)) {
+    let Some(response) = answer.and_then(|answer| answer.get("response")) else { return };
+    each(Part::Result);
+    let texts = response.pick(["output", "content", "error"]).into_iter().flatten();
+    texts.for_each(|text| content_parts(Some(text), each));
 }
 
 fn texts(content: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {

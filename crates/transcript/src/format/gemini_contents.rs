@@ -2,7 +2,7 @@
 //!
 //! The API counts calls and results of neighbouring turns, so nothing is put in. Facts: `reference/formats-other.md` §5.
 
-use super::{Format, Gate, Level, Shape, Vote, is_string, items, only_keys, qwen_code, says};
+use super::{Format, Gate, Level, Part, Shape, Vote, is_string, items, only_keys, qwen_code, says};
 use crate::entry::{Draft, Kind, Role};
 use crate::json::Doc;
 
@@ -43,5 +43,9 @@ impl Format for GeminiContents {
             false if results => Role::Tool,
             false => Role::User,
         });
+    }
+
+    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+        qwen_code::content_parts_of_gemini(doc.root(), each);
     }
 }

@@ -3,7 +3,10 @@
 //! Results have to stand in the run directly behind their calls (its own `repair_history`). The file is made anew when
 //! a session begins, and written under a lock beside it, which is taken. Facts: `reference/formats-other.md` §4.6.
 
-use super::{Answer, Format, Gate, Level, Lost, Root, Shape, Vote, Writer, Writing, is_string, items, says};
+use super::{
+    Answer, Format, Gate, Level, Lost, Part, Root, Shape, Vote, Writer, Writing, content_parts, is_string,
+    items, listed_calls, says,
+};
 use crate::entry::{Draft, Kind, Role};
 use crate::json::{Doc, Kind as Json, Value};
 use crate::marker::MISSING_RESULT;
@@ -89,5 +92,13 @@ impl Format for GrokBuild {
             .raw("tool_call_id", lost.call)
             .text("content", MISSING_RESULT.as_bytes())
             .end()
+    }
+
+    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+        if says(doc, "type", "tool_result") {
+            each(Part::Result);
+        }
+        content_parts(doc.get("content"), each);
+        listed_calls(doc.get("tool_calls"), each);
     }
 }

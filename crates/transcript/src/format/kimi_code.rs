@@ -4,7 +4,10 @@
 //! drops results without a call. One unreadable line in the middle keeps it from loading at all. Facts:
 //! `reference/formats-other.md` §4.5.
 
-use super::{Counted, Format, Gate, Level, Root, Shape, Vote, Writer, is_string, items, says};
+use super::{
+    Counted, Format, Gate, Level, Part, Root, Shape, Vote, Writer, content_parts, is_string, items,
+    listed_calls, says,
+};
 use crate::entry::{Draft, Kind, Role};
 use crate::json::{Doc, Kind as Json, Value};
 
@@ -74,6 +77,31 @@ impl Format for KimiCode {
             Some(b"context.undo") => draft.entry.kind = Kind::Leaf,
             _ => {}
         }
+    }
+
+    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+        if let Some([content, calls, call]) =
+            doc.get("message").map(|message| message.pick(["content", "toolCalls", "toolCallId"]))
+        {
+            if is_string(call) {
+                each(Part::Result);
+            }
+            content_parts(content, each);
+            listed_calls(calls, each);
+        }
+        if let Some(event) = doc.get("event") {
+            let [kind, name, arguments, result] = event.pick(["type", "name", "args", "result"]);
+            match kind.and_then(Value::text).as_deref() {
+                Some(b"content.part") => content_parts(event.get("part"), each),
+                Some(b"tool.call") => each(Part::Call { name, arguments }),
+                Some(b"tool.result") => {
+                    each(Part::Result);
+                    content_parts(result.and_then(|result| result.get("output")), each);
+                }
+                _ => {}
+            }
+        }
+        content_parts(doc.get("summary"), each);
     }
 }
 

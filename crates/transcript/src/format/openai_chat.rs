@@ -6,8 +6,8 @@
 //! §3, §4.4, §4.7 and §4.8.
 
 use super::{
-    Answer, Counted, Format, Gate, Level, Lost, Root, Shape, Vote, Writer, Writing, is_string, items,
-    only_keys, says,
+    Answer, Compaction, Counted, Format, Gate, Level, Lost, Part, Root, Shape, Vote, Writer, Writing,
+    content_parts, is_string, items, listed_calls, only_keys, says,
 };
 use crate::entry::{Draft, Kind, Role};
 use crate::json::{Doc, Kind as Json, Value};
@@ -202,6 +202,19 @@ impl Format for Profile {
             .raw("tool_call_id", lost.call)
             .text("content", MISSING_RESULT.as_bytes())
             .end()
+    }
+
+    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+        if says(doc, "role", "tool") || says(doc, "role", "function") {
+            each(Part::Result);
+        }
+        content_parts(doc.get("content"), each);
+        listed_calls(doc.get("tool_calls"), each);
+    }
+
+    /// A message in the place of those that are left out.
+    fn compaction(&self, made: &Compaction<'_>) -> Vec<Vec<u8>> {
+        [Writing::new().text("role", b"user").text("content", made.summary.as_bytes()).end()].into()
     }
 }
 

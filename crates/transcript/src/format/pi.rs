@@ -4,7 +4,10 @@
 //! whether entries have ids. The leaf is the last entry of the file, unless OpenClaw's `leaf` records or
 //! `appendMode: "side"` say otherwise. Blocks and roles: `reference/seed-systems.md` §3.3–3.5.
 
-use super::{Answer, Format, Gate, Lost, Root, Shape, Vote, Writer, Writing, is_string, items, later, says};
+use super::{
+    Answer, Broken, CALLS, Compaction, Format, Gate, Lost, Part, Root, Shape, Vote, Writer, Writing,
+    content_parts, is_string, items, later, says,
+};
 use crate::entry::{Draft, Kind, Role, Stop, Target};
 use crate::json::{Doc, Kind as Json, Value};
 use crate::marker::MISSING_RESULT;
@@ -14,8 +17,6 @@ use alloc::vec::Vec;
 
 pub(super) struct Pi;
 
-/// The names under which calls have been seen.
-const CALLS: &[&str] = &["toolCall", "toolUse", "functionCall", "tool_use", "tool_call", "function_call"];
 /// The names under which results name their call.
 const CALL_IDS: &[&str] = &["toolCallId", "toolUseId", "tool_call_id", "tool_use_id", "callId", "call_id"];
 
@@ -132,6 +133,45 @@ impl Format for Pi {
             line = line.text("id", lost.id.as_bytes()).text("parentId", lost.parent);
         }
         line.text("timestamp", text("timestamp").as_bytes()).raw("message", &message.end()).end()
+    }
+
+    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+        let message = doc.get("message");
+        let role = message.and_then(|message| message.get("role"));
+        if role.is_some_and(|role| role.is("toolResult")) {
+            each(Part::Result);
+        }
+        let said = message.map_or_else(|| doc.get("content"), |message| message.get("content"));
+        content_parts(said, each);
+        let output = message.and_then(|message| message.get("output"));
+        for text in [output, doc.get("summary")].into_iter().flatten() {
+            if text.kind() == Json::String {
+                each(Part::Text(text));
+            }
+        }
+    }
+
+    fn broken<'d>(&self, doc: &'d Doc) -> Option<Broken<'d>> {
+        let [stop, error] = doc.get("message")?.pick(["stopReason", "errorMessage"]);
+        let stop = stop?;
+        if stop.is("length") {
+            return Some(Broken::CutOff);
+        }
+        stop.is("error").then_some(Broken::Error(error))
+    }
+
+    /// One entry, behind the newest one. `fromHook` tells pi not to look for its own `details` in it.
+    fn compaction(&self, made: &Compaction<'_>) -> Vec<Vec<u8>> {
+        let line = Writing::new()
+            .text("type", b"compaction")
+            .text("id", made.ids[0].as_bytes())
+            .text("parentId", made.parent)
+            .text("timestamp", later(made.time.as_bytes()).as_bytes())
+            .text("summary", made.summary.as_bytes())
+            .text("firstKeptEntryId", made.first_kept)
+            .raw("tokensBefore", format!("{}", made.tokens_before).as_bytes())
+            .raw("fromHook", b"true");
+        [line.end()].into()
     }
 }
 

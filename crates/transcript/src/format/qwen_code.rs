@@ -4,9 +4,10 @@
 //! pin a hash of what they hold, so nothing of those is ever. Lines that share a `uuid` are parts of one record. Facts:
 //! `reference/formats-other.md` §4.3.
 
-use super::gemini_cli::response;
+use super::gemini_cli::{response, response_parts};
 use super::{
-    Answer, Format, Gate, Level, Lost, Root, Shape, Vote, Writer, Writing, is_string, items, later, says,
+    Answer, Format, Gate, Level, Lost, Part, Root, Shape, Vote, Writer, Writing, content_parts, is_string,
+    items, later, says,
 };
 use crate::entry::{Draft, Kind, Role};
 use crate::json::{Doc, Value};
@@ -118,6 +119,28 @@ impl Format for QwenCode {
         }
         let result = Writing::new().raw("callId", lost.call).text("status", b"error").end();
         line.raw("message", &message).raw("toolCallResult", &result).end()
+    }
+
+    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+        content_parts_of_gemini(doc.get("message"), each);
+    }
+}
+
+/// The parts of a message of Gemini's API, but for what the model thought.
+pub(super) fn content_parts_of_gemini<'d>(message: Option<Value<'d>>, each: &mut dyn FnMut(Part<'d>)) {
+    for part in items(message.and_then(|message| message.get("parts"))) {
+        let [text, thought, call, answer] =
+            part.pick(["text", "thought", "functionCall", "functionResponse"]);
+        if let Some(call) = call {
+            each(Part::Call { name: call.get("name"), arguments: call.get("args") });
+        }
+        if !thought.is_some_and(Value::is_true) {
+            content_parts(text, each);
+        }
+        response_parts(answer, each);
+        if part.get("inlineData").is_some() || part.get("fileData").is_some() {
+            each(Part::Image);
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! One [`Kept`] each: how it is told, and why it is left alone. Their lines are not read.
 
-use super::{Format, Level, Root, Shape, Vote, is_string, items, says};
+use super::{Format, Level, Part, Root, Shape, Vote, is_string, items, says};
 use crate::entry::Draft;
 use crate::json::{Doc, Kind as Json, Value};
 
@@ -120,4 +120,6 @@ impl Format for Kept {
     }
 
     fn read(&self, _: &Doc, _: &mut Draft<'_>) {}
+
+    fn parts<'d>(&self, _: &'d Doc, _: &mut dyn FnMut(Part<'d>)) {}
 }

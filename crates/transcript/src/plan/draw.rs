@@ -18,14 +18,18 @@ use alloc::vec::Vec;
 
 /// Draws the plan of all findings whose fix the policy allows.
 pub(crate) fn draw(session: &Session<'_>, findings: &[Finding]) -> Result<Plan, Fault> {
-    let mut drawing = Drawing::new(session);
     // In the order of the rules, not of the lines: where two texts overlap, the later rule counts.
-    for rule in crate::rule::RULES {
-        let chosen = findings.iter().filter(|finding| finding.rule.code() == rule.code());
-        for finding in chosen.filter(|finding| session.policy.selection.applies(finding)) {
-            drawing.collect(finding);
-        }
-    }
+    let in_order = crate::rule::RULES.iter().flat_map(|rule| {
+        let own = findings.iter().filter(move |finding| finding.rule.code() == rule.code());
+        own.filter(|finding| session.policy.selection.applies(finding))
+    });
+    draw_steps(session, &mut in_order.flat_map(|finding| &finding.fix.ops))
+}
+
+/// Draws the plan of these steps.
+pub(crate) fn draw_steps(session: &Session<'_>, steps: &mut dyn Iterator<Item = &Op>) -> Result<Plan, Fault> {
+    let mut drawing = Drawing::new(session);
+    steps.for_each(|step| drawing.collect(step));
     drawing.replace.extend(core::mem::take(&mut drawing.cuts).into_values());
     drawing.blocks()?;
     drawing.moves.retain(|entry, after| !drawing.drop.contains(entry) && !drawing.drop.contains(after));
@@ -61,6 +65,8 @@ struct Drawing<'a> {
     moves: BTreeMap<u32, u32>,
     answers: Vec<u32>,
     texts: BTreeSet<Span>,
+    /// Whole lines that belong to no entry that is there, and where.
+    inserts: Vec<(u64, Vec<u8>)>,
     lines: Vec<NewLine>,
     /// The parents of the new lines, decoded; in the same order.
     parents: Vec<Vec<u8>>,
@@ -84,24 +90,24 @@ impl<'a> Drawing<'a> {
             moves: BTreeMap::new(),
             answers: Vec::new(),
             texts: BTreeSet::new(),
+            inserts: Vec::new(),
             lines: Vec::new(),
             parents: Vec::new(),
         }
     }
 
-    fn collect(&mut self, finding: &Finding) {
-        for op in &finding.fix.ops {
-            match op {
-                Op::Replace { at, with } => self.replace.push((*at, with.clone())),
-                Op::Cut { text, at, with } => _ = self.cuts.insert(*text, (*at, with.clone())),
-                Op::DropBlock { entry, block } => {
-                    self.drop_blocks.entry(*entry).or_default().insert(*block);
-                }
-                Op::DropEntry(entry) => _ = self.drop.insert(*entry),
-                Op::Move { entry, after } => _ = self.moves.insert(*entry, *after),
-                Op::Answer(call) => self.answers.push(*call),
-                Op::Keep(text) => _ = self.texts.insert(*text),
+    fn collect(&mut self, op: &Op) {
+        match op {
+            Op::Replace { at, with } => self.replace.push((*at, with.clone())),
+            Op::Cut { text, at, with } => _ = self.cuts.insert(*text, (*at, with.clone())),
+            Op::DropBlock { entry, block } => {
+                self.drop_blocks.entry(*entry).or_default().insert(*block);
             }
+            Op::DropEntry(entry) => _ = self.drop.insert(*entry),
+            Op::Move { entry, after } => _ = self.moves.insert(*entry, *after),
+            Op::Answer(call) => self.answers.push(*call),
+            Op::Keep(text) => _ = self.texts.insert(*text),
+            Op::Insert { at, with } => self.inserts.push((*at, with.clone())),
         }
     }
 
@@ -217,46 +223,15 @@ impl<'a> Drawing<'a> {
             if self.drop.contains(&after) {
                 continue;
             }
-            let id = self.fresh_id(call, &taken);
+            let found = self.session.call(call);
+            let seed = (found.block.start, self.session.transcript.id_text(found.id));
+            let id = fresh_id(self.session, found.entry, seed, &|id| taken.contains(id));
             taken.insert(id.clone());
             self.lines.push(NewLine { call, after, id });
         }
         let own_id =
             |line: &NewLine| self.session.transcript.id_text(self.session.entry(line.after).id).to_vec();
         self.parents = self.lines.iter().map(own_id).collect();
-    }
-
-    /// An id that is the same on every machine: a hash of where the call stands and what it is called.
-    fn fresh_id(&self, call: u32, taken: &BTreeSet<String>) -> String {
-        let found = self.session.call(call);
-        let mut n = 0_u32;
-        loop {
-            let mut hash = blake3::Hasher::new();
-            hash.update(&found.block.start.to_le_bytes());
-            hash.update(self.session.transcript.id_text(found.id));
-            hash.update(&n.to_le_bytes());
-            let hex = hash.finalize().to_hex();
-            let own = self.session.transcript.id_text(self.session.entry(found.entry).id);
-            let id = match self.session.format.shape() {
-                // The form of a random uuid, where the others have it.
-                Shape::Branch if own.len() < 36 => hex[..8].into(),
-                Shape::Branch | Shape::Graph | Shape::Log => {
-                    format!(
-                        "{}-{}-4{}-a{}-{}",
-                        &hex[..8],
-                        &hex[8..12],
-                        &hex[12..15],
-                        &hex[15..18],
-                        &hex[18..30]
-                    )
-                }
-                Shape::List | Shape::Upserts => hex[..8].into(),
-            };
-            if self.session.transcript.ids.find(id.as_bytes()).is_none() && !taken.contains(&id) {
-                return id;
-            }
-            n += 1;
-        }
     }
 
     /// Links the branch in its new order, and what hung on entries that go.
@@ -436,6 +411,11 @@ impl<'a> Drawing<'a> {
     /// own results do.
     fn link_graph(&mut self) -> Result<(), Fault> {
         for entry in self.orphaned() {
+            let at = self.session.entry(entry).parent_at;
+            if self.replace.iter().any(|(chosen, _)| *chosen == at) {
+                // It is hung elsewhere.
+                continue;
+            }
             match self.surviving_parent(entry) {
                 Ok(parent) => self.relink(entry, Some(Node::Old(parent))),
                 Err(topmost) => {
@@ -470,6 +450,9 @@ impl<'a> Drawing<'a> {
         for (after, with) in self.arrivals(&inside)? {
             let end = self.session.entry(after).span.end;
             edits.push((0, self.edit(Span::new(end, end), with)));
+        }
+        for (at, with) in core::mem::take(&mut self.inserts) {
+            edits.push((3, self.edit(Span::new(at, at), vec![Piece::New(with)])));
         }
         edits.sort_by_key(|(order, edit)| (edit.at.start, edit.at.end, *order));
         let mut merged: Vec<Edit> = Vec::new();
@@ -541,6 +524,38 @@ impl<'a> Drawing<'a> {
             }
         }
         Ok(Span::new(found.span.start, if found.glued { found.span.end } else { end }))
+    }
+}
+
+/// An id that is the same on every machine: a hash of where something stands and what it is called.
+///
+/// It has the form of the ids that its neighbour's is one of.
+pub(crate) fn fresh_id(
+    session: &Session<'_>,
+    neighbour: u32,
+    seed: (u64, &[u8]),
+    taken: &dyn Fn(&str) -> bool,
+) -> String {
+    let own = session.transcript.id_text(session.entry(neighbour).id);
+    let mut n = 0_u32;
+    loop {
+        let mut hash = blake3::Hasher::new();
+        hash.update(&seed.0.to_le_bytes());
+        hash.update(seed.1);
+        hash.update(&n.to_le_bytes());
+        let hex = hash.finalize().to_hex();
+        let id = match session.format.shape() {
+            Shape::Branch if own.len() < 36 => hex[..8].into(),
+            // The form of a random uuid.
+            Shape::Branch | Shape::Graph | Shape::Log => {
+                format!("{}-{}-4{}-a{}-{}", &hex[..8], &hex[8..12], &hex[12..15], &hex[15..18], &hex[18..30])
+            }
+            Shape::List | Shape::Upserts => hex[..8].into(),
+        };
+        if session.transcript.ids.find(id.as_bytes()).is_none() && !taken(&id) {
+            return id;
+        }
+        n += 1;
     }
 }
 

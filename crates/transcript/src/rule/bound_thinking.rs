@@ -69,12 +69,8 @@ pub(crate) fn gate(session: &Session<'_>, findings: &mut Vec<Finding>) {
     if session.policy.thinking == SignedThinking::Ignore {
         return;
     }
-    let binds = |&entry: &u32| {
-        session.in_context(entry)
-            && !session.transcript.thinking_of(entry).is_empty()
-            && model_binds(session.transcript.id_text(session.entry(entry).model))
-    };
-    let mut bound: Vec<u32> = session.live.iter().copied().filter(binds).collect();
+    let mut bound: Vec<u32> =
+        session.live.iter().copied().filter(|&entry| is_bound(session, entry)).collect();
     bound.sort_by_key(|&entry| session.sequence(entry));
     let strip = session.policy.thinking == SignedThinking::Strip;
     // Before what cannot be removed nothing may change; before the rest nothing may if it is to be kept.
@@ -95,9 +91,41 @@ pub(crate) fn gate(session: &Session<'_>, findings: &mut Vec<Finding>) {
     }
 }
 
+/// Whether an entry in context holds thinking that is signed over all that comes before.
+fn is_bound(session: &Session<'_>, entry: u32) -> bool {
+    session.in_context(entry)
+        && !session.transcript.thinking_of(entry).is_empty()
+        && model_binds(session.transcript.id_text(session.entry(entry).model))
+}
+
+/// What to do about the bound thinking of these entries if something else is to come before them: the steps that take
+/// it out, if the policy says so; `None` if it cannot stay and may not go.
+pub(crate) fn unbind(session: &Session<'_>, entries: &[u32]) -> Option<Vec<Op>> {
+    let mut ops = Vec::new();
+    for &entry in entries.iter().filter(|&&entry| is_bound(session, entry)) {
+        match session.policy.thinking {
+            SignedThinking::Ignore => {}
+            SignedThinking::Strip if may_go(session, entry) => ops.extend(removal(session, entry).fix.ops),
+            SignedThinking::Strip | SignedThinking::Keep => return None,
+        }
+    }
+    Some(ops)
+}
+
+/// Whether nothing would be left of an entry without its bound thinking, and that is to go.
+pub(crate) fn vanishes(session: &Session<'_>, entry: u32) -> bool {
+    session.policy.thinking == SignedThinking::Strip
+        && is_bound(session, entry)
+        && is_thinking_only(session, entry)
+}
+
+fn is_thinking_only(session: &Session<'_>, entry: u32) -> bool {
+    session.transcript.calls_of(entry).is_empty() && session.entry(entry).text_chars == 0
+}
+
 /// Whether the thinking of an entry can be taken out.
 fn may_go(session: &Session<'_>, entry: u32) -> bool {
-    let thinking_only = session.transcript.calls_of(entry).is_empty() && session.entry(entry).text_chars == 0;
+    let thinking_only = is_thinking_only(session, entry);
     let stays = session.is_newest(entry) || session.shares_its_id(entry) || session.is_labelled(entry);
     let fixed = session.transcript.thinking_of(entry).iter().any(|thinking| thinking.fixed);
     !(fixed || session.is_pending(entry) || (thinking_only && stays))
@@ -127,7 +155,7 @@ fn visible_from(session: &Session<'_>, finding: &Finding) -> Option<u32> {
     }
     let touched = finding.fix.ops.iter().filter_map(|op| match *op {
         Op::Cut { .. } if finding.rule.code() == "S5" => None,
-        Op::Keep(_) => None,
+        Op::Keep(_) | Op::Insert { .. } => None,
         Op::Replace { at, .. } | Op::Cut { at, .. } => entry_at(session, at),
         Op::DropBlock { entry, .. } | Op::DropEntry(entry) => Some(entry),
         Op::Move { entry, after } => {

@@ -17,7 +17,7 @@ pub(super) struct CrowdedWindow;
 /// What an image weighs (OpenClaw's pruner).
 const IMAGE_CHARS: u64 = 8_000;
 /// How many characters a token is taken to be, and what one of Chinese, Japanese or Korean weighs.
-const TOKEN_CHARS: u64 = 4;
+pub(super) const TOKEN_CHARS: u64 = 4;
 
 impl Rule for CrowdedWindow {
     fn code(&self) -> &'static str {
@@ -49,7 +49,7 @@ impl Rule for CrowdedWindow {
             return Ok(());
         }
         let fills = |chars: u64, percent: u64| chars.saturating_mul(100) >= window.saturating_mul(percent);
-        let mut total = weight(session)?;
+        let mut total = weight(session, |result| once_capped(session, result))?;
         if !fills(total, crowded.trim_percent) {
             return Ok(());
         }
@@ -146,8 +146,11 @@ fn prunable(session: &Session<'_>) -> Vec<usize> {
     results.filter(|&result| may_cut(session, result)).collect()
 }
 
-/// What all that the model is sent weighs, once each result is within its own limit.
-fn weight(session: &Session<'_>) -> Result<u64, Fault> {
+/// What all that the model is sent weighs, in characters, given what a result weighs.
+pub(super) fn weight(
+    session: &Session<'_>,
+    of_result: impl Fn(usize) -> Result<u64, Fault>,
+) -> Result<u64, Fault> {
     let mut total: u64 = 0;
     for &entry in session.live.iter().filter(|&&entry| session.in_context(entry)) {
         let transcript = session.transcript;
@@ -156,18 +159,22 @@ fn weight(session: &Session<'_>) -> Result<u64, Fault> {
         total += session.entry(entry).text_chars + calls.chain(thinking).sum::<u64>();
         for result in transcript.results_of(entry) {
             let chars: u64 = transcript.bodies_of(result).iter().map(|text| text.chars).sum();
-            total = total.saturating_sub(chars) + once_capped(session, result)?;
+            total = total.saturating_sub(chars) + of_result(result)?;
             total += u64::from(session.result(result).images) * IMAGE_CHARS;
         }
     }
     Ok(total)
 }
 
+/// What a result weighs as it is.
+pub(super) fn whole(session: &Session<'_>, result: usize) -> u64 {
+    let weight = |text: &Text| if is_dense(text) { text.chars * TOKEN_CHARS } else { text.chars };
+    session.transcript.bodies_of(result).iter().map(weight).sum()
+}
+
 /// What a result weighs once its own limit is kept.
 fn once_capped(session: &Session<'_>, result: usize) -> Result<u64, Fault> {
-    let texts = session.transcript.bodies_of(result);
-    let weight = |text: &Text| if is_dense(text) { text.chars * TOKEN_CHARS } else { text.chars };
-    let whole: u64 = texts.iter().map(weight).sum();
+    let whole = whole(session, result);
     if !session.policy.selection.includes("S1") {
         return Ok(whole);
     }

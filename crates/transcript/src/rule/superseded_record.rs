@@ -1,4 +1,4 @@
-//! S16: records that a later one with the same id has taken the place of.
+//! S17: records that a later one with the same id has taken the place of.
 
 use super::{Help, Rule, about};
 use crate::entry::{Id, Kind, Role};
@@ -15,7 +15,7 @@ pub(super) struct SupersededRecord;
 
 impl Rule for SupersededRecord {
     fn code(&self) -> &'static str {
-        "S16"
+        "S17"
     }
 
     fn name(&self) -> &'static str {

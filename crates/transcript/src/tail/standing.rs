@@ -60,7 +60,7 @@ fn touched(session: &Session<'_>, finding: &Finding) -> Option<u32> {
         Op::DropBlock { entry, .. } | Op::DropEntry(entry) => Some(entry),
         Op::Move { entry, after } => Some(entry.max(after)),
         Op::Answer(call) => Some(session.call(call).entry),
-        Op::Keep(_) => None,
+        Op::Keep(_) | Op::Insert { .. } => None,
     };
     finding.fix.ops.iter().filter_map(of_op).chain(finding.entry).max()
 }
