@@ -8,6 +8,7 @@ mod corpus; // Promises, checked on all transcripts below $TAILOR_CORPUS.
 mod disk; // A file system without room: nothing changes, and the message names the way out.
 mod fix; // `tailor fix`: what it changes, what it keeps, what it says.
 mod fixtures; // Everything in fixtures/: what is found, and what becomes of it, byte for byte.
+mod formats; // Which format a file has: one or none, and never the wrong one.
 mod gate; // What agents say about being at work, and that `tailor fix` obeys.
 mod live; // `tailor fix` beside programs that append to the same session: no line is lost.
 mod order; // The system calls of a run: their order, and what a death or a failure at any of them leaves.

@@ -4,7 +4,7 @@
 
 use crate::outcome::{Ending, Refusal};
 use crate::snapshot::Snapshot;
-use crate::{Drawn, Error, Options, Outcome, Purpose, carry, may_write};
+use crate::{Drawn, Error, Options, Outcome, Purpose, carry, may_write, sealed};
 use std::cell::Cell;
 use std::path::Path;
 use transcript::compact::{self, Request, Shares, Stay};
@@ -49,6 +49,9 @@ pub fn compact(
 ///
 /// When the file cannot be read.
 pub fn closed(path: &Path, options: &Options) -> Result<Option<Ending>, Error> {
+    if let Some(ending) = sealed(path) {
+        return Ok(Some(ending));
+    }
     let snapshot = match Snapshot::open_locked(path, None)? {
         Ok(Ok(snapshot)) => snapshot,
         Ok(Err(reason)) => return Ok(Some(Ending::Deferred(reason))),

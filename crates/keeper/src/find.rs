@@ -1,6 +1,7 @@
 //! Folders to files.
 
 use crate::error::Error;
+use crate::packed;
 use std::path::{Path, PathBuf};
 use transcript::format::{FORMATS, Root};
 use walkdir::WalkDir;
@@ -31,7 +32,7 @@ pub fn find(path: &Path) -> Vec<Result<Found, Error>> {
         // Pipes and links are among them, to be refused by name.
         Ok(entry) => (!entry.file_type().is_dir())
             .then(|| entry.into_path())
-            .filter(|path| is_candidate(path))
+            .filter(|path| is_candidate(path) || packed::is_candidate(path))
             .map(|file| Ok(Found { path: file, root: Some(path.to_path_buf()) })),
         Err(error) => {
             let at = error.path().unwrap_or(path).to_path_buf();
@@ -82,7 +83,7 @@ pub fn known_roots_above() -> Vec<PathBuf> {
     above
 }
 
-fn expand(root: &Root, home: Option<&Path>) -> Vec<PathBuf> {
+pub(crate) fn expand(root: &Root, home: Option<&Path>) -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = base(root, home).into_iter().collect();
     for part in root.below.split('/') {
         folders = folders.into_iter().flat_map(|folder| step(&folder, part)).collect();

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::outcome::{Ending, Outcome, Refusal};
 use crate::snapshot::Snapshot;
-use crate::{Drawn, Mode, Options, carry, may_write};
+use crate::{Drawn, Mode, Options, carry, maintain, may_write, sealed};
 use std::cell::Cell;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -103,6 +103,9 @@ pub fn follow(
     options: &Options,
     remembered: &mut Option<Remembered>,
 ) -> Result<Option<Outcome>, Error> {
+    if sealed(path).is_some() {
+        return maintain(path, root, options).map(Some);
+    }
     if let Some(mut known) = remembered.take() {
         let told = known.judge(path, root, options)?;
         match told {

@@ -8,6 +8,7 @@
 mod claude;
 mod codex;
 mod copilot;
+mod grok;
 mod openclaw;
 pub(crate) mod process;
 mod qwen;
@@ -101,6 +102,11 @@ pub(crate) fn pass(
             Gate::RunInProgress => {
                 run(target.facts, quiet, settle).map_or(Ok(None), |found| Err(found.into()))
             }
+            Gate::Idle if quiet < RUN_SETTLE && !settle.is_zero() => {
+                Err(Deferral::Growing { quiet, settle: RUN_SETTLE }.into())
+            }
+            Gate::Idle => Ok(None),
+            Gate::GrokLock => grok::ask(target)?,
             Gate::OpenClawLock => openclaw::ask(target)?,
             Gate::ClaudeRegistry => claude::ask(target)?,
             Gate::CodexWriter => codex::ask(target, quiet)?,

@@ -15,11 +15,13 @@ mod lease;
 mod leftover;
 mod new_text;
 mod outcome;
+mod packed;
 mod policies;
 mod recover;
 mod replace;
 mod snapshot;
 mod step;
+mod store;
 mod tail;
 mod undo;
 mod vault;
@@ -34,6 +36,7 @@ pub use outcome::{Deferral, Ending, Guarantee, Outcome, Refusal, Unsupported};
 pub use policies::Policies;
 pub use recover::{Recovered, Recovery, recover};
 pub use snapshot::{bytes_read, spool};
+pub use store::{Store, known_stores};
 pub use undo::undo;
 pub use vault::{Freed, Keep, Purpose, Record, Run, State, Text, Vault};
 
@@ -85,6 +88,12 @@ pub struct Options {
 ///
 /// When the file cannot be read or written. Then it is as it was, unless the error says otherwise.
 pub fn maintain(path: &Path, root: Option<&Path>, options: &Options) -> Result<Outcome, Error> {
+    if packed::plain(path).is_some() {
+        return packed::look(path, root, options);
+    }
+    if let Some(ending) = sealed(path) {
+        return Ok(Outcome::without_look(ending));
+    }
     if options.mode != Mode::Look {
         return carry(path, root, options, &|snapshot, policies| {
             snapshot.read(|source| mend(source, policies.choose(source)?)).map(Drawn::mended)
@@ -97,6 +106,12 @@ pub fn maintain(path: &Path, root: Option<&Path>, options: &Options) -> Result<O
     };
     let found = snapshot.read(|source| examine(source, options.policy.choose(source)?))?;
     Ok(Outcome::looked(found, snapshot.bytes()))
+}
+
+/// How it ends with a file that is no text as it stands, whatever is asked for; told by its name alone.
+fn sealed(path: &Path) -> Option<Ending> {
+    let store = Store::of(path).map(|store| Ending::Unsupported(Unsupported::Store(*store)));
+    store.or_else(|| packed::plain(path).map(|_| Ending::Refused(Refusal::Compressed)))
 }
 
 /// What is to become of a file, told from its text.
@@ -121,6 +136,9 @@ type Draw<'d> = &'d dyn Fn(&Snapshot, &Policies) -> Result<Drawn, Error>;
 
 /// Does with a file what the mode says and `draw` draws.
 fn carry(path: &Path, root: Option<&Path>, options: &Options, draw: Draw<'_>) -> Result<Outcome, Error> {
+    if let Some(ending) = sealed(path) {
+        return Ok(Outcome::without_look(ending));
+    }
     if options.mode == Mode::Fix {
         return fix(path, root, options, draw);
     }

@@ -1,9 +1,10 @@
 //! How it ended: every file looked at ends in exactly one [`Ending`], and each but `Clean` says why.
 
+use crate::store::Store;
 use std::fmt;
 use std::time::Duration;
 use transcript::compact::Unable;
-use transcript::format::Format;
+use transcript::format::{Format, Level};
 use transcript::overflow::Cause;
 use transcript::plan::Plan;
 use transcript::verdict::Worse;
@@ -288,6 +289,8 @@ pub enum Refusal {
     CountedElsewhere(&'static str),
     /// Its first line does not say whether the agent keeps offsets into it.
     UnknownHistory,
+    /// Its agent has compressed it.
+    Compressed,
     /// The repair would do harm.
     Worse(Worse),
     /// Its conversation cannot be compacted.
@@ -328,6 +331,9 @@ impl fmt::Display for Refusal {
             Self::LinkOutOfRoot => {
                 f.write_str("it is a link that leads out of its folder (name the file it leads to)")
             }
+            Self::Compressed => f.write_str(
+                "its agent has compressed it, and unpacks it before it goes on (mend a copy: zstd -d FILE)",
+            ),
             Self::NotAFile => f.write_str("it is not a regular file"),
             Self::ForeignOwner(uid) => write!(f, "it belongs to user {uid} (run as that user, or as root)"),
             Self::TooManyEntries => {
@@ -381,19 +387,23 @@ pub enum Unsupported {
     Empty,
     /// Its structure is that of no format in the list.
     UnknownFormat,
+    /// It is no file of lines, but where an agent keeps its sessions.
+    Store(Store),
+    /// A file of this format is never changed, for this reason.
+    OnlyRead(&'static str, &'static str),
 }
 
 impl fmt::Display for Unsupported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("the file is empty"),
-            Self::UnknownFormat => {
-                f.write_str("not a transcript of a known format (")?;
-                for (n, format) in transcript::format::FORMATS.iter().enumerate() {
-                    write!(f, "{}{}", if n > 0 { ", " } else { "" }, format.name())?;
-                }
-                f.write_str("); it is never changed")
-            }
+            Self::Store(Store { agent, advice, .. }) => write!(f, "sessions of {agent}: {advice}"),
+            Self::OnlyRead(format, why) => write!(f, "recognised as {format} and never changed: {why}"),
+            Self::UnknownFormat => write!(
+                f,
+                "not a transcript of a known format (docs/formats.md lists {}); it is never changed",
+                transcript::format::FORMATS.len()
+            ),
         }
     }
 }
@@ -441,6 +451,10 @@ impl Outcome {
     pub fn looked(found: Examination, bytes: u64) -> Self {
         let ending = if found.facts.entries > transcript::scan::ENTRIES_MAX {
             Ending::Refused(Refusal::TooManyEntries)
+        } else if let Some(format) = found.facts.format
+            && let Level::ReadOnly(why) = format.level()
+        {
+            Ending::Unsupported(Unsupported::OnlyRead(format.name(), why))
         } else if found.facts.format.is_none() {
             Ending::Unsupported(Unsupported::UnknownFormat)
         } else if found.findings.is_empty() {

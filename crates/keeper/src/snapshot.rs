@@ -238,17 +238,26 @@ impl Source for FileSource<'_> {
     }
 }
 
-/// Takes all of a stream into a file without a name, so that it can be read at any place.
+/// Takes all of standard input, or what stands for it, into a file without a name, so that it can be read at any place.
 ///
 /// # Errors
 ///
 /// When the stream cannot be read or the temporary folder cannot be written.
 pub fn spool(
+    stream: impl io::Read,
+    work: impl FnOnce(&dyn Source) -> Result<(), Fault>,
+) -> Result<(), Error> {
+    spool_as(Path::new("standard input"), "read all of it", stream, work)
+}
+
+/// The same of any stream; `name` and `verb` are for errors.
+pub(crate) fn spool_as(
+    name: &Path,
+    verb: &'static str,
     mut stream: impl io::Read,
     work: impl FnOnce(&dyn Source) -> Result<(), Fault>,
 ) -> Result<(), Error> {
-    let name = Path::new("standard input");
-    let fail = |cause| Error::new(name, "read all of it", cause);
+    let fail = |cause| Error::new(name, verb, cause);
     let folder = std::env::temp_dir();
     let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
     let mut file = match rustix::fs::open(&folder, flags, Mode::RUSR | Mode::WUSR) {

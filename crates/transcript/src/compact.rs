@@ -8,14 +8,14 @@
 use crate::Depth;
 use crate::context::Context;
 use crate::entry::{DamageKind, Kind, Link, Role};
-use crate::finding::Op;
+use crate::finding::{Held, Op};
 use crate::format::{Compaction, Format, Part, Shape};
 use crate::json::{self, Doc, Value};
 use crate::literal::quote;
 use crate::plan::{Plan, Rendered, draw_steps, fresh_id};
 use crate::policy::Policy;
 use crate::rule::bound_thinking::{unbind, vanishes};
-use crate::rule::shorten_message;
+use crate::rule::{forbidden, shorten_message};
 use crate::session::Session;
 use crate::source::{Fault, Source, read_span};
 use crate::verdict::{self, Loss, Worse};
@@ -95,6 +95,10 @@ pub enum Unable {
     Moved,
     /// Thinking that is signed over what comes before would stay and become invalid.
     SignedThinking,
+    /// The file, or what counts its lines, does not allow it.
+    Held(Held),
+    /// How its agent would read a compaction is not known.
+    NotWritten,
     /// It would do harm.
     Worse(Worse),
 }
@@ -117,6 +121,8 @@ impl fmt::Display for Unable {
             Self::SignedThinking => {
                 "thinking that would stay is signed over what would go (--thinking strip removes it, ignore goes on)"
             }
+            Self::Held(held) => return write!(f, "{held}"),
+            Self::NotWritten => "how its agent would read a compaction is not known (tailor fix shortens what is long)",
             Self::Worse(worse) => return write!(f, "{worse}"),
         })
     }
@@ -186,6 +192,9 @@ struct Drawing {
 }
 
 fn draw(session: &Session<'_>, request: &Request<'_>) -> Result<Result<Drawing, Unable>, Fault> {
+    if let Some(why) = session.read_only() {
+        return Ok(Err(Unable::Held(Held::ReadOnly(why))));
+    }
     let context = Context::of(session);
     let place = match place(session, &context, request.stay)? {
         Ok(place) => place,
@@ -226,6 +235,9 @@ fn draw(session: &Session<'_>, request: &Request<'_>) -> Result<Result<Drawing, 
     }
     if steps.is_empty() {
         return Ok(Err(Unable::Nothing));
+    }
+    if let Some(held) = forbidden(session, &steps)? {
+        return Ok(Err(Unable::Held(held)));
     }
     let plan = draw_steps(session, &mut steps.iter())?;
     Ok(Ok(Drawing { plan, shares, kept: names }))
@@ -356,7 +368,7 @@ impl<'a> Suits<'a> {
                     && !found.parent_at.is_empty()
                     && in_order()
             }
-            Shape::List => own_line,
+            Shape::List | Shape::Log | Shape::Upserts => own_line,
         };
         (1..=self.last).contains(&position) && begins && fits && self.context.parts_at(position)
     }
@@ -387,19 +399,16 @@ fn insert(
     let before = match shape {
         Shape::Branch => session.live.last().copied(),
         Shape::Graph => session.parent(context.entries[place]),
-        Shape::List => None,
+        Shape::List | Shape::Log | Shape::Upserts => None,
     };
     let near = if shape == Shape::Branch { before.unwrap_or(first) } else { first };
     let Some(doc) = json::parse(session.source, session.entry(near).span)? else {
         return Ok(Err(Unable::NoPlace));
     };
-    let time = match before.filter(|_| shape == Shape::Graph) {
-        Some(before) => json::parse(session.source, session.entry(before).span)?.as_ref().and_then(time_of),
-        None => None,
+    let time = moment(session, before.filter(|_| shape == Shape::Graph), &doc)?;
+    let id = |n: &[u8], taken: &str| {
+        fresh_id(session, near, (session.entry(near).span.start, n), &|id| id == taken)
     };
-    let time = time.or_else(|| time_of(&doc)).unwrap_or_default();
-    let id =
-        |n: &[u8], taken: &str| fresh_id(session, (session.entry(near).span.start, n), &|id| id == taken);
     let one = id(b"compaction", "");
     let two = id(b"summary", &one);
     let failed = core::cell::Cell::new(None);
@@ -424,6 +433,9 @@ fn insert(
     if let Some(fault) = failed.get() {
         return Err(fault);
     }
+    if lines.is_empty() {
+        return Ok(Err(Unable::NotWritten));
+    }
     let mut steps = Vec::new();
     let hung = if shape == Shape::Graph { Some(two) } else { None };
     if let Some(parent) = hung {
@@ -437,6 +449,15 @@ fn insert(
     }
     steps.push(whole_lines(session, context.entries[place], &lines)?);
     Ok(Ok(steps))
+}
+
+/// When the entry before was written, or else the one whose envelope is shared.
+fn moment(session: &Session<'_>, before: Option<u32>, doc: &Doc) -> Result<String, Fault> {
+    let time = match before {
+        Some(before) => json::parse(session.source, session.entry(before).span)?.as_ref().and_then(time_of),
+        None => None,
+    };
+    Ok(time.or_else(|| time_of(doc)).unwrap_or_default())
 }
 
 /// Puts lines at the end of a branch, or in front of an entry.

@@ -37,7 +37,7 @@ impl Context {
             Shape::Graph => entries.sort_by_key(|&entry| (session.sequence(entry), entry)),
             // The summary comes before what it lets stay.
             Shape::Branch => entries.sort_by_key(|&entry| session.entry(entry).kind != Kind::Boundary),
-            Shape::List => {}
+            Shape::List | Shape::Log | Shape::Upserts => {}
         }
         let joined = joined(session, &entries);
         Self { entries, joined }

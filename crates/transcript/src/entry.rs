@@ -213,6 +213,8 @@ pub struct Call {
     pub entry: u32,
     /// The call's id; `None` if it has none.
     pub id: Option<Id>,
+    /// What results that answer it have in common with it: the id, and its kind where that counts as well.
+    pub key: Option<Id>,
     /// The id's literal as written.
     pub id_at: Span,
     /// The tool's name.
@@ -232,6 +234,8 @@ pub struct ToolResult {
     pub entry: u32,
     /// The id of the call that it answers.
     pub call: Option<Id>,
+    /// See [`Call::key`].
+    pub key: Option<Id>,
     /// That id's literal as written.
     pub call_at: Span,
     /// The tool's name, where the result repeats it.
@@ -267,8 +271,10 @@ impl Text {
 /// A thinking block that carries a signature or is redacted.
 #[derive(Clone, Copy, Debug)]
 pub struct Thinking {
-    /// The block, an element of the content array.
+    /// The block, an element of the content array unless it is fixed.
     pub block: Span,
+    /// It is no block that could be taken out.
+    pub fixed: bool,
 }
 
 /// A stretch of an entry, and what it is: for [`crate::weight`].
@@ -339,6 +345,8 @@ pub struct Transcript {
     pub results: Vec<ToolResult>,
     /// What is not an entry.
     pub damage: Vec<Damage>,
+    /// Why nothing of it may be changed, if that is so.
+    pub read_only: Option<&'static str>,
     /// Ids of all kinds.
     pub ids: Ids,
     /// Fingerprint of all that persons said: independent of the order, for the verdict.
@@ -351,6 +359,8 @@ pub struct Transcript {
     targets: Vec<Target>,
     /// What the newest entry is made of, if somebody weighs it.
     marks: Option<Vec<Mark>>,
+    /// Calls whose tools began to run, with the entries that say so.
+    starts: Vec<(Id, u32)>,
 }
 
 impl Transcript {
@@ -413,6 +423,12 @@ impl Transcript {
         self.targets[Self::range(&self.targets, from, next)].last().copied().unwrap_or_default()
     }
 
+    /// The entry behind which the result of a call belongs: where its tool began to run, or else its own.
+    pub(crate) fn start_of(&self, call: &Call) -> u32 {
+        let starts = self.starts.iter().filter(|(id, entry)| Some(*id) == call.id && *entry > call.entry);
+        starts.map(|(_, entry)| *entry).min().unwrap_or(call.entry)
+    }
+
     /// The texts of a result.
     pub fn bodies_of(&self, result: usize) -> &[Text] {
         let next = self.results.get(result + 1).map(|r| r.bodies_from);
@@ -462,6 +478,7 @@ impl Transcript {
                 self.bodies.truncate(result.bodies_from as usize);
             }
             self.results.truncate(from);
+            self.starts.retain(|(_, entry)| (*entry as usize) < index);
             self.entries.truncate(index);
         }
     }
@@ -537,9 +554,11 @@ impl Draft<'_> {
 
     /// Records a call.
     pub fn call(&mut self, block: Value<'_>, id: Option<Value<'_>>, name: Option<Value<'_>>, partial: bool) {
+        let own = self.intern(id);
         let call = Call {
             entry: self.transcript.entries.len() as u32,
-            id: self.intern(id),
+            id: own,
+            key: own,
             id_at: id.map(Value::span).unwrap_or_default(),
             name: self.intern(name),
             name_at: name.map(Value::span).unwrap_or_default(),
@@ -559,9 +578,11 @@ impl Draft<'_> {
         name: Option<Value<'_>>,
         error: bool,
     ) {
+        let own = self.intern(call);
         let result = ToolResult {
             entry: self.transcript.entries.len() as u32,
-            call: self.intern(call),
+            call: own,
+            key: own,
             call_at: call.map(Value::span).unwrap_or_default(),
             name: self.intern(name),
             block: block.span(),
@@ -572,6 +593,46 @@ impl Draft<'_> {
             bodies_from: self.transcript.bodies.len() as u32,
         };
         self.transcript.results.push(result);
+    }
+
+    /// Says that the call last recorded is only answered by results of the same kind.
+    pub fn call_kind(&mut self, kind: &[u8]) {
+        let id = self.transcript.calls.last().and_then(|call| call.id);
+        let key = self.key(kind, id);
+        if let Some(call) = self.transcript.calls.last_mut() {
+            call.key = key;
+        }
+    }
+
+    /// Says that the result last recorded only answers calls of the same kind.
+    pub fn result_kind(&mut self, kind: &[u8]) {
+        let call = self.transcript.results.last().and_then(|result| result.call);
+        let key = self.key(kind, call);
+        if let Some(result) = self.transcript.results.last_mut() {
+            result.key = key;
+        }
+    }
+
+    /// Says that calls and results of this entry only pair with each other.
+    pub fn scope(&mut self, name: &[u8]) {
+        for call in self.entry.calls_from as usize..self.transcript.calls.len() {
+            self.transcript.calls[call].key = self.key(name, self.transcript.calls[call].id);
+        }
+        for result in self.entry.results_from as usize..self.transcript.results.len() {
+            self.transcript.results[result].key = self.key(name, self.transcript.results[result].call);
+        }
+    }
+
+    /// A kind and an id as one; only an id with a NUL in it could be mistaken for this.
+    fn key(&mut self, kind: &[u8], id: Option<Id>) -> Option<Id> {
+        let ids = &mut self.transcript.ids;
+        let text = [kind, b"\0", ids.text(id?)].concat();
+        ids.intern(&text)
+    }
+
+    /// Says that nothing of this file may be changed, whatever its format allows, and why.
+    pub fn read_only(&mut self, why: &'static str) {
+        self.transcript.read_only.get_or_insert(why);
     }
 
     /// Records a text of the result last recorded.
@@ -602,7 +663,9 @@ impl Draft<'_> {
 
     /// Looks at a block of the result last recorded that holds no text.
     pub fn block(&mut self, block: Value<'_>) {
-        let image = block.get("type").is_some_and(|kind| kind.is("image") || kind.is("image_url"));
+        let image = block
+            .get("type")
+            .is_some_and(|kind| ["image", "image_url", "input_image"].iter().any(|name| kind.is(name)));
         if image && let Some(result) = self.transcript.results.last_mut() {
             result.images += 1;
         }
@@ -637,7 +700,27 @@ impl Draft<'_> {
     /// Records a signed thinking block.
     pub fn thinking(&mut self, block: Value<'_>) {
         self.mark(Stuff::Thinking, u32::MAX, block.span(), block.get("thinking").map_or(0, Value::chars));
-        self.transcript.thinking.push(Thinking { block: block.span() });
+        self.transcript.thinking.push(Thinking { block: block.span(), fixed: false });
+    }
+
+    /// Records signed thinking that is no element of an array, and so cannot be taken out.
+    pub fn fixed_thinking(&mut self, value: Value<'_>) {
+        self.transcript.thinking.push(Thinking { block: value.span(), fixed: true });
+    }
+
+    /// Says that a tool began to run with this entry: the result of its call belongs behind it.
+    pub fn started(&mut self, call: Option<Value<'_>>) {
+        let entry = self.transcript.entries.len() as u32;
+        if let Some(id) = self.intern(call) {
+            self.transcript.starts.push((id, entry));
+        }
+    }
+
+    /// Says that the result last recorded names no call, but is known to have one.
+    pub fn unpaired(&mut self) {
+        if let Some(result) = self.transcript.results.last_mut() {
+            (result.call, result.key) = (None, None);
+        }
     }
 
     /// Ends the entry.

@@ -157,6 +157,10 @@ pub enum Held {
     WarmCache,
     /// Other entries share the id, or point at the entry in ways that would break.
     Referenced,
+    /// Nothing of the file may be changed.
+    ReadOnly(&'static str),
+    /// It would change how many lines there are, or their order, and something else counts them.
+    Counted(&'static str),
     /// The place is too tangled for a repair that is sure to be right.
     Tangled,
 }
@@ -175,6 +179,10 @@ impl fmt::Display for Held {
                 "the model's last message is too young, or has no time, so a prompt cache may hold what would change (--crowded-cache-ttl 0 changes it now)"
             }
             Self::Referenced => "other entries share its id, or a label points at it",
+            Self::ReadOnly(why) => return write!(f, "this file is only read: {why}"),
+            Self::Counted(place) => {
+                return write!(f, "no line may come, go or move, because they are counted in {place}");
+            }
             Self::Tangled => "the entries around it leave no repair that is sure to be right",
         })
     }

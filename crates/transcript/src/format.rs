@@ -11,22 +11,63 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
+mod ai_sdk;
 mod anthropic;
 mod claude_code;
+mod codex;
+mod copilot;
+mod dataset;
+mod droid;
+mod gemini_cli;
+mod gemini_contents;
+mod grok_build;
+mod kimi_code;
 mod openai_chat;
 mod pi;
+mod qwen_code;
+mod read_only;
 
-/// All formats, in the order in which they are asked. The first that claims a file has it.
-pub const FORMATS: &[&dyn Format] =
-    &[&pi::Pi, &claude_code::ClaudeCode, &anthropic::Anthropic, &openai_chat::OpenAiChat];
+/// All formats. A file has the one that alone claims it.
+pub const FORMATS: &[&dyn Format] = &[
+    &pi::Pi,
+    &claude_code::ClaudeCode,
+    &codex::Codex,
+    &copilot::Copilot,
+    &gemini_cli::GeminiCli,
+    &qwen_code::QwenCode,
+    &kimi_code::KimiCode,
+    &grok_build::GrokBuild,
+    &anthropic::Anthropic,
+    &droid::Droid,
+    &openai_chat::BARE,
+    &openai_chat::KIMI_CLI,
+    &openai_chat::VIBE,
+    &openai_chat::PICOCLAW,
+    &openai_chat::NANOBOT,
+    &openai_chat::HERMES,
+    &openai_chat::REASONIX,
+    &ai_sdk::Model,
+    &ai_sdk::Screen,
+    &gemini_contents::GeminiContents,
+    &dataset::OPENAI,
+    &dataset::ANTHROPIC,
+    &dataset::SHAREGPT,
+    &dataset::GEMINI,
+    &read_only::VSCODE_CHAT,
+    &read_only::KIMI_CLI_WIRE,
+    &read_only::CURSOR,
+    &read_only::KIRO,
+    &read_only::GOOSE_LEGACY,
+];
 
-/// A transcript format.
+/// A transcript format. What has a default is what most formats need not say; docs/formats.md shows how one is added.
 pub trait Format: Sync {
     /// Its name, as printed and as used in fixtures.
     fn name(&self) -> &'static str;
 
     /// What an object, one of the first of a file, says about the file being of this format. By structure alone, and
-    /// never a guess: what fits two formats fits none.
+    /// never a guess: an object that another format calls its own, and of which this one says nothing, makes the file
+    /// neither's.
     fn vote(&self, doc: &Doc) -> Vote;
 
     /// Whether an object, found whole among fragments, is a record of such a file and no part of one.
@@ -52,37 +93,70 @@ pub trait Format: Sync {
         false
     }
 
+    /// Whether APIs ask for an id of each call.
+    fn calls_have_ids(&self) -> bool {
+        true
+    }
+
     /// How entries hang together.
     fn shape(&self) -> Shape;
 
+    /// How far its files may be changed.
+    fn level(&self) -> Level {
+        Level::LiveInsert
+    }
+
+    /// What is kept elsewhere about how many records or lines there are; then none is added, taken out or moved.
+    fn counted(&self) -> Option<Counted> {
+        None
+    }
+
     /// How the owning program writes.
-    fn writer(&self) -> Writer;
+    fn writer(&self) -> Writer {
+        Writer::Unknown
+    }
 
     /// What says that the owning program is at work on a file, in the order in which it is asked.
-    fn gates(&self) -> &'static [Gate];
+    fn gates(&self) -> &'static [Gate] {
+        &[]
+    }
 
     /// Where a missing result goes.
-    fn answer(&self) -> Answer;
+    fn answer(&self) -> Answer {
+        Answer::Nowhere
+    }
 
-    /// Spells the result that was lost.
-    fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8>;
+    /// Spells the result that was lost; asked only where [`Format::answer`] names a place.
+    fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8> {
+        let _ = lost;
+        Vec::new()
+    }
 
     /// A message that holds these results and nothing else, for [`Answer::NextUser`].
     fn results_message(&self, blocks: &[u8]) -> Vec<u8> {
         Writing::new().text("role", b"user").raw("content", &[b"[", blocks, b"]"].concat()).end()
     }
 
-    /// Where the owning program keeps its transcripts.
-    fn roots(&self) -> &'static [Root];
+    /// Where the owning program, and others that write the same bytes, keep their transcripts.
+    fn roots(&self) -> &'static [Root] {
+        &[]
+    }
 
     /// What an entry says, part by part: what a reader would want to see of it. Thinking is left out.
     fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>));
 
     /// How a message of the model says that it was not finished.
-    fn broken<'d>(&self, doc: &'d Doc) -> Option<Broken<'d>>;
+    fn broken<'d>(&self, doc: &'d Doc) -> Option<Broken<'d>> {
+        let _ = doc;
+        None
+    }
 
-    /// Spells a compaction: the lines, in order, without line breaks.
-    fn compaction(&self, made: &Compaction<'_>) -> Vec<Vec<u8>>;
+    /// Spells a compaction: the lines, in order, without line breaks. None where it is not known how the owning program
+    /// would read one.
+    fn compaction(&self, made: &Compaction<'_>) -> Vec<Vec<u8>> {
+        let _ = made;
+        Vec::new()
+    }
 }
 
 /// A part of what an entry says.
@@ -148,6 +222,54 @@ pub enum Shape {
     Graph,
     /// The order of the lines is all there is.
     List,
+    /// Records by id: the last one with an id counts, at the place of the first (Gemini CLI).
+    Upserts,
+    /// The order of the lines; what the model says in one go is the run of its lines, and calls and results find each
+    /// other by id wherever they stand (Codex, Copilot).
+    Log,
+}
+
+impl Shape {
+    /// Whether entries name their parents.
+    pub fn is_tree(self) -> bool {
+        matches!(self, Self::Branch | Self::Graph)
+    }
+}
+
+/// How far files of a format may be changed. Beside this, the gates say whether it may be now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Never, for this reason: findings are told, and that is all.
+    ReadOnly(&'static str),
+    /// While the owning program is not running.
+    Archive,
+    /// Beside the running program, as long as the number and the order of the lines stay.
+    LiveTruncate,
+    /// Beside the running program; lines may come and go.
+    LiveInsert,
+}
+
+impl Level {
+    /// In one or two words, for tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ReadOnly(_) => "read-only",
+            Self::Archive => "archive",
+            Self::LiveTruncate => "live truncate",
+            Self::LiveInsert => "live insert",
+        }
+    }
+}
+
+/// What is counted outside of a file, and by what: the text ends "are counted in …".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// Records: whole objects, wherever they stand.
+    Records(&'static str),
+    /// Lines that are not empty, readable or not.
+    Lines(&'static str),
+    /// Records before the last compaction.
+    UpToCompaction(&'static str),
 }
 
 /// How the owning program writes its files.
@@ -155,6 +277,12 @@ pub enum Shape {
 pub enum Writer {
     /// Opens, appends and closes for each line.
     AppendsByPath,
+    /// Appends through one descriptor for as long as it runs.
+    HoldsOpen,
+    /// Appends only to the very file that it left behind.
+    Leases,
+    /// Writes the whole file anew from memory.
+    RewritesWhole,
     /// Not known: a file of this format may belong to any program.
     Unknown,
 }
@@ -175,6 +303,10 @@ pub enum Gate {
     CodexWriter,
     /// Copilot's `inuse.<pid>.lock` beside the file.
     CopilotInUse,
+    /// Grok Build's lock beside the file, which others are to take as well.
+    GrokLock,
+    /// Nothing of its own: that it has been quiet for so long that the program is not running.
+    Idle,
     /// Qwen Code's writer lease, which pins the very inode (`session-writer-lease.ts`).
     QwenLease,
 }
@@ -188,10 +320,12 @@ pub enum Answer {
     LineIfAllowed,
     /// A block at the beginning of the next user message.
     NextUser,
+    /// Nowhere: it is not put in.
+    Nowhere,
 }
 
 /// A folder in which an agent keeps transcripts.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Root {
     /// Environment variable that moves it.
     pub env: Option<&'static str>,
@@ -207,6 +341,8 @@ pub struct Lost<'a> {
     pub doc: &'a Doc,
     /// Reads a value of that entry as it is written.
     pub raw: &'a dyn Fn(Value<'_>) -> Vec<u8>,
+    /// The entry behind which the result goes; mostly the same.
+    pub place: &'a Doc,
     /// The call's id, as a literal with quotes.
     pub call: &'a [u8],
     /// The tool's name.
@@ -222,6 +358,8 @@ pub struct Lost<'a> {
 pub enum Vote {
     /// It is, unless another object says that it is not.
     Own,
+    /// It may be: such objects occur in its files, but do not tell them from others.
+    Fits,
     /// It is not, whatever other objects say.
     Foreign,
     /// Nothing.
@@ -244,10 +382,15 @@ pub(crate) fn is_head(objects: usize, nodes: usize) -> bool {
 pub(crate) struct Head {
     objects: usize,
     nodes: usize,
-    /// A bit for each of [`FORMATS`].
-    own: u8,
-    foreign: u8,
+    /// Of which formats some object is.
+    own: Bits,
+    /// Of which formats some object cannot be.
+    foreign: Bits,
 }
+
+/// A bit for each of [`FORMATS`].
+type Bits = u64;
+const _: () = assert!(FORMATS.len() <= Bits::BITS as usize);
 
 impl Head {
     /// What these objects say; all that were read, also those that turned out to be none, took `nodes` of memory.
@@ -261,13 +404,19 @@ impl Head {
     pub(crate) fn hear(&mut self, doc: &Doc) {
         self.objects += 1;
         self.nodes += doc.size();
+        let (mut own, mut fits) = (0, 0);
         for (n, format) in FORMATS.iter().enumerate() {
             match format.vote(doc) {
-                Vote::Own => self.own |= 1 << n,
+                Vote::Own => own |= 1 << n,
+                Vote::Fits => fits |= 1 << n,
                 Vote::Foreign => self.foreign |= 1 << n,
                 Vote::Silent => {}
             }
         }
+        if own != 0 {
+            self.foreign |= !(own | fits);
+        }
+        self.own |= own;
     }
 
     /// Whether the format is told by what was heard, and not by what may come.
@@ -275,10 +424,10 @@ impl Head {
         is_head(self.objects, self.nodes)
     }
 
-    /// The format of a file that begins so.
+    /// The format of a file that begins so: the only one that claims it.
     pub(crate) fn format(&self) -> Option<&'static dyn Format> {
         let claimed = self.own & !self.foreign;
-        (0..).zip(FORMATS).find(|(n, _)| claimed >> n & 1 == 1).map(|(_, format)| *format)
+        if claimed.is_power_of_two() { FORMATS.get(claimed.trailing_zeros() as usize).copied() } else { None }
     }
 }
 
@@ -323,17 +472,29 @@ fn block_parts<'d>(block: Value<'d>, each: &mut dyn FnMut(Part<'d>)) {
             Some(text) => each(Part::Text(text)),
             None => items(content).for_each(|part| plain_part(part, part.get("text"), each)),
         }
-    } else if !is(&"thinking") && !is(&"redacted_thinking") {
+    } else if !["thinking", "redacted_thinking", "reasoning"].iter().any(is) {
         plain_part(block, text, each);
     }
 }
 
 fn plain_part<'d>(block: Value<'d>, text: Option<Value<'d>>, each: &mut dyn FnMut(Part<'d>)) {
-    let image = || block.get("type").is_some_and(|kind| kind.is("image") || kind.is("image_url"));
+    let image = || {
+        let kind = block.get("type");
+        kind.is_some_and(|kind| ["image", "image_url", "input_image"].iter().any(|name| kind.is(name)))
+    };
     match text.filter(|text| text.kind() == Kind::String) {
         Some(text) => each(Part::Text(text)),
         None if image() => each(Part::Image),
         None => {}
+    }
+}
+
+/// The calls that a message lists beside its content, in OpenAI's dialect or without a `function` around the name.
+fn listed_calls<'d>(calls: Option<Value<'d>>, each: &mut dyn FnMut(Part<'d>)) {
+    for call in items(calls) {
+        let function = call.get("function").unwrap_or(call);
+        let [name, arguments, args] = function.pick(["name", "arguments", "args"]);
+        each(Part::Call { name, arguments: arguments.or(args) });
     }
 }
 

@@ -139,7 +139,8 @@ pub(crate) fn find(bytes: &[u8], owned: usize, base: u64) -> impl Iterator<Item 
 
 /// What other tools leave where they cut, as it is written inside a JSON string. Sources: OpenClaw #10915,
 /// #11579 and #61651, its 2026.6 guard, ChatCLI's budget and per-tool caps, agent-max's head and tail
-/// and stubs, OpenClaw's pruner, Claude Code's persisted outputs, Gemini CLI's and nanobot's offload notes.
+/// and stubs, OpenClaw's pruner, Claude Code's persisted outputs, Gemini CLI's and nanobot's offload notes, Codex's
+/// cuts of outputs.
 const FOREIGN: &[&str] = &[
     "[Truncated: original ",
     "[Content omitted \u{2014} tool output exceeded ",
@@ -159,6 +160,10 @@ const FOREIGN: &[&str] = &[
     "result \u{2014} body pruned from context",
     "[Tool result trimmed: kept first ",
     "[Old tool result content cleared]",
+    " tokens truncated\u{2026}",
+    " chars truncated\u{2026}",
+    "Warning: truncated output (original token count: ",
+    "[... omitted ",
 ];
 
 /// Whether another tool's marker stands in these bytes.

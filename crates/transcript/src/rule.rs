@@ -6,10 +6,10 @@
 
 use crate::entry::{Damage, Kind, Role};
 use crate::finding::{Finding, Fix, Guard, Held, Labels, Op, Safety, Severity};
-use crate::format::Format;
+use crate::format::{Answer, Counted, Format};
 use crate::salvage::Wreck;
 use crate::session::Session;
-use crate::source::{Fault, Span};
+use crate::source::{Fault, Span, read_span};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -58,6 +58,7 @@ pub(crate) use oversized_turn::OversizedTurn;
 mod result_over_limit;
 mod result_without_call;
 mod stale_result;
+mod superseded_record;
 mod torn_line;
 mod trim;
 pub(crate) use trim::most;
@@ -85,6 +86,7 @@ pub const RULES: &[&dyn Rule] = &[
     &stale_result::StaleResult,
     &crowded_window::CrowdedWindow,
     &oversized_reply::OversizedReply,
+    &superseded_record::SupersededRecord,
     &torn_line::TornLine,
     &glued_lines::GluedLines,
     &nul_bytes::NulBytes,
@@ -206,10 +208,49 @@ pub(crate) fn check_all(session: &Session<'_>) -> Result<Vec<Finding>, Fault> {
         } else if session.policy.hold_history && finding.rule.rewrites_history() {
             finding.fix = Fix::held(Held::RecentlyUsed);
         }
+        if !finding.fix.ops.is_empty()
+            && let Some(why) = forbidden(session, &finding.fix.ops)?
+        {
+            finding.fix = Fix::held(why);
+        }
     }
     bound_thinking::gate(session, &mut findings);
     findings.sort_by_key(|finding| finding.line);
     Ok(findings)
+}
+
+/// Why the file, or what counts its lines, does not allow these steps.
+pub(crate) fn forbidden(session: &Session<'_>, steps: &[Op]) -> Result<Option<Held>, Fault> {
+    if let Some(why) = session.read_only() {
+        return Ok(Some(Held::ReadOnly(why)));
+    }
+    let (place, lines, from) = match session.format.counted() {
+        None => return Ok(None),
+        Some(Counted::Records(place)) => (place, false, u32::MAX),
+        Some(Counted::Lines(place)) => (place, true, u32::MAX),
+        Some(Counted::UpToCompaction(place)) => (place, false, session.last_boundary().unwrap_or(0)),
+    };
+    for op in steps {
+        let changes = match *op {
+            Op::Insert { .. } | Op::ToFront(_) => true,
+            Op::DropEntry(entry) | Op::DropCopy(entry) => entry < from,
+            Op::Move { entry, after } => entry < from || after < from,
+            Op::Answer(call) => {
+                session.format.answer() != Answer::NextUser && session.call(call).entry < from
+            }
+            Op::Replace { at, ref with } if lines => {
+                let within = at.end < session.transcript.bytes;
+                let breaks = |span: Span| Ok(read_span(session.source, span)?.ends_with(b"\n"));
+                within
+                    && (with.contains(&b'\n') || (!at.is_empty() && breaks(Span::new(at.end - 1, at.end))?))
+            }
+            Op::Replace { .. } | Op::Cut { .. } | Op::DropBlock { .. } | Op::Keep(_) => false,
+        };
+        if changes {
+            return Ok(Some(Held::Counted(place)));
+        }
+    }
+    Ok(None)
 }
 
 /// A finding about an entry, without a fix yet.
@@ -317,6 +358,10 @@ fn drop_results(session: &Session<'_>, results: &[usize]) -> Fix {
     for &result in results {
         let found = session.result(result);
         let entry = found.entry;
+        if !matches!(session.entry(entry).kind, Kind::Message(_)) {
+            // It is one of many messages, and the entry is all of them.
+            return Fix::held(Held::Tangled);
+        }
         // Blocks of other results of the entry that go as well are in `results` too, or stay.
         let going = results.iter().filter(|&&other| session.result(other).entry == entry).count();
         let alone = found.whole
@@ -332,7 +377,7 @@ fn drop_results(session: &Session<'_>, results: &[usize]) -> Fix {
         if session.is_newest(entry) && session.entry(entry).id.is_some() {
             guard = Some(Guard::NewestEntry);
         }
-        if session.format.answer() != crate::format::Answer::Line {
+        if session.format.answer() != Answer::Line {
             guard = Some(Guard::ChangesLineCount);
         }
         ops.push(Op::DropEntry(entry));

@@ -25,7 +25,7 @@ use crate::printer::{Printer, talk};
 use crate::report::FileReport;
 use crate::status::Status;
 use interrupt::Interrupt;
-use keeper::{Error, Found, find, known_roots};
+use keeper::{Error, Found, find, known_roots, known_stores};
 use progress::Progress;
 use rayon::prelude::*;
 use std::io;
@@ -140,6 +140,7 @@ fn deaf(name: &str, error: &io::Error) -> Status {
 }
 
 fn gather(paths: &[PathBuf]) -> Vec<Result<Found, Error>> {
-    let roots = if paths.is_empty() { known_roots() } else { paths.to_vec() };
+    let known = || [known_roots(), known_stores()].concat();
+    let roots = if paths.is_empty() { known() } else { paths.to_vec() };
     roots.iter().flat_map(|path| find(path)).collect()
 }

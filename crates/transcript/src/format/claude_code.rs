@@ -73,7 +73,12 @@ impl Format for ClaudeCode {
     }
 
     fn roots(&self) -> &'static [Root] {
-        &[Root { env: Some("CLAUDE_CONFIG_DIR"), home: ".claude", below: "projects" }]
+        &[
+            Root { env: Some("CLAUDE_CONFIG_DIR"), home: ".claude", below: "projects" },
+            // OpenClaude and iFlow write the same shape.
+            Root { env: None, home: ".openclaude", below: "projects" },
+            Root { env: None, home: ".iflow", below: "projects" },
+        ]
     }
 
     fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {

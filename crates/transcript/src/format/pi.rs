@@ -45,6 +45,8 @@ impl Format for Pi {
         match (foreign, header || telling) {
             (true, _) => Vote::Foreign,
             (false, true) => Vote::Own,
+            // Others wrap their messages alike, with other blocks in them.
+            (false, false) if says(doc, "type", "message") => Vote::Fits,
             (false, false) => Vote::Silent,
         }
     }
@@ -88,6 +90,11 @@ impl Format for Pi {
             Root { env: None, home: ".openclaw", below: "sessions" },
             Root { env: None, home: ".clawdbot", below: "agents/*/sessions" },
             Root { env: None, home: ".moltbot", below: "agents/*/sessions" },
+            // OhMyPi, Prime Agent, QClaw and Kimi's OpenClaw write the same bytes.
+            Root { env: None, home: ".omp/agent", below: "sessions" },
+            Root { env: None, home: ".prime/agent", below: "sessions" },
+            Root { env: None, home: ".qclaw", below: "agents/*/sessions" },
+            Root { env: None, home: ".kimi_openclaw", below: "agents/*/sessions" },
         ]
     }
 

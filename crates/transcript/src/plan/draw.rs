@@ -44,11 +44,13 @@ pub(crate) fn draw_steps(session: &Session<'_>, steps: &mut dyn Iterator<Item = 
     match session.format.answer() {
         Answer::NextUser => drawing.answer_in_next_user()?,
         Answer::Line | Answer::LineIfAllowed => drawing.answer_with_lines(),
+        Answer::Nowhere => {}
     }
     match session.format.shape() {
         Shape::Branch => drawing.link_branch(),
         Shape::Graph => drawing.link_graph()?,
-        Shape::List => {}
+        Shape::Log => drawing.link_log(),
+        Shape::List | Shape::Upserts => {}
     }
     drawing.edits()
 }
@@ -159,7 +161,10 @@ impl<'a> Drawing<'a> {
     /// Whether an entry is not taken out even if nothing of it would be left.
     fn stays_whole(&self, entry: u32) -> bool {
         let session = self.session;
-        session.is_newest(entry) || session.superseded(entry) || session.is_labelled(entry)
+        session.is_newest(entry)
+            || session.superseded(entry)
+            || session.is_labelled(entry)
+            || session.format.counted().is_some()
     }
 
     fn literal(&self, at: Span) -> Result<Vec<u8>, Fault> {
@@ -170,6 +175,8 @@ impl<'a> Drawing<'a> {
     fn spell(&self, call: u32, id: &str, parent: &[u8]) -> Result<Vec<u8>, Fault> {
         let found = self.session.call(call);
         let doc = self.doc(found.entry)?;
+        let start = self.session.transcript.start_of(found);
+        let place = if start == found.entry { None } else { Some(self.doc(start)?) };
         let failed = core::cell::Cell::new(None);
         // What is not UTF-8 there need not be repeated.
         let utf8 = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned().into_bytes();
@@ -183,6 +190,7 @@ impl<'a> Drawing<'a> {
         let lost = Lost {
             doc: &doc,
             raw: &raw,
+            place: place.as_ref().unwrap_or(&doc),
             call: &self.literal(found.id_at)?,
             tool: &utf8(self.session.transcript.id_text(found.name)),
             id,
@@ -218,7 +226,8 @@ impl<'a> Drawing<'a> {
         }
         for (user, blocks) in targets {
             let doc = self.doc(user)?;
-            let Some(content) = doc.get("content") else { continue };
+            let inside = || doc.get("message").and_then(|message| message.get("content"));
+            let Some(content) = doc.get("content").or_else(inside) else { continue };
             let span = content.span();
             let (at, mut with) = if content.kind() == Json::String {
                 self.replace.push((Span::new(span.end, span.end), b"}]".to_vec()));
@@ -237,13 +246,13 @@ impl<'a> Drawing<'a> {
     fn answer_with_lines(&mut self) {
         let mut taken = BTreeSet::new();
         for call in core::mem::take(&mut self.answers) {
-            let after = self.session.call(call).entry;
+            let after = self.session.transcript.start_of(self.session.call(call));
             if self.drop.contains(&after) {
                 continue;
             }
             let found = self.session.call(call);
             let seed = (found.block.start, self.session.transcript.id_text(found.id));
-            let id = fresh_id(self.session, seed, &|id| taken.contains(id));
+            let id = fresh_id(self.session, found.entry, seed, &|id| taken.contains(id));
             taken.insert(id.clone());
             self.lines.push(NewLine { call, after, id });
         }
@@ -404,6 +413,27 @@ impl<'a> Drawing<'a> {
         !glued(entry) && !glued(entry + 1)
     }
 
+    /// In a log each entry names the one before it: what named one that goes, or behind which a line comes, names
+    /// what stands before it now.
+    fn link_log(&mut self) {
+        let mut newest: BTreeMap<u32, usize> = BTreeMap::new();
+        for index in 0..self.lines.len() {
+            if let Some(before) = newest.insert(self.lines[index].after, index) {
+                self.parents[index] = self.id_of(Node::New(before));
+            }
+        }
+        for (index, entry) in (0..).zip(&self.session.transcript.entries) {
+            let Link::To(id) = entry.parent else { continue };
+            let Some(parent) = self.session.by_id(id) else { continue };
+            let stays = self.surviving_parent(index).ok();
+            let new = stays.and_then(|stays| newest.get(&stays)).map(|&new| Node::New(new));
+            let node = new.or(stays.map(Node::Old));
+            if !self.drop.contains(&index) && node != Some(Node::Old(parent)) {
+                self.relink(index, node);
+            }
+        }
+    }
+
     /// Links the children of entries that go to their grandparents. New lines hang on their call, as the agent's
     /// own results do.
     fn link_graph(&mut self) -> Result<(), Fault> {
@@ -536,7 +566,15 @@ impl<'a> Drawing<'a> {
 }
 
 /// An id that is the same on every machine: a hash of where something stands and what it is called.
-pub(crate) fn fresh_id(session: &Session<'_>, seed: (u64, &[u8]), taken: &dyn Fn(&str) -> bool) -> String {
+///
+/// It has the form of the ids that its neighbour's is one of.
+pub(crate) fn fresh_id(
+    session: &Session<'_>,
+    neighbour: u32,
+    seed: (u64, &[u8]),
+    taken: &dyn Fn(&str) -> bool,
+) -> String {
+    let own = session.transcript.id_text(session.entry(neighbour).id);
     let mut n = 0_u32;
     loop {
         let mut hash = blake3::Hasher::new();
@@ -545,11 +583,12 @@ pub(crate) fn fresh_id(session: &Session<'_>, seed: (u64, &[u8]), taken: &dyn Fn
         hash.update(&n.to_le_bytes());
         let hex = hash.finalize().to_hex();
         let id = match session.format.shape() {
+            Shape::Branch if own.len() < 36 => hex[..8].into(),
             // The form of a random uuid.
-            Shape::Graph => {
+            Shape::Branch | Shape::Graph | Shape::Log => {
                 format!("{}-{}-4{}-a{}-{}", &hex[..8], &hex[8..12], &hex[12..15], &hex[15..18], &hex[18..30])
             }
-            Shape::Branch | Shape::List => hex[..8].into(),
+            Shape::List | Shape::Upserts => hex[..8].into(),
         };
         if session.transcript.ids.find(id.as_bytes()).is_none() && !taken(&id) {
             return id;

@@ -129,7 +129,8 @@ fn is_thinking_only(session: &Session<'_>, entry: u32) -> bool {
 fn may_go(session: &Session<'_>, entry: u32) -> bool {
     let thinking_only = is_thinking_only(session, entry);
     let stays = session.is_newest(entry) || session.shares_its_id(entry) || session.is_labelled(entry);
-    !(session.is_pending(entry) || (thinking_only && stays))
+    let fixed = session.transcript.thinking_of(entry).iter().any(|thinking| thinking.fixed);
+    !(fixed || session.is_pending(entry) || (thinking_only && stays))
 }
 
 fn removal(session: &Session<'_>, entry: u32) -> Finding {

@@ -77,12 +77,12 @@ pub(crate) fn shorten_message(
     }
     let Some(doc) = json::parse(session.source, found.span)? else { return Ok(None) };
     let mut texts: Vec<Text> = Vec::new();
-    session.format.parts(&doc, &mut |part| {
-        if let Part::Text(text) = part
-            && text.kind() == Json::String
-        {
-            texts.push(Text::of(text));
-        }
+    // Where the model's message holds the results of its calls, those have limits of their own.
+    let (model, mut results) = (found.kind == Kind::Message(Role::Assistant), false);
+    session.format.parts(&doc, &mut |part| match part {
+        Part::Text(text) if text.kind() == Json::String && !(model && results) => texts.push(Text::of(text)),
+        Part::Result => results = true,
+        _ => {}
     });
     let Some(measured) = Measured::new(session, &texts, limit)? else { return Ok(None) };
     if measured.kept() <= limit {

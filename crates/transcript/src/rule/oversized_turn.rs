@@ -2,7 +2,7 @@
 
 use super::trim::{Measured, Notes, caps};
 use super::{Help, Rule, about_result};
-use crate::entry::{Id, Text};
+use crate::entry::{Kind, Text};
 use crate::finding::{Finding, Severity};
 use crate::marker;
 use crate::policy::{Cap, Policy};
@@ -64,15 +64,16 @@ impl OversizedTurn {
 
 /// Turn by turn, in the order of the first call of each: the entry of that call, and a result.
 pub(super) fn by_turn(session: &Session<'_>) -> Vec<(u32, usize)> {
-    let mut first: HashMap<Id, u32> = HashMap::new();
+    let mut first: HashMap<u64, u32> = HashMap::new();
     let mut members: Vec<(u32, usize)> = Vec::new();
     for (index, answers) in session.answers.iter().enumerate() {
         // A result too many counts as well, or taking out another one could bring this finding up.
         if let Answers::Call(call) | Answers::Again(call) = *answers {
             let entry = session.call(call).entry;
-            // Without a group each entry is a turn of its own.
-            let group = session.entry(entry).group;
-            members.push((group.map_or(entry, |group| *first.entry(group).or_insert(entry)), index));
+            if !matches!(session.entry(entry).kind, Kind::Message(_)) {
+                continue;
+            }
+            members.push((*first.entry(session.turn(entry)).or_insert(entry), index));
         }
     }
     members.sort_unstable();
