@@ -113,8 +113,7 @@ fn bytes_that_are_not_utf8() {
 
 #[test]
 fn lone_surrogates() {
-    let mended = WHOLE.replace("go", r"\ufffd \ufffd\ufffd");
-    check(WHOLE.replace("go", r"\ud83d \udc00\udc00"), "findings", &["B5"], mended);
+    check_untouched(WHOLE.replace("go", r"\ud83d \udc00\udc00"), "findings", &["B5"]);
 }
 
 /// The one huge result is cut, in memory that the line alone would more than fill.
