@@ -97,6 +97,8 @@ pub enum Unable {
     SignedThinking,
     /// The file, or what counts its lines, does not allow it.
     Held(Held),
+    /// Its header is lost, without which its agent does not read it.
+    NoHeader,
     /// How its agent would read a compaction is not known.
     NotWritten,
     /// It would do harm.
@@ -122,6 +124,7 @@ impl fmt::Display for Unable {
                 "thinking that would stay is signed over what would go (--thinking strip removes it, ignore goes on)"
             }
             Self::Held(held) => return write!(f, "{held}"),
+            Self::NoHeader => "its header is lost, and its agent reads nothing without one",
             Self::NotWritten => "how its agent would read a compaction is not known (tailor fix shortens what is long)",
             Self::Worse(worse) => return write!(f, "{worse}"),
         })
@@ -435,6 +438,11 @@ fn insert(
     }
     if lines.is_empty() {
         return Ok(Err(Unable::NotWritten));
+    }
+    if session.format.has_header()
+        && session.transcript.entries.first().is_none_or(|entry| entry.kind != Kind::Header)
+    {
+        return Ok(Err(Unable::NoHeader));
     }
     let mut steps = Vec::new();
     let hung = if shape == Shape::Graph { Some(two) } else { None };
