@@ -436,13 +436,8 @@ fn insert(
     if let Some(fault) = failed.get() {
         return Err(fault);
     }
-    if lines.is_empty() {
-        return Ok(Err(Unable::NotWritten));
-    }
-    if session.format.has_header()
-        && session.transcript.entries.first().is_none_or(|entry| entry.kind != Kind::Header)
-    {
-        return Ok(Err(Unable::NoHeader));
+    if let Some(why) = unreadable(session, &lines) {
+        return Ok(Err(why));
     }
     let mut steps = Vec::new();
     let hung = if shape == Shape::Graph { Some(two) } else { None };
@@ -457,6 +452,13 @@ fn insert(
     }
     steps.push(whole_lines(session, context.entries[place], &lines)?);
     Ok(Ok(steps))
+}
+
+/// Why the agent would not read such a compaction.
+fn unreadable(session: &Session<'_>, lines: &[Vec<u8>]) -> Option<Unable> {
+    let first = session.transcript.entries.first();
+    let headless = session.format.has_header() && first.is_none_or(|entry| entry.kind != Kind::Header);
+    if lines.is_empty() { Some(Unable::NotWritten) } else { headless.then_some(Unable::NoHeader) }
 }
 
 /// When the entry before was written, or else the one whose envelope is shared.
