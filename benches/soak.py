@@ -1,13 +1,15 @@
 # Lets `tailor watch` look after many sessions that grow, and prints a Markdown table.
 #
-#   python3 benches/soak.py [--sessions N] [--rate APPENDS] [--seconds S] [--settle S] [--known N] [--program PATH]
+#   python3 benches/soak.py [--sessions N] [--rate APPENDS] [--seconds S] [--settle S] [--known N] [--giant MB]
+#                           [--program PATH]
 #
 # One writer opens, writes a line and closes, so many times a second, each time to a session chosen at random; every
 # fourth line is a result that is too long. A turn is written to the end before the next one of that session begins.
 # Measured are CPU, memory and watches of the daemon, how long the writer waits, and how long a long result stays: from
 # the append after which its session could be settled to the moment at which the file is shorter. In the end each line
 # that was written must be there once. `--known` sets a number of further sessions that nobody writes to. Before that
-# the daemon is measured with nothing to do. Build first: cargo build --release.
+# the daemon is measured with nothing to do. Then another daemon looks after one session of `--giant` megabytes (1000; 0
+# for none), to which a line is appended now and then. Ten minutes: --seconds 600. Build first: cargo build --release.
 
 import argparse
 import json
@@ -25,6 +27,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 LIMIT = 1000
 LONG = "row of output\\n" * 300
 IDLE_SECONDS = 10
+GIANT_APPENDS = 50
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -76,6 +79,15 @@ def cpu(pid):
     with open(f"/proc/{pid}/stat") as file:
         fields = file.read().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def cpu_exact(pid):
+    """In seconds, as the scheduler counts; without threads that have ended."""
+    total = 0
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/schedstat") as file:
+            total += int(file.read().split()[0])
+    return total / 1e9
 
 
 def memory(pid, what):
@@ -165,6 +177,47 @@ def lost(sessions):
     return wrong
 
 
+def start(args, folder, root, more):
+    socket = os.path.join(folder, "socket")
+    env = {"HOME": folder, "PATH": os.environ["PATH"]}
+    command = [args.program, "watch", root, "--mode", "enforce", "--socket", socket, *more]
+    with open(os.path.join(folder, "log"), "ab") as log:
+        return subprocess.Popen(command, env=env, stderr=log), socket
+
+
+def giant(args, folder):
+    """What an append to a very long session costs, in seconds of CPU and in bytes that are read."""
+    root = os.path.join(folder, "giant")
+    session = Session(root, 0)
+    with open(session.path, "ab") as file:
+        written = 0
+        while written < args.giant * 1_000_000:
+            session.queue = list(lines(session.number, session.turn))
+            session.turn += 1
+            written += file.write(b"".join(session.queue))
+    session.queue = []
+    daemon, socket = start(args, folder, root, ["--settle", "0.1"])
+    try:
+        until("it is looked at", lambda: status(args.program, socket).get("looks"), 600)
+        found = status(args.program, socket)
+        before = cpu_exact(daemon.pid)
+        for _ in range(GIANT_APPENDS):
+            session.append()
+            time.sleep(0.3)
+        spent = (cpu_exact(daemon.pid) - before) / GIANT_APPENDS
+        after = status(args.program, socket)
+        read = (after["read_bytes"] - found["read_bytes"]) / GIANT_APPENDS
+        same = after["same"] - found["same"]
+        resident = memory(daemon.pid, "VmRSS")
+    finally:
+        daemon.send_signal(signal.SIGTERM)
+        daemon.wait()
+    return [
+        (f"an append to {args.giant} MB: CPU, bytes read", f"{spent * 1000:.2f} ms, {read:,.0f}"),
+        ("of that judged without a look; RSS", f"{same} of {GIANT_APPENDS}; {resident:.1f} MiB"),
+    ]
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--sessions", type=int, default=2000)
@@ -172,16 +225,15 @@ def main():
     parser.add_argument("--rate", type=float, default=50)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--settle", type=float, default=1)
+    parser.add_argument("--giant", type=int, default=1000)
     parser.add_argument("--program", default=os.path.join(HERE, "..", "target", "release", "tailor"))
     args = parser.parse_args()
     folder = tempfile.mkdtemp(prefix="tailor-soak-")
-    root, socket = os.path.join(folder, "root"), os.path.join(folder, "socket")
+    root = os.path.join(folder, "root")
     sessions = [Session(root, number) for number in range(args.sessions + args.known)]
-    env = {"HOME": folder, "PATH": os.environ["PATH"]}
-    command = [args.program, "watch", root, "--mode", "enforce", "--settle", str(args.settle), "--socket", socket]
-    command += ["--set", f"result_chars_max={LIMIT}"]
-    with open(os.path.join(folder, "log"), "wb") as log:
-        daemon = subprocess.Popen(command, env=env, stderr=log)
+    daemon, socket = start(
+        args, folder, root, ["--settle", str(args.settle), "--set", f"result_chars_max={LIMIT}"]
+    )
     try:
         idle = lambda: (found := status(args.program, socket)) and not found["waiting"] and found["files"]
         until("all sessions are known", lambda: idle() == len(sessions))
@@ -206,11 +258,13 @@ def main():
         ("CPU idle; busy", f"{idle_cpu:.3%}; {busy_cpu:.2%} of one core"),
         ("RSS now; highest", f"{resident:.1f} MiB; {peak:.1f} MiB"),
         ("watches", str(sum(one["folders"] for one in found["roots"]))),
-        ("runs", str(found["fixed"])),
+        ("looks; runs; read", f'{found["looks"]}; {found["fixed"]}; {found["read_bytes"] / 1e6:.1f} MB'),
         ("settled to cut: p50, p99, max", ", ".join(millis(share(lag.seen, part)) for part in (0.5, 0.99, 1))),
         ("writer's wait: p50, p99, max", ", ".join(millis(share(waits, part)) for part in (0.5, 0.99, 1))),
         ("sessions with a line lost, doubled or moved", str(lost(sessions))),
     ]
+    shutil.rmtree(root)
+    rows += giant(args, folder) if args.giant else []
     print("| measured | |\n|---|---|")
     for what, value in rows:
         print(f"| {what} | {value} |")

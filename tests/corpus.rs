@@ -155,6 +155,11 @@ fn check(path: &Path) -> Result<Option<usize>, String> {
     let first = fix(&dir);
     expect(first.status < 2, || format!("fix: {}", first.file()))?;
     let after = fs::read(&copy).unwrap();
+    if first.file()["outcome"] == "refused" {
+        // A gate does not know what it is.
+        expect(after == before, || format!("refused, and yet it was changed: {}", first.file()))?;
+        return Ok(Some(0));
+    }
     expect(after == wanted, || "fix wrote something else than its plan".into())?;
     let second = fix(&dir);
     let outcome = second.file()["outcome"].clone();

@@ -42,7 +42,7 @@ fn seen(home: &Path, run: usize) -> Seen {
 }
 
 /// Large enough that neither its new text nor the original of its result fits into what is left.
-fn session() -> String {
+pub(crate) fn session() -> String {
     let opening = fs::read_to_string(crate::support::root().join("fixtures/pi/s1-head-and-tail/in.jsonl"));
     let more = r#"{"type":"custom","id":"z","parentId":"a3","customType":"x","data":""#;
     // Rows that no compression makes small.

@@ -1,6 +1,6 @@
 //! `tailor fix`: what it changes, what it keeps, what it says.
 
-use crate::support::{BROKEN, Dir, WHOLE, is_root, make_old};
+use crate::support::{BROKEN, Dir, Run, WHOLE, is_root, make_old};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 
@@ -40,7 +40,9 @@ fn all_mended_exits_with_0() {
 #[test]
 fn findings_that_stay_exit_with_1() {
     let dir = Dir::new();
-    dir.write("s.jsonl", format!("undefined\n{BROKEN}"));
+    // Which call it was that has no id is not known, so that stays.
+    let nameless = r#"{"type":"message","id":"a9","parentId":"a3","message":{"role":"assistant","content":[{"type":"toolCall","name":"ls","arguments":{}}],"stopReason":"stop"}}"#;
+    dir.write("s.jsonl", format!("{BROKEN}{nameless}\n"));
     let run = dir.tailor(&["fix", "s.jsonl", "--format", "json"]);
     let file = run.file();
     assert_eq!((run.status, &file["outcome"], &file["remaining"]), (1, &"fixed".into(), &1.into()));
@@ -293,6 +295,87 @@ fn settle_says_how_long_a_file_must_have_been_quiet() {
     assert_eq!(fs::read_to_string(&path).unwrap(), BROKEN);
     assert_eq!(dir.tailor(&["fix", "--settle", "0", "s.jsonl"]).status, 0);
     assert_ne!(fs::read_to_string(&path).unwrap(), BROKEN);
+}
+
+/// A file whose old result ages, and whose new one is too long.
+const AGEING: &[&str] = &["--profile", "chatcli", "--format", "json", "s.jsonl"];
+
+fn ageing(newest_chars: usize) -> String {
+    let message = |n: usize, message: serde_json::Value| {
+        let parent = if n == 0 { "null".into() } else { format!("\"e{}\"", n - 1) };
+        format!("{{\"type\":\"message\",\"id\":\"e{n}\",\"parentId\":{parent},\"message\":{message}}}\n")
+    };
+    let call =
+        |id: &str| serde_json::json!([{"type": "toolCall", "id": id, "name": "fetch", "arguments": {}}]);
+    let calls =
+        |id: &str| serde_json::json!({"role": "assistant", "content": call(id), "stopReason": "toolUse"});
+    let result = |id: &str, chars: usize| {
+        let text = "x".repeat(chars);
+        serde_json::json!({"role": "toolResult", "toolCallId": id, "toolName": "fetch", "content": text})
+    };
+    let said = || serde_json::json!({"role": "assistant", "content": "ok", "stopReason": "stop"});
+    let all = [
+        calls("c0"),
+        result("c0", 9_000),
+        said(),
+        said(),
+        said(),
+        calls("c1"),
+        result("c1", newest_chars),
+        said(),
+    ];
+    let lines = all.into_iter().enumerate().map(|(n, one)| message(n, one));
+    "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"cwd\":\"/w\"}\n".to_string()
+        + &lines.collect::<String>()
+}
+
+#[test]
+fn older_history_waits_while_a_cache_may_hold_it() {
+    let dir = Dir::new();
+    let write = |text: &str, minutes: u64| {
+        let path = dir.write("s.jsonl", text);
+        let then = std::time::SystemTime::now() - std::time::Duration::from_secs(minutes * 60);
+        fs::File::options().append(true).open(&path).unwrap().set_modified(then).unwrap();
+        path
+    };
+    let fix = |more: &[&str]| dir.tailor(&[&["fix"], more, AGEING].concat());
+    let codes = |run: &Run| {
+        let found = run.file()["findings"].as_array().unwrap().clone();
+        let words = found
+            .iter()
+            .map(|one| format!("{} {}", one["code"].as_str().unwrap(), one["fix"].as_str().unwrap()));
+        words.collect::<Vec<_>>()
+    };
+    // Caps do not wait; what has aged does, and says why.
+    let (text, short) = (ageing(60_000), ageing(100));
+    let path = write(&text, 10);
+    let run = fix(&[]);
+    assert_eq!(run.file()["outcome"], "fixed");
+    assert_eq!(codes(&run), ["S14 held", "S1 safe"]);
+    assert!(run.file()["findings"][0]["reason"].as_str().unwrap().contains("--settle-stale 0"));
+    assert!(fs::read_to_string(&path).unwrap().contains(&"x".repeat(9_000)));
+    // If there is nothing else to be done, the file is put off as a whole; a dry run says the same.
+    for more in [&["--dry-run"][..], &[]] {
+        let path = write(&short, 10);
+        let run = fix(more);
+        assert_eq!((&run.file()["outcome"], run.status), (&"deferred".into(), 1));
+        let seconds = run.file()["retry_seconds"].as_u64().unwrap();
+        assert!((2_990..=3_000).contains(&seconds), "{seconds}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), short);
+    }
+    // Later, or when told that it does not matter, or when the file is nobody's history.
+    for (minutes, more) in [
+        (61, &[][..]),
+        (10, &["--settle-stale", "0"]),
+        (10, &["--settle-stale", "300"]),
+        (0, &["--settle", "0"]),
+        (10, &["--out", "copies"]),
+    ] {
+        write(&short, minutes);
+        let run = fix(more);
+        assert_eq!((&run.file()["outcome"], run.status), (&"fixed".into(), 0), "{minutes} {more:?}");
+        assert_eq!(codes(&run), ["S14 safe"]);
+    }
 }
 
 /// OpenClaw #2254: 35 messages, seven of them results of 396 KB of minified JSON, 2.8 MB in all.

@@ -56,7 +56,10 @@ impl Fixture {
     }
 
     pub(crate) fn for_fix<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
+        // What a check allows, `fix` does not know.
         let own = self.arguments.iter().map(String::as_str);
+        let own =
+            own.filter(|argument| !argument.starts_with("--max-") && !argument.starts_with("--tolerance"));
         ["fix", "--settle", "0"].into_iter().chain(own).chain(more.iter().copied()).collect()
     }
 
@@ -110,10 +113,16 @@ fn findings_of(stdout: &str) -> Vec<u8> {
     let mut text = String::from("[");
     for (n, finding) in file.findings.iter().enumerate() {
         text += if n > 0 { ",\n  " } else { "\n  " };
-        text += finding.get();
+        text += &without_fingerprint(finding.get());
     }
     text += if file.findings.is_empty() { "]\n" } else { "\n]\n" };
     text.into_bytes()
+}
+
+/// Fingerprints are tested where it is tested what they are for.
+fn without_fingerprint(finding: &str) -> String {
+    let (before, rest) = finding.split_once(r#","fingerprint":""#).unwrap();
+    format!("{before}{}", rest.split_once('"').unwrap().1)
 }
 
 #[test]
@@ -154,7 +163,7 @@ fn fix_mends_it_and_a_second_fix_changes_nothing() {
             return Err(format!("the outcome is {}", first["outcome"]));
         }
         let second = dir.tailor(&arguments).file();
-        if !["clean", "findings"].iter().any(|outcome| second["outcome"] == *outcome) {
+        if !["clean", "findings", "unsupported"].iter().any(|outcome| second["outcome"] == *outcome) {
             return Err(format!("the outcome of a second fix is {}", second["outcome"]));
         }
         same("the file after a second fix", &fs::read(&path).unwrap(), &got)?;

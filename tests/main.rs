@@ -3,18 +3,24 @@
 #![expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 
 mod bad_input; // Files that are broken, huge, hostile or not ours: a clear outcome, and no byte lost.
+mod checks; // `scan` in CI: shapes of results, limits, the baseline; the Action and the hooks of this repository.
 mod corpus; // Promises, checked on all transcripts below $TAILOR_CORPUS.
 mod disk; // A file system without room: nothing changes, and the message names the way out.
 mod explain; // `tailor explain` of errors: what they are about, which lines, and what settles it.
 mod fix; // `tailor fix`: what it changes, what it keeps, what it says.
 mod fixtures; // Everything in fixtures/: what is found, and what becomes of it, byte for byte.
+mod formats; // Which format a file has: one or none, and never the wrong one.
 mod gate; // What agents say about being at work, and that `tailor fix` obeys.
 mod live; // `tailor fix` beside programs that append to the same session: no line is lost.
 mod order; // The system calls of a run: their order, and what a death or a failure at any of them leaves.
+mod people; // What people see: width, colours, suggestions, completions; and what Ctrl-C leaves.
+mod profiles; // docs/profiles.md: that it says what the tests show; and the profiles over real transcripts.
 mod readme; // The examples of README.md, run.
+mod recover; // `tailor recover`, `compact` and `chunk`: what is too long goes on, and every byte can come back.
 mod scan; // `tailor scan`: exit codes, selection, the shape of its JSON.
 mod support; // A folder of its own for each test, and the program running in it.
 mod tidy; // The house rules that no compiler knows.
+mod top; // `tailor top` and `tailor report`: what is printed at two widths, the JSON, the page as a file.
 mod undo; // `tailor undo`, `show` and `gc`: what was taken out comes back, and is kept for as long as it should be.
 mod units; // The units in systemd/: that systemd understands them, and how much they leave open.
 mod watch; // `tailor watch`, `status` and `config`: beside writers, killed, reloaded, misled.

@@ -151,16 +151,16 @@ fn we_stand_on_few_packages() {
 
 /// What each rule does in each format, as rows of a table.
 fn coverage() -> Vec<String> {
-    use transcript::format::FORMATS;
+    use transcript::format::{FORMATS, Level};
     use transcript::rule::{Cover, RULES};
     let names: Vec<&str> = FORMATS.iter().map(|format| format.name()).collect();
     let mut rows =
         vec![format!("| | {} |", names.join(" | ")), format!("|---|{}", "---|".repeat(names.len()))];
     for rule in RULES {
-        let cells = FORMATS.iter().map(|format| match rule.cover(*format) {
-            Cover::Fixed => "fixed",
-            Cover::Reported => "reported",
-            Cover::Never => "–",
+        let cells = FORMATS.iter().map(|format| match (rule.cover(*format), format.level()) {
+            (Cover::Never, _) => "–",
+            (Cover::Reported, _) | (Cover::Fixed, Level::ReadOnly(_)) => "reported",
+            (Cover::Fixed, _) => "fixed",
         });
         rows.push(format!("| {} | {} |", rule.code(), cells.collect::<Vec<_>>().join(" | ")));
     }
@@ -168,10 +168,16 @@ fn coverage() -> Vec<String> {
 }
 
 #[test]
-fn the_readme_says_what_each_rule_does_in_each_format() {
-    let readme = fs::read_to_string(root().join("README.md")).unwrap();
-    let table = coverage().join("\n");
-    assert!(readme.contains(&table), "README.md should hold this table:\n{table}");
+fn the_docs_say_what_each_rule_does_in_each_format() {
+    let path = root().join("docs/rules.md");
+    let table = coverage().join("\n") + "\n";
+    let page = fs::read_to_string(&path).unwrap();
+    let (above, there) = page.split_at(page.find("| | ").unwrap());
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(&path, above.to_string() + &table).unwrap();
+        return;
+    }
+    assert_eq!(there, table, "docs/rules.md should end with this table (UPDATE=1 writes it)");
 }
 
 #[test]

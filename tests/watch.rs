@@ -1,16 +1,17 @@
 //! `tailor watch` beside programs that write, killed, reloaded and misled. Nothing here waits for time to pass: what is
 //! waited for is a state, with a deadline.
 
-use crate::support::{BROKEN, Dir, WHOLE, make_old, root, skipped};
+use crate::support::{BROKEN, Dir, WHOLE, give_to_powerless, is_root, make_old, root, skipped};
 use serde_json::Value;
 use std::fmt::Write as _;
-use std::fs::{self, File};
-use std::io::{Read, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::fs::{self, File, Permissions};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant, SystemTime};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const LIMIT: usize = 300;
@@ -106,6 +107,11 @@ fn log(dir: &Dir) -> String {
 /// The lines of a session as pi appends them: turns of a question, a call, its result and an answer. Each third result
 /// is too long, and each fourth turn has a result that nobody asked for.
 fn session(turns: usize) -> Vec<String> {
+    conversation(turns, true)
+}
+
+/// The same, with what nobody asked for or without.
+fn conversation(turns: usize, orphans: bool) -> Vec<String> {
     let mut lines = vec![
         r#"{"type":"session","version":3,"id":"s","timestamp":"2026-07-01T10:00:00.000Z","cwd":"/w"}"#
             .to_string(),
@@ -132,7 +138,7 @@ fn session(turns: usize) -> Vec<String> {
             ),
         );
         add(format!("r{n}"), result(&format!("call{n}")));
-        if n % 4 == 3 {
+        if orphans && n % 4 == 3 {
             add(format!("orphan{n}"), result("nobody"));
         }
         add(
@@ -203,6 +209,306 @@ fn a_session_that_grows_ends_clean_and_whole_and_can_be_put_back() {
     assert_eq!(fs::read_to_string(&path).unwrap(), lines.join("\n") + "\n");
 }
 
+/// Node, which appends the lines of a transcript when it is told to.
+struct Player {
+    child: Child,
+    said: BufReader<ChildStdout>,
+}
+
+impl Player {
+    /// `None` where there is no Node.
+    fn new(source: &Path, session: &Path) -> Option<Self> {
+        let mut node = Command::new("node");
+        node.arg(root().join("tests/writers/play.mjs")).args([source, session]);
+        let Ok(mut child) = node.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() else {
+            skipped("Node as a writer: node is not installed");
+            return None;
+        };
+        let said = BufReader::new(child.stdout.take().unwrap());
+        Some(Self { child, said })
+    }
+
+    /// Appends so many lines.
+    #[track_caller]
+    fn play(&mut self, lines: usize) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{lines}").unwrap();
+        let mut said = String::new();
+        self.said.read_line(&mut said).unwrap();
+        assert_eq!(said, ".\n");
+    }
+}
+
+impl Drop for Player {
+    fn drop(&mut self) {
+        // It ends with its input.
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+/// Plays a transcript line by line beside a daemon that is killed and told other limits; then all that can be mended is
+/// mended, and undo gives back what was played. Gives how many runs there were.
+fn play(lines: &[String]) -> Option<usize> {
+    let dir = Dir::new();
+    let (folder, config) = (dir.path("sessions"), dir.home().join("config.toml"));
+    fs::create_dir(&folder).unwrap();
+    let (source, session) = (dir.home().join("source"), folder.join("s.jsonl"));
+    let text = lines.join("\n") + "\n";
+    fs::write(&source, &text).unwrap();
+    let configure = |limit: usize| {
+        fs::write(&config, format!("mode = \"enforce\"\nsettle = 0.05\nresult_chars_max = {limit}\n"))
+            .unwrap();
+    };
+    configure(100_000);
+    let arguments = ["watch", "sessions", "--config", config.to_str().unwrap()];
+    let mut player = Player::new(&source, &session)?;
+    let mut daemon = Some(Daemon::start(&dir, &arguments));
+    let (mut done, steps) = (0, lines.len().min(40));
+    for step in 0..steps {
+        if step == steps / 4 || step == steps * 3 / 4 {
+            // Whatever it is doing at this moment.
+            drop(daemon.take());
+        } else if step == steps / 2 {
+            configure(LIMIT);
+            daemon.as_ref().unwrap().signal("HUP");
+        }
+        let is_checked = step % 5 == 4;
+        let mut until = lines.len() * (step + 1) / steps;
+        // A conversation that waits for an answer is left alone.
+        while is_checked && until < lines.len() && !lines[until - 1].contains(r#""stopReason":"stop""#) {
+            until += 1;
+        }
+        player.play(until.saturating_sub(done));
+        done = done.max(until);
+        let daemon = daemon.get_or_insert_with(|| Daemon::start(&dir, &arguments));
+        if is_checked {
+            daemon.until("it has caught up, or waits for an answer", |status| {
+                let troubles = status["troubles"].as_array().is_some_and(|troubles| !troubles.is_empty());
+                status["looks"].as_u64() > Some(0) && (status["waiting"] == 0 || troubles)
+            });
+        }
+    }
+    drop(player);
+    drop(daemon);
+    // A conversation that waits for an answer is given up some time.
+    make_old(&session);
+    let daemon = Daemon::start(&dir, &arguments);
+    daemon.until_idle(1);
+    assert_eq!(daemon.stop(), Some(0));
+    let limit = LIMIT.to_string();
+    let arguments = ["fix", "sessions", "--dry-run", "--result-chars-max", &limit, "--format", "json"];
+    let again = dir.tailor(&arguments).file();
+    assert_ne!(again["outcome"], "would-fix", "{again:#}");
+    assert_eq!(names(&folder), ["s.jsonl"], "something is left beside it");
+    let mut undone = 0;
+    while dir.tailor(&["undo", "sessions/s.jsonl", "--settle", "0"]).status == 0 {
+        undone += 1;
+    }
+    assert!(fs::read_to_string(&session).unwrap() == text, "{undone} runs\n{}", log(&dir));
+    Some(undone)
+}
+
+#[test]
+fn what_node_plays_ends_clean_and_whole_and_can_be_put_back() {
+    if let Some(runs) = play(&session(30)) {
+        assert!(runs >= 2, "{runs} runs");
+    }
+}
+
+/// The shortest of them, so that a test stays a test.
+#[test]
+fn real_transcripts_that_node_plays_can_be_put_back() {
+    let Some(corpus) = std::env::var_os("TAILOR_CORPUS") else {
+        return skipped("real transcripts, played: TAILOR_CORPUS names no folder of transcripts");
+    };
+    let folder = Path::new(&corpus).join("pi");
+    let mut found: Vec<PathBuf> =
+        fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
+    found.sort_by_key(|path| fs::metadata(path).unwrap().len());
+    for path in found.iter().take(2) {
+        let lines = fs::read_to_string(path).unwrap().lines().map(String::from).collect::<Vec<String>>();
+        play(&lines);
+    }
+}
+
+/// A disk of its own for the daemon, which is full for a while.
+#[test]
+fn a_full_disk_is_waited_for() {
+    let dir = Dir::new();
+    let full = dir.path("full");
+    fs::create_dir(&full).unwrap();
+    let script = "mount -t tmpfs -o size=2m none \"$1\" && shift && exec \"$0\" \"$@\"";
+    let space = if is_root() { "-m" } else { "-rm" };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let inside = |command: &mut Command| {
+        command.env("PATH", &path).args([space, "sh", "-c", script]);
+    };
+    let mut probe = dir.command_of("unshare");
+    inside(&mut probe);
+    probe.arg("true").arg(&full).stderr(Stdio::null());
+    if !probe.status().is_ok_and(|status| status.success()) {
+        return skipped("a full disk beside the daemon: no file system of our own may be mounted here");
+    }
+    let mut command = dir.command_of("unshare");
+    inside(&mut command);
+    command.arg(env!("CARGO_BIN_EXE_tailor")).arg(&full).arg("watch").arg(&full);
+    command.args(["--mode", "enforce", "--settle", "0.1", "--set", "result_chars_max=200"]);
+    let daemon = Daemon::of(&dir, command);
+    // Its mounts are its own; this is where others find them.
+    let full = PathBuf::from(format!("/proc/{}/root{}", daemon.child.id(), full.display()));
+    let text = crate::disk::session();
+    let (filler, session) = (full.join("filler"), full.join("s.jsonl"));
+    fs::write(&filler, vec![0; (2 << 20) - text.len() - 100_000]).unwrap();
+    fs::write(&session, &text).unwrap();
+    daemon.until("it says so", |status| {
+        let trouble = &status["troubles"][0];
+        trouble["outcome"] == "error" && trouble["reason"].as_str().unwrap().contains("free some space")
+    });
+    let more = r#"{"type":"custom","id":"y","parentId":"z","customType":"x"}"#;
+    append(&session, more);
+    assert_eq!(fs::read_to_string(&session).unwrap(), format!("{text}{more}\n"));
+    fs::remove_file(&filler).unwrap();
+    daemon.until("it is mended", |status| status["fixed"] == 1);
+    let mended = fs::read_to_string(&session).unwrap();
+    assert!(mended.len() < text.len() && mended.ends_with(&format!("{more}\n")));
+    assert_eq!(names(&full), ["s.jsonl"]);
+}
+
+/// Somebody else has the port, the socket and one of the roots: each is said, and the rest goes on.
+#[test]
+fn what_others_have_stops_nothing_else() {
+    let dir = Dir::new();
+    for folder in ["theirs", "ours"] {
+        fs::create_dir(dir.path(folder)).unwrap();
+    }
+    let first = Daemon::start(&dir, &["watch", "theirs", "--settle", "0.1"]);
+    let port = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listen = port.local_addr().unwrap().to_string();
+    let mut command = dir.command();
+    command.args(["watch", "theirs", "ours", "--mode", "enforce", "--settle", "0.1", "--listen", &listen]);
+    // The same socket as that of the first.
+    command.env("XDG_RUNTIME_DIR", dir.home()).stderr(File::create(dir.home().join("second")).unwrap());
+    let second = Daemon { dir: &dir, child: command.spawn().unwrap() };
+    let path = dir.path("ours/s.jsonl");
+    write_broken(&path);
+    until_mended(&path);
+    let said = fs::read_to_string(dir.home().join("second")).unwrap();
+    let taken = format!("another tailor watches {} already", dir.path("theirs").display());
+    for line in [&taken, "could not serve metrics: Address already in use", "could not open the socket"] {
+        assert_eq!(said.lines().filter(|said| said.contains(line)).count(), 1, "{line}\n{said}");
+    }
+    // The first still answers, and its socket stays when the second ends.
+    assert_eq!(second.stop(), Some(0));
+    first.until("it answers", |status| status["roots"][0]["state"] == "watched");
+}
+
+#[test]
+fn metrics_are_written_to_a_file() {
+    let dir = Dir::new();
+    let file = dir.home().join("tailor.prom");
+    dir.write("s.jsonl", BROKEN);
+    let arguments = ["watch", ".", "--settle", "0.1", "--metrics-textfile", file.to_str().unwrap()];
+    let daemon = Daemon::start(&dir, &arguments);
+    daemon.until("it is looked at", |status| status["findings"] == 1);
+    assert_eq!(daemon.stop(), Some(0));
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains("\ntailor_findings 1\n") && text.ends_with("# EOF\n"), "{text}");
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o644);
+    let daemon = Daemon::start(&dir, &["watch", ".", "--metrics-textfile", "/proc/x.prom"]);
+    daemon.until("it goes on", |status| status["findings"] == 1);
+    assert!(log(&dir).contains("/proc/x.prom: could not write metrics: "), "{}", log(&dir));
+}
+
+/// What pi writes when a request was too long.
+fn too_long(id: &str, parent: &str) -> String {
+    format!(
+        r#"{{"type":"message","id":"{id}","parentId":"{parent}","timestamp":"2026-07-01T11:00:00.000Z","message":{{"role":"assistant","content":[],"stopReason":"error","errorMessage":"400 prompt is too long: 211884 tokens > 200000 maximum"}}}}"#
+    )
+}
+
+#[test]
+fn a_session_that_is_too_long_is_told_and_recovered_once_for_each_time() {
+    let dir = Dir::new();
+    let path = dir.path("s.jsonl");
+    fs::write(&path, conversation(60, false).join("\n") + "\n").unwrap();
+    append(&path, &too_long("e1", "a59"));
+    make_old(&path);
+    let before = fs::read(&path).unwrap();
+    let daemon = Daemon::start(&dir, &["watch", ".", "--mode", "enforce", "--settle", "0.1"]);
+    daemon.until("it is told", |status| status["too_long"].as_array().unwrap().len() == 1);
+    daemon.until_idle(1);
+    assert_eq!(daemon.stop(), Some(0));
+    assert_eq!(fs::read(&path).unwrap(), before, "nobody has asked for more");
+    let told = "s.jsonl: its agent says in line 242 that it is too long (context-overflow)";
+    assert!(log(&dir).contains(told), "{}", log(&dir));
+
+    let start = || {
+        make_old(&path);
+        let arguments = ["watch", ".", "--mode", "enforce", "--settle", "0.1", "--set", "recover=true"];
+        Daemon::start(&dir, &arguments)
+    };
+    let recovered = || log(&dir).matches(": recovered, level ").count();
+    let daemon = start();
+    daemon.until("it is recovered", |_| recovered() == 1);
+    daemon.until_idle(1);
+    drop(daemon);
+    // Somebody says something: that is no new failure.
+    append(
+        &path,
+        r#"{"type":"message","id":"u60","parentId":"e1","timestamp":"2026-07-01T11:00:01.000Z","message":{"role":"user","content":"again"}}"#,
+    );
+    let daemon = start();
+    daemon.until_idle(1);
+    drop(daemon);
+    assert_eq!(recovered(), 1, "{}", log(&dir));
+    append(&path, &too_long("e2", "u60"));
+    let daemon = start();
+    daemon.until("it is recovered further", |_| recovered() == 2);
+    daemon.until_idle(1);
+    let log = log(&dir);
+    let levels: Vec<&str> = log.split(": recovered, level ").skip(1).map(|rest| &rest[..1]).collect();
+    assert!(levels[0] < levels[1], "{levels:?}");
+}
+
+/// Old results, by configuration: the daemon waits until no cache can hold them, and so does `fix`.
+#[test]
+fn old_results_wait_until_the_cache_is_cold() {
+    let dir = Dir::new();
+    let case = root().join("fixtures/pi/s14-flags-alone");
+    let (before, after) =
+        (fs::read(case.join("in.jsonl")).unwrap(), fs::read(case.join("out.jsonl")).unwrap());
+    assert_ne!(before, after);
+    let config = dir.home().join("config.toml");
+    let configure = |stale: u32| {
+        let text = "[stale]\nshorten_turns = 2\nclear_turns = 4\nchars_min = 400\nhead_chars = 120\ntail_chars = 60\n";
+        fs::write(&config, format!("settle = 0.1\nsettle_stale = {stale}\n{text}")).unwrap();
+    };
+    configure(1_000);
+    let config = config.to_str().unwrap();
+    let path = dir.path("s.jsonl");
+    fs::write(&path, &before).unwrap();
+    // Longer ago than anybody waits for an answer, and not as long ago as the configuration asks for.
+    let written = SystemTime::now() - Duration::from_secs(700);
+    File::options().write(true).open(&path).unwrap().set_modified(written).unwrap();
+    // Who says that no agent is running has it at once.
+    let fix = |more: &[&str]| dir.tailor(&[&["fix", "s.jsonl", "--config", config], more].concat());
+    let at_once = fix(&["--dry-run", "--settle", "0", "--format", "json"]).file();
+    assert_eq!(at_once["outcome"], "would-fix");
+    let waits = fix(&["--format", "json"]).file();
+    assert_eq!((&waits["outcome"], &waits["findings"][0]["fix"]), (&"deferred".into(), &"held".into()));
+    assert!(waits["reason"].as_str().unwrap().contains("--settle-stale 0"), "{waits:#}");
+    assert_eq!(fs::read(&path).unwrap(), before);
+
+    let daemon = Daemon::start(&dir, &["watch", ".", "--mode", "enforce", "--config", config]);
+    daemon.until("it is looked at", |status| status["looks"] == 1);
+    assert_eq!(daemon.status().unwrap()["waiting"], 1);
+    assert_eq!(fs::read(&path).unwrap(), before);
+    configure(1);
+    daemon.signal("HUP");
+    daemon.until("it is shortened", |status| status["fixed"] == 1);
+    assert_eq!(fs::read(&path).unwrap(), after);
+}
+
 fn written(lines: &[String]) -> u64 {
     lines.iter().map(|line| line.len() as u64 + 1).sum()
 }
@@ -238,28 +544,20 @@ fn to_observe_is_to_write_nothing() {
 #[test]
 fn roots_and_folders_may_come_later_and_be_replaced() {
     let dir = Dir::new();
-    let broken = |path: &Path| {
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, BROKEN).unwrap();
-        make_old(path);
-    };
-    let mended = |path: &Path| {
-        until("it is mended", || fs::read_to_string(path).is_ok_and(|text| text.len() > BROKEN.len()));
-    };
     let arguments = ["watch", "later/on", "--mode", "enforce", "--settle", "0.1"];
     let daemon = Daemon::start(&dir, &arguments);
     daemon.until("it waits", |status| status["roots"][0]["state"] == "missing");
     for name in ["one.jsonl", "deep/er/two.jsonl", "deep/er/still/three.jsonl"] {
         let path = dir.path("later/on").join(name);
-        broken(&path);
-        mended(&path);
+        write_broken(&path);
+        until_mended(&path);
     }
     daemon.until("it is watched", |status| status["roots"][0]["folders"] == 4);
     // Another folder takes the place of the first.
     fs::rename(dir.path("later/on"), dir.path("gone")).unwrap();
     let path = dir.path("later/on/four.jsonl");
-    broken(&path);
-    mended(&path);
+    write_broken(&path);
+    until_mended(&path);
     daemon.until("the others are forgotten", |status| status["files"] == 1);
 
     // Nobody else may look after what is inside it, or after what it is in.
@@ -271,6 +569,80 @@ fn roots_and_folders_may_come_later_and_be_replaced() {
     }
     assert_eq!(daemon.stop(), Some(0));
     assert!(!dir.home().join("tailor/status.sock").exists());
+}
+
+/// Writes a session with something to mend, and folders for it.
+fn write_broken(path: &Path) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, BROKEN).unwrap();
+    make_old(path);
+}
+
+#[track_caller]
+fn until_mended(path: &Path) {
+    until("it is mended", || fs::read_to_string(path).is_ok_and(|text| text.len() > BROKEN.len()));
+}
+
+/// Nothing walks within the time of this test: the kernel tells.
+#[test]
+fn an_agent_that_is_installed_later_is_found_at_once() {
+    let dir = Dir::new();
+    let arguments = ["watch", "--mode", "enforce", "--settle", "0.1", "--set", "rescan=0"];
+    let daemon = Daemon::start(&dir, &arguments);
+    assert!(log(&dir).contains("none of the known agents' folders is here yet"), "{}", log(&dir));
+    for (n, name) in [
+        ".pi/agent/sessions/--w--/one.jsonl",
+        ".claude/projects/-w/two.jsonl",
+        ".openclaw/agents/main/sessions/three.jsonl",
+        ".openclaw/agents/other/sessions/four.jsonl",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = dir.home().join(name);
+        write_broken(&path);
+        until_mended(&path);
+        daemon.until("it is a root", |status| status["roots"].as_array().unwrap().len() == n + 1);
+    }
+}
+
+#[test]
+fn a_root_that_cannot_be_read_holds_up_no_other() {
+    let dir = Dir::new();
+    let (shut, open) = (dir.path("shut"), dir.path("open"));
+    for folder in [&shut, &open.join("shut")] {
+        write_broken(&folder.join("s.jsonl"));
+        fs::set_permissions(folder, Permissions::from_mode(0o000)).unwrap();
+    }
+    // Around in circles: below a root, and as a root.
+    symlink(&open, open.join("circle")).unwrap();
+    symlink("loop", dir.path("loop")).unwrap();
+    for path in [&shut, &open, &open.join("shut"), &dir.files()] {
+        give_to_powerless(path);
+    }
+    let mut command = dir.powerless();
+    command.args(["watch", "shut", "open", "loop", "--mode", "enforce", "--settle", "0.1"]);
+    let daemon = Daemon::of(&dir, command);
+    let reason = |status: &Value, name: &str| {
+        let roots = status["roots"].as_array().unwrap();
+        let found = roots.iter().find(|root| root["path"].as_str().unwrap().ends_with(name)).unwrap();
+        format!("{}: {}", found["state"].as_str().unwrap(), found["reason"].as_str().unwrap_or("-"))
+    };
+    for (root, says) in [
+        ("/shut", "unreadable: Permission denied"),
+        ("/loop", "unreadable: Too many levels of symbolic links"),
+        ("/open", "watched: -"),
+    ] {
+        daemon.until(root, |status| reason(status, root).starts_with(says));
+    }
+    let path = open.join("s.jsonl");
+    fs::write(&path, BROKEN).unwrap();
+    make_old(&path);
+    give_to_powerless(&path);
+    until_mended(&path);
+    let log = log(&dir);
+    assert!(log.contains("/open/shut: could not look into the folder: Permission denied"), "{log}");
+    assert_eq!(daemon.status().unwrap()["files"], 1);
 }
 
 #[test]
@@ -332,6 +704,58 @@ fn the_configuration_is_checked_and_printed() {
     );
 }
 
+/// One configuration for all commands: what scan and fix find wrong is what the daemon would.
+#[test]
+fn the_configuration_is_everybodys() {
+    let dir = Dir::new();
+    let own = dir.home().join(".config/tailor");
+    fs::create_dir_all(&own).unwrap();
+    let configure = |text: &str| fs::write(own.join("config.toml"), text).unwrap();
+    let path = dir.write("s.jsonl", conversation(6, false).join("\n") + "\n");
+    make_old(&path);
+    let codes =
+        |more: &[&str]| dir.tailor(&[&["scan", "s.jsonl", "--format", "json"], more].concat()).codes();
+    assert_eq!(codes(&[]), [""; 0]);
+    configure("result_chars_max = 300\n");
+    assert_eq!(codes(&[]), ["S1", "S1"]);
+    for (text, found) in [
+        ("result_chars_max = 300\n[tools.bash]\nresult_chars_max = 0\n", 0),
+        ("result_chars_max = 300\n[agents.claude-code]\nresult_chars_max = 0\n", 2),
+        ("result_chars_max = 300\n[agents.pi]\nresult_chars_max = 0\n", 0),
+        ("[agents.pi.tools.bash]\nresult_chars_max = 300\n", 2),
+        ("result_chars_max = 300\n[tools]\nkeep = [\"bash\"]\n", 0),
+        ("result_chars_max = 300\n[tools]\nonly = [\"grep\"]\n", 0),
+    ] {
+        configure(text);
+        assert_eq!(codes(&[]).len(), found, "{text}");
+        // A flag comes last, for each agent.
+        assert_eq!(
+            codes(&["--result-chars-max", "0", "--tool-result-chars-max", "bash=0"]),
+            [""; 0],
+            "{text}"
+        );
+    }
+    let named = dir.home().join("named.toml");
+    fs::write(&named, "result_chars_max = 1000\nvault = \"~/originals\"\n").unwrap();
+    let named = named.to_str().unwrap();
+    assert_eq!(codes(&["--config", named]).len(), 2);
+    let mut variable = dir.command();
+    variable.args(["scan", "s.jsonl", "--format", "json"]).env("TAILOR_RESULT_CHARS_MAX", "0");
+    assert_eq!(crate::support::run(&mut variable, b"").codes(), [""; 0]);
+
+    let text = fs::read(&path).unwrap();
+    assert_eq!(dir.tailor(&["fix", "s.jsonl", "--config", named]).status, 0);
+    assert_ne!(fs::read(&path).unwrap(), text);
+    assert!(dir.home().join("originals/runs").exists());
+    assert_eq!(dir.tailor(&["undo", "s.jsonl", "--config", named]).status, 0);
+    assert_eq!(fs::read(&path).unwrap(), text);
+
+    configure("result_char_max = 300\n");
+    let wrong = dir.tailor(&["fix", "s.jsonl"]);
+    assert_eq!(wrong.status, 2);
+    assert!(wrong.stderr.contains("did you mean `result_chars_max`?"), "{}", wrong.stderr);
+}
+
 #[test]
 fn two_thousand_sessions_at_once() {
     const SESSIONS: usize = 2_000;
@@ -352,6 +776,62 @@ fn two_thousand_sessions_at_once() {
     let resident = memory.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     let kib: u64 = resident.trim().trim_end_matches(" kB").parse().unwrap();
     assert!(kib < 64 * 1024, "{kib} KiB");
+}
+
+/// Counted in bytes and not in time: what is read of a long session does not grow with it.
+#[test]
+fn an_append_to_a_long_session_reads_what_was_appended() {
+    for mode in ["observe", "enforce"] {
+        let dir = Dir::new();
+        let path = dir.path("s.jsonl");
+        let text = conversation(1_600, false).join("\n") + "\n";
+        fs::write(&path, &text).unwrap();
+        let daemon = Daemon::start(&dir, &["watch", ".", "--mode", mode, "--settle", "0.1"]);
+        daemon.until("it is looked at", |status| status["looks"] == 1);
+        let count = |what: &str| daemon.status().unwrap()[what].as_u64().unwrap();
+        let first = count("read_bytes");
+        assert!(first >= text.len() as u64, "{first} of {}", text.len());
+        let mut parent = "a1599".to_string();
+        for n in 0..5 {
+            let line = r#"{"type":"message","id":"ID","parentId":"PARENT","timestamp":"2026-07-01T10:00:01.000Z","message":{"role":"ROLE","content":"more"}}"#;
+            let role = if n % 2 == 0 { "user" } else { "assistant" };
+            let id = format!("more{n}");
+            append(&path, &line.replace("ID", &id).replace("PARENT", &parent).replace("ROLE", role));
+            parent = id;
+            daemon.until("it is looked at again", |status| status["same"] == n + 1);
+        }
+        let read = count("read_bytes") - first;
+        assert!(read < 100_000, "{mode}: {read} of {}", text.len());
+        // One that has to be cut needs a look, and what it becomes is remembered.
+        let long = "x".repeat(40_000);
+        let call = r#"{"role":"assistant","content":[{"type":"toolCall","id":"c","name":"bash","arguments":{}}],"stopReason":"toolUse"}"#;
+        let result = format!(
+            r#"{{"role":"toolResult","toolCallId":"c","toolName":"bash","isError":false,"content":[{{"type":"text","text":"{long}"}}]}}"#
+        );
+        let end = r#"{"role":"assistant","content":[{"type":"text","text":"done"}],"stopReason":"stop"}"#;
+        for (n, message) in [call, &result, end].into_iter().enumerate() {
+            let id = format!("cut{n}");
+            append(
+                &path,
+                &format!(
+                    r#"{{"type":"message","id":"{id}","parentId":"{parent}","timestamp":"2026-07-01T10:00:01.000Z","message":{message}}}"#
+                ),
+            );
+            parent = id;
+        }
+        let done = if mode == "enforce" { "fixed" } else { "findings" };
+        daemon.until("it is seen", |status| status[done] == 1 && status["waiting"] == 0);
+        let (before, same) = (count("read_bytes"), count("same"));
+        append(
+            &path,
+            &format!(
+                r#"{{"type":"message","id":"last","parentId":"{parent}","timestamp":"2026-07-01T10:00:01.000Z","message":{{"role":"user","content":"more"}}}}"#
+            ),
+        );
+        daemon.until("it is looked at", |status| status["same"] == same + 1);
+        let read = count("read_bytes") - before;
+        assert!(read < 100_000, "{mode}: {read} after that");
+    }
 }
 
 /// What the daemon says over HTTP on a socket.
@@ -432,6 +912,22 @@ fn older_history_is_rewritten_only_after_a_long_quiet() {
 }
 
 #[test]
+fn a_profile_ages_results_after_a_long_quiet() {
+    let dir = Dir::new();
+    let case = root().join("fixtures/pi/s14-chatcli-two-turns-old");
+    let path = dir.path("s.jsonl");
+    let set = ["--set", "profile='chatcli'", "--set", "settle_stale=2"];
+    let daemon =
+        Daemon::start(&dir, &[&["watch", ".", "--mode", "enforce", "--settle", "0.1"], &set[..]].concat());
+    fs::copy(case.join("in.jsonl"), &path).unwrap();
+    daemon.until("it is seen", |status| status["looks"] == 1);
+    let early = daemon.status().unwrap();
+    daemon.until("it is cut", |status| status["fixed"] == 1);
+    assert_eq!(fs::read(&path).unwrap(), fs::read(case.join("out.jsonl")).unwrap());
+    assert_eq!((&early["fixed"], &early["waiting"]), (&Value::from(0), &Value::from(1)), "{early:#?}");
+}
+
+#[test]
 fn what_keeps_coming_back_is_left_alone_after_a_while() {
     let dir = Dir::new();
     let path = dir.write("s.jsonl", BROKEN);
@@ -465,7 +961,7 @@ fn without_watches_a_root_is_walked() {
     let path: PathBuf = env!("CARGO_BIN_EXE_tailor").into();
     let found = std::env::var_os("PATH").unwrap_or_default();
     command.env("PATH", found).args(["-Ur", "sh", "-c", script]).arg(&path);
-    command.args(["watch", ".", "--mode", "enforce", "--settle", "0.1"]);
+    command.args(["watch", ".", "--mode", "enforce", "--settle", "0.1", "--set", "rescan=2"]);
     let daemon = Daemon::of(&dir, command);
     daemon.until("it says so", |status| {
         status["roots"][0]["reason"].as_str().is_some_and(|reason| reason.contains("max_user_watches"))
@@ -477,4 +973,19 @@ fn without_watches_a_root_is_walked() {
         writeln!(told, "{line}").unwrap();
     }
     assert_eq!(told.lines().count(), 1, "{told}");
+
+    // Somebody raises the limit, and lowers it again.
+    let limit = |watches: usize| {
+        let script = format!("echo {watches} > /proc/sys/user/max_inotify_watches");
+        let mut set = Command::new("nsenter");
+        set.arg("-U").arg("-t").arg(daemon.child.id().to_string()).args(["sh", "-c", &script]);
+        assert!(set.status().unwrap().success());
+    };
+    limit(1_000);
+    daemon.until("it is watched", |status| status["roots"][0]["folders"] == 7);
+    limit(3);
+    fs::create_dir(dir.path("folder-6")).unwrap();
+    daemon.until("it is walked again", |status| status["roots"][0]["state"] == "polled");
+    let path = dir.write("folder-6/s.jsonl", BROKEN);
+    until_mended(&path);
 }

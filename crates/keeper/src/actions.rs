@@ -292,7 +292,8 @@ impl World {
     fn options(&self) -> Options {
         let policy = Policy { result_chars_max: RESULT_CHARS_MAX, ..Policy::default() };
         let vault = Some(Vault::new(self.folder.path().join("vault")));
-        Options { policy, mode: Mode::Fix, settle: Duration::ZERO, vault }
+        let (settle, settle_stale) = (Duration::ZERO, Duration::ZERO);
+        Options { policy: policy.into(), mode: Mode::Fix, settle, settle_stale, vault }
     }
 
     /// All let go, the next start settles everything, and the file holds what it should.

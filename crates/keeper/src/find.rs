@@ -1,6 +1,7 @@
 //! Folders to files.
 
 use crate::error::Error;
+use crate::packed;
 use std::path::{Path, PathBuf};
 use transcript::format::{FORMATS, Root};
 use walkdir::WalkDir;
@@ -31,7 +32,7 @@ pub fn find(path: &Path) -> Vec<Result<Found, Error>> {
         // Pipes and links are among them, to be refused by name.
         Ok(entry) => (!entry.file_type().is_dir())
             .then(|| entry.into_path())
-            .filter(|path| is_candidate(path))
+            .filter(|path| is_candidate(path) || packed::is_candidate(path))
             .map(|file| Ok(Found { path: file, root: Some(path.to_path_buf()) })),
         Err(error) => {
             let at = error.path().unwrap_or(path).to_path_buf();
@@ -60,15 +61,40 @@ pub fn known_roots() -> Vec<PathBuf> {
     folders
 }
 
-fn expand(root: &Root, home: Option<&Path>) -> Vec<PathBuf> {
-    let moved = root.env.and_then(std::env::var_os).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let Some(base) = moved.or_else(|| home.map(|home| home.join(root.home))) else { return Vec::new() };
-    let mut folders = vec![base];
+/// Where such folders may yet come: of what is missing the nearest folder above that is there, and each in which any
+/// name will do.
+pub fn known_roots_above() -> Vec<PathBuf> {
+    let home = std::env::home_dir();
+    let mut above = Vec::new();
+    for root in FORMATS.iter().flat_map(|format| format.roots()) {
+        let mut folders: Vec<PathBuf> = base(root, home.as_deref()).into_iter().collect();
+        for part in root.below.split('/').map(Some).chain([None]) {
+            for folder in &folders {
+                let there = folder.ancestors().find(|above| above.is_dir());
+                let grows = part == Some("*") || there != Some(folder);
+                above.extend(there.filter(|_| grows).map(Path::to_path_buf));
+            }
+            let Some(part) = part else { break };
+            folders = folders.into_iter().flat_map(|folder| step(&folder, part)).collect();
+        }
+    }
+    above.sort();
+    above.dedup();
+    above
+}
+
+pub(crate) fn expand(root: &Root, home: Option<&Path>) -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> = base(root, home).into_iter().collect();
     for part in root.below.split('/') {
         folders = folders.into_iter().flat_map(|folder| step(&folder, part)).collect();
     }
     folders.retain(|folder| folder.is_dir());
     folders
+}
+
+fn base(root: &Root, home: Option<&Path>) -> Option<PathBuf> {
+    let moved = root.env.and_then(std::env::var_os).filter(|value| !value.is_empty()).map(PathBuf::from);
+    moved.or_else(|| home.map(|home| home.join(root.home)))
 }
 
 fn step(folder: &Path, part: &str) -> Vec<PathBuf> {

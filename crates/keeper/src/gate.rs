@@ -8,6 +8,7 @@
 mod claude;
 mod codex;
 mod copilot;
+mod grok;
 mod openclaw;
 pub(crate) mod process;
 mod qwen;
@@ -101,6 +102,11 @@ pub(crate) fn pass(
             Gate::RunInProgress => {
                 run(target.facts, quiet, settle).map_or(Ok(None), |found| Err(found.into()))
             }
+            Gate::Idle if quiet < RUN_SETTLE && !settle.is_zero() => {
+                Err(Deferral::Growing { quiet, settle: RUN_SETTLE }.into())
+            }
+            Gate::Idle => Ok(None),
+            Gate::GrokLock => grok::ask(target)?,
             Gate::OpenClawLock => openclaw::ask(target)?,
             Gate::ClaudeRegistry => claude::ask(target)?,
             Gate::CodexWriter => codex::ask(target, quiet)?,
@@ -334,6 +340,10 @@ mod tests {
         let said = [
             (Deferral::Growing { quiet: secs(1), settle: secs(5) }, "try again in 4 s"),
             (Deferral::Changed, "try again in 1 s"),
+            (
+                Deferral::RecentHistory { quiet: secs(60), wanted: secs(3_600) },
+                "last written 60 s ago, wanted are 60 min (--settle-stale 0 changes it now); try again in 59 min",
+            ),
             (
                 Deferral::Running { awaits: Awaits::Model, quiet: secs(30), wanted: RUN_SETTLE },
                 "last written 30 s ago; --settle 0 says that no agent is running; try again in 10 min",

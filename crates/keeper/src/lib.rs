@@ -6,28 +6,39 @@
 #[cfg(test)]
 mod actions;
 mod attributes;
+mod compact;
 mod error;
 mod find;
+mod follow;
 mod gate;
 mod lease;
 mod leftover;
 mod new_text;
 mod outcome;
+mod packed;
+mod policies;
+mod recover;
 mod replace;
 mod snapshot;
 mod step;
+mod store;
 mod tail;
 mod undo;
 mod vault;
 
+pub use compact::{Compacting, closed, compact};
 pub use error::Error;
-pub use find::{DEPTH_MAX, Found, find, is_candidate, known_roots};
+pub use find::{DEPTH_MAX, Found, find, is_candidate, known_roots, known_roots_above};
+pub use follow::{Remembered, follow};
 pub use gate::quiet_for;
 pub use leftover::settle_all;
 pub use outcome::{Deferral, Ending, Guarantee, Outcome, Refusal, Unsupported};
-pub use snapshot::spool;
+pub use policies::Policies;
+pub use recover::{Recovered, Recovery, recover};
+pub use snapshot::{bytes_read, spool};
+pub use store::{Store, known_stores};
 pub use undo::undo;
-pub use vault::{Freed, Keep, Record, Run, State, Text, Vault};
+pub use vault::{Freed, Keep, Purpose, Record, Run, State, Text, Vault};
 
 use gate::{GateTarget, NotNow, Pass};
 use leftover::Settled;
@@ -35,9 +46,11 @@ use new_text::NewText;
 use replace::Replacement;
 use snapshot::Snapshot;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
+use transcript::finding::{Held, Safety};
+use transcript::format::Gate;
 use transcript::plan::Plan;
-use transcript::{Facts, Fault, Policy, Repair, Source, examine, mend};
+use transcript::{Examination, Facts, Fault, Finding, Mended, Policy, Repair, Source, examine, mend};
 
 /// What to do with a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,11 +69,13 @@ pub enum Mode {
 #[derive(Clone, Debug)]
 pub struct Options {
     /// What is asked for.
-    pub policy: Policy,
+    pub policy: Policies,
     /// What to do.
     pub mode: Mode,
     /// How long a file must have been quiet before it is replaced.
     pub settle: Duration,
+    /// How long before anything in it that rewrites older history is: prompt caches may hold that.
+    pub settle_stale: Duration,
     /// Where what is taken out is kept. Without one nothing can be undone.
     pub vault: Option<Vault>,
 }
@@ -73,27 +88,72 @@ pub struct Options {
 ///
 /// When the file cannot be read or written. Then it is as it was, unless the error says otherwise.
 pub fn maintain(path: &Path, root: Option<&Path>, options: &Options) -> Result<Outcome, Error> {
-    if options.mode == Mode::Fix {
-        return fix(path, root, options);
+    if packed::plain(path).is_some() {
+        return packed::look(path, root, options);
+    }
+    if let Some(ending) = sealed(path) {
+        return Ok(Outcome::without_look(ending));
+    }
+    if options.mode != Mode::Look {
+        return carry(path, root, options, &|snapshot, policies| {
+            snapshot.read(|source| mend(source, policies.choose(source)?)).map(Drawn::mended)
+        });
     }
     let snapshot = match Snapshot::open(path, root)? {
+        Ok(snapshot) if snapshot.is_empty() => return Ok(Outcome::empty()),
         Ok(snapshot) => snapshot,
         Err(refusal) => return Ok(Outcome::without_look(Ending::Refused(refusal))),
     };
-    if snapshot.is_empty() {
-        return Ok(Outcome::without_look(Ending::Unsupported(Unsupported::Empty)));
+    let found = snapshot.read(|source| examine(source, options.policy.choose(source)?))?;
+    Ok(Outcome::looked(found, snapshot.bytes()))
+}
+
+/// How it ends with a file that is no text as it stands, whatever is asked for; told by its name alone.
+fn sealed(path: &Path) -> Option<Ending> {
+    let store = Store::of(path).map(|store| Ending::Unsupported(Unsupported::Store(*store)));
+    store.or_else(|| packed::plain(path).map(|_| Ending::Refused(Refusal::Compressed)))
+}
+
+/// What is to become of a file, told from its text.
+struct Drawn {
+    before: Examination,
+    /// The plan; or how it ends without one.
+    repair: Result<Repair, Ending>,
+    /// What it is for, if it is more than mending.
+    purpose: Option<Purpose>,
+}
+
+impl Drawn {
+    fn mended(mended: Mended) -> Self {
+        let repair = mended.repair.map_err(|worse| Ending::Refused(Refusal::Worse(worse)));
+        Self { before: mended.before, repair, purpose: None }
     }
-    if options.mode == Mode::Look {
-        let found = snapshot.read(|source| examine(source, &options.policy))?;
-        return Ok(Outcome::looked(found, snapshot.bytes()));
+}
+
+/// Draws the plan for a file by these policies, which are those of the options, with history held if that has to wait.
+/// May be called again if the file has changed meanwhile.
+type Draw<'d> = &'d dyn Fn(&Snapshot, &Policies) -> Result<Drawn, Error>;
+
+/// Does with a file what the mode says and `draw` draws.
+fn carry(path: &Path, root: Option<&Path>, options: &Options, draw: Draw<'_>) -> Result<Outcome, Error> {
+    if let Some(ending) = sealed(path) {
+        return Ok(Outcome::without_look(ending));
     }
-    let (mut outcome, repair) = plan(&snapshot, options)?;
+    if options.mode == Mode::Fix {
+        return fix(path, root, options, draw);
+    }
+    let snapshot = match Snapshot::open(path, root)? {
+        Ok(snapshot) if snapshot.is_empty() => return Ok(Outcome::empty()),
+        Ok(snapshot) => snapshot,
+        Err(refusal) => return Ok(Outcome::without_look(Ending::Refused(refusal))),
+    };
+    let (mut outcome, repair, purpose) = plan(&snapshot, options, draw)?;
     let Some(repair) = repair else { return Ok(outcome) };
     if let Mode::CopyTo(path) = &options.mode {
-        outcome.run = copy(&snapshot, &repair.plan, path, options)?;
+        outcome.run = copy(&snapshot, &repair.plan, path, options, purpose)?;
     }
     if !repair.plan.is_empty() {
-        let ending = if options.mode == Mode::DryRun { Ending::WouldFix } else { Ending::Fixed };
+        let ending = if matches!(options.mode, Mode::CopyTo(_)) { Ending::Fixed } else { Ending::WouldFix };
         outcome.end(ending, repair);
     }
     Ok(outcome)
@@ -118,29 +178,49 @@ pub fn read<T>(
 }
 
 /// What was found, and what is to be done about it; `None` if nothing can be.
-fn plan(snapshot: &Snapshot, options: &Options) -> Result<(Outcome, Option<Repair>), Error> {
-    let mended = snapshot.read(|source| mend(source, &options.policy))?;
-    let mut outcome = Outcome::looked(mended.before, snapshot.bytes());
-    match mended.repair {
-        Ok(repair) => Ok((outcome, Some(repair))),
-        Err(worse) => {
-            outcome.ending = Ending::Refused(Refusal::Worse(worse));
-            Ok((outcome, None))
+fn plan(
+    snapshot: &Snapshot,
+    options: &Options,
+    draw: Draw<'_>,
+) -> Result<(Outcome, Option<Repair>, Option<Purpose>), Error> {
+    let too_soon = history_waits(snapshot, options);
+    let held = too_soon.is_some().then(|| options.policy.map(|policy| policy.hold_history = true));
+    let drawn = draw(snapshot, held.as_ref().unwrap_or(&options.policy))?;
+    let mut outcome = Outcome::looked(drawn.before, snapshot.bytes());
+    match drawn.repair {
+        Ok(repair) => {
+            let is_held = |finding: &Finding| finding.fix.safety == Safety::Held(Held::RecentlyUsed);
+            if let Some(reason) = too_soon.filter(|_| outcome.remaining().iter().any(is_held)) {
+                outcome.ending = Ending::Deferred(reason);
+            }
+            Ok((outcome, Some(repair), drawn.purpose))
+        }
+        Err(ending) => {
+            if matches!(outcome.ending, Ending::Clean | Ending::Findings) {
+                outcome.ending = ending;
+            }
+            Ok((outcome, None, None))
         }
     }
 }
 
-fn fix(path: &Path, root: Option<&Path>, options: &Options) -> Result<Outcome, Error> {
+/// Why older history is not rewritten yet; `None` if it may be, or nothing asks for it. A copy is nobody's history.
+fn history_waits(snapshot: &Snapshot, options: &Options) -> Option<Deferral> {
+    let in_place = matches!(options.mode, Mode::Fix | Mode::DryRun);
+    let (quiet, wanted) = (gate::quiet_for(&snapshot.metadata, SystemTime::now()), options.settle_stale);
+    let waits = in_place && quiet < wanted && options.policy.each().any(Policy::rewrites_history);
+    waits.then_some(Deferral::RecentHistory { quiet, wanted })
+}
+
+fn fix(path: &Path, root: Option<&Path>, options: &Options, draw: Draw<'_>) -> Result<Outcome, Error> {
     for _ in 0..leftover::ROUNDS_MAX {
         let snapshot = match Snapshot::open_locked(path, root)? {
+            Ok(Ok(snapshot)) if snapshot.is_empty() => return Ok(Outcome::empty()),
             Ok(Ok(snapshot)) => snapshot,
             Ok(Err(reason)) => return Ok(Outcome::without_look(Ending::Deferred(reason))),
             Err(refusal) => return Ok(Outcome::without_look(Ending::Refused(refusal))),
         };
-        if snapshot.is_empty() {
-            return Ok(Outcome::without_look(Ending::Unsupported(Unsupported::Empty)));
-        }
-        match snapshot.unless_changed(fix_once(&snapshot, options)) {
+        match snapshot.unless_changed(fix_once(&snapshot, options, draw)) {
             Ok(Ok(None)) => {}
             Ok(Ok(Some(outcome))) => return Ok(outcome),
             Ok(Err(reason)) => return Ok(Outcome::without_look(Ending::Deferred(reason))),
@@ -151,11 +231,13 @@ fn fix(path: &Path, root: Option<&Path>, options: &Options) -> Result<Outcome, E
 }
 
 /// `None` if the file has to be looked at again.
-fn fix_once(snapshot: &Snapshot, options: &Options) -> Result<Option<Outcome>, Error> {
-    let (mut outcome, repair) = plan(snapshot, options)?;
+fn fix_once(snapshot: &Snapshot, options: &Options, draw: Draw<'_>) -> Result<Option<Outcome>, Error> {
+    let (mut outcome, repair, purpose) = plan(snapshot, options, draw)?;
     let Some(repair) = repair.filter(|repair| !repair.plan.is_empty()) else { return Ok(Some(outcome)) };
     let Some(facts) = outcome.before.as_ref().map(|found| found.facts) else { return Ok(Some(outcome)) };
-    let enter = || may_write(snapshot, &facts, options);
+    // What changes the conversation waits for runs in every format.
+    let more: &[Gate] = if purpose.is_some() { &[Gate::RunInProgress] } else { &[] };
+    let enter = || may_write(snapshot, &facts, options, more);
     {
         let _pass = match enter()? {
             Ok(pass) => pass,
@@ -168,7 +250,7 @@ fn fix_once(snapshot: &Snapshot, options: &Options) -> Result<Option<Outcome>, E
             Err(reason) => return Ok(Some(Outcome { ending: Ending::Deferred(reason), ..outcome })),
         }
     }
-    let keep = || keep(snapshot, &repair.plan, &snapshot.path, options);
+    let keep = || keep(snapshot, &repair.plan, &snapshot.path, options, purpose);
     match carry_out(snapshot, &repair.plan, options.vault.as_ref(), keep, enter)? {
         Ok((guarantee, run)) => {
             outcome.run = run.map(|run| run.name().to_string());
@@ -180,15 +262,20 @@ fn fix_once(snapshot: &Snapshot, options: &Options) -> Result<Option<Outcome>, E
     Ok(Some(outcome))
 }
 
-/// Leave to replace the file, or why not.
-fn may_write(snapshot: &Snapshot, facts: &Facts, options: &Options) -> Result<Result<Pass, NotNow>, Error> {
+/// Leave to replace the file, or why not. Asks `more` gates first.
+fn may_write(
+    snapshot: &Snapshot,
+    facts: &Facts,
+    options: &Options,
+    more: &[Gate],
+) -> Result<Result<Pass, NotNow>, Error> {
     if let Some(refusal) = snapshot.refusal() {
         return Ok(Err(NotNow::Refused(refusal)));
     }
-    let gates = facts.format.map_or(&[][..], |format| format.gates());
+    let gates = [more, facts.format.map_or(&[][..], |format| format.gates())].concat();
     let target =
         GateTarget { path: &snapshot.path, file: &snapshot.file, metadata: &snapshot.metadata, facts };
-    gate::pass(gates, &target, options.settle)
+    gate::pass(&gates, &target, options.settle)
 }
 
 /// Replaces the file, with what it loses kept by then, and tells the vault whether the run landed. `enter` says whether
@@ -226,7 +313,13 @@ fn carry_out(
 }
 
 /// Writes the mended copy. What is cut out of it is kept too, so that its markers lead somewhere.
-fn copy(snapshot: &Snapshot, plan: &Plan, path: &Path, options: &Options) -> Result<Option<String>, Error> {
+fn copy(
+    snapshot: &Snapshot,
+    plan: &Plan,
+    path: &Path,
+    options: &Options,
+    purpose: Option<Purpose>,
+) -> Result<Option<String>, Error> {
     let real = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     // Whether the folder can be made is told when the copy is written.
     let _ = real.parent().map(std::fs::create_dir_all);
@@ -234,16 +327,22 @@ fn copy(snapshot: &Snapshot, plan: &Plan, path: &Path, options: &Options) -> Res
         (Some(Ok(folder)), Some(name)) => folder.join(name),
         _ => real,
     };
-    let run = if plan.is_empty() { None } else { keep(snapshot, plan, &real, options)? };
+    let run = if plan.is_empty() { None } else { keep(snapshot, plan, &real, options, purpose)? };
     let copied = replace::copy_to(snapshot, plan, path);
     tell(options.vault.as_ref(), run.as_ref(), copied.is_ok());
     copied.map(|()| run.map(|run| run.name().to_string()))
 }
 
-fn keep(snapshot: &Snapshot, plan: &Plan, path: &Path, options: &Options) -> Result<Option<Run>, Error> {
+fn keep(
+    snapshot: &Snapshot,
+    plan: &Plan,
+    path: &Path,
+    options: &Options,
+    purpose: Option<Purpose>,
+) -> Result<Option<Run>, Error> {
     let Some(vault) = &options.vault else { return Ok(None) };
-    let spill = options.policy.spill.as_ref();
-    snapshot.read(|source| vault.keep(source, path, plan, spill))?.map(Some)
+    let spill = options.policy.all().spill.as_ref();
+    snapshot.read(|source| vault.keep(source, path, plan, spill, purpose))?.map(Some)
 }
 
 /// Tells the vault whether the new text was put in place.

@@ -1,8 +1,11 @@
 //! How it ended: every file looked at ends in exactly one [`Ending`], and each but `Clean` says why.
 
+use crate::store::Store;
 use std::fmt;
 use std::time::Duration;
-use transcript::format::Format;
+use transcript::compact::Unable;
+use transcript::format::{Format, Level};
+use transcript::overflow::Cause;
 use transcript::plan::Plan;
 use transcript::verdict::Worse;
 use transcript::{Awaits, Examination, Repair};
@@ -66,6 +69,14 @@ pub enum Deferral {
         quiet: Duration,
         /// How long it should be.
         settle: Duration,
+    },
+    /// Nothing but older history would change, and it was written to so short a while ago that a prompt cache may
+    /// hold that.
+    RecentHistory {
+        /// How long ago.
+        quiet: Duration,
+        /// How long it should be.
+        wanted: Duration,
     },
     /// It changed while we looked at it.
     Changed,
@@ -145,6 +156,7 @@ impl Deferral {
     pub fn retry_after(&self) -> Duration {
         match self {
             Self::Growing { quiet, settle: wanted }
+            | Self::RecentHistory { quiet, wanted }
             | Self::Running { quiet, wanted, .. }
             | Self::Doubtful { age: quiet, grace: wanted }
             | Self::Unseen { quiet, wanted, .. } => wanted.saturating_sub(*quiet).max(Duration::from_secs(1)),
@@ -165,6 +177,13 @@ impl Deferral {
                 "still growing: last written {:.1} s ago, wanted are {:.1} s of quiet (--settle)",
                 quiet.as_secs_f64(),
                 settle.as_secs_f64()
+            ),
+            Self::RecentHistory { quiet, wanted } => write!(
+                f,
+                "nothing but older history would change, and a prompt cache may hold that: last written {} ago, wanted \
+                 are {} (--settle-stale 0 changes it now)",
+                Span(*quiet),
+                Span(*wanted)
             ),
             Self::HeldOpen => f.write_str("a program that does not show itself has it open for writing"),
             Self::OtherTailor => f.write_str("another tailor, or its own agent, has locked it"),
@@ -270,8 +289,16 @@ pub enum Refusal {
     CountedElsewhere(&'static str),
     /// Its first line does not say whether the agent keeps offsets into it.
     UnknownHistory,
+    /// Its agent has compressed it.
+    Compressed,
     /// The repair would do harm.
     Worse(Worse),
+    /// Its conversation cannot be compacted.
+    Unable(Unable),
+    /// Its last request failed for another reason than its length.
+    NotTooLong(Cause),
+    /// It was recovered so often in a row, and the model has not answered since.
+    GivenUp(u64),
     /// No run over it is left to be taken back.
     NothingToUndo,
     /// There is no run of that name.
@@ -280,6 +307,11 @@ pub enum Refusal {
     AlreadyUndone(String),
     /// A later run changed the same place.
     LaterRun(String),
+    /// The conversation went on from an entry that the run wrote.
+    BuiltUpon {
+        /// In which line, from 1.
+        line: u64,
+    },
     /// What the run wrote is not there any more.
     ChangedSince {
         /// In which line, from 1.
@@ -299,6 +331,9 @@ impl fmt::Display for Refusal {
             Self::LinkOutOfRoot => {
                 f.write_str("it is a link that leads out of its folder (name the file it leads to)")
             }
+            Self::Compressed => f.write_str(
+                "its agent has compressed it, and unpacks it before it goes on (mend a copy: zstd -d FILE)",
+            ),
             Self::NotAFile => f.write_str("it is not a regular file"),
             Self::ForeignOwner(uid) => write!(f, "it belongs to user {uid} (run as that user, or as root)"),
             Self::TooManyEntries => {
@@ -310,7 +345,26 @@ impl fmt::Display for Refusal {
             Self::UnknownHistory => {
                 f.write_str("its first line does not say how Codex keeps its history (use --out DIR)")
             }
-            Self::Worse(worse) => write!(f, "{worse}; the original stays"),
+            Self::Worse(worse) | Self::Unable(Unable::Worse(worse)) => {
+                write!(f, "{worse}; the original stays")
+            }
+            Self::Unable(unable) => write!(f, "{unable}"),
+            Self::NotTooLong(cause) => {
+                write!(
+                    f,
+                    "the request did not fail for its length ({}); --level N shortens it all the same",
+                    cause.name()
+                )
+            }
+            Self::GivenUp(attempts) => write!(
+                f,
+                "recovered {attempts} times in a row, and the model has not answered since (--level N tries again)"
+            ),
+            Self::BuiltUpon { line } => write!(
+                f,
+                "the conversation went on, in line {line}, from an entry that this run wrote; without it the agent \
+                 would lose sight of all that came before"
+            ),
             Self::NothingToUndo => f.write_str("there is no run to undo (--vault DIR looks elsewhere)"),
             Self::NoSuchRun(run) => {
                 write!(f, "there is no run {run} (--list shows those of a file, --vault DIR looks elsewhere)")
@@ -333,19 +387,23 @@ pub enum Unsupported {
     Empty,
     /// Its structure is that of no format in the list.
     UnknownFormat,
+    /// It is no file of lines, but where an agent keeps its sessions.
+    Store(Store),
+    /// A file of this format is never changed, for this reason.
+    OnlyRead(&'static str, &'static str),
 }
 
 impl fmt::Display for Unsupported {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("the file is empty"),
-            Self::UnknownFormat => {
-                f.write_str("not a transcript of a known format (")?;
-                for (n, format) in transcript::format::FORMATS.iter().enumerate() {
-                    write!(f, "{}{}", if n > 0 { ", " } else { "" }, format.name())?;
-                }
-                f.write_str("); it is never changed")
-            }
+            Self::Store(Store { agent, advice, .. }) => write!(f, "sessions of {agent}: {advice}"),
+            Self::OnlyRead(format, why) => write!(f, "recognised as {format} and never changed: {why}"),
+            Self::UnknownFormat => write!(
+                f,
+                "not a transcript of a known format (docs/formats.md lists {}); it is never changed",
+                transcript::format::FORMATS.len()
+            ),
         }
     }
 }
@@ -384,10 +442,19 @@ impl Outcome {
         }
     }
 
+    /// The outcome of a file without a byte.
+    pub(crate) fn empty() -> Self {
+        Self::without_look(Ending::Unsupported(Unsupported::Empty))
+    }
+
     /// The outcome of having read a source of `bytes` bytes.
     pub fn looked(found: Examination, bytes: u64) -> Self {
         let ending = if found.facts.entries > transcript::scan::ENTRIES_MAX {
             Ending::Refused(Refusal::TooManyEntries)
+        } else if let Some(format) = found.facts.format
+            && let Level::ReadOnly(why) = format.level()
+        {
+            Ending::Unsupported(Unsupported::OnlyRead(format.name(), why))
         } else if found.facts.format.is_none() {
             Ending::Unsupported(Unsupported::UnknownFormat)
         } else if found.findings.is_empty() {

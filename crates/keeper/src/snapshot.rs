@@ -5,7 +5,7 @@ use crate::outcome::{Deferral, Refusal};
 use crate::tail::{END_BYTES, Known};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -189,6 +189,16 @@ fn open_patiently(path: &Path, flags: OFlags) -> io::Result<File> {
     }
 }
 
+/// How many bytes of transcripts this thread has read, again and again included: what looking costs, whatever the
+/// machine is busy with.
+pub fn bytes_read() -> u64 {
+    BYTES_READ.get()
+}
+
+thread_local! {
+    static BYTES_READ: Cell<u64> = const { Cell::new(0) };
+}
+
 /// A file of known length, read by offset. What is appended meanwhile is not seen.
 struct FileSource<'a> {
     file: &'a File,
@@ -213,7 +223,10 @@ impl Source for FileSource<'_> {
         while filled < wanted {
             match self.file.read_at(&mut buffer[filled..wanted], at + filled as u64) {
                 Ok(0) => return Err(Fault { at: at + filled as u64 }),
-                Ok(got) => filled += got,
+                Ok(got) => {
+                    BYTES_READ.set(BYTES_READ.get() + got as u64);
+                    filled += got;
+                }
                 Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
                 Err(cause) => {
                     *self.cause.borrow_mut() = Some(cause);
@@ -225,17 +238,26 @@ impl Source for FileSource<'_> {
     }
 }
 
-/// Takes all of a stream into a file without a name, so that it can be read at any place.
+/// Takes all of standard input, or what stands for it, into a file without a name, so that it can be read at any place.
 ///
 /// # Errors
 ///
 /// When the stream cannot be read or the temporary folder cannot be written.
 pub fn spool(
+    stream: impl io::Read,
+    work: impl FnOnce(&dyn Source) -> Result<(), Fault>,
+) -> Result<(), Error> {
+    spool_as(Path::new("standard input"), "read all of it", stream, work)
+}
+
+/// The same of any stream; `name` and `verb` are for errors.
+pub(crate) fn spool_as(
+    name: &Path,
+    verb: &'static str,
     mut stream: impl io::Read,
     work: impl FnOnce(&dyn Source) -> Result<(), Fault>,
 ) -> Result<(), Error> {
-    let name = Path::new("standard input");
-    let fail = |cause| Error::new(name, "read all of it", cause);
+    let fail = |cause| Error::new(name, verb, cause);
     let folder = std::env::temp_dir();
     let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
     let mut file = match rustix::fs::open(&folder, flags, Mode::RUSR | Mode::WUSR) {

@@ -13,6 +13,7 @@ use crate::{Mode, Options, carry_out, may_write};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
+use transcript::entry::Link;
 use transcript::{Fault, Source, Span, examine};
 
 /// Takes a run over a file back: the newest one, or the one of that name.
@@ -65,8 +66,8 @@ fn undo_once(
     outcome.bytes_after = way.length;
     outcome.run = Some(runs.target.run().to_string());
     if options.mode == Mode::Fix {
-        let facts = snapshot.read(|source| examine(source, &options.policy))?.facts;
-        let enter = || may_write(snapshot, &facts, options);
+        let facts = snapshot.read(|source| examine(source, options.policy.choose(source)?))?.facts;
+        let enter = || may_write(snapshot, &facts, options, &[]);
         // Asked first, so that nothing is written in vain.
         let asked = enter()?.map(drop);
         let done = match asked {
@@ -233,6 +234,9 @@ impl Way {
             None => {}
         }
         let header = &runs.target.header;
+        if let Some(line) = built_upon(&runs.target, &history, source)? {
+            return Ok(Err(Refusal::BuiltUpon { line }));
+        }
         let mut way = Self { parts: Vec::new(), length: 0, changes: Vec::new() };
         let mut from = 0;
         for (index, (change, place)) in header.edits.iter().zip(history.places(&header.edits)).enumerate() {
@@ -278,6 +282,22 @@ impl Runs {
         let culprit = culprits.find(|run| !is_undone(run, &self.later));
         culprit.map_or(Refusal::ChangedSince { line: 1 }, |run| Refusal::LaterRun(run.run().to_string()))
     }
+}
+
+/// The line of an entry that hangs on the compaction with which the run ended the file, if there is one. Whatever else a
+/// run writes stands in front of entries that are hung back when it is undone.
+fn built_upon(record: &Record, history: &History<'_>, source: &dyn Source) -> Result<Option<u64>, Fault> {
+    let last = record.header.edits.last().filter(|_| record.purpose().is_some());
+    let Some(change) = last.filter(|last| last.at + last.length == record.bytes_after()) else {
+        return Ok(None);
+    };
+    let Some(&Some(at)) = history.places(&record.header.edits).last() else { return Ok(None) };
+    let written = Span::new(at, at + change.length);
+    let found = transcript::scan::scan(source)?;
+    let ours = |id| found.entries.iter().any(|entry| entry.id == Some(id) && written.contains(entry.span));
+    let mut later = found.entries.iter().filter(|entry| entry.span.start >= written.end);
+    let hangs = later.find(|entry| matches!(entry.parent, Link::To(id) if ours(id)));
+    Ok(hangs.map(|entry| entry.line))
 }
 
 /// The line in which a place is, from 1.

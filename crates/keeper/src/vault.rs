@@ -22,7 +22,7 @@ mod texts;
 
 pub use gc::{Freed, Keep};
 pub use pack::Text;
-pub use record::{Record, State};
+pub use record::{Purpose, Record, State};
 
 pub(crate) use history::History;
 pub(crate) use record::{Body, Change, Old, check};
@@ -124,13 +124,15 @@ impl Vault {
         path: &Path,
         plan: &Plan,
         spill: Option<&marker::Folder>,
+        purpose: Option<Purpose>,
     ) -> Result<Result<Run, Error>, Fault> {
         let kept = self.lock().map_err(Failure::Disk).and_then(|(root, _lock)| {
             let hashes = texts::keep(&Catalogue::load(root.make_child(TEXTS)?)?, source, plan.texts())?;
             if let Some(folder) = spill {
                 texts::spill(folder, source, plan.texts(), &hashes)?;
             }
-            write_record(&root, Draft::of(source, plan, &hashes)?, source, path)
+            let draft = Draft { purpose, ..Draft::of(source, plan, &hashes)? };
+            write_record(&root, draft, source, path)
         });
         self.told(kept)
     }
@@ -148,7 +150,7 @@ impl Vault {
         plan: &Plan,
         spill: Option<&marker::Folder>,
     ) -> Result<Result<Run, Error>, Fault> {
-        let kept = self.keep(source, Path::new("-"), plan, spill)?;
+        let kept = self.keep(source, Path::new("-"), plan, spill, None)?;
         Ok(kept.inspect(|run| self.landed(run)))
     }
 
@@ -166,6 +168,7 @@ impl Vault {
             bytes_after: after,
             ends_line: true,
             undoes: Some(target.run().to_string()),
+            purpose: None,
             edits: changes,
             texts: Vec::new(),
             inline: Vec::new(),

@@ -1,40 +1,88 @@
 //! The command line: what may be written, and what it means as a policy. No file is touched here.
 
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use keeper::{Mode, Options, Vault};
+mod check;
+mod complete;
+mod suggest;
+mod top;
+
+pub(crate) use check::{Allowed, ReportFormat, Results};
+pub(crate) use complete::{Completions, Man};
+pub(crate) use suggest::{or_meant, rules};
+pub(crate) use top::{Report, Top};
+
+use crate::config::{Loaded, load};
+use crate::printer::talk;
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, value_parser};
+use keeper::{Keep, Mode, Options, Policies, Recovery, Vault};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use transcript::chunk;
 use transcript::marker::Folder;
-use transcript::policy::{Policy, Selection, SignedThinking};
+use transcript::policy::{Policy, SignedThinking};
 use transcript::profile::{self, PROFILES, Profile};
+use transcript::recover::{self, Level};
 use transcript::rule::{self, Group};
 use transcript::{Finding, Severity};
 
 /// Keeps AI agents' session transcripts healthy: checks them, trims them to fit, mends what is broken, and
 /// never loses a line.
 #[derive(Parser)]
-#[command(version, arg_required_else_help = true, max_term_width = 100)]
+#[command(name = "tailor", version, max_term_width = 100)]
 #[command(after_help = "Exit codes: 0 nothing to report, 1 findings remain, 2 an error.\n\
     Start with `tailor scan`: it only reads, and looks where your agents keep their sessions.")]
 pub(crate) struct Args {
+    /// Without one, Tailor says what to do next.
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Option<Command>,
 }
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Checks transcripts and says what is wrong. Changes nothing.
     #[command(after_help = "Examples:\n  tailor scan\n  tailor scan ~/.claude/projects --fail-on error\n  \
-        tailor scan session.jsonl --format json | jq .findings")]
+        tailor scan session.jsonl --format json | jq .findings\n  \
+        tailor scan sessions --max-file-size 2MiB --tolerance 10% --format sarif -o tailor.sarif --exit-zero\n  \
+        tailor scan sessions --format json -o known.json\n  tailor scan sessions --baseline known.json")]
     Scan(Scan),
     /// Mends transcripts in place, as far as that is safe.
     #[command(after_help = "Examples:\n  tailor fix session.jsonl --dry-run\n  tailor fix session.jsonl\n  \
         tailor fix - < session.jsonl > mended.jsonl\n  tailor fix ~/.openclaw --out /tmp/mended")]
     Fix(Fix),
+    /// Says what fills a file and the context: tools, fields, turns, the largest entries. Changes nothing.
+    #[command(
+        after_help = "Examples:\n  tailor top session.jsonl\n  tailor top ~/.claude/projects -n 20\n  \
+        tailor top session.jsonl --json | jq '.largest[0]'"
+    )]
+    Top(Top),
+    /// Writes a page with pictures: what fills the contexts, what is wrong, what a fix would change.
+    #[command(after_help = "Examples:\n  tailor report -o report.html\n  \
+        tailor report ~/.claude/projects -o report.html --profile chatcli")]
+    Report(Report),
     /// Puts back what a run of `fix` changed, also after more was appended.
     #[command(after_help = "Examples:\n  tailor undo session.jsonl --list\n  tailor undo session.jsonl\n  \
         tailor undo session.jsonl --run 20261121T160102.123Z-3f9a")]
     Undo(Undo),
+    /// Prints what is in context in chunks that a summariser can take, as JSON lines.
+    #[command(after_help = "Examples:\n  tailor chunk session.jsonl --max-tokens 50000\n  \
+        tailor chunk session.jsonl --tokenizer o200k --budget 200000 | jq -r '.messages[]?.text'")]
+    Chunk(Chunk),
+    /// Lets a command of yours summarise what is older, and puts its answer in as the agent's own compaction.
+    #[command(
+        after_help = "Examples:\n  tailor compact session.jsonl --with 'llm \"Summarise this conversation\"' --dry-run\n  \
+        tailor compact session.jsonl --with ./summarise.sh --keep 20\n\
+        The command gets one chunk at a time on its standard input, and TAILOR_CHUNK and TAILOR_CHUNKS in its \
+        environment. If it fails or prints nothing, nothing is changed.\n\
+        Exit codes: 0 compacted, 1 not now or nothing to compact, 2 an error."
+    )]
+    Compact(Compact),
+    /// Shortens a session that the API refuses as too long: first results and long messages, then all but the last
+    /// messages.
+    #[command(
+        after_help = "Examples:\n  tailor recover session.jsonl --dry-run\n  tailor recover session.jsonl\n  \
+        tailor recover session.jsonl --settle 0 --json --error \"prompt is too long: 211884 tokens > 200000 maximum\"\n\
+        Exit codes: 0 recovered or nothing to recover from, 1 not now or not by this, 2 an error."
+    )]
+    Recover(Recover),
     /// Prints the whole of a text that was cut; its marker names the id.
     #[command(after_help = "Examples:\n  tailor show 3f9a1c20d7e4\n  tailor show 3f9a1c20d7e4 | less")]
     Show(Show),
@@ -59,18 +107,28 @@ pub(crate) enum Command {
         tailor explain \"messages.2: `tool_use` ids were found without …\" session.jsonl\n  \
         tailor explain chatcli\n  tailor explain")]
     Explain(Explain),
+    /// Prints what a shell needs to complete commands and options.
+    #[command(
+        after_help = "Examples:\n  tailor completions bash > ~/.local/share/bash-completion/completions/tailor\n  \
+        tailor completions zsh > \"${fpath[1]}/_tailor\"\n  \
+        tailor completions fish > ~/.config/fish/completions/tailor.fish"
+    )]
+    Completions(Completions),
+    /// Writes the manual pages into a folder.
+    #[command(hide = true, after_help = "Examples:\n  tailor man ~/.local/share/man/man1")]
+    Man(Man),
 }
 
 #[derive(ClapArgs)]
 pub(crate) struct Scan {
     #[command(flatten)]
     pub(crate) shared: Shared,
+    #[command(flatten)]
+    allowed: Allowed,
 }
 
 #[derive(ClapArgs)]
 pub(crate) struct Fix {
-    #[command(flatten)]
-    pub(crate) shared: Shared,
     /// Say what would be changed, and change nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -86,31 +144,53 @@ pub(crate) struct Fix {
     /// Also make guarded fixes of these rules (see `tailor explain CODE`).
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = code)]
     pub(crate) allow: Vec<String>,
-    /// Seconds for which a file must have been quiet before it is replaced.
-    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
-    pub(crate) settle: Duration,
+    /// Seconds for which a file must have been quiet before it is replaced (5).
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) settle: Option<Duration>,
+    /// Seconds for which it must have been quiet before older history is rewritten, which prompt caches may hold: old
+    /// results (S14, S15), messages of the model (S16), and what comes before signed thinking (3600; 0 if --settle is
+    /// 0).
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) settle_stale: Option<Duration>,
     #[command(flatten)]
     pub(crate) vault: VaultAt,
     /// Also write each text that is cut as a plain file into this folder, and name that in the marker.
     #[arg(long, value_name = "DIR", value_parser = spill)]
     pub(crate) spill: Option<Folder>,
+    #[command(flatten)]
+    pub(crate) shared: Shared,
+}
+
+/// Which file the configuration is in.
+#[derive(ClapArgs)]
+pub(crate) struct ConfigFile {
+    /// This file instead of those in `/etc/tailor` and `$XDG_CONFIG_HOME/tailor`.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl ConfigFile {
+    /// Reads the configuration, and says what in it has no meaning.
+    pub(crate) fn load(&self) -> Result<Loaded, String> {
+        let loaded = load(self.config.as_deref(), &[], None)?;
+        loaded.warnings.iter().for_each(|warning| talk(warning));
+        Ok(loaded)
+    }
 }
 
 /// Where originals are.
 #[derive(ClapArgs)]
 pub(crate) struct VaultAt {
-    /// The folder of originals. Without it `tailor` in `$XDG_STATE_HOME`, or in `~/.local/state`.
+    /// The folder of originals. Without it that of the configuration, or `tailor` in `$XDG_STATE_HOME`, or in
+    /// `~/.local/state`.
     #[arg(long, value_name = "DIR")]
     vault: Option<PathBuf>,
 }
 
 impl VaultAt {
     /// The vault.
-    pub(crate) fn open(&self) -> Result<Vault, String> {
-        let root = self.vault.clone().or_else(Vault::default_root);
-        let nowhere =
-            "could not find a place for originals: neither XDG_STATE_HOME nor HOME is set (--vault DIR)";
-        root.map(Vault::new).ok_or_else(|| nowhere.to_string())
+    pub(crate) fn open(&self, config: &Loaded) -> Result<Vault, String> {
+        self.vault.clone().map_or_else(|| config.vault(), Ok).map(Vault::new)
     }
 }
 
@@ -135,7 +215,183 @@ pub(crate) struct Undo {
     #[arg(long, value_enum, default_value_t = Format::Human)]
     pub(crate) format: Format,
     #[command(flatten)]
+    pub(crate) config: ConfigFile,
+    #[command(flatten)]
     pub(crate) vault: VaultAt,
+}
+
+/// What a summariser can take.
+#[derive(ClapArgs)]
+#[command(next_help_heading = "Limits (0 switches one off)")]
+pub(crate) struct ChunkLimits {
+    /// Most tokens of a chunk; without it two fifths of the window. At least 256.
+    #[arg(long, value_name = "TOKENS", value_parser = value_parser!(u64).range(chunk::TOKENS_MIN..))]
+    max_tokens: Option<u64>,
+    /// Most characters of a chunk, beside its tokens; without it eight a token. At least 512.
+    #[arg(long, value_name = "CHARS", value_parser = value_parser!(u64).range(chunk::CHARS_MIN..))]
+    max_chars: Option<u64>,
+    /// Longest message: of a longer one only its role, tool and size are told.
+    #[arg(long, value_name = "CHARS", default_value = "100000")]
+    summary_chars_max: u64,
+    /// The summariser's context window: a message that takes half of it, with a fifth to spare, is too long.
+    #[arg(long, visible_alias = "window", value_name = "TOKENS", default_value = "200000")]
+    window_tokens: u64,
+    /// Most tokens of all chunks together: the oldest messages are left out.
+    #[arg(long, value_name = "TOKENS", default_value = "0")]
+    budget: u64,
+    /// How tokens are counted: estimated as four characters each, or exactly as OpenAI's newer models do.
+    #[arg(long, value_enum, default_value_t = Tokenizer::Chars4)]
+    pub(crate) tokenizer: Tokenizer,
+}
+
+impl ChunkLimits {
+    /// The limits, with what counts tokens.
+    pub(crate) fn limits<'t>(&self, count: &'t dyn Fn(&str) -> u64) -> chunk::Limits<'t> {
+        // OpenClaw's share of the window for one chunk.
+        const SHARE_PERCENT: u64 = 40;
+        const WINDOW_TOKENS: u64 = 200_000;
+        let window = if self.window_tokens == 0 { WINDOW_TOKENS } else { self.window_tokens };
+        chunk::Limits {
+            tokens_max: self.max_tokens.unwrap_or(window.saturating_mul(SHARE_PERCENT) / 100),
+            chars_max: self.max_chars.unwrap_or(0),
+            message_chars_max: self.summary_chars_max,
+            window_tokens: self.window_tokens,
+            budget_tokens: self.budget,
+            count,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Tokenizer {
+    /// Four characters each: an estimate.
+    Chars4,
+    /// The vocabulary of gpt-4o, o1 and later, exactly.
+    O200k,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Chunk {
+    /// The session's file; `-` is standard input.
+    #[arg(value_name = "PATH")]
+    pub(crate) path: PathBuf,
+    #[command(flatten)]
+    pub(crate) limits: ChunkLimits,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Compact {
+    /// The session's file.
+    #[arg(value_name = "PATH")]
+    pub(crate) path: PathBuf,
+    /// The command that summarises, run by the shell.
+    #[arg(long, value_name = "COMMAND", required_unless_present = "dry_run")]
+    pub(crate) with: Option<String>,
+    /// How many messages stay as they are, from a message of a person on.
+    #[arg(long, value_name = "MESSAGES", default_value_t = recover::KEEP, value_parser = value_parser!(u64).range(1..))]
+    pub(crate) keep: u64,
+    /// Show the chunks, and what would stay; run nothing and change nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Seconds for which a file must have been quiet before it is replaced; 0 says that no agent is running.
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    pub(crate) settle: Duration,
+    /// How to print the result.
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    pub(crate) format: Format,
+    #[command(flatten)]
+    pub(crate) limits: ChunkLimits,
+    /// What to do about signed thinking that would stay: keep it and refuse, strip it, or ignore it.
+    #[arg(long, value_enum, default_value_t = Thinking::Strip)]
+    thinking: Thinking,
+    #[command(flatten)]
+    config: ConfigFile,
+    #[command(flatten)]
+    vault: VaultAt,
+}
+
+impl Compact {
+    pub(crate) fn options(&self) -> Result<Options, String> {
+        let config = self.config.load()?;
+        Ok(Options {
+            policy: Policy { thinking: self.thinking.signed(), ..Policy::default() }.into(),
+            mode: if self.dry_run { Mode::DryRun } else { Mode::Fix },
+            settle: self.settle,
+            settle_stale: Duration::ZERO,
+            vault: if self.dry_run { None } else { Some(self.vault.open(&config)?) },
+        })
+    }
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Recover {
+    /// The session's file.
+    #[arg(value_name = "PATH")]
+    pub(crate) path: PathBuf,
+    /// What the API said; without it the transcript's own last error counts.
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) error: Option<String>,
+    /// How hard to try, whatever the error was: 1 halves limits, 2 keeps the last messages, 3 the last four, cut. Without
+    /// it the next one after what was tried since the model last answered.
+    #[arg(long, value_name = "1|2|3", value_parser = level)]
+    pub(crate) level: Option<Level>,
+    /// How many messages stay in context at level 2; at level 3 no more than 4.
+    #[arg(long, value_name = "MESSAGES", default_value_t = recover::KEEP, value_parser = value_parser!(u64).range(1..))]
+    pub(crate) keep: u64,
+    /// How often in a row to try before giving up (0 for any number).
+    #[arg(long, value_name = "COUNT", default_value = "3")]
+    pub(crate) max_attempts: u64,
+    /// The limit of output tokens that an answer was cut off at (4,096), for the advice.
+    #[arg(long, value_name = "TOKENS", default_value_t = 0, hide_default_value = true)]
+    pub(crate) output_tokens: u64,
+    /// The largest limit of output tokens that the provider allows, for the advice.
+    #[arg(long, value_name = "TOKENS", default_value_t = 0, hide_default_value = true)]
+    pub(crate) output_tokens_max: u64,
+    /// Say what would be changed, and change nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Seconds for which a file must have been quiet before it is replaced; 0 says that no agent is running.
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    pub(crate) settle: Duration,
+    /// How to print the result.
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    format: Format,
+    /// The same as --format json.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    limits: Limits,
+    #[command(flatten)]
+    config: ConfigFile,
+    #[command(flatten)]
+    vault: VaultAt,
+}
+
+impl Recover {
+    pub(crate) fn format(&self) -> Format {
+        if self.json { Format::Json } else { self.format }
+    }
+
+    pub(crate) fn recovery(&self) -> Recovery {
+        let (error, keep) = (self.error.clone(), self.keep);
+        Recovery { error, level: self.level, keep, only_new: false, attempts_max: self.max_attempts }
+    }
+
+    /// A dry run asks the vault too: what was tried is known there. The session is dead as it is, so thinking that
+    /// would keep it from being mended goes, unless somebody says otherwise.
+    pub(crate) fn options(&self) -> Result<Options, String> {
+        let config = self.config.load()?;
+        let policy = self.limits.policies(&config)?.map(|policy| {
+            policy.thinking = self.limits.thinking.map_or(SignedThinking::Strip, Thinking::signed);
+        });
+        Ok(Options {
+            policy,
+            mode: if self.dry_run { Mode::DryRun } else { Mode::Fix },
+            settle: self.settle,
+            settle_stale: Duration::ZERO,
+            vault: Some(self.vault.open(&config)?),
+        })
+    }
 }
 
 #[derive(ClapArgs)]
@@ -146,6 +402,8 @@ pub(crate) struct Show {
     /// As it stood in the file, with its escapes.
     #[arg(long)]
     pub(crate) raw: bool,
+    #[command(flatten)]
+    pub(crate) config: ConfigFile,
     #[command(flatten)]
     pub(crate) vault: VaultAt,
 }
@@ -161,6 +419,8 @@ pub(crate) struct Gc {
     /// Say what would be removed, and remove nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) config: ConfigFile,
     #[command(flatten)]
     pub(crate) vault: VaultAt,
 }
@@ -221,9 +481,8 @@ pub(crate) struct ConfigAt {
     /// Files or folders; without one those of the configuration, or the folders of known agents.
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// This file instead of those in `/etc/tailor` and `$XDG_CONFIG_HOME/tailor`.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    config: ConfigFile,
     /// Whether transcripts are mended (enforce) or only looked at (observe).
     #[arg(long, value_name = "observe|enforce")]
     mode: Option<String>,
@@ -233,6 +492,9 @@ pub(crate) struct ConfigAt {
     /// Where to serve metrics: 127.0.0.1:PORT or unix:PATH.
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
+    /// Where to write metrics for a collector that reads files, such as `node_exporter`: a path ending in .prom.
+    #[arg(long, value_name = "FILE")]
+    metrics_textfile: Option<String>,
     /// The socket through which `tailor status` asks.
     #[arg(long, value_name = "FILE")]
     socket: Option<String>,
@@ -245,12 +507,18 @@ pub(crate) struct ConfigAt {
 }
 
 impl ConfigAt {
+    /// Reads the configuration, with the flags over it.
+    pub(crate) fn load(&self) -> Result<Loaded, String> {
+        load(self.config.config.as_deref(), &self.flags(), self.roots())
+    }
+
     /// Flags as lines of a configuration file.
-    pub(crate) fn flags(&self) -> Vec<String> {
+    fn flags(&self) -> Vec<String> {
         let named = [
             ("mode", &self.mode),
             ("settle", &self.settle),
             ("listen", &self.listen),
+            ("metrics_textfile", &self.metrics_textfile),
             ("socket", &self.socket),
             ("vault", &self.vault),
         ];
@@ -262,7 +530,7 @@ impl ConfigAt {
     }
 
     /// The paths, if any were named.
-    pub(crate) fn roots(&self) -> Option<toml::Value> {
+    fn roots(&self) -> Option<toml::Value> {
         let text = |path: &PathBuf| toml::Value::String(path.to_string_lossy().into_owned());
         (!self.paths.is_empty()).then(|| toml::Value::Array(self.paths.iter().map(text).collect()))
     }
@@ -274,9 +542,6 @@ pub(crate) struct Shared {
     /// Files or folders; `-` is standard input. Without one, the folders of known agents.
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// How to print results.
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    pub(crate) format: Format,
     /// Only these rules.
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = code)]
     pub(crate) select: Vec<String>,
@@ -287,19 +552,25 @@ pub(crate) struct Shared {
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = code)]
     pub(crate) ignore: Vec<String>,
     /// Exit with 1 if findings of this severity or worse, or of this rule, remain.
-    #[arg(long, value_name = "note|warning|error|CODE", value_delimiter = ',', default_value = "warning", value_parser = fail_on)]
+    #[arg(long, value_name = "note|warning|error|CODE", value_delimiter = ',', default_value = "warning", value_parser = fail_on, help_heading = "Results")]
     pub(crate) fail_on: Vec<FailOn>,
     #[command(flatten)]
+    pub(crate) results: Results,
+    #[command(flatten)]
     pub(crate) limits: Limits,
+    #[command(flatten)]
+    pub(crate) config: ConfigFile,
 }
 
-/// The limits of the policy. What is not asked for is the profile's; 0 switches a limit off.
+const LIMITS: &str = "Limits (0 switches one off)";
+
+/// The limits of the policy. What is not asked for is the configuration's, or the profile's; 0 switches a limit off.
 #[derive(ClapArgs)]
-#[command(next_help_heading = "Limits (0 switches one off)")]
+#[command(next_help_heading = LIMITS)]
 pub(crate) struct Limits {
     /// The limits of another system, by name (see `tailor explain NAME`); single ones can be changed below.
-    #[arg(long, value_name = "NAME", default_value = "default", value_parser = profile)]
-    pub(crate) profile: &'static Profile,
+    #[arg(long, value_name = "NAME", value_parser = profile)]
+    pub(crate) profile: Option<&'static Profile>,
     /// Longest text of a tool result (32,000).
     #[arg(long, value_name = "CHARS")]
     pub(crate) result_chars_max: Option<u64>,
@@ -335,10 +606,13 @@ pub(crate) struct Limits {
     pub(crate) images_max: Option<u64>,
     #[command(flatten)]
     pub(crate) ages: Ages,
-    /// Where a change would come before signed thinking: keep the thinking and hold the change back, strip the
-    /// thinking, or ignore it.
-    #[arg(long, value_enum, default_value_t = Thinking::Keep)]
-    pub(crate) thinking: Thinking,
+    /// Longest text of one message of the model that is in context (any; 5,000 for `recover`).
+    #[arg(long, value_name = "CHARS", help_heading = LIMITS)]
+    pub(crate) reply_chars_max: Option<u64>,
+    /// Where a change would come before signed thinking: keep the thinking and hold the change back (the default, but
+    /// for `recover` and `compact`), strip the thinking, or ignore it.
+    #[arg(long, value_enum, help_heading = LIMITS)]
+    pub(crate) thinking: Option<Thinking>,
 }
 
 /// What becomes of old results. Off unless the profile or one of these says so.
@@ -381,6 +655,9 @@ pub(crate) struct Ages {
     /// How many of the newest messages of the model, with what follows, stay as they are.
     #[arg(long, value_name = "COUNT")]
     pub(crate) crowded_keep_assistants: Option<u64>,
+    /// Not before the model's last message is so old that no prompt cache holds it.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) crowded_cache_ttl: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -405,38 +682,65 @@ pub(crate) enum FailOn {
     Code(String),
 }
 
+impl Limits {
+    /// What the configuration asks for, with these over it. A profile takes the place of all limits.
+    pub(crate) fn policies(&self, config: &Loaded) -> Result<Policies, String> {
+        let mut policies = config.policies()?;
+        if let Some(profile) = self.profile {
+            let all = policies.all();
+            let (thinking, selection) = (all.thinking, all.selection.clone());
+            policies = Policy { thinking, selection, ..profile.policy() }.into();
+        }
+        Ok(policies.map(|policy| self.apply(policy)))
+    }
+
+    /// Changes in a policy what was asked for.
+    fn apply(&self, policy: &mut Policy) {
+        override_each([
+            (&mut policy.result_chars_max, self.result_chars_max),
+            (&mut policy.turn_chars_max, self.turn_chars_max),
+            (&mut policy.summary_chars_max, self.summary_chars_max),
+            (&mut policy.window_tokens, self.window_tokens),
+            (&mut policy.side_chars_max, self.side_chars_max),
+            (&mut policy.reply_chars_max, self.reply_chars_max),
+            (&mut policy.images.bytes_max, self.image_bytes_max),
+            (&mut policy.images.pixels_max, self.image_pixels_max),
+            (&mut policy.images.count_max, self.images_max),
+        ]);
+        self.ages.apply(policy);
+        policy.tool_chars_max.extend(self.tool_result_chars_max.iter().cloned());
+        policy.tools_keep.extend(self.keep_tool.iter().cloned());
+        policy.tools_only.extend(self.only_tool.iter().cloned());
+        override_each([(&mut policy.thinking, self.thinking.map(Thinking::signed))]);
+    }
+}
+
+impl Thinking {
+    fn signed(self) -> SignedThinking {
+        match self {
+            Self::Keep => SignedThinking::Keep,
+            Self::Strip => SignedThinking::Strip,
+            Self::Ignore => SignedThinking::Ignore,
+        }
+    }
+}
+
 impl Shared {
-    pub(crate) fn policy(&self, allow: &[String]) -> Policy {
-        let limits = &self.limits;
-        let mut policy = limits.profile.policy();
-        let numbers = [
-            (&mut policy.result_chars_max, limits.result_chars_max),
-            (&mut policy.turn_chars_max, limits.turn_chars_max),
-            (&mut policy.summary_chars_max, limits.summary_chars_max),
-            (&mut policy.window_tokens, limits.window_tokens),
-            (&mut policy.side_chars_max, limits.side_chars_max),
-            (&mut policy.images.bytes_max, limits.image_bytes_max),
-            (&mut policy.images.pixels_max, limits.image_pixels_max),
-            (&mut policy.images.count_max, limits.images_max),
-        ];
-        override_each(numbers);
-        limits.ages.apply(&mut policy);
-        policy.tool_chars_max.extend(limits.tool_result_chars_max.iter().cloned());
-        policy.tools_keep.extend(limits.keep_tool.iter().cloned());
-        policy.tools_only.extend(limits.only_tool.iter().cloned());
-        policy.thinking = match limits.thinking {
-            Thinking::Keep => SignedThinking::Keep,
-            Thinking::Strip => SignedThinking::Strip,
-            Thinking::Ignore => SignedThinking::Ignore,
-        };
+    /// What the configuration asks for, with the flags over it, now.
+    pub(crate) fn policies(&self, config: &Loaded) -> Result<Policies, String> {
+        let asked = |codes: &Vec<String>| (!codes.is_empty()).then(|| codes.clone());
         let codes = |group: &Group| group.codes().map(str::to_string).collect::<Vec<_>>();
-        let only = self.only.as_ref().map(codes).unwrap_or_default();
-        policy.selection = Selection {
-            select: [&self.select[..], &only].concat(),
-            ignore: self.ignore.clone(),
-            allow: [allow, &only].concat(),
-        };
-        policy
+        let only = self.only.as_ref().map(codes);
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).ok();
+        let policies = self.limits.policies(config)?;
+        Ok(policies.map(|policy| {
+            policy.now_ms = since.map(millis);
+            override_each([
+                (&mut policy.selection.select, only.clone().or_else(|| asked(&self.select))),
+                (&mut policy.selection.ignore, asked(&self.ignore)),
+            ]);
+            policy.selection.allow.extend(only.iter().flatten().cloned());
+        }))
     }
 
     /// Whether a finding makes the exit code 1.
@@ -465,43 +769,72 @@ impl Ages {
             (&mut crowded.clear_percent, self.crowded_clear_percent),
             (&mut crowded.clear_chars_min, self.crowded_clear_chars_min),
             (&mut crowded.keep_assistants, self.crowded_keep_assistants),
+            (&mut crowded.cache_ttl_ms, self.crowded_cache_ttl.map(millis)),
         ]);
         stale.tools_keep.extend(self.stale_keep_tool.iter().cloned());
     }
 }
 
-/// Sets the numbers that were asked for.
-fn override_each<const N: usize>(numbers: [(&mut u64, Option<u64>); N]) {
-    for (number, asked) in numbers {
-        *number = asked.unwrap_or(*number);
+/// Sets what was asked for.
+pub(crate) fn override_each<T, const N: usize>(places: [(&mut T, Option<T>); N]) {
+    for (place, asked) in places {
+        if let Some(asked) = asked {
+            *place = asked;
+        }
     }
 }
 
 impl Scan {
-    pub(crate) fn options(&self) -> Options {
-        let policy = self.shared.policy(&[]);
-        Options { policy, mode: Mode::Look, settle: Duration::ZERO, vault: None }
+    pub(crate) fn options(&self) -> Result<Options, String> {
+        let policies = self.shared.policies(&self.shared.config.load()?)?;
+        let policy = policies.map(|policy| policy.budget = self.allowed.budget());
+        let (settle, settle_stale) = (Duration::ZERO, Duration::ZERO);
+        Ok(Options { policy, mode: Mode::Look, settle, settle_stale, vault: None })
     }
 }
 
-impl Fix {
+/// All that `fix` is asked for.
+pub(crate) struct Asked {
     /// The mode is that of files that are mended in place.
-    pub(crate) fn options(&self) -> Result<Options, String> {
-        Ok(Options {
-            policy: Policy { spill: self.spill.clone(), ..self.shared.policy(&self.allow) },
+    pub(crate) options: Options,
+    /// For how long originals are kept.
+    pub(crate) keep: Keep,
+}
+
+impl Fix {
+    pub(crate) fn asked(&self) -> Result<Asked, String> {
+        let config = self.shared.config.load()?;
+        let policy = self.shared.policies(&config)?.map(|policy| {
+            policy.spill.clone_from(&self.spill);
+            if !self.allow.is_empty() {
+                policy.selection.allow.clone_from(&self.allow);
+            }
+        });
+        let options = Options {
+            policy,
             mode: if self.dry_run { Mode::DryRun } else { Mode::Fix },
-            settle: self.settle,
+            settle: self.settle.unwrap_or_else(|| config.settle()),
+            settle_stale: self.settle_stale.unwrap_or_else(|| self.stale_after(&config)),
             // A dry run keeps nothing, so it needs no place to keep it.
-            vault: if self.dry_run { None } else { Some(self.vault.open()?) },
-        })
+            vault: if self.dry_run { None } else { Some(self.vault.open(&config)?) },
+        };
+        Ok(Asked { options, keep: config.keep() })
+    }
+
+    /// How long older history waits if no flag says so. Who says that no agent is running says that none has a cache
+    /// that would be missed.
+    fn stale_after(&self, config: &Loaded) -> Duration {
+        let at_once = self.settle.is_some_and(|settle| settle.is_zero());
+        if at_once { Duration::ZERO } else { config.settle_stale() }
     }
 }
 
 impl Undo {
     pub(crate) fn options(&self) -> Result<Options, String> {
         let mode = if self.dry_run { Mode::DryRun } else { Mode::Fix };
-        let vault = Some(self.vault.open()?);
-        Ok(Options { policy: Policy::default(), mode, settle: self.settle, vault })
+        let vault = Some(self.vault.open(&self.config.load()?)?);
+        let (settle, settle_stale) = (self.settle, Duration::ZERO);
+        Ok(Options { policy: Policy::default().into(), mode, settle, settle_stale, vault })
     }
 }
 
@@ -515,10 +848,15 @@ pub(crate) fn size_in_bytes(text: &str) -> Result<u64, String> {
     size(text)
 }
 
+/// The profile of that name.
+pub(crate) fn find_profile(text: &str) -> Result<&'static Profile, String> {
+    profile(text)
+}
+
 fn profile(text: &str) -> Result<&'static Profile, String> {
     profile::find(text).ok_or_else(|| {
         let names: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
-        format!("no such profile; there are {}", names.join(", "))
+        or_meant(format!("no such profile; there are {}", names.join(", ")), text, &names)
     })
 }
 
@@ -526,8 +864,12 @@ fn code(text: &str) -> Result<String, String> {
     if let Some(rule) = rule::find(text) {
         return Ok(rule.code().to_string());
     }
+    Err(or_meant(no_such_rule(), text, &rules()))
+}
+
+fn no_such_rule() -> String {
     let codes: Vec<&str> = rule::RULES.iter().map(|rule| rule.code()).collect();
-    Err(format!("no such rule; there are {} (tailor explain lists them)", codes.join(", ")))
+    format!("no such rule; there are {} (tailor explain lists them)", codes.join(", "))
 }
 
 fn group(text: &str) -> Result<Group, String> {
@@ -539,15 +881,29 @@ fn fail_on(text: &str) -> Result<FailOn, String> {
         "note" => Ok(FailOn::Severity(Severity::Note)),
         "warning" => Ok(FailOn::Severity(Severity::Warning)),
         "error" => Ok(FailOn::Severity(Severity::Error)),
-        other => code(other)
-            .map(FailOn::Code)
-            .map_err(|error| format!("neither note, warning or error, and {error}")),
+        other => match rule::find(other) {
+            Some(rule) => Ok(FailOn::Code(rule.code().to_string())),
+            None => Err(or_meant(
+                format!("neither note, warning or error, and {}", no_such_rule()),
+                other,
+                &[&["note", "warning", "error"], &rules()[..]].concat(),
+            )),
+        },
     }
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_string())?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+pub(crate) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn level(text: &str) -> Result<Level, String> {
+    let number = text.parse().ok();
+    number.and_then(Level::of_number).ok_or_else(|| "not a level: there are 1, 2 and 3".to_string())
 }
 
 fn days(text: &str) -> Result<Duration, String> {

@@ -3,9 +3,8 @@
 
 mod file;
 
-use crate::args::ConfigAt;
 use file::{File, Scalar};
-use keeper::{Keep, Vault};
+use keeper::{Keep, Policies, Vault};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,6 +12,7 @@ use std::time::Duration;
 use toml::{Table, Value};
 use transcript::Policy;
 use transcript::format::FORMATS;
+use transcript::profile::{self, Profile};
 use watch::{Config, Mode, Roots};
 
 /// For all users of a machine.
@@ -27,7 +27,7 @@ const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// What was read, and from where.
 pub(crate) struct Loaded {
-    pub(crate) config: Config,
+    file: File,
     /// All of it, with what was left out filled in.
     pub(crate) table: Table,
     pub(crate) files: Vec<PathBuf>,
@@ -35,11 +35,11 @@ pub(crate) struct Loaded {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Reads all of it.
-pub(crate) fn load(at: &ConfigAt) -> Result<Loaded, String> {
+/// Reads all of it. `named` is the file of `--config`; `flags` go over everything else.
+pub(crate) fn load(named: Option<&Path>, flags: &[String], roots: Option<Value>) -> Result<Loaded, String> {
     let mut table = defaults();
     let mut files = Vec::new();
-    for (path, is_named) in places(at) {
+    for (path, is_named) in places(named) {
         match std::fs::read_to_string(&path) {
             Ok(text) => merge(&mut table, parse(&text, &path.display().to_string())?),
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound && !is_named => continue,
@@ -51,19 +51,20 @@ pub(crate) fn load(at: &ConfigAt) -> Result<Loaded, String> {
     }
     let mut warnings = Vec::new();
     merge(&mut table, variables(std::env::vars_os(), &mut warnings)?);
-    for text in at.flags() {
-        merge(&mut table, parse(&text, &format!("--set {text}"))?);
+    for text in flags {
+        merge(&mut table, parse(text, &format!("--set {text}"))?);
     }
-    if let Some(roots) = at.roots() {
+    if let Some(roots) = roots {
         table.insert("roots".to_string(), roots);
     }
+    fill(&mut table);
     let file: File = table.clone().try_into().map_err(|error| explain("configuration", &error, None))?;
-    Ok(Loaded { config: config(file)?, table, files, warnings })
+    Ok(Loaded { file, table, files, warnings })
 }
 
 /// Where files are looked for, and whether one has to be there.
-fn places(at: &ConfigAt) -> Vec<(PathBuf, bool)> {
-    let named = at.config.clone().or_else(|| std::env::var_os(CONFIG_VARIABLE).map(PathBuf::from));
+fn places(named: Option<&Path>) -> Vec<(PathBuf, bool)> {
+    let named = named.map(Path::to_path_buf).or_else(|| std::env::var_os(CONFIG_VARIABLE).map(PathBuf::from));
     if let Some(path) = named {
         return vec![(path, true)];
     }
@@ -72,6 +73,98 @@ fn places(at: &ConfigAt) -> Vec<(PathBuf, bool)> {
     let own = own.or_else(|| Some(std::env::home_dir()?.join(".config")));
     places.extend(own.map(|folder| (folder.join("tailor/config.toml"), false)));
     places
+}
+
+impl Loaded {
+    /// What is asked for.
+    pub(crate) fn policies(&self) -> Result<Policies, String> {
+        let names: Vec<&str> = FORMATS.iter().map(|format| format.name()).collect();
+        let base = self.file.policy_over(&Policy::default());
+        let mut agents = BTreeMap::new();
+        for (name, own) in &self.file.agents {
+            if !names.contains(&name.as_str()) {
+                let hint = nearest(name, names.iter().copied()).unwrap_or_default();
+                return Err(format!("configuration: there is no agent `{name}` (did you mean `{hint}`?)"));
+            }
+            if let Some(key) = own.not_for_agents() {
+                return Err(format!(
+                    "configuration: `{key}` in [agents.{name}] has no meaning: it is for all agents alike \
+                     (put it in front of the first table)"
+                ));
+            }
+            agents.insert(name.clone(), own.policy_over(&base));
+        }
+        Ok(Policies::new(base, agents))
+    }
+
+    /// Where originals are kept.
+    pub(crate) fn vault(&self) -> Result<PathBuf, String> {
+        let nowhere =
+            "could not find a place for originals: neither XDG_STATE_HOME nor HOME is set (--vault DIR)";
+        let own = self.file.vault.as_ref().map(|path| at_home(path));
+        own.or_else(Vault::default_root).ok_or_else(|| nowhere.to_string())
+    }
+
+    /// For how long.
+    pub(crate) fn keep(&self) -> Keep {
+        let keep = &self.file.originals.keep;
+        let bytes = |size: file::Size| if size.0 == 0 { u64::MAX } else { size.0 };
+        Keep {
+            age: keep.days.map_or(Keep::default().age, |days| unless_off(days.0)),
+            bytes: keep.bytes.map_or(Keep::default().bytes, bytes),
+        }
+    }
+
+    /// How long a file must have been quiet before it is replaced.
+    pub(crate) fn settle(&self) -> Duration {
+        self.file.settle.map_or(Duration::from_secs(5), |span| span.0)
+    }
+
+    /// And before anything rewrites older history.
+    pub(crate) fn settle_stale(&self) -> Duration {
+        self.file.settle_stale.map_or(Duration::from_secs(60 * 60), |span| span.0)
+    }
+
+    /// Where `tailor status` asks.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.file.socket.as_ref().map_or_else(default_socket, |path| at_home(path))
+    }
+
+    /// What the daemon is asked to do.
+    pub(crate) fn daemon(&self) -> Result<Config, String> {
+        let file = &self.file;
+        let vault = self.vault()?;
+        let roots = match &file.roots {
+            Some(roots) if roots.is_empty() => {
+                return Err(
+                    "configuration: `roots` names none; leave it out to look after known agents".to_string()
+                );
+            }
+            Some(roots) => Roots::These(roots.iter().map(|root| at_home(root)).collect()),
+            None => Roots::Known,
+        };
+        Ok(Config {
+            roots,
+            mode: file.mode.map_or_else(Mode::default, Into::into),
+            policy: self.policies()?,
+            settle: self.settle(),
+            settle_stale: self.settle_stale(),
+            recover: file.recover.unwrap_or(false),
+            rescan: file.rescan.map_or(RESCAN, |span| unless_off(span.0)),
+            keep: self.keep(),
+            listen: file.listen.as_ref().map(|listen| listen.0.clone()),
+            metrics_textfile: file.metrics_textfile.as_ref().map(|path| at_home(path)),
+            socket: self.socket(),
+            // Whose a root is must be the same for all who ask, wherever they keep their originals.
+            state: Vault::default_root().unwrap_or_else(|| vault.clone()).join("watch"),
+            vault: Vault::new(vault),
+        })
+    }
+}
+
+/// 0 switches a limit off.
+fn unless_off(time: Duration) -> Duration {
+    if time.is_zero() { NEVER } else { time }
 }
 
 /// A text that is a whole configuration by itself.
@@ -122,9 +215,31 @@ fn merge(table: &mut Table, over: Table) {
     }
 }
 
+fn number(number: u64) -> Value {
+    Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+/// Puts in the numbers of the profile that is named, where nothing else was said.
+fn fill(table: &mut Table) {
+    let named = table.get("profile").and_then(Value::as_str).and_then(profile::find);
+    let policy = named.map_or_else(Policy::default, Profile::policy);
+    for (key, value) in [
+        ("result_chars_max", policy.result_chars_max),
+        ("turn_chars_max", policy.turn_chars_max),
+        ("summary_chars_max", policy.summary_chars_max),
+        ("side_chars_max", policy.side_chars_max),
+        ("reply_chars_max", policy.reply_chars_max),
+        ("image_bytes_max", policy.images.bytes_max),
+        ("image_pixels_max", policy.images.pixels_max),
+        ("images_max", policy.images.count_max),
+        ("window_tokens", policy.window_tokens),
+    ] {
+        table.entry(key).or_insert(number(value));
+    }
+}
+
+/// What does not depend on the profile.
 fn defaults() -> Table {
-    let policy = Policy::default();
-    let number = |number: u64| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
     let text = |path: PathBuf| Value::String(path.to_string_lossy().into_owned());
     let keep = Keep::default();
     let keep = [
@@ -137,11 +252,8 @@ fn defaults() -> Table {
         ("settle", number(5)),
         ("settle_stale", number(60 * 60)),
         ("rescan", number(RESCAN.as_secs())),
-        ("result_chars_max", number(policy.result_chars_max)),
-        ("turn_chars_max", number(policy.turn_chars_max)),
-        ("summary_chars_max", number(policy.summary_chars_max)),
-        ("side_chars_max", number(policy.side_chars_max)),
-        ("window_tokens", number(policy.window_tokens)),
+        ("profile", Value::String("default".to_string())),
+        ("recover", Value::Boolean(false)),
         ("thinking", Value::String("keep".to_string())),
         ("socket", text(default_socket())),
         ("originals", Value::Table(keep)),
@@ -191,6 +303,7 @@ fn variables(
                 Value::Array(paths.map(|path| Value::String(path.to_string())).collect())
             }
             Scalar::Text => Value::String(text.to_string()),
+            Scalar::Truth => text.parse().map_or_else(|_| Value::String(text.to_string()), Value::Boolean),
             Scalar::Number => text.parse().map_or_else(|_| Value::String(text.to_string()), Value::Integer),
         };
         let one = Table::from_iter([((*key).to_string(), value)]);
@@ -199,52 +312,6 @@ fn variables(
         merge(&mut table, one);
     }
     Ok(table)
-}
-
-/// What the daemon is asked to do.
-fn config(file: File) -> Result<Config, String> {
-    let names: Vec<&str> = FORMATS.iter().map(|format| format.name()).collect();
-    let base = file.rules.over(Policy::default());
-    let mut agents = BTreeMap::new();
-    for (name, rules) in file.agents {
-        if !names.contains(&name.as_str()) {
-            let hint = nearest(&name, names.iter().copied()).unwrap_or_default();
-            return Err(format!("configuration: there is no agent `{name}` (did you mean `{hint}`?)"));
-        }
-        agents.insert(name, rules.over(base.clone()));
-    }
-    let nowhere =
-        "configuration: could not find a place for originals: neither XDG_STATE_HOME nor HOME is set (vault)";
-    let vault = file.vault.map(|path| at_home(&path)).or_else(Vault::default_root).ok_or(nowhere)?;
-    let keep = file.originals.keep;
-    let unless_off = |time: Duration| if time.is_zero() { NEVER } else { time };
-    let roots = match file.roots {
-        Some(roots) => Roots::These(roots.iter().map(|root| at_home(root)).collect()),
-        None => Roots::Known,
-    };
-    if roots == Roots::These(Vec::new()) {
-        return Err("configuration: `roots` names none; leave it out to look after known agents".to_string());
-    }
-    Ok(Config {
-        roots,
-        mode: file.mode.map_or_else(Mode::default, Into::into),
-        policy: base,
-        agents,
-        settle: file.settle.map_or(Duration::from_secs(5), |span| span.0),
-        settle_stale: file.settle_stale.map_or(Duration::from_secs(60 * 60), |span| span.0),
-        rescan: file.rescan.map_or(RESCAN, |span| unless_off(span.0)),
-        keep: Keep {
-            age: keep.days.map_or(Keep::default().age, |days| unless_off(days.0)),
-            bytes: keep
-                .bytes
-                .map_or(Keep::default().bytes, |size| if size.0 == 0 { u64::MAX } else { size.0 }),
-        },
-        listen: file.listen.map(|listen| listen.0),
-        socket: file.socket.map_or_else(default_socket, |path| at_home(&path)),
-        // Whose a root is must be the same for all who ask, wherever they keep their originals.
-        state: Vault::default_root().unwrap_or_else(|| vault.clone()).join("watch"),
-        vault: Vault::new(vault),
-    })
 }
 
 /// `~` is whoever runs the program.
@@ -256,14 +323,21 @@ fn at_home(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::find_profile;
+    use transcript::literal::Unit;
+    use transcript::policy::{SignedThinking, Stale};
 
     #[track_caller]
     fn wrong(text: &str) -> String {
         parse(text, "c.toml").map(|_| ()).unwrap_err()
     }
 
+    fn loaded(table: Table) -> Loaded {
+        Loaded { file: table.clone().try_into().unwrap(), table, files: Vec::new(), warnings: Vec::new() }
+    }
+
     fn read(text: &str) -> Result<Config, String> {
-        config(parse(text, "c.toml")?.try_into().map_err(|error| explain("c.toml", &error, None))?)
+        loaded(parse(text, "c.toml")?).daemon()
     }
 
     #[test]
@@ -279,11 +353,14 @@ mod tests {
             ("[tools.bash]\nresult_chars = 5", "did you mean `result_chars_max`?"),
             ("mode = \"enforced\"", "did you mean `enforce`?"),
             ("thinking = \"stripp\"", "did you mean `strip`?"),
+            ("[stale]\nshorten_turn = 5", "did you mean `shorten_turns`?"),
+            ("profile = \"chatcl\"", "no such profile; there are default, chatcli"),
         ] {
             let wrong = wrong(text);
             assert!(wrong.contains(says), "{wrong}");
         }
         assert!(read("[agents.claude]").unwrap_err().contains("did you mean `claude-code`?"));
+        assert!(read("[agents.pi]\nmode = \"enforce\"").unwrap_err().contains("`mode` in [agents.pi]"));
     }
 
     #[test]
@@ -308,10 +385,51 @@ mod tests {
         )
         .unwrap();
         let limit = |policy: &Policy, tool: &str| policy.limit_for(tool.as_bytes());
-        assert_eq!([limit(&config.policy, "ls"), limit(&config.policy, "bash")], [Some(100), Some(7)]);
-        assert_eq!(limit(&config.policy, "read"), None);
-        let pi = &config.agents["pi"];
+        let all = config.policy.all();
+        assert_eq!([limit(all, "ls"), limit(all, "bash"), limit(all, "read")], [Some(100), Some(7), None]);
+        let pi = FORMATS.iter().find(|format| format.name() == "pi");
+        let pi = config.policy.of(pi.copied());
         assert_eq!([limit(pi, "ls"), limit(pi, "bash"), limit(pi, "grep")], [Some(50), Some(7), None]);
+    }
+
+    #[test]
+    fn a_profile_is_where_numbers_start_from() {
+        let text = "profile = \"chatcli\"\nresult_chars_max = 7\n[stale]\nclear_turns = 9\nkeep = []\n\
+                    [agents.pi]\nprofile = \"openclaw-5057\"\n[agents.pi.crowded]\ncache_ttl = \"2min\"\n\
+                    [agents.claude-code]\nturn_chars_max = 8\n";
+        let mut table = defaults();
+        merge(&mut table, parse(text, "c.toml").unwrap());
+        fill(&mut table);
+        assert_eq!(table["turn_chars_max"].as_integer(), Some(200_000));
+        let policies = loaded(table).policies().unwrap();
+        let policy = policies.all();
+        assert_eq!((policy.unit, policy.result_chars_max, policy.turn_chars_max), (Unit::Bytes, 7, 200_000));
+        assert_eq!((policy.stale.shorten_at, policy.stale.clear_at), (2, 9));
+        assert!(policy.stale.tools_keep.is_empty());
+        let of = |name: &str| policies.of(FORMATS.iter().find(|format| format.name() == name).copied());
+        let claude = of("claude-code");
+        assert_eq!((claude.result_chars_max, claude.turn_chars_max, claude.stale.clear_at), (7, 8, 9));
+        let pi = of("pi");
+        assert_eq!((pi.result_chars_max, pi.turn_chars_max, pi.stale.clear_at), (50_000, 0, 0));
+        assert_eq!((pi.crowded.trim_percent, pi.crowded.cache_ttl_ms), (30, 120_000));
+    }
+
+    #[test]
+    fn a_profile_says_nothing_of_thinking_and_of_which_rules_act() {
+        let text = "thinking = \"strip\"\nignore = [\"S5\"]\n[agents.pi]\nprofile = \"chatcli\"\n\
+                    turn_chars_max = 9\n[agents.pi.stale]\nclear_turns = 0\n";
+        let config = read(text).unwrap();
+        let chatcli = find_profile("chatcli").unwrap().policy();
+        let wanted = Policy {
+            turn_chars_max: 9,
+            thinking: SignedThinking::Strip,
+            stale: Stale { clear_at: 0, ..chatcli.stale.clone() },
+            selection: config.policy.all().selection.clone(),
+            ..chatcli
+        };
+        assert_eq!(config.policy.all().selection.ignore, ["S5"]);
+        let pi = FORMATS.iter().find(|format| format.name() == "pi");
+        assert_eq!(**config.policy.of(pi.copied()), wanted);
     }
 
     #[test]
@@ -335,10 +453,11 @@ mod tests {
 
     #[test]
     fn the_defaults_are_a_configuration() {
-        let file: File = defaults().try_into().unwrap();
-        let config = config(file).unwrap();
+        let mut table = defaults();
+        fill(&mut table);
+        let config = loaded(table).daemon().unwrap();
         assert_eq!(
-            (config.mode, &config.policy, config.keep),
+            (config.mode, &**config.policy.all(), config.keep),
             (Mode::Observe, &Policy::default(), Keep::default())
         );
     }

@@ -1,28 +1,43 @@
 //! People: arguments in, text out. The binary `tailor`.
 
 mod args;
+mod bars;
+mod baseline;
 mod command;
 mod config;
 mod log;
+mod output;
+mod page;
+mod place;
 mod printer;
 mod report;
 mod status;
 mod terminal;
+mod tokens;
+mod weighed;
 
 use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match args::Args::parse().command {
+    let Some(command) = args::Args::parse().command else { return command::start::run().into() };
+    match command {
         args::Command::Scan(scan) => command::scan::run(&scan),
         args::Command::Fix(fix) => command::fix::run(&fix),
+        args::Command::Top(top) => command::top::run(&top),
+        args::Command::Report(report) => command::report::run(&report),
         args::Command::Undo(undo) => command::undo::run(&undo),
+        args::Command::Chunk(chunk) => command::chunk::run(&chunk),
+        args::Command::Compact(compact) => command::compact::run(&compact),
+        args::Command::Recover(recover) => command::recover::run(&recover),
         args::Command::Show(show) => command::show::run(&show),
         args::Command::Gc(gc) => command::gc::run(&gc),
         args::Command::Watch(watch) => command::watch::run(&watch),
         args::Command::Status(ask) => command::status::run(&ask),
         args::Command::Config(config) => command::config::run(&config.what),
         args::Command::Explain(explain) => command::explain::run(&explain),
+        args::Command::Completions(asked) => command::generate::completions(&asked),
+        args::Command::Man(asked) => command::generate::man(&asked),
     }
     .into()
 }

@@ -1,28 +1,56 @@
-//! Results to standard output, talk to standard error. The only place that prints.
+//! Results in the shape that was asked for; talk to standard error. The only place that prints results about files.
 #![expect(clippy::print_stderr, reason = "this is where talk goes out")]
 
-use crate::args::Format;
+mod github;
+mod human;
+mod json;
+mod junit;
+mod sarif;
+
+use crate::args::ReportFormat;
+use crate::output::Output;
 use crate::report::FileReport;
 use crate::status::Status;
-use crate::terminal::{json, plain};
+use crate::terminal::{Screen, plain};
 use humansize::{DECIMAL, format_size};
 use serde::Serialize;
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::io::{self, BufWriter, Write};
 use std::time::Instant;
 
-/// Where results go.
+/// What results look like. One file each, below; [`shape`] lists them.
+trait Shape {
+    /// What there is to say about a file.
+    fn file(&mut self, report: &FileReport, out: &mut dyn Write) -> io::Result<()>;
+
+    /// What comes at the end.
+    fn finish(&mut self, totals: &Totals, out: &mut dyn Write) -> io::Result<()>;
+}
+
+/// All shapes of results.
+fn shape(format: ReportFormat, screen: Screen) -> Box<dyn Shape> {
+    match format {
+        ReportFormat::Human => Box::new(human::Human::new(screen)),
+        ReportFormat::Json => Box::new(json::Lines),
+        ReportFormat::Sarif => Box::new(sarif::Log::default()),
+        ReportFormat::Junit => Box::new(junit::Suite::default()),
+        ReportFormat::Github => Box::new(github::Annotations::default()),
+    }
+}
+
+/// Prints results and adds them up.
 pub(crate) struct Printer {
-    format: Format,
-    out: BufWriter<StdoutLock<'static>>,
+    shape: Box<dyn Shape>,
+    out: Output,
     totals: Totals,
     started: Instant,
-    /// Standard output carries a transcript, so that results go to standard error.
-    piped: bool,
+    /// Errors are also told as such: results are for a person, or go to where nobody looks now.
+    says_errors: bool,
+    file: Option<String>,
 }
 
 /// The last line of `--format json`.
 #[derive(Default, Serialize)]
-struct Totals {
+pub(crate) struct Totals {
     #[serde(rename = "type")]
     kind: &'static str,
     files: u64,
@@ -34,10 +62,16 @@ struct Totals {
     refused: u64,
     unsupported: u64,
     findings: u64,
+    /// How many of the findings that remain are in the baseline.
+    #[serde(skip_serializing_if = "is_zero")]
+    known: u64,
     remaining: u64,
     bytes: u64,
     saves_bytes: u64,
     errors: u64,
+    /// How many files were not looked at because the run was interrupted.
+    #[serde(skip_serializing_if = "is_zero")]
+    not_looked_at: u64,
     seconds: f64,
     #[serde(skip)]
     status: Status,
@@ -53,83 +87,69 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl Printer {
-    pub(crate) fn new(format: Format, piped: bool) -> Self {
-        let out = BufWriter::new(io::stdout().lock());
+    /// Results to standard output.
+    pub(crate) fn new(format: ReportFormat) -> Self {
+        Self::with(format, Output::Stdout(BufWriter::new(io::stdout().lock())), Screen::of_stdout())
+    }
+
+    /// Results to standard error: standard output carries a transcript.
+    pub(crate) fn beside_a_transcript(format: ReportFormat) -> Self {
+        Self::with(format, Output::Stderr(io::stderr().lock()), Screen::of_stderr())
+    }
+
+    /// Results to a file.
+    pub(crate) fn to_file(format: ReportFormat, path: &std::path::Path) -> Result<Self, String> {
+        let shown = path.display().to_string();
+        match Output::to_file(path) {
+            Ok(out) => Ok(Self { file: Some(shown), ..Self::with(format, out, Screen::NONE) }),
+            Err(error) => Err(format!("{shown}: could not write results: {error}")),
+        }
+    }
+
+    fn with(format: ReportFormat, out: Output, screen: Screen) -> Self {
         Self {
-            format,
+            shape: shape(format, screen),
+            says_errors: format == ReportFormat::Human || out.is_file(),
             out,
             totals: Totals { kind: "summary", ..Totals::default() },
             started: Instant::now(),
-            piped,
+            file: None,
         }
     }
 
     /// Prints what there is to say about a file and adds it up. An error means that nobody listens any more.
     pub(crate) fn file(&mut self, report: &FileReport) -> io::Result<()> {
         self.totals.add(report);
-        match self.format {
-            Format::Json => {
-                let line = json(&serde_json::to_string(report)?);
-                self.line(&line)
-            }
-            Format::Human => self.human(report),
-        }
-    }
-
-    fn line(&mut self, text: &str) -> io::Result<()> {
-        if self.piped { writeln!(io::stderr(), "{text}") } else { writeln!(self.out, "{text}") }
-    }
-
-    fn human(&mut self, report: &FileReport) -> io::Result<()> {
-        let path = plain(&report.path);
-        for finding in &report.findings {
-            let tool = finding.tool.as_ref().map(|tool| format!(" ({})", plain(tool))).unwrap_or_default();
-            let held = match (&finding.reason, finding.fix) {
-                (Some(reason), fix) => format!(" [{fix}: {reason}]"),
-                (None, "none") => " [report only]".to_string(),
-                _ => String::new(),
-            };
-            let saves = finding.saves_bytes.map(|bytes| format!(", {}", size(bytes))).unwrap_or_default();
-            let (line, code, rule, message) = (finding.line, finding.code, finding.rule, &finding.message);
-            self.line(&format!("{path}:{line}: {code} {rule}: {message}{saves}{tool}{held}"))?;
-        }
-        for change in &report.diff {
-            self.line(change)?;
-        }
-        match (report.outcome, &report.reason, report.bytes_after) {
-            ("error", Some(reason), _) => {
+        self.shape.file(report, &mut self.out)?;
+        match (&report.reason, self.says_errors && report.outcome == "error") {
+            (Some(reason), true) => {
                 self.out.flush()?;
-                writeln!(io::stderr(), "tailor: {}", plain(reason))
-            }
-            (outcome, Some(reason), _) => self.line(&format!("{path}: {outcome}: {reason}")),
-            (outcome, None, Some(after)) => {
-                let sizes = format!("{} -> {}", size(report.bytes), size(after));
-                let kept = if report.remaining > 0 {
-                    format!(", {} findings stay", report.remaining)
-                } else {
-                    String::new()
-                };
-                self.line(&format!("{path}: {}: {sizes}{kept}", outcome.replace('-', " ")))
+                talk(reason);
+                Ok(())
             }
             _ => Ok(()),
         }
     }
 
+    /// Notes that the run was interrupted before these files.
+    pub(crate) fn not_looked_at(&mut self, files: usize) {
+        self.totals.not_looked_at += files as u64;
+    }
+
     /// Prints the totals and gives the exit code.
     pub(crate) fn finish(mut self) -> io::Result<Status> {
         self.totals.seconds = (self.started.elapsed().as_secs_f64() * 1000.0).round() / 1000.0;
-        let text = match self.format {
-            Format::Json => serde_json::to_string(&self.totals)?,
-            Format::Human => self.totals.sentence(),
-        };
-        self.line(&text)?;
-        self.out.flush()?;
+        self.shape.finish(&self.totals, &mut self.out)?;
+        self.out.finish()?;
+        if let Some(file) = self.file {
+            talk(&format!("{file}: {}", self.totals.sentence()));
+        }
         Ok(self.totals.status)
     }
 
-    /// The raw standard output, for `fix -`.
-    pub(crate) fn raw(&mut self) -> &mut impl Write {
-        &mut self.out
+    /// The way out when nobody listens any more, or what was written cannot be kept.
+    pub(crate) fn name(&self) -> String {
+        self.file.clone().unwrap_or_else(|| "standard output".to_string())
     }
 }
 
@@ -145,6 +165,7 @@ impl Totals {
         self.unsupported += u64::from(report.outcome == "unsupported");
         self.errors += u64::from(report.outcome == "error");
         self.findings += report.findings.len() as u64;
+        self.known += report.left().iter().filter(|finding| finding.known).count() as u64;
         self.remaining += report.remaining as u64;
         self.bytes += report.bytes;
         self.saves_bytes += report.saves_bytes;
@@ -157,6 +178,7 @@ impl Totals {
         let found = match (self.findings, self.clean) {
             (0, 0) => "no findings".to_string(),
             (0, _) => "nothing wrong".to_string(),
+            (count, _) if self.known > 0 => format!("{}, {} known", plural(count, "finding"), self.known),
             (count, _) => plural(count, "finding"),
         };
         let mut parts = match (self.undone, self.would_undo) {
@@ -170,9 +192,12 @@ impl Totals {
         } else if self.saves_bytes > 0 {
             parts.push(format!("{} to save", size(self.saves_bytes)));
         }
-        for (count, word) in
-            [(self.deferred, "deferred"), (self.refused, "refused"), (self.unsupported, "not transcripts")]
-        {
+        for (count, word) in [
+            (self.deferred, "deferred"),
+            (self.refused, "refused"),
+            (self.unsupported, "not transcripts"),
+            (self.not_looked_at, "not looked at"),
+        ] {
             if count > 0 {
                 parts.push(format!("{count} {word}"));
             }
@@ -198,5 +223,6 @@ pub(crate) fn size(bytes: u64) -> String {
 
 /// Says something that is not a result.
 pub(crate) fn talk(text: &str) {
-    eprintln!("tailor: {}", plain(text));
+    let screen = Screen::of_stderr();
+    eprintln!("{}", screen.fit(&format!("tailor: {}", plain(text))));
 }

@@ -1,8 +1,9 @@
 //! What is printed about one file: plain data, taken from an outcome so that the outcome can be let go.
 
 use crate::args::Shared;
+use crate::baseline::{Baseline, fingerprints};
 use crate::status::Status;
-use keeper::{Ending, Error, Guarantee, Outcome, Unsupported};
+use keeper::{Deferral, Ending, Error, Guarantee, Outcome, Unsupported};
 use serde::Serialize;
 use std::path::Path;
 use transcript::finding::{Finding, Safety};
@@ -24,6 +25,9 @@ pub(crate) struct FileReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
     pub(crate) findings: Vec<FindingReport>,
+    /// What is found now, if the file was changed.
+    #[serde(skip)]
+    after: Option<Vec<FindingReport>>,
     pub(crate) saves_bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) bytes_after: Option<u64>,
@@ -37,6 +41,9 @@ pub(crate) struct FileReport {
     guarantee: Option<&'static str>,
     /// How many of the findings are still there.
     pub(crate) remaining: usize,
+    /// There is a baseline.
+    #[serde(skip)]
+    pub(crate) compared: bool,
     #[serde(skip)]
     pub(crate) status: Status,
     #[serde(skip)]
@@ -51,9 +58,9 @@ pub(crate) struct FindingReport {
     pub(crate) severity: String,
     pub(crate) line: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    entry: Option<String>,
+    pub(crate) entry: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    call: Option<String>,
+    pub(crate) call: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tool: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,10 +72,30 @@ pub(crate) struct FindingReport {
     pub(crate) fix: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
+    /// Stays the same when the file grows, or is elsewhere.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) fingerprint: String,
+    /// It is in the baseline.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) known: bool,
+    /// It makes the run fail.
+    #[serde(skip)]
+    pub(crate) fails: bool,
 }
 
 impl FindingReport {
-    fn new(finding: &Finding) -> Self {
+    /// The findings about a file.
+    fn all(path: &Path, findings: &[Finding], judge: &Judge<'_>) -> Vec<Self> {
+        let judged = |(finding, fingerprint): (&Finding, String)| {
+            let known = judge.baseline.knows(&fingerprint);
+            let fails = judge.shared.fails(finding) && !known;
+            Self { fingerprint, known, fails, ..Self::new(finding) }
+        };
+        findings.iter().zip(fingerprints(path, findings)).map(judged).collect()
+    }
+
+    /// A finding that is held against nothing.
+    pub(crate) fn new(finding: &Finding) -> Self {
         let (fix, reason) = match finding.fix.safety {
             Safety::Safe => ("safe", None),
             Safety::Guarded(guard) => ("guarded", Some(format!("{guard} (--allow {})", finding.rule.code()))),
@@ -88,7 +115,22 @@ impl FindingReport {
             message: finding.message.clone(),
             fix,
             reason,
+            fingerprint: String::new(),
+            known: false,
+            fails: false,
         }
+    }
+}
+
+/// What findings are held against.
+pub(crate) struct Judge<'a> {
+    pub(crate) shared: &'a Shared,
+    pub(crate) baseline: Baseline,
+}
+
+impl<'a> Judge<'a> {
+    pub(crate) fn new(shared: &'a Shared) -> Result<Self, String> {
+        Ok(Self { shared, baseline: Baseline::read(shared.results.baseline.as_deref())? })
     }
 }
 
@@ -106,12 +148,14 @@ impl FileReport {
             outcome,
             reason,
             findings: Vec::new(),
+            after: None,
             saves_bytes: 0,
             bytes_after: None,
             run: None,
             retry_seconds: None,
             guarantee: None,
             remaining: 0,
+            compared: false,
             status,
             diff: Vec::new(),
         }
@@ -122,22 +166,18 @@ impl FileReport {
     }
 
     /// `named` says whether the user named this very file: then not to know it is an error.
-    pub(crate) fn new(path: &Path, named: bool, outcome: &Outcome, shared: &Shared) -> Self {
-        let mut status = match outcome.ending {
-            Ending::Unsupported(Unsupported::UnknownFormat) if named => Status::Error,
+    pub(crate) fn new(path: &Path, named: bool, outcome: &Outcome, judge: &Judge<'_>) -> Self {
+        let results = &judge.shared.results;
+        let status = match outcome.ending {
+            Ending::Unsupported(Unsupported::UnknownFormat) if named && !results.if_any => Status::Error,
             Ending::Refused(_) if outcome.before.is_none() => Status::Error,
             _ => Status::Clean,
         };
-        if outcome.remaining().iter().any(|finding| shared.fails(finding)) {
-            status = status.max(Status::Findings);
-        }
         let mut report = Self::empty(path, outcome.ending.name(), outcome.ending.reason(), status);
         report.bytes = outcome.bytes;
         report.run.clone_from(&outcome.run);
         if let Ending::Deferred(reason) = &outcome.ending {
-            // Up, as in the reason: a second too early is in vain.
-            let after = reason.retry_after();
-            report.retry_seconds = Some(after.as_secs() + u64::from(after.subsec_nanos() > 0));
+            report.retry_seconds = Some(retry_seconds(reason));
         }
         report.guarantee = outcome.guarantee.map(Guarantee::name);
         report.remaining = outcome.remaining().len();
@@ -152,9 +192,21 @@ impl FileReport {
             report.calls = facts.calls;
             report.results = facts.results;
             report.saves_bytes = outcome.bytes.saturating_sub(found.bytes_after);
-            report.findings = found.findings.iter().map(FindingReport::new).collect();
+            report.findings = FindingReport::all(path, &found.findings, judge);
+        }
+        if outcome.ending == Ending::Fixed {
+            report.after = Some(FindingReport::all(path, outcome.remaining(), judge));
+        }
+        report.compared = judge.baseline.is_given();
+        if !results.exit_zero && report.left().iter().any(|finding| finding.fails) {
+            report.status = report.status.max(Status::Findings);
         }
         report
+    }
+
+    /// What is still found.
+    pub(crate) fn left(&self) -> &[FindingReport] {
+        self.after.as_ref().unwrap_or(&self.findings)
     }
 }
 
@@ -174,4 +226,10 @@ impl FileReport {
         }
         report
     }
+}
+
+/// After how many seconds to try again. Up, as in the reason: a second too early is in vain.
+pub(crate) fn retry_seconds(reason: &Deferral) -> u64 {
+    let after = reason.retry_after();
+    after.as_secs() + u64::from(after.subsec_nanos() > 0)
 }

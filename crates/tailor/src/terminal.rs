@@ -1,6 +1,95 @@
-//! Nothing that comes from a file reaches a terminal as it is: transcripts are full of escape sequences.
+//! Nothing that comes from a file reaches a terminal as it is: transcripts are full of escape sequences. And what does
+//! reach one fits it: its width, its colours, its characters.
 
+use anstream::{AutoStream, ColorChoice};
+use anstyle::Style;
 use std::fmt::Write;
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
+use terminal_size::{Width, terminal_size_of};
+use textwrap::{Options, WordSeparator, WordSplitter, wrap};
+
+/// What people read on. What is no terminal is [`Screen::NONE`], and gets every line whole and plain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Screen {
+    /// Its width; lines are not broken without one.
+    columns: Option<usize>,
+    colour: bool,
+    /// It shows ASCII only.
+    ascii: bool,
+}
+
+/// Narrower than this no line is broken: it would help nobody.
+const COLUMNS_MIN: usize = 20;
+
+impl Screen {
+    pub(crate) const NONE: Self = Self { columns: None, colour: false, ascii: false };
+
+    pub(crate) fn of_stdout() -> Self {
+        Self::of(AutoStream::choice(&io::stdout()), io::stdout().is_terminal(), io::stdout())
+    }
+
+    pub(crate) fn of_stderr() -> Self {
+        Self::of(AutoStream::choice(&io::stderr()), io::stderr().is_terminal(), io::stderr())
+    }
+
+    /// `NO_COLOR`, `CLICOLOR_FORCE` and `TERM` are heard by the choice.
+    fn of(choice: ColorChoice, is_terminal: bool, stream: impl AsFd) -> Self {
+        let colour = choice != ColorChoice::Never;
+        if !is_terminal {
+            return Self { colour, ..Self::NONE };
+        }
+        let columns = terminal_size_of(stream).map(|(Width(columns), _)| usize::from(columns));
+        Self { columns: columns.filter(|columns| *columns >= COLUMNS_MIN), colour, ascii: is_ascii() }
+    }
+
+    /// Whether it shows ASCII only.
+    pub(crate) fn ascii(self) -> bool {
+        self.ascii
+    }
+
+    /// A text in a style, if there are colours.
+    pub(crate) fn paint(self, style: Style, text: &str) -> String {
+        if self.colour { format!("{style}{text}{style:#}") } else { text.to_string() }
+    }
+
+    /// A line that must not be broken.
+    pub(crate) fn whole(self, text: &str) -> String {
+        if self.ascii { spelled_out(text) } else { text.to_string() }
+    }
+
+    /// A line, broken between words so that it fits.
+    pub(crate) fn fit(self, text: &str) -> String {
+        let text = self.whole(text);
+        let Some(columns) = self.columns else { return text };
+        let options = Options::new(columns)
+            .subsequent_indent("    ")
+            .word_separator(WordSeparator::AsciiSpace)
+            .word_splitter(WordSplitter::NoHyphenation)
+            .break_words(false);
+        wrap(&text, options).join("\n")
+    }
+}
+
+/// Whether the locale says so. One that says nothing is taken for UTF-8, as terminals are today.
+fn is_ascii() -> bool {
+    let said = |key| std::env::var(key).ok().filter(|value| !value.is_empty());
+    let locale = said("LC_ALL").or_else(|| said("LC_CTYPE")).or_else(|| said("LANG"));
+    locale.is_some_and(|locale| !locale.to_lowercase().replace('-', "").contains("utf8"))
+}
+
+/// Whatever is not ASCII as an escape. Escape sequences of our own are ASCII.
+fn spelled_out(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '…' => out += "...",
+            c if c.is_ascii() => out.push(c),
+            c => _ = write!(out, "\\u{{{:x}}}", u32::from(c)),
+        }
+    }
+    out
+}
 
 /// A text from outside, with everything that could move a cursor, change a colour or hide other text spelled
 /// out.
@@ -54,26 +143,44 @@ fn unfinished(bytes: &[u8]) -> usize {
 
 /// JSON that cannot do so either: what JSON leaves as it is becomes an escape.
 pub(crate) fn json(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() || is_invisible(c) {
-            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| _ = write!(out, "\\u{unit:04x}"));
-        } else {
-            out.push(c);
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while !rest.is_empty() {
+        // Nearly all of it is printable ASCII, and copied in one piece.
+        let calm = rest.bytes().position(|byte| !matches!(byte, b' '..=b'~')).unwrap_or(rest.len());
+        out.push_str(&rest[..calm]);
+        let mut chars = rest[calm..].chars();
+        match chars.next() {
+            Some(c) if c.is_control() || is_invisible(c) => {
+                c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| _ = write!(out, "\\u{unit:04x}"));
+            }
+            c => out.extend(c),
         }
+        rest = chars.as_str();
     }
     out
 }
 
-/// Marks of direction, of zero width, tags and line separators.
+/// Marks of direction, of zero width, tags and line separators; and what is no character, which XML cannot hold.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Harmless, json, plain};
+    use super::{Harmless, Screen, json, plain};
+
+    #[test]
+    fn lines_fit_the_screen() {
+        let screen = Screen { columns: Some(30), colour: false, ascii: false };
+        assert_eq!(
+            screen.fit("a/long/path/that/is/wider/than.jsonl:3: P1 no result"),
+            ["a/long/path/that/is/wider/than.jsonl:3:", "    P1 no result"].join("\n")
+        );
+        assert_eq!(Screen::NONE.fit(&"word ".repeat(100)), "word ".repeat(100));
+        let ascii = Screen { ascii: true, ..Screen::NONE };
+        assert_eq!(ascii.fit("日é… ok"), "\\u{65e5}\\u{e9}... ok");
+    }
 
     #[test]
     fn a_long_text_keeps_its_lines_and_characters() {

@@ -2,7 +2,7 @@
 //!
 //! A literal may be larger than memory; it is read in windows, and no more of it than the question takes.
 
-use crate::literal::{Piece, Unit, boundary, count, piece};
+use crate::literal::{Piece, UNIT_BYTES_MAX, Unit, boundary, count, piece};
 use crate::marker;
 use crate::policy::Lines;
 use crate::source::{Fault, Held, Source, Span, window};
@@ -165,30 +165,46 @@ pub fn lines_end(
     most: u64,
 ) -> Result<Option<u64>, Fault> {
     let end = measure.own.as_ref().map_or(measure.span.end, |found| found.span.start);
-    let (mut seen, mut units, mut more) = (0, 0, false);
-    walk(source, Span::new(measure.span.start, end), |_, piece| {
-        more = seen == lines;
-        if !more {
-            units += piece.length(measure.unit);
-            seen += u64::from(piece.is_newline());
+    let (mut left, mut behind, mut more) = (lines, measure.span.start, false);
+    let far = measure.span.start.saturating_add(most.saturating_mul(UNIT_BYTES_MAX as u64));
+    for_each_block(source, Span::new(measure.span.start, end), SEARCH_BYTES, |at, bytes, owned| {
+        if left > 0 {
+            behind = at + behind_lines(&bytes[..owned], &mut left) as u64;
         }
-        !more && units < most
+        more = left == 0 && behind < end;
+        left > 0 && behind < far
     })?;
-    Ok((more && units < most).then_some(units))
+    if !more {
+        return Ok(None);
+    }
+    let mut units = 0;
+    for_each_block(source, Span::new(measure.span.start, behind), SEARCH_BYTES, |_, bytes, owned| {
+        units += count(&bytes[..owned], measure.unit);
+        units < most
+    })?;
+    Ok((units < most).then_some(units))
 }
 
-/// How many line breaks stand in the literal at `inner`, spelled as they usually are.
+/// The place behind so many line breaks, or the end of these bytes; what of them is still to come stays in `left`.
+fn behind_lines(bytes: &[u8], left: &mut u64) -> usize {
+    let mut at = 0;
+    while *left > 0 {
+        let Some(calm) = memchr::memchr(b'\\', &bytes[at..]) else { return bytes.len() };
+        let escape = piece(&bytes[at + calm..]);
+        *left -= u64::from(escape.is_newline());
+        at += calm + escape.raw;
+    }
+    at
+}
+
+/// How many line breaks stand in this part of a literal, which begins between two units.
 pub(crate) fn line_breaks(source: &dyn Source, inner: Span) -> Result<u64, Fault> {
-    let mut breaks = 0;
+    let mut left = u64::MAX;
     for_each_block(source, inner, MEASURE_BYTES, |_, bytes, owned| {
-        let mut at = 0;
-        while let Some(next) = memchr::memchr(b'\\', &bytes[at..owned]) {
-            breaks += u64::from(bytes.get(at + next + 1) == Some(&b'n'));
-            at = owned.min(at + next + 2);
-        }
+        behind_lines(&bytes[..owned], &mut left);
         true
     })?;
-    Ok(breaks)
+    Ok(u64::MAX - left)
 }
 
 /// A place between two units, with the units that stay on its side.
@@ -286,6 +302,33 @@ fn tail(source: &dyn Source, unit: Unit, span: Span, budget: u64, lines: Lines) 
 
 /// The place behind at most `budget` units.
 fn advance(source: &dyn Source, unit: Unit, span: Span, budget: u64) -> Result<Place, Fault> {
+    let begin = Place { at: span.start, units: 0, line: false };
+    let mut place = if budget > STEP_BYTES as u64 { strides(source, unit, span, budget)? } else { begin };
+    for_each_block(source, Span::new(place.at, span.end), 2 * STEP_BYTES, |at, bytes, owned| {
+        let mut i = 0;
+        while i < owned && place.units < budget {
+            // Letters as they are count one each, whatever is counted.
+            let calm =
+                calm(&bytes[i..owned]).min(usize::try_from(budget - place.units).unwrap_or(usize::MAX));
+            let (raw, units, line) = if calm > 0 {
+                (calm, calm as u64, false)
+            } else {
+                let piece = piece(&bytes[i..]);
+                (piece.raw, piece.length(unit), piece.is_newline())
+            };
+            if place.units + units > budget {
+                return false;
+            }
+            i += raw;
+            place = Place { at: at + i as u64, units: place.units + units, line };
+        }
+        place.units < budget
+    })?;
+    Ok(place)
+}
+
+/// A place behind at most `budget` units and not much fewer, counted in long steps.
+fn strides(source: &dyn Source, unit: Unit, span: Span, budget: u64) -> Result<Place, Fault> {
     let mut place = Place { at: span.start, units: 0, line: false };
     for_each_block(source, span, search_bytes(budget), |at, bytes, owned| {
         let mut from = 0;
@@ -305,14 +348,13 @@ fn advance(source: &dyn Source, unit: Unit, span: Span, budget: u64) -> Result<P
         }
         place.units < budget
     })?;
-    walk(source, Span::new(place.at, span.end), |at, piece| {
-        let units = place.units + piece.length(unit);
-        if units <= budget {
-            place = Place { at: at + piece.raw as u64, units, line: piece.is_newline() };
-        }
-        units < budget
-    })?;
     Ok(place)
+}
+
+/// How many bytes at the beginning are characters of their own: ASCII, no escape, and nothing stray behind them.
+fn calm(bytes: &[u8]) -> usize {
+    let plain = bytes.iter().position(|&byte| byte == b'\\' || byte >= 0x80);
+    plain.map_or(bytes.len(), |end| if bytes[end] & 0xc0 == 0x80 { end.saturating_sub(1) } else { end })
 }
 
 /// The first place behind at least `wanted` units: a unit that is longer than one is taken whole.

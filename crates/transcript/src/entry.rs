@@ -6,6 +6,7 @@
 use crate::format::{Format, Head};
 use crate::json::{Kind as Json, Odd, Value};
 use crate::source::Span;
+use crate::weight::Stuff;
 use alloc::vec::Vec;
 use core::hash::BuildHasher;
 use core::num::NonZeroU32;
@@ -227,6 +228,8 @@ pub struct Call {
     pub entry: u32,
     /// The call's id; `None` if it has none.
     pub id: Option<Id>,
+    /// What results that answer it have in common with it: the id, and its kind where that counts as well.
+    pub key: Option<Id>,
     /// The id's literal as written.
     pub id_at: Span,
     /// The tool's name.
@@ -246,6 +249,8 @@ pub struct ToolResult {
     pub entry: u32,
     /// The id of the call that it answers.
     pub call: Option<Id>,
+    /// See [`Call::key`].
+    pub key: Option<Id>,
     /// That id's literal as written.
     pub call_at: Span,
     /// The tool's name, where the result repeats it.
@@ -273,7 +278,7 @@ pub struct Text {
 }
 
 impl Text {
-    fn of(value: Value<'_>) -> Self {
+    pub(crate) fn of(value: Value<'_>) -> Self {
         Self { inner: value.inner(), chars: value.chars() }
     }
 }
@@ -281,8 +286,21 @@ impl Text {
 /// A thinking block that carries a signature or is redacted.
 #[derive(Clone, Copy, Debug)]
 pub struct Thinking {
-    /// The block, an element of the content array.
+    /// The block, an element of the content array unless it is fixed.
     pub block: Span,
+    /// It is no block that could be taken out.
+    pub fixed: bool,
+}
+
+/// A stretch of an entry, and what it is: for [`crate::weight`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    pub(crate) stuff: Stuff,
+    /// Index of the call or result that it belongs to.
+    pub(crate) owner: u32,
+    pub(crate) span: Span,
+    /// How many characters of it the model sees.
+    pub(crate) chars: u64,
 }
 
 /// Something in the content of an entry that providers may refuse.
@@ -395,6 +413,8 @@ pub struct Transcript {
     pub results: Vec<ToolResult>,
     /// What is not an entry.
     pub damage: Vec<Damage>,
+    /// Why nothing of it may be changed, if that is so.
+    pub read_only: Option<&'static str>,
     /// Ids of all kinds.
     pub ids: Ids,
     /// Fingerprint of all that persons said: independent of the order, for the verdict.
@@ -405,6 +425,10 @@ pub struct Transcript {
     sides: Vec<Text>,
     thinking: Vec<Thinking>,
     targets: Vec<Target>,
+    /// What the newest entry is made of, if somebody weighs it.
+    marks: Option<Vec<Mark>>,
+    /// Calls whose tools began to run, with the entries that say so.
+    starts: Vec<(Id, u32)>,
     /// Rare, so in one list for all entries, in their order.
     quirks: Vec<Quirk>,
     images: Vec<Image>,
@@ -422,6 +446,22 @@ pub(crate) struct Said {
 }
 
 impl Transcript {
+    /// Lets formats mark what entries are made of.
+    pub(crate) fn keep_marks(&mut self) {
+        self.marks = Some(Vec::new());
+    }
+
+    /// The marks of the newest entry.
+    pub(crate) fn take_marks(&mut self) -> Vec<Mark> {
+        self.marks.take().unwrap_or_default()
+    }
+
+    /// Gives the memory of marks back.
+    pub(crate) fn give_marks(&mut self, mut marks: Vec<Mark>) {
+        marks.clear();
+        self.marks = Some(marks);
+    }
+
     fn range<T>(of: &[T], from: u32, next: Option<u32>) -> Range<usize> {
         from as usize..next.map_or(of.len(), |next| next as usize)
     }
@@ -490,6 +530,12 @@ impl Transcript {
         self.targets[Self::range(&self.targets, from, next)].last().copied().unwrap_or_default()
     }
 
+    /// The entry behind which the result of a call belongs: where its tool began to run, or else its own.
+    pub(crate) fn start_of(&self, call: &Call) -> u32 {
+        let starts = self.starts.iter().filter(|(id, entry)| Some(*id) == call.id && *entry > call.entry);
+        starts.map(|(_, entry)| *entry).min().unwrap_or(call.entry)
+    }
+
     /// The texts of a result.
     pub fn bodies_of(&self, result: usize) -> &[Text] {
         let next = self.results.get(result + 1).map(|r| r.bodies_from);
@@ -540,6 +586,7 @@ impl Transcript {
                 self.bodies.truncate(result.bodies_from as usize);
             }
             self.results.truncate(from);
+            self.starts.retain(|(_, entry)| (*entry as usize) < index);
             self.quirks.truncate(self.quirks.partition_point(|quirk| (quirk.entry as usize) < index));
             self.images.truncate(self.images.partition_point(|image| (image.entry as usize) < index));
             self.said.truncate(self.said.partition_point(|said| (said.entry as usize) < index));
@@ -597,9 +644,20 @@ impl Draft<'_> {
 
     /// Counts a text that the model sees.
     pub fn text(&mut self, value: Value<'_>) {
+        self.seen(Stuff::Text, value, u32::MAX);
+    }
+
+    fn seen(&mut self, stuff: Stuff, value: Value<'_>, owner: u32) {
         if value.kind() == Json::String {
             self.entry.text_chars += value.chars();
             self.shown |= !is_blank(value);
+            self.mark(stuff, owner, value.span(), value.chars());
+        }
+    }
+
+    fn mark(&mut self, stuff: Stuff, owner: u32, span: Span, chars: u64) {
+        if let Some(marks) = &mut self.transcript.marks {
+            marks.push(Mark { stuff, owner, span, chars });
         }
     }
 
@@ -653,15 +711,19 @@ impl Draft<'_> {
 
     /// Records a call.
     pub fn call(&mut self, block: Value<'_>, id: Option<Value<'_>>, name: Option<Value<'_>>, partial: bool) {
+        let own = self.intern(id);
         let call = Call {
             entry: self.transcript.entries.len() as u32,
-            id: self.intern(id),
+            id: own,
+            key: own,
             id_at: id.map(Value::span).unwrap_or_default(),
             name: self.intern(name),
             name_at: name.map(Value::span).unwrap_or_default(),
             block: block.span(),
             partial,
         };
+        let (owner, span) = (self.transcript.calls.len() as u32, block.span());
+        self.mark(Stuff::Call, owner, span, span.len());
         self.transcript.calls.push(call);
     }
 
@@ -673,9 +735,11 @@ impl Draft<'_> {
         name: Option<Value<'_>>,
         error: bool,
     ) {
+        let own = self.intern(call);
         let result = ToolResult {
             entry: self.transcript.entries.len() as u32,
-            call: self.intern(call),
+            call: own,
+            key: own,
             call_at: call.map(Value::span).unwrap_or_default(),
             name: self.intern(name),
             block: block.span(),
@@ -686,6 +750,46 @@ impl Draft<'_> {
             bodies_from: self.transcript.bodies.len() as u32,
         };
         self.transcript.results.push(result);
+    }
+
+    /// Says that the call last recorded is only answered by results of the same kind.
+    pub fn call_kind(&mut self, kind: &[u8]) {
+        let id = self.transcript.calls.last().and_then(|call| call.id);
+        let key = self.key(kind, id);
+        if let Some(call) = self.transcript.calls.last_mut() {
+            call.key = key;
+        }
+    }
+
+    /// Says that the result last recorded only answers calls of the same kind.
+    pub fn result_kind(&mut self, kind: &[u8]) {
+        let call = self.transcript.results.last().and_then(|result| result.call);
+        let key = self.key(kind, call);
+        if let Some(result) = self.transcript.results.last_mut() {
+            result.key = key;
+        }
+    }
+
+    /// Says that calls and results of this entry only pair with each other.
+    pub fn scope(&mut self, name: &[u8]) {
+        for call in self.entry.calls_from as usize..self.transcript.calls.len() {
+            self.transcript.calls[call].key = self.key(name, self.transcript.calls[call].id);
+        }
+        for result in self.entry.results_from as usize..self.transcript.results.len() {
+            self.transcript.results[result].key = self.key(name, self.transcript.results[result].call);
+        }
+    }
+
+    /// A kind and an id as one; only an id with a NUL in it could be mistaken for this.
+    fn key(&mut self, kind: &[u8], id: Option<Id>) -> Option<Id> {
+        let ids = &mut self.transcript.ids;
+        let text = [kind, b"\0", ids.text(id?)].concat();
+        ids.intern(&text)
+    }
+
+    /// Says that nothing of this file may be changed, whatever its format allows, and why.
+    pub fn read_only(&mut self, why: &'static str) {
+        self.transcript.read_only.get_or_insert(why);
     }
 
     /// Records a text of the result last recorded.
@@ -704,7 +808,8 @@ impl Draft<'_> {
         }
         // What stands for an empty text is of no weight either.
         if !text.is(crate::marker::NO_OUTPUT) {
-            self.text(text);
+            let owner = (self.transcript.results.len() as u32).wrapping_sub(1);
+            self.seen(Stuff::Result, text, owner);
         }
         self.transcript.bodies.push(Text::of(text));
     }
@@ -716,8 +821,16 @@ impl Draft<'_> {
         }
     }
 
+    /// Looks at the content of the result last recorded: a text, or a list of blocks.
+    pub fn content(&mut self, content: Option<Value<'_>>) {
+        match content {
+            Some(text) if text.kind() == Json::String => self.body(text),
+            blocks => blocks.into_iter().flat_map(Value::items).for_each(|block| self.block(block)),
+        }
+    }
+
     /// Looks at a block of the result last recorded.
-    pub fn block(&mut self, block: Value<'_>) {
+    fn block(&mut self, block: Value<'_>) {
         let index = self.transcript.results.len().saturating_sub(1) as u32;
         if let Some(text) = block.get("text") {
             self.body(text);
@@ -754,6 +867,9 @@ impl Draft<'_> {
     /// (paths, ids, signatures) are not among them.
     pub fn sides(&mut self, value: Option<Value<'_>>) {
         let Some(value) = value else { return };
+        let from = self.entry.results_from as usize;
+        let owner = if self.transcript.results.len() == from + 1 { from as u32 } else { u32::MAX };
+        self.mark(Stuff::Side, owner, value.span(), 0);
         let mut opaque = false;
         // In the order of the bytes a key stands right before its value.
         for inside in value.descendants() {
@@ -768,7 +884,28 @@ impl Draft<'_> {
 
     /// Records a signed thinking block.
     pub fn thinking(&mut self, block: Value<'_>) {
-        self.transcript.thinking.push(Thinking { block: block.span() });
+        self.mark(Stuff::Thinking, u32::MAX, block.span(), block.get("thinking").map_or(0, Value::chars));
+        self.transcript.thinking.push(Thinking { block: block.span(), fixed: false });
+    }
+
+    /// Records signed thinking that is no element of an array, and so cannot be taken out.
+    pub fn fixed_thinking(&mut self, value: Value<'_>) {
+        self.transcript.thinking.push(Thinking { block: value.span(), fixed: true });
+    }
+
+    /// Says that a tool began to run with this entry: the result of its call belongs behind it.
+    pub fn started(&mut self, call: Option<Value<'_>>) {
+        let entry = self.transcript.entries.len() as u32;
+        if let Some(id) = self.intern(call) {
+            self.transcript.starts.push((id, entry));
+        }
+    }
+
+    /// Says that the result last recorded names no call, but is known to have one.
+    pub fn unpaired(&mut self) {
+        if let Some(result) = self.transcript.results.last_mut() {
+            (result.call, result.key) = (None, None);
+        }
     }
 
     /// Looks at a thinking block with this signature, or this redacted content.

@@ -165,8 +165,16 @@ pub enum Held {
     SignedThinking,
     /// The newest turn still waits for a result.
     NewestTurn,
+    /// The session was written to a short while ago, and the fix would rewrite what a prompt cache may hold.
+    RecentlyUsed,
+    /// The model spoke so short a while ago, or nobody knows when, that a prompt cache may hold what would change.
+    WarmCache,
     /// Other entries share the id, or point at the entry in ways that would break.
     Referenced,
+    /// Nothing of the file may be changed.
+    ReadOnly(&'static str),
+    /// It would change how many lines there are, or their order, and something else counts them.
+    Counted(&'static str),
     /// The place is too tangled for a repair that is sure to be right.
     Tangled,
 }
@@ -178,7 +186,17 @@ impl fmt::Display for Held {
                 "signed thinking follows, which the change would invalidate (--thinking strip removes it, ignore cuts anyway)"
             }
             Self::NewestTurn => "the newest turn still waits for a result; its tools may be running",
+            Self::RecentlyUsed => {
+                "the session was used a short while ago, and a prompt cache may hold what would change (--settle-stale 0 changes it now)"
+            }
+            Self::WarmCache => {
+                "the model's last message is too young, or has no time, so a prompt cache may hold what would change (--crowded-cache-ttl 0 changes it now)"
+            }
             Self::Referenced => "other entries share its id, or a label points at it",
+            Self::ReadOnly(why) => return write!(f, "this file is only read: {why}"),
+            Self::Counted(place) => {
+                return write!(f, "no line may come, go or move, because they are counted in {place}");
+            }
             Self::Tangled => "the entries around it leave no repair that is sure to be right",
         })
     }
@@ -227,4 +245,11 @@ pub enum Op {
     Answer(u32),
     /// Keeps the inside of a literal as it is now: a marker of this fix names it by its address.
     Keep(Span),
+    /// Puts whole lines, with their line breaks, where a line begins, or at the end.
+    Insert {
+        /// Where.
+        at: u64,
+        /// The lines.
+        with: Vec<u8>,
+    },
 }

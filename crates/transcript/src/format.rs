@@ -12,22 +12,63 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
+mod ai_sdk;
 mod anthropic;
 mod claude_code;
+mod codex;
+mod copilot;
+mod dataset;
+mod droid;
+mod gemini_cli;
+mod gemini_contents;
+mod grok_build;
+mod kimi_code;
 mod openai_chat;
 mod pi;
+mod qwen_code;
+mod read_only;
 
-/// All formats, in the order in which they are asked. The first that claims a file has it.
-pub const FORMATS: &[&dyn Format] =
-    &[&pi::Pi, &claude_code::ClaudeCode, &anthropic::Anthropic, &openai_chat::OpenAiChat];
+/// All formats. A file has the one that alone claims it.
+pub const FORMATS: &[&dyn Format] = &[
+    &pi::Pi,
+    &claude_code::ClaudeCode,
+    &codex::Codex,
+    &copilot::Copilot,
+    &gemini_cli::GeminiCli,
+    &qwen_code::QwenCode,
+    &kimi_code::KimiCode,
+    &grok_build::GrokBuild,
+    &anthropic::Anthropic,
+    &droid::Droid,
+    &openai_chat::BARE,
+    &openai_chat::KIMI_CLI,
+    &openai_chat::VIBE,
+    &openai_chat::PICOCLAW,
+    &openai_chat::NANOBOT,
+    &openai_chat::HERMES,
+    &openai_chat::REASONIX,
+    &ai_sdk::Model,
+    &ai_sdk::Screen,
+    &gemini_contents::GeminiContents,
+    &dataset::OPENAI,
+    &dataset::ANTHROPIC,
+    &dataset::SHAREGPT,
+    &dataset::GEMINI,
+    &read_only::VSCODE_CHAT,
+    &read_only::KIMI_CLI_WIRE,
+    &read_only::CURSOR,
+    &read_only::KIRO,
+    &read_only::GOOSE_LEGACY,
+];
 
-/// A transcript format.
+/// A transcript format. What has a default is what most formats need not say; docs/formats.md shows how one is added.
 pub trait Format: Sync {
     /// Its name, as printed and as used in fixtures.
     fn name(&self) -> &'static str;
 
     /// What an object, one of the first of a file, says about the file being of this format. By structure alone, and
-    /// never a guess: what fits two formats fits none.
+    /// never a guess: an object that another format calls its own, and of which this one says nothing, makes the file
+    /// neither's.
     fn vote(&self, doc: &Doc) -> Vote;
 
     /// Whether an object, found whole among fragments, is a record of such a file and no part of one.
@@ -53,25 +94,48 @@ pub trait Format: Sync {
         false
     }
 
+    /// Whether APIs ask for an id of each call.
+    fn calls_have_ids(&self) -> bool {
+        true
+    }
+
     /// How entries hang together.
     fn shape(&self) -> Shape;
 
+    /// How far its files may be changed.
+    fn level(&self) -> Level {
+        Level::LiveInsert
+    }
+
+    /// What is kept elsewhere about how many records or lines there are; then none is added, taken out or moved.
+    fn counted(&self) -> Option<Counted> {
+        None
+    }
+
     /// How the owning program writes.
-    fn writer(&self) -> Writer;
+    fn writer(&self) -> Writer {
+        Writer::Unknown
+    }
 
     /// What says that the owning program is at work on a file, in the order in which it is asked.
-    fn gates(&self) -> &'static [Gate];
+    fn gates(&self) -> &'static [Gate] {
+        &[]
+    }
 
     /// Where a missing result goes.
-    fn answer(&self) -> Answer;
+    fn answer(&self) -> Answer {
+        Answer::Nowhere
+    }
 
-    /// Spells the result that was lost.
-    fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8>;
+    /// Spells the result that was lost; asked only where [`Format::answer`] names a place.
+    fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8> {
+        let _ = lost;
+        Vec::new()
+    }
 
-    /// How bad it is if a text or a turn in the context is empty: some programs leave such things out of what they send,
-    /// and some providers take them.
-    fn on_empty(&self) -> Severity {
-        Severity::Error
+    /// What may be wrong with content.
+    fn content(&self) -> Content {
+        Content::default()
     }
 
     /// A message that holds these results and nothing else, for [`Answer::NextUser`].
@@ -79,8 +143,73 @@ pub trait Format: Sync {
         Writing::new().text("role", b"user").raw("content", &[b"[", blocks, b"]"].concat()).end()
     }
 
-    /// Where the owning program keeps its transcripts.
-    fn roots(&self) -> &'static [Root];
+    /// Where the owning program, and others that write the same bytes, keep their transcripts.
+    fn roots(&self) -> &'static [Root] {
+        &[]
+    }
+
+    /// What an entry says, part by part: what a reader would want to see of it. Thinking is left out.
+    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>));
+
+    /// How a message of the model says that it was not finished.
+    fn broken<'d>(&self, doc: &'d Doc) -> Option<Broken<'d>> {
+        let _ = doc;
+        None
+    }
+
+    /// Spells a compaction: the lines, in order, without line breaks. None where it is not known how the owning program
+    /// would read one.
+    fn compaction(&self, made: &Compaction<'_>) -> Vec<Vec<u8>> {
+        let _ = made;
+        Vec::new()
+    }
+}
+
+/// A part of what an entry says.
+#[derive(Clone, Copy, Debug)]
+pub enum Part<'d> {
+    /// A text: a string of the entry.
+    Text(Value<'d>),
+    /// The model calls a tool.
+    Call {
+        /// The tool.
+        name: Option<Value<'d>>,
+        /// The arguments: an object, or a string that holds one.
+        arguments: Option<Value<'d>>,
+    },
+    /// A tool answers; its texts follow.
+    Result,
+    /// A picture.
+    Image,
+}
+
+/// How a message of the model says that it was not finished.
+#[derive(Clone, Copy, Debug)]
+pub enum Broken<'d> {
+    /// The request failed; what the provider said, if that is kept.
+    Error(Option<Value<'d>>),
+    /// It ran out of output tokens.
+    CutOff,
+}
+
+/// A compaction that is to be written, for [`Format::compaction`].
+pub struct Compaction<'a> {
+    /// An entry whose envelope the new lines share: for a tree the first that stays, or the newest one.
+    pub doc: &'a Doc,
+    /// Reads a value of that entry as it is written.
+    pub raw: &'a dyn Fn(Value<'_>) -> Vec<u8>,
+    /// Ids of the new entries, in the format's own form; as many as it needs are used.
+    pub ids: [&'a str; 2],
+    /// Id of the entry before, decoded; empty if there is none.
+    pub parent: &'a [u8],
+    /// Id of the first entry that stays in context, decoded.
+    pub first_kept: &'a [u8],
+    /// When the entry before was written, as it is written.
+    pub time: &'a str,
+    /// What stands for all that is left out.
+    pub summary: &'a str,
+    /// About how many tokens the context had.
+    pub tokens_before: u64,
 }
 
 impl fmt::Debug for dyn Format {
@@ -99,6 +228,90 @@ pub enum Shape {
     Graph,
     /// The order of the lines is all there is.
     List,
+    /// Records by id: the last one with an id counts, at the place of the first (Gemini CLI).
+    Upserts,
+    /// The order of the lines; what the model says in one go is the run of its lines, and calls and results find each
+    /// other by id wherever they stand (Codex, Copilot).
+    Log,
+}
+
+/// What may be wrong with the content of messages, as far as [`Format::read`] notes it. Rules about what it does not
+/// note have nothing to say in that format.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Content {
+    /// How bad it is if a text or a turn in the context is empty: some programs leave such things out of what they send,
+    /// and some providers take them.
+    pub empty: Option<Severity>,
+    /// How bad an image is that its provider refuses. `OpenAI` makes large ones small: there it is a warning.
+    pub images: Option<Severity>,
+    /// Whether there are thinking blocks of Anthropic.
+    pub thinking: bool,
+    /// Whether there are reasoning items of `OpenAI` and thought signatures of Gemini.
+    pub reasoning: bool,
+    /// Whether there are turns that only say what went wrong.
+    pub failures: bool,
+}
+
+impl Content {
+    /// What Anthropic's API minds.
+    pub(crate) const ANTHROPIC: Self = Self {
+        empty: Some(Severity::Error),
+        images: Some(Severity::Error),
+        thinking: true,
+        reasoning: false,
+        failures: false,
+    };
+    /// What `OpenAI`'s chat API minds.
+    pub(crate) const OPENAI: Self = Self {
+        empty: Some(Severity::Warning),
+        images: Some(Severity::Warning),
+        thinking: false,
+        reasoning: false,
+        failures: false,
+    };
+}
+
+impl Shape {
+    /// Whether entries name their parents.
+    pub fn is_tree(self) -> bool {
+        matches!(self, Self::Branch | Self::Graph)
+    }
+}
+
+/// How far files of a format may be changed. Beside this, the gates say whether it may be now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Never, for this reason: findings are told, and that is all.
+    ReadOnly(&'static str),
+    /// While the owning program is not running.
+    Archive,
+    /// Beside the running program, as long as the number and the order of the lines stay.
+    LiveTruncate,
+    /// Beside the running program; lines may come and go.
+    LiveInsert,
+}
+
+impl Level {
+    /// In one or two words, for tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ReadOnly(_) => "read-only",
+            Self::Archive => "archive",
+            Self::LiveTruncate => "live truncate",
+            Self::LiveInsert => "live insert",
+        }
+    }
+}
+
+/// What is counted outside of a file, and by what: the text ends "are counted in …".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// Records: whole objects, wherever they stand.
+    Records(&'static str),
+    /// Lines that are not empty, readable or not.
+    Lines(&'static str),
+    /// Records before the last compaction.
+    UpToCompaction(&'static str),
 }
 
 /// How the owning program writes its files.
@@ -106,6 +319,12 @@ pub enum Shape {
 pub enum Writer {
     /// Opens, appends and closes for each line.
     AppendsByPath,
+    /// Appends through one descriptor for as long as it runs.
+    HoldsOpen,
+    /// Appends only to the very file that it left behind.
+    Leases,
+    /// Writes the whole file anew from memory.
+    RewritesWhole,
     /// Not known: a file of this format may belong to any program.
     Unknown,
 }
@@ -126,6 +345,10 @@ pub enum Gate {
     CodexWriter,
     /// Copilot's `inuse.<pid>.lock` beside the file.
     CopilotInUse,
+    /// Grok Build's lock beside the file, which others are to take as well.
+    GrokLock,
+    /// Nothing of its own: that it has been quiet for so long that the program is not running.
+    Idle,
     /// Qwen Code's writer lease, which pins the very inode (`session-writer-lease.ts`).
     QwenLease,
 }
@@ -139,10 +362,12 @@ pub enum Answer {
     LineIfAllowed,
     /// A block at the beginning of the next user message.
     NextUser,
+    /// Nowhere: it is not put in.
+    Nowhere,
 }
 
 /// A folder in which an agent keeps transcripts.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Root {
     /// Environment variable that moves it.
     pub env: Option<&'static str>,
@@ -158,6 +383,8 @@ pub struct Lost<'a> {
     pub doc: &'a Doc,
     /// Reads a value of that entry as it is written.
     pub raw: &'a dyn Fn(Value<'_>) -> Vec<u8>,
+    /// The entry behind which the result goes; mostly the same.
+    pub place: &'a Doc,
     /// The call's id, as a literal with quotes.
     pub call: &'a [u8],
     /// The tool's name.
@@ -173,6 +400,8 @@ pub struct Lost<'a> {
 pub enum Vote {
     /// It is, unless another object says that it is not.
     Own,
+    /// It may be: such objects occur in its files, but do not tell them from others.
+    Fits,
     /// It is not, whatever other objects say.
     Foreign,
     /// Nothing.
@@ -195,10 +424,15 @@ pub(crate) fn is_head(objects: usize, nodes: usize) -> bool {
 pub(crate) struct Head {
     objects: usize,
     nodes: usize,
-    /// A bit for each of [`FORMATS`].
-    own: u8,
-    foreign: u8,
+    /// Of which formats some object is.
+    own: Bits,
+    /// Of which formats some object cannot be.
+    foreign: Bits,
 }
+
+/// A bit for each of [`FORMATS`].
+type Bits = u64;
+const _: () = assert!(FORMATS.len() <= Bits::BITS as usize);
 
 impl Head {
     /// What these objects say; all that were read, also those that turned out to be none, took `nodes` of memory.
@@ -212,13 +446,19 @@ impl Head {
     pub(crate) fn hear(&mut self, doc: &Doc) {
         self.objects += 1;
         self.nodes += doc.size();
+        let (mut own, mut fits) = (0, 0);
         for (n, format) in FORMATS.iter().enumerate() {
             match format.vote(doc) {
-                Vote::Own => self.own |= 1 << n,
+                Vote::Own => own |= 1 << n,
+                Vote::Fits => fits |= 1 << n,
                 Vote::Foreign => self.foreign |= 1 << n,
                 Vote::Silent => {}
             }
         }
+        if own != 0 {
+            self.foreign |= !(own | fits);
+        }
+        self.own |= own;
     }
 
     /// Whether the format is told by what was heard, and not by what may come.
@@ -226,10 +466,10 @@ impl Head {
         is_head(self.objects, self.nodes)
     }
 
-    /// The format of a file that begins so.
+    /// The format of a file that begins so: the only one that claims it.
     pub(crate) fn format(&self) -> Option<&'static dyn Format> {
         let claimed = self.own & !self.foreign;
-        (0..).zip(FORMATS).find(|(n, _)| claimed >> n & 1 == 1).map(|(_, format)| *format)
+        if claimed.is_power_of_two() { FORMATS.get(claimed.trailing_zeros() as usize).copied() } else { None }
     }
 }
 
@@ -248,6 +488,67 @@ fn items(value: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {
     value.into_iter().flat_map(Value::items)
 }
 
+/// The names under which calls have been seen.
+const CALLS: &[&str] = &["toolCall", "toolUse", "functionCall", "tool_use", "tool_call", "function_call"];
+
+/// The parts of a content value: a string, one block, or several.
+fn content_parts<'d>(content: Option<Value<'d>>, each: &mut dyn FnMut(Part<'d>)) {
+    let Some(content) = content else { return };
+    match content.kind() {
+        Kind::String => each(Part::Text(content)),
+        Kind::Object => block_parts(content, each),
+        _ => content.items().for_each(|block| block_parts(block, each)),
+    }
+}
+
+fn block_parts<'d>(block: Value<'d>, each: &mut dyn FnMut(Part<'d>)) {
+    let [kind, name, arguments, input, content, text] =
+        block.pick(["type", "name", "arguments", "input", "content", "text"]);
+    let is = |name: &&str| kind.is_some_and(|kind| kind.is(name));
+    if CALLS.iter().any(is) {
+        each(Part::Call { name, arguments: arguments.or(input) });
+    } else if is(&"tool_result") {
+        each(Part::Result);
+        // A result holds no results.
+        match content.filter(|content| content.kind() == Kind::String) {
+            Some(text) => each(Part::Text(text)),
+            None => items(content).for_each(|part| plain_part(part, part.get("text"), each)),
+        }
+    } else if !["thinking", "redacted_thinking", "reasoning"].iter().any(is) {
+        plain_part(block, text, each);
+    }
+}
+
+fn plain_part<'d>(block: Value<'d>, text: Option<Value<'d>>, each: &mut dyn FnMut(Part<'d>)) {
+    let image = || {
+        let kind = block.get("type");
+        kind.is_some_and(|kind| ["image", "image_url", "input_image"].iter().any(|name| kind.is(name)))
+    };
+    match text.filter(|text| text.kind() == Kind::String) {
+        Some(text) => each(Part::Text(text)),
+        None if image() => each(Part::Image),
+        None => {}
+    }
+}
+
+/// The calls that a message lists beside its content, in OpenAI's dialect or without a `function` around the name.
+fn listed_calls<'d>(calls: Option<Value<'d>>, each: &mut dyn FnMut(Part<'d>)) {
+    for call in items(calls) {
+        let function = call.get("function").unwrap_or(call);
+        let [name, arguments, args] = function.pick(["name", "arguments", "args"]);
+        each(Part::Call { name, arguments: arguments.or(args) });
+    }
+}
+
+/// Whether an answer in Anthropic's dialect was cut off, or had no room in the window.
+fn broken_by_stop_reason(message: Option<Value<'_>>) -> Option<Broken<'_>> {
+    let stop = message?.get("stop_reason")?;
+    if stop.is("max_tokens") {
+        return Some(Broken::CutOff);
+    }
+    stop.is("model_context_window_exceeded").then_some(Broken::Error(Some(stop)))
+}
+
 /// Whether every field has one of these names.
 fn only_keys(doc: &Doc, names: &[&str]) -> bool {
     let fields = doc.root().into_iter().flat_map(Value::fields);
@@ -262,16 +563,25 @@ fn later(timestamp: &[u8]) -> String {
     next.map_or_else(|| text.to_string(), |next| format!("{next:.3}"))
 }
 
+/// When an object was written, in milliseconds since 1970: its own time, or that of the message in it.
+pub(crate) fn written_ms(doc: &Doc) -> Option<u64> {
+    let own = doc.get("timestamp");
+    let moment = own.and_then(Value::text).and_then(|text| core::str::from_utf8(&text).ok()?.parse().ok());
+    let moment = moment.map(jiff::Timestamp::as_millisecond).and_then(|millis| u64::try_from(millis).ok());
+    let inside = || doc.get("message").and_then(|message| message.get("timestamp")).and_then(Value::whole);
+    moment.or_else(|| own.and_then(Value::whole)).or_else(inside)
+}
+
 /// Pieces of an object in the making, with a comma between fields.
-struct Writing(Vec<u8>);
+pub(crate) struct Writing(Vec<u8>);
 
 impl Writing {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(b"{".to_vec())
     }
 
     /// A field whose value is given as JSON.
-    fn raw(mut self, key: &str, json: &[u8]) -> Self {
+    pub(crate) fn raw(mut self, key: &str, json: &[u8]) -> Self {
         if self.0.len() > 1 {
             self.0.push(b',');
         }
@@ -282,13 +592,13 @@ impl Writing {
     }
 
     /// A field whose value is a text.
-    fn text(self, key: &str, text: &[u8]) -> Self {
+    pub(crate) fn text(self, key: &str, text: &[u8]) -> Self {
         let mut literal = Vec::new();
         crate::literal::quote(text, &mut literal);
         self.raw(key, &literal)
     }
 
-    fn end(mut self) -> Vec<u8> {
+    pub(crate) fn end(mut self) -> Vec<u8> {
         self.0.push(b'}');
         self.0
     }
@@ -296,7 +606,24 @@ impl Writing {
 
 #[cfg(test)]
 mod tests {
-    use super::later;
+    use super::{later, written_ms};
+    use crate::json;
+    use crate::source::Span;
+
+    #[test]
+    fn the_time_of_an_object_is_its_own_or_that_of_its_message() {
+        for (text, expected) in [
+            (r#"{"timestamp":"1970-01-01T00:00:01.500Z","message":{"timestamp":9}}"#, Some(1_500)),
+            (r#"{"timestamp":"1970-01-01T01:00:02+01:00"}"#, Some(2_000)),
+            (r#"{"timestamp":7}"#, Some(7)),
+            (r#"{"timestamp":"noon","message":{"timestamp":1782900001000}}"#, Some(1_782_900_001_000)),
+            (r#"{"timestamp":"1969-01-01T00:00:00Z"}"#, None),
+            (r#"{"role":"assistant"}"#, None),
+        ] {
+            let doc = json::parse(&text.as_bytes(), Span::new(0, text.len() as u64)).unwrap().unwrap();
+            assert_eq!(written_ms(&doc), expected, "{text}");
+        }
+    }
 
     #[test]
     fn a_millisecond_later_in_the_same_spelling() {

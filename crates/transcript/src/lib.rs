@@ -25,6 +25,9 @@
 extern crate alloc;
 
 mod block;
+pub mod chunk;
+pub mod compact;
+mod context;
 pub mod cut;
 pub mod entry;
 pub mod finding;
@@ -32,10 +35,13 @@ pub mod format;
 pub mod image;
 pub mod json;
 pub mod literal;
+pub mod live;
 pub mod marker;
+pub mod overflow;
 pub mod plan;
 pub mod policy;
 pub mod profile;
+pub mod recover;
 pub mod refusal;
 pub mod request;
 pub mod rule;
@@ -45,6 +51,7 @@ pub mod session;
 pub mod source;
 pub mod tail;
 pub mod verdict;
+pub mod weight;
 
 pub use finding::{Finding, Severity};
 pub use plan::{Piece, Plan, Rendered};
@@ -53,10 +60,12 @@ pub use session::Awaits;
 pub use source::{Fault, Source, Span};
 
 use alloc::vec::Vec;
+use entry::Transcript;
 use format::Format;
+use overflow::Failure;
 use rule::Stage;
 use session::Session;
-use verdict::{Health, Worse};
+use verdict::{Health, Loss, Worse};
 
 /// How often a plan may be drawn on the result of the one before. One round is the rule; more happen when bytes, lines or
 /// links have to be put right first, or a repair uncovers something that was hidden.
@@ -95,6 +104,24 @@ pub struct Facts {
     pub results: usize,
     /// What the end of the conversation waits for; `None` if for nothing but a person.
     pub awaits: Option<Awaits>,
+    /// How the last turn failed, if it did and the format keeps that.
+    pub failed: Option<Failure>,
+}
+
+impl Facts {
+    /// What a scan tells; what the end awaits takes a session.
+    fn of(transcript: &Transcript) -> Self {
+        Self {
+            format: transcript.format,
+            bytes: transcript.bytes,
+            lines: transcript.lines,
+            entries: transcript.entries.len(),
+            calls: transcript.calls.len(),
+            results: transcript.results.len(),
+            awaits: None,
+            failed: None,
+        }
+    }
 }
 
 /// How much an examination is to tell.
@@ -121,15 +148,7 @@ fn look(
     remember: Remember<'_>,
 ) -> Result<Examination, Fault> {
     let transcript = scan::scan(source)?;
-    let mut facts = Facts {
-        format: transcript.format,
-        bytes: transcript.bytes,
-        lines: transcript.lines,
-        entries: transcript.entries.len(),
-        calls: transcript.calls.len(),
-        results: transcript.results.len(),
-        awaits: None,
-    };
+    let mut facts = Facts::of(&transcript);
     let Some(session) = Session::new(&transcript, source, policy, depth) else {
         let (plan, health) = (Plan::unchanged(facts.bytes), Health::default());
         let (bytes_after, stage) = (facts.bytes, Stage::default());
@@ -137,6 +156,7 @@ fn look(
         return Ok(Examination { facts, findings, bytes_after, plan, stage, released, health });
     };
     facts.awaits = session.awaits();
+    facts.failed = overflow::failure_of(&session)?;
     let mut findings = rule::check_all(&session)?;
     let stage = plan::next_stage(&session, &findings);
     let plan = plan::draw(&session, &findings, stage)?;
@@ -174,7 +194,12 @@ pub struct Repair {
 
 /// Draws a plan, checks what it gives, and repeats that until nothing is left to change.
 pub fn mend(source: &dyn Source, policy: &Policy) -> Result<Mended, Fault> {
-    let before = look(source, policy, Depth::Plan, &mut |_, _| {})?;
+    mend_and_remember(source, policy, &mut |_, _| {})
+}
+
+/// The same; the transcript is asked about as it is, and then after each round.
+fn mend_and_remember(source: &dyn Source, policy: &Policy, remember: Remember<'_>) -> Result<Mended, Fault> {
+    let before = look(source, policy, Depth::Plan, remember)?;
     let mut plan = before.plan.clone();
     if plan.is_empty() {
         return Ok(Mended { before, repair: Ok(Repair { plan, after: None }) });
@@ -183,7 +208,7 @@ pub fn mend(source: &dyn Source, policy: &Policy) -> Result<Mended, Fault> {
     let (mut baseline, mut stage) = (before.baseline(), before.stage);
     baseline.release(before.released);
     for _ in 0..ROUNDS_MAX {
-        let next = look(&Rendered::new(source, &plan), policy, Depth::Plan, &mut |_, _| {})?;
+        let next = look(&Rendered::new(source, &plan), policy, Depth::Plan, remember)?;
         if stage < Stage::Talk {
             if let Err(worse) = baseline.lay_open(&next) {
                 return Ok(Mended { before, repair: Err(worse) });
@@ -191,7 +216,7 @@ pub fn mend(source: &dyn Source, policy: &Policy) -> Result<Mended, Fault> {
             stage = next.stage;
         }
         if next.plan.is_empty() {
-            let repair = baseline.compare(&next).map(|()| Repair { plan, after: Some(next) });
+            let repair = baseline.compare(&next, Loss::None).map(|()| Repair { plan, after: Some(next) });
             return Ok(Mended { before, repair });
         }
         baseline.release(next.released);

@@ -110,7 +110,7 @@ pub(crate) fn piece(bytes: &[u8]) -> Piece {
 
 /// The longest unit as written is a surrogate pair of two escapes. (A run of stray continuation bytes may be
 /// longer; splitting that hurts nothing.)
-const UNIT_BYTES_MAX: usize = 12;
+pub(crate) const UNIT_BYTES_MAX: usize = 12;
 
 /// How far back a stretch without a backslash is looked for.
 const CALM_BYTES: usize = 64;

@@ -82,6 +82,15 @@ pub fn text(omitted: u64, total: u64, id: &Id, folder: Option<&Folder>, note: &s
     format!("{BEGIN}{omitted} of {total}{OMITTED}{note}{PLACE}{id}{file}]")
 }
 
+/// How many bytes [`text`] of a text of so many units, all of them omitted, has.
+pub(crate) fn bytes_max(total: u64, id: &Id, folder: Option<&Folder>, note: &str) -> u64 {
+    let digits = 2 * total.checked_ilog10().map_or(1, |log| log as usize + 1);
+    let note = if is_note(note) { note.len() + " ()".len() } else { 0 };
+    let file = folder.map_or(0, |folder| OR.len() + folder.0.len() + "/.txt".len() + id.0.len());
+    let fixed = BEGIN.len() + " of ".len() + OMITTED.len() + PLACE.len() + id.0.len() + "]".len();
+    (fixed + digits + note + file) as u64
+}
+
 fn is_note(text: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b" ,.:@_-/".contains(&b);
     (1..=NOTE_BYTES_MAX).contains(&text.len()) && text.bytes().all(plain)
@@ -139,7 +148,8 @@ pub(crate) fn find(bytes: &[u8], owned: usize, base: u64) -> impl Iterator<Item 
 
 /// What other tools leave where they cut, as it is written inside a JSON string. Sources: OpenClaw #10915,
 /// #11579 and #61651, its 2026.6 guard, ChatCLI's budget and per-tool caps, agent-max's head and tail
-/// and stubs, OpenClaw's pruner, Claude Code's persisted outputs, Gemini CLI's and nanobot's offload notes.
+/// and stubs, OpenClaw's pruner, Claude Code's persisted outputs, Gemini CLI's and nanobot's offload notes, Codex's
+/// cuts of outputs.
 const FOREIGN: &[&str] = &[
     "[Truncated: original ",
     "[Content omitted \u{2014} tool output exceeded ",
@@ -159,6 +169,10 @@ const FOREIGN: &[&str] = &[
     "result \u{2014} body pruned from context",
     "[Tool result trimmed: kept first ",
     "[Old tool result content cleared]",
+    " tokens truncated\u{2026}",
+    " chars truncated\u{2026}",
+    "Warning: truncated output (original token count: ",
+    "[... omitted ",
 ];
 
 /// Whether another tool's marker stands in these bytes.
@@ -223,6 +237,12 @@ mod tests {
         let folder = Folder::new(&"f".repeat(Folder::PATH_BYTES_MAX)).unwrap();
         let longest = text(u64::MAX, u64::MAX, &id, Some(&folder), &"x".repeat(NOTE_BYTES_MAX));
         assert!(longest.len() <= BYTES_MAX, "{}", longest.len());
+        for (total, folder, note) in
+            [(0, None, ""), (9, Some(&folder), "a"), (10, None, "(x)"), (123, None, "b")]
+        {
+            let written = text(total, total, &id, folder, note).len() as u64;
+            assert_eq!(bytes_max(total, &id, folder, note), written, "{total} {note}");
+        }
     }
 
     #[test]

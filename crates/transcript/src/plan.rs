@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 mod draw;
 
-pub(crate) use draw::{draw, next_stage};
+pub(crate) use draw::{draw, draw_steps, fresh_id, next_stage};
 
 /// A piece of the new text.
 #[derive(Clone, Debug, PartialEq, Eq)]

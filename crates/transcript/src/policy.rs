@@ -36,6 +36,8 @@ pub struct Policy {
     pub side_chars_max: u64,
     /// Which images can be sent.
     pub images: Images,
+    /// Longest text of one message of the model that is in context. Default 0: any length.
+    pub reply_chars_max: u64,
     /// What becomes of results as the conversation goes on. Default: nothing.
     pub stale: Stale,
     /// What becomes of results when the window fills up. Default: nothing.
@@ -44,8 +46,15 @@ pub struct Policy {
     pub unit: Unit,
     /// What to do where an edit would come before signed thinking.
     pub thinking: SignedThinking,
+    /// Whether what rewrites older history waits: the session was used a short while ago, and a prompt cache may hold
+    /// that history. Such findings are told, and their fixes held back.
+    pub hold_history: bool,
+    /// When this is asked, in milliseconds since 1970; `None` if the age of a prompt cache does not matter.
+    pub now_ms: Option<u64>,
     /// Where markers say that the whole text also lies as a plain file. Writing it there is not done here.
     pub spill: Option<Folder>,
+    /// What a check allows at most. Default: anything.
+    pub budget: Budget,
     /// Which rules report and act.
     pub selection: Selection,
 }
@@ -66,11 +75,15 @@ impl Default for Policy {
             window_tokens: 200_000,
             side_chars_max: 8_000,
             images: Images::default(),
+            reply_chars_max: 0,
             stale: Stale::default(),
             crowded: Crowded::default(),
             unit: Unit::Chars,
             thinking: SignedThinking::Keep,
+            hold_history: false,
+            now_ms: None,
             spill: None,
+            budget: Budget::default(),
             selection: Selection::default(),
         }
     }
@@ -86,8 +99,23 @@ impl Policy {
     /// Whether nothing but the length of a result, and of its turn, decides whether it is cut: neither its age nor what
     /// else is in the session, nor limits that tools have of their own.
     pub fn is_plain(&self) -> bool {
-        let ages = self.stale.shorten_at > 0 || self.stale.clear_at > 0 || self.crowded.trim_percent > 0;
-        !ages && !self.skip_images && self.tool_caps.is_empty()
+        !self.ages() && !self.skip_images && self.tool_caps.is_empty() && self.reply_chars_max == 0
+    }
+
+    /// Whether results are shortened that the conversation has left behind.
+    fn ages(&self) -> bool {
+        self.stale.shorten_at > 0 || self.stale.clear_at > 0 || self.crowded.trim_percent > 0
+    }
+
+    /// Whether anything is asked for that changes what the model has been sent again and again, and so costs the
+    /// cache of its prompt: old results, its own messages, and thinking that goes for the sake of an edit before it.
+    pub fn rewrites_history(&self) -> bool {
+        self.ages() || self.reply_chars_max > 0 || self.thinking != SignedThinking::Keep
+    }
+
+    /// What to do before signed thinking, as long as history is held.
+    pub(crate) fn thinking_in_force(&self) -> SignedThinking {
+        if self.hold_history { SignedThinking::Keep } else { self.thinking }
     }
 
     /// The limit for a result of a tool under a plain policy.
@@ -105,7 +133,7 @@ impl Policy {
         let own = self.tool_caps.iter().find(|own| named(&own.tool));
         let own = own.filter(|own| asked.is_none() && (own.errors || !error)).map(|own| own.cap);
         let chars_max = asked.unwrap_or(self.result_chars_max);
-        let all = Cap { chars_max, lines_max: 0, shape: self.shape };
+        let all = Cap { chars_max, lines_max: 0, shape: self.shape, paged: false };
         [own, Some(all)].map(|cap| cap.filter(|cap| cap.chars_max > 0))
     }
 }
@@ -178,6 +206,8 @@ pub struct Cap {
     pub lines_max: u64,
     /// What stays.
     pub shape: Shape,
+    /// What is cut is a file that can be read on, and the marker says from which line.
+    pub paged: bool,
 }
 
 /// A limit of a tool's own.
@@ -321,6 +351,26 @@ pub struct Crowded {
     pub clear_chars_min: u64,
     /// The newest messages of the model, and all that follows the first of them, stay as they are.
     pub keep_assistants: u64,
+    /// Nothing is done before the newest message of the model is this old, in milliseconds: until then a prompt cache
+    /// may hold what would change. An age that the transcript does not tell counts as too young. 0 for at once.
+    pub cache_ttl_ms: u64,
+}
+
+/// What a check allows at most, apart from what is mended: nothing is cut for the sake of it. 0 is switched off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Budget {
+    /// Length of the file.
+    pub file_bytes_max: u64,
+    /// Length of a line, without white space around its record.
+    pub line_bytes_max: u64,
+    /// Length of the text of a result.
+    pub result_chars_max: u64,
+    /// Sum of the results that answer one message of the model.
+    pub turn_chars_max: u64,
+    /// Estimated size of what the model would be sent next.
+    pub context_tokens_max: u64,
+    /// Up to this much above a limit, in percent of it, is worth a note and no more.
+    pub tolerance_percent: u64,
 }
 
 /// What to do where a change that the model would see comes before thinking blocks whose signature covers
@@ -366,7 +416,26 @@ impl Selection {
 
 #[cfg(test)]
 mod tests {
-    use super::is_named;
+    use super::*;
+
+    #[test]
+    fn what_rewrites_history_is_told_by_the_policy() {
+        let plain = Policy { result_chars_max: 7, ..Policy::default() };
+        let stale = |shorten_at, clear_at| Policy {
+            stale: Stale { shorten_at, clear_at, ..Stale::default() },
+            ..plain.clone()
+        };
+        let crowded = Crowded { trim_percent: 30, ..Crowded::default() };
+        let all = [
+            stale(2, 0),
+            stale(0, 4),
+            Policy { crowded, ..plain.clone() },
+            Policy { reply_chars_max: 9, ..plain.clone() },
+            Policy { thinking: SignedThinking::Strip, ..plain.clone() },
+        ];
+        assert!(!plain.rewrites_history());
+        assert!(all.iter().all(Policy::rewrites_history));
+    }
 
     #[test]
     fn names_of_tools_are_patterns_in_any_case() {

@@ -2,60 +2,9 @@
 //!
 //! Each number below says where it is from; `CC` is ChatCLI 1.188.0 (`cda4157d`), `AM` agent-max #38 (`c398bdb`),
 //! `5057` and `10915` are pull requests of OpenClaw. Markers are ours under every profile, so that a second run
-//! changes nothing; what is counted (kept at the beginning, kept at the end, omitted) is theirs, with the exceptions
-//! in the table.
+//! changes nothing; what is counted (kept at the beginning, kept at the end, omitted) is theirs.
 //!
-//! # Their test cases
-//!
-//! "Fixture" is `fixtures/*/<name>`, "table" a test in `profile/tests.rs`; the rest says why a case is different
-//! here on purpose, or what it is about that no transcript holds.
-//!
-//! | case | here |
-//! |---|---|
-//! | **ChatCLI, pairing** (2.1): ValidHistoryUnchanged, DuplicateIDsAcrossTurns, DanglingFirstBlock, InterposedMessageRelocates, OrphanResultRemoved, IntraMessageDuplicatePruned, SyntheticsAreErrorMarked, OutOfOrderAdjacentIsValid | holds: table `chatcli_pairing` |
-//! | PartialResultsGetSynthetics | holds once somebody has spoken (ours stand right behind the calls, so that no line moves); differs on purpose before: the tools of the newest turn may be running |
-//! | ResultBeyondNextAssistantNotClaimed | differs on purpose: the real result is moved to its call, and none is invented |
-//! | EmptyIDCallPruned | differs on purpose: what a model said is not taken out; no result can name such a call |
-//! | CountPendingToolCalls | holds: `awaits` in `session.rs`; a number is not told |
-//! | moonshot park history (2 cases) | holds: the same as DanglingFirstBlock; promise `pairs_are_whole_on_the_live_branch` |
-//! | **ChatCLI, caps** (2.2): TruncateForLLM short, Oversize, SmallCap, builtin caps | holds: table `chatcli_caps`, fixture `s1-chatcli-caps` |
-//! | ZeroCap, EffectiveMax zero, legacy, nil | differs on purpose: 0 is off, it never means a default |
-//! | EffectiveMax override | holds: `--tool-result-chars-max` |
-//! | TruncateToolResult (3), overflowToDisk (2), CleanupResultFiles | not of a transcript: a second store of their workers; `--spill` is ours |
-//! | Microcompact truncate with recall | holds: fixture `s14-chatcli-two-turns-old`; the marker names the original |
-//! | Summarize carries marker | holds: table `chatcli_microcompact`, fixture `s14-chatcli-cut-at-two-then-one-line`; with their own defaults too, where a text that was shortened never became a line |
-//! | NilCCR | differs on purpose: originals are always kept |
-//! | AgentFeedbackAged | differs on purpose: what stands in a user's message is never touched |
-//! | PlainUserUntouched | holds: table `chatcli_microcompact` |
-//! | the gate by the loop's index | not of a transcript: nobody wrote the index down; ages are counted in messages |
-//! | results of writes and executions, failures | as documented: fixture `s14-chatcli-errors-and-writes-stay`; as coded: `s14-chatcli-head-spares-nothing` |
-//! | type detection, in its order | holds: fixture `s14-chatcli-kinds-of-text`, test `kinds_are_told_in_chatclis_order` |
-//! | golden: 30,000 x; 400 lines of 80 | holds: table `chatcli_caps`; the second one's omitted count differs on purpose: 27,040 are gone, theirs forgets the line end and says 27,000 |
-//! | golden: 9,000 x; 300 lines of 30 | holds: table `chatcli_microcompact` |
-//! | turn budget: largest first, head and tail whatever the target, floor 5,200 | holds: table `chatcli_turn_budget`, fixture `s2-chatcli-largest-first`; of equal ones the first, where theirs is not stable |
-//! | limits below 5,200 | differs on purpose: theirs cut again on each pass; here the beginning stays |
-//! | WAF (7), LikelyPayload, Level3, payload hint (3), shrinkToBudget (4), truncatePreservingEnd | not of a profile: overflow recovery |
-//! | **agent-max** (2.3): no-op under freshTurns, prunes older, keeps fresh, small stale, idempotent, only toolResult | holds: table `agent_max` (each of its cases is run twice), fixture `s14-agent-max-stubs` |
-//! | the head in the stub | differs on purpose: its white space stays as it was written, so 200 units of it, and blocks stay blocks |
-//! | images in a pruned result | differs on purpose: they stay (fixture `s14-agent-max-image-stays`) |
-//! | truncateOutput within, exact, head and tail; golden 28,000 | holds: table `agent_max`; theirs is longer than its limit, and its second pass cuts again |
-//! | read_file: 500 lines, 20,000 | holds: table `agent_max`; the marker tells how much is gone, and not where to read on: the offset that was asked for is the call's |
-//! | **OpenClaw #10915** (2.4): below limit, single oversized, budget across blocks, zero budget, non-text kept, string content, string within, non-toolResult, missing content, empty array, exactly limit, constant, default option, small kept | holds: table `openclaw_10915`, fixtures `s1-openclaw-10915-*` |
-//! | texts that a marker would outweigh (their limit of 100) | differs on purpose: they stay whole or lose less; nothing grows |
-//! | guard integration, hook doubles 80 to 160 | not of a transcript: hooks run before it is written |
-//! | oversized guard (9 cases) | holds: table `openclaw_10915_summary_guard`, with the early return removed |
-//! | golden 40,000 / 32,000; second pass | 32,000 stay, as there; differs on purpose on the second pass, which changes nothing |
-//! | **OpenClaw #5057**: no-op, head and tail, 0 disables, images skipped, several in one pass | holds: table `openclaw_5057`, fixture `s1-openclaw-5057-cap` |
-//! | caps even when the TTL has not expired | differs on purpose: a file that was just written to is left alone altogether (`--settle`) |
-//! | **Pruner** (2.9): keepLast 3 of 4, before first user, hard clear, allow and deny, both ends, across blocks, window override, old signature unchanged | holds: tables `openclaw_5057`, fixtures `s15-*` and `s1-openclaw-5057-deny` |
-//! | CJK counted fourfold | holds: table `openclaw_5057_dense_text`; for texts that are mostly CJK |
-//! | image in soft trim, image and text, image only, hard clear with image (4) | differs on purpose: results that hold images are skipped, as before 2026.3 |
-//! | thinking signature and redacted data counted | holds, in bytes as written; so are a call's arguments |
-//! | malformed blocks | holds: promise `arbitrary_bytes_are_no_problem`; what is no string is no text, and is not cut |
-//! | mode off, registry, ttl window (4) | not of a transcript: settings and the clock of a running agent |
-//! | **OpenClaw's later caps** (2.8), 16 groups | not of a profile: formulas of releases after the two pull requests; `default` keeps their floor of 2,000 and looks for line ends |
-//! | **Compaction** (2.10): isOversized (3), details ignored, details never sent | holds: table `openclaw_10915_summary_guard`; S3 never counts `details` |
-//! | summarizeWithFallback, adaptive ratio, splitByTokenShare, pruneHistoryForContextShare, partial summaries | not of a profile: chunks of a summariser |
+//! `docs/profiles.md` goes through the test cases of these systems one by one: what holds, and what differs on purpose.
 
 use crate::literal::Unit;
 use crate::policy::{Cap, Crowded, Kept, Lines, Note, Policy, Shape, Stale, ToolCap, Turns};
@@ -121,7 +70,8 @@ pub const PROFILES: &[Profile] = &[
         name: "openclaw-5057",
         what: "In UTF-16 units: 50,000 a result, 60 % head; results that hold an image are left alone. When 30 % of the \
                window are full, older results over 4,000 keep 1,500 and 1,500; from 50 % on the oldest become one line \
-               each. The last three messages of the model, and what stands before the first one of the user, stay.",
+               each. The last three messages of the model, and what stands before the first one of the user, stay. \
+               All that only once the model's last message is five minutes old, so that no prompt cache holds it.",
         source: "OpenClaw #5057 and its context pruning",
         policy: openclaw_5057,
     },
@@ -178,6 +128,7 @@ fn chatcli() -> Policy {
             chars_max,
             lines_max: 0,
             shape: Shape { kept: Kept::Sizes { head: 5_000, tail: 1_000 }, lines: Lines::Anywhere },
+            paged: false,
         },
         errors: false,
     };
@@ -222,11 +173,11 @@ fn agent_max() -> Policy {
     let head = Shape { kept: Kept::Percent(100), lines: Lines::Anywhere };
     let groups = [
         // AM shell.ts, also for failures.
-        (SHELLS, Cap { chars_max: 10_000, lines_max: 0, shape: both }),
+        (SHELLS, Cap { chars_max: 10_000, lines_max: 0, shape: both, paged: false }),
         // AM claude-subagent.ts.
-        (SUBAGENTS, Cap { chars_max: 15_000, lines_max: 0, shape: both }),
-        // AM fs.ts: the default of `limit`, and the cut behind it.
-        (READERS, Cap { chars_max: 20_000, lines_max: 500, shape: head }),
+        (SUBAGENTS, Cap { chars_max: 15_000, lines_max: 0, shape: both, paged: false }),
+        // AM fs.ts: the default of `limit`, the cut behind it, and the hint how to read on.
+        (READERS, Cap { chars_max: 20_000, lines_max: 500, shape: head, paged: true }),
     ];
     let caps = groups.iter().flat_map(|&(tools, cap)| {
         tools.iter().map(move |&tool| ToolCap { tool: tool.into(), cap, errors: true })
@@ -269,6 +220,8 @@ fn openclaw_5057() -> Policy {
             clear_percent: 50,
             clear_chars_min: 50_000,
             keep_assistants: 3,
+            // 5057, extension.ts: the pruner runs when nothing was touched for the `ttl` of the cache, 5 minutes.
+            cache_ttl_ms: 5 * 60 * 1_000,
         },
         ..Policy::default()
     }

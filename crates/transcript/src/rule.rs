@@ -6,10 +6,10 @@
 
 use crate::entry::{Damage, Kind, Role};
 use crate::finding::{Finding, Fix, Guard, Held, Labels, Op, Safety, Severity};
-use crate::format::Format;
+use crate::format::{Answer, Counted, Format};
 use crate::salvage::Wreck;
 use crate::session::Session;
-use crate::source::{Fault, Span};
+use crate::source::{Fault, Span, read_span};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -18,64 +18,75 @@ mod aborted_call_with_result;
 mod altered_thought;
 mod before_compaction;
 mod blocked_content;
-pub(crate) mod dead_weight;
-mod empty_text;
-mod empty_turn;
-mod error_flood;
-mod invalid_thinking;
-mod no_user_turn;
-pub(crate) use no_user_turn::lacks_a_user;
-mod off_branch;
-mod progress_entry;
-mod reasoning_alone;
-mod removal;
-mod same_role_again;
-pub(crate) use same_role_again::{Flow, flow};
-mod call_without_arguments;
-mod invalid_tool_name;
-pub(crate) use invalid_tool_name::are_plain;
 pub(crate) mod bound_thinking;
 mod broken_record;
 mod byte_order_mark;
+mod call_without_arguments;
 mod call_without_result;
+mod context_over_limit;
 mod control_text;
 mod copied_entry;
 mod crowded_window;
 mod dangling_boundary;
 mod dangling_parent;
+pub(crate) mod dead_weight;
+mod displaced_result;
+mod duplicate_call_id;
+mod duplicate_result;
+mod empty_text;
+mod empty_turn;
+mod error_flood;
+mod foreign_encoding;
+mod glued_lines;
 mod half_pair;
+mod invalid_thinking;
+mod invalid_tool_name;
 mod line_separator;
 mod misordered_results;
 mod misplaced_header;
+mod no_user_turn;
 mod nul_bytes;
-mod parent_cycle;
-mod sidechain_entry;
-mod superseded_snapshot;
-mod tool_stop_without_call;
-mod unacceptable_call_id;
-mod unsendable_image;
-pub(crate) use call_without_result::next_user;
-pub(crate) use unacceptable_call_id::is_taken;
-mod displaced_result;
-pub(crate) use displaced_result::speaks;
-mod duplicate_call_id;
-mod duplicate_result;
-mod foreign_encoding;
-mod glued_lines;
+mod off_branch;
+mod over_limit;
+mod oversized_file;
 mod oversized_for_summary;
-pub(crate) use oversized_for_summary::OversizedForSummary;
+mod oversized_line;
+mod oversized_reply;
 mod oversized_result;
 mod oversized_side_copy;
 mod oversized_turn;
-pub(crate) use oversized_turn::OversizedTurn;
+mod parent_cycle;
+mod progress_entry;
+mod reasoning_alone;
+mod removal;
+mod result_over_limit;
 mod result_without_call;
+mod same_role_again;
+mod sidechain_entry;
 mod stale_result;
+mod superseded_record;
+mod superseded_snapshot;
+mod tool_stop_without_call;
 mod torn_line;
 mod trim;
-pub(crate) use trim::most;
+mod turn_over_limit;
+mod unacceptable_call_id;
 mod unreadable_line;
+mod unsendable_image;
 
-/// All rules, in the order in which they look and plan: pairing, then sizes, then ages, then bytes.
+pub(crate) use call_without_result::next_user;
+pub(crate) use displaced_result::speaks;
+pub(crate) use invalid_tool_name::are_plain;
+pub(crate) use no_user_turn::lacks_a_user;
+pub(crate) use oversized_for_summary::OversizedForSummary;
+pub(crate) use oversized_reply::shorten_message;
+pub(crate) use oversized_turn::OversizedTurn;
+pub(crate) use same_role_again::{Flow, flow};
+pub(crate) use trim::most;
+pub(crate) use unacceptable_call_id::is_taken;
+
+/// All rules, in the order in which they look and plan: pairing, then sizes, then ages, then bytes,
+/// then what breaks a limit of the run.
 pub const RULES: &[&dyn Rule] = &[
     &call_without_result::CallWithoutResult,
     &result_without_call::ResultWithoutCall,
@@ -94,6 +105,8 @@ pub const RULES: &[&dyn Rule] = &[
     &oversized_side_copy::OversizedSideCopy,
     &stale_result::StaleResult,
     &crowded_window::CrowdedWindow,
+    &oversized_reply::OversizedReply,
+    &superseded_record::SupersededRecord,
     &torn_line::TornLine,
     &glued_lines::GluedLines,
     &nul_bytes::NulBytes,
@@ -125,6 +138,11 @@ pub const RULES: &[&dyn Rule] = &[
     &before_compaction::BeforeCompaction,
     &off_branch::OffBranch,
     &bound_thinking::BoundThinking,
+    &oversized_file::OversizedFile,
+    &oversized_line::OversizedLine,
+    &result_over_limit::ResultOverLimit,
+    &turn_over_limit::TurnOverLimit,
+    &context_over_limit::ContextOverLimit,
 ];
 
 /// One thing that may be wrong.
@@ -143,9 +161,14 @@ pub trait Rule: Sync {
         Stage::Talk
     }
 
-    /// What it does in a format.
+    /// What it does in a format. It is asked to look only where this is not [`Cover::Never`].
     fn cover(&self, _format: &dyn Format) -> Cover {
         Cover::Fixed
+    }
+
+    /// Whether its fixes change history that the agent has sent many times, and prompt caches hold.
+    fn rewrites_history(&self) -> bool {
+        false
     }
 
     /// Looks for it.
@@ -159,7 +182,7 @@ pub enum Cover {
     Fixed,
     /// It finds it and says so.
     Reported,
-    /// It cannot occur there, or the owning program puts it right by itself.
+    /// It cannot occur there, the owning program puts it right by itself, or the format's reader does not note it.
     Never,
 }
 
@@ -222,7 +245,7 @@ const GROUPS: &[(&str, fn(&str) -> bool)] = &[
     ("pairing", |code| code.starts_with('P')),
     ("content", |code| code.starts_with('M')),
     ("images", |code| code == "S4"),
-    ("dead-weight", |code| ["S6", "S7", "S8", "S9", "S16"].contains(&code)),
+    ("dead-weight", |code| ["S6", "S7", "S8", "S9", "S17", "S18"].contains(&code)),
     ("bytes", |code| code.starts_with('B')),
     ("tree", |code| code.starts_with('T')),
 ];
@@ -254,17 +277,62 @@ impl Group {
 pub(crate) fn check_all(session: &Session<'_>) -> Result<Vec<Finding>, Fault> {
     let mut findings = Vec::new();
     for rule in RULES.iter().filter(|rule| session.policy.selection.includes(rule.code())) {
-        rule.check(session, &mut findings)?;
+        if rule.cover(session.format) != Cover::Never {
+            rule.check(session, &mut findings)?;
+        }
     }
     for finding in &mut findings {
-        let pending = finding.entry.is_some_and(|entry| session.is_pending(entry));
-        if pending && finding.fix.safety != Safety::None && !finding.fix.ops.is_empty() {
+        if finding.fix.safety == Safety::None || finding.fix.ops.is_empty() {
+            continue;
+        }
+        if finding.entry.is_some_and(|entry| session.is_pending(entry)) {
             finding.fix = Fix::held(Held::NewestTurn);
+        } else if session.policy.hold_history && finding.rule.rewrites_history() {
+            finding.fix = Fix::held(Held::RecentlyUsed);
+        }
+        if !finding.fix.ops.is_empty()
+            && let Some(why) = forbidden(session, &finding.fix.ops)?
+        {
+            finding.fix = Fix::held(why);
         }
     }
     bound_thinking::gate(session, &mut findings);
     findings.sort_by_key(|finding| finding.line);
     Ok(findings)
+}
+
+/// Why the file, or what counts its lines, does not allow these steps.
+pub(crate) fn forbidden(session: &Session<'_>, steps: &[Op]) -> Result<Option<Held>, Fault> {
+    if let Some(why) = session.read_only() {
+        return Ok(Some(Held::ReadOnly(why)));
+    }
+    let (place, lines, from) = match session.format.counted() {
+        None => return Ok(None),
+        Some(Counted::Records(place)) => (place, false, u32::MAX),
+        Some(Counted::Lines(place)) => (place, true, u32::MAX),
+        Some(Counted::UpToCompaction(place)) => (place, false, session.last_boundary().unwrap_or(0)),
+    };
+    for op in steps {
+        let changes = match *op {
+            Op::Insert { .. } | Op::ToFront(_) => true,
+            Op::DropEntry(entry) | Op::DropCopy(entry) => entry < from,
+            Op::Move { entry, after } => entry < from || after < from,
+            Op::Answer(call) => {
+                session.format.answer() != Answer::NextUser && session.call(call).entry < from
+            }
+            Op::Replace { at, ref with } if lines => {
+                let within = at.end < session.transcript.bytes;
+                let breaks = |span: Span| Ok(read_span(session.source, span)?.ends_with(b"\n"));
+                within
+                    && (with.contains(&b'\n') || (!at.is_empty() && breaks(Span::new(at.end - 1, at.end))?))
+            }
+            Op::Replace { .. } | Op::Cut { .. } | Op::DropBlock { .. } | Op::Keep(_) => false,
+        };
+        if changes {
+            return Ok(Some(Held::Counted(place)));
+        }
+    }
+    Ok(None)
 }
 
 /// A finding about an entry, without a fix yet.
@@ -275,19 +343,7 @@ fn about(
     severity: Severity,
     message: String,
 ) -> Finding {
-    Finding {
-        rule,
-        severity,
-        line: session.entry(entry).line,
-        labels: Labels::default(),
-        entry: Some(entry),
-        call: None,
-        tool: None,
-        chars: None,
-        saves_bytes: None,
-        message,
-        fix: Fix::NONE,
-    }
+    Finding { entry: Some(entry), ..about_place(rule, session.entry(entry).line, severity, message) }
 }
 
 /// A finding about a call.
@@ -314,10 +370,15 @@ fn about_line(
     message: String,
     fix: Fix,
 ) -> Finding {
+    Finding { fix, ..about_place(rule, damage.line, severity, message) }
+}
+
+/// A finding about a line and nothing on it; about the whole file if that is line 1.
+fn about_place(rule: &'static dyn Rule, line: u64, severity: Severity, message: String) -> Finding {
     Finding {
         rule,
         severity,
-        line: damage.line,
+        line,
         labels: Labels::default(),
         entry: None,
         call: None,
@@ -325,7 +386,7 @@ fn about_line(
         chars: None,
         saves_bytes: None,
         message,
-        fix,
+        fix: Fix::NONE,
     }
 }
 
@@ -360,7 +421,7 @@ fn severity_in_context(session: &Session<'_>, entry: u32) -> Severity {
 }
 
 /// The tool that a result is from: its own word, or its call's.
-fn tool_of(session: &Session<'_>, result: usize) -> Option<crate::entry::Id> {
+pub(crate) fn tool_of(session: &Session<'_>, result: usize) -> Option<crate::entry::Id> {
     session.result(result).name.or_else(|| match session.answers[result] {
         crate::session::Answers::Call(call) | crate::session::Answers::Again(call) => session.call(call).name,
         _ => None,
@@ -380,6 +441,10 @@ fn drop_results(session: &Session<'_>, results: &[usize]) -> Fix {
     for &result in results {
         let found = session.result(result);
         let entry = found.entry;
+        if !matches!(session.entry(entry).kind, Kind::Message(_)) {
+            // It is one of many messages, and the entry is all of them.
+            return Fix::held(Held::Tangled);
+        }
         // Blocks of other results of the entry that go as well are in `results` too, or stay.
         let going = results.iter().filter(|&&other| session.result(other).entry == entry).count();
         let alone = found.whole
@@ -395,7 +460,7 @@ fn drop_results(session: &Session<'_>, results: &[usize]) -> Fix {
         if session.is_newest(entry) && session.entry(entry).id.is_some() {
             guard = Some(Guard::NewestEntry);
         }
-        if session.format.answer() != crate::format::Answer::Line {
+        if session.format.answer() != Answer::Line {
             guard = Some(Guard::ChangesLineCount);
         }
         ops.push(Op::DropEntry(entry));

@@ -248,11 +248,19 @@ fn records(format: &dyn Format, bytes: &[u8]) -> Option<Vec<Found>> {
                 at = record.end;
                 found.push(record);
             }
-            None if work == 0 => return None,
+            // What runs on to the end is one record that was never finished, however deep.
+            None if work == 0 => return runs_on(bytes, at).then_some(found),
             None => at = start + 1,
         }
     }
     Some(found)
+}
+
+/// Whether what begins behind a place goes on to the end of the line without a fault.
+fn runs_on(bytes: &[u8], from: usize) -> bool {
+    let Some(open) = memchr(b'{', &bytes[from..]) else { return false };
+    let rest = &bytes[from + open..];
+    matches!(Tokeniser::new().feed(rest, 0, block::survey(rest)), Fed::More)
 }
 
 /// The record that begins at `start`, if there is one.

@@ -8,6 +8,8 @@ use crate::entry::{Damage, DamageKind, Transcript};
 use crate::format::{self, Format, Head};
 use crate::json::{Doc, Fed, Tokeniser};
 use crate::source::{Fault, Source, Span};
+use crate::weight::Meter;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use memchr::{memchr, memchr_iter};
 
@@ -19,13 +21,35 @@ pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// Reads a whole source.
 pub fn scan(source: &dyn Source) -> Result<Transcript, Fault> {
-    let mut scanner = Scanner::new();
+    Ok(read_all(Scanner::new(), source)?.0)
+}
+
+/// Reads a whole source and weighs what is in it on the way.
+pub(crate) fn scan_and_weigh(source: &dyn Source) -> Result<(Transcript, Meter), Fault> {
+    let mut scanner = Scanner { meter: Some(Box::new(Meter::new())), ..Scanner::new() };
+    scanner.transcript.keep_marks();
+    let (transcript, meter) = read_all(scanner, source)?;
+    Ok((transcript, meter.map_or_else(Meter::new, |meter| *meter)))
+}
+
+fn read_all(mut scanner: Scanner, source: &dyn Source) -> Result<(Transcript, Option<Box<Meter>>), Fault> {
     let end = source.len();
     source.pieces(Span::new(0, end), &mut |bytes| {
         scanner.feed(bytes);
         !scanner.hopeless()
     })?;
-    Ok(scanner.finish(end))
+    Ok(scanner.finish_weighed(end))
+}
+
+/// The format of a source; no more of it is read than tells that. `None` if unknown.
+pub fn detect(source: &dyn Source) -> Result<Option<&'static dyn Format>, Fault> {
+    let mut scanner = Scanner::new();
+    let end = source.len();
+    source.pieces(Span::new(0, end), &mut |bytes| {
+        scanner.feed(bytes);
+        scanner.head.is_some()
+    })?;
+    Ok(scanner.finish(end).format)
 }
 
 /// An object that waits for the format to be known.
@@ -49,6 +73,8 @@ pub struct Scanner {
     bom: Option<usize>,
     /// What was read behind a known place makes the file another format's.
     strayed: bool,
+    /// Who weighs what is read.
+    meter: Option<Box<Meter>>,
 }
 
 /// A place between two lines of a transcript that was read up to there.
@@ -114,6 +140,7 @@ impl Scanner {
             utf8: Utf8::default(),
             bom: Some(0),
             strayed: false,
+            meter: None,
         }
     }
 
@@ -142,7 +169,11 @@ impl Scanner {
     }
 
     /// Ends the input, `bytes` long, and gives what was read.
-    pub fn finish(mut self, bytes: u64) -> Transcript {
+    pub fn finish(self, bytes: u64) -> Transcript {
+        self.finish_weighed(bytes).0
+    }
+
+    fn finish_weighed(mut self, bytes: u64) -> (Transcript, Option<Box<Meter>>) {
         if self.at > self.line.start {
             self.end_line(false);
         }
@@ -150,7 +181,7 @@ impl Scanner {
             self.transcript.undecided = Some(self.decide());
         }
         self.transcript.bytes = bytes;
-        self.transcript
+        (self.transcript, self.meter)
     }
 
     fn piece(&mut self, bytes: &[u8]) {
@@ -215,6 +246,9 @@ impl Scanner {
                     head.hear(&self.tokens.doc);
                 }
                 read(&mut self.transcript, format, &self.tokens.doc, line, span, glued);
+                if let Some(meter) = &mut self.meter {
+                    meter.entry(&mut self.transcript, &self.tokens.doc);
+                }
             }
             (None, None) => {}
         }
@@ -261,6 +295,9 @@ impl Scanner {
                 None => self.transcript.forget_entries_from(line.before),
             }
         }
+        if let Some(meter) = &mut self.meter {
+            meter.end_line(self.transcript.entries.len(), kind.is_none() || torn);
+        }
         if self.head.as_ref().is_some_and(|head| format::is_head(head.len(), self.head_nodes)) {
             self.decide();
         }
@@ -276,6 +313,12 @@ impl Scanner {
         if let Some(format) = self.transcript.format {
             for Waiting { doc, line, span, glued } in &waiting {
                 read(&mut self.transcript, format, doc, *line, *span, *glued);
+                if let Some(meter) = &mut self.meter {
+                    meter.entry(&mut self.transcript, doc);
+                }
+            }
+            if let Some(meter) = &mut self.meter {
+                meter.end_line(self.transcript.entries.len(), true);
             }
         }
         head

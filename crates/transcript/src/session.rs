@@ -5,7 +5,7 @@
 
 use crate::Depth;
 use crate::entry::{Call, Entry, Id, Kind, Link, Role, Stop, ToolResult, Transcript};
-use crate::format::{Format, Shape};
+use crate::format::{Format, Level, Shape};
 use crate::policy::Policy;
 use crate::salvage::{self, Wreck};
 use crate::source::{Fault, Source};
@@ -49,6 +49,8 @@ pub struct Session<'a> {
     result_of: Vec<u32>,
     pending_from: u32,
     wrecks: OnceCell<Vec<Wreck>>,
+    /// For logs: the first line of what the model said in one go, for each of its lines.
+    runs: Vec<u32>,
 }
 
 /// How the calls and results with one id have paired so far. There is one for each id, so what is rare is apart.
@@ -171,6 +173,7 @@ impl<'a> Session<'a> {
             result_of: vec![NONE; transcript.calls.len()],
             pending_from: NONE,
             wrecks: OnceCell::new(),
+            runs: Vec::new(),
         };
         for (index, entry) in (0..).zip(&transcript.entries) {
             if let Some(id) = entry.id {
@@ -187,6 +190,8 @@ impl<'a> Session<'a> {
             Shape::Branch => session.branch(),
             Shape::Graph => session.graph(),
             Shape::List => session.list(),
+            Shape::Log => session.log(),
+            Shape::Upserts => session.upserts(),
         }
         session.pair();
         session.elect();
@@ -341,7 +346,21 @@ impl<'a> Session<'a> {
     /// What tells one turn of the model from the next: the message that several entries may share.
     pub fn turn(&self, entry: u32) -> u64 {
         let own = self.entry(entry).group.map(|group| group.index() as u64);
-        own.unwrap_or((1 << 40) + u64::from(entry))
+        let first = self.runs.get(entry as usize).copied().unwrap_or(entry);
+        own.unwrap_or((1 << 40) + u64::from(first))
+    }
+
+    /// The last compaction of the branch.
+    pub fn last_boundary(&self) -> Option<u32> {
+        self.live.iter().rev().copied().find(|&entry| self.entry(entry).kind == Kind::Boundary)
+    }
+
+    /// Why nothing of the file may be changed, if that is so.
+    pub fn read_only(&self) -> Option<&'static str> {
+        self.transcript.read_only.or(match self.format.level() {
+            Level::ReadOnly(why) => Some(why),
+            _ => None,
+        })
     }
 
     /// The entry that an entry hangs on.
@@ -364,7 +383,7 @@ impl<'a> Session<'a> {
     }
 
     /// From a leaf up to the root, in the order root to leaf.
-    fn path(&self, leaf: Option<u32>) -> Vec<u32> {
+    pub(crate) fn path(&self, leaf: Option<u32>) -> Vec<u32> {
         let mut path = Vec::new();
         let mut seen = vec![false; self.transcript.entries.len()];
         let mut next = leaf;
@@ -566,6 +585,74 @@ impl<'a> Session<'a> {
         self.context.fill(true);
     }
 
+    /// Codex, Copilot: a list in which what stands before a compaction is not sent any more, unless something behind
+    /// it brings an older state back.
+    fn log(&mut self) {
+        self.list();
+        let of_kind = |kind: Kind| self.live.iter().rposition(|&entry| self.entry(entry).kind == kind);
+        let boundary = of_kind(Kind::Boundary).filter(|&at| of_kind(Kind::Leaf).is_none_or(|back| back < at));
+        for &entry in &self.live[..boundary.unwrap_or(0)] {
+            self.context[entry as usize] = false;
+        }
+        let mut runs: Vec<u32> = (0..self.transcript.entries.len() as u32).collect();
+        // Subagents speak in between.
+        let mut first = [None; 2];
+        for &entry in &self.live {
+            let found = self.entry(entry);
+            let first = &mut first[usize::from(found.aside)];
+            *first = match found.kind {
+                Kind::Message(Role::Assistant) => first.or(Some(entry)),
+                _ => None,
+            };
+            runs[entry as usize] = first.unwrap_or(entry);
+        }
+        self.runs = runs;
+    }
+
+    /// Whether an entry is part of another conversation than `own`, in a log where subagents speak in between.
+    fn is_beside(&self, entry: u32, own: u32) -> bool {
+        !self.runs.is_empty() && self.entry(entry).aside != self.entry(own).aside
+    }
+
+    /// Gemini CLI: of the records with one id the last one counts, at the place of the first. What was taken back, or
+    /// stands before a list that was put in its place, is not live.
+    fn upserts(&mut self) {
+        let mut order: Vec<u32> = Vec::new();
+        let mut places = vec![NONE; self.transcript.ids.len()];
+        for (index, entry) in (0..).zip(&self.transcript.entries) {
+            match (entry.kind, entry.id) {
+                (Kind::Boundary, _) => {
+                    order.clear();
+                    places.fill(NONE);
+                    order.push(index);
+                }
+                (Kind::Leaf, _) => {
+                    let to = self.transcript.target_of(index).id;
+                    // An id that is not there takes everything back.
+                    let keep = to.map(|to| places[to.index()]).filter(|&place| place != NONE).unwrap_or(0);
+                    for gone in order.drain(keep as usize..) {
+                        if let Some(id) = self.transcript.entries[gone as usize].id {
+                            places[id.index()] = NONE;
+                        }
+                    }
+                }
+                (_, Some(id)) if places[id.index()] != NONE => {
+                    order[places[id.index()] as usize] = index;
+                }
+                (_, Some(id)) => {
+                    places[id.index()] = order.len() as u32;
+                    order.push(index);
+                }
+                _ => {}
+            }
+        }
+        order.retain(|&entry| self.entry(entry).kind != Kind::Opaque);
+        for &entry in &order {
+            self.context[entry as usize] = true;
+        }
+        self.set_live(order);
+    }
+
     /// Finds the result of each call: by occurrence along the branch, never by id alone, because ids are used
     /// again in later turns.
     fn pair(&mut self) {
@@ -579,7 +666,7 @@ impl<'a> Session<'a> {
         let mut uses = vec![Uses::default(); self.transcript.ids.len()];
         for entry in order {
             for call in self.transcript.calls_of(entry) {
-                let Some(id) = self.call(call as u32).id else { continue };
+                let Some(id) = self.call(call as u32).key else { continue };
                 uses[id.index()].open(call as u32, |call| self.turn(self.call(call).entry));
             }
             for result in self.transcript.results_of(entry) {
@@ -587,7 +674,7 @@ impl<'a> Session<'a> {
                 // An id too long to be kept is an id all the same.
                 self.answers[result] =
                     if found.call_at.len() > 2 { Answers::Unseen } else { Answers::Nothing };
-                let Some(id) = found.call else { continue };
+                let Some(id) = found.key else { continue };
                 self.answers[result] = Answers::Nothing;
                 let uses = &mut uses[id.index()];
                 // An interrupted call waits for nothing once a later one with its id has been answered.
@@ -657,6 +744,7 @@ impl<'a> Session<'a> {
         let turn = self.turn(entry);
         let Some(place) = self.place(entry) else { return true };
         self.live[place + 1..].iter().any(|&later| match self.entry(later).kind {
+            _ if self.is_beside(later, entry) => false,
             Kind::Message(Role::User | Role::System) => true,
             Kind::Message(Role::Assistant) => self.turn(later) != turn,
             _ => false,
@@ -666,7 +754,10 @@ impl<'a> Session<'a> {
     /// The last entry of the live branch with which a turn can begin, or go on.
     pub(crate) fn newest(&self) -> Option<u32> {
         self.live.iter().rev().copied().find(|&entry| {
-            matches!(self.entry(entry).kind, Kind::Message(Role::Assistant | Role::User | Role::System))
+            let beside = !self.runs.is_empty() && self.entry(entry).aside;
+            let speaks =
+                matches!(self.entry(entry).kind, Kind::Message(Role::Assistant | Role::User | Role::System));
+            speaks && !beside
         })
     }
 

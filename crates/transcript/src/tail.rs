@@ -20,13 +20,15 @@ use crate::entry::{Kind, Role, Stop, Transcript};
 use crate::finding::Finding;
 use crate::format::{Format, Head};
 use crate::json::Odd;
+use crate::overflow::failure_in;
 use crate::policy::{Policy, SignedThinking};
 use crate::rule::{OversizedForSummary, are_plain, bound_thinking, is_taken, most};
 use crate::scan::{ENTRIES_MAX, Known, scan_from};
 use crate::session::{Awaits, Session};
 use crate::source::{Fault, Source, Span, window};
-use crate::{Depth, Examination, Facts, look};
+use crate::{Depth, Examination, Facts, Mended, Rendered, look, mend_and_remember};
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::fmt;
 
 mod branch;
@@ -66,6 +68,13 @@ struct State {
     turn: Turn,
     content: Content,
     standing: Standing,
+}
+
+/// That, and what was heard of the format if that is not decided yet.
+type Remembered = (State, Option<Head>);
+
+fn remembered(session: &Session<'_>, findings: &[Finding]) -> Result<Remembered, Reason> {
+    State::of(session, findings).map(|state| (state, session.transcript.undecided))
 }
 
 /// What an append changes.
@@ -144,24 +153,60 @@ impl Tail {
     /// Looks at all of a transcript and remembers its end.
     pub fn new(source: &dyn Source, policy: &Arc<Policy>) -> Result<(Self, Examination), Fault> {
         let mut known = Err(Reason::Format);
-        let mut remember = |session: &Session<'_>, findings: &[Finding]| {
-            known = State::of(session, findings).map(|state| (state, session.transcript.undecided));
-        };
+        let mut remember =
+            |session: &Session<'_>, findings: &[Finding]| known = remembered(session, findings);
         let found = look(source, policy, Depth::Sizes, &mut remember)?;
-        let bytes = found.facts.bytes;
-        if found.facts.format.is_some() && !ends_a_line(source, bytes)? {
+        let tail = Self::of(source, policy, found.facts, known)?;
+        Ok((tail, found))
+    }
+
+    /// Draws a plan as [`crate::mend`] does, and remembers the end of the transcript as it is, and as the plan makes it
+    /// if that is another one.
+    pub fn mend(source: &dyn Source, policy: &Arc<Policy>) -> Result<(Mended, Self, Option<Self>), Fault> {
+        let mut known = Vec::new();
+        let mut remember =
+            |session: &Session<'_>, findings: &[Finding]| known.push(remembered(session, findings));
+        let mended = mend_and_remember(source, policy, &mut remember)?;
+        let last = if known.len() > 1 { known.pop() } else { None };
+        let first = known.into_iter().next().unwrap_or(Err(Reason::Format));
+        let before = Self::of(source, policy, mended.before.facts, first)?;
+        let after = match (&mended.repair, last) {
+            (Ok(repair), Some(last)) => match &repair.after {
+                Some(after) => {
+                    Some(Self::of(&Rendered::new(source, &repair.plan), policy, after.facts, last)?)
+                }
+                None => None,
+            },
+            _ => None,
+        };
+        Ok((mended, before, after))
+    }
+
+    /// What was remembered of a source that was looked at.
+    fn of(
+        source: &dyn Source,
+        policy: &Arc<Policy>,
+        facts: Facts,
+        mut known: Result<Remembered, Reason>,
+    ) -> Result<Self, Fault> {
+        let bytes = facts.bytes;
+        if facts.format.is_some() && !ends_a_line(source, bytes)? {
             known = Err(Reason::Unfinished);
         }
         let undecided = known.as_ref().ok().and_then(|(_, undecided)| *undecided);
-        let tail = Self {
+        Ok(Self {
             policy: policy.clone(),
-            facts: found.facts,
+            facts,
             undecided,
             searched: bytes,
             end: end_of(source, bytes)?,
             state: known.map(|(state, _)| state),
-        };
-        Ok((tail, found))
+        })
+    }
+
+    /// Whether appends can be judged at all.
+    pub fn is_of_use(&self) -> bool {
+        self.state.is_ok()
     }
 
     /// What is in the lines that are known.
@@ -218,11 +263,16 @@ impl Tail {
         let Some(added) = scan_from(known, source, end)? else { return Ok(Err(Reason::Format)) };
         let last_bytes = end_of(source, end)?;
         let mut awaits = self.facts.awaits;
-        if let Err(reason) = state.take_all(&added, &self.policy, &mut awaits) {
-            return Ok(Err(reason));
-        }
+        let spoke = match state.take_all(&added, &self.policy, &mut awaits) {
+            Ok(spoke) => spoke,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let failed = match spoke {
+            Some(entry) => failure_in(source, format, &added.entries[entry as usize])?,
+            None => self.facts.failed,
+        };
         let facts = &mut self.facts;
-        facts.awaits = awaits;
+        (facts.awaits, facts.failed) = (awaits, failed);
         facts.bytes = end;
         facts.lines = added.lines;
         facts.entries += added.entries.len();
@@ -254,21 +304,25 @@ impl State {
         })
     }
 
+    /// Takes all of it in, and gives the last message of the model among it that is on the live branch.
     fn take_all(
         &mut self,
         added: &Transcript,
         policy: &Policy,
         awaits: &mut Option<Awaits>,
-    ) -> Result<(), Reason> {
+    ) -> Result<Option<u32>, Reason> {
+        let mut spoke = None;
         if !added.damage.is_empty() {
             return Err(Reason::Damaged);
         }
         for entry in 0..added.entries.len() as u32 {
             if self.take(added, entry, policy)? {
-                self.turn.awaits(&added.entries[entry as usize], awaits);
+                let found = &added.entries[entry as usize];
+                self.turn.awaits(found, awaits);
+                spoke = if found.kind == Kind::Message(Role::Assistant) { Some(entry) } else { spoke };
             }
         }
-        Ok(())
+        Ok(spoke)
     }
 
     /// Takes one more entry in; whether it is on the live branch.
@@ -339,7 +393,7 @@ impl State {
     fn settled(&self, added: &Transcript, entry: u32, policy: &Policy, begins: bool) -> Result<(), Reason> {
         let standing = &self.standing;
         let model = added.id_text(added.entries[entry as usize].model);
-        let binds = policy.thinking != SignedThinking::Ignore
+        let binds = policy.thinking_in_force() != SignedThinking::Ignore
             && !added.thinking_of(entry).is_empty()
             && bound_thinking::model_binds(model);
         let labels = standing.any && added.has_target(entry);

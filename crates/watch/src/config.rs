@@ -2,12 +2,14 @@
 
 use crate::ask::Listen;
 use crate::queue::{Pace, Settle};
-use keeper::{Keep, Options, Vault};
-use std::collections::BTreeMap;
+use keeper::{Keep, Options, Policies, Vault};
 use std::path::PathBuf;
 use std::time::Duration;
 use transcript::Policy;
 use transcript::policy::SignedThinking;
+
+/// How long a session must have been quiet before it is recovered.
+const RESCUE_SETTLE: Duration = Duration::from_secs(60);
 
 /// All of it.
 #[derive(Clone, Debug)]
@@ -16,14 +18,14 @@ pub struct Config {
     pub roots: Roots,
     /// Whether anything may be written.
     pub mode: Mode,
-    /// What is asked for.
-    pub policy: Policy,
-    /// What is asked for in transcripts of single agents, by the name of their format.
-    pub agents: BTreeMap<String, Policy>,
+    /// What is asked for, of all transcripts and of those of single agents.
+    pub policy: Policies,
     /// How long a file must have been quiet before its newest part is trimmed and mended.
     pub settle: Duration,
     /// How long before anything rewrites older history, which prompt caches hold.
     pub settle_stale: Duration,
+    /// Whether a session of which its agent says that it is too long is recovered, when it is mended at all.
+    pub recover: bool,
     /// How long between two walks through a root that find what events have missed.
     pub rescan: Duration,
     /// Where what is taken out is kept.
@@ -32,6 +34,8 @@ pub struct Config {
     pub keep: Keep,
     /// Where metrics are served.
     pub listen: Option<Listen>,
+    /// A file into which they are written now and then.
+    pub metrics_textfile: Option<PathBuf>,
     /// Where `tailor status` asks.
     pub socket: PathBuf,
     /// Where the daemon says which roots are its own.
@@ -70,29 +74,40 @@ impl Mode {
 impl Config {
     /// The times that the queue goes by.
     pub(crate) fn settle(&self) -> Settle {
-        let mut policies = self.agents.values().chain([&self.policy]);
-        let rewrites = self.mode == Mode::Enforce && policies.any(rewrites_history);
-        let late = (rewrites && self.settle_stale > self.settle).then_some(self.settle_stale);
+        let rewrites = self.mode == Mode::Enforce && self.policy.each().any(Policy::rewrites_history);
+        // Waiting for less than a rule that looks at the clock does itself would be in vain.
+        let crowded =
+            self.policy.each().map(|policy| policy.crowded).filter(|crowded| crowded.trim_percent > 0);
+        let ttl = crowded.map(|crowded| Duration::from_millis(crowded.cache_ttl_ms)).max();
+        let stale = self.settle_stale.max(ttl.unwrap_or_default());
+        let late = (rewrites && stale > self.settle).then_some(stale);
         Settle { soon: self.settle, late }
     }
 
-    /// How to deal with a transcript of an agent.
-    pub(crate) fn options(&self, agent: Option<&str>, pace: Pace) -> Options {
-        let policy = agent.and_then(|agent| self.agents.get(agent)).unwrap_or(&self.policy);
-        let mut policy = policy.clone();
-        if pace == Pace::Soon && self.settle().late.is_some() && rewrites_history(&policy) {
-            policy.thinking = SignedThinking::Keep;
-        }
+    /// How to recover a session that is too long, if that is asked for: as `tailor recover` would. The agent has some
+    /// time to help itself.
+    pub(crate) fn rescue(&self) -> Option<Options> {
+        let policy = self.policy.map(|policy| {
+            if policy.thinking == SignedThinking::Keep {
+                policy.thinking = SignedThinking::Strip;
+            }
+        });
+        let settle = self.settle.max(RESCUE_SETTLE);
+        let options = Options { policy, settle, ..self.options(Pace::Late) };
+        (self.recover && self.mode == Mode::Enforce).then_some(options)
+    }
+
+    /// How to deal with a transcript. What changes history that the agent has sent many times is held until no cache
+    /// holds it any more.
+    pub(crate) fn options(&self, pace: Pace) -> Options {
+        let holds = pace == Pace::Soon && self.settle().late.is_some();
+        let policy = self.policy.map(|policy| policy.hold_history = holds);
         let mode = match self.mode {
             Mode::Observe => keeper::Mode::Look,
             Mode::Enforce => keeper::Mode::Fix,
         };
-        Options { policy, mode, settle: self.settle, vault: Some(self.vault.clone()) }
+        // What rewrites history waits in the queue.
+        let (settle, settle_stale, vault) = (self.settle, Duration::ZERO, Some(self.vault.clone()));
+        Options { policy, mode, settle, settle_stale, vault }
     }
-}
-
-/// Whether a policy asks for edits in front of signed thinking. They change history that the agent has sent many times,
-/// and so wait until no cache holds it any more.
-fn rewrites_history(policy: &Policy) -> bool {
-    policy.thinking != SignedThinking::Keep
 }

@@ -12,13 +12,14 @@ use crate::instance::Taken;
 use crate::look::Looker;
 use crate::metrics::{Metrics, whole};
 use crate::queue::{FILES_MAX, Job, Queue, RootId, Tick};
+use crate::scout::Scout;
 use crate::systemd;
 use keeper::{Keep, Vault};
 use report::{Told, plain};
 use roots::Watched;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tracing::{error, info, warn};
+use transcript::overflow::Failure;
 
 /// How many events may wait for the loop. Then eyes wait, and behind them the kernel, which says what it had to drop.
 const EVENTS_MAX: usize = 4_096;
@@ -39,6 +41,8 @@ const CLEAR_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
 const CLEAR_FIRST: Duration = Duration::from_secs(10 * 60);
 /// How often the service manager's line is renewed, if there is something new to say.
 const STATUS_EVERY: Duration = Duration::from_secs(10);
+/// How often metrics are written to a file, if they are.
+const TEXTFILE_EVERY: Duration = Duration::from_secs(15);
 /// The longest sleep.
 const SLEEP_MAX: Duration = Duration::from_secs(3_600);
 
@@ -75,7 +79,13 @@ struct Daemon {
     queue: Queue,
     roots: Vec<Watched>,
     roots_opened: RootId,
+    /// Roots that others look after, and who.
+    taken: BTreeMap<PathBuf, String>,
+    /// Looks out for folders of known agents, if those are what is looked after.
+    scout: Option<Scout>,
     told: HashMap<Arc<Path>, Told>,
+    /// Sessions of which their agents say that they are too long.
+    too_long: HashMap<Arc<Path>, Failure>,
     metrics: Metrics,
     events: SyncSender<Event>,
     work: SyncSender<Work>,
@@ -85,12 +95,15 @@ struct Daemon {
     next_roots: Tick,
     next_alive: Option<Tick>,
     next_status: Tick,
+    next_textfile: Tick,
     status_text: String,
     full: bool,
     stopping: bool,
     /// The socket that we opened.
     socket: Option<PathBuf>,
     config_error: Option<String>,
+    /// Why metrics could not be written to their file.
+    textfile_error: Option<String>,
 }
 
 /// Looks after transcripts until it is told to stop. `reload` reads the configuration anew.
@@ -171,12 +184,15 @@ impl Daemon {
         metrics.config_ok.set(1);
         Self {
             queue: Queue::new(config.settle(), FILES_MAX),
-            looker: Arc::new(Looker { config: config.clone() }),
+            looker: Arc::new(Looker::new(&config)),
             next_roots: start.after(config.rescan),
             config,
             roots: Vec::new(),
             roots_opened: 0,
+            taken: BTreeMap::new(),
+            scout: None,
             told: HashMap::new(),
+            too_long: HashMap::new(),
             metrics,
             events,
             work,
@@ -185,6 +201,8 @@ impl Daemon {
             next_clear: start.after(CLEAR_FIRST),
             next_alive: systemd::alive_every().map(|_| start),
             next_status: start,
+            next_textfile: start,
+            textfile_error: None,
             status_text: String::new(),
             full: false,
             stopping: false,
@@ -203,6 +221,7 @@ impl Daemon {
         let mode = self.config.mode.name();
         info!(event = "start", mode, pid = std::process::id(), "started");
         let taken = self.open_roots();
+        self.send_out_scout();
         if self.roots.is_empty() && taken.is_empty() {
             warn!(
                 event = "root",
@@ -255,7 +274,8 @@ impl Daemon {
         let due = self.queue.deadline().filter(|_| self.at_work < WORKERS && !self.stopping);
         let clear = (self.config.mode == Mode::Enforce).then_some(self.next_clear);
         let status = (self.next_status > now).then_some(self.next_status);
-        let moments = [due, clear, Some(self.next_roots), self.next_alive, status];
+        let textfile = self.config.metrics_textfile.is_some().then_some(self.next_textfile);
+        let moments = [due, clear, textfile, Some(self.next_roots), self.next_alive, status];
         let next = moments.into_iter().flatten().min();
         next.map_or(SLEEP_MAX, |next| next.since(now)).min(SLEEP_MAX)
     }
@@ -276,6 +296,10 @@ impl Daemon {
         }
         if self.next_status <= now {
             self.say_how_it_is();
+        }
+        if self.next_textfile <= now {
+            self.next_textfile = now.after(TEXTFILE_EVERY);
+            self.write_textfile(now);
         }
         if self.next_clear <= now && self.at_work < WORKERS {
             self.next_clear = now.after(CLEAR_EVERY);
@@ -310,6 +334,14 @@ impl Daemon {
             }
             Event::Walked { root, walk, complete, why } => self.walked(root, walk, complete, why),
             Event::Root { root, state, folders } => self.root_stands(root, state, folders),
+            Event::Roots => drop(self.open_roots()),
+            Event::Blind(why) => {
+                warn!(
+                    event = "trouble",
+                    reason = why,
+                    "folders of agents that come later are found late: {why}"
+                );
+            }
             Event::Trouble { root, text } => {
                 warn!(event = "trouble", root = self.name_of(root), "{}", plain(&text));
             }
@@ -376,6 +408,7 @@ impl Daemon {
         if complete && self.has(root) {
             self.queue.walked(root, walk);
             self.told.retain(|path, _| self.queue.knows(path));
+            self.too_long.retain(|path, _| self.queue.knows(path));
             self.full &= self.queue.files() >= FILES_MAX;
         }
     }
@@ -395,7 +428,7 @@ impl Daemon {
                     }
                 }
                 self.config = Arc::new(config);
-                self.looker = Arc::new(Looker { config: self.config.clone() });
+                self.looker = Arc::new(Looker::new(&self.config));
                 self.config_error = None;
                 self.queue.renew(self.config.settle());
                 self.reopen_roots();
@@ -410,7 +443,8 @@ impl Daemon {
         systemd::ready();
     }
 
-    fn end(self) {
+    fn end(mut self) {
+        self.write_textfile(self.now());
         if let Some(socket) = &self.socket {
             drop(std::fs::remove_file(socket));
         }

@@ -18,6 +18,10 @@ pub(crate) enum Event {
     Walked { root: RootId, walk: u32, complete: bool, why: Why },
     /// How it stands with a root.
     Root { root: RootId, state: RootState, folders: usize },
+    /// A known agent's folder may have come.
+    Roots,
+    /// That cannot be seen at once, because of this.
+    Blind(String),
     /// Something is wrong in a root; the rest of it goes on.
     Trouble { root: RootId, text: String },
     /// A worker has looked at a file.

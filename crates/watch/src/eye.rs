@@ -7,17 +7,16 @@
 mod inotify;
 
 use crate::event::{Event, RootState, Why};
+use crate::pause::{Closed, Pause, Stop, Woken};
 use crate::queue::{RootId, Stamp};
+pub(crate) use inotify::no_watch;
 use inotify::{Happened, Watch};
 use keeper::{DEPTH_MAX, is_candidate, quiet_for, settle_all};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
-use rustix::fd::OwnedFd;
 use std::collections::HashSet;
 use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant, SystemTime};
 use walkdir::WalkDir;
@@ -46,45 +45,28 @@ pub(crate) struct Task {
 
 /// An eye that is open until it is dropped.
 pub(crate) struct Eye {
-    stop: Arc<OwnedFd>,
+    _stop: Stop,
 }
 
 impl Eye {
     pub(crate) fn open(task: Task) -> io::Result<Self> {
-        let stop = Arc::new(rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-        let stopped = stop.clone();
+        let (stop, pause) = Stop::new()?;
         let name = format!("eye-{}", task.id);
         std::thread::Builder::new().name(name).spawn(move || {
             // Nobody listens any more: that is how it ends.
-            let Err(Closed) = Lids { task, stop: stopped, told: None }.watch();
+            let Err(Closed) = Lids { task, pause, told: None }.watch();
         })?;
-        Ok(Self { stop })
+        Ok(Self { _stop: stop })
     }
 }
-
-impl Drop for Eye {
-    fn drop(&mut self) {
-        // It cannot fail but for being full, and then the eye is told already.
-        let _ = rustix::io::write(&self.stop, &1_u64.to_ne_bytes());
-    }
-}
-
-/// Nobody wants to know more.
-struct Closed;
 
 /// What there is to see has to be looked for from the start.
 struct Again;
 
 struct Lids {
     task: Task,
-    stop: Arc<OwnedFd>,
+    pause: Pause,
     told: Option<(RootState, usize)>,
-}
-
-/// Why a wait ended.
-enum Woken {
-    Time,
-    Inotify,
 }
 
 impl Lids {
@@ -124,7 +106,7 @@ impl Lids {
             let woken = life.lids.pause(next.saturating_duration_since(now), life.watch.as_ref())?;
             *walk = life.walk;
             let happened = match (woken, &mut life.watch) {
-                (Woken::Inotify, Some(watch)) => watch.read(),
+                (Woken::Ready, Some(watch)) => watch.read(),
                 _ if life.retry.is_some_and(|retry| Instant::now() >= retry) => return Ok(Again),
                 _ if !same(metadata, &life.lids.task.root) => return Ok(Again),
                 _ => {
@@ -166,19 +148,7 @@ impl Lids {
 
     /// Waits until something happens or the time is over.
     fn pause(&self, time: Duration, watch: Option<&Watch>) -> Result<Woken, Closed> {
-        let timeout = Timespec {
-            tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: time.subsec_nanos().into(),
-        };
-        let mut wait = vec![PollFd::new(&*self.stop, PollFlags::IN)];
-        wait.extend(watch.map(|watch| PollFd::from_borrowed_fd(watch.fd(), PollFlags::IN)));
-        // An interrupted wait is one that ends early.
-        let _ = rustix::event::poll(&mut wait, Some(&timeout));
-        if wait[0].revents().intersects(PollFlags::IN) {
-            return Err(Closed);
-        }
-        let inotify = wait.get(1).is_some_and(|fd| fd.revents().intersects(PollFlags::IN));
-        Ok(if inotify { Woken::Inotify } else { Woken::Time })
+        self.pause.wait(time, watch.map(Watch::fd))
     }
 }
 

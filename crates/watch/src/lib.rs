@@ -12,10 +12,14 @@ mod event;
 mod eye;
 mod instance;
 mod look;
+mod memory;
 mod metrics;
+mod pause;
 mod queue;
+mod scout;
 mod status;
 mod systemd;
+mod textfile;
 
 pub use ask::{Listen, ask};
 pub use config::{Config, Mode, Roots};

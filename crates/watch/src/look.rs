@@ -1,22 +1,42 @@
 //! What workers do: one look at one file, and what the loop has to know of it.
 //!
-//! [`Looker::examine`] is the only call into `keeper` that reads a transcript. A look that goes over no more than what
-//! was appended belongs there: what it has to remember of a file is its own affair, and the queue stays as it is. What an
-//! agent's own transcript says about an overflow would come back as one more field of [`Seen`].
+//! [`Looker::examine`] is the only call into `keeper` that reads a transcript. Of a long file the end is remembered, so
+//! that an append costs what was appended.
 
 use crate::config::{Config, Mode};
+use crate::memory::Memory;
 use crate::queue::{Cure, Done, Job, Pace, Stamp};
-use keeper::{Deferral, Ending, Error, Outcome, maintain};
+use keeper::{
+    Deferral, Ending, Error, Options, Outcome, Recovery, Remembered, bytes_read, follow, maintain, recover,
+};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::finding::Safety;
+use transcript::overflow::Failure;
+use transcript::recover::Level;
 
-/// What a worker needs to know.
+/// How often in a row a session is recovered before it is given up.
+const RESCUES_MAX: u64 = 3;
+/// How much memory what is remembered of files may take.
+const MEMORY_BYTES_MAX: usize = 16 << 20;
+/// A look at a shorter file costs less than remembering it is worth.
+const REMEMBERED_BYTES_MIN: u64 = 64 << 10;
+
+/// How many entries are named, and how much of the name of one: an agent's ids are short.
+const ENTRIES_MAX: usize = 10;
+const ENTRY_CHARS_MAX: usize = 64;
+
+/// What workers need to know, and what they remember.
 pub(crate) struct Looker {
-    pub(crate) config: Arc<Config>,
+    enforces: bool,
+    soon: Options,
+    late: Options,
+    /// How sessions are recovered that are too long, if they are.
+    rescue: Option<Options>,
+    memory: Mutex<Memory<Remembered>>,
 }
 
 /// What came of a look.
@@ -27,12 +47,14 @@ pub(crate) struct Report {
     /// `None` if the file was as before and not read.
     pub(crate) seen: Option<Seen>,
     pub(crate) took: Duration,
+    /// How much of the file was read.
+    pub(crate) read_bytes: u64,
 }
 
 /// What is told about a file that was read.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    /// As in `tailor fix --format json`.
+    /// As in `tailor fix --format json`; or `same`: something was appended, and nothing has changed by that.
     pub(crate) outcome: &'static str,
     pub(crate) reason: Option<String>,
     /// One word for the reason, for metrics.
@@ -41,11 +63,19 @@ pub(crate) struct Seen {
     pub(crate) before: u64,
     pub(crate) after: u64,
     pub(crate) run: Option<String>,
-    /// How many findings remain, and how many of them could be mended.
+    /// Whether findings were counted. If not, there are as many as before.
+    pub(crate) counted: bool,
+    /// How many findings remain.
     pub(crate) findings: u64,
     pub(crate) saves_bytes: u64,
+    /// What the agent says about a session that is too long.
+    pub(crate) too_long: Option<Failure>,
+    /// The level of recovery, if it was recovered.
+    pub(crate) level: Option<u8>,
     /// Codes of what was found, each once.
     pub(crate) codes: Vec<&'static str>,
+    /// Ids of the entries that it is about, the first of them.
+    pub(crate) entries: Vec<String>,
 }
 
 impl Stamp {
@@ -62,9 +92,19 @@ impl Stamp {
 }
 
 impl Looker {
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            enforces: config.mode == Mode::Enforce,
+            soon: config.options(Pace::Soon),
+            late: config.options(Pace::Late),
+            rescue: config.rescue(),
+            memory: Mutex::new(Memory::new(MEMORY_BYTES_MAX)),
+        }
+    }
+
     /// Looks at a file, unless it is as it was.
     pub(crate) fn look(&self, job: Job, root: Option<&Path>) -> Report {
-        let began = std::time::Instant::now();
+        let (began, read_before) = (std::time::Instant::now(), bytes_read());
         let (done, seen) = match std::fs::symlink_metadata(&job.path) {
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => (Done::Gone, None),
             Ok(metadata) if job.known == Some(Stamp::of(&metadata)) => {
@@ -77,12 +117,21 @@ impl Looker {
                 (Done::Failed, Some(Seen { outcome: "error", reason: Some(text), ..Seen::default() }))
             }
         };
-        Report { job, done, seen, took: began.elapsed() }
+        if done == Done::Gone {
+            drop(self.memory().take(&job.path));
+        }
+        Report { job, done, seen, took: began.elapsed(), read_bytes: bytes_read() - read_before }
     }
 
     fn read(&self, job: &Job, root: Option<&Path>, stamp: Stamp) -> (Done, Option<Seen>) {
-        match self.examine(&job.path, root, job.pace) {
-            Ok(outcome) => (done(&job.path, &outcome, stamp), Some(Seen::new(&outcome))),
+        match self.examine(job, root).and_then(|looked| self.rescued(job, root, looked)) {
+            Ok(Looked { outcome: Some(outcome), too_long, level }) => {
+                let seen = Seen { too_long, level, ..Seen::new(&outcome) };
+                (done(&job.path, &outcome, stamp), Some(seen))
+            }
+            Ok(Looked { outcome: None, too_long, .. }) => {
+                (Done::Settled(stamp), Some(Seen { outcome: "same", too_long, ..Seen::default() }))
+            }
             Err(error) if error.is_missing() => (Done::Gone, None),
             Err(error) => {
                 let reason = Some(error.to_string());
@@ -91,23 +140,90 @@ impl Looker {
         }
     }
 
-    /// Reads the file and mends it, if that is what is asked for.
-    fn examine(&self, path: &Path, root: Option<&Path>, pace: Pace) -> Result<Outcome, Error> {
-        let agent = if self.config.agents.is_empty() { None } else { self.agent(path, root)? };
-        maintain(path, root, &self.config.options(agent, pace))
+    /// Reads what there is to read of the file, and mends it if that is what is asked for.
+    fn examine(&self, job: &Job, root: Option<&Path>) -> Result<Looked, Error> {
+        let path = &job.path;
+        if job.pace == Pace::Late {
+            // The next append is judged by what is asked for soon.
+            let policy = self.late.policy.map(|policy| policy.now_ms = now_ms());
+            let outcome = maintain(path, root, &Options { policy, ..self.late.clone() })?;
+            if outcome.ending == Ending::Fixed {
+                drop(self.memory().take(path));
+            }
+            return Ok(Looked::of(Some(outcome), None));
+        }
+        let mut remembered = self.memory().take(path);
+        let outcome = follow(path, root, &self.soon, &mut remembered)?;
+        let failed = remembered.as_ref().and_then(Remembered::failed);
+        let is_long = |known: &Remembered| known.bytes() >= REMEMBERED_BYTES_MIN;
+        if let Some(remembered) = remembered.filter(is_long) {
+            let weight = remembered.weight();
+            self.memory().put(path, remembered, weight);
+        }
+        Ok(Looked::of(outcome, failed))
     }
 
-    /// Whose transcript it is; asked only where some agent has rules of its own.
-    fn agent(&self, path: &Path, root: Option<&Path>) -> Result<Option<&'static str>, Error> {
-        let mut options = self.config.options(None, Pace::Soon);
-        options.mode = keeper::Mode::Look;
-        Ok(maintain(path, root, &options)?.agent())
+    /// Recovers a session of which its agent says that it is too long, if that is asked for: once for each time that the
+    /// agent says so.
+    fn rescued(&self, job: &Job, root: Option<&Path>, looked: Looked) -> Result<Looked, Error> {
+        let is_put_off = matches!(
+            looked.outcome.as_ref().map(|outcome| &outcome.ending),
+            Some(Ending::Deferred(_) | Ending::Unsupported(_))
+        );
+        let (Some(options), Some(_), false) = (&self.rescue, looked.too_long, is_put_off) else {
+            return Ok(looked);
+        };
+        let recovery = Recovery { only_new: true, attempts_max: RESCUES_MAX, ..Recovery::default() };
+        let done = recover(&job.path, root, &recovery, options)?;
+        if done.outcome.ending == Ending::Clean {
+            return Ok(looked);
+        }
+        if done.outcome.ending == Ending::Fixed {
+            drop(self.memory().take(&job.path));
+        }
+        let level = done.level.map(Level::number);
+        let failed = looked.too_long;
+        Ok(Looked { level, ..Looked::of(Some(done.outcome), failed) })
+    }
+
+    /// How many files are remembered, and how much memory that takes.
+    pub(crate) fn remembers(&self) -> (usize, usize) {
+        let memory = self.memory();
+        (memory.files(), memory.weight())
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory<Remembered>> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether anything may be written.
     pub(crate) fn enforces(&self) -> bool {
-        self.config.mode == Mode::Enforce
+        self.enforces
     }
+}
+
+/// What was seen of a file.
+struct Looked {
+    /// `None` if what was appended changes nothing.
+    outcome: Option<Outcome>,
+    too_long: Option<Failure>,
+    level: Option<u8>,
+}
+
+impl Looked {
+    /// `failed` is what is known of a file that was not read as a whole.
+    fn of(outcome: Option<Outcome>, failed: Option<Failure>) -> Self {
+        let read = outcome.as_ref().and_then(|outcome| outcome.after.as_ref().or(outcome.before.as_ref()));
+        let failed = read.map_or(failed, |read| read.facts.failed);
+        let too_long = failed.filter(|failure| failure.cause.is_cured_by_less());
+        Self { outcome, too_long, level: None }
+    }
+}
+
+/// Milliseconds since 1970.
+fn now_ms() -> Option<u64> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+    u64::try_from(since.as_millis()).ok()
 }
 
 fn done(path: &Path, outcome: &Outcome, stamp: Stamp) -> Done {
@@ -148,9 +264,16 @@ fn untouched(path: &Path, outcome: &Outcome, before: Stamp) -> Option<Stamp> {
 impl Seen {
     fn new(outcome: &Outcome) -> Self {
         let mut codes: Vec<&'static str> = Vec::new();
+        let mut entries: Vec<String> = Vec::new();
         for finding in outcome.before.iter().flat_map(|found| &found.findings) {
             if !codes.contains(&finding.rule.code()) {
                 codes.push(finding.rule.code());
+            }
+            if let Some(entry) = &finding.labels.entry
+                && entries.len() < ENTRIES_MAX
+                && !entries.contains(entry)
+            {
+                entries.push(entry.chars().take(ENTRY_CHARS_MAX).collect());
             }
         }
         let would_be = outcome.before.as_ref().map_or(outcome.bytes, |found| found.bytes_after);
@@ -163,9 +286,13 @@ impl Seen {
             before: outcome.bytes,
             after: outcome.bytes_after,
             run: outcome.run.clone(),
+            counted: outcome.before.is_some() || matches!(outcome.ending, Ending::Unsupported(_)),
             findings: outcome.remaining().len() as u64,
             saves_bytes: if fixed { 0 } else { outcome.bytes.saturating_sub(would_be) },
+            too_long: None,
+            level: None,
             codes,
+            entries,
         }
     }
 }
@@ -174,6 +301,7 @@ fn cause(ending: &Ending) -> &'static str {
     let Ending::Deferred(reason) = ending else { return "" };
     match reason {
         Deferral::Growing { .. } => "growing",
+        Deferral::RecentHistory { .. } => "recent",
         Deferral::Changed => "changed",
         Deferral::HeldOpen | Deferral::Open { .. } => "open",
         Deferral::OtherTailor => "other-tailor",

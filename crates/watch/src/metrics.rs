@@ -9,8 +9,18 @@ use prometheus_client::registry::Registry;
 
 type By = Family<[(&'static str, &'static str); 1], Counter>;
 
-const OUTCOMES: &[&str] =
-    &["unchanged", "clean", "findings", "fixed", "deferred", "refused", "unsupported", "error", "gone"];
+const OUTCOMES: &[&str] = &[
+    "unchanged",
+    "same",
+    "clean",
+    "findings",
+    "fixed",
+    "deferred",
+    "refused",
+    "unsupported",
+    "error",
+    "gone",
+];
 const CAUSES: &[&str] =
     &["growing", "changed", "open", "other-tailor", "running", "locked", "in-use", "unseen", "unprovable"];
 const WALKS: &[&str] = &["begin", "time", "overflow"];
@@ -25,13 +35,18 @@ pub(crate) struct Metrics {
     pub(crate) waiting: Gauge,
     pub(crate) at_work: Gauge,
     pub(crate) tripped: Gauge,
+    pub(crate) too_long: Gauge,
     pub(crate) findings: Gauge,
     pub(crate) saves_bytes: Gauge,
     pub(crate) vault_bytes: Gauge,
+    pub(crate) remembered: Gauge,
+    pub(crate) remembered_bytes: Gauge,
     pub(crate) config_ok: Gauge,
     pub(crate) events: Counter,
     pub(crate) ignored: Counter,
     pub(crate) trips: Counter,
+    pub(crate) too_long_said: Counter,
+    pub(crate) read_bytes: Counter,
     pub(crate) saved_bytes: Counter,
     pub(crate) freed_bytes: Counter,
     pub(crate) reloads: Counter,
@@ -56,6 +71,7 @@ impl Metrics {
             at_work: make.gauge("files_at_work", "Transcripts that are being looked at"),
             tripped: make
                 .gauge("files_tripped", "Transcripts left alone for a while after failing again and again"),
+            too_long: make.gauge("files_too_long", "Transcripts whose last request was too long"),
             findings: make.gauge("findings", "What is wrong with transcripts now"),
             saves_bytes: make.gauge("saves_bytes", "How much shorter they would be without it"),
             vault_bytes: make.gauge("vault_bytes", "What the originals took up when they were last cleared"),
@@ -64,6 +80,11 @@ impl Metrics {
             ignored: make.counter("ignored_events", "Events about files beyond the number that can be known"),
             trips: make
                 .counter("trips", "How often a transcript was left alone after failing again and again"),
+            remembered: make.gauge("remembered_files", "Transcripts of which only appends are read"),
+            remembered_bytes: make.gauge("remembered_bytes", "Memory that what is remembered of them takes"),
+            read_bytes: make.counter("read_bytes", "What was read of transcripts, again and again included"),
+            too_long_said: make
+                .counter("too_long_said", "How often an agent wrote down that a request was too long"),
             saved_bytes: make.counter("saved_bytes", "By how much transcripts have become shorter"),
             freed_bytes: make
                 .counter("vault_freed_bytes", "Originals that were removed because of their age"),

@@ -26,8 +26,17 @@ pub struct Status {
     pub at_work: u64,
     /// How many are left alone for a while, because they keep failing or were mended in vain.
     pub tripped: u64,
+    /// Sessions of which their agents say that they are too long; the first of them.
+    #[serde(default)]
+    pub too_long: Vec<String>,
     /// How many looks read a file.
     pub looks: u64,
+    /// How many of them had to read no more than what was appended.
+    #[serde(default)]
+    pub same: u64,
+    /// How much they read together, in bytes.
+    #[serde(default)]
+    pub read_bytes: u64,
     /// How many of them mended it.
     pub fixed: u64,
     /// By how much that made files shorter.

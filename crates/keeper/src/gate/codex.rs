@@ -36,7 +36,9 @@ const LINE_BYTES_MAX: usize = 4 << 20;
 pub(super) fn ask(target: &GateTarget<'_>, quiet: Duration) -> Answer {
     let fail = |cause| Error::new(target.path, "read the first line", cause);
     let line = first_line(target.file, LINE_BYTES_MAX).map_err(fail)?;
-    let thread = match thread(line.as_deref()) {
+    // A byte order mark before it is damage, and says nothing else about the thread.
+    let line = line.as_deref().map(|line| line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line));
+    let thread = match thread(line) {
         Ok(thread) => thread,
         Err(refusal) => return Ok(Err(NotNow::Refused(refusal))),
     };

@@ -246,9 +246,10 @@ mod tests {
         let case = Case::new(dir.path().join("agents/main/sessions/s.jsonl"), text);
         let lock = PathBuf::from(format!("{}.lock", case.path.display()));
         let options = Options {
-            policy: transcript::Policy::default(),
+            policy: transcript::Policy::default().into(),
             mode: Mode::Fix,
             settle: Duration::ZERO,
+            settle_stale: Duration::ZERO,
             vault: Some(Vault::new(dir.path().join("vault"))),
         };
         (dir, case, lock, options)

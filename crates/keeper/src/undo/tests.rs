@@ -44,7 +44,13 @@ impl Place {
 
     fn options(&self, chars_max: u64) -> Options {
         let policy = Policy { result_chars_max: chars_max, side_chars_max: 40, ..Policy::default() };
-        Options { policy, mode: Mode::Fix, settle: Duration::ZERO, vault: Some(self.vault()) }
+        Options {
+            policy: policy.into(),
+            mode: Mode::Fix,
+            settle: Duration::ZERO,
+            settle_stale: Duration::ZERO,
+            vault: Some(self.vault()),
+        }
     }
 
     fn fix(&self, chars_max: u64) -> Option<String> {

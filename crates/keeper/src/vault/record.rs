@@ -71,9 +71,22 @@ pub(crate) struct Header {
     /// The run that this one undid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) undoes: Option<String>,
+    /// What the run was for, if it was more than mending.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) purpose: Option<Purpose>,
     pub(crate) edits: Vec<Change>,
     /// All texts that markers of this run name.
     pub(crate) texts: Vec<Digest>,
+}
+
+/// What a run was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Purpose {
+    /// A recovery of this level, from 1 to 3.
+    Recover(u8),
+    /// A compaction.
+    Compact,
 }
 
 /// A path, which need not be text.
@@ -156,6 +169,7 @@ pub(super) struct Draft {
     pub(super) bytes_after: u64,
     pub(super) ends_line: bool,
     pub(super) undoes: Option<String>,
+    pub(super) purpose: Option<Purpose>,
     pub(super) edits: Vec<Change>,
     pub(super) texts: Vec<Hash>,
     /// What goes behind the header, as places in the old text.
@@ -185,6 +199,7 @@ impl Draft {
             bytes_after: new.len(),
             ends_line: ends_line(source)?,
             undoes: None,
+            purpose: None,
             edits,
             texts: hashes.to_vec(),
             inline,
@@ -254,10 +269,11 @@ impl Header {
     pub(super) fn new(draft: Draft, path: &Path, run: &str, time: jiff::Timestamp) -> Self {
         let bytes = path.as_os_str().as_bytes();
         let path = String::from_utf8(bytes.to_vec()).map_or_else(|_| Name::Bytes(bytes.to_vec()), Name::Text);
-        let Draft { bytes_before, bytes_after, ends_line, undoes, edits, texts, inline: _ } = draft;
+        let Draft { bytes_before, bytes_after, ends_line, undoes, purpose, edits, texts, inline: _ } = draft;
         let (run, time) = (run.to_string(), time.to_string());
         let texts = texts.into_iter().map(Digest).collect();
-        Self { version: VERSION, path, run, time, bytes_before, bytes_after, ends_line, undoes, edits, texts }
+        let version = VERSION;
+        Self { version, path, run, time, bytes_before, bytes_after, ends_line, undoes, purpose, edits, texts }
     }
 
     pub(crate) fn path(&self) -> PathBuf {
@@ -355,6 +371,11 @@ impl Record {
     /// The run that this one undid, if it did nothing else.
     pub fn undoes(&self) -> Option<&str> {
         self.header.undoes.as_deref()
+    }
+
+    /// What it was for, if it was more than mending.
+    pub fn purpose(&self) -> Option<Purpose> {
+        self.header.purpose
     }
 
     /// How far it has got.

@@ -3,13 +3,12 @@
 
 use super::failed;
 use crate::args::ConfigWhat;
-use crate::config::load;
 use crate::printer::talk;
 use crate::status::Status;
 
 pub(crate) fn run(what: &ConfigWhat) -> Status {
     let (ConfigWhat::Check(at) | ConfigWhat::Print(at)) = what;
-    let loaded = match load(at) {
+    let loaded = match at.load().and_then(|loaded| loaded.daemon().map(|_| loaded)) {
         Ok(loaded) => loaded,
         Err(error) => return failed(&error),
     };

@@ -3,7 +3,7 @@
 #![expect(clippy::print_stdout, reason = "the explanation is the result")]
 
 use super::failed;
-use crate::args::Explain;
+use crate::args::{Explain, or_meant, rules};
 use crate::printer::{plural, talk};
 use crate::status::Status;
 use crate::terminal::plain;
@@ -59,7 +59,7 @@ fn describe(rule: &dyn Rule) {
 /// Neither a code nor an error that is known: what to do then.
 fn unknown(what: &str, file: Option<&Path>) -> Status {
     let profiles: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
-    let profiles = profiles.join(", ");
+    let listed = profiles.join(", ");
     // What holds a space is no name.
     if what.contains(char::is_whitespace) {
         talk(
@@ -67,10 +67,11 @@ fn unknown(what: &str, file: Option<&Path>) -> Status {
              same; if that finds nothing and the session still fails, please report the text",
         );
     } else {
-        talk(&format!(
-            "{what}: no such rule (tailor explain lists them), no profile ({profiles}), and no error that is known; \
-             an error's whole text says more than a word of it"
-        ));
+        let message = format!(
+            "{what}: no such rule (tailor explain lists them), no profile ({listed}), and no error that is known; an \
+             error's whole text says more than a word of it"
+        );
+        talk(&or_meant(message, what, &[rules(), profiles].concat()));
     }
     if let Some(path) = file {
         in_file(path, what, &|_| true, "Nothing is wrong with it that Tailor knows.");

@@ -1,31 +1,35 @@
 //! `tailor fix`: what is wrong, mended.
 
-use super::{deaf, diff, failed, is_stream, over_files};
+use super::{Telling, deaf, diff, failed, finish, is_stream, over_files};
 use crate::args::Fix;
 use crate::printer::{Printer, talk};
-use crate::report::FileReport;
+use crate::report::{FileReport, Judge};
 use crate::status::Status;
-use keeper::{
-    Ending, Found, Keep, Mode, Options, Outcome, Refusal, known_roots, maintain, settle_all, spool,
-};
-use std::io::{self, Write};
+use keeper::{Ending, Found, Mode, Options, Outcome, Refusal, known_roots, maintain, settle_all, spool};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use transcript::plan::Plan;
 use transcript::{Mended, Rendered, Repair, Source, Span, mend};
 
 pub(crate) fn run(fix: &Fix) -> Status {
-    let options = match fix.options() {
-        Ok(options) => options,
+    let asked = match fix.asked() {
+        Ok(asked) => asked,
+        Err(error) => return failed(&error),
+    };
+    let judge = match Judge::new(&fix.shared) {
+        Ok(judge) => judge,
         Err(error) => return failed(&error),
     };
     if is_stream(&fix.shared.paths) {
-        return stream(fix, &options);
+        return stream(fix, &asked.options, &judge);
     }
-    if options.mode == Mode::Fix && fix.out.is_none() {
+    if asked.options.mode == Mode::Fix && fix.out.is_none() {
         settle(&fix.shared.paths);
     }
-    let status = over_files(&fix.shared.paths, fix.shared.format, |found| Some(one(fix, &options, found)));
-    if let Some(Err(error)) = options.vault.map(|vault| vault.gc_if_due(Keep::default())) {
+    let telling = Telling::of(&fix.shared.results);
+    let status =
+        over_files(&fix.shared.paths, &telling, |found| Some(one(fix, &asked.options, &judge, found)));
+    if let Some(Err(error)) = asked.options.vault.map(|vault| vault.gc_if_due(asked.keep)) {
         talk(&error.to_string());
     }
     status
@@ -39,12 +43,12 @@ fn settle(paths: &[PathBuf]) {
     }
 }
 
-fn one(fix: &Fix, options: &Options, found: &Found) -> FileReport {
+fn one(fix: &Fix, options: &Options, judge: &Judge<'_>, found: &Found) -> FileReport {
     let copying =
         fix.out.as_ref().map(|out| Options { mode: Mode::CopyTo(copy_path(out, found)), ..options.clone() });
     match maintain(&found.path, found.root.as_deref(), copying.as_ref().unwrap_or(options)) {
         Ok(outcome) => {
-            let mut report = FileReport::new(&found.path, found.root.is_none(), &outcome, &fix.shared);
+            let mut report = FileReport::new(&found.path, found.root.is_none(), &outcome, judge);
             if fix.diff {
                 report.diff = diff::describe(&found.path, &outcome, fix.show_content);
             }
@@ -61,11 +65,20 @@ fn copy_path(out: &Path, found: &Found) -> PathBuf {
 }
 
 /// Standard input to standard output; what is said about it goes to standard error.
-fn stream(fix: &Fix, options: &Options) -> Status {
-    let mut printer = Printer::new(fix.shared.format, true);
+fn stream(fix: &Fix, options: &Options, judge: &Judge<'_>) -> Status {
+    let results = &fix.shared.results;
+    let printer = match &results.output {
+        Some(file) => Printer::to_file(results.format, file),
+        None => Ok(Printer::beside_a_transcript(results.format)),
+    };
+    let mut printer = match printer {
+        Ok(printer) => printer,
+        Err(error) => return failed(&error),
+    };
+    let mut mended = BufWriter::new(io::stdout().lock());
     let mut done: io::Result<()> = Ok(());
     let spooled = spool(io::stdin().lock(), |source| {
-        let Mended { before, repair } = mend(source, &options.policy)?;
+        let Mended { before, repair } = mend(source, options.policy.choose(source)?)?;
         let mut outcome = Outcome::looked(before, source.len());
         let plan = match repair {
             Ok(Repair { plan, after }) => {
@@ -81,7 +94,7 @@ fn stream(fix: &Fix, options: &Options) -> Status {
             }
         };
         if let Some(vault) = options.vault.as_ref().filter(|_| !plan.texts().is_empty()) {
-            match vault.keep_stream(source, &plan, options.policy.spill.as_ref())? {
+            match vault.keep_stream(source, &plan, options.policy.all().spill.as_ref())? {
                 Ok(run) => outcome.run = Some(run.name().to_string()),
                 Err(error) => {
                     done = printer.file(&FileReport::failed(&error));
@@ -89,21 +102,24 @@ fn stream(fix: &Fix, options: &Options) -> Status {
                 }
             }
         }
-        let report = FileReport::new(Path::new("-"), true, &outcome, &fix.shared);
+        let report = FileReport::new(Path::new("-"), true, &outcome, judge);
         let rendered = Rendered::new(source, &plan);
         if !fix.dry_run {
             rendered.pieces(Span::new(0, rendered.len()), &mut |bytes| {
-                done = printer.raw().write_all(bytes);
+                done = mended.write_all(bytes);
                 done.is_ok()
             })?;
         }
         if done.is_ok() {
-            done = printer.file(&report);
+            done = mended.flush().and_then(|()| printer.file(&report));
         }
         Ok(())
     });
     if let Err(error) = spooled {
         done = done.and_then(|()| printer.file(&FileReport::failed(&error)));
     }
-    done.and_then(|()| printer.finish()).unwrap_or_else(|error| deaf(&error))
+    match done {
+        Ok(()) => finish(printer),
+        Err(error) => deaf("standard output", &error),
+    }
 }

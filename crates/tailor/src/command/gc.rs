@@ -8,7 +8,7 @@ use crate::status::Status;
 use keeper::Keep;
 
 pub(crate) fn run(gc: &Gc) -> Status {
-    let vault = match gc.vault.open() {
+    let vault = match gc.config.load().and_then(|config| gc.vault.open(&config)) {
         Ok(vault) => vault,
         Err(error) => return failed(&error),
     };

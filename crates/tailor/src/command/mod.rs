@@ -1,22 +1,32 @@
 //! One file a command, and what commands over many files share.
 
+pub(crate) mod chunk;
+pub(crate) mod compact;
 pub(crate) mod config;
 pub(crate) mod diff;
 pub(crate) mod explain;
 pub(crate) mod fix;
 pub(crate) mod gc;
+pub(crate) mod generate;
+mod interrupt;
+mod progress;
+pub(crate) mod recover;
+pub(crate) mod report;
 pub(crate) mod scan;
 pub(crate) mod show;
+pub(crate) mod start;
 pub(crate) mod status;
+pub(crate) mod top;
 pub(crate) mod undo;
 pub(crate) mod watch;
 
-use crate::args::Format;
+use crate::args::{Format, ReportFormat, Results};
 use crate::printer::{Printer, talk};
 use crate::report::FileReport;
 use crate::status::Status;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use keeper::{Error, Found, find, known_roots};
+use interrupt::Interrupt;
+use keeper::{Error, Found, find, known_roots, known_stores};
+use progress::Progress;
 use rayon::prelude::*;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,40 +39,90 @@ fn is_stream(paths: &[PathBuf]) -> bool {
     paths == [Path::new("-")]
 }
 
-/// Does `work` to each file that the paths lead to and prints what came of it, if that is worth a word.
+/// What becomes of the results.
+struct Telling<'a> {
+    format: ReportFormat,
+    file: Option<&'a Path>,
+    /// That there is nothing to do is no error.
+    if_any: bool,
+}
+
+impl<'a> Telling<'a> {
+    fn of(results: &'a Results) -> Self {
+        Self { format: results.format, file: results.output.as_deref(), if_any: results.if_any }
+    }
+
+    /// Results to standard output.
+    fn plain(format: Format) -> Self {
+        let format = match format {
+            Format::Human => ReportFormat::Human,
+            Format::Json => ReportFormat::Json,
+        };
+        Self { format, file: None, if_any: false }
+    }
+
+    fn printer(&self) -> Result<Printer, String> {
+        match self.file {
+            Some(file) => Printer::to_file(self.format, file),
+            None => Ok(Printer::new(self.format)),
+        }
+    }
+}
+
+/// Does `work` to each file that the paths lead to and prints what came of it, if that is worth a word. An interrupted
+/// run ends after the files at hand, and says what it has left out.
 fn over_files(
     paths: &[PathBuf],
-    format: Format,
+    telling: &Telling<'_>,
     work: impl Fn(&Found) -> Option<FileReport> + Sync,
 ) -> Status {
     let files = gather(paths);
-    if files.is_empty() {
-        talk(if paths.is_empty() {
-            "no transcripts found: none of the known agents' folders exist here; name a file or a folder"
-        } else {
-            "no transcripts found: there is no .jsonl file below what was named"
-        });
-        return Status::Error;
+    if files.is_empty() && !telling.if_any {
+        return nothing_found(paths);
     }
-    let progress = progress(files.len());
-    let mut printer = Printer::new(format, false);
+    let mut printer = match telling.printer() {
+        Ok(printer) => printer,
+        Err(error) => return failed(&error),
+    };
+    let (interrupt, progress) = (Interrupt::watch(), Progress::new(&files));
+    let mut left = files.len();
     for batch in files.chunks(BATCH_FILES) {
-        let reports: Vec<Option<FileReport>> = batch
-            .par_iter()
-            .map(|found| {
-                let report = found.as_ref().map_or_else(|error| Some(FileReport::failed(error)), &work);
-                progress.inc(1);
-                report
-            })
-            .collect();
-        let mut reports = reports.iter().flatten();
-        let done = progress.suspend(|| reports.try_for_each(|report| printer.file(report)));
-        if let Err(error) = done {
-            return deaf(&error);
+        let one = |found: &Result<Found, Error>| {
+            if interrupt.came() {
+                return None;
+            }
+            let report = found.as_ref().map_or_else(|error| Some(FileReport::failed(error)), &work);
+            progress.done(found);
+            Some(report)
+        };
+        let reports: Vec<Option<Option<FileReport>>> = batch.par_iter().map(one).collect();
+        left -= reports.iter().flatten().count();
+        let mut reports = reports.iter().flatten().flatten();
+        let told = progress.behind(|| reports.try_for_each(|report| printer.file(report)));
+        if let Err(error) = told {
+            return deaf(&printer.name(), &error);
         }
     }
-    progress.finish_and_clear();
-    printer.finish().unwrap_or_else(|error| deaf(&error))
+    progress.end();
+    printer.not_looked_at(left);
+    let status = finish(printer);
+    interrupt.obey();
+    status
+}
+
+/// Ends the results.
+fn finish(printer: Printer) -> Status {
+    let name = printer.name();
+    printer.finish().unwrap_or_else(|error| deaf(&name, &error))
+}
+
+fn nothing_found(paths: &[PathBuf]) -> Status {
+    talk(if paths.is_empty() {
+        "no transcripts found: none of the known agents' folders exist here; name a file or a folder"
+    } else {
+        "no transcripts found: there is no .jsonl file below what was named"
+    });
+    Status::Error
 }
 
 /// Nothing could be begun.
@@ -72,22 +132,15 @@ fn failed(error: &impl std::fmt::Display) -> Status {
 }
 
 /// Nobody reads our output any more: quietly stop, unless something else is wrong with it.
-fn deaf(error: &io::Error) -> Status {
+fn deaf(name: &str, error: &io::Error) -> Status {
     if error.kind() != io::ErrorKind::BrokenPipe {
-        talk(&format!("standard output: could not write: {error}"));
+        talk(&format!("{name}: could not write: {error}"));
     }
     Status::Error
 }
 
 fn gather(paths: &[PathBuf]) -> Vec<Result<Found, Error>> {
-    let roots = if paths.is_empty() { known_roots() } else { paths.to_vec() };
+    let known = || [known_roots(), known_stores()].concat();
+    let roots = if paths.is_empty() { known() } else { paths.to_vec() };
     roots.iter().flat_map(|path| find(path)).collect()
-}
-
-/// A bar on a terminal when there is more than a little to do.
-fn progress(files: usize) -> ProgressBar {
-    let target = if files > 1 { ProgressDrawTarget::stderr_with_hz(5) } else { ProgressDrawTarget::hidden() };
-    let bar = ProgressBar::with_draw_target(Some(files as u64), target);
-    let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} files, {eta} left");
-    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

@@ -12,7 +12,7 @@ use transcript::literal::Decoder;
 const READ_BYTES: usize = 64 * 1024;
 
 pub(crate) fn run(show: &Show) -> Status {
-    let vault = match show.vault.open() {
+    let vault = match show.config.load().and_then(|config| show.vault.open(&config)) {
         Ok(vault) => vault,
         Err(error) => return failed(&error),
     };
@@ -31,7 +31,7 @@ fn one(show: &Show, vault: &Vault, id: &str, terminal: bool) -> Status {
     };
     match print(text, show.raw, terminal) {
         Ok(()) => Status::Clean,
-        Err(Trouble::Output(error)) => deaf(&error),
+        Err(Trouble::Output(error)) => deaf("standard output", &error),
         Err(Trouble::Text(error)) => {
             let place = vault.root().display();
             failed(&format!(

@@ -3,18 +3,17 @@
 
 use super::failed;
 use crate::args::{AskStatus, Format};
-use crate::config::load;
 use crate::printer::{plural, size};
 use crate::status::Status;
 use crate::terminal::plain;
 use watch::RootStatus;
 
 pub(crate) fn run(asked: &AskStatus) -> Status {
-    let loaded = match load(&asked.at) {
+    let loaded = match asked.at.load() {
         Ok(loaded) => loaded,
         Err(error) => return failed(&error),
     };
-    let status = match watch::ask(&loaded.config.socket) {
+    let status = match watch::ask(&loaded.socket()) {
         Ok(status) => status,
         Err(error) => return failed(&error),
     };
@@ -49,6 +48,9 @@ fn human(status: &watch::Status) {
     println!("{}: {} fixed, {} saved", plural(status.looks, "look"), status.fixed, size(status.saved_bytes));
     for trouble in &status.troubles {
         println!("{}: {}: {}", plain(&trouble.path), trouble.outcome, plain(&trouble.reason));
+    }
+    for path in &status.too_long {
+        println!("{}: its agent says that it is too long (`tailor recover`)", plain(path));
     }
     if let Some(error) = &status.config_error {
         println!("the configuration stays as it was: {}", plain(error));

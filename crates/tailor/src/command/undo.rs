@@ -1,7 +1,7 @@
 //! `tailor undo`: what a run changed, put back.
 #![expect(clippy::print_stdout, reason = "the list of runs is the result")]
 
-use super::{failed, gather, over_files};
+use super::{Telling, failed, gather, over_files};
 use crate::args::{Format, Undo};
 use crate::printer::{plural, size, talk};
 use crate::report::FileReport;
@@ -19,7 +19,7 @@ pub(crate) fn run(asked: &Undo) -> Status {
         let vault = options.vault.as_ref();
         return vault.map_or(Status::Error, |vault| list(asked, vault));
     }
-    over_files(&asked.paths, asked.format, |found| one(asked, &options, found))
+    over_files(&asked.paths, &Telling::plain(asked.format), |found| one(asked, &options, found))
 }
 
 /// Of the files in a folder only those are told of that something was done to.

@@ -2,22 +2,21 @@
 
 use super::failed;
 use crate::args::Watch;
-use crate::config::load;
 use crate::log;
 use crate::printer::talk;
 use crate::status::Status;
 
 pub(crate) fn run(watch: &Watch) -> Status {
-    let loaded = match load(&watch.at) {
-        Ok(loaded) => loaded,
+    let read = || watch.at.load().and_then(|loaded| Ok((loaded.daemon()?, loaded.warnings)));
+    let (config, warnings) = match read() {
+        Ok(read) => read,
         Err(error) => return failed(&error),
     };
     log::begin(watch.log_format);
-    for warning in &loaded.warnings {
+    for warning in &warnings {
         talk(warning);
     }
-    let mut reload = || load(&watch.at).map(|loaded| loaded.config);
-    match watch::run(loaded.config, &mut reload) {
+    match watch::run(config, &mut || read().map(|(config, _)| config)) {
         Ok(()) => Status::Clean,
         Err(error) => failed(&error),
     }

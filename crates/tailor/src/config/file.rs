@@ -1,6 +1,6 @@
 //! What may stand in a configuration file: shapes only.
 
-use crate::args::{rule_code, size_in_bytes};
+use crate::args::{find_profile, millis, override_each, rule_code, size_in_bytes};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,6 +8,7 @@ use std::time::Duration;
 use toml::{Table, Value};
 use transcript::Policy;
 use transcript::policy::SignedThinking;
+use transcript::profile::Profile;
 
 pub(super) const DAY_SECONDS: u64 = 24 * 60 * 60;
 
@@ -15,6 +16,8 @@ pub(super) const DAY_SECONDS: u64 = 24 * 60 * 60;
 pub(super) enum Scalar {
     Text,
     Number,
+    /// `true` or `false`.
+    Truth,
     List,
 }
 
@@ -24,135 +27,180 @@ pub(super) const SCALARS: &[(&str, Scalar)] = &[
     ("roots", Scalar::List),
     ("vault", Scalar::Text),
     ("listen", Scalar::Text),
+    ("metrics_textfile", Scalar::Text),
     ("socket", Scalar::Text),
     ("settle", Scalar::Number),
     ("settle_stale", Scalar::Number),
     ("rescan", Scalar::Number),
+    ("recover", Scalar::Truth),
+    ("profile", Scalar::Text),
     ("result_chars_max", Scalar::Number),
     ("turn_chars_max", Scalar::Number),
     ("summary_chars_max", Scalar::Number),
     ("side_chars_max", Scalar::Number),
+    ("reply_chars_max", Scalar::Number),
+    ("image_bytes_max", Scalar::Number),
+    ("image_pixels_max", Scalar::Number),
+    ("images_max", Scalar::Number),
     ("window_tokens", Scalar::Number),
     ("thinking", Scalar::Text),
 ];
 
-/// A file. The keys of [`Rules`] stand among the others.
+/// All keys, side by side, so that an unknown one is found among all of them. The table of an agent is one more of
+/// these; which keys have no meaning there is told by [`File::not_for_agents`].
 #[derive(Debug, Default, Deserialize)]
-#[serde(from = "Whole")]
+#[serde(deny_unknown_fields)]
 pub(super) struct File {
     pub(super) mode: Option<Mode>,
     pub(super) roots: Option<Vec<PathBuf>>,
     pub(super) vault: Option<PathBuf>,
     pub(super) listen: Option<Listen>,
+    pub(super) metrics_textfile: Option<PathBuf>,
     pub(super) socket: Option<PathBuf>,
     pub(super) settle: Option<Span>,
     pub(super) settle_stale: Option<Span>,
     pub(super) rescan: Option<Span>,
-    pub(super) rules: Rules,
-    pub(super) agents: BTreeMap<String, Rules>,
+    pub(super) recover: Option<bool>,
+    #[serde(default)]
     pub(super) originals: Originals,
-}
-
-/// All keys of a file side by side, so that an unknown one is found among all of them.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Whole {
-    mode: Option<Mode>,
-    roots: Option<Vec<PathBuf>>,
-    vault: Option<PathBuf>,
-    listen: Option<Listen>,
-    socket: Option<PathBuf>,
-    settle: Option<Span>,
-    settle_stale: Option<Span>,
-    rescan: Option<Span>,
+    #[serde(default)]
+    pub(super) agents: BTreeMap<String, Self>,
+    profile: Option<ProfileName>,
     result_chars_max: Option<u64>,
     turn_chars_max: Option<u64>,
     summary_chars_max: Option<u64>,
     side_chars_max: Option<u64>,
+    reply_chars_max: Option<u64>,
+    image_bytes_max: Option<u64>,
+    image_pixels_max: Option<u64>,
+    images_max: Option<u64>,
     window_tokens: Option<u64>,
     thinking: Option<Thinking>,
     select: Option<Vec<Code>>,
     ignore: Option<Vec<Code>>,
     allow: Option<Vec<Code>>,
     #[serde(default)]
+    stale: Stale,
+    #[serde(default)]
+    crowded: Crowded,
+    #[serde(default)]
     tools: Tools,
-    #[serde(default)]
-    agents: BTreeMap<String, Rules>,
-    #[serde(default)]
-    originals: Originals,
 }
 
-impl From<Whole> for File {
-    fn from(whole: Whole) -> Self {
-        Self {
-            mode: whole.mode,
-            roots: whole.roots,
-            vault: whole.vault,
-            listen: whole.listen,
-            socket: whole.socket,
-            settle: whole.settle,
-            settle_stale: whole.settle_stale,
-            rescan: whole.rescan,
-            rules: Rules {
-                result_chars_max: whole.result_chars_max,
-                turn_chars_max: whole.turn_chars_max,
-                summary_chars_max: whole.summary_chars_max,
-                side_chars_max: whole.side_chars_max,
-                window_tokens: whole.window_tokens,
-                thinking: whole.thinking,
-                select: whole.select,
-                ignore: whole.ignore,
-                allow: whole.allow,
-                tools: whole.tools,
-            },
-            agents: whole.agents,
-            originals: whole.originals,
-        }
+impl File {
+    /// A key that is here and can be given only once, for all agents.
+    pub(super) fn not_for_agents(&self) -> Option<&'static str> {
+        let keep = &self.originals.keep;
+        let given = [
+            ("mode", self.mode.is_some()),
+            ("roots", self.roots.is_some()),
+            ("vault", self.vault.is_some()),
+            ("listen", self.listen.is_some()),
+            ("metrics_textfile", self.metrics_textfile.is_some()),
+            ("socket", self.socket.is_some()),
+            ("settle", self.settle.is_some()),
+            ("settle_stale", self.settle_stale.is_some()),
+            ("rescan", self.rescan.is_some()),
+            ("recover", self.recover.is_some()),
+            ("originals", keep.days.is_some() || keep.bytes.is_some()),
+            ("agents", !self.agents.is_empty()),
+        ];
+        given.into_iter().find(|(_, is_given)| *is_given).map(|(key, _)| key)
+    }
+
+    /// What is asked for, over a policy. A profile takes the place of all limits that it has.
+    pub(super) fn policy_over(&self, base: &Policy) -> Policy {
+        let mut policy = match self.profile {
+            Some(ProfileName(profile)) => {
+                let (thinking, selection) = (base.thinking, base.selection.clone());
+                Policy { thinking, selection, ..profile.policy() }
+            }
+            None => base.clone(),
+        };
+        override_each([
+            (&mut policy.result_chars_max, self.result_chars_max),
+            (&mut policy.turn_chars_max, self.turn_chars_max),
+            (&mut policy.summary_chars_max, self.summary_chars_max),
+            (&mut policy.side_chars_max, self.side_chars_max),
+            (&mut policy.reply_chars_max, self.reply_chars_max),
+            (&mut policy.images.bytes_max, self.image_bytes_max),
+            (&mut policy.images.pixels_max, self.image_pixels_max),
+            (&mut policy.images.count_max, self.images_max),
+            (&mut policy.window_tokens, self.window_tokens),
+        ]);
+        let codes = |codes: &Option<Vec<Code>>| {
+            codes.as_ref().map(|codes| codes.iter().map(|code| code.0.clone()).collect::<Vec<String>>())
+        };
+        override_each([(&mut policy.thinking, self.thinking.map(Into::into))]);
+        override_each([
+            (&mut policy.selection.select, codes(&self.select)),
+            (&mut policy.selection.ignore, codes(&self.ignore)),
+            (&mut policy.selection.allow, codes(&self.allow)),
+            (&mut policy.tools_keep, self.tools.keep.clone()),
+            (&mut policy.tools_only, self.tools.only.clone()),
+            (&mut policy.stale.tools_keep, self.stale.keep.clone()),
+        ]);
+        // The last one of a name counts.
+        policy.tool_chars_max.extend(self.tools.limits.iter().cloned());
+        self.ages_over(&mut policy);
+        policy
+    }
+
+    fn ages_over(&self, policy: &mut Policy) {
+        let (stale, crowded) = (&mut policy.stale, &mut policy.crowded);
+        override_each([
+            (&mut stale.shorten_at, self.stale.shorten_turns),
+            (&mut stale.clear_at, self.stale.clear_turns),
+            (&mut stale.head_chars, self.stale.head_chars),
+            (&mut stale.tail_chars, self.stale.tail_chars),
+            (&mut stale.chars_min, self.stale.chars_min),
+            (&mut crowded.trim_percent, self.crowded.trim_percent),
+            (&mut crowded.trim_chars_max, self.crowded.chars_max),
+            (&mut crowded.head_chars, self.crowded.end_chars),
+            (&mut crowded.tail_chars, self.crowded.end_chars),
+            (&mut crowded.clear_percent, self.crowded.clear_percent),
+            (&mut crowded.clear_chars_min, self.crowded.clear_chars_min),
+            (&mut crowded.keep_assistants, self.crowded.keep_assistants),
+            (&mut crowded.cache_ttl_ms, self.crowded.cache_ttl.map(|span| millis(span.0))),
+        ]);
     }
 }
 
-/// What is asked for, of all transcripts or of those of one agent.
+/// What becomes of old results (S14); the keys are called as the flags are.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Rules {
-    result_chars_max: Option<u64>,
-    turn_chars_max: Option<u64>,
-    summary_chars_max: Option<u64>,
-    side_chars_max: Option<u64>,
-    window_tokens: Option<u64>,
-    thinking: Option<Thinking>,
-    select: Option<Vec<Code>>,
-    ignore: Option<Vec<Code>>,
-    allow: Option<Vec<Code>>,
-    #[serde(default)]
-    tools: Tools,
+struct Stale {
+    shorten_turns: Option<u64>,
+    clear_turns: Option<u64>,
+    head_chars: Option<u64>,
+    tail_chars: Option<u64>,
+    chars_min: Option<u64>,
+    keep: Option<Vec<String>>,
 }
 
-impl Rules {
-    /// A policy with these rules over it.
-    pub(super) fn over(self, mut policy: Policy) -> Policy {
-        fn set<T>(place: &mut T, value: Option<T>) {
-            if let Some(value) = value {
-                *place = value;
-            }
-        }
-        let codes = |codes: Option<Vec<Code>>| {
-            codes.map(|codes| codes.into_iter().map(|code| code.0).collect::<Vec<String>>())
-        };
-        set(&mut policy.result_chars_max, self.result_chars_max);
-        set(&mut policy.turn_chars_max, self.turn_chars_max);
-        set(&mut policy.summary_chars_max, self.summary_chars_max);
-        set(&mut policy.side_chars_max, self.side_chars_max);
-        set(&mut policy.window_tokens, self.window_tokens);
-        set(&mut policy.thinking, self.thinking.map(Into::into));
-        set(&mut policy.selection.select, codes(self.select));
-        set(&mut policy.selection.ignore, codes(self.ignore));
-        set(&mut policy.selection.allow, codes(self.allow));
-        set(&mut policy.tools_keep, self.tools.keep);
-        set(&mut policy.tools_only, self.tools.only);
-        // The last one of a name counts.
-        policy.tool_chars_max.extend(self.tools.limits);
-        policy
+/// What becomes of results when the window fills up (S15).
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Crowded {
+    trim_percent: Option<u64>,
+    chars_max: Option<u64>,
+    end_chars: Option<u64>,
+    clear_percent: Option<u64>,
+    clear_chars_min: Option<u64>,
+    keep_assistants: Option<u64>,
+    cache_ttl: Option<Span>,
+}
+
+/// The limits of another system.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "String")]
+struct ProfileName(&'static Profile);
+
+impl TryFrom<String> for ProfileName {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        find_profile(&text).map(Self).map_err(|error| format!("`{text}`: {error}"))
     }
 }
 

@@ -3,7 +3,10 @@
 //! No envelope, no ids of lines: the order of the lines is the conversation.
 
 use super::claude_code::{blocks, spoken};
-use super::{Answer, Format, Gate, Lost, Root, Shape, Vote, Writer, Writing, items, only_keys, says};
+use super::{
+    Answer, Broken, Compaction, Content, Format, Level, Lost, Part, Shape, Vote, Writing,
+    broken_by_stop_reason, content_parts, items, only_keys, says,
+};
 use crate::entry::{Draft, Kind, Role};
 use crate::json::{Doc, Value};
 use crate::marker::MISSING_RESULT;
@@ -25,14 +28,15 @@ impl Format for Anthropic {
             && doc.get("content").is_some()
             && ["user", "assistant", "system"].iter().any(|role| says(doc, "role", role))
             && doc.get("type").is_none_or(|kind| kind.is("message"));
-        let decisive = || {
-            items(doc.get("content"))
-                .filter_map(|block| block.get("type"))
-                .any(|kind| BLOCKS.iter().any(|name| kind.is(name)))
+        let holds = |names: &[&str]| {
+            let mut kinds = items(doc.get("content")).filter_map(|block| block.get("type"));
+            kinds.any(|kind| names.iter().any(|name| kind.is(name)))
         };
         match fits {
-            true if decisive() => Vote::Own,
-            true => Vote::Silent,
+            // The AI SDK's parts.
+            true if holds(&["tool-call", "tool-result"]) => Vote::Foreign,
+            true if holds(BLOCKS) => Vote::Own,
+            true => Vote::Fits,
             false => Vote::Foreign,
         }
     }
@@ -53,38 +57,20 @@ impl Format for Anthropic {
         Shape::List
     }
 
-    fn writer(&self) -> Writer {
-        Writer::Unknown
-    }
-
-    fn gates(&self) -> &'static [Gate] {
-        &[]
+    fn level(&self) -> Level {
+        Level::LiveTruncate
     }
 
     fn answer(&self) -> Answer {
         Answer::NextUser
     }
 
-    fn roots(&self) -> &'static [Root] {
-        &[]
+    fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
+        doc.root().into_iter().for_each(|root| message(root, draft));
     }
 
-    fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
-        let Some(root) = doc.root() else { return };
-        draft.entry.kind = match doc.get("role").and_then(Value::text).as_deref() {
-            Some(b"user") => {
-                let results = blocks(doc.get("content"), draft);
-                Kind::Message(if results { Role::Tool } else { Role::User })
-            }
-            Some(b"assistant") => {
-                spoken(root, draft);
-                // A line is a whole message here, whatever its id.
-                draft.entry.group = None;
-                Kind::Message(Role::Assistant)
-            }
-            Some(b"system") => Kind::Message(Role::System),
-            _ => Kind::Opaque,
-        };
+    fn content(&self) -> Content {
+        Content::ANTHROPIC
     }
 
     fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8> {
@@ -95,4 +81,35 @@ impl Format for Anthropic {
             .raw("is_error", b"true")
             .end()
     }
+
+    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+        content_parts(doc.get("content"), each);
+    }
+
+    fn broken<'d>(&self, doc: &'d Doc) -> Option<Broken<'d>> {
+        broken_by_stop_reason(doc.root())
+    }
+
+    /// A message in the place of those that are left out: the API takes several of a person in a row.
+    fn compaction(&self, made: &Compaction<'_>) -> Vec<Vec<u8>> {
+        [Writing::new().text("role", b"user").text("content", made.summary.as_bytes()).end()].into()
+    }
+}
+
+/// Reads a message of this dialect.
+pub(super) fn message(root: Value<'_>, draft: &mut Draft<'_>) {
+    draft.entry.kind = match root.get("role").and_then(Value::text).as_deref() {
+        Some(b"user") => {
+            let results = blocks(root.get("content"), draft);
+            Kind::Message(if results { Role::Tool } else { Role::User })
+        }
+        Some(b"assistant") => {
+            spoken(root, draft);
+            // A line is a whole message here, whatever its id.
+            draft.entry.group = None;
+            Kind::Message(Role::Assistant)
+        }
+        Some(b"system") => Kind::Message(Role::System),
+        _ => Kind::Opaque,
+    };
 }

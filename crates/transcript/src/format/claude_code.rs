@@ -4,7 +4,10 @@
 //! `attachment`); every other type is metadata that is only ever copied. `toolUseResult` is a copy for the
 //! screen and never sent. Facts: `reference/formats-claude-codex.md` part A.
 
-use super::{Answer, Format, Gate, Lost, Root, Shape, Vote, Writer, Writing, is_string, items, later, says};
+use super::{
+    Answer, Broken, Compaction, Content, Format, Gate, Lost, Part, Root, Shape, Vote, Writer, Writing,
+    broken_by_stop_reason, content_parts, is_string, items, later, says,
+};
 use crate::entry::{Draft, Kind, QuirkKind, Role, Service, Stop, Target, is_blank};
 use crate::finding::Severity;
 use crate::json::{Doc, Kind as Json, Value};
@@ -71,12 +74,17 @@ impl Format for ClaudeCode {
         Answer::Line
     }
 
-    fn on_empty(&self) -> Severity {
-        Severity::Note
+    fn content(&self) -> Content {
+        Content { empty: Some(Severity::Note), failures: true, ..Content::ANTHROPIC }
     }
 
     fn roots(&self) -> &'static [Root] {
-        &[Root { env: Some("CLAUDE_CONFIG_DIR"), home: ".claude", below: "projects" }]
+        &[
+            Root { env: Some("CLAUDE_CONFIG_DIR"), home: ".claude", below: "projects" },
+            // OpenClaude and iFlow write the same shape.
+            Root { env: None, home: ".openclaude", below: "projects" },
+            Root { env: None, home: ".iflow", below: "projects" },
+        ]
     }
 
     fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
@@ -137,6 +145,66 @@ impl Format for ClaudeCode {
             .text("sourceToolAssistantUUID", &own)
             .end()
     }
+
+    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+        content_parts(doc.get("message").and_then(|message| message.get("content")), each);
+    }
+
+    fn broken<'d>(&self, doc: &'d Doc) -> Option<Broken<'d>> {
+        let message = doc.get("message");
+        if !doc.get("isApiErrorMessage").is_some_and(Value::is_true) {
+            return broken_by_stop_reason(message);
+        }
+        let mut said = None;
+        content_parts(message.and_then(|message| message.get("content")), &mut |part| {
+            if let Part::Text(text) = part {
+                said.get_or_insert(text);
+            }
+        });
+        Some(Broken::Error(said))
+    }
+
+    /// A boundary without a parent and the summary behind it, on which the first entry that stays is hung.
+    fn compaction(&self, made: &Compaction<'_>) -> Vec<Vec<u8>> {
+        let envelope = |mut line: Writing| {
+            for key in ENVELOPE {
+                if let Some(value) = made.doc.get(key) {
+                    line = line.raw(key, &(made.raw)(value));
+                }
+            }
+            line
+        };
+        let [boundary, summary] = made.ids.map(str::as_bytes);
+        let time = later(made.time.as_bytes());
+        let mut line = Writing::new().raw("parentUuid", b"null");
+        if !made.parent.is_empty() {
+            line = line.text("logicalParentUuid", made.parent);
+        }
+        let metadata = Writing::new()
+            .text("trigger", b"manual")
+            .raw("preTokens", alloc::format!("{}", made.tokens_before).as_bytes())
+            .end();
+        let first = envelope(line)
+            .text("type", b"system")
+            .text("subtype", b"compact_boundary")
+            .text("content", b"Conversation compacted")
+            .raw("isMeta", b"false")
+            .text("timestamp", time.as_bytes())
+            .text("uuid", boundary)
+            .text("level", b"info")
+            .raw("compactMetadata", &metadata)
+            .end();
+        let said = Writing::new().text("role", b"user").text("content", made.summary.as_bytes()).end();
+        let second = envelope(Writing::new().text("parentUuid", boundary))
+            .text("type", b"user")
+            .raw("message", &said)
+            .raw("isVisibleInTranscriptOnly", b"true")
+            .raw("isCompactSummary", b"true")
+            .text("uuid", summary)
+            .text("timestamp", time.as_bytes())
+            .end();
+        [first, second].into()
+    }
 }
 
 /// Records without a place in the chain.
@@ -149,12 +217,20 @@ fn service(doc: &Doc, draft: &mut Draft<'_>) {
 
 fn user(line: Value<'_>, message: Option<Value<'_>>, draft: &mut Draft<'_>) {
     let [copy, summary] = line.pick(["toolUseResult", "isCompactSummary"]);
-    let results = blocks(message.and_then(|message| message.get("content")), draft);
+    let content = message.and_then(|message| message.get("content"));
+    if summary.is_some_and(Value::is_true) {
+        // Nobody said it.
+        content_parts(content, &mut |part| {
+            if let Part::Text(text) = part {
+                draft.text(text);
+            }
+        });
+        draft.entry.kind = Kind::Note;
+        return;
+    }
+    let results = blocks(content, draft);
     draft.sides(copy);
     draft.entry.kind = Kind::Message(if results { Role::Tool } else { Role::User });
-    if summary.is_some_and(Value::is_true) {
-        draft.entry.kind = Kind::Note;
-    }
 }
 
 /// Reads the content of a user message in Anthropic's dialect; whether it holds results and nothing else.
@@ -180,8 +256,7 @@ pub(super) fn blocks(content: Option<Value<'_>>, draft: &mut Draft<'_>) -> bool 
         }
         results += 1;
         draft.result(block, call, None, error.is_some_and(Value::is_true));
-        inside.filter(|value| value.kind() == Json::String).into_iter().for_each(|text| draft.body(text));
-        items(inside).for_each(|part| draft.block(part));
+        draft.content(inside);
     }
     results > 0 && others == 0
 }

@@ -1,19 +1,116 @@
-//! Bare messages of OpenAI's Chat Completions API, one a line: `role`, `content`, `tool_calls`, `tool_call_id`.
+//! Messages of OpenAI's Chat Completions API, one a line: `role`, `content`, `tool_calls`, `tool_call_id`.
 //!
-//! Many agents write this dialect with a file beside it that counts the lines. Such a file cannot be seen from
-//! here, so lines are added or removed only when the user allows it; any field that the API does not know makes
-//! the file somebody else's.
+//! Bare ones, and those of agents that add lines or fields of their own: one [`Profile`] an agent. Many keep a file
+//! beside it that counts the lines. Where none is known, lines are added or removed only when the user allows it; any
+//! field that neither the API nor a profile knows makes the file somebody else's. Facts: `reference/formats-other.md`
+//! §3, §4.4, §4.7 and §4.8.
 
 use super::{
-    Answer, Format, Gate, Lost, Root, Shape, Vote, Writer, Writing, is_string, items, only_keys, says,
+    Answer, Compaction, Content, Counted, Format, Gate, Level, Lost, Part, Root, Shape, Vote, Writer,
+    Writing, content_parts, is_string, items, listed_calls, only_keys, says,
 };
 use crate::entry::{Draft, Kind, Role};
-use crate::finding::Severity;
 use crate::json::{Doc, Kind as Json, Value};
 use crate::marker::MISSING_RESULT;
 use alloc::vec::Vec;
 
-pub(super) struct OpenAiChat;
+/// One who writes this dialect.
+pub(super) struct Profile {
+    name: &'static str,
+    /// Whether an object can only be this one's; `None` for the bare dialect.
+    sign: Option<fn(&Doc) -> bool>,
+    level: Level,
+    counted: Option<Counted>,
+    writer: Writer,
+    gates: &'static [Gate],
+    answer: Answer,
+    roots: &'static [Root],
+}
+
+/// The bare dialect.
+pub(super) const BARE: Profile = Profile {
+    name: "openai-chat",
+    sign: None,
+    level: Level::LiveTruncate,
+    counted: None,
+    writer: Writer::Unknown,
+    gates: &[],
+    answer: Answer::LineIfAllowed,
+    roots: &[],
+};
+
+/// Kimi CLI's `context.jsonl`: lines of its own, with roles that begin with `_`. It mends nothing on loading.
+pub(super) const KIMI_CLI: Profile = Profile {
+    name: "kimi-cli",
+    sign: Some(|doc| ["_system_prompt", "_checkpoint", "_usage"].iter().any(|role| says(doc, "role", role))),
+    level: Level::LiveInsert,
+    writer: Writer::AppendsByPath,
+    answer: Answer::Line,
+    roots: &[Root { env: Some("KIMI_SHARE_DIR"), home: ".kimi", below: "sessions" }],
+    ..BARE
+};
+
+/// Mistral Vibe: ids of messages; it appends from a message that `meta.json` tells by number.
+pub(super) const VIBE: Profile = Profile {
+    name: "vibe",
+    sign: Some(|doc| {
+        (is_string(doc.get("message_id"))
+            || doc.get("injected").is_some_and(|value| value.kind() == Json::Bool))
+            && is_message(doc)
+            && doc.get("type").is_none()
+    }),
+    counted: Some(Counted::Records("meta.json (total_messages)")),
+    writer: Writer::AppendsByPath,
+    roots: &[Root { env: Some("VIBE_HOME"), home: ".vibe", below: "logs/session" }],
+    ..BARE
+};
+
+/// `PicoClaw`: times of creation; the file beside it says how many lines to pass over.
+pub(super) const PICOCLAW: Profile = Profile {
+    name: "picoclaw",
+    sign: Some(|doc| is_string(doc.get("created_at")) && is_message(doc) && doc.get("type").is_none()),
+    counted: Some(Counted::Lines("the .meta.json beside it (skip, count)")),
+    writer: Writer::AppendsByPath,
+    roots: &[Root { env: None, home: ".picoclaw/workspace", below: "sessions" }],
+    ..BARE
+};
+
+/// nanobot: a header line that says up to which message was summed up. It writes the file anew from memory.
+pub(super) const NANOBOT: Profile = Profile {
+    name: "nanobot",
+    sign: Some(|doc| says(doc, "_type", "metadata") && is_string(doc.get("key"))),
+    level: Level::Archive,
+    counted: Some(Counted::Records("its first line (last_consolidated)")),
+    writer: Writer::RewritesWhole,
+    gates: &[Gate::Idle],
+    roots: &[Root { env: None, home: ".nanobot", below: "sessions" }],
+    ..BARE
+};
+
+/// Hermes before it took to a database: what is left are archives.
+pub(super) const HERMES: Profile = Profile {
+    name: "hermes",
+    sign: Some(|doc| says(doc, "role", "session_meta")),
+    level: Level::Archive,
+    gates: &[Gate::Idle],
+    answer: Answer::Line,
+    roots: &[Root { env: Some("HERMES_HOME"), home: ".hermes", below: "sessions" }],
+    ..BARE
+};
+
+/// Reasonix: calls without a `function` around their name.
+pub(super) const REASONIX: Profile = Profile {
+    name: "reasonix",
+    sign: Some(|doc| {
+        says(doc, "role", "assistant")
+            && items(doc.get("tool_calls"))
+                .any(|call| call.get("function").is_none() && is_string(call.get("name")))
+            && doc.get("type").is_none()
+    }),
+    level: Level::Archive,
+    gates: &[Gate::Idle],
+    ..BARE
+};
 
 const KEYS: &[&str] = &[
     "role",
@@ -28,98 +125,79 @@ const KEYS: &[&str] = &[
     "reasoning_content",
 ];
 const ROLES: &[&str] = &["system", "developer", "user", "assistant", "tool", "function"];
+/// Blocks of the other dialects in which a role has a content.
+const NOT_PARTS: &[&str] =
+    &["tool_use", "tool_result", "thinking", "redacted_thinking", "tool-call", "tool-result"];
 
-impl Format for OpenAiChat {
+fn is_message(doc: &Doc) -> bool {
+    ROLES.iter().any(|role| says(doc, "role", role))
+}
+
+/// Whether an object is a message of the bare dialect.
+fn is_bare(doc: &Doc) -> bool {
+    let flat = || items(doc.get("tool_calls")).any(|call| call.get("function").is_none());
+    let other = || {
+        items(doc.get("content"))
+            .filter_map(|part| part.get("type"))
+            .any(|kind| NOT_PARTS.iter().any(|name| kind.is(name)))
+    };
+    only_keys(doc, KEYS)
+        && is_message(doc)
+        && (doc.get("content").is_some() || doc.get("tool_calls").is_some())
+        && (!says(doc, "role", "tool") || is_string(doc.get("tool_call_id")))
+        && !flat()
+        && !other()
+}
+
+impl Format for Profile {
     fn name(&self) -> &'static str {
-        "openai-chat"
+        self.name
     }
 
     fn vote(&self, doc: &Doc) -> Vote {
-        let flat = || items(doc.get("tool_calls")).any(|call| call.get("function").is_none());
-        let fits = only_keys(doc, KEYS)
-            && ROLES.iter().any(|role| says(doc, "role", role))
-            && (doc.get("content").is_some() || doc.get("tool_calls").is_some())
-            && (!says(doc, "role", "tool") || is_string(doc.get("tool_call_id")))
-            && !flat();
-        if fits { Vote::Own } else { Vote::Foreign }
+        match self.sign {
+            None if is_bare(doc) => Vote::Own,
+            None => Vote::Foreign,
+            Some(sign) if sign(doc) => Vote::Own,
+            Some(_) if is_bare(doc) => Vote::Fits,
+            Some(_) => Vote::Silent,
+        }
     }
 
     fn shape(&self) -> Shape {
         Shape::List
     }
 
+    fn level(&self) -> Level {
+        self.level
+    }
+
+    fn counted(&self) -> Option<Counted> {
+        self.counted
+    }
+
     fn writer(&self) -> Writer {
-        Writer::Unknown
+        self.writer
     }
 
     fn gates(&self) -> &'static [Gate] {
-        &[]
+        self.gates
     }
 
     fn answer(&self) -> Answer {
-        Answer::LineIfAllowed
+        self.answer
     }
 
-    fn on_empty(&self) -> Severity {
-        Severity::Warning
+    fn content(&self) -> Content {
+        Content::OPENAI
     }
 
     fn roots(&self) -> &'static [Root] {
-        &[]
+        self.roots
     }
 
     fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
-        let content = doc.get("content");
-        let texts = || {
-            let alone = content.filter(|value| value.kind() == Json::String);
-            alone.into_iter().chain(items(content).filter_map(|part| part.get("text")))
-        };
-        draft.entry.kind = match doc.get("role").and_then(Value::text).as_deref() {
-            Some(b"user") => {
-                texts().for_each(|text| draft.user_text(text));
-                for part in items(content) {
-                    match part.get("text") {
-                        Some(text) => draft.blank(part, text),
-                        None => draft.image(part),
-                    }
-                }
-                Kind::Message(Role::User)
-            }
-            Some(b"assistant") => {
-                texts().for_each(|text| draft.text(text));
-                for part in items(content) {
-                    match part.get("text") {
-                        Some(text) => draft.blank(part, text),
-                        None => draft.shows(),
-                    }
-                }
-                if ["refusal", "audio", "function_call"]
-                    .iter()
-                    .any(|key| doc.get(key).is_some_and(|v| !v.is_null()))
-                {
-                    draft.shows();
-                }
-                for call in items(doc.get("tool_calls")) {
-                    let name = call.get("function").and_then(|function| function.get("name"));
-                    draft.call(call, call.get("id"), name, false);
-                }
-                Kind::Message(Role::Assistant)
-            }
-            Some(b"tool") => {
-                if let Some(root) = doc.root() {
-                    draft.result(root, doc.get("tool_call_id"), doc.get("name"), false);
-                    content
-                        .filter(|value| value.kind() == Json::String)
-                        .into_iter()
-                        .for_each(|text| draft.body(text));
-                    items(content).for_each(|part| draft.block(part));
-                }
-                Kind::Message(Role::Tool)
-            }
-            Some(b"system" | b"developer") => Kind::Message(Role::System),
-            Some(b"function") => Kind::Note,
-            _ => Kind::Opaque,
-        };
+        message(doc.root(), draft);
     }
 
     fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8> {
@@ -129,4 +207,66 @@ impl Format for OpenAiChat {
             .text("content", MISSING_RESULT.as_bytes())
             .end()
     }
+
+    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+        if says(doc, "role", "tool") || says(doc, "role", "function") {
+            each(Part::Result);
+        }
+        content_parts(doc.get("content"), each);
+        listed_calls(doc.get("tool_calls"), each);
+    }
+
+    /// A message in the place of those that are left out.
+    fn compaction(&self, made: &Compaction<'_>) -> Vec<Vec<u8>> {
+        [Writing::new().text("role", b"user").text("content", made.summary.as_bytes()).end()].into()
+    }
+}
+
+/// Reads a message of this dialect.
+pub(super) fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
+    let Some(message) = message else { return };
+    let content = message.get("content");
+    let texts = || {
+        let alone = content.filter(|value| value.kind() == Json::String);
+        alone.into_iter().chain(items(content).filter_map(|part| part.get("text")))
+    };
+    draft.entry.kind = match message.get("role").and_then(Value::text).as_deref() {
+        Some(b"user") => {
+            texts().for_each(|text| draft.user_text(text));
+            for part in items(content) {
+                match part.get("text") {
+                    Some(text) => draft.blank(part, text),
+                    None => draft.image(part),
+                }
+            }
+            Kind::Message(Role::User)
+        }
+        Some(b"assistant") => {
+            texts().for_each(|text| draft.text(text));
+            for part in items(content) {
+                match part.get("text") {
+                    Some(text) => draft.blank(part, text),
+                    None => draft.shows(),
+                }
+            }
+            let others = ["refusal", "audio", "function_call"].map(|key| message.get(key));
+            if others.into_iter().flatten().any(|value| !value.is_null()) {
+                draft.shows();
+            }
+            for call in items(message.get("tool_calls")) {
+                let name = call.get("function").and_then(|function| function.get("name"));
+                draft.call(call, call.get("id"), name.or_else(|| call.get("name")), false);
+            }
+            Kind::Message(Role::Assistant)
+        }
+        Some(b"tool") => {
+            draft.result(message, message.get("tool_call_id"), message.get("name"), false);
+            draft.content(content);
+            Kind::Message(Role::Tool)
+        }
+        Some(b"system" | b"developer") => Kind::Message(Role::System),
+        Some(b"_system_prompt" | b"session_meta") => Kind::Header,
+        Some(b"function") => Kind::Note,
+        _ => Kind::Opaque,
+    };
 }

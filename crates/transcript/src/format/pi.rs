@@ -4,7 +4,10 @@
 //! whether entries have ids. The leaf is the last entry of the file, unless OpenClaw's `leaf` records or
 //! `appendMode: "side"` say otherwise. Blocks and roles: `reference/seed-systems.md` §3.3–3.5.
 
-use super::{Answer, Format, Gate, Lost, Root, Shape, Vote, Writer, Writing, is_string, items, later, says};
+use super::{
+    Answer, Broken, CALLS, Compaction, Content, Format, Gate, Lost, Part, Root, Shape, Vote, Writer, Writing,
+    content_parts, is_string, items, later, says,
+};
 use crate::entry::{Draft, Kind, QuirkKind, Role, Stop, Target, is_altered, is_blank};
 use crate::finding::Severity;
 use crate::json::{Doc, Kind as Json, Value};
@@ -16,8 +19,6 @@ use alloc::vec::Vec;
 
 pub(super) struct Pi;
 
-/// The names under which calls have been seen.
-const CALLS: &[&str] = &["toolCall", "toolUse", "functionCall", "tool_use", "tool_call", "function_call"];
 /// The names under which results name their call.
 const CALL_IDS: &[&str] = &["toolCallId", "toolUseId", "tool_call_id", "tool_use_id", "callId", "call_id"];
 
@@ -46,6 +47,8 @@ impl Format for Pi {
         match (foreign, header || telling) {
             (true, _) => Vote::Foreign,
             (false, true) => Vote::Own,
+            // Others wrap their messages alike, with other blocks in them.
+            (false, false) if says(doc, "type", "message") => Vote::Fits,
             (false, false) => Vote::Silent,
         }
     }
@@ -81,8 +84,8 @@ impl Format for Pi {
         Answer::Line
     }
 
-    fn on_empty(&self) -> Severity {
-        Severity::Note
+    fn content(&self) -> Content {
+        Content { empty: Some(Severity::Note), reasoning: true, failures: true, ..Content::ANTHROPIC }
     }
 
     fn roots(&self) -> &'static [Root] {
@@ -93,6 +96,11 @@ impl Format for Pi {
             Root { env: None, home: ".openclaw", below: "sessions" },
             Root { env: None, home: ".clawdbot", below: "agents/*/sessions" },
             Root { env: None, home: ".moltbot", below: "agents/*/sessions" },
+            // OhMyPi, Prime Agent, QClaw and Kimi's OpenClaw write the same bytes.
+            Root { env: None, home: ".omp/agent", below: "sessions" },
+            Root { env: None, home: ".prime/agent", below: "sessions" },
+            Root { env: None, home: ".qclaw", below: "agents/*/sessions" },
+            Root { env: None, home: ".kimi_openclaw", below: "agents/*/sessions" },
         ]
     }
 
@@ -156,6 +164,45 @@ impl Format for Pi {
             line = line.text("id", lost.id.as_bytes()).text("parentId", lost.parent);
         }
         line.text("timestamp", text("timestamp").as_bytes()).raw("message", &message.end()).end()
+    }
+
+    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+        let message = doc.get("message");
+        let role = message.and_then(|message| message.get("role"));
+        if role.is_some_and(|role| role.is("toolResult")) {
+            each(Part::Result);
+        }
+        let said = message.map_or_else(|| doc.get("content"), |message| message.get("content"));
+        content_parts(said, each);
+        let output = message.and_then(|message| message.get("output"));
+        for text in [output, doc.get("summary")].into_iter().flatten() {
+            if text.kind() == Json::String {
+                each(Part::Text(text));
+            }
+        }
+    }
+
+    fn broken<'d>(&self, doc: &'d Doc) -> Option<Broken<'d>> {
+        let [stop, error] = doc.get("message")?.pick(["stopReason", "errorMessage"]);
+        let stop = stop?;
+        if stop.is("length") {
+            return Some(Broken::CutOff);
+        }
+        stop.is("error").then_some(Broken::Error(error))
+    }
+
+    /// One entry, behind the newest one. `fromHook` tells pi not to look for its own `details` in it.
+    fn compaction(&self, made: &Compaction<'_>) -> Vec<Vec<u8>> {
+        let line = Writing::new()
+            .text("type", b"compaction")
+            .text("id", made.ids[0].as_bytes())
+            .text("parentId", made.parent)
+            .text("timestamp", later(made.time.as_bytes()).as_bytes())
+            .text("summary", made.summary.as_bytes())
+            .text("firstKeptEntryId", made.first_kept)
+            .raw("tokensBefore", format!("{}", made.tokens_before).as_bytes())
+            .raw("fromHook", b"true");
+        [line.end()].into()
     }
 }
 
@@ -272,11 +319,7 @@ fn result(message: Value<'_>, draft: &mut Draft<'_>) {
     let span = draft.entry.span;
     draft.result(message, call, tool, error.is_some_and(Value::is_true));
     draft.whole_result(span);
-    if items(content).next().is_some() {
-        items(content).for_each(|block| draft.block(block));
-    } else {
-        texts(content).for_each(|text| draft.body(text));
-    }
+    draft.content(content);
     if details.is_some_and(|details| details.get("openclawSyntheticMissingToolResult").is_some()) {
         draft.invented();
     }

@@ -7,7 +7,7 @@ use crate::finding::{Finding, Op};
 use crate::format::{Answer, Lost, Shape};
 use crate::json::{self, Doc, Kind as Json};
 use crate::literal::quote;
-use crate::rule::{Stage, next_user};
+use crate::rule::{RULES, Stage, next_user};
 use crate::session::Session;
 use crate::source::{Fault, Span, read_span};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -26,25 +26,31 @@ pub(crate) fn next_stage(session: &Session<'_>, findings: &[Finding]) -> Stage {
 
 /// Draws the plan of the findings of a stage whose fix the policy allows.
 pub(crate) fn draw(session: &Session<'_>, findings: &[Finding], stage: Stage) -> Result<Plan, Fault> {
-    let mut drawing = Drawing::new(session);
     // In the order of the rules, not of the lines: where two texts overlap, the later rule counts.
-    for rule in crate::rule::RULES.iter().filter(|rule| rule.stage() == stage) {
-        let chosen = findings.iter().filter(|finding| finding.rule.code() == rule.code());
-        for finding in chosen.filter(|finding| session.policy.selection.applies(finding)) {
-            drawing.collect(finding);
-        }
-    }
+    let rank = |finding: &Finding| RULES.iter().position(|rule| rule.code() == finding.rule.code());
+    let due = |finding: &&Finding| finding.rule.stage() == stage && session.policy.selection.applies(finding);
+    let mut chosen: Vec<_> = findings.iter().filter(due).map(|finding| (rank(finding), finding)).collect();
+    chosen.sort_by_key(|(rank, _)| *rank);
+    draw_steps(session, &mut chosen.into_iter().flat_map(|(_, finding)| &finding.fix.ops))
+}
+
+/// Draws the plan of these steps.
+pub(crate) fn draw_steps(session: &Session<'_>, steps: &mut dyn Iterator<Item = &Op>) -> Result<Plan, Fault> {
+    let mut drawing = Drawing::new(session);
+    steps.for_each(|step| drawing.collect(step));
     drawing.replace.extend(core::mem::take(&mut drawing.cuts).into_values());
     drawing.blocks()?;
     drawing.moves.retain(|entry, after| !drawing.drop.contains(entry) && !drawing.drop.contains(after));
     match session.format.answer() {
         Answer::NextUser => drawing.answer_in_next_user()?,
         Answer::Line | Answer::LineIfAllowed => drawing.answer_with_lines(),
+        Answer::Nowhere => {}
     }
     match session.format.shape() {
         Shape::Branch => drawing.link_branch(),
         Shape::Graph => drawing.link_graph()?,
-        Shape::List => {}
+        Shape::Log => drawing.link_log(),
+        Shape::List | Shape::Upserts => {}
     }
     drawing.edits()
 }
@@ -70,6 +76,8 @@ struct Drawing<'a> {
     moves: BTreeMap<u32, u32>,
     answers: Vec<u32>,
     texts: BTreeSet<Span>,
+    /// Whole lines that belong to no entry that is there, and where.
+    inserts: Vec<(u64, Vec<u8>)>,
     lines: Vec<NewLine>,
     /// Results for which there is no message to put them into, by the entry behind which one goes.
     messages: BTreeMap<u32, Vec<u8>>,
@@ -97,27 +105,27 @@ impl<'a> Drawing<'a> {
             moves: BTreeMap::new(),
             answers: Vec::new(),
             texts: BTreeSet::new(),
+            inserts: Vec::new(),
             lines: Vec::new(),
             messages: BTreeMap::new(),
             parents: Vec::new(),
         }
     }
 
-    fn collect(&mut self, finding: &Finding) {
-        for op in &finding.fix.ops {
-            match op {
-                Op::Replace { at, with } => self.replace.push((*at, with.clone())),
-                Op::Cut { text, at, with } => _ = self.cuts.insert(*text, (*at, with.clone())),
-                Op::DropBlock { entry, block } => {
-                    self.drop_blocks.entry(*entry).or_default().insert(*block);
-                }
-                Op::DropEntry(entry) => _ = self.drop.insert(*entry),
-                Op::DropCopy(entry) => _ = self.copies.insert(*entry),
-                Op::ToFront(entry) => self.first = Some(*entry),
-                Op::Move { entry, after } => _ = self.moves.insert(*entry, *after),
-                Op::Answer(call) => self.answers.push(*call),
-                Op::Keep(text) => _ = self.texts.insert(*text),
+    fn collect(&mut self, op: &Op) {
+        match op {
+            Op::Replace { at, with } => self.replace.push((*at, with.clone())),
+            Op::Cut { text, at, with } => _ = self.cuts.insert(*text, (*at, with.clone())),
+            Op::DropBlock { entry, block } => {
+                self.drop_blocks.entry(*entry).or_default().insert(*block);
             }
+            Op::DropEntry(entry) => _ = self.drop.insert(*entry),
+            Op::DropCopy(entry) => _ = self.copies.insert(*entry),
+            Op::ToFront(entry) => self.first = Some(*entry),
+            Op::Move { entry, after } => _ = self.moves.insert(*entry, *after),
+            Op::Answer(call) => self.answers.push(*call),
+            Op::Keep(text) => _ = self.texts.insert(*text),
+            Op::Insert { at, with } => self.inserts.push((*at, with.clone())),
         }
     }
 
@@ -153,7 +161,10 @@ impl<'a> Drawing<'a> {
     /// Whether an entry is not taken out even if nothing of it would be left.
     fn stays_whole(&self, entry: u32) -> bool {
         let session = self.session;
-        session.is_newest(entry) || session.superseded(entry) || session.is_labelled(entry)
+        session.is_newest(entry)
+            || session.superseded(entry)
+            || session.is_labelled(entry)
+            || session.format.counted().is_some()
     }
 
     fn literal(&self, at: Span) -> Result<Vec<u8>, Fault> {
@@ -164,6 +175,8 @@ impl<'a> Drawing<'a> {
     fn spell(&self, call: u32, id: &str, parent: &[u8]) -> Result<Vec<u8>, Fault> {
         let found = self.session.call(call);
         let doc = self.doc(found.entry)?;
+        let start = self.session.transcript.start_of(found);
+        let place = if start == found.entry { None } else { Some(self.doc(start)?) };
         let failed = core::cell::Cell::new(None);
         // What is not UTF-8 there need not be repeated.
         let utf8 = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned().into_bytes();
@@ -177,6 +190,7 @@ impl<'a> Drawing<'a> {
         let lost = Lost {
             doc: &doc,
             raw: &raw,
+            place: place.as_ref().unwrap_or(&doc),
             call: &self.literal(found.id_at)?,
             tool: &utf8(self.session.transcript.id_text(found.name)),
             id,
@@ -212,7 +226,8 @@ impl<'a> Drawing<'a> {
         }
         for (user, blocks) in targets {
             let doc = self.doc(user)?;
-            let Some(content) = doc.get("content") else { continue };
+            let inside = || doc.get("message").and_then(|message| message.get("content"));
+            let Some(content) = doc.get("content").or_else(inside) else { continue };
             let span = content.span();
             let (at, mut with) = if content.kind() == Json::String {
                 self.replace.push((Span::new(span.end, span.end), b"}]".to_vec()));
@@ -231,48 +246,19 @@ impl<'a> Drawing<'a> {
     fn answer_with_lines(&mut self) {
         let mut taken = BTreeSet::new();
         for call in core::mem::take(&mut self.answers) {
-            let after = self.session.call(call).entry;
+            let after = self.session.transcript.start_of(self.session.call(call));
             if self.drop.contains(&after) {
                 continue;
             }
-            let id = self.fresh_id(call, &taken);
+            let found = self.session.call(call);
+            let seed = (found.block.start, self.session.transcript.id_text(found.id));
+            let id = fresh_id(self.session, found.entry, seed, &|id| taken.contains(id));
             taken.insert(id.clone());
             self.lines.push(NewLine { call, after, id });
         }
         let own_id =
             |line: &NewLine| self.session.transcript.id_text(self.session.entry(line.after).id).to_vec();
         self.parents = self.lines.iter().map(own_id).collect();
-    }
-
-    /// An id that is the same on every machine: a hash of where the call stands and what it is called.
-    fn fresh_id(&self, call: u32, taken: &BTreeSet<String>) -> String {
-        let found = self.session.call(call);
-        let mut n = 0_u32;
-        loop {
-            let mut hash = blake3::Hasher::new();
-            hash.update(&found.block.start.to_le_bytes());
-            hash.update(self.session.transcript.id_text(found.id));
-            hash.update(&n.to_le_bytes());
-            let hex = hash.finalize().to_hex();
-            let id = match self.session.format.shape() {
-                // The form of a random uuid.
-                Shape::Graph => {
-                    format!(
-                        "{}-{}-4{}-a{}-{}",
-                        &hex[..8],
-                        &hex[8..12],
-                        &hex[12..15],
-                        &hex[15..18],
-                        &hex[18..30]
-                    )
-                }
-                Shape::Branch | Shape::List => hex[..8].into(),
-            };
-            if self.session.transcript.ids.find(id.as_bytes()).is_none() && !taken.contains(&id) {
-                return id;
-            }
-            n += 1;
-        }
     }
 
     /// Links the branch in its new order, and what hung on entries that go.
@@ -427,10 +413,36 @@ impl<'a> Drawing<'a> {
         !glued(entry) && !glued(entry + 1)
     }
 
+    /// In a log each entry names the one before it: what named one that goes, or behind which a line comes, names
+    /// what stands before it now.
+    fn link_log(&mut self) {
+        let mut newest: BTreeMap<u32, usize> = BTreeMap::new();
+        for index in 0..self.lines.len() {
+            if let Some(before) = newest.insert(self.lines[index].after, index) {
+                self.parents[index] = self.id_of(Node::New(before));
+            }
+        }
+        for (index, entry) in (0..).zip(&self.session.transcript.entries) {
+            let Link::To(id) = entry.parent else { continue };
+            let Some(parent) = self.session.by_id(id) else { continue };
+            let stays = self.surviving_parent(index).ok();
+            let new = stays.and_then(|stays| newest.get(&stays)).map(|&new| Node::New(new));
+            let node = new.or(stays.map(Node::Old));
+            if !self.drop.contains(&index) && node != Some(Node::Old(parent)) {
+                self.relink(index, node);
+            }
+        }
+    }
+
     /// Links the children of entries that go to their grandparents. New lines hang on their call, as the agent's
     /// own results do.
     fn link_graph(&mut self) -> Result<(), Fault> {
         for entry in self.orphaned() {
+            let at = self.session.entry(entry).parent_at;
+            if self.replace.iter().any(|(chosen, _)| *chosen == at) {
+                // It is hung elsewhere.
+                continue;
+            }
             match self.surviving_parent(entry) {
                 Ok(parent) => self.relink(entry, Some(Node::Old(parent))),
                 Err(topmost) => {
@@ -471,6 +483,9 @@ impl<'a> Drawing<'a> {
             let line_break = self.line_break(first)?.to_vec();
             let line = vec![Piece::Moved(self.session.entry(first).span), Piece::New(line_break)];
             edits.push((0, self.edit(Span::new(0, 0), line)));
+        }
+        for (at, with) in core::mem::take(&mut self.inserts) {
+            edits.push((3, self.edit(Span::new(at, at), vec![Piece::New(with)])));
         }
         edits.sort_by_key(|(order, edit)| (edit.at.start, edit.at.end, *order));
         let mut merged: Vec<Edit> = Vec::new();
@@ -547,6 +562,38 @@ impl<'a> Drawing<'a> {
             }
         }
         Ok(Span::new(found.span.start, if found.glued { found.span.end } else { end }))
+    }
+}
+
+/// An id that is the same on every machine: a hash of where something stands and what it is called.
+///
+/// It has the form of the ids that its neighbour's is one of.
+pub(crate) fn fresh_id(
+    session: &Session<'_>,
+    neighbour: u32,
+    seed: (u64, &[u8]),
+    taken: &dyn Fn(&str) -> bool,
+) -> String {
+    let own = session.transcript.id_text(session.entry(neighbour).id);
+    let mut n = 0_u32;
+    loop {
+        let mut hash = blake3::Hasher::new();
+        hash.update(&seed.0.to_le_bytes());
+        hash.update(seed.1);
+        hash.update(&n.to_le_bytes());
+        let hex = hash.finalize().to_hex();
+        let id = match session.format.shape() {
+            Shape::Branch if own.len() < 36 => hex[..8].into(),
+            // The form of a random uuid.
+            Shape::Branch | Shape::Graph | Shape::Log => {
+                format!("{}-{}-4{}-a{}-{}", &hex[..8], &hex[8..12], &hex[12..15], &hex[15..18], &hex[18..30])
+            }
+            Shape::List | Shape::Upserts => hex[..8].into(),
+        };
+        if session.transcript.ids.find(id.as_bytes()).is_none() && !taken(&id) {
+            return id;
+        }
+        n += 1;
     }
 }
 

@@ -6,6 +6,7 @@
 )]
 
 use super::{PROFILES, find};
+use crate::finding::{Held, Safety};
 use crate::policy::{Kept, Lines, Policy, Selection, Shape};
 use crate::source::read_span;
 use crate::{Rendered, Source, Span, examine, mend};
@@ -96,7 +97,7 @@ fn texts(content: &Value) -> Vec<String> {
 }
 
 /// Units at the beginning, omitted, at the end; all of it ASCII.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
     Whole(usize),
     Cut(usize, u64, usize),
@@ -136,28 +137,113 @@ fn names_are_found_and_the_default_is_the_default() {
     assert!(find("chat").is_none());
 }
 
+/// The messages of a story once it was mended: `u`, `a` with its calls, `r` with its call, `s` for one put in.
+#[track_caller]
+fn told(story: &Story, policy: &Policy) -> String {
+    let allow = ["P1", "P2", "P5"].map(String::from).to_vec();
+    let selection = Selection { allow, ..Selection::default() };
+    let messages = story.under(&Policy { selection, ..policy.clone() });
+    let word = |message: &Value| match message["role"].as_str().unwrap() {
+        "assistant" => {
+            let ids = message["content"].as_array().unwrap().iter().filter_map(|block| block["id"].as_str());
+            format!("a{}", ids.collect::<String>())
+        }
+        "toolResult" => {
+            let text = &texts(&message["content"])[0];
+            let invented = text.starts_with("[tailor: tool result missing");
+            assert!(!invented || message["isError"] == true);
+            let letter = if invented {
+                's'
+            } else if text.starts_with("[openclaw]") {
+                'o'
+            } else {
+                'r'
+            };
+            format!("{letter}{}", message["toolCallId"].as_str().unwrap())
+        }
+        _ => "u".into(),
+    };
+    messages.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// What OpenClaw puts in for a result that was lost.
+const OPENCLAW_SYNTHETIC: &str = "[openclaw] missing tool result in session history; inserted synthetic error result for transcript repair.";
+
+/// `session-transcript-repair.test.ts` and `session-tool-result-guard.test.ts`, as far as files tell what they are about.
+#[test]
+fn openclaw_transcript_repair() {
+    let go = || Story::new().user("go");
+    let real = |story: Story, call: &str| story.result(call, "real");
+    let invented = |story: Story, call: &str| story.result(call, OPENCLAW_SYNTHETIC);
+    let stopped = |reason: &str| {
+        let call = json!([{"type": "toolCall", "id": "1", "name": "read", "arguments": {}}]);
+        go().add(json!({"role": "assistant", "content": call, "stopReason": reason}))
+    };
+    for (case, story, expected) in [
+        (
+            "moves results and inserts missing",
+            real(go().calls(&["1", "2"]).user("hm"), "2").said("ok"),
+            "u a12 s1 r2 u a",
+        ),
+        (
+            "keeps matched parallel, synthesise siblings",
+            real(go().calls(&["1", "2", "3"]).user("hm"), "2").said("ok"),
+            "u a123 s1 s3 r2 u a",
+        ),
+        (
+            "display turn first",
+            real(real(go().calls(&["search", "status"]).said("look"), "status"), "search").user("ok"),
+            "u asearchstatus rstatus rsearch a u",
+        ),
+        (
+            "late real results move ahead",
+            real(real(go().calls(&["1"]).calls(&["2"]), "1"), "2"),
+            "u a1 r1 a2 r2",
+        ),
+        ("duplicate in span", real(real(go().calls(&["1"]), "1"), "1"), "u a1 r1"),
+        ("duplicate across transcript", real(real(go().calls(&["1"]), "1").said("ok"), "1"), "u a1 r1 a"),
+        ("orphan", real(go(), "orphan").said("ok"), "u a"),
+        ("stopReason error", stopped("error").user("hm"), "u a1 u"),
+        ("stopReason aborted", stopped("aborted").user("hm"), "u a1 u"),
+        ("stopReason toolUse", stopped("toolUse").user("hm"), "u a1 s1 u"),
+        ("result after aborted", real(stopped("aborted"), "1"), "u a1 r1"),
+        (
+            "synthetic then real",
+            real(invented(go().calls(&["1"]), "1").user("hm"), "1").said("ok"),
+            "u a1 r1 u a",
+        ),
+        ("real then synthetic", invented(real(go().calls(&["1"]), "1"), "1"), "u a1 r1"),
+        ("span synthetic to real", real(invented(go().calls(&["1"]), "1"), "1"), "u a1 r1"),
+        (
+            "late real after another assistant's calls",
+            real(real(invented(go().calls(&["1"]), "1").calls(&["2"]), "2"), "1").said("ok"),
+            "u a1 r1 a2 r2 a",
+        ),
+        ("two reals", go().calls(&["1"]).result("1", "first").result("1", "second"), "u a1 r1"),
+        ("two synthetics", invented(invented(go().calls(&["1"]), "1"), "1"), "u a1 o1"),
+        (
+            "real error \"aborted\" without marker",
+            go().calls(&["1"]).result("1", "aborted").result("1", "real"),
+            "u a1 r1",
+        ),
+        (
+            "real error text = default marker + extra",
+            go().calls(&["1"]).result("1", &format!("{OPENCLAW_SYNTHETIC} And more.")).result("1", "real"),
+            "u a1 r1",
+        ),
+        ("pending + assistant error text", go().calls(&["1"]).said("failed"), "u a1 s1 a"),
+        ("matching result present", real(go().calls(&["1"]), "1").said("ok"), "u a1 r1 a"),
+        ("two calls, one result, then text", real(go().calls(&["1", "2"]), "1").said("ok"), "u a12 s2 r1 a"),
+        ("new tool-call turn while pending", real(go().calls(&["1"]).calls(&["2"]), "1"), "u a1 a2 r1"),
+    ] {
+        assert_eq!(told(&story, &policy("default")), expected, "{case}");
+    }
+}
+
 /// `tool_result_pairing_test.go`: messages as `u`, `a` with its calls, `r` with its call, `s` for one put in.
 #[test]
 fn chatcli_pairing() {
-    let told = |story: Story| {
-        let allow = ["P1", "P2", "P5"].map(String::from).to_vec();
-        let selection = Selection { allow, ..Selection::default() };
-        let messages = story.under(&Policy { selection, ..policy("chatcli") });
-        let word = |message: &Value| match message["role"].as_str().unwrap() {
-            "assistant" => {
-                let ids =
-                    message["content"].as_array().unwrap().iter().filter_map(|block| block["id"].as_str());
-                format!("a{}", ids.collect::<String>())
-            }
-            "toolResult" => {
-                let invented = texts(&message["content"])[0].starts_with("[tailor: tool result missing");
-                assert!(!invented || message["isError"] == true);
-                format!("{}{}", if invented { "s" } else { "r" }, message["toolCallId"].as_str().unwrap())
-            }
-            _ => "u".into(),
-        };
-        messages.iter().map(word).collect::<Vec<_>>().join(" ")
-    };
+    let told = |story: Story| told(&story, &policy("chatcli"));
     let go = || Story::new().user("go");
     let both = |story: Story| story.result("0", "zero").result("1", "one");
     for (case, story, expected) in [
@@ -256,7 +342,7 @@ fn chatcli_turn_budget() {
     let left = turn(&[9_000, 16_000, 5_000, 12_000]).said("ok").left(&small);
     let cut = |size: u64| Cut(4_000, size - 5_000, 1_000);
     assert_eq!(left, [Whole(9_000), cut(16_000), Whole(5_000), cut(12_000)], "the largest first");
-    // A target of less than 5,200 is never asked for, so results of no more than that stay.
+    // `a target of less than 5,200 is never asked for`, so results of no more than that stay.
     let tight = Policy { turn_chars_max: 6_000, ..policy("chatcli") };
     assert_eq!(turn(&[5_200, 5_200]).said("ok").left(&tight), [Whole(5_200), Whole(5_200)]);
     let found = examine(&&turn(&[5_200, 5_200]).said("ok").bytes()[..], &tight).unwrap();
@@ -338,6 +424,17 @@ fn agent_max() {
     ] {
         assert_eq!(now(tool, &text), [expected], "{case}");
     }
+    // The paging hint of `read_file`: lines that are shown, behind those that the call left out.
+    let hint = |arguments: Value, text: String| {
+        let call = json!([{"type": "toolCall", "id": "c", "name": "read_file", "arguments": arguments}]);
+        let story = new().add(json!({"role": "assistant", "content": call, "stopReason": "toolUse"}));
+        let story = story.result_of("c", "read_file", json!(text)).said("ok");
+        let content = story.under(&policy("agent-max"))[1]["content"].as_str().unwrap().to_string();
+        content.split_once("(read on with offset ").unwrap().1.split_once(')').unwrap().0.to_string()
+    };
+    assert_eq!(hint(json!({}), lines(900)), "500");
+    assert_eq!(hint(json!({"offset": 1_000}), lines(900)), "1500");
+    assert_eq!(hint(json!({"offset": 7}), (xs(999) + "\n").repeat(30)), "27");
 }
 
 /// The cap of #5057, and the pruner's `context-pruning.test.ts` and `pruner.test.ts`, with texts that outweigh a
@@ -350,14 +447,16 @@ fn openclaw_5057() {
         |content: Value| Story::new().user("go").calls(&["c"]).result_of("c", "fetch", content).said("ok");
     let text = |text: String| json!([{"type": "text", "text": text}]);
     let image = json!({"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"});
-    assert_eq!(one(text(xs(1_000))).left(&cap(1_000)), [Whole(1_000)]);
-    assert_eq!(one(text(xs(90_000))).left(&base), [Cut(30_000, 40_000, 20_000)]);
-    assert_eq!(one(text(xs(90_000))).left(&cap(0)), [Whole(90_000)]);
+    assert_eq!(one(text(xs(1_000))).left(&cap(1_000)), [Whole(1_000)], "no-op under cap");
+    let both = [Cut(30_000, 40_000, 20_000)];
+    assert_eq!(one(text(xs(90_000))).left(&base), both, "truncates with head and tail");
+    assert_eq!(one(text(xs(90_000))).left(&cap(0)), [Whole(90_000)], "maxChars 0 disables");
     let with_image = json!([image, {"type": "text", "text": xs(90_000)}]);
-    assert_eq!(one(with_image).left(&base), [Whole(90_000)]);
+    assert_eq!(one(with_image).left(&base), [Whole(90_000)], "image results skipped");
     let several =
         Story::new().user("go").calls(&["c", "d"]).result("c", &xs(60_000)).result("d", &xs(70_000));
-    assert_eq!(several.said("ok").left(&base), [Cut(30_000, 10_000, 20_000), Cut(30_000, 20_000, 20_000)]);
+    let both = [Cut(30_000, 10_000, 20_000), Cut(30_000, 20_000, 20_000)];
+    assert_eq!(several.said("ok").left(&base), both, "several results in one pass");
 
     let mut eager = base.clone();
     eager.window_tokens = 100;
@@ -369,6 +468,7 @@ fn openclaw_5057() {
         clear_percent: 1,
         clear_chars_min: 0,
         keep_assistants: 0,
+        cache_ttl_ms: 0,
     };
     let t = |story: Story, call: &str| story.turn(call, "fetch", &xs(2_000));
     let go = || Story::new().user("go");
@@ -390,15 +490,72 @@ fn openclaw_5057() {
     let blocks = json!([{"type": "text", "text": xs(500)}, {"type": "text", "text": xs(900)}]);
     let across = go().calls(&["a"]).result_of("a", "fetch", blocks).left(&trim);
     assert_eq!(across, [Whole(500), Cut(200, 400, 300)], "across blocks, with a line break between");
-    let tools =
-        Policy { tools_only: vec!["ex*".into(), "fetch".into()], tools_keep: vec!["exec".into()], ..eager };
+    let tools = Policy {
+        tools_only: vec!["ex*".into(), "fetch".into()],
+        tools_keep: vec!["exec".into()],
+        ..eager.clone()
+    };
     let named =
         go().turn("a", "Exec", &xs(2_000)).turn("b", "Browser", &xs(2_000)).turn("c", "Fetch", &xs(2_000));
     assert_eq!(named.left(&tools), [whole(), whole(), cleared()], "deny wins, any case");
     assert_eq!(t(go(), "a").left(&base), [whole()], "a window that is not full");
+    // `hard clear, keep 1`; the window is an argument in all of them: `window override with model undefined`.
+    let three = t(t(t(go(), "a"), "b"), "c");
+    assert_eq!(three.left(&keep(1)), [cleared(), cleared(), whole()]);
+    // `image in soft trim`, `image and text`, `image only`, `hard clear with image`
+    let pictured = json!([image, {"type": "text", "text": xs(2_000)}]);
+    let pictured = go().calls(&["a"]).result_of("a", "fetch", pictured).calls(&["b"]);
+    let pictured = pictured.result_of("b", "fetch", json!([image])).said("ok");
+    assert_eq!(pictured.left(&eager), [whole()], "nothing happens to results that hold images");
 }
 
-/// CJK counts four characters each: 500 of them fill a window of 400 tokens, 500 letters do not.
+/// The gate by the age of the cache: `ttl expired`, `ttl window`. The clock is an argument.
+#[test]
+fn openclaw_5057_ttl() {
+    let mut eager = policy("openclaw-5057");
+    assert_eq!(eager.crowded.cache_ttl_ms, 5 * 60 * 1_000);
+    eager.window_tokens = 100;
+    (eager.crowded.keep_assistants, eager.crowded.clear_chars_min) = (0, 0);
+    let spoke_at = |time: Value| {
+        let said =
+            json!({"role": "assistant", "content": [{"type": "text", "text": "ok"}], "timestamp": time});
+        Story::new().user("go").turn("a", "fetch", &xs(9_000)).add(said)
+    };
+    let now = 1_782_900_000_000_u64;
+    for (case, written, ttl_ms, expected) in [
+        ("ttl expired", json!(now - 300_000), 300_000, Cut(0, 9_000, 0)),
+        ("ttl window", json!(now - 299_999), 300_000, Whole(9_000)),
+        ("a time to come", json!(now + 60_000), 300_000, Whole(9_000)),
+        ("nobody knows when", Value::Null, 300_000, Whole(9_000)),
+        ("ttl 0", json!(now), 0, Cut(0, 9_000, 0)),
+    ] {
+        let mut policy = Policy { now_ms: Some(now), ..eager.clone() };
+        policy.crowded.cache_ttl_ms = ttl_ms;
+        let story = spoke_at(written);
+        assert_eq!(story.left(&policy), [expected], "{case}");
+        let held = examine(&&story.bytes()[..], &policy).unwrap().findings.into_iter();
+        let held = held.filter(|finding| finding.fix.safety == Safety::Held(Held::WarmCache)).count();
+        assert_eq!(held, usize::from(expected == Whole(9_000)), "{case}: it says why");
+    }
+}
+
+/// `caps even when the TTL has not expired`. What rewrites history waits if that is asked for; caps and pairing do not.
+#[test]
+fn history_is_held_for_a_while() {
+    let story = Story::new().user("go").turn("c", "fetch", &xs(9_000)).turn("d", "fetch", &xs(60_000));
+    let story = story.said("1").said("2").said("3").said("4").result("ghost", "?").said("ok");
+    let mut policy = Policy { hold_history: true, ..policy("chatcli") };
+    let cut = Cut(5_000, 54_000, 1_000);
+    assert_eq!(story.left(&policy), [Whole(9_000), cut]);
+    let found = examine(&&story.bytes()[..], &policy).unwrap().findings;
+    let held = |finding: &&crate::Finding| finding.fix.safety == Safety::Held(Held::RecentlyUsed);
+    assert!(found.iter().filter(held).all(|finding| finding.rule.code() == "S14"));
+    assert_eq!(found.iter().filter(held).count(), 2);
+    policy.hold_history = false;
+    assert_eq!(story.left(&policy), [Cut(0, 9_000, 0), Cut(0, 60_000, 0)]);
+}
+
+/// `CJK counts four characters` each: 500 of them fill a window of 400 tokens, 500 letters do not.
 #[test]
 fn openclaw_5057_dense_text() {
     let mut policy = policy("openclaw-5057");
@@ -448,8 +605,16 @@ fn openclaw_10915() {
     assert_eq!(images[2]["content"][0], image);
     let said = Story::new().user("go").said(&xs(2_000)).under(&guard);
     assert_eq!(said[1]["content"][0]["text"], xs(2_000), "non-toolResult");
-    assert_eq!(one(json!([block("z", 40_000)])).left(&base), [Cut(32_000, 8_000, 0)], "default limit");
+    // `default limit`; and `40,000 at 32,000, second pass`: `left` tries each story twice.
+    assert_eq!(one(json!([block("z", 40_000)])).left(&base), [Cut(32_000, 8_000, 0)]);
+    // `guard integration oversized`, `small kept`: what is written is cut, or not, by its own length.
+    let both = go_small_and_large().left(&guard);
+    assert_eq!(both, [Whole(500), Cut(1_000, 4_000, 0)]);
     assert_eq!(one(json!([block("z", 1_000)])).left(&base), [Whole(1_000)], "default option");
+}
+
+fn go_small_and_large() -> Story {
+    Story::new().user("go").turn("c", "fetch", &xs(500)).turn("d", "fetch", &xs(5_000)).said("ok")
 }
 
 /// The oversized guard of #10915, and `compaction.test.ts`.

@@ -3,7 +3,7 @@
 use super::{Cover, Help, Rule, about, severity_in_context};
 use crate::entry::QuirkKind;
 use crate::finding::{Finding, Severity};
-use crate::format::{Format, Shape};
+use crate::format::Format;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::string::ToString;
@@ -30,7 +30,7 @@ impl Rule for BlockedContent {
     }
 
     fn cover(&self, format: &dyn Format) -> Cover {
-        if format.shape() == Shape::List { Cover::Never } else { Cover::Reported }
+        if format.content().failures { Cover::Reported } else { Cover::Never }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -66,17 +66,15 @@ impl Rule for BoundThinking {
 
 /// Holds fixes back that come before bound thinking, or adds the removal of that thinking.
 pub(crate) fn gate(session: &Session<'_>, findings: &mut Vec<Finding>) {
-    if session.policy.thinking == SignedThinking::Ignore {
+    let thinking = session.policy.thinking_in_force();
+    if thinking == SignedThinking::Ignore {
         return;
     }
-    let binds = |&entry: &u32| {
-        session.in_context(entry)
-            && !session.transcript.thinking_of(entry).is_empty()
-            && model_binds(session.transcript.id_text(session.entry(entry).model))
-    };
-    let mut bound: Vec<u32> = session.live.iter().copied().filter(binds).collect();
+    let why = if session.policy.thinking == thinking { Held::SignedThinking } else { Held::RecentlyUsed };
+    let mut bound: Vec<u32> =
+        session.live.iter().copied().filter(|&entry| is_bound(session, entry)).collect();
     bound.sort_by_key(|&entry| session.sequence(entry));
-    let strip = session.policy.thinking == SignedThinking::Strip;
+    let strip = thinking == SignedThinking::Strip;
     // Before what cannot be removed nothing may change; before the rest nothing may if it is to be kept.
     let fixed = bound.iter().rev().find(|&&entry| !strip || !may_go(session, entry));
     let fixed = fixed.and_then(|&entry| session.sequence(entry));
@@ -84,7 +82,7 @@ pub(crate) fn gate(session: &Session<'_>, findings: &mut Vec<Finding>) {
     for finding in findings.iter_mut() {
         let Some(at) = visible_from(session, finding) else { continue };
         if fixed.is_some_and(|fixed| at < fixed) {
-            finding.fix = Fix::held(Held::SignedThinking);
+            finding.fix = Fix::held(why);
         } else if session.policy.selection.applies(finding) {
             first_edit = first_edit.min(Some(at)).or(Some(at));
         }
@@ -95,11 +93,44 @@ pub(crate) fn gate(session: &Session<'_>, findings: &mut Vec<Finding>) {
     }
 }
 
+/// Whether an entry in context holds thinking that is signed over all that comes before.
+fn is_bound(session: &Session<'_>, entry: u32) -> bool {
+    session.in_context(entry)
+        && !session.transcript.thinking_of(entry).is_empty()
+        && model_binds(session.transcript.id_text(session.entry(entry).model))
+}
+
+/// What to do about the bound thinking of these entries if something else is to come before them: the steps that take
+/// it out, if the policy says so; `None` if it cannot stay and may not go.
+pub(crate) fn unbind(session: &Session<'_>, entries: &[u32]) -> Option<Vec<Op>> {
+    let mut ops = Vec::new();
+    for &entry in entries.iter().filter(|&&entry| is_bound(session, entry)) {
+        match session.policy.thinking_in_force() {
+            SignedThinking::Ignore => {}
+            SignedThinking::Strip if may_go(session, entry) => ops.extend(removal(session, entry).fix.ops),
+            SignedThinking::Strip | SignedThinking::Keep => return None,
+        }
+    }
+    Some(ops)
+}
+
+/// Whether nothing would be left of an entry without its bound thinking, and that is to go.
+pub(crate) fn vanishes(session: &Session<'_>, entry: u32) -> bool {
+    session.policy.thinking_in_force() == SignedThinking::Strip
+        && is_bound(session, entry)
+        && is_thinking_only(session, entry)
+}
+
+fn is_thinking_only(session: &Session<'_>, entry: u32) -> bool {
+    session.transcript.calls_of(entry).is_empty() && session.entry(entry).text_chars == 0
+}
+
 /// Whether the thinking of an entry can be taken out.
 fn may_go(session: &Session<'_>, entry: u32) -> bool {
-    let thinking_only = session.transcript.calls_of(entry).is_empty() && session.entry(entry).text_chars == 0;
+    let thinking_only = is_thinking_only(session, entry);
     let stays = session.is_newest(entry) || session.shares_its_id(entry) || session.is_labelled(entry);
-    !(session.is_pending(entry) || (thinking_only && stays))
+    let fixed = session.transcript.thinking_of(entry).iter().any(|thinking| thinking.fixed);
+    !(fixed || session.is_pending(entry) || (thinking_only && stays))
 }
 
 fn removal(session: &Session<'_>, entry: u32) -> Finding {
@@ -130,7 +161,7 @@ fn visible_from(session: &Session<'_>, finding: &Finding) -> Option<u32> {
         Op::Replace { .. } if ["B4", "B6", "P12"].contains(&finding.rule.code()) => None,
         Op::Replace { at, .. } | Op::Cut { at, .. } => entry_at(session, at),
         Op::DropBlock { entry, .. } | Op::DropEntry(entry) => Some(entry),
-        Op::Keep(_) | Op::DropCopy(_) | Op::ToFront(_) => None,
+        Op::Keep(_) | Op::Insert { .. } | Op::DropCopy(_) | Op::ToFront(_) => None,
         Op::Move { entry, after } => {
             session.place(entry).min(session.place(after)).map(|at| session.live[at])
         }

@@ -43,7 +43,7 @@ impl Rule for CallWithoutResult {
             }
             // The same id twice in one message is its own rule's business: the result answers both.
             let answered = answered.get_or_insert_with(|| answered_in_turns(session));
-            if answered.contains(&(session.turn(call.entry), call.id)) {
+            if answered.contains(&(session.turn(call.entry), call.key)) {
                 continue;
             }
             let entry = call.entry;
@@ -57,6 +57,7 @@ impl Rule for CallWithoutResult {
                 Answer::NextUser if next_user(session, entry).is_none() => {
                     Fix::guarded(Guard::ChangesLineCount, ops)
                 }
+                Answer::Nowhere => Fix::NONE,
                 Answer::Line | Answer::NextUser => Fix::safe(ops),
             };
             out.push(Finding {
@@ -80,7 +81,7 @@ impl Rule for CallWithoutResult {
 fn answered_in_turns(session: &Session<'_>) -> HashSet<(u64, Option<Id>)> {
     let answered =
         (0..).zip(&session.transcript.calls).filter(|(index, _)| session.result_of(*index).is_some());
-    answered.map(|(_, call)| (session.turn(call.entry), call.id)).collect()
+    answered.map(|(_, call)| (session.turn(call.entry), call.key)).collect()
 }
 
 /// Whether an open call is legal there.

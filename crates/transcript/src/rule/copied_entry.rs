@@ -3,7 +3,7 @@
 use super::{Cover, Help, Rule, Stage, about};
 use crate::entry::Link;
 use crate::finding::{Finding, Fix, Op, Severity};
-use crate::format::{Format, Shape};
+use crate::format::Format;
 use crate::salvage::LINE_BYTES_MAX;
 use crate::session::Session;
 use crate::source::{Fault, Span, read_span};
@@ -39,7 +39,7 @@ impl Rule for CopiedEntry {
     }
 
     fn cover(&self, format: &dyn Format) -> Cover {
-        if format.shape() == Shape::List { Cover::Never } else { Cover::Fixed }
+        if format.shape().is_tree() { Cover::Fixed } else { Cover::Never }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -1,9 +1,11 @@
 //! S15: old results in a window that fills up.
 
-use super::trim::{Measured, exceeded, length_max, may_cut};
+use super::trim::{Measured, Notes, exceeded, length_max, may_cut};
 use super::{Help, Rule, about_result};
 use crate::entry::{Kind, Role, Text};
-use crate::finding::{Finding, Fix, Severity};
+use crate::finding::{Finding, Fix, Held, Severity};
+use crate::format::written_ms;
+use crate::json;
 use crate::marker;
 use crate::policy::{Crowded, Kept, Lines, Shape};
 use crate::session::Session;
@@ -17,7 +19,7 @@ pub(super) struct CrowdedWindow;
 /// What an image weighs (OpenClaw's pruner).
 const IMAGE_CHARS: u64 = 8_000;
 /// How many characters a token is taken to be, and what one of Chinese, Japanese or Korean weighs.
-const TOKEN_CHARS: u64 = 4;
+pub(super) const TOKEN_CHARS: u64 = 4;
 
 impl Rule for CrowdedWindow {
     fn code(&self) -> &'static str {
@@ -36,10 +38,15 @@ impl Rule for CrowdedWindow {
             why: "The session comes near to \"prompt is too long\" with results that the model has long read.",
             fix: "From the first share of the window on, long results keep head and tail; from the second on, the \
                   oldest become one line each until it is less. Nothing before the first message of a person and \
-                  nothing behind the last messages of the model is touched, and no result that holds an image if the \
-                  policy skips those.",
+                  nothing behind the last messages of the model is touched, no result that holds an image if the policy \
+                  skips those, and nothing at all before the model's last message is so old that no prompt cache holds \
+                  it (--crowded-cache-ttl).",
             source: "OpenClaw context-pruning (pruner.ts), as in #5057",
         }
+    }
+
+    fn rewrites_history(&self) -> bool {
+        true
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
@@ -49,10 +56,11 @@ impl Rule for CrowdedWindow {
             return Ok(());
         }
         let fills = |chars: u64, percent: u64| chars.saturating_mul(100) >= window.saturating_mul(percent);
-        let mut total = weight(session)?;
+        let mut total = weight(session, |result| once_capped(session, result))?;
         if !fills(total, crowded.trim_percent) {
             return Ok(());
         }
+        let warm = is_warm(session)?;
         let before = total;
         let mut old = Vec::new();
         for result in prunable(session) {
@@ -68,6 +76,7 @@ impl Rule for CrowdedWindow {
                 total = total.saturating_sub(old.trimmed - old.cleared);
             }
             if let Some((chars, fix)) = old.fix(session, crowded, clear)? {
+                let fix = if warm { Fix::held(Held::WarmCache) } else { fix };
                 let message = format!(
                     "result of {chars} characters in a window of {window} that is filled with {before}"
                 );
@@ -77,6 +86,19 @@ impl Rule for CrowdedWindow {
         }
         Ok(())
     }
+}
+
+/// Whether a prompt cache may still hold what the agent sent last: the model has spoken too short a while ago, or nobody
+/// knows when.
+fn is_warm(session: &Session<'_>) -> Result<bool, Fault> {
+    let (Some(now), ttl @ 1..) = (session.policy.now_ms, session.policy.crowded.cache_ttl_ms) else {
+        return Ok(false);
+    };
+    let spoke = |&&entry: &&u32| session.entry(entry).kind == Kind::Message(Role::Assistant);
+    let Some(&newest) = session.live.iter().rev().find(spoke) else { return Ok(true) };
+    let doc = json::parse(session.source, session.entry(newest).span)?;
+    let written = doc.as_ref().and_then(written_ms);
+    Ok(written.is_none_or(|written| now.saturating_sub(written) < ttl))
 }
 
 /// A result that may be pruned, with what it weighs.
@@ -115,9 +137,11 @@ impl Old {
             return Ok(None);
         }
         let texts = session.transcript.bodies_of(self.result);
-        let text = Measured::all(session, texts, crowded.trim_chars_max)?;
+        // A look that is to clear it takes what is longer than a trimmed text for text.
+        let trimmed = crowded.head_chars.saturating_add(crowded.tail_chars) / 2 + 1;
+        let text = Measured::all(session, texts, if clear { trimmed } else { crowded.trim_chars_max })?;
         let shape = Shape { kept: Kept::Sizes { head, tail }, lines: Lines::Anywhere };
-        let fix = text.trim(session, shape, u64::MAX, &[])?;
+        let fix = text.trim(session, shape, u64::MAX, Notes::None)?;
         Ok((!fix.ops.is_empty()).then_some((text.kept(), fix)))
     }
 }
@@ -146,8 +170,11 @@ fn prunable(session: &Session<'_>) -> Vec<usize> {
     results.filter(|&result| may_cut(session, result)).collect()
 }
 
-/// What all that the model is sent weighs, once each result is within its own limit.
-fn weight(session: &Session<'_>) -> Result<u64, Fault> {
+/// What all that the model is sent weighs, in characters, given what a result weighs.
+pub(super) fn weight(
+    session: &Session<'_>,
+    of_result: impl Fn(usize) -> Result<u64, Fault>,
+) -> Result<u64, Fault> {
     let mut total: u64 = 0;
     for &entry in session.live.iter().filter(|&&entry| session.in_context(entry)) {
         let transcript = session.transcript;
@@ -156,18 +183,22 @@ fn weight(session: &Session<'_>) -> Result<u64, Fault> {
         total += session.entry(entry).text_chars + calls.chain(thinking).sum::<u64>();
         for result in transcript.results_of(entry) {
             let chars: u64 = transcript.bodies_of(result).iter().map(|text| text.chars).sum();
-            total = total.saturating_sub(chars) + once_capped(session, result)?;
+            total = total.saturating_sub(chars) + of_result(result)?;
             total += u64::from(session.result(result).images) * IMAGE_CHARS;
         }
     }
     Ok(total)
 }
 
+/// What a result weighs as it is.
+pub(super) fn whole(session: &Session<'_>, result: usize) -> u64 {
+    let weight = |text: &Text| if is_dense(text) { text.chars * TOKEN_CHARS } else { text.chars };
+    session.transcript.bodies_of(result).iter().map(weight).sum()
+}
+
 /// What a result weighs once its own limit is kept.
 fn once_capped(session: &Session<'_>, result: usize) -> Result<u64, Fault> {
-    let texts = session.transcript.bodies_of(result);
-    let weight = |text: &Text| if is_dense(text) { text.chars * TOKEN_CHARS } else { text.chars };
-    let whole: u64 = texts.iter().map(weight).sum();
+    let whole = whole(session, result);
     if !session.policy.selection.includes("S1") {
         return Ok(whole);
     }

@@ -3,7 +3,7 @@
 use super::{Cover, Help, Rule, Stage, about};
 use crate::entry::{Id, Kind, Link};
 use crate::finding::{Finding, Fix, Guard, Held, Op, Severity};
-use crate::format::{Format, Shape};
+use crate::format::Format;
 use crate::literal::quote;
 use crate::session::Session;
 use crate::source::Fault;
@@ -38,13 +38,10 @@ impl Rule for DanglingParent {
     }
 
     fn cover(&self, format: &dyn Format) -> Cover {
-        if format.shape() == Shape::List { Cover::Never } else { Cover::Fixed }
+        if format.shape().is_tree() { Cover::Fixed } else { Cover::Never }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
-        if session.format.shape() == Shape::List {
-            return Ok(());
-        }
         for entry in dangling(session) {
             let before = nearest_before(session, entry);
             let fix = match before {

@@ -28,13 +28,16 @@ impl Rule for DisplacedResult {
             why: "APIs want results directly behind the message with the calls: \"`tool_use` ids were found without \
                   `tool_result` blocks immediately after\", \"insufficient tool messages following tool_calls\".",
             fix: "The result moves up behind its call, what stood between comes after it, and links follow. Nothing is \
-                  taken out. Claude Code joins pairs by id wherever they stand, if it loads them: a result that hangs on \
-                  neither the branch nor its call is linked to its call.",
+                  taken out. Claude Code and Codex join pairs by id wherever they stand. Claude Code does if it loads them: a \
+                  result that hangs on neither the branch nor its call is linked to its call.",
             source: "OpenClaw #27150, #8221, #27356; failure classes P4 and P8",
         }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        if session.format.shape() == Shape::Log {
+            return Ok(());
+        }
         if session.format.shape() == Shape::Graph {
             astray(session, out);
             return Ok(());
@@ -77,6 +80,9 @@ fn astray(session: &Session<'_>, out: &mut Vec<Finding>) {
 
 fn displaced(session: &Session<'_>, call: u32, result: u32) -> Option<String> {
     let (from, to) = (session.place(call)?, session.place(result)?);
+    if to == from {
+        return None;
+    }
     if to < from {
         return Some("the result stands before its call".to_string());
     }

@@ -46,7 +46,7 @@ impl Rule for DuplicateCallId {
         for &entry in &session.live {
             for call in session.transcript.calls_of(entry) {
                 let call = call as u32;
-                let Some(id) = session.call(call).id else { continue };
+                let Some(id) = session.call(call).key else { continue };
                 let Some((earlier, count)) = first.get_mut(&id) else {
                     first.insert(id, (call, 1));
                     continue;
@@ -104,6 +104,10 @@ fn rename(session: &Session<'_>, call: u32, count: u32) -> Fix {
     quote(&new, &mut with);
     let mut ops = vec![Op::Replace { at: found.id_at, with: with.clone() }];
     if let Some(result) = session.result_of(call) {
+        if session.result(result).entry == found.entry {
+            // Where both are one record, it may name the id at other places too.
+            return Fix::held(Held::Tangled);
+        }
         ops.push(Op::Replace { at: session.result(result).call_at, with });
     }
     Fix::guarded(Guard::RewritesIds, ops)

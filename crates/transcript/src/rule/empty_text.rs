@@ -2,9 +2,10 @@
 
 use super::empty_turn::{is_empty_turn, is_hollow, severity};
 use super::removal::{take_out, take_out_blocks};
-use super::{Help, Rule, about, about_result};
+use super::{Cover, Help, Rule, about, about_result};
 use crate::entry::{Kind, Quirk, QuirkKind, Role};
 use crate::finding::{Finding, Fix, Op};
+use crate::format::Format;
 use crate::marker::NO_OUTPUT;
 use crate::session::Session;
 use crate::source::{Fault, Span};
@@ -31,6 +32,10 @@ impl Rule for EmptyText {
                   stands in its place: without the result the call would be open.",
             source: "claude-code #57668, hermes-agent #70475; OpenClaw #94278",
         }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.content().empty.is_some() { Cover::Fixed } else { Cover::Never }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

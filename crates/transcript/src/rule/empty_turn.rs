@@ -1,9 +1,10 @@
 //! M1: a message in which there is nothing.
 
 use super::removal::take_out;
-use super::{Help, Rule, about};
+use super::{Cover, Help, Rule, about};
 use crate::entry::{Kind, QuirkKind, Role, Stop};
 use crate::finding::{Finding, Fix, Severity};
+use crate::format::Format;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::string::ToString;
@@ -29,6 +30,10 @@ impl Rule for EmptyTurn {
                   filled with something that the model did not say. What a person left empty is reported.",
             source: "OpenClaw #94278, #11986, #16116",
         }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.content().empty.is_some() { Cover::Fixed } else { Cover::Never }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
@@ -69,5 +74,9 @@ pub(super) fn is_hollow(session: &Session<'_>, entry: u32) -> bool {
 
 /// How bad it is that something is empty.
 pub(super) fn severity(session: &Session<'_>, entry: u32) -> Severity {
-    if session.in_context(entry) { session.format.on_empty() } else { Severity::Note }
+    if session.in_context(entry) {
+        session.format.content().empty.unwrap_or(Severity::Note)
+    } else {
+        Severity::Note
+    }
 }

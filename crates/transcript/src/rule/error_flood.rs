@@ -5,7 +5,7 @@ use super::removal::take_out;
 use super::{Cover, Help, Rule, about};
 use crate::entry::{Kind, Role, Stop};
 use crate::finding::{Finding, Severity};
-use crate::format::{Format, Shape};
+use crate::format::Format;
 use crate::json;
 use crate::session::Session;
 use crate::source::{Fault, Span, read_span};
@@ -39,7 +39,7 @@ impl Rule for ErrorFlood {
     }
 
     fn cover(&self, format: &dyn Format) -> Cover {
-        if format.shape() == Shape::List { Cover::Never } else { Cover::Fixed }
+        if format.content().failures { Cover::Fixed } else { Cover::Never }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -1,7 +1,7 @@
 //! B5: half a surrogate pair.
 
 use super::{Help, Rule, Stage, about};
-use crate::finding::{Finding, Fix, Op, Severity};
+use crate::finding::{Finding, Fix, Guard, Op, Severity};
 use crate::format::Shape;
 use crate::salvage::LINE_BYTES_MAX;
 use crate::session::Session;
@@ -25,7 +25,8 @@ impl Rule for HalfPair {
             what: "A text holds half of an escaped surrogate pair: something cut it in the middle of a character.",
             why: "No encoding can say it. APIs refuse the request: \"The request body is not valid JSON: no low surrogate in string\"; \
                   summarising fails as well. Some agents clean texts before they send them.",
-            fix: "The half becomes U+FFFD, which is what was left of the character. Nothing else of the text changes.",
+            fix: "The half becomes U+FFFD, which is what was left of the character. Nothing else of the text changes. Guarded, \
+                  because it may stand in what a person said, or in the arguments of a call.",
             source: "claude-code #56064, #68325, #69927, #86560",
         }
     }
@@ -38,11 +39,11 @@ impl Rule for HalfPair {
         for (index, entry) in (0..).zip(&session.transcript.entries).filter(|(_, entry)| entry.odd.half_pairs)
         {
             let sent = session.in_context(index) && session.format.shape() == Shape::List;
-            let severity = if sent { Severity::Error } else { Severity::Warning };
+            let severity = if sent { Severity::Error } else { Severity::Note };
             let fix = if entry.span.len() > LINE_BYTES_MAX {
                 Fix::NONE
             } else {
-                Fix::safe(halves(session, entry.span)?)
+                Fix::guarded(Guard::Respells, halves(session, entry.span)?)
             };
             let message = "half of a surrogate pair in a text".to_string();
             out.push(Finding { fix, ..about(&HalfPair, session, index, severity, message) });

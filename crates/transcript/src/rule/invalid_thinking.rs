@@ -33,7 +33,7 @@ impl Rule for InvalidThinking {
     }
 
     fn cover(&self, format: &dyn Format) -> Cover {
-        if format.name() == "openai-chat" { Cover::Never } else { Cover::Fixed }
+        if format.content().thinking { Cover::Fixed } else { Cover::Never }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -3,6 +3,7 @@
 use super::{Help, Rule, about_call, severity_in_context};
 use crate::entry::{Call, Transcript};
 use crate::finding::{Finding, Fix, Op};
+use crate::format::Shape;
 use crate::literal::quote;
 use crate::session::Session;
 use crate::source::Fault;
@@ -40,6 +41,10 @@ impl Rule for InvalidToolName {
         let name = |call: &Call| session.transcript.id_text(call.name);
         let known: HashSet<&[u8]> = calls.iter().map(name).filter(|name| is_plain(name)).collect();
         for (index, call) in calls.iter().enumerate().filter(|(_, call)| !is_plain(name(call))) {
+            // Codex's own kinds of calls have none, and need none.
+            if call.name_at.is_empty() && session.format.shape() == Shape::Log {
+                continue;
+            }
             let trimmed = name(call).trim_ascii();
             let left = trimmed.iter().rposition(|byte| *byte > b' ').map_or(0, |last| last + 1);
             let left = &trimmed[..left];

@@ -1,10 +1,10 @@
-//! S16: history beside the live branch.
+//! S18: history beside the live branch.
 
 use super::before_compaction::is_replaced;
 use super::{Cover, Help, Rule, dead_weight};
 use crate::entry::Kind;
 use crate::finding::Finding;
-use crate::format::{Format, Shape};
+use crate::format::Format;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::vec::Vec;
@@ -13,7 +13,7 @@ pub(super) struct OffBranch;
 
 impl Rule for OffBranch {
     fn code(&self) -> &'static str {
-        "S16"
+        "S18"
     }
 
     fn name(&self) -> &'static str {
@@ -24,19 +24,16 @@ impl Rule for OffBranch {
         Help {
             what: "Messages stand on branches that the conversation has left: it was rewound, or a turn was tried again.",
             why: "The agent does not send them, and reads them on every start.",
-            fix: "With --allow S16 they go into the vault, what a person said among them. Then nobody can go back to that branch.",
+            fix: "With --allow S18 they go into the vault, what a person said among them. Then nobody can go back to that branch.",
             source: "claude-code #48270; pi session tree",
         }
     }
 
     fn cover(&self, format: &dyn Format) -> Cover {
-        if format.shape() == Shape::List { Cover::Never } else { Cover::Fixed }
+        if format.shape().is_tree() { Cover::Fixed } else { Cover::Never }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
-        if session.format.shape() == Shape::List {
-            return Ok(());
-        }
         let boundary =
             session.live.iter().copied().filter(|&entry| session.entry(entry).kind == Kind::Boundary).max();
         let older =

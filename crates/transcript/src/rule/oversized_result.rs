@@ -1,9 +1,10 @@
 //! S1: a tool result that is too long.
 
-use super::trim::exceeded;
+use super::trim::{Notes, exceeded};
 use super::{Help, Rule, about_result};
 use crate::finding::{Finding, Severity};
-use crate::session::Session;
+use crate::json::{self, Value};
+use crate::session::{Answers, Session};
 use crate::source::Fault;
 use alloc::format;
 use alloc::vec::Vec;
@@ -34,13 +35,24 @@ impl Rule for OversizedResult {
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
         for index in 0..session.transcript.results.len() {
             let Some((text, cap)) = exceeded(session, index)? else { continue };
+            let notes = if cap.paged { Notes::ReadOn(first_line(session, index)?) } else { Notes::None };
             let message = format!("result of {} characters (limit {})", text.kept(), cap.chars_max);
             out.push(Finding {
                 chars: Some(text.kept()),
-                fix: text.trim(session, cap.shape, cap.chars_max, &[])?,
+                fix: text.trim(session, cap.shape, cap.chars_max, notes)?,
                 ..about_result(&OversizedResult, session, index, Severity::Warning, message)
             });
         }
         Ok(())
     }
+}
+
+/// How many lines of its file the call behind a result asked to leave out: its argument `offset`. Where lines are
+/// counted from 1, the hint made of it repeats one line.
+fn first_line(session: &Session<'_>, result: usize) -> Result<u64, Fault> {
+    let (Answers::Call(call) | Answers::Again(call)) = session.answers[result] else { return Ok(0) };
+    let block = json::parse(session.source, session.call(call).block)?;
+    let arguments = ["arguments", "input"].map(|key| block.as_ref().and_then(|block| block.get(key)));
+    let asked = arguments.into_iter().flatten().find_map(|arguments| arguments.get("offset"));
+    Ok(asked.and_then(Value::whole).unwrap_or(0))
 }

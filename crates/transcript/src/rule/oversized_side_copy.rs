@@ -1,6 +1,6 @@
 //! S5: long copies of a result that the model never sees.
 
-use super::trim::Measured;
+use super::trim::{Measured, Notes};
 use super::{Cover, Help, Rule, about};
 use crate::finding::{Finding, Fix, Severity};
 use crate::format::{self, Format};
@@ -51,7 +51,7 @@ impl Rule for OversizedSideCopy {
                 }
                 chars += text.kept();
                 strings += 1;
-                ops.extend(text.trim(session, Shape::default(), limit, &[])?.ops);
+                ops.extend(text.trim(session, Shape::default(), limit, Notes::None)?.ops);
             }
             if strings > 0 {
                 let noun = if strings == 1 { "string" } else { "strings" };

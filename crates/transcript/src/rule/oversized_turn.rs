@@ -1,8 +1,8 @@
 //! S2: results that are too long together.
 
-use super::trim::{Measured, caps};
+use super::trim::{Measured, Notes, caps};
 use super::{Help, Rule, about_result};
-use crate::entry::{Id, Text};
+use crate::entry::{Kind, Text};
 use crate::finding::{Finding, Severity};
 use crate::marker;
 use crate::policy::{Cap, Policy};
@@ -39,20 +39,7 @@ impl Rule for OversizedTurn {
         if budget == 0 {
             return Ok(());
         }
-        // Turn by turn, in the order of the first call of each.
-        let mut first: HashMap<Id, u32> = HashMap::new();
-        let mut members: Vec<(u32, usize)> = Vec::new();
-        for (index, answers) in session.answers.iter().enumerate() {
-            // A result too many counts as well, or taking out another one could bring this finding up.
-            if let Answers::Call(call) | Answers::Again(call) = *answers {
-                let entry = session.call(call).entry;
-                // Without a group each entry is a turn of its own.
-                let group = session.entry(entry).group;
-                members.push((group.map_or(entry, |group| *first.entry(group).or_insert(entry)), index));
-            }
-        }
-        members.sort_unstable();
-        for turn in members.chunk_by(|one, two| one.0 == two.0) {
+        for turn in by_turn(session).chunk_by(|one, two| one.0 == two.0) {
             check_turn(session, turn, budget, out)?;
         }
         Ok(())
@@ -73,6 +60,24 @@ impl OversizedTurn {
         let outweighed = marker::BYTES_MAX as u64 * policy.unit.per_char_max() * texts.len() as u64;
         own.map_or(bytes, |limit| limit.saturating_mul(2).saturating_add(outweighed).min(bytes))
     }
+}
+
+/// Turn by turn, in the order of the first call of each: the entry of that call, and a result.
+pub(super) fn by_turn(session: &Session<'_>) -> Vec<(u32, usize)> {
+    let mut first: HashMap<u64, u32> = HashMap::new();
+    let mut members: Vec<(u32, usize)> = Vec::new();
+    for (index, answers) in session.answers.iter().enumerate() {
+        // A result too many counts as well, or taking out another one could bring this finding up.
+        if let Answers::Call(call) | Answers::Again(call) = *answers {
+            let entry = session.call(call).entry;
+            if !matches!(session.entry(entry).kind, Kind::Message(_)) {
+                continue;
+            }
+            members.push((*first.entry(session.turn(entry)).or_insert(entry), index));
+        }
+    }
+    members.sort_unstable();
+    members
 }
 
 /// The limits that S1 keeps for a result.
@@ -134,7 +139,7 @@ fn check_turn(
         let message = format!("results of one turn are {whole} characters together (limit {budget})");
         out.push(Finding {
             chars: Some(chars),
-            fix: text.trim(session, shape, target, &[])?,
+            fix: text.trim(session, shape, target, Notes::None)?,
             ..about_result(&OversizedTurn, session, index, Severity::Warning, message)
         });
     }

@@ -2,7 +2,7 @@
 
 use super::{Cover, Help, Rule, Stage, about, dangling_parent};
 use crate::finding::{Finding, Fix, Op, Severity};
-use crate::format::{Format, Shape};
+use crate::format::Format;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::string::ToString;
@@ -35,7 +35,7 @@ impl Rule for ParentCycle {
     }
 
     fn cover(&self, format: &dyn Format) -> Cover {
-        if format.shape() == Shape::List { Cover::Never } else { Cover::Fixed }
+        if format.shape().is_tree() { Cover::Fixed } else { Cover::Never }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -34,7 +34,7 @@ impl Rule for ReasoningAlone {
     }
 
     fn cover(&self, format: &dyn Format) -> Cover {
-        if format.name() == "pi" { Cover::Fixed } else { Cover::Never }
+        if format.content().reasoning { Cover::Fixed } else { Cover::Never }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -110,6 +110,10 @@ fn keep_more(session: &Session<'_>, call: u32) -> Fix {
 fn call_may_exist(session: &Session<'_>, result: usize) -> bool {
     let scrubbed = session.result(result).call.is_none()
         && session.transcript.calls.iter().any(|call| call.id.is_none());
+    // A log's compaction carries items over that are not looked into.
+    let entry = session.result(result).entry;
+    let carried = session.format.shape() == Shape::Log && session.in_context(entry);
+    let carried = carried && session.live.iter().any(|&other| session.entry(other).kind == Kind::Boundary);
     let above = session.live.first().and_then(|&first| dangling_parent::nearest_before(session, first));
-    scrubbed || (session.is_cut_off() && above.is_some())
+    scrubbed || carried || (session.is_cut_off() && above.is_some())
 }

@@ -1,12 +1,13 @@
 //! S14: a result that the conversation has left behind.
 
-use super::trim::{Measured, length_max, may_cut};
+use super::trim::{Measured, Notes, length_max, may_cut};
 use super::{Help, Rule, about_result, tool_of};
 use crate::Depth;
 use crate::cut::{Measure, has_foreign_marker, line_breaks};
 use crate::entry::{Kind, Role};
 use crate::finding::{Finding, Fix, Severity};
 use crate::literal::decode;
+use crate::marker;
 use crate::policy::{Kept, Lines, Note, Shape, Turns, is_named};
 use crate::session::Session;
 use crate::source::{Fault, Span, read_span};
@@ -39,6 +40,10 @@ impl Rule for StaleResult {
                   session is idle.",
             source: "ChatCLI microcompact.go; agent-max #38 (context.ts)",
         }
+    }
+
+    fn rewrites_history(&self) -> bool {
+        true
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
@@ -139,7 +144,7 @@ fn shortened(session: &Session<'_>, result: usize, step: Step) -> Result<Option<
         Step::Shorten => (Shape { lines: stale.lines, ..shape }, Vec::new()),
         Step::Clear => (shape, notes(session, result, &text)?),
     };
-    let fix = text.trim(session, shape, u64::MAX, &notes)?;
+    let fix = text.trim(session, shape, u64::MAX, Notes::Each(&notes))?;
     Ok((!fix.ops.is_empty()).then_some((text.kept(), fix)))
 }
 
@@ -153,8 +158,9 @@ fn notes(session: &Session<'_>, result: usize, text: &Measured) -> Result<Vec<St
                 String::from_utf8_lossy(name).into_owned()
             }
             Note::Kind => {
-                // A look needs only about the length.
-                if session.depth == Depth::Sizes {
+                // A look needs only about the length, unless a marker may outweigh the text.
+                let short = text.kept() <= marker::BYTES_MAX as u64 * text.unit().per_char_max();
+                if session.depth == Depth::Sizes && !short {
                     "100 lines, text".into()
                 } else {
                     lines_and_kind(session, text)?

@@ -1,7 +1,7 @@
 //! Not a rule: how the size rules shorten texts.
 
 use crate::Depth;
-use crate::cut::{Keep, Measure, cut, has_foreign_marker, lines_end, measure};
+use crate::cut::{Keep, Measure, cut, has_foreign_marker, line_breaks, lines_end, measure};
 use crate::entry::Text;
 use crate::finding::{Fix, Op};
 use crate::literal::Unit;
@@ -9,7 +9,9 @@ use crate::marker;
 use crate::policy::{Cap, Kept, Lines, Policy, Shape};
 use crate::rule::tool_of;
 use crate::session::Session;
-use crate::source::Fault;
+use crate::source::{Fault, Span};
+use alloc::borrow::Cow;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -59,6 +61,39 @@ fn may_exceed(session: &Session<'_>, texts: &[Text], cap: &Cap) -> bool {
 /// The most that texts can come to, in the unit of the policy.
 pub(super) fn length_max(session: &Session<'_>, texts: &[Text]) -> u64 {
     most(session.policy, texts)
+}
+
+/// What markers say beside sizes.
+#[derive(Clone, Copy)]
+pub(super) enum Notes<'n> {
+    /// Nothing.
+    None,
+    /// This, for each text.
+    Each(&'n [String]),
+    /// From which line on the rest can be read, where so many lines were left out in front of the text.
+    ReadOn(u64),
+}
+
+impl<'n> Notes<'n> {
+    /// What would be said about a text, as long as it can be.
+    fn sample(self, n: usize) -> &'n str {
+        match self {
+            Self::None => "",
+            Self::Each(notes) => notes.get(n).map_or("", String::as_str),
+            Self::ReadOn(_) => "read on with offset 4294967295",
+        }
+    }
+
+    /// What is said about a text of which this much stays in front.
+    fn told(self, session: &Session<'_>, n: usize, kept: Span) -> Result<Cow<'n, str>, Fault> {
+        Ok(match self {
+            Self::ReadOn(first) if session.depth == Depth::Plan => {
+                let next = first.saturating_add(line_breaks(session.source, kept)?);
+                format!("read on with offset {}", next.min(u64::from(u32::MAX))).into()
+            }
+            other => other.sample(n).into(),
+        })
+    }
 }
 
 /// The texts of one result, measured.
@@ -132,12 +167,12 @@ impl Measured {
         session: &Session<'_>,
         shape: Shape,
         limit: u64,
-        notes: &[String],
+        notes: Notes<'_>,
     ) -> Result<Fix, Fault> {
         let mut ops = Vec::new();
         for (n, (text, keep)) in self.texts.iter().zip(self.keep(session, shape, limit, notes)).enumerate() {
             if let Some(keep) = keep {
-                ops.extend(shorten(session, text, keep, shape.lines, note(notes, n))?);
+                ops.extend(shorten(session, text, keep, shape.lines, (notes, n))?);
             }
         }
         Ok(if ops.is_empty() { Fix::NONE } else { Fix::safe(ops) })
@@ -147,15 +182,16 @@ impl Measured {
     /// outweigh what it stands for.
     pub(super) fn left(&self, session: &Session<'_>, shape: Shape, limit: u64) -> u64 {
         let breaks = if matches!(shape.kept, Kept::Within(_)) { BREAKS } else { 0 };
-        let left = self.texts.iter().zip(self.keep(session, shape, limit, &[])).map(|(text, keep)| {
-            let room = keep.map(|keep| keep.head + keep.tail);
-            room.map_or(text.kept(), |room| if room > 0 { room + breaks } else { 0 })
-        });
+        let left =
+            self.texts.iter().zip(self.keep(session, shape, limit, Notes::None)).map(|(text, keep)| {
+                let room = keep.map(|keep| keep.head + keep.tail);
+                room.map_or(text.kept(), |room| if room > 0 { room + breaks } else { 0 })
+            });
         left.sum()
     }
 
     /// How much of each text may stay; `None` if all of it does.
-    fn keep(&self, session: &Session<'_>, shape: Shape, limit: u64, notes: &[String]) -> Vec<Option<Keep>> {
+    fn keep(&self, session: &Session<'_>, shape: Shape, limit: u64, notes: Notes<'_>) -> Vec<Option<Keep>> {
         let (percent, breaks) = match shape.kept {
             Kept::Sizes { head, tail } if head.saturating_add(tail) < limit => {
                 return self.ends(session, head, tail, notes);
@@ -173,7 +209,7 @@ impl Measured {
                 budget -= text.kept();
                 return None;
             }
-            let room = room(session, text, core::mem::take(&mut budget), note(notes, n))?;
+            let room = room(session, text, core::mem::take(&mut budget), notes.sample(n))?;
             let room = room.saturating_sub(breaks);
             let head = room * percent / 100;
             Some(Keep { head, tail: room - head })
@@ -183,7 +219,7 @@ impl Measured {
 
     /// The beginning of the first text and the end of the last one: sizes of all texts as if they were one, with a
     /// line break between each two, as OpenClaw's pruner counts.
-    fn ends(&self, session: &Session<'_>, head: u64, tail: u64, notes: &[String]) -> Vec<Option<Keep>> {
+    fn ends(&self, session: &Session<'_>, head: u64, tail: u64, notes: Notes<'_>) -> Vec<Option<Keep>> {
         let mut keep = vec![Keep { head: 0, tail: 0 }; self.texts.len()];
         let (mut head, mut tail) = (head, tail);
         for (text, keep) in self.texts.iter().zip(&mut keep) {
@@ -199,7 +235,7 @@ impl Measured {
             if text.kept() <= both {
                 return None;
             }
-            let room = room(session, text, both, note(notes, n))?;
+            let room = room(session, text, both, notes.sample(n))?;
             let head = keep.head.min(room);
             Some(Keep { head, tail: room - head })
         };
@@ -215,10 +251,6 @@ impl Measured {
 /// Line breaks that may come around a marker.
 const BREAKS: u64 = 2;
 
-fn note(notes: &[String], n: usize) -> &str {
-    notes.get(n).map_or("", String::as_str)
-}
-
 /// The address that a marker in a text names.
 fn address(text: &Measure) -> &marker::Id {
     text.own.as_ref().map_or(&text.id, |found| &found.id)
@@ -229,29 +261,30 @@ fn address(text: &Measure) -> &marker::Id {
 fn room(session: &Session<'_>, text: &Measure, budget: u64, note: &str) -> Option<u64> {
     let total = text.original();
     let folder = session.policy.spill.as_ref();
-    let marker = marker::text(total, total, address(text), folder, note).len() as u64 + BREAKS;
+    let marker = marker::bytes_max(total, address(text), folder, note) + BREAKS;
     let marker_max = marker * text.unit().per_char_max();
     let shorter = text.kept().checked_sub(marker_max).filter(|&shorter| shorter > 0)?;
     Some(budget.min(shorter))
 }
 
-/// Cuts one text so that no more than `keep` of it stays. The whole text is kept, unless an earlier cut has kept it.
+/// Cuts one text so that no more than `keep` of it stays; the marker gets the note with this number. The whole text is kept, unless an earlier cut has kept it.
 fn shorten(
     session: &Session<'_>,
     text: &Measure,
     keep: Keep,
     lines: Lines,
-    note: &str,
+    (notes, n): (Notes<'_>, usize),
 ) -> Result<Vec<Op>, Fault> {
     let total = text.original();
     let cut = cut(session.source, text, keep, lines)?;
     let omitted = total.saturating_sub(cut.head + cut.tail);
+    let note = notes.told(session, n, Span::new(text.span.start, cut.out.start))?;
     let folder = session.policy.spill.as_ref();
     let mut with = Vec::new();
     if !cut.head_ends_line {
         with.extend_from_slice(b"\\n");
     }
-    with.extend_from_slice(marker::text(omitted, total, address(text), folder, note).as_bytes());
+    with.extend_from_slice(marker::text(omitted, total, address(text), folder, &note).as_bytes());
     if cut.tail > 0 {
         with.extend_from_slice(b"\\n");
     }

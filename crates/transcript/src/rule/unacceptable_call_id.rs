@@ -36,7 +36,8 @@ impl Rule for UnacceptableCallId {
         for (index, call) in session.transcript.calls.iter().enumerate() {
             let id = session.transcript.id_text(call.id);
             let strange = session.format.has_plain_ids() && !is_taken(id);
-            if (id.is_empty() && call.id_at.len() <= 2) || strange {
+            let lacking = id.is_empty() && call.id_at.len() <= 2 && session.format.calls_have_ids();
+            if lacking || strange {
                 let sent = session.in_context(call.entry);
                 let severity = if sent { Severity::Warning } else { Severity::Note };
                 let message = if id.is_empty() {

@@ -1,9 +1,10 @@
 //! S4: images that are refused, or make the request be refused.
 
-use super::{Help, Rule, about};
+use super::{Cover, Help, Rule, about};
 use crate::Depth;
 use crate::entry::Image;
 use crate::finding::{Finding, Fix, Guard, Op, Severity};
+use crate::format::Format;
 use crate::format::Shape;
 use crate::image::{self, Kind};
 use crate::json::{self, Kind as Json};
@@ -43,6 +44,10 @@ impl Rule for UnsendableImage {
         }
     }
 
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.content().images.is_some() { Cover::Fixed } else { Cover::Never }
+    }
+
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
         let mut images: Vec<Image> = session
             .transcript
@@ -78,11 +83,15 @@ fn look_farther(session: &Session<'_>, image: &mut Image) -> Result<(), Fault> {
 
 type Reason = Option<(Severity, String)>;
 
+fn refused(session: &Session<'_>) -> Severity {
+    session.format.content().images.unwrap_or(Severity::Note)
+}
+
 /// Why each image is not to be sent.
 fn judge(session: &Session<'_>, limits: &Images, images: &[Image]) -> Result<Vec<Reason>, Fault> {
     // OpenAI makes large images small itself.
-    let strict = session.format.name() != "openai-chat";
-    let refused = if strict { Severity::Error } else { Severity::Warning };
+    let refused = refused(session);
+    let strict = refused == Severity::Error;
     let many = limits.many > 0 && images.len() as u64 > limits.many;
     let (mut gone, mut left): (Vec<Reason>, Vec<usize>) = (Vec::new(), Vec::new());
     for (n, image) in images.iter().enumerate() {
@@ -198,7 +207,7 @@ fn mislabelled(session: &Session<'_>, image: &Image) -> Result<Option<Finding>, 
     } else {
         (image.media_at, format!("\"{}\"", kind.media_type()))
     };
-    let severity = if session.format.name() == "openai-chat" { Severity::Warning } else { Severity::Error };
+    let severity = refused(session);
     let message = format!("a {kind} image that is said to be {said}");
     let fix = Fix::safe(vec![Op::Replace { at, with: with.into_bytes() }]);
     Ok(Some(Finding { fix, ..about(&UnsendableImage, session, image.entry, severity, message) }))

@@ -54,6 +54,8 @@ impl Branch {
                 Self::Path { head: key_of(session, head)?, last }
             }
             Shape::Graph => Self::Graph(Graph::of(session, first.ok_or(Reason::Tangled)?)?),
+            // What the model says in one go is not told by the newest lines alone.
+            Shape::Log | Shape::Upserts => return Err(Reason::Tangled),
             shape => Self::List(shape),
         };
         Ok((branch, floor))

@@ -31,7 +31,7 @@ impl Content {
         let allows = |code: &&str| session.policy.selection.allow.iter().any(|own| own == code);
         // What may go then is told anew when something comes behind it.
         let stays = |finding: &Finding| finding.saves_bytes.is_some() && finding.fix.safety == Safety::None;
-        if lacks_a_user(session) || findings.iter().any(stays) || ["S6", "S7", "S8", "S16"].iter().any(allows)
+        if lacks_a_user(session) || findings.iter().any(stays) || ["S6", "S7", "S8", "S18"].iter().any(allows)
         {
             return Err(Reason::Unsettled);
         }
@@ -46,7 +46,7 @@ impl Content {
             progress: known("S6"),
             snapshots: known("S7"),
             aside: known("S8"),
-            beside: known("S16"),
+            beside: known("S18"),
         })
     }
 

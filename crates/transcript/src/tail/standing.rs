@@ -34,7 +34,7 @@ impl Standing {
             let safety = finding.fix.safety;
             let newest = [Safety::Held(Held::NewestTurn), Safety::Guarded(Guard::NewestEntry)];
             // What may go may depend on what is newest.
-            let strip = session.policy.thinking == SignedThinking::Strip && safety != Safety::None;
+            let strip = session.policy.thinking_in_force() == SignedThinking::Strip && safety != Safety::None;
             if newest.contains(&safety) || strip {
                 return Err(Reason::Unsettled);
             }
@@ -62,7 +62,7 @@ fn touched(session: &Session<'_>, finding: &Finding) -> Option<u32> {
         }
         Op::Move { entry, after } => Some(entry.max(after)),
         Op::Answer(call) => Some(session.call(call).entry),
-        Op::Keep(_) => None,
+        Op::Keep(_) | Op::Insert { .. } => None,
     };
     finding.fix.ops.iter().filter_map(of_op).chain(finding.entry).max()
 }
@@ -85,7 +85,7 @@ fn is_told_by_itself(session: &Session<'_>, finding: &Finding, floor: u32) -> bo
             && bound_thinking::model_binds(session.transcript.id_text(session.entry(entry).model))
     };
     let moves = session.format.shape() == Shape::Graph
-        && session.policy.thinking != SignedThinking::Ignore
+        && session.policy.thinking_in_force() != SignedThinking::Ignore
         && session.live.iter().any(binds);
     finding.rule.code().starts_with(['S', 'M']) && !moves
 }

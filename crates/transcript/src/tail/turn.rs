@@ -48,7 +48,7 @@ impl Turn {
                 if !session.in_context(entry) {
                     return Err(Reason::Boundary);
                 }
-                let id = found.id.ok_or(Reason::Unpaired)?;
+                let id = found.key.ok_or(Reason::Unpaired)?;
                 let limit = session.policy.limit_for(transcript.id_text(found.name));
                 own.push(Open { id: Key::of(transcript.ids.text(id)), limit })?;
                 ids.push(id);
@@ -59,7 +59,7 @@ impl Turn {
         }
         // Which of several calls with one id a result answers is not told from the newest turn alone.
         let rival = (0..).zip(&transcript.calls).any(|(index, call): (u32, _)| {
-            call.id.is_some_and(|id| ids.contains(&id))
+            call.key.is_some_and(|id| ids.contains(&id))
                 && session.result_of(index).is_none()
                 && !open_calls.contains(&index)
         });
@@ -127,7 +127,7 @@ impl Turn {
         self.interrupted |= found.kind == Kind::Note;
         // An interrupted turn waits for nothing.
         for call in added.calls[calls].iter().filter(|_| found.stop != Stop::Aborted) {
-            let id = Key::of(added.ids.text(call.id.ok_or(Reason::Unpaired)?));
+            let id = Key::of(added.ids.text(call.key.ok_or(Reason::Unpaired)?));
             self.push(Open { id, limit: policy.limit_for(added.id_text(call.name)) })?;
         }
         Ok(())
@@ -148,7 +148,7 @@ impl Turn {
         texts: &[crate::entry::Text],
         policy: &Policy,
     ) -> Result<(), Reason> {
-        let id = Key::of(added.ids.text(result.call.ok_or(Reason::Unpaired)?));
+        let id = Key::of(added.ids.text(result.key.ok_or(Reason::Unpaired)?));
         let at = self.open.iter().position(|call| call.id == id).ok_or(Reason::Unpaired)?;
         let call = self.open.swap_remove(at);
         let limit = result.name.map_or(call.limit, |name| policy.limit_for(added.ids.text(name)));

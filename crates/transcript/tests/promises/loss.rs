@@ -215,3 +215,40 @@ fn is_cut_of(old: &str, new: &str, limit: u64, unit: Unit) -> bool {
     };
     old == new || new.match_indices("[tailor: ").any(|(at, _)| cut_at(at))
 }
+
+/// What stands for lost results in stories, and where a repair put one in.
+const INVENTED: [&str; 2] = ["[tailor: tool result missing", "[openclaw] missing tool result"];
+
+/// How much of a result's texts is left beside our own markers and the line breaks that may stand around them; at
+/// least that much.
+fn kept(texts: &[String], unit: Unit) -> u64 {
+    let of = |text: &String| {
+        // What was put in for a lost result has no weight.
+        if INVENTED.iter().any(|invented| text.starts_with(invented)) {
+            return 0;
+        }
+        let markers = text.match_indices("[tailor: ").filter_map(|(at, _)| marker(&text[at..]));
+        let whole = length(text, unit);
+        markers.fold(whole, |left, (_, _, bytes)| left.saturating_sub(bytes + 2)) as u64
+    };
+    texts.iter().map(of).sum()
+}
+
+/// Turns whose results are longer together than the policy allows: the ids of their calls. Only results count that
+/// are the only ones of the only call with their id.
+pub(crate) fn long_turns(dialect: Dialect, bytes: &[u8], policy: &Policy) -> Vec<Vec<String>> {
+    let rows = rows_before_tear(bytes);
+    let (results, calls) = (results(dialect, &rows), calls(dialect, &rows));
+    let mut turns: BTreeMap<String, (u64, Vec<String>)> = BTreeMap::new();
+    for spoken in live(dialect, &rows).into_iter().filter(|spoken| !spoken.aborted) {
+        for id in spoken.calls {
+            if let (Some([texts]), Some(1)) = (results.get(&id).map(Vec::as_slice), calls.get(&id)) {
+                let turn = turns.entry(spoken.group.clone()).or_default();
+                turn.0 += kept(texts, policy.unit);
+                turn.1.push(id);
+            }
+        }
+    }
+    let over = turns.into_values().filter(|(length, _)| *length > policy.turn_chars_max);
+    over.map(|(_, ids)| ids).collect()
+}

@@ -100,7 +100,8 @@ fn real_transcripts_are_accepted_or_said_not_to_be() {
 /// What somebody asks for who wants a session back: lines and ids may change, and thinking may go.
 fn rescue_policy() -> Policy {
     let codes = transcript::rule::RULES.iter().map(|rule| rule.code());
-    let allow = codes.filter(|code| code.starts_with(['P', 'T', 'M'])).map(str::to_string).collect();
+    let wanted = |code: &&str| code.starts_with(['P', 'T', 'M']) || *code == "B5";
+    let allow = codes.filter(wanted).map(str::to_string).collect();
     Policy {
         thinking: SignedThinking::Strip,
         result_chars_max: 2000,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use transcript::finding::{Labels, Safety};
 use transcript::policy::Selection;
 use transcript::tail::{Tail, Verdict};
-use transcript::{Examination, Policy, Severity, examine};
+use transcript::{Examination, Policy, Rendered, Severity, Source, Span, examine};
 
 type Told = (&'static str, u64, Severity, Labels, Option<u64>, String, Safety);
 
@@ -36,6 +36,7 @@ fn follow(bytes: &[u8], places: &[usize], policy: &Policy, counts: &mut Counts) 
     let mut places = places.iter().copied();
     let first = &bytes[..places.next().unwrap_or(0)];
     let (mut tail, mut report) = Tail::new(&first, &policy).unwrap();
+    remembers_the_same(first, &policy)?;
     for place in places {
         let text = &bytes[..place];
         let before = tail.facts().bytes;
@@ -56,6 +57,32 @@ fn follow(bytes: &[u8], places: &[usize], policy: &Policy, counts: &mut Counts) 
         prop_assert_eq!(told(&report), told(&look), "{}", context());
         prop_assert_eq!(format!("{:?}", tail.facts()), format!("{:?}", look.facts), "{}", context());
         prop_assert!(tail.weight() < 16_384);
+    }
+    Ok(())
+}
+
+/// What is remembered of a repair is what a look at what came of it would remember.
+fn remembers_the_same(bytes: &[u8], policy: &Arc<Policy>) -> Checked {
+    let (mended, before, after) = Tail::mend(&bytes, policy).unwrap();
+    let look = |bytes: &[u8]| Tail::new(&bytes, policy).unwrap().0;
+    let mut pairs = vec![(bytes.to_vec(), before)];
+    if let (Ok(repair), Some(after)) = (mended.repair, after) {
+        let mut text = Vec::new();
+        let rendered = Rendered::new(&bytes, &repair.plan);
+        let mut take = |piece: &[u8]| {
+            text.extend_from_slice(piece);
+            true
+        };
+        rendered.pieces(Span::new(0, rendered.len()), &mut take).unwrap();
+        pairs.push((text, after));
+    }
+    for (mut text, mut remembered) in pairs {
+        let mut looked = look(&text);
+        prop_assert_eq!(remembered.is_of_use(), looked.is_of_use());
+        text.extend_from_slice(b"{\"role\":\"user\",\"content\":\"more\"}\n");
+        let verdict = looked.append(&text.as_slice()).unwrap();
+        prop_assert_eq!(remembered.append(&text.as_slice()).unwrap(), verdict);
+        prop_assert_eq!(format!("{:?}", remembered.facts()), format!("{:?}", looked.facts()));
     }
     Ok(())
 }

@@ -7,6 +7,9 @@ use crate::metrics::whole;
 use crate::queue::Tick;
 use crate::status::{LISTED_MAX, RootStatus, Status, Trouble};
 use crate::systemd;
+use crate::textfile;
+use std::path::PathBuf;
+use tracing::error;
 
 impl Daemon {
     pub(super) fn answer(&mut self, now: Tick) -> Answer {
@@ -15,13 +18,33 @@ impl Daemon {
         metrics.files.set(whole(self.queue.files() as u64));
         metrics.waiting.set(whole(self.queue.waiting() as u64));
         metrics.at_work.set(whole(self.at_work as u64));
+        let (remembered, weight) = self.looker.remembers();
+        metrics.remembered.set(whole(remembered as u64));
+        metrics.remembered_bytes.set(whole(weight as u64));
+        metrics.too_long.set(whole(self.too_long.len() as u64));
         metrics.tripped.set(whole(self.queue.tripped() as u64));
         Answer { status: self.status(now), metrics: self.metrics.text() }
     }
 
+    /// Metrics, for who reads them from a file. What is in the way is said once.
+    pub(super) fn write_textfile(&mut self, now: Tick) {
+        let Some(path) = self.config.metrics_textfile.clone() else { return };
+        let error = textfile::write(&path, &self.answer(now).metrics).err().map(|cause| cause.to_string());
+        if let Some(cause) = error.as_ref().filter(|_| error != self.textfile_error) {
+            let path = name(&path);
+            error!(
+                event = "textfile",
+                file = path,
+                reason = cause,
+                "{path}: could not write metrics: {cause}"
+            );
+        }
+        self.textfile_error = error;
+    }
+
     fn status(&self, now: Tick) -> Status {
         let looks = |outcome| self.metrics.looks.get_or_create(&[("outcome", outcome)]).get();
-        let read = ["clean", "findings", "fixed", "deferred", "refused", "unsupported", "error"];
+        let read = ["same", "clean", "findings", "fixed", "deferred", "refused", "unsupported", "error"];
         let mut troubles: Vec<Trouble> = self
             .told
             .iter()
@@ -46,7 +69,10 @@ impl Daemon {
             waiting: self.queue.waiting() as u64,
             at_work: self.at_work as u64,
             tripped: self.queue.tripped() as u64,
+            too_long: self.too_long.keys().take(LISTED_MAX).map(|path| name(path)).collect(),
             looks: read.into_iter().map(looks).sum(),
+            same: looks("same"),
+            read_bytes: self.metrics.read_bytes.get(),
             fixed: looks("fixed"),
             saved_bytes: self.metrics.saved_bytes.get(),
             findings: count(&self.metrics.findings),
@@ -73,7 +99,13 @@ impl Daemon {
                 files: self.queue.files_of(root.id) as u64,
             }
         };
-        self.roots.iter().map(status).collect()
+        let taken = |(path, why): (&PathBuf, &String)| RootStatus {
+            path: name(path),
+            state: "taken".to_string(),
+            reason: Some(why.clone()),
+            ..RootStatus::default()
+        };
+        self.roots.iter().map(status).chain(self.taken.iter().map(taken)).collect()
     }
 
     /// One line for the service manager, if it is news.

@@ -24,10 +24,12 @@ impl Daemon {
     pub(super) fn looked(&mut self, report: &Report, now: Tick) {
         let after = self.queue.done(&report.job, &report.done, now);
         self.metrics.look_seconds.observe(report.took.as_secs_f64());
+        self.metrics.read_bytes.inc_by(report.read_bytes);
         let Some(seen) = &report.seen else {
             let word = if report.done == Done::Gone { "gone" } else { "unchanged" };
             self.metrics.looks.get_or_create(&[("outcome", word)]).inc();
             if report.done == Done::Gone {
+                self.too_long.remove(&report.job.path);
                 self.tell(&report.job.path, None);
             }
             return;
@@ -37,20 +39,28 @@ impl Daemon {
         if seen.outcome == "deferred" {
             self.metrics.deferrals.get_or_create(&[("reason", seen.cause)]).inc();
         }
+        self.heard(&report.job.path, seen);
+        // What was said before is still so.
+        if seen.outcome == "same" {
+            return;
+        }
         let file = name(&report.job.path);
         if seen.outcome == "fixed" {
             self.metrics.saved_bytes.inc_by(seen.before.saturating_sub(seen.after));
             fixed(&file, seen);
         }
         let tripped = matches!(after, After::Tripped(_));
+        let before = self.told.get(&report.job.path);
+        let counted = (seen.findings, seen.saves_bytes);
+        let as_before = before.map_or((0, 0), |told| (told.findings, told.saves_bytes));
+        let (findings, saves_bytes) = if seen.counted { counted } else { as_before };
         let news = Told {
             outcome: if tripped { "tripped" } else { seen.outcome },
             cause: seen.cause,
             reason: plain(seen.reason.as_deref().unwrap_or_default()),
-            findings: seen.findings,
-            saves_bytes: seen.saves_bytes,
+            findings,
+            saves_bytes,
         };
-        let before = self.told.get(&report.job.path);
         let is_news = before.is_none_or(|before| !before.says_the_same(&news));
         if let After::Tripped(rest) = after {
             self.metrics.trips.inc();
@@ -60,6 +70,33 @@ impl Daemon {
         }
         let quiet = matches!(news.outcome, "clean" | "fixed" | "unsupported") && news.findings == 0;
         self.tell(&report.job.path, (!quiet).then_some(news));
+    }
+
+    /// Says what an agent says about a session that is too long, once.
+    fn heard(&mut self, path: &std::sync::Arc<Path>, seen: &Seen) {
+        // Who did not read it has not heard it.
+        if seen.too_long.is_none() && !seen.counted && seen.outcome != "same" {
+            return;
+        }
+        let Some(failure) = seen.too_long else {
+            self.too_long.remove(path);
+            return;
+        };
+        let before = self.too_long.insert(path.clone(), failure);
+        // Our own change may have moved the place.
+        if before == Some(failure) || (before.is_some() && seen.outcome == "fixed") {
+            return;
+        }
+        let (file, cause, line) = (name(path), failure.cause.name(), failure.line);
+        self.metrics.too_long_said.inc();
+        warn!(
+            event = "too-long",
+            file,
+            line,
+            agent = seen.agent,
+            reason = cause,
+            "{file}: its agent says in line {line} that it is too long ({cause}); `tailor recover` makes it shorter"
+        );
     }
 
     /// Remembers what was said, and adds it up.
@@ -97,10 +134,28 @@ pub(super) fn plain(text: &str) -> String {
 }
 
 fn fixed(file: &str, seen: &Seen) {
+    if let Some(level) = seen.level {
+        info!(
+            event = "recovered",
+            file,
+            agent = seen.agent,
+            run = seen.run,
+            before = seen.before,
+            after = seen.after,
+            level,
+            reason = "too long",
+            "{file}: recovered, level {level}: {} -> {} bytes, run {}",
+            seen.before,
+            seen.after,
+            seen.run.as_deref().unwrap_or("unknown")
+        );
+        return;
+    }
     let codes = seen.codes.join(",");
     info!(
         event = "fixed",
         file,
+        entry = plain(&seen.entries.join(",")),
         agent = seen.agent,
         run = seen.run,
         before = seen.before,
@@ -121,9 +176,11 @@ fn said(file: &str, seen: &Seen) {
         "findings" => info!(
             event,
             file,
+            entry = plain(&seen.entries.join(",")),
             agent = seen.agent,
             findings = seen.findings,
             before = seen.before,
+            after = seen.before,
             saves_bytes = seen.saves_bytes,
             reason = codes,
             "{file}: {} findings ({codes}), {} bytes to save",

@@ -1,12 +1,13 @@
 //! Which roots there are, whose they are, and how they stand.
 
 use super::Daemon;
-use super::report::name;
+use super::report::{name, plain};
 use crate::config::Roots;
 use crate::event::RootState;
 use crate::eye::{Eye, Task};
 use crate::instance::{Claim, Taken, claim};
 use crate::queue::RootId;
+use crate::scout::Scout;
 use keeper::known_roots;
 use std::path::{Path, PathBuf};
 use tracing::{error, info, warn};
@@ -44,6 +45,7 @@ impl Daemon {
     /// Opens an eye on each root that has none. Gives why some could not be had.
     pub(super) fn open_roots(&mut self) -> Vec<Taken> {
         let mut refused = Vec::new();
+        let before = std::mem::take(&mut self.taken);
         for path in self.wanted() {
             if self.roots.iter().any(|root| root.path == path) {
                 continue;
@@ -51,13 +53,31 @@ impl Daemon {
             match claim(&self.config.state, &path) {
                 Ok(claim) => self.open_root(path, claim),
                 Err(taken) => {
-                    error!(event = "root", root = %path.display(), state = "taken", "{taken}");
+                    let why = plain(&taken.to_string());
+                    if before.get(&path) != Some(&why) {
+                        let root = name(&path);
+                        error!(event = "root", root, state = "taken", reason = why, "{root}: {why}");
+                    }
+                    self.taken.insert(path, why);
                     refused.push(taken);
                 }
             }
         }
         self.metrics.roots.set(i64::try_from(self.roots.len()).unwrap_or(i64::MAX));
         refused
+    }
+
+    /// Looks out for folders of agents that are not there yet, unless it is known what to look after.
+    pub(super) fn send_out_scout(&mut self) {
+        self.scout = None;
+        if self.config.roots == Roots::Known {
+            match Scout::send_out(self.events.clone()) {
+                Ok(scout) => self.scout = Some(scout),
+                Err(cause) => {
+                    error!(event = "trouble", reason = %cause, "could not look out for agents: {cause}");
+                }
+            }
+        }
     }
 
     fn open_root(&mut self, path: PathBuf, claim: Claim) {
@@ -93,7 +113,9 @@ impl Daemon {
             }
         }
         drop(self.open_roots());
+        self.send_out_scout();
         self.told.retain(|path, _| self.queue.knows(path));
+        self.too_long.retain(|path, _| self.queue.knows(path));
     }
 
     /// Says how a root stands, when that has changed.

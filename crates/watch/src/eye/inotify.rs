@@ -129,7 +129,7 @@ fn of_interest() -> WatchFlags {
 }
 
 /// Why there is no watch, and what helps.
-pub(super) fn no_watch(errno: Errno) -> String {
+pub(crate) fn no_watch(errno: Errno) -> String {
     match errno {
         Errno::NOSPC => {
             "the kernel's limit of watches is reached (sysctl fs.inotify.max_user_watches raises it)".to_string()

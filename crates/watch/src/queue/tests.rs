@@ -197,6 +197,48 @@ fn ending(how: u8) -> Done {
 }
 
 proptest! {
+    /// Whatever the clock says, forwards and backwards: nothing is given out twice, and what was touched is looked at in
+    /// the end.
+    #[test]
+    fn a_clock_that_jumps_loses_nothing(
+        acts in proptest::collection::vec((act(), any::<i64>()), 1..100),
+        late in any::<bool>(),
+    ) {
+        let mut queue = queue(late.then_some(LATE));
+        let mut touched = std::collections::HashSet::new();
+        let mut out: Vec<Job> = Vec::new();
+        for (act, now) in acts {
+            let tick = Tick::from_millis(now);
+            match act {
+                Act::Touch(file) => {
+                    queue.touch(Path::new(&file.to_string()), 0, tick);
+                    touched.insert(file.to_string());
+                }
+                Act::Next => if let Some(job) = queue.next(tick) {
+                    prop_assert!(out.iter().all(|other| other.path != job.path));
+                    touched.remove(&*job.path.to_string_lossy());
+                    out.push(job);
+                },
+                Act::Done(which, how) => if !out.is_empty() {
+                    let job = out.remove(usize::from(which) % out.len());
+                    queue.done(&job, &ending(how), tick);
+                },
+                _ => queue.renew(queue.settle),
+            }
+        }
+        let end = Tick::from_millis(i64::MAX);
+        for round in 0..100 {
+            for job in out.drain(..) {
+                queue.done(&job, &ending(0), end);
+            }
+            let Some(job) = queue.next(end) else { break };
+            touched.remove(&*job.path.to_string_lossy());
+            out.push(job);
+            prop_assert!(round < 99, "it does not come to rest");
+        }
+        prop_assert!(touched.is_empty(), "never looked at: {touched:?}");
+    }
+
     /// However things come: no file is given out twice at a time or before it has been quiet, and whatever was touched
     /// is looked at in the end.
     #[test]

@@ -1,0 +1,62 @@
+//! A compaction of one file: what the agent would write itself, put in like any other change.
+//!
+//! Who wrote the summary is not known here.
+
+use crate::outcome::{Ending, Refusal};
+use crate::snapshot::Snapshot;
+use crate::{Drawn, Error, Options, Outcome, Purpose, carry, may_write, sealed};
+use std::cell::Cell;
+use std::path::Path;
+use transcript::compact::{self, Request, Shares, Stay};
+use transcript::examine;
+use transcript::format::Gate;
+
+/// How a conversation was compacted.
+pub struct Compacting {
+    /// What was done.
+    pub outcome: Outcome,
+    /// How the conversation was divided.
+    pub shares: Shares,
+}
+
+/// Compacts the conversation in a file: what is older than `stay` gives way to the summary. A conversation that waits
+/// for a tool or for the model is deferred, in every format.
+///
+/// # Errors
+///
+/// When the file cannot be read or written. Then it is as it was.
+pub fn compact(
+    path: &Path,
+    root: Option<&Path>,
+    options: &Options,
+    stay: Stay,
+    summary: &str,
+) -> Result<Compacting, Error> {
+    let request = Request { stay, summary: Some(summary), message_chars_max: 0 };
+    let shares = Cell::new(Shares::default());
+    let outcome = carry(path, root, options, &|snapshot, policies| {
+        let done = snapshot.read(|source| compact::compact(source, policies.choose(source)?, &request))?;
+        shares.set(done.shares);
+        let repair = done.repair.map_err(|unable| Ending::Refused(Refusal::Unable(unable)));
+        Ok(Drawn { before: done.before, repair, purpose: Some(Purpose::Compact) })
+    })?;
+    Ok(Compacting { outcome, shares: shares.get() })
+}
+
+/// How a compaction would end if it were tried now, if not well: summaries cost money, and need not be asked for in vain.
+///
+/// # Errors
+///
+/// When the file cannot be read.
+pub fn closed(path: &Path, options: &Options) -> Result<Option<Ending>, Error> {
+    if let Some(ending) = sealed(path) {
+        return Ok(Some(ending));
+    }
+    let snapshot = match Snapshot::open_locked(path, None)? {
+        Ok(Ok(snapshot)) => snapshot,
+        Ok(Err(reason)) => return Ok(Some(Ending::Deferred(reason))),
+        Err(refusal) => return Ok(Some(Ending::Refused(refusal))),
+    };
+    let facts = snapshot.read(|source| examine(source, options.policy.choose(source)?))?.facts;
+    Ok(may_write(&snapshot, &facts, options, &[Gate::RunInProgress])?.err().map(Ending::from))
+}

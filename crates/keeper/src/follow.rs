@@ -1,0 +1,247 @@
+//! A file that was looked at before: what was appended to it is judged alone, as long as that is enough.
+
+use crate::error::Error;
+use crate::outcome::{Ending, Outcome, Refusal};
+use crate::snapshot::Snapshot;
+use crate::{Drawn, Mode, Options, carry, maintain, may_write, sealed};
+use std::cell::Cell;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+use transcript::overflow::Failure;
+use transcript::tail::{Tail, Verdict};
+
+/// What is remembered of a file that was looked at. Holds nothing of its text.
+pub struct Remembered {
+    tail: Tail,
+    file: Identity,
+    /// Something could be mended and was not: whatever was in the way may be gone.
+    pending: bool,
+}
+
+/// Which file it was, and when it was last written to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+    modified: (i64, i64),
+}
+
+impl Identity {
+    fn of(metadata: &Metadata) -> Self {
+        let modified = (metadata.mtime(), metadata.mtime_nsec());
+        Self { device: metadata.dev(), inode: metadata.ino(), modified }
+    }
+}
+
+/// What can be told of an append.
+enum Told {
+    /// It changes nothing.
+    Same,
+    /// It changes nothing, and what was wrong before still cannot be mended.
+    Ends(Ending),
+    /// Only a look can tell.
+    Nothing,
+}
+
+impl Remembered {
+    /// `None` if nothing can be built upon it.
+    pub(crate) fn of(tail: Tail, metadata: &Metadata, pending: bool) -> Option<Self> {
+        tail.is_of_use().then(|| Self { tail, file: Identity::of(metadata), pending })
+    }
+
+    /// How long the file was, up to the end of its last line.
+    pub fn bytes(&self) -> u64 {
+        self.tail.facts().bytes
+    }
+
+    /// How the last turn in it failed.
+    pub fn failed(&self) -> Option<Failure> {
+        self.tail.facts().failed
+    }
+
+    /// How much memory this takes, about, in bytes.
+    pub fn weight(&self) -> usize {
+        size_of::<Self>() + self.tail.weight()
+    }
+
+    fn judge(&mut self, path: &Path, root: Option<&Path>, options: &Options) -> Result<Told, Error> {
+        if !Arc::ptr_eq(self.tail.policy(), options.policy.of(self.tail.facts().format)) {
+            return Ok(Told::Nothing);
+        }
+        let Ok(snapshot) = Snapshot::open(path, root)? else { return Ok(Told::Nothing) };
+        let (before, now) = (self.file, Identity::of(&snapshot.metadata));
+        let same_file = (before.device, before.inode) == (now.device, now.inode);
+        // Who writes without making it longer has changed what was there.
+        let longer = snapshot.bytes() > self.tail.facts().bytes;
+        if !same_file || (!longer && before != now) {
+            return Ok(Told::Nothing);
+        }
+        // What has begun and is not whole yet would be torn by now.
+        if snapshot.read(|source| self.tail.append(source))? != Verdict::Same {
+            return Ok(Told::Nothing);
+        }
+        self.file = now;
+        if options.mode != Mode::Fix || !self.pending {
+            return Ok(Told::Same);
+        }
+        let answer = may_write(&snapshot, self.tail.facts(), options, &[])?;
+        Ok(answer.map_or_else(|reason| Told::Ends(reason.into()), |_pass| Told::Nothing))
+    }
+}
+
+/// As [`crate::maintain`], with what is remembered from the last time, and to be remembered for the next: of what was
+/// looked at before, only the end is read again, if that is enough. `None` if what was appended changes nothing.
+///
+/// # Errors
+///
+/// As for [`crate::maintain`].
+pub fn follow(
+    path: &Path,
+    root: Option<&Path>,
+    options: &Options,
+    remembered: &mut Option<Remembered>,
+) -> Result<Option<Outcome>, Error> {
+    if sealed(path).is_some() {
+        return maintain(path, root, options).map(Some);
+    }
+    if let Some(mut known) = remembered.take() {
+        let told = known.judge(path, root, options)?;
+        match told {
+            Told::Nothing => {}
+            Told::Same => {
+                *remembered = Some(known);
+                return Ok(None);
+            }
+            Told::Ends(ending) => {
+                *remembered = Some(known);
+                return Ok(Some(Outcome::without_look(ending)));
+            }
+        }
+    }
+    let (outcome, known) =
+        if options.mode == Mode::Fix { fix(path, root, options)? } else { look(path, root, options)? };
+    *remembered = known;
+    Ok(Some(outcome))
+}
+
+/// A look, and what is to be remembered of it.
+type Looked = (Outcome, Option<Remembered>);
+
+fn look(path: &Path, root: Option<&Path>, options: &Options) -> Result<Looked, Error> {
+    let snapshot = match Snapshot::open(path, root)? {
+        Ok(snapshot) if snapshot.is_empty() => return Ok((Outcome::empty(), None)),
+        Ok(snapshot) => snapshot,
+        Err(refusal) => return Ok((Outcome::without_look(Ending::Refused(refusal)), None)),
+    };
+    let (tail, found) = snapshot.read(|source| Tail::new(source, options.policy.choose(source)?))?;
+    let known = Remembered::of(tail, &snapshot.metadata, false);
+    Ok((Outcome::looked(found, snapshot.bytes()), known))
+}
+
+fn fix(path: &Path, root: Option<&Path>, options: &Options) -> Result<Looked, Error> {
+    let seen = Cell::new(None);
+    let outcome = carry(path, root, options, &|snapshot, policies| {
+        let (mended, before, after) = snapshot.read(|source| Tail::mend(source, policies.choose(source)?))?;
+        seen.set(Some((snapshot.metadata.clone(), before, after)));
+        Ok(Drawn::mended(mended))
+    })?;
+    let Some((metadata, before, after)) = seen.take() else { return Ok((outcome, None)) };
+    let known = match &outcome.ending {
+        Ending::Fixed => {
+            let now = std::fs::metadata(path).ok();
+            after.zip(now).and_then(|(tail, now)| Remembered::of(tail, &now, false))
+        }
+        // A repair that would do harm may do none when more has come.
+        Ending::Refused(Refusal::Worse(_)) => None,
+        ending => {
+            let pending = matches!(ending, Ending::Deferred(_) | Ending::Refused(_));
+            Remembered::of(before, &metadata, pending)
+        }
+    };
+    Ok((outcome, known))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bytes_read;
+    use std::fs::File;
+    use std::io::Write;
+    use std::time::Duration;
+    use transcript::Policy;
+
+    fn append(path: &Path, text: &str) {
+        File::options().append(true).create(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    fn call(id: usize) -> String {
+        format!(r#"{{"role":"assistant","tool_calls":[{{"id":"{id}","function":{{"name":"ls"}}}}]}}"#) + "\n"
+    }
+
+    fn result(id: usize, chars: usize) -> String {
+        let text = "x".repeat(chars);
+        format!(r#"{{"role":"tool","tool_call_id":"{id}","content":"{text}"}}"#) + "\n"
+    }
+
+    /// Appends of all kinds, with what is remembered and without: the same comes of it, and of a long file that is well
+    /// only the end is read.
+    #[test]
+    fn a_file_that_is_followed_ends_like_one_that_is_looked_at() {
+        let dir = tempfile::tempdir().unwrap();
+        let (one, other) = (dir.path().join("followed.jsonl"), dir.path().join("looked-at.jsonl"));
+        let policy = Policy { result_chars_max: 1_000, ..Policy::default() };
+        let (settle, settle_stale) = (Duration::ZERO, Duration::ZERO);
+        let options = Options { policy: policy.into(), mode: Mode::Fix, settle, settle_stale, vault: None };
+        let mut remembered = None;
+        let (mut same, mut fixed) = (0, 0);
+        for n in 0..400 {
+            for path in [&one, &other] {
+                append(path, &(call(n) + &result(n, if n % 50 == 30 { 5_000 } else { 900 })));
+            }
+            let before = bytes_read();
+            let followed = follow(&one, None, &options, &mut remembered).unwrap();
+            let read = bytes_read() - before;
+            let looked = crate::maintain(&other, None, &options).unwrap();
+            let Some(followed) = followed else {
+                same += 1;
+                assert!(read < 40_000, "{read} bytes of {}", looked.bytes);
+                assert_eq!(looked.ending, Ending::Clean);
+                continue;
+            };
+            fixed += usize::from(followed.ending == Ending::Fixed);
+            assert_eq!((followed.ending, followed.bytes_after), (looked.ending, looked.bytes_after));
+        }
+        // The first look, and each repair; what came of a repair is remembered too.
+        assert_eq!((same, fixed), (391, 8));
+        assert_eq!(std::fs::read(&one).unwrap(), std::fs::read(&other).unwrap());
+        // Written anew in place, with the same length.
+        let mut text = std::fs::read(&one).unwrap();
+        text[2] = b'R';
+        std::fs::write(&one, text).unwrap();
+        assert!(follow(&one, None, &options, &mut remembered).unwrap().is_some());
+    }
+
+    #[test]
+    fn what_cannot_be_mended_yet_costs_no_look() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.jsonl");
+        append(&path, &(call(0) + &result(0, 50_000)));
+        append(&path, &(1..300).map(|n| call(n) + &result(n, 900)).collect::<String>());
+        let hour = Duration::from_secs(3_600);
+        let (policy, settle_stale) = (Policy::default().into(), Duration::ZERO);
+        let mut options = Options { policy, mode: Mode::Fix, settle: hour, settle_stale, vault: None };
+        let mut remembered = None;
+        let first = follow(&path, None, &options, &mut remembered).unwrap().unwrap();
+        assert!(matches!(first.ending, Ending::Deferred(_)) && first.before.is_some());
+        append(&path, &(call(300) + &result(300, 900)));
+        let before = bytes_read();
+        let second = follow(&path, None, &options, &mut remembered).unwrap().unwrap();
+        assert!(matches!(second.ending, Ending::Deferred(_)) && second.before.is_none());
+        assert!(bytes_read() - before < 40_000);
+        options.settle = Duration::ZERO;
+        let third = follow(&path, None, &options, &mut remembered).unwrap().unwrap();
+        assert_eq!(third.ending, Ending::Fixed);
+    }
+}

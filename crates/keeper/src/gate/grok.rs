@@ -1,0 +1,64 @@
+//! Grok Build's lock: `flock` on a file beside the transcript, named after it.
+//!
+//! Whoever appends takes it, so it is taken here too, and given back when the file has been replaced. Where there is
+//! no such file nobody has appended under it, and none is made.
+
+use super::{Answer, GateTarget, Held};
+use crate::error::Error;
+use crate::outcome::Deferral;
+use rustix::fs::OFlags;
+use std::fs::{File, TryLockError};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+
+/// The lock, taken.
+struct Lock(File);
+
+impl Held for Lock {}
+
+impl Drop for Lock {
+    /// Given back by name: a child on its way to another program may share it.
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
+pub(super) fn ask(target: &GateTarget<'_>) -> Answer {
+    let mut name = target.path.as_os_str().to_os_string();
+    name.push(".lock");
+    let path = std::path::Path::new(&name);
+    let fail = |cause| Error::new(path, "take the lock", cause);
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    let file = match File::options().read(true).custom_flags(flags).open(path) {
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Ok(None)),
+        other => other.map_err(fail)?,
+    };
+    match file.try_lock() {
+        Ok(()) => Ok(Ok(Some(Box::new(Lock(file))))),
+        Err(TryLockError::WouldBlock) => {
+            Ok(Err(Deferral::Busy { agent: "Grok Build", lock: "lock beside the file" }.into()))
+        }
+        Err(TryLockError::Error(cause)) => Err(fail(cause)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{Case, deferral, is_open};
+    use super::*;
+
+    #[test]
+    fn a_lock_that_somebody_holds_holds() {
+        let dir = tempfile::tempdir().unwrap();
+        let case = Case::new(dir.path().join("s/chat_history.jsonl"), "x");
+        assert!(is_open(ask(&case.target())), "nobody has ever locked it");
+        let lock = File::create(dir.path().join("s/chat_history.jsonl.lock")).unwrap();
+        lock.lock().unwrap();
+        assert!(matches!(deferral(ask(&case.target())), Deferral::Busy { agent: "Grok Build", .. }));
+        lock.unlock().unwrap();
+        let held = ask(&case.target()).unwrap().ok().flatten().unwrap();
+        assert!(File::open(dir.path().join("s/chat_history.jsonl.lock")).unwrap().try_lock().is_err());
+        drop(held);
+        assert!(lock.try_lock().is_ok(), "it was not given back");
+    }
+}

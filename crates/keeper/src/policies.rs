@@ -1,0 +1,81 @@
+//! What is asked for, by whose transcript it is. What the numbers mean is `transcript`'s.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use transcript::format::Format;
+use transcript::{Fault, Policy, Source, scan};
+
+/// A policy for all transcripts, and others for those of single agents.
+#[derive(Clone, Debug)]
+pub struct Policies {
+    all: Arc<Policy>,
+    agents: BTreeMap<String, Arc<Policy>>,
+}
+
+impl From<Policy> for Policies {
+    fn from(all: Policy) -> Self {
+        Self { all: Arc::new(all), agents: BTreeMap::new() }
+    }
+}
+
+impl Policies {
+    /// A policy, and those for agents by the name of their format.
+    pub fn new(all: Policy, agents: impl IntoIterator<Item = (String, Policy)>) -> Self {
+        let agents = agents.into_iter().map(|(name, policy)| (name, Arc::new(policy)));
+        Self { all: Arc::new(all), agents: agents.collect() }
+    }
+
+    /// The policy for transcripts of agents that have none of their own.
+    pub fn all(&self) -> &Arc<Policy> {
+        &self.all
+    }
+
+    /// The policy for transcripts of a format.
+    pub fn of(&self, format: Option<&dyn Format>) -> &Arc<Policy> {
+        format.and_then(|format| self.agents.get(format.name())).unwrap_or(&self.all)
+    }
+
+    /// The policy for a transcript, of which no more is read than tells whose it is.
+    ///
+    /// # Errors
+    ///
+    /// When the source cannot be read.
+    pub fn choose(&self, source: &dyn Source) -> Result<&Arc<Policy>, Fault> {
+        Ok(self.of(if self.agents.is_empty() { None } else { scan::detect(source)? }))
+    }
+
+    /// Each of them.
+    pub fn each(&self) -> impl Iterator<Item = &Policy> {
+        std::iter::once(&self.all).chain(self.agents.values()).map(AsRef::as_ref)
+    }
+
+    /// The same with a change to each of them.
+    #[must_use]
+    pub fn map(&self, change: impl Fn(&mut Policy)) -> Self {
+        let changed = |policy: &Policy| {
+            let mut policy = policy.clone();
+            change(&mut policy);
+            policy
+        };
+        Self::new(
+            changed(&self.all),
+            self.agents.iter().map(|(name, policy)| (name.clone(), changed(policy))),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agents_own_policy_comes_first() {
+        let policy = |chars| Policy { result_chars_max: chars, ..Policy::default() };
+        let policies = Policies::new(policy(1), [("openai-chat".to_string(), policy(2))]);
+        let chat =
+            br#"{"role":"assistant","content":null,"tool_calls":[{"id":"c","function":{"name":"ls"}}]}"#;
+        for (text, chars) in [(&chat[..], 2), (b"what?", 1), (b"", 1)] {
+            assert_eq!(policies.choose(&text).unwrap().result_chars_max, chars);
+        }
+    }
+}

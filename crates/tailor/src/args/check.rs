@@ -1,0 +1,95 @@
+//! What a check is asked for: limits of its own, where its results go, and what makes it fail.
+
+use super::size;
+use clap::{Args as ClapArgs, ValueEnum};
+use std::path::PathBuf;
+use transcript::policy::Budget;
+
+/// Limits of `scan` alone. Nothing is cut for the sake of them.
+#[derive(ClapArgs)]
+#[command(next_help_heading = "What a check allows (anything, unless asked for)")]
+pub(crate) struct Allowed {
+    /// Largest file (L1), such as 500kB or 2MiB.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    max_file_size: Option<u64>,
+    /// Longest line (L2).
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    max_line_size: Option<u64>,
+    /// Longest text of a tool result (L3).
+    #[arg(long, value_name = "CHARS")]
+    max_result_chars: Option<u64>,
+    /// Longest sum of the results that answer one message of the model (L4).
+    #[arg(long, value_name = "CHARS")]
+    max_turn_chars: Option<u64>,
+    /// Largest context, as estimated (L5).
+    #[arg(long, value_name = "TOKENS")]
+    max_context_tokens: Option<u64>,
+    /// Up to so much above these limits is a note; beyond, it is an error.
+    #[arg(long, value_name = "PERCENT", default_value = "0%", value_parser = percent)]
+    tolerance: u64,
+}
+
+impl Allowed {
+    pub(crate) fn budget(&self) -> Budget {
+        Budget {
+            file_bytes_max: self.max_file_size.unwrap_or(0),
+            line_bytes_max: self.max_line_size.unwrap_or(0),
+            result_chars_max: self.max_result_chars.unwrap_or(0),
+            turn_chars_max: self.max_turn_chars.unwrap_or(0),
+            context_tokens_max: self.max_context_tokens.unwrap_or(0),
+            tolerance_percent: self.tolerance,
+        }
+    }
+}
+
+/// Where results go, and what of them counts.
+#[derive(ClapArgs)]
+#[command(next_help_heading = "Results")]
+pub(crate) struct Results {
+    /// How to print results.
+    #[arg(long, value_enum, default_value_t = ReportFormat::Human)]
+    pub(crate) format: ReportFormat,
+    /// Write results to this file, all at once at the end, instead of to standard output.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Findings that this file names are known and fail nothing. `--format json -o FILE` writes one.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) baseline: Option<PathBuf>,
+    /// Findings do not make the exit code 1; errors still make it 2.
+    #[arg(long)]
+    pub(crate) exit_zero: bool,
+    /// It is no error if a file that is named is no transcript, or if there is none at all.
+    #[arg(long)]
+    pub(crate) if_any: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// A line a finding.
+    Human,
+    /// A JSON object a file, and one with totals.
+    Json,
+    /// SARIF 2.1.0, for code scanning.
+    Sarif,
+    /// JUnit XML, a test case a file.
+    Junit,
+    /// Annotations of GitHub Actions, and a summary of the step.
+    Github,
+}
+
+/// A share, with or without its sign.
+fn percent(text: &str) -> Result<u64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim();
+    number.parse().map_err(|_| "not a whole number of percent, such as 10%".to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::percent;
+
+    #[test]
+    fn a_tolerance_is_in_percent() {
+        assert_eq!([percent("10%"), percent("10"), percent("0 %")], [Ok(10), Ok(10), Ok(0)]);
+        assert!(["", "%", "-1%", "1.5%", "ten"].iter().all(|text| percent(text).is_err()));
+    }
+}

@@ -1,0 +1,48 @@
+//! What `top` and `report` may be asked.
+
+use super::{ConfigFile, Limits};
+use clap::Args as ClapArgs;
+use std::path::PathBuf;
+
+#[derive(ClapArgs)]
+pub(crate) struct Top {
+    /// Files or folders; `-` is standard input. Without one, the folders of known agents.
+    #[arg(value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// How many rows of each table are printed; the others are one row. Without it 6, and 100 with --json.
+    #[arg(long, short = 'n', value_name = "COUNT")]
+    pub(crate) rows: Option<usize>,
+    /// A JSON object a file, and one with totals.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The model's context window, to say how full it is; 0 if it is not known.
+    #[arg(long, value_name = "TOKENS", default_value_t = 200_000)]
+    pub(crate) window_tokens: u64,
+    /// Show how the largest entries begin.
+    #[arg(long)]
+    pub(crate) show_content: bool,
+}
+
+impl Top {
+    /// How many rows each table has.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows.unwrap_or(if self.json { 100 } else { 6 }).max(1)
+    }
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Report {
+    /// Files or folders. Without one, the folders of known agents.
+    #[arg(value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// The page to write. What is there already must be a report.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// Show how the largest entries begin. The page is for whoever may read the transcripts, then.
+    #[arg(long)]
+    pub(crate) show_content: bool,
+    #[command(flatten)]
+    pub(crate) limits: Limits,
+    #[command(flatten)]
+    pub(crate) config: ConfigFile,
+}

@@ -1,0 +1,200 @@
+//! Tables with bars that fit a terminal: its width and its characters. Colours are not used at all.
+
+use crate::terminal::plain;
+use std::fmt::Write;
+use std::io::{self, IsTerminal};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// How wide lines are where there is no terminal, and the least and most that is made use of.
+const COLUMNS: usize = 80;
+const COLUMNS_MIN: usize = 40;
+const COLUMNS_MAX: usize = 140;
+/// How long the longest bar is at most.
+const BAR_MAX: usize = 50;
+
+/// What is drawn on.
+#[derive(Clone, Copy)]
+pub(crate) struct Canvas {
+    columns: usize,
+    /// More than ASCII can be shown.
+    unicode: bool,
+}
+
+/// A row of a table: a name, some columns of text, and a part of a whole.
+pub(crate) struct Line {
+    pub(crate) name: String,
+    pub(crate) columns: Vec<String>,
+    pub(crate) part: u64,
+}
+
+impl Canvas {
+    /// Standard output as it is. `COLUMNS` counts for what is no terminal.
+    pub(crate) fn of_stdout() -> Self {
+        let terminal = io::stdout().is_terminal().then(terminal_size::terminal_size).flatten();
+        let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+        let columns = terminal.map(|(width, _)| usize::from(width.0)).or(asked).unwrap_or(COLUMNS);
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter();
+        let locale = locale.filter_map(std::env::var_os).find(|value| !value.is_empty());
+        let locale = locale.unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+        let unicode = locale.contains("utf-8") || locale.contains("utf8");
+        Self { columns: columns.clamp(COLUMNS_MIN, COLUMNS_MAX), unicode }
+    }
+
+    /// A table: names, columns, how much of `whole` each row is, and a bar for that.
+    pub(crate) fn table(&self, rows: &[Line], whole: u64) -> String {
+        let widths: Vec<usize> = (0..rows.first().map_or(0, |row| row.columns.len()))
+            .map(|n| rows.iter().map(|row| row.columns[n].width()).max().unwrap_or(0))
+            .collect();
+        // Two spaces before each column, a percentage, and a bar worth looking at.
+        let fixed: usize = 2 + widths.iter().map(|width| width + 2).sum::<usize>() + 6;
+        let names = rows.iter().map(|row| plain(&row.name).width()).max().unwrap_or(0);
+        let bar_min = if self.columns < 60 { 6 } else { 12 };
+        let names = names.min(self.columns.saturating_sub(fixed + bar_min + 2).max(8));
+        let bar = self.columns.saturating_sub(fixed + names + 2).min(BAR_MAX);
+        let most = rows.iter().map(|row| row.part).max().unwrap_or(0);
+        let mut out = String::new();
+        for row in rows {
+            let _ = write!(out, "  {}", pad(&self.fit(&row.name, names), names));
+            for (text, width) in row.columns.iter().zip(&widths) {
+                let _ = write!(out, "  {}{text}", " ".repeat(width - text.width()));
+            }
+            let _ = write!(out, "  {:>4}", percent(row.part, whole));
+            let bar = self.bar(row.part, most, bar);
+            out.push_str(if bar.is_empty() { "" } else { "  " });
+            out.push_str(&bar);
+            out.push('\n');
+        }
+        out
+    }
+
+    /// A bar of `width` for `most`, in eighths where the terminal has them.
+    fn bar(&self, part: u64, most: u64, width: usize) -> String {
+        const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+        let eighths = (u128::from(part) * width as u128 * 8).checked_div(u128::from(most)).unwrap_or(0);
+        let eighths = usize::try_from(eighths).unwrap_or(0).max(usize::from(part > 0));
+        if self.unicode {
+            format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
+        } else {
+            "#".repeat(eighths.div_ceil(8))
+        }
+    }
+
+    /// A text from outside, shortened in the middle to so many columns: both ends of a path tell.
+    pub(crate) fn fit(&self, text: &str, columns: usize) -> String {
+        let text = self.spell(text);
+        if text.width() <= columns {
+            return text;
+        }
+        let dots = if self.unicode { "…" } else { "..." };
+        let room = columns.saturating_sub(dots.width());
+        let head = take(text.chars(), room / 3);
+        let tail: String = take(text.chars().rev(), room - head.width()).chars().rev().collect();
+        format!("{head}{dots}{tail}")
+    }
+
+    /// A sentence, broken into lines.
+    pub(crate) fn wrap(&self, text: &str) -> String {
+        let (mut out, mut column) = (String::new(), 0);
+        for word in self.spell(text).split(' ') {
+            let fits = column + 1 + word.width() <= self.columns;
+            out.push_str(match column {
+                0 => "",
+                _ if fits => " ",
+                _ => "\n",
+            });
+            column = if fits || column == 0 { column + usize::from(column > 0) } else { 0 } + word.width();
+            out.push_str(word);
+        }
+        out
+    }
+
+    /// A text from outside in the characters that the terminal has.
+    pub(crate) fn spell(&self, text: &str) -> String {
+        let text = plain(text);
+        if self.unicode { text } else { text.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect() }
+    }
+}
+
+fn take(chars: impl Iterator<Item = char>, columns: usize) -> String {
+    let mut left = columns;
+    chars
+        .take_while(|c| {
+            let fits = c.width().unwrap_or(0) <= left;
+            left = left.saturating_sub(c.width().unwrap_or(0));
+            fits
+        })
+        .collect()
+}
+
+fn pad(text: &str, columns: usize) -> String {
+    format!("{text}{}", " ".repeat(columns.saturating_sub(text.width())))
+}
+
+/// A part of a whole: `<1%` is not nothing.
+pub(crate) fn percent(part: u64, whole: u64) -> String {
+    let percent =
+        (u128::from(part) * 200 + u128::from(whole)).checked_div(u128::from(whole) * 2).unwrap_or(0);
+    match percent {
+        0 if part > 0 => "<1%".to_string(),
+        percent => format!("{percent}%"),
+    }
+}
+
+/// A number as people read it: `84,300`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (n, digit) in digits.chars().enumerate() {
+        if n > 0 && (digits.len() - n).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn canvas(columns: usize, unicode: bool) -> Canvas {
+        Canvas { columns, unicode }
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        let row = |name: &str, part| Line {
+            name: name.to_string(),
+            columns: vec!["1.23 MB".to_string(), "84,300".to_string()],
+            part,
+        };
+        let rows =
+            [row("a rather long path/日本語/with/a/name.jsonl", 7), row("\x1b[31mred", 1), row("x", 0)];
+        for columns in COLUMNS_MIN..=COLUMNS_MAX {
+            for unicode in [true, false] {
+                let table = canvas(columns, unicode).table(&rows, 8);
+                assert!(table.lines().all(|line| line.width() <= columns), "{columns}\n{table}");
+                assert!(unicode || table.is_ascii(), "{table}");
+                assert!(!table.contains('\x1b'));
+            }
+        }
+    }
+
+    #[test]
+    fn bars_are_as_long_as_what_they_show() {
+        assert_eq!(canvas(80, true).bar(4, 8, 10), "█████");
+        assert_eq!(canvas(80, true).bar(1, 8, 10), "█▎");
+        assert_eq!(canvas(80, true).bar(1, 1_000_000, 10), "▏");
+        assert_eq!(canvas(80, false).bar(1, 8, 10), "##");
+        assert_eq!(canvas(80, true).bar(0, 0, 10), "");
+    }
+
+    #[test]
+    fn numbers_as_people_read_them() {
+        assert_eq!([grouped(0), grouped(999), grouped(84_300)], ["0", "999", "84,300"]);
+        assert_eq!(
+            [percent(0, 0), percent(1, 1000), percent(1, 3), percent(3, 3)],
+            ["0%", "<1%", "33%", "100%"]
+        );
+    }
+}

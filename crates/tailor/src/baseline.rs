@@ -1,0 +1,88 @@
+//! Which findings are known: by fingerprints that stay what they are when a file grows, or is elsewhere.
+
+use crate::place::relative;
+use serde::Deserialize;
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use transcript::Finding;
+
+/// How many hex digits of the hash are a fingerprint.
+const DIGITS: usize = 32;
+
+/// The findings of an earlier run. Without one, nothing is known.
+#[derive(Default)]
+pub(crate) struct Baseline {
+    fingerprints: HashSet<String>,
+    given: bool,
+}
+
+/// What we need of a line of `--format json`.
+#[derive(Deserialize)]
+struct Line {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    findings: serde_json::Value,
+}
+
+impl Baseline {
+    /// Reads what an earlier run has written with `--format json`.
+    pub(crate) fn read(path: Option<&Path>) -> Result<Self, String> {
+        let Some(path) = path else { return Ok(Self::default()) };
+        let shown = path.display();
+        let way_out = "write one with `tailor scan --format json -o FILE`";
+        let file = File::open(path)
+            .map_err(|error| format!("{shown}: could not read the baseline: {error} ({way_out})"))?;
+        let mut fingerprints = HashSet::new();
+        for (n, line) in BufReader::new(file).lines().enumerate() {
+            let wrong = |what: &str| {
+                format!("{shown}: could not read the baseline: line {}: {what} ({way_out})", n + 1)
+            };
+            let line = line.map_err(|error| wrong(&error.to_string()))?;
+            let line: Line = serde_json::from_str(&line).map_err(|_| wrong("not a result of tailor"))?;
+            if !["file", "summary"].contains(&line.kind.as_str()) {
+                return Err(wrong("not a result of tailor"));
+            }
+            for finding in line.findings.as_array().into_iter().flatten() {
+                let print = finding["fingerprint"].as_str();
+                fingerprints
+                    .insert(print.ok_or_else(|| wrong("a finding without a fingerprint"))?.to_string());
+            }
+        }
+        Ok(Self { fingerprints, given: true })
+    }
+
+    /// Whether a finding was there before.
+    pub(crate) fn knows(&self, fingerprint: &str) -> bool {
+        self.fingerprints.contains(fingerprint)
+    }
+
+    /// Whether there is one at all.
+    pub(crate) fn is_given(&self) -> bool {
+        self.given
+    }
+}
+
+/// What each finding about a file is recognised by: file, code, and the ids of entry and call; the line only where
+/// there are no ids; and which of several that are alike it is. Neither sizes nor severity: they change as a session
+/// goes on.
+pub(crate) fn fingerprints(path: &Path, findings: &[Finding]) -> Vec<String> {
+    let path = relative(path);
+    let mut seen: HashMap<blake3::Hash, u64> = HashMap::new();
+    let one = |finding: &Finding| {
+        let (entry, call) = (finding.labels.entry.as_deref(), finding.labels.call.as_deref());
+        let line = if entry.is_none() && call.is_none() { finding.line } else { 0 };
+        let mut hasher = blake3::Hasher::new();
+        let line = line.to_string();
+        let texts = [finding.rule.code(), &line, entry.unwrap_or_default(), call.unwrap_or_default()];
+        let parts = texts.into_iter().map(str::as_bytes).chain([path.as_os_str().as_encoded_bytes()]);
+        parts.for_each(|part| _ = hasher.update(&(part.len() as u64).to_le_bytes()).update(part));
+        let alike = seen.entry(hasher.finalize()).or_default();
+        *alike += 1;
+        hasher.update(&alike.to_le_bytes());
+        hasher.finalize().to_hex()[..DIGITS].to_string()
+    };
+    findings.iter().map(one).collect()
+}

@@ -1,0 +1,166 @@
+//! `tailor chunk`: what is in context, in chunks that a summariser can take.
+
+use super::{deaf, failed, is_stream};
+use crate::args::{Chunk as Asked, Tokenizer};
+use crate::status::Status;
+use crate::terminal::json;
+use crate::tokens;
+use keeper::{Error, spool};
+use serde::Serialize;
+use std::io::{self, BufWriter, Write};
+use transcript::chunk::{Chunk, Message, Totals, chunks};
+use transcript::compact::Unable;
+
+pub(crate) fn run(asked: &Asked) -> Status {
+    let count = tokens::counter(asked.limits.tokenizer);
+    let limits = asked.limits.limits(&count);
+    let mut printer = Printer::new(asked.limits.tokenizer);
+    let mut cut = |source: &dyn transcript::Source| {
+        chunks(source, &limits, None, &mut |chunk| printer.chunk(chunk).is_ok())
+    };
+    let done = if is_stream(std::slice::from_ref(&asked.path)) {
+        let mut done = Ok(Totals::default());
+        let spooled = spool(io::stdin().lock(), |source| {
+            done = cut(source)?;
+            Ok(())
+        });
+        spooled.map(|()| Ok(done))
+    } else {
+        keeper::read(&asked.path, None, cut)
+    };
+    match told(&asked.path, done) {
+        Ok(totals) => {
+            printer.finish(&totals).map_or_else(|error| deaf("standard output", &error), |()| Status::Clean)
+        }
+        Err(why) => failed(&why),
+    }
+}
+
+/// What came of reading, or why nothing did, in a sentence.
+pub(super) fn told<T>(
+    path: &std::path::Path,
+    done: Result<Result<Result<T, Unable>, keeper::Refusal>, Error>,
+) -> Result<T, String> {
+    let verb = "read the conversation";
+    match done {
+        Ok(Ok(Ok(done))) => Ok(done),
+        Ok(Ok(Err(Unable::UnknownFormat))) => {
+            Err(format!("{}: could not {verb}: {}", path.display(), keeper::Unsupported::UnknownFormat))
+        }
+        Ok(Ok(Err(unable))) => Err(format!("{}: could not {verb}: {unable}", path.display())),
+        Ok(Err(refusal)) => Err(format!("{}: could not {verb}: {refusal}", path.display())),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Prints chunks as lines of JSON, each as soon as it is there.
+pub(super) struct Printer {
+    out: BufWriter<io::StdoutLock<'static>>,
+    tokenizer: Tokenizer,
+    number: u64,
+    done: io::Result<()>,
+}
+
+#[derive(Serialize)]
+struct ChunkLine<'c> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    chunk: u64,
+    chars: u64,
+    tokens: u64,
+    messages: Vec<MessageLine<'c>>,
+}
+
+#[derive(Serialize)]
+struct MessageLine<'c> {
+    line: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entry: Option<&'c str>,
+    role: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<&'c str>,
+    chars: u64,
+    tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    omitted_chars: Option<u64>,
+    #[serde(skip_serializing_if = "is_one")]
+    stands_for: u64,
+    text: &'c str,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_one(count: &u64) -> bool {
+    *count == 1
+}
+
+#[derive(Serialize)]
+struct TotalsLine {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    chunks: u64,
+    messages: u64,
+    replaced: u64,
+    left_out: u64,
+    chars: u64,
+    tokens: u64,
+    tokenizer: &'static str,
+    /// Whether tokens are estimated.
+    estimated: bool,
+}
+
+impl<'c> MessageLine<'c> {
+    fn new(message: &'c Message) -> Self {
+        Self {
+            line: message.line,
+            entry: message.entry.as_deref(),
+            role: message.role,
+            tool: message.tool.as_deref(),
+            chars: message.chars,
+            tokens: message.tokens,
+            omitted_chars: message.omitted_chars,
+            stands_for: message.stands_for,
+            text: &message.text,
+        }
+    }
+}
+
+impl Printer {
+    pub(super) fn new(tokenizer: Tokenizer) -> Self {
+        Self { out: BufWriter::new(io::stdout().lock()), tokenizer, number: 0, done: Ok(()) }
+    }
+
+    /// Prints a chunk. An error means that nobody listens any more, and is remembered.
+    pub(super) fn chunk(&mut self, chunk: &Chunk) -> Result<(), ()> {
+        self.number += 1;
+        let messages = chunk.messages.iter().map(MessageLine::new).collect();
+        let (chars, tokens) = (chunk.chars, chunk.tokens);
+        let line = ChunkLine { kind: "chunk", chunk: self.number, chars, tokens, messages };
+        self.done = self.line(&line);
+        if self.done.is_ok() { Ok(()) } else { Err(()) }
+    }
+
+    fn totals(&mut self, totals: &Totals) -> io::Result<()> {
+        self.line(&TotalsLine {
+            kind: "summary",
+            chunks: totals.chunks,
+            messages: totals.messages,
+            replaced: totals.replaced,
+            left_out: totals.left_out,
+            chars: totals.chars,
+            tokens: totals.tokens,
+            tokenizer: tokens::name(self.tokenizer),
+            estimated: self.tokenizer == Tokenizer::Chars4,
+        })
+    }
+
+    fn line(&mut self, line: &impl Serialize) -> io::Result<()> {
+        writeln!(self.out, "{}", json(&serde_json::to_string(line)?))?;
+        self.out.flush()
+    }
+
+    /// Prints the totals and says how it went.
+    pub(super) fn finish(mut self, totals: &Totals) -> io::Result<()> {
+        let said = self.totals(totals);
+        self.done.and(said)
+    }
+}

@@ -1,0 +1,268 @@
+//! `tailor compact`: what is older gives way to a summary that a command of the user's writes.
+#![expect(clippy::print_stdout, reason = "what was done is the result")]
+
+use super::chunk::{Printer, told};
+use super::{deaf, failed};
+use crate::args::{Compact, Format, Tokenizer};
+use crate::printer::{plural, size, talk};
+use crate::report::retry_seconds;
+use crate::status::Status;
+use crate::terminal::{json, plain};
+use crate::tokens;
+use keeper::{Compacting, Ending, Guarantee, Options, Refusal};
+use serde::Serialize;
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use transcript::chunk::{Chunk, Limits, Totals, chunks};
+use transcript::compact::{Shares, Stay, divide};
+
+/// Longest answer of a command that is taken; a summary is to be short.
+const ANSWER_BYTES_MAX: u64 = 1 << 20;
+
+/// Most answers together: what is put in must not become the next thing that is too long.
+const SUMMARY_BYTES_MAX: usize = 4 << 20;
+
+pub(crate) fn run(asked: &Compact) -> Status {
+    match compact(asked) {
+        Ok(status) => status,
+        Err(why) => failed(&why),
+    }
+}
+
+fn compact(asked: &Compact) -> Result<Status, String> {
+    let options = asked.options()?;
+    if asked.path.is_dir() {
+        let path = asked.path.display();
+        return Err(format!("{path}: could not compact it: it is a folder (name the file of one session)"));
+    }
+    let divided = keeper::read(&asked.path, None, |source| {
+        divide(source, options.policy.choose(source)?, Stay::Last(asked.keep))
+    });
+    let shares = match divided {
+        Ok(Ok(Err(unable))) if unable != transcript::compact::Unable::UnknownFormat => {
+            let ending = Ending::Refused(Refusal::Unable(unable));
+            return Ok(Report::new(asked, &ending, 0, Shares::default()).print(asked.format, &ending));
+        }
+        other => told(&asked.path, other)?,
+    };
+    let count = tokens::counter(asked.limits.tokenizer);
+    let limits = asked.limits.limits(&count);
+    if asked.dry_run {
+        return dry_run(asked, &limits, shares);
+    }
+    if let Some(ending) = keeper::closed(&asked.path, &options).map_err(|error| error.to_string())? {
+        return Ok(Report::new(asked, &ending, 0, shares).print(asked.format, &ending));
+    }
+    let total = each_chunk(&asked.path, &limits, shares, &mut |_| true)?.chunks;
+    let mut answers = Answers { command: asked.with.as_deref().unwrap_or_default(), total, done: Vec::new() };
+    let mut failure = None;
+    each_chunk(&asked.path, &limits, shares, &mut |chunk| {
+        failure = answers.ask(chunk).err();
+        failure.is_none()
+    })?;
+    if let Some(why) = failure {
+        let (path, number) = (asked.path.display(), answers.done.len() + 1);
+        return Err(format!(
+            "{path}: could not summarise chunk {number} of {total}: {why} (the file is as it was)"
+        ));
+    }
+    put_in(asked, &options, shares, &answers)
+}
+
+/// Goes over what is to be left out.
+fn each_chunk(
+    path: &Path,
+    limits: &Limits<'_>,
+    shares: Shares,
+    each: &mut dyn FnMut(&Chunk) -> bool,
+) -> Result<Totals, String> {
+    told(path, keeper::read(path, None, |source| chunks(source, limits, Some(shares.from), each)))
+}
+
+fn put_in(
+    asked: &Compact,
+    options: &Options,
+    shares: Shares,
+    answers: &Answers<'_>,
+) -> Result<Status, String> {
+    let stay = Stay::From { at: shares.from, left_out: shares.left_out };
+    let summary = answers.done.join("\n\n");
+    if summary.len() > SUMMARY_BYTES_MAX {
+        let (path, bytes) = (asked.path.display(), summary.len());
+        return Err(format!(
+            "{path}: could not take the summary: it has {bytes} bytes (the file is as it was)"
+        ));
+    }
+    let done =
+        keeper::compact(&asked.path, None, options, stay, &summary).map_err(|error| error.to_string())?;
+    let Compacting { outcome, shares: now } = done;
+    let mut report = Report::new(asked, &outcome.ending, answers.total, now);
+    report.format =
+        outcome.before.as_ref().and_then(|found| found.facts.format).map(transcript::format::Format::name);
+    report.bytes = Some(outcome.bytes);
+    report.bytes_after = (outcome.ending == Ending::Fixed).then_some(outcome.bytes_after);
+    report.run = outcome.run;
+    report.guarantee = outcome.guarantee.map(Guarantee::name);
+    Ok(report.print(asked.format, &outcome.ending))
+}
+
+fn dry_run(asked: &Compact, limits: &Limits<'_>, shares: Shares) -> Result<Status, String> {
+    let ending = Ending::WouldFix;
+    if asked.format == Format::Json {
+        let mut printer = Printer::new(asked.limits.tokenizer);
+        let totals = each_chunk(&asked.path, limits, shares, &mut |chunk| printer.chunk(chunk).is_ok())?;
+        if let Err(error) = printer.finish(&totals) {
+            return Ok(deaf("standard output", &error));
+        }
+        return Ok(Report::new(asked, &ending, totals.chunks, shares).print(asked.format, &ending));
+    }
+    let mut number = 0;
+    let about = if asked.limits.tokenizer == Tokenizer::Chars4 { "about " } else { "" };
+    let totals = each_chunk(&asked.path, limits, shares, &mut |chunk| {
+        number += 1;
+        let line = |message: Option<&transcript::chunk::Message>| message.map_or(0, |message| message.line);
+        let lines = format!("lines {} to {}", line(chunk.messages.first()), line(chunk.messages.last()));
+        let messages = plural(chunk.messages.len() as u64, "message");
+        let sizes = format!("{} characters, {about}{} tokens", chunk.chars, chunk.tokens);
+        println!("chunk {number}: {lines}, {messages}, {sizes}");
+        true
+    })?;
+    if totals.left_out > 0 {
+        talk(&format!("{} are over the budget and in no chunk", plural(totals.left_out, "older message")));
+    }
+    Ok(Report::new(asked, &ending, totals.chunks, shares).print(asked.format, &ending))
+}
+
+/// What the command has said so far.
+struct Answers<'a> {
+    command: &'a str,
+    total: u64,
+    done: Vec<String>,
+}
+
+impl Answers<'_> {
+    fn ask(&mut self, chunk: &Chunk) -> Result<(), String> {
+        let mut child = Command::new("/bin/sh")
+            .args(["-c", self.command])
+            .env("TAILOR_CHUNK", (self.done.len() + 1).to_string())
+            .env("TAILOR_CHUNKS", self.total.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|cause| format!("the command could not be run: {cause}"))?;
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let mut answer = Vec::new();
+        let text = chunk.text();
+        let read = std::thread::scope(|scope| {
+            scope.spawn(move || {
+                // Whether the command reads all of it is its own affair.
+                let _: Option<io::Result<()>> = stdin.map(|mut stdin| stdin.write_all(text.as_bytes()));
+            });
+            let Some(mut stdout) = stdout else { return Ok(()) };
+            let read = stdout.by_ref().take(ANSWER_BYTES_MAX + 1).read_to_end(&mut answer);
+            // Nobody listens any more to a command that goes on for ever.
+            drop(stdout);
+            read.map(|_| ())
+        });
+        let status = child.wait().map_err(|cause| cause.to_string())?;
+        read.map_err(|cause| cause.to_string())?;
+        if answer.len() as u64 > ANSWER_BYTES_MAX {
+            return Err(format!("the command printed more than {ANSWER_BYTES_MAX} bytes"));
+        }
+        if !status.success() {
+            return Err(format!("the command failed ({status})"));
+        }
+        let answer = String::from_utf8_lossy(&answer).trim().to_string();
+        if answer.is_empty() {
+            return Err("the command printed nothing".to_string());
+        }
+        self.done.push(answer);
+        Ok(())
+    }
+}
+
+/// The line of `--format json`.
+#[derive(Serialize)]
+struct Report {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<u64>,
+    outcome: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    chunks: u64,
+    kept: u64,
+    left_out: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_after: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    guarantee: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_seconds: Option<u64>,
+}
+
+impl Report {
+    fn new(asked: &Compact, ending: &Ending, chunks: u64, shares: Shares) -> Self {
+        let (outcome, reason) = (ending.name(), ending.reason());
+        Self {
+            kind: "compaction",
+            path: asked.path.to_string_lossy().into_owned(),
+            format: None,
+            bytes: None,
+            outcome,
+            reason,
+            chunks,
+            kept: shares.kept,
+            left_out: shares.left_out,
+            bytes_after: None,
+            run: None,
+            guarantee: None,
+            retry_seconds: if let Ending::Deferred(reason) = ending {
+                Some(retry_seconds(reason))
+            } else {
+                None
+            },
+        }
+    }
+
+    /// Says what was done, and gives the exit code: 1 where nothing is wrong but that nothing could be done.
+    fn print(&self, format: Format, ending: &Ending) -> Status {
+        match format {
+            Format::Json => {
+                if let Ok(line) = serde_json::to_string(self) {
+                    println!("{}", json(&line));
+                }
+            }
+            Format::Human => println!("{}", self.sentence(ending)),
+        }
+        match ending {
+            Ending::Fixed | Ending::WouldFix => Status::Clean,
+            Ending::Deferred(_) | Ending::Refused(Refusal::Unable(_)) => Status::Findings,
+            _ => Status::Error,
+        }
+    }
+
+    fn sentence(&self, ending: &Ending) -> String {
+        let path = plain(&self.path);
+        let shares = || {
+            let (kept, gone) = (plural(self.kept, "message"), self.left_out);
+            format!("{kept} in context, {gone} left out in {}", plural(self.chunks, "chunk"))
+        };
+        match (ending, &self.reason) {
+            (Ending::Fixed, _) => {
+                let (before, after) = (size(self.bytes.unwrap_or(0)), size(self.bytes_after.unwrap_or(0)));
+                format!("{path}: compacted: {before} -> {after}, {}", shares())
+            }
+            (Ending::WouldFix, _) => format!("{path}: would compact: {}", shares()),
+            (_, Some(reason)) => format!("{path}: {}: {reason}", self.outcome),
+            (_, None) => format!("{path}: {}", self.outcome),
+        }
+    }
+}

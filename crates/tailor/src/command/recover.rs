@@ -1,0 +1,197 @@
+//! `tailor recover`: a session that is too long for the API, made shorter.
+#![expect(clippy::print_stdout, reason = "what was done is the result")]
+
+use super::failed;
+use crate::args::{Format, Recover};
+use crate::printer::{plural, size, talk};
+use crate::report::retry_seconds;
+use crate::status::Status;
+use crate::terminal::{json, plain};
+use keeper::{Ending, Guarantee, Recovered, Refusal};
+use serde::Serialize;
+use transcript::overflow::{Cause, escalate, payload_bytes_next};
+
+pub(crate) fn run(asked: &Recover) -> Status {
+    if asked.path.is_dir() {
+        let path = asked.path.display();
+        return failed(&format!(
+            "{path}: could not recover it: it is a folder (name the file of one session)"
+        ));
+    }
+    let options = match asked.options() {
+        Ok(options) => options,
+        Err(error) => return failed(&error),
+    };
+    let done = match keeper::recover(&asked.path, None, &asked.recovery(), &options) {
+        Ok(done) => done,
+        Err(error) => return failed(&error),
+    };
+    let report = Report::new(asked, &done);
+    match asked.format() {
+        Format::Json => {
+            if let Ok(line) = serde_json::to_string(&report) {
+                println!("{}", json(&line));
+            }
+        }
+        Format::Human => report.print(&done),
+    }
+    status(&done.outcome.ending)
+}
+
+/// 1 is for whatever leaves the session as it was, although nothing is wrong with the file.
+fn status(ending: &Ending) -> Status {
+    match ending {
+        Ending::Fixed | Ending::WouldFix | Ending::Clean => Status::Clean,
+        Ending::Deferred(_)
+        | Ending::Refused(Refusal::Unable(_) | Refusal::NotTooLong(_) | Refusal::GivenUp(_)) => {
+            Status::Findings
+        }
+        _ => Status::Error,
+    }
+}
+
+/// The line of `--json`.
+#[derive(Serialize)]
+struct Report {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<&'static str>,
+    bytes: u64,
+    outcome: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cause: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    level: Option<u8>,
+    attempts_before: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_out: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_after: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    guarantee: Option<&'static str>,
+    advice: Advice,
+}
+
+/// What to do next.
+#[derive(Serialize)]
+struct Advice {
+    action: &'static str,
+    message: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload_bytes_max: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_seconds: Option<u64>,
+}
+
+impl Advice {
+    fn new(asked: &Recover, done: &Recovered) -> Self {
+        let plain = |action, message| Self {
+            action,
+            message,
+            max_tokens: None,
+            payload_bytes_max: None,
+            retry_seconds: None,
+        };
+        match (&done.outcome.ending, done.cause) {
+            (Ending::Fixed, Some(Cause::PayloadTooLarge)) => Self {
+                payload_bytes_max: Some(payload_bytes_next(None)),
+                ..plain(
+                    "retry",
+                    "Load the session again and repeat the request; keep its body below payload_bytes_max.",
+                )
+            },
+            (Ending::Fixed, _) => plain("retry", "Load the session again and repeat the request."),
+            (Ending::WouldFix, _) => plain("recover", "Run it without --dry-run."),
+            (Ending::Deferred(reason), _) => Self {
+                retry_seconds: Some(retry_seconds(reason)),
+                ..plain("wait", "Try again after retry_seconds; --settle 0 says that no agent is running.")
+            },
+            (Ending::Clean, Some(Cause::OutputCutOff)) => {
+                match escalate(asked.output_tokens, asked.output_tokens_max, 0) {
+                    Some(next) => {
+                        Self { max_tokens: Some(next.tokens_max), ..plain("continue", next.message) }
+                    }
+                    None => plain("continue", transcript::overflow::CONTINUE),
+                }
+            }
+            (Ending::Refused(Refusal::NotTooLong(Cause::ProxyRejection)), _) => plain(
+                "check-proxy",
+                "A proxy or firewall refused the request, not the model; it may be too large for that one.",
+            ),
+            (Ending::Refused(Refusal::GivenUp(_) | Refusal::Unable(_)), _) => {
+                plain("give-up", "Nothing more can be taken out; begin a new session, or name a --level.")
+            }
+            _ => plain("none", "Nothing is to be done about the length of this session."),
+        }
+    }
+}
+
+impl Report {
+    fn new(asked: &Recover, done: &Recovered) -> Self {
+        let outcome = &done.outcome;
+        let (word, reason) = (outcome.ending.name(), outcome.ending.reason());
+        let changed = matches!(outcome.ending, Ending::Fixed | Ending::WouldFix);
+        let facts = outcome.before.as_ref().map(|found| found.facts);
+        let shares = done.shares.filter(|_| changed);
+        Self {
+            kind: "recovery",
+            path: asked.path.to_string_lossy().into_owned(),
+            format: facts.and_then(|facts| facts.format).map(transcript::format::Format::name),
+            bytes: outcome.bytes,
+            outcome: word,
+            reason,
+            cause: done.cause.map(Cause::name),
+            level: done.level.map(transcript::recover::Level::number),
+            attempts_before: done.attempts_before,
+            kept: shares.map(|shares| shares.kept),
+            left_out: shares.map(|shares| shares.left_out),
+            bytes_after: changed.then_some(outcome.bytes_after),
+            run: outcome.run.clone(),
+            guarantee: outcome.guarantee.map(Guarantee::name),
+            advice: Advice::new(asked, done),
+        }
+    }
+
+    fn print(&self, done: &Recovered) {
+        let path = plain(&self.path);
+        let word = match done.outcome.ending {
+            Ending::Fixed => "recovered",
+            Ending::WouldFix => "would recover",
+            Ending::Clean => "nothing to recover from",
+            _ => self.outcome,
+        };
+        let level = self
+            .level
+            .zip(self.bytes_after)
+            .map(|(level, after)| format!(" at level {level}: {} -> {}", size(self.bytes), size(after)));
+        let shares = self
+            .kept
+            .zip(self.left_out)
+            .map(|(kept, left_out)| format!(", {} in context, {left_out} left out", plural(kept, "message")));
+        let cause = self.cause.map(|cause| format!(" ({cause})"));
+        let reason = self.reason.as_ref().map(|reason| format!(": {reason}"));
+        let more: String = [level, shares, cause, reason].into_iter().flatten().collect();
+        let said = word.to_string() + &more;
+        println!("{path}: {said}");
+        let mut advice = self.advice.message.to_string();
+        if let Some(tokens) = self.advice.max_tokens {
+            advice = format!("go on with a limit of {tokens} output tokens and this message: {advice}");
+        }
+        if done.outcome.ending == Ending::Clean && done.cause.is_none() {
+            advice = "the transcript tells of no failure; --error TEXT says what the API said, --level N shortens it \
+                      all the same"
+                .to_string();
+        }
+        talk(&advice);
+    }
+}

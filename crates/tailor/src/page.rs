@@ -1,0 +1,432 @@
+//! A report: one page that draws itself from the data in it, and asks nothing of any network.
+//!
+//! What comes from transcripts reaches the page as JSON in which no character could end its element, and the page
+//! makes text nodes of it. Its own script is let in by a number that no transcript can know.
+
+use crate::report::FindingReport;
+use crate::weighed::{Share, ToolShare, Totals, Weighed};
+use keeper::Refusal;
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::Duration;
+use transcript::weight::{Part, Standing};
+use transcript::{Mended, Severity};
+
+const HTML: &str = include_str!("page/page.html");
+const CSS: &str = include_str!("page/page.css");
+const JS: &str = include_str!("page/page.js");
+
+/// How much all sessions together may tell: points of curves, rows of tables. A page with a thousand sessions stays
+/// below a megabyte.
+const POINTS: usize = 9_000;
+const ROWS: usize = 2_500;
+/// How many rows tables over all sessions have.
+const ROWS_OVERALL: usize = 24;
+
+/// Bytes and tokens by part.
+#[derive(Clone, Default)]
+struct Parts {
+    bytes: Vec<u64>,
+    tokens: Vec<u64>,
+}
+
+impl Parts {
+    fn of(shares: &[Share]) -> Self {
+        Self {
+            bytes: shares.iter().map(|share| share.bytes).collect(),
+            tokens: shares.iter().map(|share| share.tokens).collect(),
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        for (all, own) in [(&mut self.bytes, &other.bytes), (&mut self.tokens, &other.tokens)] {
+            all.resize(own.len().max(all.len()), 0);
+            all.iter_mut().zip(own).for_each(|(all, own)| *all += own);
+        }
+    }
+}
+
+/// One transcript that was looked at.
+pub(crate) struct Looked {
+    pub(crate) weighed: Weighed,
+    after: Parts,
+    bytes_after: u64,
+    findings: Vec<FindingReport>,
+    /// How many findings of each rule a fix mends.
+    mended: BTreeMap<&'static str, u64>,
+    /// Why nothing can be mended.
+    unmended: Option<String>,
+}
+
+impl Looked {
+    /// What was found, and what it weighs before and after a fix.
+    pub(crate) fn new(weighed: Weighed, after: Option<&Weighed>, mended: &Mended) -> Self {
+        let before = &mended.before.findings;
+        let (left, unmended) = match &mended.repair {
+            Ok(repair) => (repair.after.as_ref().map_or(before, |after| &after.findings), None),
+            Err(worse) => (before, Some(Refusal::Worse(*worse).to_string())),
+        };
+        let mut gone: BTreeMap<&'static str, u64> = BTreeMap::new();
+        for finding in before {
+            *gone.entry(finding.rule.code()).or_default() += 1;
+        }
+        for finding in left {
+            gone.entry(finding.rule.code()).and_modify(|count| *count = count.saturating_sub(1));
+        }
+        let after = after.unwrap_or(&weighed);
+        Self {
+            after: Parts::of(&after.parts),
+            bytes_after: after.bytes,
+            findings: before.iter().map(FindingReport::new).collect(),
+            mended: gone,
+            unmended,
+            weighed,
+        }
+    }
+}
+
+/// Whether a fix would shorten something.
+fn cuts(found: &FindingReport) -> bool {
+    found.fix == "safe" && found.code.starts_with('S')
+}
+
+/// All that the page is drawn from.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Data {
+    version: &'static str,
+    made: String,
+    content: bool,
+    parts: Vec<&'static str>,
+    standings: Vec<&'static str>,
+    tools: Vec<String>,
+    /// Name, and the worst severity.
+    rules: BTreeMap<&'static str, (&'static str, String)>,
+    totals: Sums,
+    standing_bytes: Vec<u64>,
+    part_bytes: Vec<u64>,
+    part_bytes_after: Vec<u64>,
+    part_tokens: Vec<u64>,
+    part_tokens_after: Vec<u64>,
+    tool_rows: Vec<ToolData>,
+    fields: Vec<(String, u64)>,
+    kinds: Vec<(String, u64)>,
+    /// Code, how many, in how many sessions, how many a fix mends.
+    findings: Vec<(&'static str, u64, u64, u64)>,
+    troubles: Vec<(String, String)>,
+    sessions: Vec<SessionData>,
+}
+
+/// Index of the tool's name, calls, bytes, tokens of results.
+type ToolData = (i64, u64, u64, u64);
+
+#[derive(Default, Serialize)]
+struct Sums {
+    sessions: u64,
+    bytes: u64,
+    after: u64,
+    entries: u64,
+    tokens: u64,
+    exact: bool,
+    findings: u64,
+    ailing: u64,
+    unsupported: u64,
+    refused: u64,
+    errors: u64,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SessionData {
+    path: String,
+    format: &'static str,
+    bytes: u64,
+    after: u64,
+    entries: usize,
+    turns: usize,
+    tokens: u64,
+    exact: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    counted: Option<u64>,
+    found: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unmended: Option<String>,
+    standings: Vec<u64>,
+    parts: Vec<u64>,
+    /// Empty if they stay the same.
+    parts_after: Vec<u64>,
+    part_tokens: Vec<u64>,
+    part_tokens_after: Vec<u64>,
+    tools: Vec<ToolData>,
+    /// Turn, bytes so far, tokens in the context, compactions, cuts made, cuts that a fix would make.
+    points: Vec<(usize, u64, u64, u32, u32, u32)>,
+    /// Line, bytes, part, standing, tool, how it begins.
+    largest: Vec<(u64, u64, usize, usize, i64, Option<String>)>,
+    findings: Vec<(&'static str, u64, &'static str)>,
+}
+
+/// The names of tools, each once.
+#[derive(Default)]
+struct Tools {
+    names: Vec<String>,
+    known: HashMap<String, i64>,
+}
+
+impl Tools {
+    fn id(&mut self, name: &str) -> i64 {
+        let next = i64::try_from(self.names.len()).unwrap_or(i64::MAX);
+        let id = *self.known.entry(name.to_string()).or_insert(next);
+        if id == next {
+            self.names.push(name.to_string());
+        }
+        id
+    }
+
+    fn rows(&mut self, tools: &[ToolShare], max: usize) -> Vec<ToolData> {
+        let mut tools: Vec<&ToolShare> = tools.iter().collect();
+        tools.sort_by_key(|tool| std::cmp::Reverse((tool.result_tokens, tool.bytes)));
+        let rows = tools.into_iter().take(max);
+        rows.map(|tool| (self.id(&tool.name), tool.calls, tool.bytes, tool.result_tokens)).collect()
+    }
+}
+
+/// What the whole page is about.
+#[derive(Default)]
+pub(crate) struct Page {
+    totals: Totals,
+    looked: Vec<Looked>,
+    after: Parts,
+    sums: Sums,
+    troubles: Vec<(String, String)>,
+}
+
+impl Page {
+    /// Adds a transcript.
+    pub(crate) fn add(&mut self, looked: Looked) {
+        let weighed = &looked.weighed;
+        self.totals.add(weighed);
+        self.after.add(&looked.after);
+        let sums = &mut self.sums;
+        sums.exact = weighed.context.exact && (sums.exact || sums.sessions == 0);
+        sums.sessions += 1;
+        sums.bytes += weighed.bytes;
+        sums.after += looked.bytes_after;
+        sums.entries += weighed.entries as u64;
+        sums.tokens += weighed.context.tokens;
+        sums.findings += looked.findings.len() as u64;
+        sums.ailing += u64::from(!looked.findings.is_empty());
+        self.looked.push(looked);
+    }
+
+    /// Adds a file that could not be looked at. `told` says whether the page names it.
+    pub(crate) fn add_trouble(&mut self, weighed: Weighed, told: bool) {
+        match weighed.outcome {
+            "unsupported" => self.sums.unsupported += 1,
+            "refused" => self.sums.refused += 1,
+            _ => self.sums.errors += 1,
+        }
+        if told {
+            self.troubles.push((weighed.path, weighed.reason.unwrap_or_default()));
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.looked.is_empty()
+    }
+
+    /// How many transcripts it is about.
+    pub(crate) fn sessions(&self) -> u64 {
+        self.sums.sessions
+    }
+
+    fn findings(&self) -> Vec<(&'static str, u64, u64, u64)> {
+        let mut all: BTreeMap<&'static str, (u64, u64, u64)> = BTreeMap::new();
+        for looked in &self.looked {
+            let mut own: BTreeMap<&'static str, u64> = BTreeMap::new();
+            for finding in &looked.findings {
+                *own.entry(finding.code).or_default() += 1;
+            }
+            for (code, count) in own {
+                let sums = all.entry(code).or_default();
+                let mended = looked.mended.get(code).copied().unwrap_or(0);
+                *sums = (sums.0 + count, sums.1 + 1, sums.2 + mended);
+            }
+        }
+        let mut rows: Vec<_> =
+            all.into_iter().map(|(code, (n, files, gone))| (code, n, files, gone)).collect();
+        rows.sort_by_key(|&(code, count, ..)| (std::cmp::Reverse(count), code));
+        rows
+    }
+
+    fn rules(&self) -> BTreeMap<&'static str, (&'static str, String)> {
+        let worse = |a: &str, b: &str| {
+            let rank = |word: &str| {
+                let all = [Severity::Note, Severity::Warning, Severity::Error];
+                all.iter().position(|severity| severity.to_string() == word)
+            };
+            rank(a) > rank(b)
+        };
+        let mut rules: BTreeMap<&'static str, (&'static str, String)> = BTreeMap::new();
+        for found in self.looked.iter().flat_map(|looked| &looked.findings) {
+            let known = rules.entry(found.code).or_insert_with(|| (found.rule, found.severity.clone()));
+            if worse(&found.severity, &known.1) {
+                known.1.clone_from(&found.severity);
+            }
+        }
+        rules
+    }
+
+    fn data(mut self, made: String, content: bool) -> Data {
+        let summary = self.totals.summary(Duration::ZERO, ROWS_OVERALL);
+        let findings = self.findings();
+        let rules = self.rules();
+        self.looked
+            .sort_by(|a, b| (b.weighed.bytes, &a.weighed.path).cmp(&(a.weighed.bytes, &b.weighed.path)));
+        let count = self.looked.len().max(1);
+        let (points, rows) = ((POINTS / count).clamp(8, 240), (ROWS / count).clamp(2, 12));
+        let mut tools = Tools::default();
+        let tool_rows = tools.rows(&summary.tools, ROWS_OVERALL);
+        let session = |looked| session_data(looked, points, rows, &mut tools);
+        let sessions = self.looked.into_iter().map(session).collect();
+        let before = Parts::of(&summary.parts);
+        let names = |shares: Vec<Share>| shares.into_iter().map(|s| (s.name.into_owned(), s.bytes)).collect();
+        Data {
+            version: env!("CARGO_PKG_VERSION"),
+            made,
+            content,
+            parts: Part::ALL.map(Part::name).to_vec(),
+            standings: Standing::ALL.map(Standing::name).to_vec(),
+            tools: tools.names,
+            rules,
+            totals: self.sums,
+            standing_bytes: summary.standings.iter().map(|share| share.bytes).collect(),
+            part_bytes: before.bytes,
+            part_bytes_after: self.after.bytes,
+            part_tokens: before.tokens,
+            part_tokens_after: self.after.tokens,
+            tool_rows,
+            fields: names(summary.fields),
+            kinds: names(summary.kinds),
+            findings,
+            troubles: self.troubles,
+            sessions,
+        }
+    }
+
+    /// Writes the page.
+    pub(crate) fn write(self, out: &mut impl Write, made: String, content: bool) -> io::Result<()> {
+        let data = escape(&serde_json::to_string(&self.data(made, content))?);
+        // Nobody who wrote a transcript can know what else is on the page, and when it was made.
+        let nonce = blake3::hash(data.as_bytes()).to_hex();
+        for (n, text) in HTML.split('@').enumerate() {
+            out.write_all(match (n % 2, text) {
+                (1, "NONCE") => nonce.as_bytes(),
+                (1, "CSS") => CSS.as_bytes(),
+                (1, "JS") => JS.as_bytes(),
+                (1, "DATA") => data.as_bytes(),
+                _ => text.as_bytes(),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+fn session_data(looked: Looked, points: usize, rows: usize, tools: &mut Tools) -> SessionData {
+    let points = curve(&looked, points);
+    let Looked { weighed, after, bytes_after, findings, unmended, .. } = looked;
+    let parts = Parts::of(&weighed.parts);
+    let unless_same = |after: Vec<u64>, before: &[u64]| if after == before { Vec::new() } else { after };
+    let part = |name| Part::ALL.iter().position(|part| part.name() == name).unwrap_or(0);
+    let standing = |name| Standing::ALL.iter().position(|standing| standing.name() == name).unwrap_or(0);
+    let largest = weighed.largest.into_iter().take(rows).map(|entry| {
+        let tool = if entry.tool.is_empty() { -1 } else { tools.id(&entry.tool) };
+        (entry.line, entry.bytes, part(entry.part), standing(entry.standing), tool, entry.content)
+    });
+    let largest = largest.collect();
+    SessionData {
+        path: weighed.path,
+        format: weighed.format.unwrap_or_default(),
+        bytes: weighed.bytes,
+        after: bytes_after,
+        entries: weighed.entries,
+        turns: weighed.turns.len(),
+        tokens: weighed.context.tokens,
+        exact: weighed.context.exact,
+        counted: weighed.context.counted_tokens,
+        found: findings.len(),
+        unmended,
+        standings: weighed.standings.iter().map(|share| share.bytes).collect(),
+        parts_after: unless_same(after.bytes, &parts.bytes),
+        part_tokens_after: unless_same(after.tokens, &parts.tokens),
+        parts: parts.bytes,
+        part_tokens: parts.tokens,
+        tools: tools.rows(&weighed.tools, rows),
+        points,
+        largest,
+        findings: findings.iter().take(rows * 4).map(|found| (found.code, found.line, found.fix)).collect(),
+    }
+}
+
+/// The size over turns, with at most so many points: each stands for some turns, and is as high as the highest.
+fn curve(looked: &Looked, max: usize) -> Vec<(usize, u64, u64, u32, u32, u32)> {
+    let turns = &looked.weighed.turns;
+    let mut cutting = vec![0; turns.len()];
+    for found in looked.findings.iter().filter(|found| cuts(found)) {
+        let turn = turns.partition_point(|turn| turn.line <= found.line).saturating_sub(1);
+        if let Some(count) = cutting.get_mut(turn) {
+            *count += 1;
+        }
+    }
+    let (mut points, mut bytes) = (Vec::new(), 0);
+    for (n, stretch) in turns.chunks(turns.len().div_ceil(max).max(1)).enumerate() {
+        let from = n * turns.len().div_ceil(max).max(1);
+        bytes += stretch.iter().map(|turn| turn.bytes).sum::<u64>();
+        let last = from + stretch.len() == turns.len();
+        let highest = stretch.iter().map(|turn| turn.context_tokens).max();
+        let context = if last { stretch.last().map(|turn| turn.context_tokens) } else { highest };
+        points.push((
+            from + stretch.len(),
+            bytes,
+            context.unwrap_or(0),
+            stretch.iter().map(|turn| turn.compactions).sum(),
+            stretch.iter().map(|turn| turn.cuts).sum(),
+            cutting[from..from + stretch.len()].iter().sum(),
+        ));
+    }
+    points
+}
+
+/// JSON in which nothing could end the element that it stands in, or hide.
+fn escape(json: &str) -> String {
+    let plain = crate::terminal::json(json);
+    plain.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+}
+
+/// Whether there is nothing at a path that is not a report.
+pub(crate) fn may_replace(path: &Path) -> io::Result<bool> {
+    match std::fs::File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(error),
+        Ok(file) => {
+            let mut begin = Vec::new();
+            io::Read::read_to_end(&mut io::Read::take(file, 1024), &mut begin)?;
+            let title = b"<title>Tailor report</title>";
+            Ok(begin.is_empty() || begin.windows(title.len()).any(|window| window == title))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escape;
+
+    #[test]
+    fn no_data_ends_its_element() {
+        let data = serde_json::to_string("</script><!--<b>&amp;\u{2028}\u{1b}").unwrap();
+        let escaped = escape(&data);
+        assert!(!escaped.contains(['<', '>', '&', '\u{2028}', '\u{1b}']), "{escaped}");
+        assert_eq!(serde_json::from_str::<String>(&escaped).unwrap(), "</script><!--<b>&amp;\u{2028}\u{1b}");
+    }
+}

@@ -1,0 +1,370 @@
+"use strict";
+// Draws the page from the data in it. Texts from transcripts only ever become text nodes.
+const data = JSON.parse(document.getElementById("data").textContent);
+const SVG = "http://www.w3.org/2000/svg";
+const PARTS = { results: "tool results", calls: "tool calls", assistant: "text of the model", thinking: "thinking",
+  user: "text of the user", notes: "summaries and notes", images: "images", "side-copies": "copies of results, not sent",
+  envelope: "ids, times, settings", bookkeeping: "bookkeeping, never sent" };
+const STANDINGS = { context: "in the context", compacted: "before the last compaction", "off-branch": "off the live branch",
+  unsent: "bookkeeping, never sent", "no-entry": "line breaks and damage" };
+
+function make(name, attributes = {}, ...inside) {
+  const drawn = ["svg", "g", "rect", "path", "line", "circle", "text", "title"].includes(name);
+  const element = drawn ? document.createElementNS(SVG, name) : document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key === "on") for (const [event, act] of Object.entries(value)) element.addEventListener(event, act);
+    else if (value !== null && value !== undefined) element.setAttribute(key, value);
+  }
+  element.append(...inside.filter((part) => part !== null && part !== undefined));
+  return element;
+}
+
+const grouped = (number) => Math.round(number).toLocaleString("en-US");
+function size(bytes) {
+  const units = ["B", "kB", "MB", "GB", "TB"];
+  let n = 0;
+  while (bytes >= 1000 && n < units.length - 1) { bytes /= 1000; n += 1; }
+  return (n ? bytes.toFixed(bytes < 100 ? 2 : 0) : bytes) + " " + units[n];
+}
+function percent(part, whole) {
+  const share = whole ? (part / whole) * 100 : 0;
+  return share > 0 && share < 0.5 ? "<1%" : Math.round(share) + "%";
+}
+const plural = (n, one) => grouped(n) + " " + one + (n === 1 ? "" : "s");
+const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
+const part = (n) => PARTS[data.parts[n]] || data.parts[n];
+const standing = (n) => STANDINGS[data.standings[n]] || data.standings[n];
+const tool = (n) => data.tools[n] || "(no name)";
+
+// --- what all pages of figures have in common ---
+
+function tiles(items) {
+  return make("dl", { class: "tiles" }, ...items.map(([name, value, small]) => make("div", {},
+    make("dt", {}, name), make("dd", {}, value, small ? make("small", {}, small) : null))));
+}
+
+function table(caption, columns, rows) {
+  const head = make("tr", {}, ...columns.map((c) => make("th", { scope: "col", class: c.class }, c.title)));
+  const body = rows.map((row) => make("tr", {}, ...row.map((cell, n) => make(n ? "td" : "th",
+    { class: columns[n].class, scope: n ? null : "row" }, cell))));
+  return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+    make("table", { "aria-label": caption }, make("thead", {}, head), make("tbody", {}, ...body)));
+}
+
+function bars(caption, unit, rows, whole) {
+  const most = Math.max(1, ...rows.map((row) => row[1]));
+  const bar = (value) => make("span", { class: "bar", style: `width:${((value / most) * 100).toFixed(1)}%`, "aria-hidden": "true" });
+  return table(caption, [{ title: "" }, { title: unit, class: "n" }, { title: "%", class: "n" }, { title: "", class: "bars" }],
+    rows.map(([name, value, show]) => [name, show || grouped(value), percent(value, whole), bar(value)]));
+}
+
+// What is drawn on a telephone is drawn narrower, so that its words can be read.
+const narrow = window.innerWidth < 640;
+
+// --- treemap: squarified, after Bruls, Huizing and van Wijk (2000) ---
+
+function squarify(items, x, y, w, h) {
+  const all = sum(items.map((item) => item.value));
+  const cells = [];
+  let rest = items.filter((item) => item.value > 0).sort((a, b) => b.value - a.value);
+  const scale = all ? (w * h) / all : 0;
+  const worst = (row, side) => {
+    const total = sum(row) * scale, squared = side * side;
+    return Math.max((squared * Math.max(...row) * scale) / (total * total), (total * total) / (squared * Math.min(...row) * scale));
+  };
+  while (rest.length) {
+    const side = Math.min(w, h);
+    let count = 1;
+    const values = rest.map((item) => item.value);
+    while (count < rest.length && worst(values.slice(0, count + 1), side) <= worst(values.slice(0, count), side)) count += 1;
+    const row = rest.slice(0, count), total = sum(values.slice(0, count)) * scale, thick = side ? total / side : 0;
+    let along = 0;
+    for (const item of row) {
+      const long = thick ? (item.value * scale) / thick : 0;
+      cells.push(w >= h ? { item, x, y: y + along, w: thick, h: long } : { item, x: x + along, y, w: long, h: thick });
+      along += long;
+    }
+    if (w >= h) { x += thick; w -= thick; } else { y += thick; h -= thick; }
+    rest = rest.slice(count);
+  }
+  return cells;
+}
+
+// What fills the context: parts, and tool results by tool.
+function filling(parts, tools) {
+  const items = [];
+  parts.forEach((tokens, n) => {
+    if (data.parts[n] !== "results") { items.push({ name: part(n), value: tokens, colour: n }); return; }
+    let named = 0;
+    for (const [id, , , result] of tools) {
+      if (result > 0) items.push({ name: "results of " + tool(id), value: result, colour: n });
+      named += result;
+    }
+    if (tokens - named > 0) items.push({ name: "other tool results", value: tokens - named, colour: n });
+  });
+  return items.filter((item) => item.value > 0).sort((a, b) => b.value - a.value);
+}
+
+function treemap(items, whole, label) {
+  const W = narrow ? 380 : 900, H = narrow ? 420 : 340;
+  const cells = squarify(items, 0, 0, W, H).map(({ item, x, y, w, h }) => {
+    const text = (line, dy) => w > 64 && h > dy + 6
+      ? make("text", { x: x + 7, y: y + dy }, line.length * 7.2 > w - 10 ? line.slice(0, Math.max(1, Math.floor((w - 22) / 7.2))) + "\u2026" : line) : null;
+    return make("g", { class: "cell", "data-name": item.name, "data-value": item.value },
+      make("title", {}, `${item.name}: ${grouped(item.value)} tokens, ${percent(item.value, whole)}`),
+      make("rect", { x, y, width: Math.max(0, w), height: Math.max(0, h), fill: `var(--p${item.colour})` }),
+      text(item.name, 19), text(`${grouped(item.value)} (${percent(item.value, whole)})`, 36));
+  });
+  return make("figure", {}, make("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": label }, ...cells));
+}
+
+function context(parts, tools, tokens, what) {
+  const items = filling(parts, tools);
+  if (!items.length) return [make("p", { class: "soft" }, "Nothing is in the context.")];
+  const label = `Treemap: what fills ${what}, ${grouped(tokens)} tokens`;
+  return [treemap(items, tokens, label),
+    make("details", {}, make("summary", {}, "As a table"), bars(label, "tokens", items.map((i) => [i.name, i.value]), tokens))];
+}
+
+// --- before and after a fix ---
+
+function stacks(rows, format, label) {
+  const most = Math.max(1, ...rows.map(([, values]) => sum(values)));
+  const W = narrow ? 380 : 900, H = 30, left = narrow ? 46 : 70, right = 92;
+  const drawn = rows.flatMap(([name, values], n) => {
+    let x = left;
+    const y = n * (H + 12);
+    const pieces = values.map((value, p) => {
+      const w = (value / most) * (W - left - right);
+      const piece = make("rect", { x, y, width: w, height: H, fill: `var(--p${p})`, "data-part": data.parts[p], "data-value": value },
+        make("title", {}, `${name}, ${part(p)}: ${format(value)}`));
+      x += w;
+      return piece;
+    });
+    return [make("text", { x: 0, y: y + 20 }, name), ...pieces, make("text", { x: x + 8, y: y + 20, class: "soft" }, format(sum(values)))];
+  });
+  return make("figure", {}, make("svg", { viewBox: `0 0 ${W} ${rows.length * (H + 12)}`, role: "img",
+    "aria-label": label + ": " + rows.map(([name, values]) => `${name} ${format(sum(values))}`).join(", ") }, ...drawn));
+}
+
+function legend(used) {
+  return make("ul", { class: "legend" }, ...data.parts.map((_, n) => used[n] > 0
+    ? make("li", {}, make("i", { style: `background:var(--p${n})` }), part(n)) : null));
+}
+
+function beforeAfter(before, after, tokens, tokensAfter) {
+  return [make("h3", {}, "The file, before and after a fix"),
+    stacks([["before", before], ["after", after]], size, "Bytes"),
+    make("h3", {}, "The context, before and after a fix"),
+    stacks([["before", tokens], ["after", tokensAfter]], (n) => grouped(n) + " tok.", "Tokens"),
+    legend(before)];
+}
+
+// --- size over turns ---
+
+// Points: turn, bytes so far, tokens in the context, compactions, cuts made, cuts to make.
+function overTurns(points, turns) {
+  const W = narrow ? 380 : 900, left = 64, right = 12, high = 150, low = 90, first = 22;
+  const x = (turn) => left + (turns > 1 ? ((turn - 1) / (turns - 1)) * (W - left - right) : 0);
+  const most = (n) => Math.max(1, ...points.map((point) => point[n]));
+  const tokens = Math.max(most(2), 1), bytes = most(1), second = first + high + 44;
+  const y = (value, all, height, top) => top + height - (value / all) * height;
+  const path = (n, all, height, top, close) => {
+    const line = points.map((p, i) => `${i ? "L" : "M"}${x(p[0]).toFixed(1)} ${y(p[n], all, height, top).toFixed(1)}`).join("");
+    return close ? `${line}L${x(points[points.length - 1][0]).toFixed(1)} ${top + height}L${x(points[0][0]).toFixed(1)} ${top + height}Z` : line;
+  };
+  const axis = (top, height, all, format) => [
+    make("line", { x1: left, x2: W - right, y1: top + height, y2: top + height, stroke: "var(--line)" }),
+    make("text", { x: left - 8, y: top + 10, "text-anchor": "end", class: "soft" }, format(all)),
+    make("text", { x: left - 8, y: top + height, "text-anchor": "end", class: "soft" }, "0")];
+  const marks = [];
+  for (const [turn, , , compactions, cuts, cutting] of points) {
+    const at = x(turn).toFixed(1);
+    if (compactions) marks.push(make("line", { class: "compaction", x1: at, x2: at, y1: first, y2: second + low, stroke: "var(--mark)",
+      "stroke-dasharray": "4 3" }, make("title", {}, `turn ${turn}: ${plural(compactions, "compaction")}`)));
+    const triangle = (fill, what, name) => make("path", { class: name, d: `M${at} ${second + low + 3}l5 9h-10z`, fill,
+      stroke: "var(--accent)" }, make("title", {}, `turn ${turn}: ${what}`));
+    if (cuts) marks.push(triangle("var(--accent)", plural(cuts, "cut") + " made", "cut"));
+    else if (cutting) marks.push(triangle("none", plural(cutting, "cut") + " a fix would make", "cutting"));
+  }
+  const count = (n) => sum(points.map((point) => point[n]));
+  const label = `Over ${plural(turns, "turn")}: the context reaches ${grouped(tokens)} tokens, the file ${size(bytes)}; `
+    + `${plural(count(3), "compaction")}, ${plural(count(4), "cut")} made, ${plural(count(5), "cut")} a fix would make`;
+  return make("figure", { class: "turns" }, make("svg", { viewBox: `0 0 ${W} ${second + low + 34}`, role: "img", "aria-label": label },
+    make("text", { x: left, y: first - 10, class: "soft" }, "tokens in the context"),
+    make("text", { x: left, y: second - 10, class: "soft" }, "bytes of the file"),
+    ...axis(first, high, tokens, (n) => n >= 10000 ? Math.round(n / 1000) + "k" : grouped(n)), ...axis(second, low, bytes, size),
+    make("path", { d: path(2, tokens, high, first, true), fill: "var(--p0)", opacity: ".35" }),
+    make("path", { d: path(2, tokens, high, first, false), fill: "none", stroke: "var(--p0)", "stroke-width": "2" }),
+    make("path", { d: path(1, bytes, low, second, true), fill: "var(--p7)", opacity: ".45" }),
+    ...marks,
+    make("text", { x: left, y: second + low + 30, class: "soft" }, "turn 1"),
+    make("text", { x: W - right, y: second + low + 30, "text-anchor": "end", class: "soft" }, "turn " + grouped(turns))),
+  make("figcaption", {}, label + ". Dashed: compactions. Triangles: cuts, made (full) or to make (empty)."));
+}
+
+// --- all sessions ---
+
+function findings(rows) {
+  if (!rows.length) return make("p", {}, "Nothing is wrong.");
+  const columns = [{ title: "code" }, { title: "rule" }, { title: "severity" }, { title: "findings", class: "n" }, { title: "sessions", class: "n" },
+    { title: "a fix mends", class: "n" }];
+  return table("Findings by rule", columns, rows.map(([code, count, files, mended]) => {
+    const rule = data.rules[code] || ["", ""];
+    return [code, rule[0], make("span", { class: rule[1] === "error" ? "error" : null }, rule[1]), grouped(count), grouped(files), grouped(mended)];
+  }));
+}
+
+const COLUMNS = [
+  { title: "session", class: "path", of: (s) => s.path, text: true },
+  { title: "format", class: "wide", of: (s) => s.format, text: true },
+  { title: "size", class: "n", of: (s) => s.bytes, show: (s) => size(s.bytes) },
+  { title: "after a fix", class: "n wide", of: (s) => s.after, show: (s) => size(s.after) },
+  { title: "context, tokens", class: "n", of: (s) => s.tokens, show: (s) => grouped(s.tokens) },
+  { title: "turns", class: "n wide", of: (s) => s.turns, show: (s) => grouped(s.turns) },
+  { title: "findings", class: "n", of: (s) => s.found, show: (s) => grouped(s.found) },
+];
+
+function sessionTable() {
+  const heads = COLUMNS.map((column) => make("th", { scope: "col", class: column.class },
+    make("button", { type: "button", on: { click: () => sort(column) } }, column.title)));
+  const rows = data.sessions.map((session, n) => {
+    const cells = COLUMNS.map((column, c) => c ? make("td", { class: column.class }, column.show ? column.show(session) : column.of(session))
+      : make("th", { scope: "row", class: "path" }, make("a", { href: `#s${n}` }, session.path)));
+    return { session, element: make("tr", {}, ...cells) };
+  });
+  const body = make("tbody", {}, ...rows.map((row) => row.element));
+  const told = make("p", { class: "soft", role: "status" });
+  let order = { column: COLUMNS[2], down: true };
+  function mark() {
+    COLUMNS.forEach((column, n) => {
+      if (column === order.column) heads[n].setAttribute("aria-sort", order.down ? "descending" : "ascending");
+      else heads[n].removeAttribute("aria-sort");
+    });
+  }
+  function sort(column) {
+    order = { column, down: order.column === column ? !order.down : !column.text };
+    const way = order.down ? -1 : 1;
+    rows.sort((a, b) => {
+      const [left, right] = [column.of(a.session), column.of(b.session)];
+      return way * (column.text ? (left < right ? -1 : left > right ? 1 : 0) : left - right);
+    });
+    body.append(...rows.map((row) => row.element));
+    mark();
+    told.textContent = `Sorted by ${column.title}, ${order.down ? "descending" : "ascending"}.`;
+  }
+  const find = (event) => {
+    const wanted = event.target.value.toLowerCase();
+    let shown = 0;
+    for (const row of rows) {
+      row.element.hidden = !row.session.path.toLowerCase().includes(wanted);
+      shown += row.element.hidden ? 0 : 1;
+    }
+    told.textContent = `${plural(shown, "session")} shown.`;
+  };
+  mark();
+  return [make("div", { class: "find" }, make("label", { for: "find" }, "Find"),
+    make("input", { type: "search", id: "find", on: { input: find } }), told),
+  make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Sessions" },
+    make("table", { id: "table", "aria-label": "Sessions" }, make("thead", {}, make("tr", {}, ...heads)), body))];
+}
+
+// --- one session ---
+
+// What a fix leaves as it is is not told twice.
+for (const session of data.sessions) {
+  if (!session.partsAfter.length) session.partsAfter = session.parts;
+  if (!session.partTokensAfter.length) session.partTokensAfter = session.partTokens;
+}
+
+const at = (line) => "line\u00a0" + grouped(line);
+
+function lines(session) {
+  const kind = ([line, bytes, p, s, id, content]) => {
+    const named = ["results", "calls", "side-copies", "images"].includes(data.parts[p]) && id >= 0;
+    const what = part(p) + (named ? ` (${tool(id)})` : "");
+    return [at(line), size(bytes), make("span", {}, what, content ? make("span", { class: "content" }, make("br"), content) : null), standing(s)];
+  };
+  return table("Largest entries", [{ title: "line" }, { title: "size", class: "n" }, { title: "mostly" }, { title: "where" }], session.largest.map(kind));
+}
+
+function ofSession(session) {
+  const details = [];
+  if (session.counted) details.push(`the provider counted ${grouped(session.counted)}, with instructions and tools`);
+  const parts = session.partTokens;
+  const found = session.findings.map(([code, line, fix]) => [at(line), code, (data.rules[code] || [""])[0], fix]);
+  return [
+    tiles([["Size", size(session.bytes), session.after < session.bytes ? `${size(session.after)} after a fix` : null],
+      ["Context", grouped(session.tokens) + " tokens", session.exact ? "exact" : "estimated"],
+      ["Entries", grouped(session.entries), plural(session.turns, "turn")], ["Findings", grouped(session.found)]]),
+    details.length ? make("p", { class: "soft" }, details.join("; ")) : null,
+    session.unmended ? make("p", { class: "error" }, session.unmended) : null,
+    make("h3", {}, "What fills the context"), ...context(parts, session.tools, session.tokens, "the context of this session"),
+    session.points.length > 1 ? make("h3", {}, "Size over turns") : null, session.points.length > 1 ? overTurns(session.points, session.turns) : null,
+    ...beforeAfter(session.parts, session.partsAfter, parts, session.partTokensAfter),
+    make("div", { class: "pair" },
+      make("div", {}, make("h3", {}, "Where the bytes are"),
+        bars("Where the bytes are", "bytes", session.standings.map((b, n) => [standing(n), b, size(b)]).filter((r) => r[1] > 0), session.bytes)),
+      make("div", {}, make("h3", {}, "Largest entries"), lines(session))),
+    found.length ? make("h3", {}, found.length < session.found ? `The first ${found.length} of ${grouped(session.found)} findings` : "Findings") : null,
+    found.length ? table("Findings", [{ title: "line" }, { title: "code" }, { title: "rule" }, { title: "fix" }], found) : null,
+  ].filter((part) => part);
+}
+
+const drill = make("section", { id: "one", "aria-live": "polite" });
+function open() {
+  const asked = /^#s(\d+)$/.exec(location.hash);
+  const session = asked && data.sessions[Number(asked[1])];
+  drill.replaceChildren();
+  drill.className = session ? "one" : "";
+  if (!session) return;
+  const title = make("h2", { tabindex: "-1" }, session.path);
+  const back = make("a", { href: "#sessions" }, "Back to all sessions");
+  drill.append(title, back, ...ofSession(session));
+  title.scrollIntoView();
+  title.focus({ preventScroll: true });
+}
+
+// --- the page ---
+
+function short() {
+  const parts = [], t = data.totals, most = data.partTokens.indexOf(Math.max(...data.partTokens));
+  const first = [...data.toolRows].sort((a, b) => b[3] - a[3])[0];
+  const whose = data.parts[most] === "results" && first ? `, above all of ${tool(first[0])}` : "";
+  if (t.tokens) parts.push(`${percent(data.partTokens[most], t.tokens)} of all contexts is ${part(most)}${whose}`);
+  const idle = data.standingBytes.map((b, n) => [b, n]).filter(([, n]) => data.standings[n] !== "context").sort((a, b) => b[0] - a[0])[0];
+  if (idle && idle[0] * 5 > t.bytes) parts.push(`${percent(idle[0], t.bytes)} of the bytes is ${standing(idle[1])}`);
+  if (t.bytes > t.after) parts.push(`a fix saves ${size(t.bytes - t.after)} (${percent(t.bytes - t.after, t.bytes)})`);
+  return parts.length ? parts.join("; ") + "." : "Nothing stands out.";
+}
+
+function draw() {
+  const t = data.totals, main = document.getElementById("main");
+  document.getElementById("made").textContent = `${plural(t.sessions, "session")}, made ${data.made} by Tailor ${data.version}`
+    + (data.content ? "; it shows text from the transcripts" : "; it shows no text from the transcripts");
+  const rest = [t.unsupported && `and ${plural(t.unsupported, "other file")}`, t.refused && `${t.refused} refused`, t.errors && `${t.errors} could not be read`];
+  main.append(
+    make("p", { class: "short" }, short()),
+    tiles([["Sessions", grouped(t.sessions), rest.filter(Boolean).join(", ")], ["Size", size(t.bytes), `${grouped(t.entries)} entries`],
+      ["After a fix", size(t.after), `${size(Math.max(0, t.bytes - t.after))} less`],
+      ["In contexts", grouped(t.tokens) + " tokens", t.exact ? "exact" : "estimated"], ["Findings", grouped(t.findings), `in ${plural(t.ailing, "session")}`]]),
+    make("h2", {}, "What fills the contexts"), ...context(data.partTokens, data.toolRows, t.tokens, "the contexts of all sessions"),
+    make("h2", {}, "Findings by rule"), findings(data.findings),
+    make("h2", {}, "Before and after a fix"), ...beforeAfter(data.partBytes, data.partBytesAfter, data.partTokens, data.partTokensAfter),
+    make("div", { class: "pair" },
+      make("div", {}, make("h2", {}, "Where the bytes are"),
+        bars("Where the bytes are", "bytes", data.standingBytes.map((b, n) => [standing(n), b, size(b)]).filter((r) => r[1] > 0), t.bytes)),
+      make("div", {}, make("h2", {}, "Tools"),
+        bars("Tools, by bytes of calls, results and copies", "bytes", [...data.toolRows].sort((a, b) => b[2] - a[2]).slice(0, 8).map(([id, , bytes]) => [tool(id), bytes, size(bytes)]), t.bytes))),
+    make("h2", { id: "sessions" }, "Sessions"), ...sessionTable(), drill);
+  const fields = make("details", {}, make("summary", {}, "Fields and kinds of entries"), make("div", { class: "pair" },
+    bars("Fields", "bytes", data.fields.map(([name, b]) => [name || "(short fields of the entry)", b, size(b)]), t.bytes),
+    bars("Kinds of entries", "bytes", data.kinds.map(([name, b]) => [name, b, size(b)]), t.bytes)));
+  main.insertBefore(fields, document.getElementById("sessions"));
+  if (data.troubles.length) main.append(make("h2", {}, "Not looked at"), table("Not looked at", [{ title: "file", class: "path" }, { title: "reason" }], data.troubles));
+  if (data.sessions.length === 1 && !location.hash) location.hash = "#s0";
+  window.addEventListener("hashchange", open);
+  open();
+  document.documentElement.dataset.drawn = performance.now().toFixed(1);
+}
+draw();

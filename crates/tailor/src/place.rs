@@ -1,0 +1,47 @@
+//! Names of files as a report has them: from the folder in which the run stands, so that they mean the same on every
+//! machine.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
+use std::path::{Component, Path, PathBuf};
+
+/// What may stand in an address as it is.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
+
+/// The path from the folder in which the run stands, if it leads below that, without detours.
+pub(crate) fn relative(path: &Path) -> PathBuf {
+    let here = std::env::current_dir().unwrap_or_default();
+    below(path, &here)
+}
+
+fn below(path: &Path, here: &Path) -> PathBuf {
+    let path = path.strip_prefix(here).unwrap_or(path);
+    path.components().filter(|part| *part != Component::CurDir).collect()
+}
+
+/// The same as the address of a resource.
+pub(crate) fn uri(path: &Path) -> String {
+    let path = relative(path);
+    let encoded = percent_encode(path.as_os_str().as_encoded_bytes(), PLAIN);
+    if path.is_absolute() { format!("file://{encoded}") } else { encoded.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{below, uri};
+    use std::path::Path;
+
+    #[test]
+    fn all_spellings_of_a_path_are_one() {
+        let here = Path::new("/a/b");
+        for path in ["c/d.jsonl", "./c/d.jsonl", "c//d.jsonl", "/a/b/c/d.jsonl", "/a/b/./c/./d.jsonl"] {
+            assert_eq!(below(Path::new(path), here), Path::new("c/d.jsonl"), "{path}");
+        }
+        assert_eq!(below(Path::new("/x/d.jsonl"), here), Path::new("/x/d.jsonl"));
+    }
+
+    #[test]
+    fn addresses_hold_no_odd_characters() {
+        assert_eq!(uri(Path::new("a b/ü\u{1b}[2J%.jsonl")), "a%20b/%C3%BC%1B%5B2J%25.jsonl");
+        assert_eq!(uri(Path::new("/x/y z")), "file:///x/y%20z");
+    }
+}

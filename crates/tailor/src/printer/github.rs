@@ -1,0 +1,151 @@
+//! `--format github`: annotations of GitHub Actions on standard output, and a summary of the step for
+//! `$GITHUB_STEP_SUMMARY`.
+//!
+//! GitHub shows ten annotations of each kind a step, and a summary of at most 1 MiB; what is more goes to the log as
+//! plain lines, and the summary says how many there were. A runner takes commands from any line that begins with `::`,
+//! or holds `##[`, so no name of a file may form either.
+
+use super::human::said;
+use super::{Shape, Totals, talk};
+use crate::place::relative;
+use crate::report::{FileReport, FindingReport};
+use crate::terminal::plain;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// How many annotations of each kind GitHub shows for a step.
+const ANNOTATIONS_MAX: usize = 10;
+/// How long the table of a summary may be; 1 MiB is what a step may have in all.
+const TABLE_BYTES_MAX: usize = 512 * 1024;
+
+#[derive(Default)]
+pub(super) struct Annotations {
+    /// How many there were of each kind.
+    counts: BTreeMap<&'static str, usize>,
+    table: String,
+    rows_left_out: u64,
+}
+
+impl Annotations {
+    fn say(&mut self, kind: &'static str, at: &Place<'_>, text: &str, out: &mut dyn Write) -> io::Result<()> {
+        let count = self.counts.entry(kind).or_default();
+        *count += 1;
+        let Place { path, line, title } = at;
+        if *count <= ANNOTATIONS_MAX {
+            let (path, title) = (property(path), property(title));
+            return writeln!(out, "::{kind} file={path},line={line},title={title}::{}", data(text));
+        }
+        writeln!(out, "{}", harmless(&format!("{kind}: {path}:{line}: {title}: {text}")))
+    }
+
+    fn row(&mut self, kind: &str, at: &Place<'_>, text: &str) {
+        let cells = [kind, at.path, &at.line.to_string(), at.title, text].map(cell);
+        let row = format!("| {} |\n", cells.join(" | "));
+        if self.table.len() + row.len() > TABLE_BYTES_MAX {
+            self.rows_left_out += 1;
+        } else {
+            self.table += &row;
+        }
+    }
+
+    fn summary(&self, totals: &Totals) -> String {
+        let mut text = format!("### Tailor\n\n{}\n", cell(&totals.sentence()));
+        if !self.table.is_empty() {
+            text += "\n| | file | line | rule | what |\n|---|---|---|---|---|\n";
+            text += &self.table;
+        }
+        if self.rows_left_out > 0 {
+            let _ = writeln!(text, "\nand {} more", self.rows_left_out);
+        }
+        text
+    }
+}
+
+/// What an annotation is about.
+struct Place<'a> {
+    path: &'a str,
+    line: u64,
+    title: &'a str,
+}
+
+fn kind_of(finding: &FindingReport) -> &'static str {
+    match (finding.severity.as_str(), finding.fails) {
+        ("error", _) => "error",
+        ("warning", _) | (_, true) => "warning",
+        _ => "notice",
+    }
+}
+
+impl Shape for Annotations {
+    fn file(&mut self, report: &FileReport, out: &mut dyn Write) -> io::Result<()> {
+        let path = plain(&relative(Path::new(&report.path)).to_string_lossy());
+        let left = report.left().iter().filter(|finding| !finding.known);
+        for finding in left {
+            let title = format!("{} {}", finding.code, finding.rule);
+            let (at, text) = (Place { path: &path, line: finding.line, title: &title }, said(finding));
+            self.say(kind_of(finding), &at, &text, out)?;
+            self.row(kind_of(finding), &at, &text);
+        }
+        let Some(reason) = report.reason.as_deref().map(plain) else { return Ok(()) };
+        let kind = if report.outcome == "error" { "error" } else { "notice" };
+        let at = Place { path: &path, line: 1, title: report.outcome };
+        self.say(kind, &at, &reason, out)?;
+        self.row(kind, &at, &reason);
+        Ok(())
+    }
+
+    fn finish(&mut self, totals: &Totals, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "{}", totals.sentence())?;
+        let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY") else { return Ok(()) };
+        let file = File::options().append(true).create(true).open(&path);
+        if let Err(error) = file.and_then(|mut file| file.write_all(self.summary(totals).as_bytes())) {
+            let path = Path::new(&path).display();
+            talk(&format!("{path}: could not write the summary of the step: {error}"));
+        }
+        Ok(())
+    }
+}
+
+/// Text of a command.
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+/// A property of a command.
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
+}
+
+/// A line of the log that is no command.
+fn harmless(text: &str) -> String {
+    text.replace("##[", "##\\[")
+}
+
+/// Text that means nothing to Markdown.
+fn cell(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_ascii_punctuation() && !"/.,-".contains(c) {
+            let _ = write!(out, "&#{};", u32::from(c));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{cell, data, harmless, property};
+
+    #[test]
+    fn no_name_is_a_command() {
+        assert_eq!(data("100%\r\n::error::x"), "100%25%0D%0A::error::x");
+        assert_eq!(property("a:b,c%\n"), "a%3Ab%2Cc%25%0A");
+        assert_eq!(harmless("notice: ##[add-path]x"), "notice: ##\\[add-path]x");
+        assert_eq!(cell("a|b <b>*c*</b>"), "a&#124;b &#60;b&#62;&#42;c&#42;&#60;/b&#62;");
+    }
+}

@@ -1,0 +1,74 @@
+//! `--format human`: a line a finding, a line for what was done to a file, and a sentence at the end.
+
+use super::{Shape, Totals, size};
+use crate::report::{FileReport, FindingReport};
+use crate::terminal::{Screen, plain};
+use anstyle::{AnsiColor, Style};
+use std::io::{self, Write};
+
+pub(super) struct Human {
+    screen: Screen,
+}
+
+impl Human {
+    pub(super) fn new(screen: Screen) -> Self {
+        Self { screen }
+    }
+
+    fn line(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "{}", self.screen.fit(text))
+    }
+
+    fn finding(&self, path: &str, finding: &FindingReport) -> String {
+        let place = self.screen.paint(Style::new().bold(), &format!("{path}:{}", finding.line));
+        let colour = match finding.severity.as_str() {
+            "error" => AnsiColor::Red,
+            "warning" => AnsiColor::Yellow,
+            _ => AnsiColor::Cyan,
+        };
+        let code = self.screen.paint(colour.on_default(), finding.code);
+        format!("{place}: {code} {}: {}", finding.rule, said(finding))
+    }
+}
+
+/// What there is to say about a finding, without its place and name.
+pub(super) fn said(finding: &FindingReport) -> String {
+    let tool = finding.tool.as_ref().map(|tool| format!(" ({})", plain(tool))).unwrap_or_default();
+    let held = match (&finding.reason, finding.fix) {
+        (Some(reason), fix) => format!(" [{fix}: {reason}]"),
+        (None, "none") => " [report only]".to_string(),
+        _ => String::new(),
+    };
+    let saves = finding.saves_bytes.map(|bytes| format!(", {}", size(bytes))).unwrap_or_default();
+    format!("{}{saves}{tool}{held}", finding.message)
+}
+
+impl Shape for Human {
+    fn file(&mut self, report: &FileReport, out: &mut dyn Write) -> io::Result<()> {
+        let path = plain(&report.path);
+        for finding in report.findings.iter().filter(|finding| !finding.known) {
+            self.line(&self.finding(&path, finding), out)?;
+        }
+        for change in &report.diff {
+            writeln!(out, "{}", self.screen.whole(change))?;
+        }
+        match (report.outcome, &report.reason, report.bytes_after) {
+            ("error", Some(_), _) => Ok(()),
+            (outcome, Some(reason), _) => self.line(&format!("{path}: {outcome}: {}", plain(reason)), out),
+            (outcome, None, Some(after)) => {
+                let sizes = format!("{} -> {}", size(report.bytes), size(after));
+                let kept = match report.remaining {
+                    0 => String::new(),
+                    1 => ", 1 finding stays".to_string(),
+                    count => format!(", {count} findings stay"),
+                };
+                self.line(&format!("{path}: {}: {sizes}{kept}", outcome.replace('-', " ")), out)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn finish(&mut self, totals: &Totals, out: &mut dyn Write) -> io::Result<()> {
+        self.line(&totals.sentence(), out)
+    }
+}

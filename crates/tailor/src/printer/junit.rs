@@ -1,0 +1,132 @@
+//! `--format junit`: a test case a file, which fails if one of its findings makes the run fail. The counts come first
+//! in such a file, so all of it is kept until the end; of each file only the first findings are.
+
+use super::human::said;
+use super::{Shape, Totals, plural};
+use crate::place::relative;
+use crate::report::{FileReport, FindingReport};
+use crate::terminal::plain;
+use quick_xml::Writer;
+use quick_xml::events::{BytesDecl, BytesText, Event};
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// How many findings of a file are listed.
+const LISTED_MAX: usize = 100;
+
+#[derive(Default)]
+pub(super) struct Suite {
+    cases: Vec<Case>,
+}
+
+struct Case {
+    name: String,
+    verdict: Option<Verdict>,
+    /// What was found that fails nothing.
+    notes: String,
+}
+
+/// Why a case is not simply passed.
+struct Verdict {
+    /// `failure`, `error` or `skipped`.
+    element: &'static str,
+    message: String,
+    kind: &'static str,
+    text: String,
+}
+
+impl Suite {
+    fn count(&self, element: &str) -> String {
+        let is = |case: &&Case| case.verdict.as_ref().is_some_and(|verdict| verdict.element == element);
+        self.cases.iter().filter(is).count().to_string()
+    }
+}
+
+impl Verdict {
+    fn of(report: &FileReport) -> Option<Self> {
+        let reason = report.reason.as_deref().map(plain).unwrap_or_default();
+        let failing: Vec<&FindingReport> = report.left().iter().filter(|finding| finding.fails).collect();
+        let (element, message, kind) = match (report.outcome, &failing[..]) {
+            ("error", _) => ("error", reason, "error"),
+            (_, [first, ..]) => ("failure", plural(failing.len() as u64, "finding"), first.rule),
+            ("deferred" | "refused" | "unsupported", _) => ("skipped", reason, report.outcome),
+            _ => return None,
+        };
+        Some(Self { element, message, kind, text: list(&failing) })
+    }
+}
+
+fn list(findings: &[&FindingReport]) -> String {
+    let mut text = String::new();
+    for finding in findings.iter().take(LISTED_MAX) {
+        let (line, code, rule) = (finding.line, finding.code, finding.rule);
+        let _ = writeln!(text, "line {line}: {} {code} {rule}: {}", finding.severity, said(finding));
+    }
+    if findings.len() > LISTED_MAX {
+        let _ = writeln!(text, "and {} more", findings.len() - LISTED_MAX);
+    }
+    text
+}
+
+impl Shape for Suite {
+    fn file(&mut self, report: &FileReport, _: &mut dyn Write) -> io::Result<()> {
+        let notes: Vec<&FindingReport> = report.left().iter().filter(|finding| !finding.fails).collect();
+        self.cases.push(Case {
+            name: plain(&relative(Path::new(&report.path)).to_string_lossy()),
+            verdict: Verdict::of(report),
+            notes: list(&notes),
+        });
+        Ok(())
+    }
+
+    fn finish(&mut self, totals: &Totals, out: &mut dyn Write) -> io::Result<()> {
+        let mut xml = Writer::new_with_indent(out, b' ', 2);
+        xml.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
+        let counts = [
+            ("name", "tailor".to_string()),
+            ("tests", self.cases.len().to_string()),
+            ("failures", self.count("failure")),
+            ("errors", self.count("error")),
+            ("skipped", self.count("skipped")),
+            ("time", totals.seconds.to_string()),
+        ];
+        let counts = || counts.iter().map(|(key, value)| (*key, value.as_str()));
+        // The outermost element does not count what was skipped.
+        let outer = counts().filter(|(key, _)| *key != "skipped");
+        xml.create_element("testsuites").with_attributes(outer).write_inner_content(|xml| {
+            xml.create_element("testsuite")
+                .with_attributes(counts())
+                .write_inner_content(|xml| self.cases.iter().try_for_each(|case| write(case, xml)))?;
+            Ok(())
+        })?;
+        writeln!(xml.get_mut())
+    }
+}
+
+fn write<W: Write>(case: &Case, xml: &mut Writer<W>) -> io::Result<()> {
+    let element = xml.create_element("testcase").with_attributes([
+        ("name", case.name.as_str()),
+        ("classname", "tailor"),
+        ("time", "0"),
+    ]);
+    if case.verdict.is_none() && case.notes.is_empty() {
+        element.write_empty()?;
+        return Ok(());
+    }
+    element.write_inner_content(|xml| {
+        if let Some(Verdict { element, message, kind, text }) = &case.verdict {
+            let element = xml.create_element(*element);
+            let element = element.with_attributes([("message", message.as_str()), ("type", kind)]);
+            match text.as_str() {
+                "" => element.write_empty()?,
+                text => element.write_text_content(BytesText::new(text))?,
+            };
+        }
+        if !case.notes.is_empty() {
+            xml.create_element("system-out").write_text_content(BytesText::new(&case.notes))?;
+        }
+        Ok(())
+    })?;
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! `--format sarif`: SARIF 2.1.0 (OASIS). One run; rules with the texts of `tailor explain`; a result a finding that
+//! remains, with its physical line. Written as it comes, so that memory does not grow with the number of findings.
+
+use super::{Shape, Totals};
+use crate::place::uri;
+use crate::report::{FileReport, FindingReport};
+use crate::terminal::json;
+use serde_json::{Value, json as object};
+use std::io::{self, Write};
+use std::path::Path;
+use transcript::rule::RULES;
+
+const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
+
+#[derive(Default)]
+pub(super) struct Log {
+    results: u64,
+    /// What could not be read or written.
+    errors: Vec<Value>,
+}
+
+impl Log {
+    /// Everything up to the results, once.
+    fn begin(&self, out: &mut dyn Write) -> io::Result<()> {
+        if self.results > 0 {
+            return write!(out, ",");
+        }
+        let rules: Vec<Value> = RULES.iter().map(|rule| describe(*rule)).collect();
+        let driver = object!({
+            "name": "tailor",
+            "semanticVersion": env!("CARGO_PKG_VERSION"),
+            "rules": rules,
+        });
+        write!(out, r#"{{"$schema":"{SCHEMA}","version":"2.1.0","runs":[{{"tool":{{"driver":{driver}}},"#)?;
+        write!(out, r#""columnKind":"unicodeCodePoints","results":["#)
+    }
+}
+
+fn describe(rule: &dyn transcript::rule::Rule) -> Value {
+    let help = rule.help();
+    let text = format!("{}\n\nFix: {}\n\nSource: {}", help.why, help.fix, help.source);
+    let markdown = format!("{}\n\n**Fix:** {}\n\n**Source:** {}", help.why, help.fix, help.source);
+    object!({
+        "id": rule.code(),
+        "name": rule.name(),
+        "shortDescription": { "text": help.what },
+        "fullDescription": { "text": help.why },
+        "help": { "text": text, "markdown": markdown },
+    })
+}
+
+fn place(path: &str, line: u64) -> Value {
+    object!([{
+        "physicalLocation": {
+            "artifactLocation": { "uri": uri(Path::new(path)) },
+            "region": { "startLine": line.max(1) },
+        }
+    }])
+}
+
+fn result(path: &str, finding: &FindingReport, compared: bool) -> Value {
+    let mut properties = object!({ "fix": finding.fix });
+    for (key, value) in [
+        ("entry", &finding.entry),
+        ("call", &finding.call),
+        ("tool", &finding.tool),
+        ("reason", &finding.reason),
+    ] {
+        if let Some(value) = value {
+            properties[key] = object!(value);
+        }
+    }
+    let index = RULES.iter().position(|rule| rule.code() == finding.code);
+    let mut result = object!({
+        "ruleId": finding.code,
+        "ruleIndex": index,
+        "level": finding.severity,
+        "message": { "text": finding.message },
+        "locations": place(path, finding.line),
+        "partialFingerprints": { "tailor/v1": finding.fingerprint },
+        "properties": properties,
+    });
+    if compared {
+        result["baselineState"] = object!(if finding.known { "unchanged" } else { "new" });
+    }
+    result
+}
+
+impl Shape for Log {
+    fn file(&mut self, report: &FileReport, out: &mut dyn Write) -> io::Result<()> {
+        for finding in report.left() {
+            self.begin(out)?;
+            self.results += 1;
+            write!(out, "{}", json(&result(&report.path, finding, report.compared).to_string()))?;
+        }
+        if report.outcome == "error" {
+            let text = report.reason.as_deref().unwrap_or_default();
+            self.errors.push(object!({
+                "level": "error",
+                "message": { "text": text },
+                "locations": place(&report.path, 1),
+            }));
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, totals: &Totals, out: &mut dyn Write) -> io::Result<()> {
+        if self.results == 0 {
+            self.begin(out)?;
+        }
+        let invocation = object!({
+            "executionSuccessful": totals.errors == 0 && totals.not_looked_at == 0,
+            "toolExecutionNotifications": self.errors,
+        });
+        writeln!(out, r#"],"invocations":[{}]}}]}}"#, json(&invocation.to_string()))
+    }
+}

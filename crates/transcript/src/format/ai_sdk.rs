@@ -1,0 +1,208 @@
+//! Messages of Vercel's AI SDK, one a line: those for the model, and those for the screen.
+//!
+//! Which program wrote such a file is not known. In messages for the screen call and result are one part, so none is
+//! put in. Facts: `reference/formats-other.md` §5.
+
+use super::{
+    Answer, Format, Gate, Level, Lost, Part, Shape, Vote, Writing, content_parts, is_string, items,
+    only_keys, says,
+};
+use crate::entry::{Draft, Kind, Role};
+use crate::json::{Doc, Kind as Json, Value};
+use crate::marker::MISSING_RESULT;
+use alloc::vec::Vec;
+
+/// `ModelMessage`: parts `tool-call` and `tool-result`.
+pub(super) struct Model;
+
+/// `UIMessage`: parts `tool-<name>`, with call and result in one.
+pub(super) struct Screen;
+
+const ROLES: &[&str] = &["system", "user", "assistant", "tool"];
+const PARTS: &[&str] =
+    &["text", "image", "file", "reasoning", "tool-call", "tool-result", "tool-approval-request"];
+const KEYS: &[&str] = &["role", "content", "id", "providerOptions", "createdAt"];
+
+impl Format for Model {
+    fn name(&self) -> &'static str {
+        "ai-sdk-model"
+    }
+
+    fn vote(&self, doc: &Doc) -> Vote {
+        let fits = only_keys(doc, KEYS)
+            && ROLES.iter().any(|role| says(doc, "role", role))
+            && doc.get("content").is_some();
+        let kinds = || items(doc.get("content")).filter_map(|part| part.get("type"));
+        let own = kinds().any(|kind| kind.is("tool-call") || kind.is("tool-result"));
+        let known = kinds().all(|kind| PARTS.iter().any(|name| kind.is(name)));
+        match fits && known {
+            true if own => Vote::Own,
+            true => Vote::Fits,
+            false => Vote::Silent,
+        }
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::List
+    }
+
+    fn level(&self) -> Level {
+        Level::Archive
+    }
+
+    fn gates(&self) -> &'static [Gate] {
+        &[Gate::Idle]
+    }
+
+    fn answer(&self) -> Answer {
+        Answer::LineIfAllowed
+    }
+
+    fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
+        let content = doc.get("content");
+        let alone = content.filter(|content| content.kind() == Json::String);
+        let texts = || alone.into_iter().chain(items(content).filter_map(|part| part.get("text")));
+        draft.entry.kind = match doc.get("role").and_then(Value::text).as_deref() {
+            Some(b"user") => {
+                texts().for_each(|text| draft.user_text(text));
+                Kind::Message(Role::User)
+            }
+            Some(b"assistant") => {
+                texts().for_each(|text| draft.text(text));
+                items(content).for_each(|part| tool_part(part, draft));
+                Kind::Message(Role::Assistant)
+            }
+            Some(b"tool") => {
+                items(content).for_each(|part| tool_part(part, draft));
+                Kind::Message(Role::Tool)
+            }
+            Some(b"system") => Kind::Message(Role::System),
+            _ => Kind::Opaque,
+        };
+    }
+
+    fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8> {
+        let output =
+            Writing::new().text("type", b"error-text").text("value", MISSING_RESULT.as_bytes()).end();
+        let part = Writing::new()
+            .text("type", b"tool-result")
+            .raw("toolCallId", lost.call)
+            .text("toolName", lost.tool)
+            .raw("output", &output)
+            .end();
+        Writing::new().text("role", b"tool").raw("content", &[b"[", &part[..], b"]"].concat()).end()
+    }
+
+    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+        let content = doc.get("content");
+        content_parts(content.filter(|content| content.kind() == Json::String), each);
+        for part in items(content) {
+            let [kind, name, arguments, output, old] =
+                part.pick(["type", "toolName", "input", "output", "result"]);
+            match kind.and_then(Value::text).as_deref() {
+                Some(b"tool-call") => each(Part::Call { name, arguments }),
+                Some(b"tool-result") => {
+                    each(Part::Result);
+                    content_parts(output.and_then(|output| output.get("value")), each);
+                    content_parts(old, each);
+                }
+                _ => content_parts(Some(part), each),
+            }
+        }
+    }
+}
+
+fn tool_part(part: Value<'_>, draft: &mut Draft<'_>) {
+    let [kind, id, name, output, old] = part.pick(["type", "toolCallId", "toolName", "output", "result"]);
+    match kind.and_then(Value::text).as_deref() {
+        Some(b"tool-call") => draft.call(part, id, name, false),
+        Some(b"tool-result") => {
+            let [kind, value] = output.map(|output| output.pick(["type", "value"])).unwrap_or_default();
+            let failed = kind.is_some_and(|kind| kind.is("error-text") || kind.is("error-json"));
+            draft.result(part, id, name, failed);
+            value.into_iter().chain(old).for_each(|text| draft.body(text));
+            items(value).filter_map(|part| part.get("text")).for_each(|text| draft.body(text));
+        }
+        _ => {}
+    }
+}
+
+impl Format for Screen {
+    fn name(&self) -> &'static str {
+        "ai-sdk-ui"
+    }
+
+    fn vote(&self, doc: &Doc) -> Vote {
+        let mut parts = items(doc.get("parts")).peekable();
+        let own = is_string(doc.get("id"))
+            && ROLES.iter().any(|role| says(doc, "role", role))
+            && doc.get("content").is_none()
+            && parts.peek().is_some()
+            && parts.all(|part| is_string(part.get("type")));
+        if own { Vote::Own } else { Vote::Silent }
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::List
+    }
+
+    fn level(&self) -> Level {
+        Level::Archive
+    }
+
+    fn gates(&self) -> &'static [Gate] {
+        &[Gate::Idle]
+    }
+
+    fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
+        let role = doc.get("role").and_then(Value::text);
+        let user = role.as_deref() == Some(b"user");
+        for part in items(doc.get("parts")) {
+            let [kind, text] = part.pick(["type", "text"]);
+            let kind = kind.and_then(Value::text).unwrap_or_default();
+            if user {
+                if let Some(text) = text {
+                    draft.user_text(text);
+                }
+            } else if kind.starts_with(b"tool-") || &*kind == b"dynamic-tool" {
+                screen_part(part, draft);
+            } else if let Some(text) = text {
+                draft.text(text);
+            }
+        }
+        draft.entry.kind = match role.as_deref() {
+            Some(b"user") => Kind::Message(Role::User),
+            Some(b"assistant") => Kind::Message(Role::Assistant),
+            _ => Kind::Message(Role::System),
+        };
+    }
+
+    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+        let is_tool = |part: &Value<'d>| {
+            let kind = part.get("type").and_then(Value::text).unwrap_or_default();
+            kind.starts_with(b"tool-") || &*kind == b"dynamic-tool"
+        };
+        for part in items(doc.get("parts")) {
+            if !is_tool(&part) {
+                content_parts(Some(part), each);
+                continue;
+            }
+            let [name, kind, arguments, output, error] =
+                part.pick(["toolName", "type", "input", "output", "errorText"]);
+            each(Part::Call { name: name.or(kind), arguments });
+            for text in output.into_iter().chain(error) {
+                each(Part::Result);
+                content_parts(Some(text), each);
+            }
+        }
+    }
+}
+
+fn screen_part(part: Value<'_>, draft: &mut Draft<'_>) {
+    let [id, name, output, error] = part.pick(["toolCallId", "toolName", "output", "errorText"]);
+    draft.call(part, id, name.or(part.get("type")), false);
+    if output.is_some() || error.is_some() {
+        draft.result(part, id, name, error.is_some());
+        output.into_iter().chain(error).for_each(|text| draft.body(text));
+    }
+}

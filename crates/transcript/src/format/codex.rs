@@ -1,0 +1,254 @@
+//! Codex rollouts: a header, then items of the Responses API and events for the screen, each in an envelope.
+//!
+//! Calls and outputs find each other by `call_id` and kind, wherever they stand (`context_manager/normalize.rs`); what
+//! stands before the newest compaction is not sent any more (`rollout_reconstruction.rs`). Events repeat outputs, and
+//! the model never sees those. Reasoning is sealed, but not bound to what comes before it. A thread with a paginated
+//! history numbers its lines and keeps byte offsets in a database, so nothing of it is changed. Facts:
+//! `reference/formats-claude-codex.md` part B.
+
+use super::{
+    Answer, Format, Gate, Lost, Part, Root, Shape, Vote, Writer, Writing, content_parts, is_string, items,
+    later, only_keys, says,
+};
+use crate::entry::{Draft, Kind, Role};
+use crate::json::{Doc, Kind as Json, Value};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use uuid::Uuid;
+
+pub(super) struct Codex;
+
+const KEYS: &[&str] = &["timestamp", "ordinal", "type", "payload", "metadata"];
+const TYPES: &[&str] = &[
+    "session_meta",
+    "response_item",
+    "compacted",
+    "turn_context",
+    "world_state",
+    "inter_agent_communication",
+    "inter_agent_communication_metadata",
+    "event_msg",
+];
+
+const PAGINATED: &str = "Codex numbers its lines and keeps byte offsets into it (paginated history)";
+
+/// Under which Codex names the outputs that it makes up (`context_manager/normalize.rs`).
+const OUTPUT_IDS: Uuid = Uuid::from_u128(0x90d3_8d3e_6a5b_4d52_bfe2_2f1e_634b_fac4);
+
+/// What Codex itself puts where the output of a call is missing.
+const ABORTED: &[u8] = b"aborted";
+
+impl Format for Codex {
+    fn name(&self) -> &'static str {
+        "codex"
+    }
+
+    fn vote(&self, doc: &Doc) -> Vote {
+        let known = doc.get("type").is_some_and(|kind| TYPES.iter().any(|name| kind.is(name)));
+        let payload = doc.get("payload").is_some_and(|payload| payload.kind() == Json::Object);
+        if known && payload && is_string(doc.get("timestamp")) && only_keys(doc, KEYS) {
+            Vote::Own
+        } else {
+            Vote::Silent
+        }
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Log
+    }
+
+    fn writer(&self) -> Writer {
+        Writer::HoldsOpen
+    }
+
+    fn gates(&self) -> &'static [Gate] {
+        &[Gate::CodexWriter]
+    }
+
+    fn answer(&self) -> Answer {
+        Answer::Line
+    }
+
+    fn roots(&self) -> &'static [Root] {
+        &[
+            Root { env: Some("CODEX_HOME"), home: ".codex", below: "sessions" },
+            Root { env: Some("CODEX_HOME"), home: ".codex", below: "archived_sessions" },
+            // TraeX writes the same bytes.
+            Root { env: None, home: ".trae/cli", below: "sessions" },
+            Root { env: None, home: ".trae/cli", below: "archived_sessions" },
+        ]
+    }
+
+    fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
+        let Some(line) = doc.root() else { return };
+        let [kind, payload, ordinal] = line.pick(["type", "payload", "ordinal"]);
+        if ordinal.is_some() {
+            draft.read_only(PAGINATED);
+        }
+        // A line without a time is one that Codex does not read.
+        let (Some(kind), Some(payload), true) = (kind, payload, is_string(doc.get("timestamp"))) else {
+            return;
+        };
+        match kind.text().as_deref() {
+            Some(b"session_meta") => header(payload, draft),
+            Some(b"response_item") => item(payload, draft),
+            Some(b"compacted") => {
+                // Older ones carry no history: what persons said before them is taken from the lines.
+                let whole = payload.get("replacement_history").is_some_and(|all| all.kind() == Json::Array);
+                draft.entry.kind = if whole { Kind::Boundary } else { Kind::Note };
+                payload.get("message").into_iter().for_each(|text| draft.text(text));
+            }
+            Some(b"event_msg") => event(payload, draft),
+            _ => {}
+        }
+    }
+
+    fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8> {
+        let call = lost.doc.get("payload");
+        let kind = call.and_then(|call| call.get("type")).and_then(Value::text);
+        let (kind, prefix) = match kind.as_deref() {
+            Some(b"custom_tool_call") => ("custom_tool_call_output", "ctco"),
+            Some(b"tool_search_call") => ("tool_search_output", "tso"),
+            _ => ("function_call_output", "fco"),
+        };
+        let mut payload = Writing::new().text("type", kind.as_bytes());
+        if let Some(id) = call.and_then(|call| call.get("id")).and_then(Value::text) {
+            payload = payload.text("id", output_id(prefix, &id).as_bytes());
+        }
+        payload = payload.raw("call_id", lost.call);
+        payload = match prefix {
+            "tso" => payload.text("status", b"completed").text("execution", b"client").raw("tools", b"[]"),
+            _ => payload.text("output", ABORTED),
+        };
+        let time = lost.doc.get("timestamp").and_then(Value::text).map(|text| later(&text));
+        Writing::new()
+            .text("timestamp", time.unwrap_or_default().as_bytes())
+            .text("type", b"response_item")
+            .raw("payload", &payload.end())
+            .end()
+    }
+
+    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+        let Some(payload) = doc.get("payload") else { return };
+        let [kind, name, arguments, input] = payload.pick(["type", "name", "arguments", "input"]);
+        match kind.and_then(Value::text).as_deref() {
+            _ if says(doc, "type", "compacted") => content_parts(payload.get("message"), each),
+            _ if !says(doc, "type", "response_item") => {}
+            Some(b"message") => content_parts(payload.get("content"), each),
+            Some(b"function_call" | b"custom_tool_call" | b"tool_search_call") => {
+                each(Part::Call { name, arguments: arguments.or(input) });
+            }
+            Some(b"local_shell_call") => each(Part::Call { name, arguments: payload.get("action") }),
+            Some(b"function_call_output" | b"custom_tool_call_output" | b"tool_search_output") => {
+                each(Part::Result);
+                content_parts(payload.get("output"), each);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The id of an output that is made up for a call. With any other, what the model was sent before would not be found
+/// in its cache.
+fn output_id(prefix: &str, call: &[u8]) -> String {
+    let name = [prefix.as_bytes(), b":", call].concat();
+    format!("{prefix}_{}", Uuid::new_v5(&OUTPUT_IDS, &name))
+}
+
+fn header(payload: Value<'_>, draft: &mut Draft<'_>) {
+    draft.entry.kind = Kind::Header;
+    let [mode, base] = payload.pick(["history_mode", "history_base"]);
+    if base.is_some_and(|base| !base.is_null())
+        || mode.is_some_and(|mode| !mode.is("legacy") && !mode.is_null())
+    {
+        draft.read_only(PAGINATED);
+    }
+}
+
+fn item(payload: Value<'_>, draft: &mut Draft<'_>) {
+    let [kind, id, name, content] = payload.pick(["type", "call_id", "name", "content"]);
+    let Some(kind) = kind.and_then(Value::text) else { return };
+    draft.entry.kind = Kind::Message(Role::Assistant);
+    match &*kind {
+        b"message" => message(payload.get("role"), content, draft),
+        b"reasoning" => {
+            let parts = items(payload.get("summary")).chain(items(content));
+            parts.filter_map(|part| part.get("text")).for_each(|text| draft.text(text));
+        }
+        b"function_call" | b"local_shell_call" => draft.call(payload, id, name, false),
+        b"custom_tool_call" => {
+            draft.call(payload, id, name, false);
+            draft.call_kind(b"custom");
+        }
+        // What the API ran itself needs no output from here.
+        b"tool_search_call" if !is_of_server(payload) => {
+            draft.call(payload, id, None, false);
+            draft.call_kind(b"search");
+        }
+        b"function_call_output" => output(payload, draft),
+        b"custom_tool_call_output" => {
+            output(payload, draft);
+            draft.result_kind(b"custom");
+        }
+        b"tool_search_output" if !is_of_server(payload) => {
+            output(payload, draft);
+            draft.result_kind(b"search");
+        }
+        b"web_search_call" | b"image_generation_call" | b"tool_search_call" | b"tool_search_output" => {}
+        b"compaction" | b"compaction_summary" | b"context_compaction" | b"agent_message" => {
+            draft.entry.kind = Kind::Note;
+        }
+        _ => draft.entry.kind = Kind::Opaque,
+    }
+}
+
+/// Whether a search for tools was not the client's.
+fn is_of_server(payload: Value<'_>) -> bool {
+    let [execution, id] = payload.pick(["execution", "call_id"]);
+    execution.is_some_and(|execution| execution.is("server")) || !is_string(id)
+}
+
+fn message(role: Option<Value<'_>>, content: Option<Value<'_>>, draft: &mut Draft<'_>) {
+    let texts = || items(content).filter_map(|part| part.get("text"));
+    draft.entry.kind = match role.and_then(Value::text).as_deref() {
+        Some(b"user") => {
+            texts().for_each(|text| draft.user_text(text));
+            Kind::Message(Role::User)
+        }
+        Some(b"assistant") => {
+            texts().for_each(|text| draft.text(text));
+            Kind::Message(Role::Assistant)
+        }
+        _ => Kind::Message(Role::System),
+    };
+}
+
+/// Reads an output: a string, or a list of content items.
+fn output(payload: Value<'_>, draft: &mut Draft<'_>) {
+    let [id, name, output] = payload.pick(["call_id", "name", "output"]);
+    let span = draft.entry.span;
+    draft.entry.kind = Kind::Message(Role::Tool);
+    draft.result(payload, id, name, false);
+    draft.whole_result(span);
+    draft.content(output);
+}
+
+/// Events are for the screen. Some repeat an output, in strings that may be shortened; not the patches, which the
+/// screen reads again, and not what persons said.
+fn event(payload: Value<'_>, draft: &mut Draft<'_>) {
+    let copies: &[&str] = match payload.get("type").and_then(Value::text).as_deref() {
+        Some(b"mcp_tool_call_end") => &["result"],
+        Some(b"patch_apply_end") => &["stdout", "stderr"],
+        Some(b"exec_command_end") => &["stdout", "stderr", "aggregated_output", "formatted_output"],
+        // What was before it may be in context again, also what a compaction had replaced.
+        Some(b"thread_rolled_back") => {
+            draft.entry.kind = Kind::Leaf;
+            &[]
+        }
+        _ => &[],
+    };
+    for key in copies {
+        draft.sides(payload.get(key));
+    }
+}

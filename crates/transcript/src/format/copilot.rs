@@ -1,0 +1,185 @@
+//! GitHub Copilot CLI's `events.jsonl`: a log of events, each naming the one before it.
+//!
+//! A call is asked for in an `assistant.message` and answered by a `tool.execution_complete` that may stand many lines
+//! later, with a subagent's events in between; what belongs to a subagent pairs by itself. The loader refuses the whole
+//! log over one bad line, and a compaction remembers how many messages stood before it. Facts:
+//! `reference/formats-other.md` §4.1.
+
+use super::{
+    Answer, Counted, Format, Gate, Level, Lost, Part, Root, Shape, Vote, Writer, Writing, content_parts,
+    is_string, items, later, listed_calls, says,
+};
+use crate::entry::{Draft, Kind, Role, Stop, Target};
+use crate::json::{Doc, Value};
+use crate::marker::MISSING_RESULT;
+use alloc::vec::Vec;
+
+pub(super) struct Copilot;
+
+const TYPES: &[&str] =
+    &["session.", "user.", "assistant.", "tool.", "subagent.", "hook.", "system.", "skill."];
+
+impl Format for Copilot {
+    fn name(&self) -> &'static str {
+        "copilot-cli"
+    }
+
+    fn vote(&self, doc: &Doc) -> Vote {
+        let kind = doc.get("type").and_then(Value::text).unwrap_or_default();
+        let known = TYPES.iter().any(|family| kind.starts_with(family.as_bytes()));
+        let envelope = doc.get("data").is_some()
+            && is_string(doc.get("id"))
+            && is_string(doc.get("timestamp"))
+            && doc.get("parentId").is_some();
+        if known && envelope { Vote::Own } else { Vote::Silent }
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Log
+    }
+
+    fn level(&self) -> Level {
+        Level::Archive
+    }
+
+    fn counted(&self) -> Option<Counted> {
+        Some(Counted::UpToCompaction("its last compaction (preCompactionMessagesLength)"))
+    }
+
+    fn writer(&self) -> Writer {
+        Writer::AppendsByPath
+    }
+
+    fn gates(&self) -> &'static [Gate] {
+        &[Gate::CopilotInUse]
+    }
+
+    fn answer(&self) -> Answer {
+        Answer::Line
+    }
+
+    fn roots(&self) -> &'static [Root] {
+        &[Root { env: Some("COPILOT_HOME"), home: ".copilot", below: "session-state" }]
+    }
+
+    fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
+        let Some(line) = doc.root() else { return };
+        let [kind, data, id, parent, agent] = line.pick(["type", "data", "id", "parentId", "agentId"]);
+        let (Some(kind), Some(data)) = (kind.and_then(Value::text), data) else { return };
+        draft.entry.id = draft.intern(id);
+        draft.parent(parent);
+        let subagent = ["parentAgentTaskId", "parentToolCallId"].iter().any(|key| is_string(data.get(key)));
+        draft.entry.aside = is_string(agent) || subagent;
+        let text = data.get("content");
+        draft.entry.kind = match &*kind {
+            b"session.start" => Kind::Header,
+            b"user.message" => {
+                if let Some(text) = text {
+                    draft.user_text(text);
+                }
+                Kind::Message(Role::User)
+            }
+            b"system.message" => Kind::Message(Role::System),
+            b"assistant.message" => {
+                assistant(data, agent, draft);
+                Kind::Message(Role::Assistant)
+            }
+            b"tool.execution_start" => {
+                draft.started(data.get("toolCallId"));
+                Kind::Opaque
+            }
+            b"tool.execution_complete" => {
+                complete(data, agent, draft);
+                Kind::Message(Role::Tool)
+            }
+            b"session.compaction_complete" => {
+                data.get("summaryContent").into_iter().for_each(|text| draft.text(text));
+                Kind::Boundary
+            }
+            b"session.snapshot_rewind" => {
+                let (id, at) = (draft.intern(data.get("upToEventId")), data.span());
+                draft.target(Target { id, at, ..Target::default() });
+                Kind::Leaf
+            }
+            // Hooks repeat results; nobody sends them.
+            b"hook.start" | b"hook.end" => {
+                for key in ["input", "output"] {
+                    draft.sides(data.get(key));
+                }
+                Kind::Opaque
+            }
+            _ => Kind::Opaque,
+        };
+    }
+
+    fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8> {
+        let error = Writing::new().text("message", MISSING_RESULT.as_bytes()).end();
+        let data =
+            Writing::new().raw("toolCallId", lost.call).raw("success", b"false").raw("error", &error).end();
+        let time =
+            lost.place.get("timestamp").and_then(Value::text).map(|text| later(&text)).unwrap_or_default();
+        let line = Writing::new()
+            .text("type", b"tool.execution_complete")
+            .raw("data", &data)
+            .text("id", lost.id.as_bytes())
+            .text("timestamp", time.as_bytes())
+            .text("parentId", lost.parent);
+        match lost.doc.get("agentId") {
+            Some(agent) => line.raw("agentId", &(lost.raw)(agent)).end(),
+            None => line.end(),
+        }
+    }
+
+    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+        let Some(data) = doc.get("data") else { return };
+        if says(doc, "type", "tool.execution_complete") {
+            each(Part::Result);
+            content_parts(data.get("result").and_then(|result| result.get("content")), each);
+            content_parts(data.get("error").and_then(|error| error.get("message")), each);
+            return;
+        }
+        content_parts(data.get("content"), each);
+        content_parts(data.get("summaryContent"), each);
+        listed_calls(data.get("toolRequests"), each);
+    }
+}
+
+fn assistant(data: Value<'_>, agent: Option<Value<'_>>, draft: &mut Draft<'_>) {
+    let [text, model, requests] = data.pick(["content", "model", "toolRequests"]);
+    if let Some(text) = text {
+        draft.text(text);
+    }
+    draft.entry.model = draft.intern(model);
+    draft.entry.group = draft.intern(data.get("messageId"));
+    for request in items(requests) {
+        draft.call(request, request.get("toolCallId"), request.get("name"), false);
+        if let Some(agent) = agent.and_then(Value::text) {
+            draft.call_kind(&agent);
+        }
+        draft.entry.stop = Stop::ToolUse;
+    }
+    // What the model thought, sealed; it is no block that could be taken out.
+    for sealed in [data.get("reasoningOpaque"), data.get("encryptedContent")].into_iter().flatten() {
+        if is_string(Some(sealed)) {
+            draft.fixed_thinking(sealed);
+        }
+    }
+}
+
+fn complete(data: Value<'_>, agent: Option<Value<'_>>, draft: &mut Draft<'_>) {
+    let [id, success, result, error] = data.pick(["toolCallId", "success", "result", "error"]);
+    let span = draft.entry.span;
+    draft.result(data, id, None, success.is_some_and(|success| !success.is_true()));
+    if let Some(agent) = agent.and_then(Value::text) {
+        draft.result_kind(&agent);
+    }
+    draft.whole_result(span);
+    let result =
+        result.map(|result| result.pick(["content", "detailedContent", "contents", "structuredContent"]));
+    let [text, detailed, contents, structured] = result.unwrap_or_default();
+    let message = error.and_then(|error| error.get("message"));
+    text.into_iter().chain(message).for_each(|text| draft.body(text));
+    for copy in [detailed, contents, structured] {
+        draft.sides(copy);
+    }
+}

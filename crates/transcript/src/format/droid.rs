@@ -1,0 +1,101 @@
+//! Factory Droid: messages of Anthropic's API in an envelope, behind a line that begins the session.
+//!
+//! How it writes is not known, and `todo_state` and `compaction_state` count messages, so its files are mended only
+//! while it rests, and no line comes or goes. Facts: `reference/formats-other.md` §4.9.
+
+use super::claude_code::{blocks, spoken};
+use super::{
+    Answer, Broken, Content, Counted, Format, Gate, Level, Lost, Part, Root, Shape, Vote, anthropic,
+    broken_by_stop_reason, content_parts, is_string, items, says,
+};
+use crate::entry::{Draft, Kind, Role};
+use crate::json::{Doc, Value};
+use alloc::vec::Vec;
+
+pub(super) struct Droid;
+
+impl Format for Droid {
+    fn name(&self) -> &'static str {
+        "droid"
+    }
+
+    fn vote(&self, doc: &Doc) -> Vote {
+        let begins = says(doc, "type", "session_start")
+            && is_string(doc.get("id"))
+            && ["cwd", "title", "sessionTitle"].iter().any(|key| is_string(doc.get(key)));
+        // pi's messages say more of themselves.
+        let plain =
+            |(key, _): (Value<'_>, Value<'_>)| ["role", "content", "id"].iter().any(|name| key.is(name));
+        let bare = doc.get("message").is_some_and(|message| message.fields().all(plain));
+        let message = says(doc, "type", "message") && is_string(doc.get("id")) && bare;
+        let content = || items(doc.get("message").and_then(|message| message.get("content")));
+        let kinds = || content().filter_map(|block| block.get("type"));
+        match begins || (message && kinds().any(|kind| kind.is("tool_use") || kind.is("tool_result"))) {
+            true => Vote::Own,
+            false if message => Vote::Fits,
+            false => Vote::Silent,
+        }
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::List
+    }
+
+    fn level(&self) -> Level {
+        Level::Archive
+    }
+
+    fn counted(&self) -> Option<Counted> {
+        Some(Counted::Records("its own lines (messageIndex, removedCount)"))
+    }
+
+    fn gates(&self) -> &'static [Gate] {
+        &[Gate::Idle]
+    }
+
+    fn answer(&self) -> Answer {
+        Answer::NextUser
+    }
+
+    fn roots(&self) -> &'static [Root] {
+        &[Root { env: None, home: ".factory", below: "sessions" }]
+    }
+
+    fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
+        let message = doc.get("message");
+        let role = message.and_then(|message| message.get("role")).and_then(Value::text);
+        draft.entry.kind = match doc.get("type").and_then(Value::text).as_deref() {
+            Some(b"session_start") => Kind::Header,
+            Some(b"compaction_state") => Kind::Note,
+            Some(b"message") if role.as_deref() == Some(b"user") => {
+                let results = blocks(message.and_then(|message| message.get("content")), draft);
+                Kind::Message(if results { Role::Tool } else { Role::User })
+            }
+            Some(b"message") if role.as_deref() == Some(b"assistant") => {
+                if let Some(message) = message {
+                    spoken(message, draft);
+                }
+                // A line is a whole message, whatever its id.
+                draft.entry.group = None;
+                Kind::Message(Role::Assistant)
+            }
+            _ => Kind::Opaque,
+        };
+    }
+
+    fn content(&self) -> Content {
+        Content::ANTHROPIC
+    }
+
+    fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8> {
+        anthropic::Anthropic.missing_result(lost)
+    }
+
+    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+        content_parts(doc.get("message").and_then(|message| message.get("content")), each);
+    }
+
+    fn broken<'d>(&self, doc: &'d Doc) -> Option<Broken<'d>> {
+        broken_by_stop_reason(doc.get("message"))
+    }
+}

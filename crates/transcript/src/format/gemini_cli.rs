@@ -1,0 +1,144 @@
+//! Gemini CLI: a log of records by id, of which the last one counts, at the place of the first.
+//!
+//! Each step of a tool call writes the whole message anew, results included. `$set` changes the header, or puts a list
+//! in the place of all messages; `$rewindTo` takes a message and all behind it back. A result stands in its call, so
+//! none is ever put in as a line. Facts: `reference/formats-other.md` §4.2.
+
+use super::{
+    Format, Gate, Level, Part, Root, Shape, Vote, Writer, content_parts, is_string, items, listed_calls,
+};
+use crate::entry::{Draft, Kind, Role, Target};
+use crate::json::{Doc, Kind as Json, Value};
+
+pub(super) struct GeminiCli;
+
+const MESSAGES: &[&str] = &["user", "gemini", "info", "error", "warning"];
+
+impl Format for GeminiCli {
+    fn name(&self) -> &'static str {
+        "gemini-cli"
+    }
+
+    fn vote(&self, doc: &Doc) -> Vote {
+        let kind = doc.get("type");
+        let header = kind.is_none()
+            && is_string(doc.get("sessionId"))
+            && is_string(doc.get("projectHash"))
+            && doc.get("messages").is_none();
+        let change = doc.get("$set").is_some() || doc.get("$rewindTo").is_some();
+        let message = is_string(doc.get("id"))
+            && is_string(doc.get("timestamp"))
+            && doc.get("uuid").is_none()
+            && doc.get("data").is_none()
+            && doc.get("payload").is_none()
+            && kind.is_some_and(|kind| MESSAGES.iter().any(|name| kind.is(name)));
+        let own = message && kind.is_some_and(|kind| kind.is("gemini"));
+        match header || change || own {
+            true => Vote::Own,
+            false if message => Vote::Fits,
+            false => Vote::Silent,
+        }
+    }
+
+    fn calls_have_ids(&self) -> bool {
+        false
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Upserts
+    }
+
+    fn level(&self) -> Level {
+        Level::LiveInsert
+    }
+
+    fn writer(&self) -> Writer {
+        Writer::AppendsByPath
+    }
+
+    fn gates(&self) -> &'static [Gate] {
+        &[]
+    }
+
+    fn roots(&self) -> &'static [Root] {
+        &[Root { env: None, home: ".gemini", below: "tmp/*/chats" }]
+    }
+
+    fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
+        let Some(line) = doc.root() else { return };
+        let [id, kind, content, set, rewind] = line.pick(["id", "type", "content", "$set", "$rewindTo"]);
+        if let Some(set) = set {
+            draft.entry.kind = if set.get("messages").is_some() { Kind::Boundary } else { Kind::Opaque };
+            return;
+        }
+        if let Some(to) = rewind {
+            draft.entry.kind = Kind::Leaf;
+            let id = draft.intern(Some(to));
+            draft.target(Target { id, at: to.span(), ..Target::default() });
+            return;
+        }
+        draft.entry.id = draft.intern(id);
+        match kind.and_then(Value::text).as_deref() {
+            None if doc.get("projectHash").is_some() => draft.entry.kind = Kind::Header,
+            Some(b"user") => {
+                texts(content).for_each(|text| draft.user_text(text));
+                draft.entry.kind = Kind::Message(Role::User);
+            }
+            Some(b"gemini") => {
+                draft.entry.kind = Kind::Message(Role::Assistant);
+                draft.entry.model = draft.intern(doc.get("model"));
+                texts(content).for_each(|text| draft.text(text));
+                items(doc.get("toolCalls")).for_each(|call| tool_call(call, draft));
+            }
+            _ => {}
+        }
+    }
+
+    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+        content_parts(doc.get("content"), each);
+        listed_calls(doc.get("toolCalls"), each);
+        for result in items(doc.get("toolCalls")).filter_map(|call| call.get("result")) {
+            let single = Some(result).filter(|result| result.kind() == Json::Object);
+            for part in single.into_iter().chain(result.items()) {
+                response_parts(part.get("functionResponse"), each);
+            }
+        }
+    }
+}
+
+/// The texts of a `functionResponse`, as parts of what an entry says.
+pub(super) fn response_parts<'d>(answer: Option<Value<'d>>, each: &mut dyn FnMut(Part<'d>)) {
+    let Some(response) = answer.and_then(|answer| answer.get("response")) else { return };
+    each(Part::Result);
+    let texts = response.pick(["output", "content", "error"]).into_iter().flatten();
+    texts.for_each(|text| content_parts(Some(text), each));
+}
+
+fn texts(content: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {
+    let alone = content.filter(|content| content.kind() == Json::String);
+    alone.into_iter().chain(items(content).filter_map(|part| part.get("text")))
+}
+
+/// A call, and its result if there is one already.
+fn tool_call(call: Value<'_>, draft: &mut Draft<'_>) {
+    let [id, name, status, result, display] = call.pick(["id", "name", "status", "result", "resultDisplay"]);
+    draft.call(call, id, name, false);
+    let single = result.filter(|result| result.kind() == Json::Object);
+    let mut answers = single.into_iter().chain(items(result)).filter_map(|part| part.get("functionResponse"));
+    if let Some(first) = answers.next() {
+        let failed = status.is_some_and(|status| status.is("error") || status.is("cancelled"));
+        // Old records name no id: there the place is what joins the two.
+        draft.result(first, first.get("id").or(id).or(name), name, failed);
+        if id.is_none() {
+            draft.unpaired();
+        }
+        core::iter::once(first).chain(answers).for_each(|answer| response(answer, draft));
+    }
+    draft.sides(display);
+}
+
+/// Reads the texts of a `functionResponse`.
+pub(super) fn response(answer: Value<'_>, draft: &mut Draft<'_>) {
+    let fields = answer.get("response").map(|response| response.pick(["output", "content", "error"]));
+    fields.into_iter().flatten().flatten().for_each(|text| draft.body(text));
+}

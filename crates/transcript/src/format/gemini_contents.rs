@@ -1,0 +1,55 @@
+//! Bare messages of Gemini's API, one a line: `role` and `parts`.
+//!
+//! The API counts calls and results of neighbouring turns, so nothing is put in. Facts: `reference/formats-other.md` §5.
+
+use super::{Format, Gate, Level, Part, Shape, Vote, is_string, items, only_keys, qwen_code, says};
+use crate::entry::{Draft, Kind, Role};
+use crate::json::Doc;
+
+pub(super) struct GeminiContents;
+
+impl Format for GeminiContents {
+    fn name(&self) -> &'static str {
+        "gemini-contents"
+    }
+
+    fn vote(&self, doc: &Doc) -> Vote {
+        let mut parts = items(doc.get("parts")).peekable();
+        let own = only_keys(doc, &["role", "parts"])
+            && ["user", "model", "function"].iter().any(|role| says(doc, "role", role))
+            && parts.peek().is_some()
+            && parts.all(|part| !is_string(part.get("type")));
+        if own { Vote::Own } else { Vote::Silent }
+    }
+
+    fn calls_have_ids(&self) -> bool {
+        false
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::List
+    }
+
+    fn level(&self) -> Level {
+        Level::Archive
+    }
+
+    fn gates(&self) -> &'static [Gate] {
+        &[Gate::Idle]
+    }
+
+    fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
+        let Some(root) = doc.root() else { return };
+        qwen_code::content(root, draft);
+        let results = items(doc.get("parts")).any(|part| part.get("functionResponse").is_some());
+        draft.entry.kind = Kind::Message(match says(doc, "role", "model") {
+            true => Role::Assistant,
+            false if results => Role::Tool,
+            false => Role::User,
+        });
+    }
+
+    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+        qwen_code::content_parts_of_gemini(doc.root(), each);
+    }
+}

@@ -1,0 +1,103 @@
+//! Grok Build's `chat_history.jsonl`: items of the model's history, one a line.
+//!
+//! Results have to stand in the run directly behind their calls (its own `repair_history`). The file is made anew when
+//! a session begins, and written under a lock beside it, which is taken. Facts: `reference/formats-other.md` §4.6.
+
+use super::{
+    Answer, Format, Gate, Level, Lost, Part, Root, Shape, Vote, Writer, Writing, content_parts, is_string,
+    items, listed_calls, says,
+};
+use crate::entry::{Draft, Kind, Role};
+use crate::json::{Doc, Kind as Json, Value};
+use crate::marker::MISSING_RESULT;
+use alloc::vec::Vec;
+
+pub(super) struct GrokBuild;
+
+impl Format for GrokBuild {
+    fn name(&self) -> &'static str {
+        "grok-build"
+    }
+
+    fn vote(&self, doc: &Doc) -> Vote {
+        let is = |kind: &str| says(doc, "type", kind);
+        let other = ["uuid", "message", "role", "timestamp", "data", "payload", "parentId"];
+        let content = doc.get("content").is_some();
+        let own = (is("system") || is("user") || is("assistant")) && content
+            || is("tool_result") && is_string(doc.get("tool_call_id"))
+            || is("reasoning") && doc.get("summary").is_some()
+            || is("backend_tool_call") && doc.get("kind").is_some();
+        if own && !other.iter().any(|key| doc.get(key).is_some()) { Vote::Own } else { Vote::Silent }
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::List
+    }
+
+    fn level(&self) -> Level {
+        Level::Archive
+    }
+
+    fn writer(&self) -> Writer {
+        Writer::AppendsByPath
+    }
+
+    fn gates(&self) -> &'static [Gate] {
+        &[Gate::Idle, Gate::GrokLock]
+    }
+
+    fn answer(&self) -> Answer {
+        Answer::Line
+    }
+
+    fn roots(&self) -> &'static [Root] {
+        &[Root { env: Some("GROK_HOME"), home: ".grok", below: "sessions" }]
+    }
+
+    fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
+        let content = doc.get("content");
+        let texts = || {
+            let alone = content.filter(|content| content.kind() == Json::String);
+            alone.into_iter().chain(items(content).filter_map(|part| part.get("text")))
+        };
+        draft.entry.kind = match doc.get("type").and_then(Value::text).as_deref() {
+            Some(b"system") => Kind::Message(Role::System),
+            Some(b"user") => {
+                texts().for_each(|text| draft.user_text(text));
+                Kind::Message(Role::User)
+            }
+            Some(b"assistant") => {
+                texts().for_each(|text| draft.text(text));
+                draft.entry.model = draft.intern(doc.get("model_id"));
+                for call in items(doc.get("tool_calls")) {
+                    draft.call(call, call.get("id"), call.get("name"), false);
+                }
+                Kind::Message(Role::Assistant)
+            }
+            Some(b"tool_result") => {
+                if let Some(root) = doc.root() {
+                    draft.result(root, doc.get("tool_call_id"), None, false);
+                    draft.content(content);
+                }
+                Kind::Message(Role::Tool)
+            }
+            _ => Kind::Opaque,
+        };
+    }
+
+    fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8> {
+        Writing::new()
+            .text("type", b"tool_result")
+            .raw("tool_call_id", lost.call)
+            .text("content", MISSING_RESULT.as_bytes())
+            .end()
+    }
+
+    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+        if says(doc, "type", "tool_result") {
+            each(Part::Result);
+        }
+        content_parts(doc.get("content"), each);
+        listed_calls(doc.get("tool_calls"), each);
+    }
+}

@@ -1,0 +1,170 @@
+//! Kimi Code's `wire.jsonl`: records that are replayed to make the context.
+//!
+//! `context.undo` and compactions count records, so none comes or goes; on loading it closes open calls itself and
+//! drops results without a call. One unreadable line in the middle keeps it from loading at all. Facts:
+//! `reference/formats-other.md` §4.5.
+
+use super::{
+    Counted, Format, Gate, Level, Part, Root, Shape, Vote, Writer, content_parts, is_string, items,
+    listed_calls, says,
+};
+use crate::entry::{Draft, Kind, Role};
+use crate::json::{Doc, Kind as Json, Value};
+
+pub(super) struct KimiCode;
+
+const TYPES: &[&str] = &[
+    "context.",
+    "turn.",
+    "config.",
+    "tools.",
+    "usage.",
+    "llm.",
+    "full_compaction.",
+    "micro_compaction.",
+    "permission.",
+];
+
+impl Format for KimiCode {
+    fn name(&self) -> &'static str {
+        "kimi-code"
+    }
+
+    fn vote(&self, doc: &Doc) -> Vote {
+        let number = |key: &str| doc.get(key).is_some_and(|value| value.kind() == Json::Number);
+        let header =
+            says(doc, "type", "metadata") && doc.get("protocol_version").is_some() && number("created_at");
+        let kind = doc.get("type").and_then(Value::text).unwrap_or_default();
+        let known = TYPES.iter().any(|family| kind.starts_with(family.as_bytes()));
+        let other = ["data", "payload", "uuid", "role"].iter().any(|key| doc.get(key).is_some());
+        if header || (known && !other) { Vote::Own } else { Vote::Silent }
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Log
+    }
+
+    fn level(&self) -> Level {
+        Level::Archive
+    }
+
+    fn counted(&self) -> Option<Counted> {
+        Some(Counted::Records("its own records (context.undo, compactions)"))
+    }
+
+    fn writer(&self) -> Writer {
+        Writer::AppendsByPath
+    }
+
+    fn gates(&self) -> &'static [Gate] {
+        &[Gate::Idle]
+    }
+
+    fn roots(&self) -> &'static [Root] {
+        &[Root { env: Some("KIMI_CODE_HOME"), home: ".kimi-code", below: "sessions" }]
+    }
+
+    fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
+        match doc.get("type").and_then(Value::text).as_deref() {
+            Some(b"metadata") => draft.entry.kind = Kind::Header,
+            Some(b"context.append_message") => message(doc.get("message"), draft),
+            Some(b"context.append_loop_event") => event(doc.get("event"), draft),
+            Some(b"context.apply_compaction") => {
+                draft.entry.kind = Kind::Boundary;
+                doc.get("summary").into_iter().for_each(|text| draft.text(text));
+            }
+            // What a compaction had replaced may be in context again.
+            Some(b"context.undo") => draft.entry.kind = Kind::Leaf,
+            _ => {}
+        }
+    }
+
+    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+        if let Some([content, calls, call]) =
+            doc.get("message").map(|message| message.pick(["content", "toolCalls", "toolCallId"]))
+        {
+            if is_string(call) {
+                each(Part::Result);
+            }
+            content_parts(content, each);
+            listed_calls(calls, each);
+        }
+        if let Some(event) = doc.get("event") {
+            let [kind, name, arguments, result] = event.pick(["type", "name", "args", "result"]);
+            match kind.and_then(Value::text).as_deref() {
+                Some(b"content.part") => content_parts(event.get("part"), each),
+                Some(b"tool.call") => each(Part::Call { name, arguments }),
+                Some(b"tool.result") => {
+                    each(Part::Result);
+                    content_parts(result.and_then(|result| result.get("output")), each);
+                }
+                _ => {}
+            }
+        }
+        content_parts(doc.get("summary"), each);
+    }
+}
+
+fn texts(content: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {
+    let alone = content.filter(|content| content.kind() == Json::String);
+    alone.into_iter().chain(items(content).filter_map(|part| part.get("text")))
+}
+
+fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
+    let Some(message) = message else { return };
+    let [role, content, calls, call] = message.pick(["role", "content", "toolCalls", "toolCallId"]);
+    draft.entry.kind = match role.and_then(Value::text).as_deref() {
+        Some(b"user") => {
+            texts(content).for_each(|text| draft.user_text(text));
+            Kind::Message(Role::User)
+        }
+        Some(b"assistant") => {
+            texts(content).for_each(|text| draft.text(text));
+            for each in items(calls) {
+                let name = each.get("name").or_else(|| each.get("function")?.get("name"));
+                draft.call(each, each.get("id"), name, false);
+            }
+            Kind::Message(Role::Assistant)
+        }
+        Some(b"tool") if is_string(call) => {
+            result(message, call, false, content, draft);
+            Kind::Message(Role::Tool)
+        }
+        _ => Kind::Note,
+    };
+}
+
+fn event(event: Option<Value<'_>>, draft: &mut Draft<'_>) {
+    let Some(event) = event else { return };
+    let [kind, part, call, name, outcome] = event.pick(["type", "part", "toolCallId", "name", "result"]);
+    draft.entry.kind = match kind.and_then(Value::text).as_deref() {
+        Some(b"content.part") => {
+            part.and_then(|part| part.get("text")).into_iter().for_each(|text| draft.text(text));
+            Kind::Message(Role::Assistant)
+        }
+        Some(b"tool.call") => {
+            draft.call(event, call, name, false);
+            Kind::Message(Role::Assistant)
+        }
+        Some(b"tool.result") => {
+            let outcome = outcome.map(|outcome| outcome.pick(["output", "isError"]));
+            let [output, failed] = outcome.unwrap_or_default();
+            result(event, call, failed.is_some_and(Value::is_true), output, draft);
+            Kind::Message(Role::Tool)
+        }
+        _ => Kind::Opaque,
+    };
+}
+
+fn result(
+    block: Value<'_>,
+    call: Option<Value<'_>>,
+    failed: bool,
+    output: Option<Value<'_>>,
+    draft: &mut Draft<'_>,
+) {
+    let span = draft.entry.span;
+    draft.result(block, call, None, failed);
+    draft.whole_result(span);
+    draft.content(output);
+}

@@ -1,0 +1,176 @@
+//! Qwen Code: lines linked by `uuid` and `parentUuid`, with messages of Gemini's API in them.
+//!
+//! A new Qwen Code pins the very file that it left behind, so nothing is changed beside it; logs of managed sessions
+//! pin a hash of what they hold, so nothing of those is ever. Lines that share a `uuid` are parts of one record. Facts:
+//! `reference/formats-other.md` §4.3.
+
+use super::gemini_cli::{response, response_parts};
+use super::{
+    Answer, Format, Gate, Level, Lost, Part, Root, Shape, Vote, Writer, Writing, content_parts, is_string,
+    items, later, says,
+};
+use crate::entry::{Draft, Kind, Role};
+use crate::json::{Doc, Value};
+use crate::marker::MISSING_RESULT;
+use alloc::vec::Vec;
+
+pub(super) struct QwenCode;
+
+const TYPES: &[&str] = &["user", "assistant", "tool_result", "system"];
+const MANAGED: &str = "Qwen Code pins a hash of it (managed session)";
+/// Fields that a new line takes over from the line of the call.
+const ENVELOPE: &[&str] = &["cwd", "version", "gitBranch"];
+
+impl Format for QwenCode {
+    fn name(&self) -> &'static str {
+        "qwen-code"
+    }
+
+    fn vote(&self, doc: &Doc) -> Vote {
+        let linked =
+            is_string(doc.get("uuid")) && doc.get("parentUuid").is_some() && is_string(doc.get("sessionId"));
+        let known = doc.get("type").is_some_and(|kind| TYPES.iter().any(|name| kind.is(name)));
+        let parts = doc.get("message").is_some_and(|message| message.get("parts").is_some());
+        let payload = says(doc, "type", "system") && doc.get("systemPayload").is_some();
+        match linked && known {
+            true if parts || payload || says(doc, "type", "tool_result") => Vote::Own,
+            true if doc.get("message").is_none() => Vote::Fits,
+            _ => Vote::Silent,
+        }
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Branch
+    }
+
+    fn level(&self) -> Level {
+        Level::Archive
+    }
+
+    fn writer(&self) -> Writer {
+        Writer::Leases
+    }
+
+    fn gates(&self) -> &'static [Gate] {
+        &[Gate::QwenLease]
+    }
+
+    fn answer(&self) -> Answer {
+        Answer::Line
+    }
+
+    fn roots(&self) -> &'static [Root] {
+        &[Root { env: None, home: ".qwen", below: "projects/*/chats" }]
+    }
+
+    fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
+        let Some(line) = doc.root() else { return };
+        let [id, parent, kind, subtype, message, payload] =
+            line.pick(["uuid", "parentUuid", "type", "subtype", "message", "systemPayload"]);
+        let subtype = subtype.and_then(Value::text).unwrap_or_default();
+        if subtype.starts_with(b"managed_session_") {
+            draft.read_only(MANAGED);
+        }
+        draft.entry.id = draft.intern(id);
+        draft.parent(parent);
+        let parts = || items(message.and_then(|message| message.get("parts")));
+        match kind.and_then(Value::text).as_deref() {
+            Some(b"user") if subtype.is_empty() => {
+                parts().filter_map(|part| part.get("text")).for_each(|text| draft.user_text(text));
+                draft.entry.kind = Kind::Message(Role::User);
+            }
+            Some(b"user") => draft.entry.kind = Kind::Note,
+            Some(b"assistant") => {
+                draft.entry.kind = Kind::Message(Role::Assistant);
+                draft.entry.model = draft.intern(doc.get("model"));
+                parts().for_each(|part| said(part, draft));
+            }
+            Some(b"tool_result") => {
+                draft.entry.kind = Kind::Message(Role::Tool);
+                parts().for_each(|part| result(part, draft));
+                draft.sides(doc.get("toolCallResult").and_then(|result| result.get("resultDisplay")));
+            }
+            Some(b"system") if subtype == &b"chat_compression"[..] => {
+                draft.entry.kind = Kind::Boundary;
+                let _ = payload;
+            }
+            _ => {}
+        }
+    }
+
+    fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8> {
+        let error = Writing::new().text("error", MISSING_RESULT.as_bytes()).end();
+        let answer =
+            Writing::new().raw("id", lost.call).text("name", lost.tool).raw("response", &error).end();
+        let part = Writing::new().raw("functionResponse", &answer).end();
+        let message =
+            Writing::new().text("role", b"user").raw("parts", &[b"[", &part[..], b"]"].concat()).end();
+        let time =
+            lost.doc.get("timestamp").and_then(Value::text).map(|text| later(&text)).unwrap_or_default();
+        let mut line = Writing::new().text("uuid", lost.id.as_bytes()).text("parentUuid", lost.parent);
+        if let Some(session) = lost.doc.get("sessionId") {
+            line = line.raw("sessionId", &(lost.raw)(session));
+        }
+        line = line.text("timestamp", time.as_bytes()).text("type", b"tool_result");
+        for key in ENVELOPE {
+            if let Some(value) = lost.doc.get(key) {
+                line = line.raw(key, &(lost.raw)(value));
+            }
+        }
+        let result = Writing::new().raw("callId", lost.call).text("status", b"error").end();
+        line.raw("message", &message).raw("toolCallResult", &result).end()
+    }
+
+    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+        content_parts_of_gemini(doc.get("message"), each);
+    }
+}
+
+/// The parts of a message of Gemini's API, but for what the model thought.
+pub(super) fn content_parts_of_gemini<'d>(message: Option<Value<'d>>, each: &mut dyn FnMut(Part<'d>)) {
+    for part in items(message.and_then(|message| message.get("parts"))) {
+        let [text, thought, call, answer] =
+            part.pick(["text", "thought", "functionCall", "functionResponse"]);
+        if let Some(call) = call {
+            each(Part::Call { name: call.get("name"), arguments: call.get("args") });
+        }
+        if !thought.is_some_and(Value::is_true) {
+            content_parts(text, each);
+        }
+        response_parts(answer, each);
+        if part.get("inlineData").is_some() || part.get("fileData").is_some() {
+            each(Part::Image);
+        }
+    }
+}
+
+fn said(part: Value<'_>, draft: &mut Draft<'_>) {
+    if let Some(call) = part.get("functionCall") {
+        draft.call(part, call.get("id"), call.get("name"), false);
+    }
+    part.get("text").into_iter().for_each(|text| draft.text(text));
+}
+
+/// Reads a message of Gemini's API.
+pub(super) fn content(message: Value<'_>, draft: &mut Draft<'_>) {
+    for part in items(message.get("parts")) {
+        if message.get("role").is_some_and(|role| role.is("model")) {
+            said(part, draft);
+        } else {
+            part.get("text").into_iter().for_each(|text| draft.user_text(text));
+            result(part, draft);
+        }
+    }
+}
+
+/// Reads a part that may be the result of a call.
+fn result(part: Value<'_>, draft: &mut Draft<'_>) {
+    let Some(answer) = part.get("functionResponse") else { return };
+    let [id, name] = answer.pick(["id", "name"]);
+    let failed = answer.get("response").is_some_and(|response| response.get("error").is_some());
+    draft.result(part, id.or(name), name, failed);
+    if id.is_none() {
+        draft.unpaired();
+    }
+    response(answer, draft);
+}

@@ -1,0 +1,334 @@
+//! Why a request failed, told from what the provider said: whether the context was too long, the body too large, or
+//! something in between refused it. And what to do about an answer that was cut off.
+//!
+//! Texts of errors are all that is known here; what is done about them is decided elsewhere ([`crate::recover`]).
+//!
+//! ```
+//! use transcript::overflow::{Cause, classify};
+//! assert_eq!(classify("400 prompt is too long: 211884 tokens > 200000 maximum"), Cause::ContextOverflow);
+//! assert_eq!(classify("413 Request Entity Too Large"), Cause::PayloadTooLarge);
+//! assert_eq!(classify("HTTP 403: cloudflare challenge"), Cause::ProxyRejection);
+//! assert_eq!(classify("401 invalid x-api-key"), Cause::Other);
+//! ```
+
+use crate::Depth;
+use crate::entry::{Entry, Kind, Role};
+use crate::format::{Broken, Format};
+use crate::json;
+use crate::literal;
+use crate::policy::Policy;
+use crate::scan;
+use crate::session::Session;
+use crate::source::{Fault, Source};
+use alloc::string::String;
+
+/// Why a request failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The conversation has more tokens than the model's window: less of it cures that.
+    ContextOverflow,
+    /// The request has more bytes than a server takes, mostly for the sake of images: less of it cures that, whatever
+    /// its tokens are.
+    PayloadTooLarge,
+    /// A proxy or firewall refused it, and never asked the model. It may have been too large for that one.
+    ProxyRejection,
+    /// The answer ended at the limit of output tokens: see [`escalate`].
+    OutputCutOff,
+    /// Anything else: less of it cures nothing.
+    Other,
+}
+
+impl Cause {
+    /// As printed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ContextOverflow => "context-overflow",
+            Self::PayloadTooLarge => "payload-too-large",
+            Self::ProxyRejection => "proxy-rejection",
+            Self::OutputCutOff => "output-cut-off",
+            Self::Other => "other",
+        }
+    }
+
+    /// Whether a shorter conversation is what helps.
+    pub fn is_cured_by_less(self) -> bool {
+        matches!(self, Self::ContextOverflow | Self::PayloadTooLarge)
+    }
+}
+
+/// What providers say when the context is too long. The first six and the last are ChatCLI's (`context_recovery.go`);
+/// the others are what providers have been seen to say (failure catalogue §4, pi-ai's table of providers).
+const OVERFLOW: &[&str] = &[
+    "context length",
+    "maximum context",
+    "prompt is too long",
+    "input too long",
+    "input is too long",
+    "request too large",
+    "context_length_exceeded",
+    "model_context_window_exceeded",
+    "context window",
+    "context overflow",
+    "context limits",
+    "available context size",
+    "auto-compaction could not recover",
+    "input token count",
+    "maximum prompt length",
+    "reduce the length of the messages",
+    "exceeded model token limit",
+    "too large for model",
+    "exceeds the limit of ",
+];
+
+/// What only sounds like it, so that errors about rates are looked for first: ChatCLI's "too long" and "token limit".
+const LOOSE: &[&str] = &["too long", "token limit", "too many tokens"];
+
+/// What an error about requests a minute says.
+const RATES: &[&str] = &[
+    "rate limit",
+    "rate_limit",
+    "tokens per min",
+    "requests per min",
+    "too many requests",
+    "throttl",
+    "quota",
+];
+
+/// What servers say when the body is too large (ChatCLI's `IsPayloadTooLargeError`; `request_too_large` is Anthropic's
+/// type for more than 32 MB).
+const PAYLOAD: &[&str] = &[
+    "payload too large",
+    "request entity too large",
+    "body too large",
+    "content too large",
+    "request body exceeded",
+    "maximum request size",
+    "request header fields too large",
+    "request_too_large",
+];
+
+/// The same as numbers of HTTP.
+const PAYLOAD_CODES: &[&str] = &["413", "431"];
+
+/// What says, beside a refusal, that a proxy or firewall refused (ChatCLI's `IsProxyWAFRejection`).
+const PROXY: &[&str] = &[
+    "firewall",
+    "waf",
+    "security policy",
+    "security rule",
+    "blocked by",
+    "cloudflare",
+    "cf-ray",
+    "mod_security",
+    "akamai",
+    "proxy denied",
+    "policy violation",
+    "request blocked",
+    "invalid character '<'",
+    "deserialization failed",
+    "failed to decode response body",
+];
+
+/// What a connection says that broke while the request was sent.
+const BROKEN_OFF: &[&str] =
+    &["unexpected eof", "connection reset", "econnreset", "broken pipe", "epipe", "stream error"];
+
+/// From how many bytes of history on a broken connection may be its fault (ChatCLI).
+const HEAVY_BYTES: u64 = 500_000;
+
+/// Tells why a request failed from the text of the error, in any case.
+///
+/// A refusal by a proxy counts before anything else, because a firewall's page says all sorts of things; then what only
+/// a body's size explains; then tokens. Numbers of HTTP count as whole words: 413 is no part of `205413 tokens`. Errors
+/// about rates are none of these, whatever they say about tokens.
+///
+/// ```
+/// use transcript::overflow::{Cause, classify};
+/// assert_eq!(classify("maximum context length is 8192 tokens"), Cause::ContextOverflow);
+/// assert_eq!(classify("403 forbidden — blocked by firewall"), Cause::ProxyRejection);
+/// assert_eq!(classify("403 Forbidden: invalid_api_key"), Cause::Other);
+/// assert_eq!(classify("429 rate limit: reduce max_tokens, 8,000 output tokens would be exceeded"), Cause::Other);
+/// ```
+pub fn classify(error: &str) -> Cause {
+    let text = error.to_lowercase();
+    let any = |patterns: &[&str]| patterns.iter().any(|pattern| text.contains(pattern));
+    let code = |codes: &[&str]| codes.iter().any(|code| has_word(&text, code));
+    let loose = || any(LOOSE) || (text.contains("max_tokens") && text.contains("exceed"));
+    if (code(&["403"]) || text.contains("forbidden")) && any(PROXY) {
+        Cause::ProxyRejection
+    } else if any(PAYLOAD) {
+        Cause::PayloadTooLarge
+    } else if any(OVERFLOW) {
+        Cause::ContextOverflow
+    } else if code(PAYLOAD_CODES) {
+        Cause::PayloadTooLarge
+    } else if loose() && !any(RATES) && !code(&["429"]) {
+        Cause::ContextOverflow
+    } else {
+        Cause::Other
+    }
+}
+
+/// Whether a number stands in a text, and not as part of a longer word.
+fn has_word(text: &str, number: &str) -> bool {
+    let part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    text.match_indices(number).any(|(at, _)| {
+        let (before, after) = (&text[..at], &text[at + number.len()..]);
+        !part(before.chars().next_back()) && !part(after.chars().next())
+    })
+}
+
+/// Whether an error is likely to come from the size of the request, given how many bytes of history were in it: all
+/// that [`classify`] calls too large, refusals by proxies, and, for 500,000 bytes and more, connections that broke.
+///
+/// ```
+/// use transcript::overflow::is_likely_payload;
+/// assert!(is_likely_payload("read tcp: connection reset by peer", 800_000));
+/// assert!(!is_likely_payload("read tcp: connection reset by peer", 8_000));
+/// assert!(is_likely_payload("StatusCode: 403, invalid character '<'", 0));
+/// ```
+pub fn is_likely_payload(error: &str, history_bytes: u64) -> bool {
+    let text = error.to_lowercase();
+    let broke = BROKEN_OFF.iter().any(|pattern| text.contains(pattern))
+        || (text.ends_with("eof") && !text.contains("request"));
+    match classify(error) {
+        Cause::PayloadTooLarge | Cause::ProxyRejection => true,
+        _ => broke && history_bytes >= HEAVY_BYTES,
+    }
+}
+
+/// How many bytes the next request may have after one of `rejected` bytes was too large: three quarters of it; 4 MB if
+/// nobody knows how large it was (ChatCLI).
+///
+/// ```
+/// assert_eq!(transcript::overflow::payload_bytes_next(Some(8_000_000)), 6_000_000);
+/// assert_eq!(transcript::overflow::payload_bytes_next(None), 4_000_000);
+/// ```
+pub fn payload_bytes_next(rejected: Option<u64>) -> u64 {
+    const UNKNOWN_BYTES: u64 = 4_000_000;
+    rejected.map_or(UNKNOWN_BYTES, |bytes| bytes - bytes.div_ceil(4))
+}
+
+/// Whether a reason to stop says that the answer was cut off at the limit of output tokens.
+///
+/// ```
+/// use transcript::overflow::is_cut_off;
+/// assert!(is_cut_off("max_tokens") && is_cut_off("length") && is_cut_off("MAX_TOKENS"));
+/// assert!(!is_cut_off("end_turn"));
+/// ```
+pub fn is_cut_off(stop_reason: &str) -> bool {
+    ["max_tokens", "length", "max_output_tokens", "model_length"]
+        .iter()
+        .any(|reason| stop_reason.eq_ignore_ascii_case(reason))
+}
+
+/// What to say to a model whose answer was cut off, behind the part of it that is there.
+pub const CONTINUE: &str = "Your answer was cut off at the limit of output tokens. Go on exactly where it stopped, \
+     without repeating anything and without an introduction.";
+
+/// What to ask for when an answer was cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Escalation {
+    /// The next limit of output tokens.
+    pub tokens_max: u64,
+    /// The message that goes behind the partial answer.
+    pub message: &'static str,
+}
+
+/// The limit of output tokens that is taken for granted if none was set (ChatCLI).
+pub const OUTPUT_TOKENS: u64 = 4_096;
+
+/// How often a limit is doubled before that is given up (ChatCLI).
+pub const ESCALATIONS_MAX: u32 = 2;
+
+/// The next step after an answer was cut off at `tokens` (0 for the default of 4,096), the `done`-th such answer in a
+/// row, counted from 0: twice as many tokens, but no more than `provider_max` (0 if nobody knows). `None` if that is no
+/// more than before, or after two steps.
+///
+/// ```
+/// use transcript::overflow::escalate;
+/// assert_eq!(escalate(4_096, 0, 0).unwrap().tokens_max, 8_192);
+/// assert_eq!(escalate(6_000, 8_192, 1).unwrap().tokens_max, 8_192);
+/// assert_eq!(escalate(8_192, 8_192, 0), None);
+/// assert_eq!(escalate(4_096, 0, 2), None);
+/// ```
+pub fn escalate(tokens: u64, provider_max: u64, done: u32) -> Option<Escalation> {
+    let tokens = if tokens == 0 { OUTPUT_TOKENS } else { tokens };
+    let most = if provider_max == 0 { u64::MAX } else { provider_max };
+    let tokens_max = tokens.saturating_mul(2).min(most);
+    (tokens_max > tokens && done < ESCALATIONS_MAX).then_some(Escalation { tokens_max, message: CONTINUE })
+}
+
+/// How the last turn of a transcript failed, by its own account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// Line of the entry that says so, from 1.
+    pub line: u64,
+    /// Where that begins, in bytes.
+    pub at: u64,
+    /// Why.
+    pub cause: Cause,
+}
+
+/// How the last turn of a transcript failed; `None` if it did not, or the format keeps no errors, or is unknown. What
+/// a person says behind the failure is a new attempt, which has not been answered yet: the failure stands.
+///
+/// ```
+/// let text = br#"{"type":"session","version":3,"id":"s","timestamp":"2026-07-01T10:00:00.000Z","cwd":"/w"}
+/// {"type":"message","id":"a","parentId":null,"message":{"role":"user","content":"go"}}
+/// {"type":"message","id":"b","parentId":"a","message":{"role":"assistant","content":[],"stopReason":"error","errorMessage":"prompt is too long"}}
+/// "#;
+/// let failure = transcript::overflow::last_failure(&&text[..]).unwrap().unwrap();
+/// assert_eq!((failure.line, failure.cause.name()), (3, "context-overflow"));
+/// ```
+pub fn last_failure(source: &dyn Source) -> Result<Option<Failure>, Fault> {
+    let transcript = scan::scan(source)?;
+    let policy = Policy::default();
+    let session = Session::new(&transcript, source, &policy, Depth::Sizes);
+    session.map_or(Ok(None), |session| failure_of(&session))
+}
+
+/// How the last turn of a session failed.
+pub(crate) fn failure_of(session: &Session<'_>) -> Result<Option<Failure>, Fault> {
+    let spoke = |&&entry: &&u32| session.entry(entry).kind == Kind::Message(Role::Assistant);
+    let last = session.live.iter().rev().find(spoke);
+    last.map_or(Ok(None), |&last| failure_in(session.source, session.format, session.entry(last)))
+}
+
+/// How the turn failed that a message of the model tells of.
+pub(crate) fn failure_in(
+    source: &dyn Source,
+    format: &dyn Format,
+    found: &Entry,
+) -> Result<Option<Failure>, Fault> {
+    let Some(doc) = json::parse(source, found.span)? else { return Ok(None) };
+    let cause = match format.broken(&doc) {
+        None => return Ok(None),
+        Some(Broken::CutOff) => Cause::OutputCutOff,
+        Some(Broken::Error(said)) => said.map_or(Cause::Other, |said| {
+            let text = literal::decode(said.prefix());
+            classify(&String::from_utf8_lossy(&text))
+        }),
+    };
+    Ok(Some(Failure { line: found.line, at: found.span.start, cause }))
+}
+
+/// Whether the model has answered, without failing, in an entry that begins at byte `from` or later.
+pub fn answered_since(source: &dyn Source, from: u64) -> Result<bool, Fault> {
+    let transcript = scan::scan(source)?;
+    let policy = Policy::default();
+    let Some(session) = Session::new(&transcript, source, &policy, Depth::Sizes) else { return Ok(false) };
+    for &entry in session.live.iter().rev() {
+        let found = session.entry(entry);
+        if found.span.start >= from && found.kind == Kind::Message(Role::Assistant) {
+            let doc = json::parse(session.source, found.span)?;
+            if doc.is_some_and(|doc| session.format.broken(&doc).is_none()) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,186 @@
+//! Error texts of providers, in a table, and transcripts that say how they failed.
+
+use super::{Cause, answered_since, classify, escalate, is_likely_payload, last_failure};
+use alloc::format;
+use alloc::string::{String, ToString};
+
+#[track_caller]
+fn all(cause: Cause, errors: &[&str]) {
+    for error in errors {
+        assert_eq!(classify(error), cause, "{error}");
+        assert_eq!(classify(&error.to_uppercase()), cause, "{error}");
+    }
+}
+
+/// ChatCLI's eight patterns, each in a sentence, and what providers say.
+#[test]
+fn a_context_that_is_too_long() {
+    all(
+        Cause::ContextOverflow,
+        &[
+            "the context length was reached",
+            "your message is too long",
+            "This model's maximum context length is 8192 tokens",
+            "400 prompt is too long: 205413 tokens > 200000 maximum",
+            "Request too large for gpt-4o in organization o on tokens per min (TPM): Limit 30000, Requested 41000",
+            "max_tokens would exceed the model's limit",
+            "input too long",
+            "the token limit was hit",
+            "{\"error\":{\"code\":\"context_length_exceeded\"}}",
+            "Your input exceeds the context window of this model",
+            "The input token count (1196265) exceeds the maximum number of tokens allowed (1048575)",
+            "This model's maximum prompt length is 131072 but the request contains 537812 tokens",
+            "Please reduce the length of the messages or completion",
+            "the request exceeds the available context size, try increasing it",
+            "prompt token count of 140000 exceeds the limit of 128000",
+            "Your request exceeded model token limit: 262144",
+            "Input is too long for requested model.",
+            "model_context_window_exceeded",
+            "Context overflow: estimated context size exceeds safe threshold during tool loop.",
+            "Summary unavailable due to context limits. Older messages were truncated.",
+        ],
+    );
+}
+
+/// ChatCLI's nine patterns, and Anthropic's own type.
+#[test]
+fn a_body_that_is_too_large() {
+    all(
+        Cause::PayloadTooLarge,
+        &[
+            "HTTP 413",
+            "status 431",
+            "payload too large",
+            "<html><head><title>413 Request Entity Too Large</title>",
+            "body too large",
+            "content too large",
+            "request body exceeded 20 MB",
+            "over the maximum request size",
+            "Request Header Fields Too Large",
+            "413 {\"error\":{\"type\":\"request_too_large\",\"message\":\"Request exceeds the maximum size\"}}",
+        ],
+    );
+}
+
+/// The cases of ChatCLI's own test, and each of its words beside a refusal.
+#[test]
+fn a_proxy_that_refused() {
+    all(
+        Cause::ProxyRejection,
+        &[
+            "403 forbidden \u{2014} blocked by firewall",
+            "HTTP 403: cloudflare challenge",
+            "bedrock: 403, deserialization failed, invalid character '<' looking for beginning of value",
+            "StatusCode: 403, invalid character '<'",
+        ],
+    );
+    for word in super::PROXY {
+        assert_eq!(classify(&format!("Forbidden: {word}")), Cause::ProxyRejection, "{word}");
+        assert_ne!(classify(word), Cause::ProxyRejection, "{word} alone");
+    }
+}
+
+#[test]
+fn what_less_would_not_cure() {
+    all(
+        Cause::Other,
+        &[
+            "",
+            "403 Forbidden: invalid_api_key",
+            "failed to decode response body",
+            "529 overloaded_error",
+            "400 `tool_use` ids were found without `tool_result` blocks immediately after: toolu_413x",
+            "429 this request would exceed your rate limit of 40,000 input tokens; reduce max_tokens",
+            "ThrottlingException: Too many tokens, please wait before trying again.",
+            "429 the token limit of the minute is used up",
+            "invalid signature in thinking block 4130",
+        ],
+    );
+}
+
+#[test]
+fn a_broken_connection_may_be_the_weight_of_the_request() {
+    for error in
+        ["unexpected EOF", "connection reset by peer", "write: broken pipe", "stream error", "read: EOF"]
+    {
+        assert!(is_likely_payload(error, 500_000) && !is_likely_payload(error, 499_999), "{error}");
+    }
+    assert!(!is_likely_payload("request EOF", 900_000));
+    let page = "bedrock: StatusCode: 403, deserialization failed, invalid character '<'";
+    assert!(is_likely_payload(page, 0));
+    assert!(is_likely_payload("413", 0) && !is_likely_payload("prompt is too long", 900_000));
+}
+
+#[test]
+fn limits_of_output_double_twice_and_stop_at_the_providers() {
+    let next = |tokens, most, done| escalate(tokens, most, done).map(|next| next.tokens_max);
+    assert_eq!(
+        [next(0, 0, 0), next(8192, 0, 1), next(8192, 10_000, 0)],
+        [Some(8192), Some(16_384), Some(10_000)]
+    );
+    assert_eq!([next(8192, 0, 2), next(8192, 8192, 0), next(u64::MAX, 0, 0)], [None; 3]);
+}
+
+fn pi(messages: &[&str]) -> String {
+    let mut text = "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"cwd\":\"/w\"}\n".to_string();
+    for (n, message) in messages.iter().enumerate() {
+        let parent = if n == 0 { "null".to_string() } else { format!("\"e{}\"", n - 1) };
+        let line = format!(r#"{{"type":"message","id":"e{n}","parentId":{parent},"message":{message}}}"#);
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text
+}
+
+const ASKED: &str = r#"{"role":"user","content":"go"}"#;
+const ANSWERED: &str = r#"{"role":"assistant","content":"done","stopReason":"stop"}"#;
+const LENGTH: &str = r#"{"role":"assistant","content":"and then","stopReason":"length"}"#;
+const FAILED: &str =
+    r#"{"role":"assistant","content":[],"stopReason":"error","errorMessage":"prompt is too long"}"#;
+
+#[track_caller]
+fn failure(text: &str, expected: Option<(u64, Cause)>) {
+    let found = last_failure(&text.as_bytes()).unwrap();
+    assert_eq!(found.map(|failure| (failure.line, failure.cause)), expected, "{text}");
+}
+
+#[test]
+fn a_transcript_says_how_its_last_turn_failed() {
+    failure(&pi(&[ASKED, ANSWERED]), None);
+    failure(&pi(&[ASKED, FAILED]), Some((3, Cause::ContextOverflow)));
+    failure(&pi(&[ASKED, FAILED, ASKED]), Some((3, Cause::ContextOverflow)));
+    failure(&pi(&[ASKED, FAILED, ASKED, ANSWERED]), None);
+    failure(&pi(&[ASKED, LENGTH]), Some((3, Cause::OutputCutOff)));
+    failure(&pi(&[ASKED, &FAILED.replace("prompt is too long", "overloaded")]), Some((3, Cause::Other)));
+    failure(
+        &pi(&[ASKED, r#"{"role":"assistant","content":[],"stopReason":"error"}"#]),
+        Some((3, Cause::Other)),
+    );
+    failure("not a transcript\n", None);
+    failure("", None);
+}
+
+#[test]
+fn other_agents_say_it_in_their_own_ways() {
+    let claude = |fields: &str| {
+        let user = r#"{"type":"user","uuid":"a","parentUuid":null,"message":{"role":"user","content":"go"}}"#;
+        format!("{user}\n{{\"type\":\"assistant\",\"uuid\":\"b\",\"parentUuid\":\"a\",{fields}}}\n")
+    };
+    let said = r#""isApiErrorMessage":true,"message":{"role":"assistant","content":[{"type":"text","text":"Prompt is too long"}]}"#;
+    failure(&claude(said), Some((2, Cause::ContextOverflow)));
+    let cut = r#""message":{"role":"assistant","stop_reason":"max_tokens","content":[{"type":"text","text":"and"}]}"#;
+    failure(&claude(cut), Some((2, Cause::OutputCutOff)));
+    failure(&claude(&cut.replace("max_tokens", "end_turn")), None);
+    let anthropic = r#"{"role":"user","content":"go"}
+{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"x"}],"stop_reason":"model_context_window_exceeded"}
+"#;
+    failure(anthropic, Some((2, Cause::ContextOverflow)));
+}
+
+#[test]
+fn an_answer_counts_from_where_it_stands() {
+    let text = pi(&[ASKED, ANSWERED, ASKED, FAILED]);
+    let answer = text.find("\"e1\"").unwrap() as u64;
+    assert_eq!(answered_since(&text.as_bytes(), 0), Ok(true));
+    assert_eq!(answered_since(&text.as_bytes(), answer), Ok(false));
+}

@@ -1,0 +1,35 @@
+//! What the L rules share: how far above a limit of the run something is. Such limits are a check's own; no fix follows
+//! from them.
+
+use crate::finding::Severity;
+use crate::session::Session;
+use alloc::format;
+use alloc::string::String;
+
+/// Why those rules are there.
+pub(super) const WHY: &str = "A limit that was asked for is exceeded. It belongs to the check and not to the fix \
+                              policy: nothing is cut because of it.";
+/// Where they come from.
+pub(super) const SOURCE: &str = "budget gates of ccboard #40; a tolerance band as in mergeCraft #571";
+
+/// How bad a measure is and what to say of it; `None` if there is no limit or it is kept. Within the tolerance it is
+/// worth knowing; beyond, the check fails.
+pub(super) fn over(
+    session: &Session<'_>,
+    limit: u64,
+    measure: u64,
+    what: &str,
+    unit: &str,
+) -> Option<(Severity, String)> {
+    if limit == 0 || measure <= limit {
+        return None;
+    }
+    let percent = session.policy.budget.tolerance_percent;
+    let within = (measure - limit).saturating_mul(100) <= limit.saturating_mul(percent);
+    let (severity, band) = if within {
+        (Severity::Note, format!(", within the tolerance of {percent} %"))
+    } else {
+        (Severity::Error, String::new())
+    };
+    Some((severity, format!("{what} {measure} {unit} (limit {limit}{band})")))
+}

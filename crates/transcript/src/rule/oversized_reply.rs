@@ -1,0 +1,93 @@
+//! S16: a message of the model that is too long.
+
+use super::trim::{Measured, Notes};
+use super::{Help, Rule, about};
+use crate::entry::{Kind, Role, Text};
+use crate::finding::{Finding, Fix, Severity};
+use crate::format::Part;
+use crate::json::{self, Kind as Json};
+use crate::policy::{Kept, Lines, Shape};
+use crate::session::Session;
+use crate::source::Fault;
+use alloc::format;
+use alloc::vec::Vec;
+
+pub(super) struct OversizedReply;
+
+/// How much of what stays of a message stands at its beginning, in percent (ChatCLI's `truncatePreservingEnd`).
+const HEAD_PERCENT: u64 = 75;
+
+impl Rule for OversizedReply {
+    fn code(&self) -> &'static str {
+        "S16"
+    }
+
+    fn name(&self) -> &'static str {
+        "oversized-reply"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "A message of the model in context is longer than the policy allows (--reply-chars-max; off by \
+                   default, 5,000 characters for `tailor recover`).",
+            why: "After an overflow everything counts, and what the model wrote at length it seldom needs word for \
+                  word.",
+            fix: "Three quarters of the limit stay from the beginning and one quarter from the end, with a marker \
+                  between them. Calls, thinking and everything of the newest turn while it waits stay.",
+            source: "ChatCLI context_recovery.go, level 1",
+        }
+    }
+
+    fn rewrites_history(&self) -> bool {
+        true
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        let limit = session.policy.reply_chars_max;
+        if limit == 0 {
+            return Ok(());
+        }
+        for &entry in session.live.iter().filter(|&&entry| session.in_context(entry)) {
+            if session.entry(entry).kind != Kind::Message(Role::Assistant) {
+                continue;
+            }
+            if let Some((chars, fix)) = shorten_message(session, entry, limit)? {
+                let message = format!("message of the model of {chars} characters (limit {limit})");
+                out.push(Finding {
+                    chars: Some(chars),
+                    fix,
+                    ..about(&OversizedReply, session, entry, Severity::Warning, message)
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How long the texts of an entry are together, and how to cut them to `limit`; `None` if they are no longer.
+pub(crate) fn shorten_message(
+    session: &Session<'_>,
+    entry: u32,
+    limit: u64,
+) -> Result<Option<(u64, Fix)>, Fault> {
+    let found = session.entry(entry);
+    // A character is an escape of two halves at most; where lengths are counted otherwise, texts are read.
+    if found.text_chars.saturating_mul(session.policy.unit.per_char_max()) <= limit {
+        return Ok(None);
+    }
+    let Some(doc) = json::parse(session.source, found.span)? else { return Ok(None) };
+    let mut texts: Vec<Text> = Vec::new();
+    // Where the model's message holds the results of its calls, those have limits of their own.
+    let (model, mut results) = (found.kind == Kind::Message(Role::Assistant), false);
+    session.format.parts(&doc, &mut |part| match part {
+        Part::Text(text) if text.kind() == Json::String && !(model && results) => texts.push(Text::of(text)),
+        Part::Result => results = true,
+        _ => {}
+    });
+    let Some(measured) = Measured::new(session, &texts, limit)? else { return Ok(None) };
+    if measured.kept() <= limit {
+        return Ok(None);
+    }
+    let shape = Shape { kept: Kept::Within(HEAD_PERCENT), lines: Lines::Half };
+    Ok(Some((measured.kept(), measured.trim(session, shape, limit, Notes::None)?)))
+}

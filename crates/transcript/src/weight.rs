@@ -1,0 +1,300 @@
+//! What fills a transcript, and what of it fills the context.
+//!
+//! The same scan as everything else feeds it, so that weighing costs little more than looking. Each table splits
+//! all bytes of the file in another way, and each adds up to the file: by [`Standing`], by [`Part`], by kind of entry,
+//! by field, by turn. It holds names, places and numbers, never a text.
+
+mod meter;
+mod tally;
+mod twins;
+
+pub(crate) use meter::{Meter, Stuff};
+
+use crate::session::Session;
+use crate::source::{Fault, Source, Span};
+use crate::{Depth, Facts, Policy, scan};
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// Characters of a token, where no tokeniser is known: the usual rule of thumb.
+pub const TOKEN_CHARS: u64 = 4;
+/// What an image is taken to cost. Providers count its pixels, and 1,600 is what Anthropic asks for one as large as it
+/// keeps them (<https://docs.anthropic.com/en/docs/build-with-claude/vision>).
+pub const IMAGE_TOKENS: u64 = 1_600;
+
+/// Whether the model gets to see an entry, and if not, why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// It is sent.
+    Context,
+    /// It stands before the last compaction.
+    Compacted,
+    /// It is on an abandoned branch, of a subagent, or was written again later.
+    OffBranch,
+    /// It is no part of the conversation: settings, progress, snapshots.
+    Unsent,
+    /// Line breaks, blank lines, and what is damaged.
+    NoEntry,
+}
+
+impl Standing {
+    /// All of them, in the order in which they are printed.
+    pub const ALL: [Self; 5] = [Self::Context, Self::Compacted, Self::OffBranch, Self::Unsent, Self::NoEntry];
+
+    /// Its name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Context => "context",
+            Self::Compacted => "compacted",
+            Self::OffBranch => "off-branch",
+            Self::Unsent => "unsent",
+            Self::NoEntry => "no-entry",
+        }
+    }
+}
+
+/// What bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// Texts of results.
+    Results,
+    /// Calls with their arguments.
+    Calls,
+    /// What the model said.
+    Assistant,
+    /// What it thought, with the signatures.
+    Thinking,
+    /// What a person said.
+    User,
+    /// Summaries, instructions and notes that programs put in.
+    Notes,
+    /// Images that the model sees.
+    Images,
+    /// Copies of results that the model never sees.
+    SideCopies,
+    /// Ids, times, settings, names and punctuation around what was said.
+    Envelope,
+    /// Entries that are no part of the conversation, line breaks, and what is damaged.
+    Bookkeeping,
+}
+
+impl Part {
+    /// All of them, in the order in which they are printed.
+    pub const ALL: [Self; 10] = [
+        Self::Results,
+        Self::Calls,
+        Self::Assistant,
+        Self::Thinking,
+        Self::User,
+        Self::Notes,
+        Self::Images,
+        Self::SideCopies,
+        Self::Envelope,
+        Self::Bookkeeping,
+    ];
+
+    /// Its name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Results => "results",
+            Self::Calls => "calls",
+            Self::Assistant => "assistant",
+            Self::Thinking => "thinking",
+            Self::User => "user",
+            Self::Notes => "notes",
+            Self::Images => "images",
+            Self::SideCopies => "side-copies",
+            Self::Envelope => "envelope",
+            Self::Bookkeeping => "bookkeeping",
+        }
+    }
+}
+
+/// How much there is of something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// How many there are: entries, values, calls.
+    pub count: u64,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// Tokens of the live context; see [`Weight::tokens_are_exact`].
+    pub tokens: u64,
+}
+
+/// An amount with a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Its name, as the file has it.
+    pub name: String,
+    /// How much.
+    pub amount: Amount,
+}
+
+/// What calls and results of one tool take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolRow {
+    /// Its name; empty if no call names it.
+    pub name: String,
+    /// Calls and their arguments; `count` is of calls.
+    pub calls: Amount,
+    /// Texts and images of results.
+    pub results: Amount,
+    /// Side copies of results.
+    pub sides: Amount,
+}
+
+impl ToolRow {
+    /// All of it; `count` is of calls.
+    pub fn amount(&self) -> Amount {
+        Amount {
+            count: self.calls.count,
+            bytes: self.calls.bytes + self.results.bytes + self.sides.bytes,
+            tokens: self.calls.tokens + self.results.tokens,
+        }
+    }
+}
+
+/// From what a person says to what he says next. What stands before the first is a turn as well.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Turn {
+    /// The line on which it begins.
+    pub line: u64,
+    /// Bytes of its entries; `tokens` is what of it is in the context, `count` its entries.
+    pub amount: Amount,
+    /// How full the context was at its end, estimated from characters.
+    pub context_tokens: u64,
+    /// How often the context was compacted in it.
+    pub compactions: u32,
+    /// How many of its results were cut by Tailor or by another tool.
+    pub cuts: u32,
+}
+
+/// One of the largest entries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Large {
+    /// Its line, from 1.
+    pub line: u64,
+    /// Its own id, if it has one.
+    pub id: String,
+    /// What kind of entry it is, as in [`Weight::kinds`].
+    pub kind: String,
+    /// The tool that was called or has answered; empty if none was.
+    pub tool: String,
+    /// Whether the model sees it.
+    pub standing: Standing,
+    /// What most of it is.
+    pub part: Part,
+    /// How large it is, and what of it is in the context.
+    pub amount: Amount,
+    /// Where its longest piece stands, as written.
+    pub text: Span,
+}
+
+/// Texts that stand in the file more than once, byte for byte.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Duplicates {
+    /// How many texts could go, and how long they are together, the first of each not counted.
+    pub again: Amount,
+    /// Shorter texts were not compared.
+    pub bytes_min: u64,
+    /// There may be more: comparing all would have taken too long.
+    pub at_least: bool,
+}
+
+/// What the provider has counted last on the live branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// Tokens read and written: what is not in the file (instructions, tool definitions) is in it.
+    pub tokens: u64,
+    /// The line that says so.
+    pub line: u64,
+}
+
+/// What fills a transcript.
+pub struct Weight {
+    /// What is in it.
+    pub facts: Facts,
+    /// The model that spoke last; empty if none is named.
+    pub model: String,
+    /// All bytes, by what becomes of them.
+    pub standings: Vec<(Standing, Amount)>,
+    /// All bytes, by what they are. Pieces are counted, not entries.
+    pub parts: Vec<(Part, Amount)>,
+    /// All bytes of entries, by their types and roles; largest first. Without `tokens`.
+    pub kinds: Vec<Row>,
+    /// All bytes of entries, by field; largest first. What is short counts to the object that it is in. Without
+    /// `tokens`.
+    pub fields: Vec<Row>,
+    /// What belongs to calls, by tool; largest first.
+    pub tools: Vec<ToolRow>,
+    /// All bytes of entries, turn by turn.
+    pub turns: Vec<Turn>,
+    /// The largest entries; largest first.
+    pub largest: Vec<Large>,
+    /// Images anywhere, also in side copies.
+    pub images: Amount,
+    /// Texts that are there twice.
+    pub duplicates: Duplicates,
+    /// What the provider has counted.
+    pub counted: Option<Counted>,
+    /// All tokens of the context came from the model's own tokeniser; otherwise some or all are estimated from
+    /// characters.
+    pub tokens_are_exact: bool,
+}
+
+impl Weight {
+    /// The live context.
+    pub fn context(&self) -> Amount {
+        self.standings.iter().find(|(s, _)| *s == Standing::Context).map_or_else(Amount::default, |(_, a)| *a)
+    }
+}
+
+/// How many tokens a text has, for one model.
+pub type CountTokens = fn(&[u8]) -> u64;
+
+/// Weighs a transcript.
+///
+/// `tokens_of` is asked once for a model, by its name, and gives its tokeniser. `largest` is how many entries are told.
+pub fn weigh(
+    source: &dyn Source,
+    largest: usize,
+    tokens_of: &mut dyn FnMut(&[u8]) -> Option<CountTokens>,
+) -> Result<Weight, Fault> {
+    let (transcript, meter) = scan::scan_and_weigh(source)?;
+    let policy = Policy::default();
+    let session = Session::new(&transcript, source, &policy, Depth::Sizes);
+    let mut weight = Weight::nothing(Facts::of(&transcript));
+    if let Some(session) = session {
+        weight.facts.awaits = session.awaits();
+        tally::tally(&session, &meter, largest, tokens_of, &mut weight)?;
+        weight.duplicates = twins::compare(source, &meter)?;
+    }
+    Ok(weight)
+}
+
+impl Weight {
+    fn nothing(facts: Facts) -> Self {
+        let mut standings: Vec<_> = Standing::ALL.iter().map(|&s| (s, Amount::default())).collect();
+        let mut parts: Vec<_> = Part::ALL.iter().map(|&part| (part, Amount::default())).collect();
+        standings[Standing::NoEntry as usize].1.bytes = facts.bytes;
+        parts[Part::Bookkeeping as usize].1.bytes = facts.bytes;
+        Self {
+            facts,
+            model: String::new(),
+            standings,
+            parts,
+            kinds: Vec::new(),
+            fields: Vec::new(),
+            tools: Vec::new(),
+            turns: Vec::new(),
+            largest: Vec::new(),
+            images: Amount::default(),
+            duplicates: Duplicates::default(),
+            counted: None,
+            tokens_are_exact: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,366 @@
+//! What is weighed while a transcript is scanned: the bytes of each field, and what each entry is made of.
+//!
+//! It sees each object once, as the format has just read it. The format has marked what is text, call, result or side
+//! copy; the rest is told by names that all agents share. What is kept is small and does not grow with a value.
+
+use crate::entry::{Entry, Kind, Mark, Transcript};
+use crate::json::{Doc, Kind as Json, Value};
+use crate::source::Span;
+use alloc::borrow::Cow;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::hash::BuildHasher;
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+/// Values shorter than this are not told apart: they belong to the object that holds them.
+const FIELD_BYTES_MIN: u64 = 100;
+/// Fields are told apart to this depth.
+const DEPTH_MAX: usize = 8;
+/// How many fields, and kinds of entries, are told apart; the others share `*`.
+const FIELDS_MAX: usize = 2_000;
+/// How many fields of one object are told apart. With more, its keys are data.
+const SIBLINGS_MAX: u32 = 64;
+/// Longest key that is a name.
+const NAME_BYTES_MAX: usize = 40;
+/// Texts shorter than this are not compared with others.
+const TWIN_BYTES_MIN: u64 = 1000;
+/// How many texts are remembered to be compared.
+const TWINS_MAX: usize = 1 << 20;
+
+/// What no mark has an owner for.
+pub(super) const NOBODY: u32 = u32::MAX;
+
+/// What a piece of an entry is, before it is known who said it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stuff {
+    /// Somebody's text.
+    Text,
+    /// Thoughts of the model.
+    Thinking,
+    /// A call with its arguments.
+    Call,
+    /// A result's text.
+    Result,
+    /// An image.
+    Image,
+    /// What the model never sees.
+    Side,
+}
+
+/// A long text, to be compared with others of its length.
+#[derive(Clone, Copy)]
+pub(super) struct Twin {
+    pub(super) inner: Span,
+    /// Of a few of its bytes.
+    pub(super) hash: u64,
+}
+
+/// The name of a field or of a kind of entry, and how much there is of it.
+pub(super) struct Named {
+    parent: u32,
+    key: Vec<u8>,
+    children: u32,
+    pub(super) count: u64,
+    pub(super) bytes: u64,
+}
+
+/// Names in a tree, each stored once.
+pub(super) struct Names {
+    pub(super) all: Vec<Named>,
+    table: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+}
+
+impl Names {
+    fn new() -> Self {
+        let root = Named { parent: NOBODY, key: Vec::new(), children: 0, count: 0, bytes: 0 };
+        Self { all: [root].into(), table: HashTable::new(), hasher: DefaultHashBuilder::default() }
+    }
+
+    /// A name below another one. What is no name, or one too many, is `*`.
+    fn below(&mut self, parent: u32, key: &[u8]) -> u32 {
+        if let Some(known) = self.find(parent, key) {
+            return known;
+        }
+        let full = self.all.len() >= FIELDS_MAX || self.all[parent as usize].children >= SIBLINGS_MAX;
+        let key = if full || !is_name(key) { b"*" } else { key };
+        if let Some(known) = self.find(parent, key) {
+            return known;
+        }
+        let new = self.all.len() as u32;
+        self.all.push(Named { parent, key: key.to_vec(), children: 0, count: 0, bytes: 0 });
+        self.all[parent as usize].children += 1;
+        let Self { all, table, hasher } = self;
+        let hash = |named: &Named| hasher.hash_one((named.parent, &named.key[..]));
+        table.insert_unique(hash(&all[new as usize]), new, |&other| hash(&all[other as usize]));
+        new
+    }
+
+    fn find(&self, parent: u32, key: &[u8]) -> Option<u32> {
+        let same = |&other: &u32| {
+            let named = &self.all[other as usize];
+            named.parent == parent && named.key == key
+        };
+        self.table.find(self.hasher.hash_one((parent, key)), same).copied()
+    }
+
+    /// `message.content[].text`; empty for the object itself.
+    pub(super) fn path(&self, name: u32, between: char) -> String {
+        let mut keys = Vec::new();
+        let mut at = name;
+        while at != 0 && at != NOBODY {
+            keys.push(&self.all[at as usize].key);
+            at = self.all[at as usize].parent;
+        }
+        let mut path = String::new();
+        for key in keys.into_iter().rev() {
+            if !path.is_empty() && key != b"[]" {
+                path.push(between);
+            }
+            path.push_str(core::str::from_utf8(key).unwrap_or("*"));
+        }
+        path
+    }
+}
+
+/// Whether a key is a name, and not data: paths, ids and sentences are keys as well.
+fn is_name(key: &[u8]) -> bool {
+    let word = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'$' | b'[' | b']');
+    let digits = key.iter().filter(|b| b.is_ascii_digit()).count();
+    (1..=NAME_BYTES_MAX).contains(&key.len()) && key.iter().all(word) && digits <= 2
+}
+
+/// Weighs objects as they are read.
+pub(crate) struct Meter {
+    pub(super) fields: Names,
+    pub(super) kinds: Names,
+    /// The kind of each entry.
+    pub(super) kind_of: Vec<u16>,
+    /// The pieces of all entries.
+    pub(super) pieces: Vec<Mark>,
+    /// Where the pieces of each entry begin.
+    pub(super) pieces_from: Vec<u32>,
+    /// How many tokens the provider counted, with the entry that says so.
+    pub(super) counted: Vec<(u32, u64)>,
+    /// Images, wherever they are.
+    pub(super) images: Vec<(u32, Span)>,
+    pub(super) twins: Vec<Twin>,
+    /// Texts shorter than this are not among the twins.
+    pub(super) twin_bytes_min: u64,
+    /// What the current line adds to fields; not yet, for the line may turn out not to be one.
+    line: Vec<(u32, u64)>,
+    line_twins: Vec<Twin>,
+}
+
+/// An object while it is walked through.
+struct Walk<'w> {
+    marks: &'w [Mark],
+    speaks: bool,
+    images: Vec<Span>,
+    thoughts: Vec<(Span, u64)>,
+}
+
+impl Walk<'_> {
+    fn mark(&self, span: Span) -> Option<&Mark> {
+        self.marks.iter().find(|mark| mark.span.contains(span))
+    }
+}
+
+impl Meter {
+    pub(crate) fn new() -> Self {
+        Self {
+            fields: Names::new(),
+            kinds: Names::new(),
+            kind_of: Vec::new(),
+            pieces: Vec::new(),
+            pieces_from: Vec::new(),
+            counted: Vec::new(),
+            images: Vec::new(),
+            twins: Vec::new(),
+            twin_bytes_min: TWIN_BYTES_MIN,
+            line: Vec::new(),
+            line_twins: Vec::new(),
+        }
+    }
+
+    /// Weighs the newest entry of the transcript.
+    pub(crate) fn entry(&mut self, transcript: &mut Transcript, doc: &Doc) {
+        let mut marks = transcript.take_marks();
+        // A format may mark a block and again what is in it.
+        marks.sort_by_key(|mark| (mark.span.start, u64::MAX - mark.span.end));
+        let mut end = 0;
+        marks.retain(|mark| {
+            let apart = mark.span.start >= end;
+            end = end.max(mark.span.end);
+            apart
+        });
+        let (Some(entry), Some(root)) = (transcript.entries.last(), doc.root()) else { return };
+        let index = transcript.entries.len() as u32 - 1;
+        let kind = self.kind(entry, root);
+        self.kind_of.push(kind);
+        self.pieces_from.push(self.pieces.len() as u32);
+        let speaks = matches!(entry.kind, Kind::Message(crate::entry::Role::Assistant));
+        let mut walk = Walk { marks: &marks, speaks, images: Vec::new(), thoughts: Vec::new() };
+        self.container(root, 0, 0, &mut walk);
+        let Walk { images, thoughts, .. } = walk;
+        self.images.extend(images.iter().map(|&span| (index, span)));
+        let free = |span: &Span| !marks.iter().any(|mark| mark.span.contains(*span));
+        let owner = transcript.results_of(index).next().map_or(NOBODY, |result| result as u32);
+        let piece = |stuff, span, chars| Mark { stuff, owner, span, chars };
+        let shown = images.iter().filter(|span| free(span)).map(|&span| piece(Stuff::Image, span, 0));
+        let thought = thoughts.iter().filter(|(span, _)| free(span));
+        let thought = thought.map(|&(span, chars)| piece(Stuff::Thinking, span, chars));
+        self.pieces.extend(shown.chain(thought));
+        self.pieces.extend(&marks);
+        if speaks && let Some(total) = usage(root) {
+            self.counted.push((index, total));
+        }
+        transcript.give_marks(marks);
+    }
+
+    /// Ends a line that `entries` are left of.
+    pub(crate) fn end_line(&mut self, entries: usize, kept: bool) {
+        let (line, twins) = (core::mem::take(&mut self.line), core::mem::take(&mut self.line_twins));
+        if kept {
+            for &(field, bytes) in &line {
+                let named = &mut self.fields.all[field as usize];
+                named.count += 1;
+                named.bytes += bytes;
+            }
+            self.twins.extend(&twins);
+            self.bound_twins();
+        } else {
+            self.forget_from(entries);
+        }
+        (self.line, self.line_twins) = (line, twins);
+        self.line.clear();
+        self.line_twins.clear();
+    }
+
+    fn forget_from(&mut self, entries: usize) {
+        if let Some(&from) = self.pieces_from.get(entries) {
+            self.pieces.truncate(from as usize);
+        }
+        self.pieces_from.truncate(entries);
+        self.kind_of.truncate(entries);
+        self.counted.retain(|(entry, _)| (*entry as usize) < entries);
+        self.images.retain(|(entry, _)| (*entry as usize) < entries);
+    }
+
+    /// Memory is what is bounded: with too many long texts only the longer ones are compared.
+    fn bound_twins(&mut self) {
+        while self.twins.len() > TWINS_MAX {
+            self.twin_bytes_min *= 2;
+            let least = self.twin_bytes_min;
+            self.twins.retain(|twin| twin.inner.len() >= least);
+        }
+    }
+
+    /// The kind of an entry, in the words of the file.
+    fn kind(&mut self, entry: &Entry, root: Value<'_>) -> u16 {
+        let [kind, role, subtype, message, payload] =
+            root.pick(["type", "role", "subtype", "message", "payload"]);
+        let text = |value: Option<Value<'_>>| value.and_then(Value::text).map(Cow::into_owned);
+        let inner = || text(message.and_then(|m| m.get("role"))).or_else(|| text(payload?.get("type")));
+        let first = text(kind).or_else(|| text(role)).unwrap_or_else(|| b"*".to_vec());
+        let second = match entry.kind {
+            Kind::Message(crate::entry::Role::Tool) => Some(b"results".to_vec()),
+            _ => inner().or_else(|| text(subtype)),
+        };
+        let mut name = self.kinds.below(0, &first);
+        if let Some(second) = second.filter(|second| *second != first) {
+            name = self.kinds.below(name, &second);
+        }
+        name as u16
+    }
+
+    fn container(&mut self, value: Value<'_>, path: u32, depth: usize, walk: &mut Walk<'_>) {
+        let mut rest = value.span().len();
+        let list = value.kind() == Json::Array;
+        let items = value.items().map(|item| (None, item));
+        for (key, inside) in value.fields().map(|(key, inside)| (Some(key), inside)).chain(items) {
+            let bytes = inside.span().len();
+            if bytes < FIELD_BYTES_MIN {
+                continue;
+            }
+            rest -= bytes;
+            let key = key.and_then(Value::text);
+            let name = if list { &b"[]"[..] } else { key.as_deref().unwrap_or(b"*") };
+            let child = self.fields.below(path, name);
+            match inside.kind() {
+                Json::Object | Json::Array if depth < DEPTH_MAX => {
+                    self.container(inside, child, depth + 1, walk);
+                }
+                kind => {
+                    if kind == Json::String {
+                        self.string(value, name, inside, walk);
+                    }
+                    self.line.push((child, bytes));
+                }
+            }
+        }
+        self.line.push((path, rest));
+    }
+
+    /// A string that is not short.
+    fn string(&mut self, holder: Value<'_>, key: &[u8], value: Value<'_>, walk: &mut Walk<'_>) {
+        if value.inner().len() >= self.twin_bytes_min {
+            self.line_twins.push(Twin { inner: value.inner(), hash: sample(value.prefix()) });
+        }
+        if is_image(holder, key, value) {
+            walk.images.push(value.span());
+        } else if walk.speaks && THOUGHTS.contains(&key) && walk.mark(value.span()).is_none() {
+            // What is encrypted is no text.
+            let chars = if key == b"thinking" || key == b"text" { value.chars() } else { 0 };
+            walk.thoughts.push((value.span(), chars));
+        }
+    }
+}
+
+/// The names under which models' thoughts, and what seals them, are kept.
+const THOUGHTS: &[&[u8]] = &[
+    b"thinking",
+    b"thinkingSignature",
+    b"signature",
+    b"reasoning",
+    b"reasoning_content",
+    b"encrypted_content",
+];
+
+/// Base64 in an object that says that it is an image, or an address that holds one.
+fn is_image(holder: Value<'_>, key: &[u8], value: Value<'_>) -> bool {
+    if value.prefix().starts_with(b"data:image/") {
+        return true;
+    }
+    let says = |name| holder.get(name).is_some_and(|v| v.is("image") || v.prefix().starts_with(b"image/"));
+    matches!(key, b"data" | b"base64")
+        && ["mimeType", "media_type", "mediaType", "type"].into_iter().any(says)
+}
+
+/// A hash of a few bytes of a text, the same on every machine.
+fn sample(prefix: &[u8]) -> u64 {
+    let step = (prefix.len() / 64).max(1);
+    prefix
+        .iter()
+        .step_by(step)
+        .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// How many tokens the provider says were read and written for a message: Anthropic's, pi's and OpenAI's names.
+fn usage(root: Value<'_>) -> Option<u64> {
+    const NAMES: [&str; 9] = [
+        "input_tokens",
+        "cache_creation_input_tokens",
+        "cache_read_input_tokens",
+        "output_tokens",
+        "input",
+        "cacheRead",
+        "cacheWrite",
+        "output",
+        "total_tokens",
+    ];
+    let usage = root.get("message").and_then(|message| message.get("usage")).or(root.get("usage"))?;
+    let counts = usage.pick(NAMES).map(|value| value.and_then(Value::whole).unwrap_or(0));
+    let sum = counts[..8].iter().fold(0_u64, |sum, count| sum.saturating_add(*count));
+    Some(if sum > 0 { sum } else { counts[8] }).filter(|total| *total > 0)
+}

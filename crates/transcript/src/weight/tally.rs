@@ -1,0 +1,385 @@
+//! What was weighed, added up: by what the model sees of it, by what it is, by tool, by turn.
+
+use super::meter::{Meter, NOBODY, Stuff};
+use super::{
+    Amount, CountTokens, Counted, IMAGE_TOKENS, Large, Part, Row, Standing, TOKEN_CHARS, ToolRow, Turn,
+    Weight,
+};
+use crate::cut;
+use crate::entry::{Entry, Id, Kind, Mark, Role};
+use crate::format::Shape;
+use crate::literal::{Unit, decode};
+use crate::session::{Answers, Session};
+use crate::source::{Fault, Span, read_span};
+use alloc::collections::BinaryHeap;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+use hashbrown::HashMap;
+
+/// How much text of one transcript is given to a tokeniser, more than any context holds; the rest is estimated.
+const EXACT_BYTES_MAX: u64 = 8 << 20;
+/// Longest text that is given to a tokeniser.
+const EXACT_TEXT_BYTES_MAX: u64 = 256 << 10;
+/// Results longer than this have not been cut.
+const CUT_BYTES_MAX: u64 = 256 << 10;
+/// How much is read again to find cuts, as a part of the file, and of a file however small.
+const CUT_PART: u64 = 8;
+const CUT_BYTES_ALWAYS: u64 = 16 << 20;
+
+/// Fills the tables of a weight.
+pub(super) fn tally(
+    session: &Session<'_>,
+    meter: &Meter,
+    largest: usize,
+    tokens_of: &mut dyn FnMut(&[u8]) -> Option<CountTokens>,
+    weight: &mut Weight,
+) -> Result<(), Fault> {
+    let model = session.live.iter().rev().find_map(|&entry| session.entry(entry).model);
+    let model = session.transcript.id_text(model);
+    weight.model = String::from_utf8_lossy(model).into_owned();
+    let exact = Exact { tokens: tokens_of(model), left: EXACT_BYTES_MAX, all: true };
+    weight.standings[Standing::NoEntry as usize].1.bytes = 0;
+    weight.parts[Part::Bookkeeping as usize].1.bytes = 0;
+    let mut tally = Tally::new(session, meter, largest, exact);
+    for entry in 0..session.transcript.entries.len() as u32 {
+        tally.entry(entry, weight)?;
+    }
+    tally.curve(weight);
+    tally.cuts(weight)?;
+    tally.finish(weight);
+    Ok(())
+}
+
+/// A tokeniser, if there is one.
+struct Exact {
+    tokens: Option<CountTokens>,
+    left: u64,
+    all: bool,
+}
+
+impl Exact {
+    /// What a piece costs; an estimate where it is no text that can be counted.
+    fn count(&mut self, session: &Session<'_>, piece: &Mark, literal: bool) -> Result<u64, Fault> {
+        let bytes = piece.span.len();
+        match self.tokens {
+            Some(tokens) if literal && bytes <= self.left.min(EXACT_TEXT_BYTES_MAX) => {
+                self.left -= bytes;
+                let string = !matches!(piece.stuff, Stuff::Call);
+                let inner =
+                    if string { Span::new(piece.span.start + 1, piece.span.end - 1) } else { piece.span };
+                let raw = read_span(session.source, inner)?;
+                Ok(tokens(&if string { decode(&raw) } else { raw }))
+            }
+            _ => {
+                self.all = false;
+                Ok(estimate(piece))
+            }
+        }
+    }
+}
+
+/// What a piece costs, by the number of its characters.
+fn estimate(piece: &Mark) -> u64 {
+    match piece.stuff {
+        Stuff::Image => IMAGE_TOKENS,
+        Stuff::Side => 0,
+        _ => piece.chars.div_ceil(TOKEN_CHARS),
+    }
+}
+
+struct Tally<'a> {
+    session: &'a Session<'a>,
+    meter: &'a Meter,
+    exact: Exact,
+    /// The last compaction on the live branch.
+    boundary: Option<u32>,
+    tools: HashMap<Option<Id>, ToolRow>,
+    kinds: Vec<Amount>,
+    /// The largest entries: length, and which it is.
+    largest: BinaryHeap<Reverse<(u64, Reverse<u32>)>>,
+    largest_max: usize,
+    /// What each entry costs the context, estimated.
+    costs: Vec<u32>,
+    /// What each entry costs the live context.
+    tokens: Vec<u32>,
+    /// The turn of each entry.
+    turn_of: Vec<u32>,
+}
+
+impl<'a> Tally<'a> {
+    fn new(session: &'a Session<'a>, meter: &'a Meter, largest_max: usize, exact: Exact) -> Self {
+        let count = session.transcript.entries.len();
+        let boundary = session.live.iter().rev().copied();
+        Self {
+            session,
+            meter,
+            exact,
+            boundary: boundary.into_iter().find(|&entry| session.entry(entry).kind == Kind::Boundary),
+            tools: HashMap::new(),
+            kinds: vec![Amount::default(); meter.kinds.all.len()],
+            largest: BinaryHeap::new(),
+            largest_max,
+            costs: vec![0; count],
+            tokens: vec![0; count],
+            turn_of: vec![0; count],
+        }
+    }
+
+    /// Whether the model saw it, now or before a compaction.
+    fn seen(&self, index: u32) -> bool {
+        let entry = self.session.entry(index);
+        // In a graph the branch begins anew at each compaction.
+        let before = self.session.format.shape() == Shape::Graph
+            && Some(index) < self.boundary
+            && entry.is_main()
+            && !self.session.superseded(index);
+        is_sent(entry) && (self.session.is_live(index) || before)
+    }
+
+    fn standing(&self, index: u32) -> Standing {
+        if !is_sent(self.session.entry(index)) {
+            Standing::Unsent
+        } else if self.session.in_context(index) {
+            Standing::Context
+        } else if self.seen(index) && Some(index) < self.boundary {
+            Standing::Compacted
+        } else {
+            Standing::OffBranch
+        }
+    }
+
+    fn pieces(&self, index: u32) -> &'a [Mark] {
+        let from = self.meter.pieces_from[index as usize] as usize;
+        let next = self.meter.pieces_from.get(index as usize + 1);
+        &self.meter.pieces[from..next.map_or(self.meter.pieces.len(), |&next| next as usize)]
+    }
+
+    fn entry(&mut self, index: u32, weight: &mut Weight) -> Result<(), Fault> {
+        let entry = self.session.entry(index);
+        let (standing, bytes) = (self.standing(index), entry.span.len());
+        let (mut rest, mut tokens, mut cost) = (bytes, 0, 0);
+        for piece in self.pieces(index) {
+            let part = part(entry, piece.stuff);
+            rest = rest.saturating_sub(piece.span.len());
+            cost += estimate(piece);
+            let mut own = 0;
+            if standing == Standing::Context && piece.stuff != Stuff::Side {
+                let literal = matches!(piece.stuff, Stuff::Text | Stuff::Result | Stuff::Call);
+                own = self.exact.count(self.session, piece, literal)?;
+            }
+            tokens += own;
+            let amount = Amount { count: 1, bytes: piece.span.len(), tokens: own };
+            add(&mut weight.parts[part as usize].1, amount);
+            self.tool(piece, amount);
+        }
+        let part = rest_of(entry);
+        add(&mut weight.parts[part as usize].1, Amount { count: 1, bytes: rest, tokens: 0 });
+        let amount = Amount { count: 1, bytes, tokens };
+        add(&mut weight.standings[standing as usize].1, amount);
+        add(&mut self.kinds[usize::from(self.meter.kind_of[index as usize])], Amount { tokens: 0, ..amount });
+        self.costs[index as usize] = u32::try_from(cost).unwrap_or(u32::MAX);
+        self.tokens[index as usize] = u32::try_from(tokens).unwrap_or(u32::MAX);
+        self.turn(index, amount, weight);
+        self.largest.push(Reverse((bytes, Reverse(index))));
+        if self.largest.len() > self.largest_max {
+            self.largest.pop();
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self, index: u32, amount: Amount, weight: &mut Weight) {
+        let entry = self.session.entry(index);
+        let asks = entry.kind == Kind::Message(Role::User) && entry.is_main() && self.seen(index);
+        if asks || weight.turns.is_empty() {
+            weight.turns.push(Turn { line: entry.line, ..Turn::default() });
+        }
+        self.turn_of[index as usize] = weight.turns.len() as u32 - 1;
+        if let Some(turn) = weight.turns.last_mut() {
+            add(&mut turn.amount, amount);
+        }
+    }
+
+    fn tool(&mut self, piece: &Mark, amount: Amount) {
+        let owned = piece.owner != NOBODY;
+        let name = match piece.stuff {
+            Stuff::Call => self.session.call(piece.owner).name,
+            Stuff::Result | Stuff::Side | Stuff::Image if owned => self.tool_of(piece.owner as usize),
+            _ => return,
+        };
+        let text = || String::from_utf8_lossy(self.session.transcript.id_text(name)).into_owned();
+        let row = self.tools.entry(name).or_insert_with(|| ToolRow {
+            name: text(),
+            calls: Amount::default(),
+            results: Amount::default(),
+            sides: Amount::default(),
+        });
+        add(
+            match piece.stuff {
+                Stuff::Call => &mut row.calls,
+                Stuff::Side => &mut row.sides,
+                _ => &mut row.results,
+            },
+            amount,
+        );
+    }
+
+    /// The tool whose result it is.
+    fn tool_of(&self, result: usize) -> Option<Id> {
+        match self.session.answers[result] {
+            Answers::Call(call) | Answers::Again(call) => self.session.call(call).name,
+            Answers::Nothing | Answers::Unseen => None,
+        }
+        .or(self.session.result(result).name)
+    }
+
+    /// How full the context was at the end of each turn.
+    fn curve(&self, weight: &mut Weight) {
+        let entries = 0..self.session.transcript.entries.len() as u32;
+        let cost = |entry: u32| u64::from(self.costs[entry as usize]);
+        let mut before = Vec::with_capacity(entries.len() + 1);
+        let mut sum = 0;
+        for entry in entries.clone() {
+            before.push(sum);
+            sum += if self.seen(entry) { cost(entry) } else { 0 };
+        }
+        let mut context = 0;
+        for entry in entries {
+            let turn = &mut weight.turns[self.turn_of[entry as usize] as usize];
+            let boundary = self.session.entry(entry).kind == Kind::Boundary;
+            if !self.seen(entry) {
+            } else if boundary && Some(entry) == self.boundary {
+                let kept = (0..entry).filter(|&kept| self.session.in_context(kept) && self.seen(kept));
+                context = kept.map(cost).sum::<u64>() + cost(entry);
+            } else if boundary {
+                let from = self.session.target(entry).filter(|&from| from < entry);
+                let kept = from.map_or(0, |from| before[entry as usize] - before[from as usize]);
+                context = kept + cost(entry);
+            } else if Some(entry) < self.boundary || self.session.in_context(entry) {
+                context += cost(entry);
+            }
+            turn.compactions += u32::from(boundary && self.seen(entry));
+            turn.context_tokens = context;
+        }
+        // What came before a turn in which nothing was said stays.
+        for at in 1..weight.turns.len() {
+            if weight.turns[at].amount.count == 0 {
+                weight.turns[at].context_tokens = weight.turns[at - 1].context_tokens;
+            }
+        }
+    }
+
+    /// How many results of each turn were cut by us.
+    fn cuts(&self, weight: &mut Weight) -> Result<(), Fault> {
+        let source = self.session.source;
+        let mut budget = CUT_BYTES_ALWAYS.max(source.len() / CUT_PART);
+        for (index, result) in self.session.transcript.results.iter().enumerate() {
+            let mut cut = false;
+            for text in self.session.transcript.bodies_of(index) {
+                if text.inner.len() < CUT_BYTES_MAX.min(budget) {
+                    budget -= text.inner.len();
+                    cut |= cut::measure(source, text.inner, Unit::Chars, false)?.own.is_some();
+                }
+            }
+            weight.turns[self.turn_of[result.entry as usize] as usize].cuts += u32::from(cut);
+        }
+        Ok(())
+    }
+
+    fn finish(self, weight: &mut Weight) {
+        let whole: u64 = self.session.transcript.entries.iter().map(|entry| entry.span.len()).sum();
+        let outside = weight.facts.bytes.saturating_sub(whole);
+        weight.standings[Standing::NoEntry as usize].1.bytes = outside;
+        weight.parts[Part::Bookkeeping as usize].1.bytes += outside;
+        let mut tools: Vec<ToolRow> = self.tools.values().cloned().collect();
+        tools.sort_by(|a, b| by_size((&a.amount(), &a.name), (&b.amount(), &b.name)));
+        weight.tools = tools;
+        weight.kinds =
+            rows(self.kinds.iter().enumerate().map(|(kind, amount)| Row {
+                name: self.meter.kinds.path(kind as u32, '/'),
+                amount: *amount,
+            }));
+        weight.fields = rows(self.meter.fields.all.iter().enumerate().map(|(field, named)| Row {
+            name: self.meter.fields.path(field as u32, '.'),
+            amount: Amount { count: named.count, bytes: named.bytes, tokens: 0 },
+        }));
+        for (_, span) in &self.meter.images {
+            add(&mut weight.images, Amount { count: 1, bytes: span.len(), tokens: 0 });
+        }
+        weight.images.tokens = weight.parts[Part::Images as usize].1.tokens;
+        let live = |entry: &u32| self.session.in_context(*entry) && self.session.is_live(*entry);
+        let last = self.meter.counted.iter().rev().find(|(entry, _)| live(entry));
+        weight.counted =
+            last.map(|&(entry, tokens)| Counted { tokens, line: self.session.entry(entry).line });
+        weight.tokens_are_exact = self.exact.all && self.exact.tokens.is_some();
+        let mut largest: Vec<_> = self.largest.iter().map(|Reverse(found)| *found).collect();
+        largest.sort_unstable_by_key(|&(bytes, Reverse(entry))| (Reverse(bytes), entry));
+        weight.largest = largest.iter().map(|(_, Reverse(entry))| self.large(*entry)).collect();
+    }
+
+    fn large(&self, index: u32) -> Large {
+        let entry = self.session.entry(index);
+        let longest = self.pieces(index).iter().max_by_key(|piece| piece.span.len());
+        let rest = entry.span.len() - self.pieces(index).iter().map(|piece| piece.span.len()).sum::<u64>();
+        let longest = longest.filter(|piece| piece.span.len() >= rest);
+        let called = self.session.transcript.calls_of(index).next();
+        let called = called.and_then(|call| self.session.call(call as u32).name);
+        let tool = called.or_else(|| self.session.transcript.results_of(index).find_map(|r| self.tool_of(r)));
+        let text = |id| String::from_utf8_lossy(self.session.transcript.id_text(id)).into_owned();
+        Large {
+            line: entry.line,
+            id: text(entry.id),
+            kind: self.meter.kinds.path(u32::from(self.meter.kind_of[index as usize]), '/'),
+            tool: text(tool),
+            standing: self.standing(index),
+            part: longest.map_or_else(|| rest_of(entry), |piece| part(entry, piece.stuff)),
+            amount: Amount {
+                count: 1,
+                bytes: entry.span.len(),
+                tokens: u64::from(self.tokens[index as usize]),
+            },
+            text: longest.map_or(entry.span, |piece| piece.span),
+        }
+    }
+}
+
+/// Whether such entries are ever sent.
+fn is_sent(entry: &Entry) -> bool {
+    !matches!(entry.kind, Kind::Opaque | Kind::Header | Kind::Leaf)
+}
+
+/// What those bytes of an entry are that are no piece of it.
+fn rest_of(entry: &Entry) -> Part {
+    if is_sent(entry) { Part::Envelope } else { Part::Bookkeeping }
+}
+
+fn part(entry: &Entry, stuff: Stuff) -> Part {
+    match (stuff, entry.kind) {
+        (Stuff::Text, Kind::Message(Role::User)) if !entry.injected => Part::User,
+        (Stuff::Text, Kind::Message(Role::Assistant)) => Part::Assistant,
+        (Stuff::Text, _) => Part::Notes,
+        (Stuff::Thinking, _) => Part::Thinking,
+        (Stuff::Call, _) => Part::Calls,
+        (Stuff::Result, _) => Part::Results,
+        (Stuff::Image, _) => Part::Images,
+        (Stuff::Side, _) => Part::SideCopies,
+    }
+}
+
+fn add(to: &mut Amount, amount: Amount) {
+    to.count += amount.count;
+    to.bytes += amount.bytes;
+    to.tokens += amount.tokens;
+}
+
+/// The rows that hold anything, largest first.
+fn rows(all: impl Iterator<Item = Row>) -> Vec<Row> {
+    let mut rows: Vec<Row> = all.filter(|row| row.amount.bytes > 0).collect();
+    rows.sort_by(|a, b| by_size((&a.amount, &a.name), (&b.amount, &b.name)));
+    rows
+}
+
+fn by_size(a: (&Amount, &String), b: (&Amount, &String)) -> core::cmp::Ordering {
+    (Reverse(a.0.bytes), a.1).cmp(&(Reverse(b.0.bytes), b.1))
+}

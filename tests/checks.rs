@@ -1,0 +1,360 @@
+//! `scan` in CI: shapes of results, limits, the baseline; the Action and the hooks of this repository.
+//!
+//! That SARIF and JUnit are what their schemas want is checked by `tests/schemas/run`; here it is what they say.
+
+use crate::support::{BROKEN, Dir, Run, WHOLE, root, run};
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// A result of so many characters, behind the call of [`BROKEN`].
+fn with_result(chars: usize) -> String {
+    let result = r#"{"type":"message","id":"r","parentId":"a2","message":{"role":"toolResult","toolCallId":"c","toolName":"bash","content":"@"}}"#;
+    let lines: Vec<&str> = BROKEN.lines().collect();
+    let last = lines[3].replace(r#""parentId":"a2""#, r#""parentId":"r""#);
+    format!("{}\n{}\n{last}\n", lines[..3].join("\n"), result.replace('@', &"x".repeat(chars)))
+}
+
+/// One of each: broken, whole, no transcript, not there.
+fn four(dir: &Dir, more: &[&str]) -> Run {
+    dir.write("b.jsonl", BROKEN);
+    dir.write("w.jsonl", WHOLE);
+    dir.write("x.jsonl", "no transcript\n");
+    let paths = ["scan", "b.jsonl", "w.jsonl", "x.jsonl", "gone.jsonl"];
+    dir.tailor(&[&paths[..], more].concat())
+}
+
+fn sarif(run: &Run) -> Value {
+    serde_json::from_slice(&run.stdout).unwrap_or_else(|error| panic!("{error}: {}", run.text()))
+}
+
+#[test]
+fn sarif_has_a_result_a_finding_and_the_rules_of_the_registry() {
+    let dir = Dir::new();
+    let run = four(&dir, &["--format", "sarif"]);
+    assert_eq!((run.status, run.stderr.as_str()), (2, ""));
+    let log = sarif(&run);
+    assert_eq!(log["version"], "2.1.0");
+    let driver = &log["runs"][0]["tool"]["driver"];
+    let ids: Vec<&str> =
+        driver["rules"].as_array().unwrap().iter().map(|rule| rule["id"].as_str().unwrap()).collect();
+    let codes: Vec<&str> = transcript::rule::RULES.iter().map(|rule| rule.code()).collect();
+    assert_eq!(ids, codes);
+    let [result] = &log["runs"][0]["results"].as_array().unwrap()[..] else { panic!("{log}") };
+    assert_eq!((&result["ruleId"], &result["level"]), (&json!("P1"), &json!("error")));
+    assert_eq!(ids[result["ruleIndex"].as_u64().unwrap() as usize], "P1");
+    let place = &result["locations"][0]["physicalLocation"];
+    assert_eq!(place, &json!({"artifactLocation": {"uri": "b.jsonl"}, "region": {"startLine": 3}}));
+    assert_eq!(result["partialFingerprints"]["tailor/v1"].as_str().unwrap().len(), 32);
+    let invocation = &log["runs"][0]["invocations"][0];
+    assert_eq!(invocation["executionSuccessful"], false);
+    let told = invocation["toolExecutionNotifications"][0]["message"]["text"].as_str().unwrap();
+    assert!(told.starts_with("gone.jsonl: could not open"), "{told}");
+}
+
+#[test]
+fn sarif_without_a_finding_is_whole() {
+    let dir = Dir::new();
+    dir.write("w.jsonl", WHOLE);
+    let run = dir.tailor(&["scan", "w.jsonl", "--format", "sarif"]);
+    assert_eq!(run.status, 0);
+    let log = sarif(&run);
+    assert_eq!(
+        (&log["runs"][0]["results"], &log["runs"][0]["invocations"][0]["executionSuccessful"]),
+        (&json!([]), &json!(true))
+    );
+}
+
+#[test]
+fn junit_has_a_case_a_file() {
+    let dir = Dir::new();
+    let run = four(&dir, &["--format", "junit"]);
+    assert_eq!(run.status, 2);
+    let text = run.text();
+    assert!(text.contains(r#"<testsuites name="tailor" tests="4" failures="1" errors="1" time="#), "{text}");
+    for part in [
+        r#"<failure message="1 finding" type="call-without-result">line 3: error P1 call-without-result: "#,
+        r#"<testcase name="w.jsonl" classname="tailor" time="0"/>"#,
+        r#"<skipped message="not a transcript"#,
+        r#"<error message="gone.jsonl: could not open"#,
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    let lenient = four(&dir, &["--format", "junit", "--fail-on", "S1"]);
+    assert!(lenient.text().contains(r#"failures="0""#), "{}", lenient.text());
+    assert!(lenient.text().contains("<system-out>line 3: error P1"), "{}", lenient.text());
+}
+
+#[test]
+fn github_gets_annotations_and_a_summary() {
+    let dir = Dir::new();
+    let summary = dir.path("summary.md");
+    fs::write(&summary, "before\n").unwrap();
+    dir.write("b.jsonl", BROKEN);
+    let mut command = dir.command();
+    command.args(["scan", "b.jsonl", "gone.jsonl", "--format", "github"]);
+    let run = run(command.env("GITHUB_STEP_SUMMARY", &summary), b"");
+    let text = run.text();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("::error file=b.jsonl,line=3,title=P1 call-without-result::no result"));
+    assert!(lines[1].starts_with("::error file=gone.jsonl,line=1,title=error::gone.jsonl: could not"));
+    assert_eq!((run.status, lines.len()), (2, 3), "{text}");
+    let text = fs::read_to_string(summary).unwrap();
+    assert!(text.starts_with("before\n### Tailor\n\n2 files"), "{text}");
+    assert!(
+        text.contains("\n| error | b.jsonl | 3 | P1 call-without-result | no result for this call"),
+        "{text}"
+    );
+}
+
+/// GitHub shows ten of a kind; the others are lines of the log, and no name makes one of them a command.
+#[test]
+fn no_more_annotations_than_github_shows_and_no_command_but_ours() {
+    let dir = Dir::new();
+    for n in 0..12 {
+        dir.write(format!("::error file=x::{n} ##[add-path] | <b>\n::debug::y.jsonl"), BROKEN);
+    }
+    let summary = dir.path("summary.md");
+    let mut command = dir.command();
+    command.args(["scan", ".", "--format", "github"]);
+    let run = run(command.env("GITHUB_STEP_SUMMARY", &summary), b"");
+    let text = run.text();
+    let commands: Vec<&str> = text.lines().filter(|line| line.trim_start().starts_with("::")).collect();
+    assert_eq!((text.lines().count(), commands.len()), (13, 10), "{text}");
+    assert!(commands.iter().all(|line| line.starts_with("::error file=%3A%3Aerror file=x%3A%3A")), "{text}");
+    assert_eq!(text.lines().filter(|line| !line.starts_with("::") && line.contains("##[")).count(), 0);
+    let rows = fs::read_to_string(summary).unwrap();
+    assert_eq!(rows.lines().filter(|line| line.starts_with("| error |")).count(), 12, "{rows}");
+    assert!(
+        !rows.contains("<b>")
+            && rows.lines().filter(|row| row.starts_with('|')).all(|row| row.matches('|').count() == 6)
+    );
+}
+
+#[test]
+fn limits_of_a_check_and_their_tolerance() {
+    let dir = Dir::new();
+    let text = with_result(1_000);
+    dir.write("s.jsonl", &text);
+    let longest = text.lines().map(str::len).max().unwrap();
+    let codes = |arguments: &[&str]| {
+        let run = dir.tailor(&[&["scan", "s.jsonl", "--format", "json"], arguments].concat());
+        let file = run.file();
+        let findings = file["findings"].as_array().unwrap();
+        let found = |finding: &Value| format!("{}:{}", finding["code"], finding["severity"]).replace('"', "");
+        (run.status, findings.iter().map(found).collect::<Vec<_>>().join(" "))
+    };
+    for (limit, code, size) in [
+        ("--max-file-size", "L1", text.len()),
+        ("--max-line-size", "L2", longest),
+        ("--max-result-chars", "L3", 1_000),
+        ("--max-turn-chars", "L4", 1_000),
+    ] {
+        let at = |size: usize| size.to_string();
+        assert_eq!(codes(&[limit, &at(size)]), (0, String::new()), "{limit}");
+        assert_eq!(codes(&[limit, &at(size - 1)]), (1, format!("{code}:error")), "{limit}");
+        let within = [limit, &at(size - size / 20), "--tolerance", "10%"];
+        assert_eq!(codes(&within), (0, format!("{code}:note")), "{limit}");
+        assert_eq!(codes(&[&within[..], &["--fail-on", code]].concat()).0, 1, "{limit}");
+        let beyond = [limit, &at(size - size / 5), "--tolerance", "10%"];
+        assert_eq!(codes(&beyond), (1, format!("{code}:error")), "{limit}");
+        assert_eq!(codes(&[limit, "0"]), (0, String::new()), "0 is switched off");
+    }
+    assert_eq!(codes(&["--max-context-tokens", "100"]), (1, "L5:error".to_string()));
+    assert_eq!(codes(&["--max-context-tokens", "10000"]), (0, String::new()));
+    assert_eq!(codes(&["--max-context-tokens", "100", "--ignore", "L5"]), (0, String::new()));
+}
+
+#[test]
+fn exit_zero_is_about_findings_and_not_about_errors() {
+    let dir = Dir::new();
+    dir.write("b.jsonl", BROKEN);
+    assert_eq!(dir.tailor(&["scan", "b.jsonl", "--exit-zero"]).status, 0);
+    assert_eq!(dir.tailor(&["scan", "b.jsonl", "gone.jsonl", "--exit-zero"]).status, 2);
+}
+
+#[test]
+fn if_any_passes_over_what_is_no_transcript() {
+    let dir = Dir::new();
+    dir.write("x.jsonl", "no transcript\n");
+    assert_eq!(dir.tailor(&["scan", "x.jsonl"]).status, 2);
+    assert_eq!(dir.tailor(&["scan", "x.jsonl", "--if-any"]).status, 0);
+    assert_eq!(dir.tailor(&["scan"]).status, 2);
+    let nothing = dir.tailor(&["scan", "--if-any"]);
+    assert_eq!((nothing.status, nothing.text().as_str()), (0, "0 files, 0 B: no findings\n"));
+    assert_eq!(dir.tailor(&["scan", "gone.jsonl", "--if-any"]).status, 2, "what is not there is an error");
+}
+
+#[test]
+fn a_file_of_results_appears_whole_and_private() {
+    let dir = Dir::new();
+    dir.write("b.jsonl", BROKEN);
+    let to_out = ["scan", "b.jsonl", "--format", "json", "-o", "out.json"];
+    let run = dir.tailor(&to_out);
+    assert_eq!((run.status, run.text().as_str()), (1, ""));
+    assert!(run.stderr.starts_with("tailor: out.json: 1 file, "), "{}", run.stderr);
+    let out = dir.path("out.json");
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&out), 0o600);
+    let plain = dir.tailor(&["scan", "b.jsonl", "--format", "json"]).text();
+    assert_eq!(fs::read_to_string(&out).unwrap().lines().next(), plain.lines().next());
+    // What was there is replaced, through a link too, and keeps its mode.
+    fs::set_permissions(&out, fs::Permissions::from_mode(0o644)).unwrap();
+    std::os::unix::fs::symlink("out.json", dir.path("link")).unwrap();
+    fs::write(&out, "old").unwrap();
+    assert_eq!(dir.tailor(&["scan", "b.jsonl", "--format", "json", "-o", "link"]).status, 1);
+    assert!(fs::read_to_string(&out).unwrap().starts_with("{\"type\":\"file\""));
+    assert_eq!(mode(&out), 0o644);
+    assert!(dir.path("link").is_symlink());
+    assert_eq!(dir.names(), ["b.jsonl", "link", "out.json"]);
+    // A device cannot be replaced.
+    let run = dir.tailor(&["scan", "b.jsonl", "--format", "json", "-o", "/dev/stdout"]);
+    assert_eq!(run.json().len(), 2);
+}
+
+#[test]
+fn a_file_of_results_that_cannot_be_written_stops_before_any_work() {
+    let dir = Dir::new();
+    let path = dir.write("b.jsonl", BROKEN);
+    let run = dir.tailor(&["fix", "--settle", "0", "b.jsonl", "-o", "no/such/folder.json"]);
+    assert_eq!(run.status, 2);
+    assert!(
+        run.stderr.starts_with("tailor: no/such/folder.json: could not write results: "),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(fs::read_to_string(path).unwrap(), BROKEN);
+}
+
+/// The story of a project that has findings and wants no more of them.
+#[test]
+fn only_what_is_new_fails() {
+    let dir = Dir::new();
+    let path = dir.write("a/s.jsonl", BROKEN);
+    let check = |arguments: &[&str]| dir.tailor(&[&["scan", "--baseline", "known.json"], arguments].concat());
+    assert_eq!(dir.tailor(&["scan", "a", "--format", "json", "-o", "known.json"]).status, 1);
+    let known = check(&["a"]);
+    assert_eq!((known.status, known.text().lines().count()), (0, 1), "{}", known.text());
+    assert!(known.text().contains("1 finding, 1 known"), "{}", known.text());
+    for spelling in ["./a", "a/s.jsonl", "a//", path.to_str().unwrap()] {
+        assert_eq!(check(&[spelling]).status, 0, "{spelling}");
+    }
+    // The session goes on, and the same thing happens again further down.
+    let more = BROKEN.lines().skip(2).collect::<Vec<_>>().join("\n");
+    let more = more.replace("a2", "b2").replace("a3", "b3").replace(r#""id":"c""#, r#""id":"d""#);
+    dir.write("a/s.jsonl", format!("{BROKEN}{}\n", more.replace(r#""parentId":"a1""#, r#""parentId":"a3""#)));
+    let file = check(&["a", "--format", "json"]).json().remove(0);
+    let states: Vec<(&Value, &Value)> = file["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|finding| (&finding["line"], &finding["known"]))
+        .collect();
+    assert_eq!(states, [(&json!(3), &json!(true)), (&json!(5), &Value::Null)]);
+    let run = check(&["a"]);
+    assert_eq!(run.status, 1);
+    assert!(run.text().starts_with("a/s.jsonl:5: P1 "), "{}", run.text());
+    let log = sarif(&check(&["a", "--format", "sarif"]));
+    let results = log["runs"][0]["results"].as_array().unwrap();
+    let states: Vec<&Value> = results.iter().map(|result| &result["baselineState"]).collect();
+    assert_eq!(states, ["unchanged", "new"]);
+    // Another file with the same finding is new.
+    dir.write("b/s.jsonl", BROKEN);
+    assert_eq!(check(&["b"]).status, 1);
+}
+
+#[test]
+fn a_baseline_that_is_none_says_how_to_make_one() {
+    let dir = Dir::new();
+    dir.write("s.jsonl", BROKEN);
+    dir.write("known.json", "[]\n");
+    for (name, line) in [("known.json", "line 1: "), ("s.jsonl", "line 1: "), ("gone.json", "No such file")] {
+        let run = dir.tailor(&["scan", "s.jsonl", "--baseline", name]);
+        assert_eq!((run.status, run.text().as_str()), (2, ""));
+        let said = format!("tailor: {name}: could not read the baseline: {line}");
+        assert!(run.stderr.starts_with(&said), "{}", run.stderr);
+        assert!(run.stderr.contains("--format json -o FILE"), "{}", run.stderr);
+    }
+}
+
+/// Shapes for programs never hold what a transcript says.
+#[test]
+fn no_content_in_any_shape() {
+    let dir = Dir::new();
+    dir.write("s.jsonl", with_result(50_000).replace("xxxxx", "hush "));
+    for format in ["human", "json", "sarif", "junit", "github"] {
+        for command in ["scan", "fix"] {
+            let run = dir.tailor(&[command, "s.jsonl", "--format", format]);
+            assert!(command == "fix" || run.text().contains("S1"), "{format}: {}", run.text());
+            assert!(!run.text().contains("hush") && !run.stderr.contains("hush"), "{format}");
+            dir.write("s.jsonl", with_result(50_000).replace("xxxxx", "hush "));
+        }
+    }
+}
+
+/// After a fix the shapes for CI tell of what is left.
+#[test]
+fn what_was_fixed_fails_nothing() {
+    let dir = Dir::new();
+    dir.write("s.jsonl", BROKEN);
+    let run = dir.tailor(&["fix", "s.jsonl", "--settle", "0", "--format", "sarif"]);
+    assert_eq!((run.status, &sarif(&run)["runs"][0]["results"]), (0, &json!([])));
+}
+
+/// The script of a step of the Action.
+fn step(name: &str) -> String {
+    let text = fs::read_to_string(root().join("action.yml")).unwrap();
+    let (_, step) = text.split_once(&format!("- name: {name}\n")).unwrap();
+    let (_, script) = step.split_once("run: |\n").unwrap();
+    let indent = "        ";
+    let lines = script.lines().map_while(|line| line.strip_prefix(indent));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_action_annotates_and_writes_sarif() {
+    let dir = Dir::new();
+    dir.write("ses sions/b.jsonl", BROKEN);
+    dir.write("data.jsonl", "{\"rows\":1}\n");
+    let program = Path::new(env!("CARGO_BIN_EXE_tailor")).parent().unwrap();
+    let act = |paths: &str, arguments: &str| {
+        let mut shell = dir.command_of("/bin/bash");
+        shell.env("PATH", format!("{}:/usr/bin:/bin", program.display()));
+        shell.args(["--noprofile", "--norc", "-eo", "pipefail", "-c", &step("Scan")]);
+        shell.env("GITHUB_STEP_SUMMARY", dir.path("summary.md"));
+        run(shell.env("PATHS", paths).env("ARGUMENTS", arguments).env("SARIF", "tailor.sarif"), b"")
+    };
+    let run = act("ses sions\ndata.jsonl\n", "");
+    assert_eq!(run.status, 1, "{}\n{}", run.text(), run.stderr);
+    assert!(run.text().starts_with("::error file=ses sions/b.jsonl,line=3,"), "{}", run.text());
+    let log: Value = serde_json::from_slice(&fs::read(dir.path("tailor.sarif")).unwrap()).unwrap();
+    assert_eq!(log["runs"][0]["results"][0]["ruleId"], "P1");
+    assert!(fs::read_to_string(dir.path("summary.md")).unwrap().contains("### Tailor"));
+    assert_eq!(act(".", "--ignore\nP1").status, 0);
+    assert_eq!(act("gone", "").status, 2);
+}
+
+/// The commands of the hooks, with the arguments that pre-commit gives them.
+#[test]
+fn the_hooks_run() {
+    let dir = Dir::new();
+    let hooks = fs::read_to_string(root().join(".pre-commit-hooks.yaml")).unwrap();
+    let entries: Vec<&str> =
+        hooks.lines().filter_map(|line| line.trim().strip_prefix("entry: tailor ")).collect();
+    let [staged, home] = entries[..] else { panic!("{hooks}") };
+    let hook = |entry: &str, files: &[&str]| {
+        let arguments: Vec<&str> = entry.split_whitespace().chain(files.iter().copied()).collect();
+        dir.tailor(&arguments).status
+    };
+    dir.write("b.jsonl", BROKEN);
+    dir.write("w.jsonl", WHOLE);
+    dir.write("data.jsonl", "{\"rows\":1}\n");
+    assert_eq!(hook(staged, &["w.jsonl", "data.jsonl"]), 0);
+    assert_eq!(hook(staged, &["b.jsonl", "data.jsonl"]), 1);
+    assert_eq!(hook(home, &[]), 0, "no agent is here");
+    let session = dir.home().join(".claude/projects/-w/s.jsonl");
+    fs::create_dir_all(session.parent().unwrap()).unwrap();
+    fs::write(session, BROKEN).unwrap();
+    assert_eq!(hook(home, &[]), 1);
+}

@@ -1,0 +1,302 @@
+//! What people see: width, colours, suggestions, completions; and what Ctrl-C leaves.
+//!
+//! What is shown on a terminal stands in `tests/screens/`; `UPDATE=1` writes it anew. Read the difference.
+
+use crate::support::{BROKEN, Dir, WHOLE, root, skipped};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// Runs a command on a terminal of so many columns, and gives what appears there.
+fn on_terminal(columns: u16, mut command: Command) -> String {
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&terminal).unwrap();
+    unlockpt(&terminal).unwrap();
+    let name = ptsname(&terminal, Vec::new()).unwrap();
+    let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(&terminal, size).unwrap();
+    let other = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    let stream = || Stdio::from(other.try_clone().unwrap());
+    let mut child = command.stdin(stream()).stdout(stream()).stderr(stream()).spawn().unwrap();
+    // As long as we or the command hold the other side open, there is no end to read.
+    drop((command, other));
+    let mut seen = Vec::new();
+    // The end of a terminal is an error.
+    let _ = File::from(terminal).read_to_end(&mut seen);
+    child.wait().unwrap();
+    String::from_utf8(seen).unwrap().replace("\r\n", "\n")
+}
+
+/// Files with one of each thing that there is to say.
+fn folder() -> Dir {
+    let dir = Dir::new();
+    dir.write("broken.jsonl", BROKEN);
+    dir.write("whole.jsonl", WHOLE);
+    dir.write("note.jsonl", WHOLE.trim_end());
+    dir.write("damaged.jsonl", format!("undefined\n{WHOLE}"));
+    dir.write("none.jsonl", "no transcript\n");
+    dir.write(
+        "a-rather-long-folder-name/with-another-one-inside/and-a-session-with-a-long-name.jsonl",
+        BROKEN,
+    );
+    dir
+}
+
+fn command(dir: &Dir, arguments: &[&str], settings: &[(&str, &str)]) -> Command {
+    let mut command = dir.command();
+    command.args(arguments).env("TERM", "xterm").envs(settings.iter().copied());
+    command
+}
+
+#[test]
+fn screens_look_as_they_should() {
+    let looks: &[(&str, &[&str])] = &[
+        ("scan", &["scan", "."]),
+        ("diff", &["fix", "--dry-run", "--diff", "--settle", "0", "broken.jsonl"]),
+        ("error", &["scan", "gone.jsonl", "whole.jsonl"]),
+        ("help", &["gc", "-h"]),
+        ("alone", &[]),
+    ];
+    let mut wrong = Vec::new();
+    for (name, arguments) in looks {
+        for columns in [80, 200] {
+            for (colour, settings) in [("plain", &[("NO_COLOR", "1")][..]), ("colour", &[])] {
+                let seen = on_terminal(columns, command(&folder(), arguments, settings));
+                assert!(colour == "colour" || !seen.contains('\u{1b}'), "{name}: {seen:?}");
+                let path = root().join(format!("tests/screens/{name}-{columns}-{colour}.txt"));
+                let seen = seen.replace('\u{1b}', "␛");
+                if std::env::var_os("UPDATE").is_some() {
+                    fs::write(&path, &seen).unwrap();
+                }
+                if fs::read_to_string(&path).ok().as_ref() != Some(&seen) {
+                    wrong.push(format!("{}:\n{seen}", path.display()));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "other than expected:\n{}", wrong.join("\n"));
+}
+
+/// Narrow terminals break lines between words; what is piped is never broken or coloured.
+#[test]
+fn lines_are_broken_for_a_terminal_only() {
+    let dir = folder();
+    let seen = on_terminal(40, command(&dir, &["scan", "broken.jsonl"], &[("NO_COLOR", "1")]));
+    assert!(seen.lines().all(|line| line.chars().count() <= 40), "{seen}");
+    let piped = dir.tailor(&["scan", "broken.jsonl"]).text();
+    let together = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(together(&seen), together(&piped));
+    assert_eq!((piped.lines().count(), piped.contains('\u{1b}')), (2, false));
+}
+
+#[test]
+fn a_terminal_that_knows_no_other_characters_gets_ascii() {
+    let dir = Dir::new();
+    dir.write("größe 日.jsonl", BROKEN);
+    let seen = on_terminal(200, command(&dir, &["scan", "."], &[("LC_ALL", "C"), ("NO_COLOR", "1")]));
+    assert!(seen.is_ascii() && seen.contains("gr\\u{f6}\\u{df}e \\u{65e5}.jsonl"), "{seen}");
+    for settings in [&[("LANG", "C.UTF-8"), ("NO_COLOR", "1")][..], &[("NO_COLOR", "1")]] {
+        let seen = on_terminal(200, command(&dir, &["scan", "."], settings));
+        assert!(seen.contains("größe 日.jsonl"), "{seen}");
+    }
+}
+
+/// Names and contents that try to: clear the screen, set the title, use the clipboard, turn text around.
+#[test]
+fn nothing_from_a_file_writes_an_escape() {
+    let evil = "\u{1b}[2J\u{1b}]0;x\u{7}\u{1b}]52;c;eA==\u{7}\u{9b}31m\u{202e}\r";
+    let dir = Dir::new();
+    let inside: String = serde_json::to_string(evil).unwrap();
+    let inside = inside.trim_matches('"').replace('\u{9b}', "\\u009b").replace('\u{202e}', "\\u202e");
+    let text = BROKEN.replace("bash", &format!("ba{inside}sh")).replace("well?", &inside);
+    dir.write(format!("{evil}.jsonl"), text.replace("\"a2\"", &format!("\"a2{inside}\"")));
+    dir.write(format!("x{evil}.jsonl"), format!("{evil}\n"));
+    let looks: &[&[&str]] = &[
+        &["scan", "."],
+        &["fix", "--dry-run", "--diff", "--show-content", "--settle", "0", "."],
+        &["scan", ".", "--format", "json"],
+        &["scan", ".", "--format", "sarif"],
+        &["scan", ".", "--format", "junit"],
+        &["scan", ".", "--format", "github"],
+        &["scan", evil],
+        &["explain", evil],
+    ];
+    for arguments in looks {
+        let seen = on_terminal(100, command(&dir, arguments, &[("NO_COLOR", "1")]));
+        let harmless = |c: char| c == '\n' || !(c.is_control() || ['\u{202e}', '\u{9b}'].contains(&c));
+        assert!(seen.chars().all(harmless), "{arguments:?}: {seen:?}");
+    }
+}
+
+#[test]
+fn what_was_meant_is_suggested() {
+    let dir = Dir::new();
+    dir.write("s.jsonl", WHOLE);
+    for (arguments, meant) in [
+        (&["scna"][..], "'scan'"),
+        (&["scan", "--formt", "json"], "'--format'"),
+        (&["scan", "s.jsonl", "--select", "oversize-result"], "did you mean oversized-result?"),
+        (&["scan", "s.jsonl", "--fail-on", "eror"], "did you mean error?"),
+        (&["scan", "s.jsonl", "--profile", "chatcil"], "did you mean chatcli?"),
+        (&["explain", "tornline"], "did you mean torn-line?"),
+    ] {
+        let run = dir.tailor(arguments);
+        assert_eq!(run.status, 2, "{arguments:?}");
+        assert!(run.stderr.contains(meant), "{arguments:?}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn alone_it_says_what_to_do_next() {
+    let dir = Dir::new();
+    let run = dir.tailor::<&str>(&[]);
+    assert_eq!((run.status, run.text().as_str()), (2, ""));
+    assert!(run.stderr.contains("tailor scan  "), "{}", run.stderr);
+    fs::create_dir_all(dir.home().join(".claude/projects")).unwrap();
+    assert!(dir.tailor::<&str>(&[]).stderr.contains("/.claude/projects\n"));
+}
+
+/// Each command, hidden ones aside, has examples in its help.
+#[test]
+fn each_help_has_examples() {
+    let dir = Dir::new();
+    let help = dir.tailor(&["help"]).text();
+    let (_, commands) = help.split_once("Commands:\n").unwrap();
+    let commands: Vec<&str> = commands
+        .lines()
+        .map_while(|line| line.strip_prefix("  "))
+        .filter_map(|line| line.split_whitespace().next().filter(|_| !line.starts_with(' ')))
+        .filter(|name| *name != "help")
+        .collect();
+    assert!(commands.len() > 8, "{help}");
+    for name in commands {
+        let text = dir.tailor(&[name, "--help"]).text();
+        assert!(text.contains(&format!("Examples:\n  tailor {name}")), "{name}: {text}");
+    }
+}
+
+#[test]
+fn shells_can_read_their_completions() {
+    let dir = Dir::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let run = dir.tailor(&["completions", shell]);
+        assert_eq!((run.status, run.stderr.as_str()), (0, ""));
+        assert!(run.text().contains("max-file-size"), "{shell}");
+        let file = dir.write(shell, run.stdout);
+        if !["bash", "zsh", "fish"].contains(&shell) {
+            continue;
+        }
+        match Command::new(shell).arg("-n").arg(file).output() {
+            Ok(read) => assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr)),
+            Err(_) => skipped(&format!("completions for {shell}: it is not installed")),
+        }
+    }
+    let bash = "source ./bash; COMP_WORDS=(tailor scan --max-f); COMP_CWORD=2; _tailor tailor --max-f scan; echo \"${COMPREPLY[@]}\"";
+    let mut shell = dir.command_of("/bin/bash");
+    let completed = crate::support::run(shell.args(["--noprofile", "--norc", "-c", bash]), b"");
+    assert_eq!(completed.text().trim(), "--max-file-size", "{}", completed.stderr);
+}
+
+#[test]
+fn each_command_has_a_manual_page() {
+    let dir = Dir::new();
+    assert_eq!(dir.tailor(&["man", "man1"]).status, 0);
+    let names = dir.names();
+    for name in ["man1/tailor.1", "man1/tailor-scan.1", "man1/tailor-config-check.1"] {
+        assert!(names.iter().any(|page| page == name), "{name}: {names:?}");
+    }
+    assert!(!names.iter().any(|page| page.contains("man-man") || page.contains("tailor-man")));
+    let page = fs::read_to_string(dir.path("man1/tailor-scan.1")).unwrap();
+    assert!(page.contains("max\\-file\\-size") && page.contains("Examples"), "{page}");
+}
+
+/// More than fit into a pipe: the program cannot be done before somebody reads.
+const MANY_FILES: usize = 600;
+
+/// A run over many files that has begun and waits for somebody to read on.
+fn begun(dir: &Dir) -> (Child, BufReader<std::process::ChildStdout>, BufReader<std::process::ChildStderr>) {
+    for n in 0..MANY_FILES {
+        dir.write(format!("{n:04}.jsonl"), BROKEN);
+    }
+    let mut command = dir.command();
+    command.args(["fix", ".", "--settle", "0", "--format", "json"]).stdin(Stdio::null());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut out = BufReader::with_capacity(1, child.stdout.take().unwrap());
+    let err = BufReader::new(child.stderr.take().unwrap());
+    let mut first = [0];
+    out.read_exact(&mut first).unwrap();
+    (child, out, err)
+}
+
+fn interrupt(child: &Child) {
+    kill_process(Pid::from_child(child), Signal::INT).unwrap();
+}
+
+/// How many files are mended; all others are as they were.
+fn mended(dir: &Dir, files: usize) -> usize {
+    let mut names = dir.names();
+    names.retain(|name| Path::new(name).extension().is_some_and(|extension| extension == "jsonl"));
+    assert_eq!(names.len(), files, "{names:?}");
+    let texts = names.iter().map(|name| fs::read_to_string(dir.path(name)).unwrap());
+    let mended = texts.filter(|text| text != BROKEN);
+    let whole = |text: &String| {
+        assert!(text.starts_with(BROKEN.lines().next().unwrap()) && text.lines().count() == 5, "{text}");
+    };
+    mended.inspect(whole).count()
+}
+
+#[test]
+fn an_interrupted_run_ends_after_the_files_at_hand_and_says_so() {
+    let dir = Dir::new();
+    let (mut child, mut out, mut err) = begun(&dir);
+    interrupt(&child);
+    let mut said = String::new();
+    err.read_line(&mut said).unwrap();
+    assert!(said.contains("ending after the files at hand"), "{said}");
+    let mut rest = String::new();
+    out.read_to_string(&mut rest).unwrap();
+    let ended = child.wait().unwrap();
+    assert_eq!(ended.signal(), Some(Signal::INT.as_raw()), "a shell is to see why it ended: {ended}");
+    let text = format!("{{{rest}");
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let (summary, files) = lines.split_last().unwrap();
+    let fixed = files.iter().filter(|file| file["outcome"] == "fixed").count();
+    let left = summary["not_looked_at"].as_u64().unwrap() as usize;
+    assert_eq!((files.len(), fixed + left), (fixed, MANY_FILES));
+    assert_eq!((mended(&dir, MANY_FILES), dir.names().len()), (fixed, MANY_FILES));
+    assert!(left > 0 && fixed > 0);
+}
+
+#[test]
+fn a_second_interrupt_ends_at_once_and_every_file_is_whole() {
+    let dir = Dir::new();
+    let (mut child, out, mut err) = begun(&dir);
+    interrupt(&child);
+    err.read_line(&mut String::new()).unwrap();
+    interrupt(&child);
+    // Nobody has read on, so it has not ended by itself.
+    assert_eq!(child.wait().unwrap().signal(), Some(Signal::INT.as_raw()));
+    drop(out);
+    let before = mended(&dir, MANY_FILES);
+    assert!(before < MANY_FILES);
+    let again = dir.tailor(&["fix", ".", "--settle", "0"]);
+    assert_eq!(again.status, 0, "{}", again.stderr);
+    assert_eq!((mended(&dir, MANY_FILES), dir.names().len()), (MANY_FILES, MANY_FILES));
+}
+
+#[test]
+fn the_folder_of_screens_holds_nothing_else() {
+    let known = ["scan", "diff", "error", "help", "alone"];
+    for entry in fs::read_dir(root().join("tests/screens")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let stem = Path::new(&name).file_stem().unwrap().to_str().unwrap();
+        let stem = stem.rsplitn(3, '-').last().unwrap();
+        assert!(known.contains(&stem), "tests/screens/{name} belongs to no test");
+    }
+}

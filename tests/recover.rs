@@ -1,0 +1,472 @@
+//! `tailor recover`, `compact` and `chunk`: a session that is too long goes on, and every byte can come back.
+
+use crate::support::{BROKEN, Dir, Run};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+const ERROR: &str = "400 prompt is too long: 211884 tokens > 200000 maximum";
+const TIME: &str = r#""timestamp":"2026-07-01T10:00:00.000Z""#;
+
+/// Rounds of a question, a call, its result and an answer, as an agent writes them.
+fn session(format: &str, rounds: usize, text: &str) -> String {
+    let mut out = Vec::new();
+    let mut last: Option<String> = None;
+    if format == "pi" {
+        out.push(format!(r#"{{"type":"session","version":3,"id":"s",{TIME},"cwd":"/w"}}"#));
+    }
+    if format == "openai-chat" {
+        out.push(r#"{"role":"system","content":"Be brief."}"#.to_string());
+    }
+    for n in 0..rounds {
+        for (step, message) in messages(format, n, text).into_iter().enumerate() {
+            let id = format!("{n:04x}000{step}");
+            let parent = last.take().map_or("null".to_string(), |id| format!("\"{id}\""));
+            last = Some(id.clone());
+            out.push(match format {
+                "pi" => {
+                    format!(
+                        r#"{{"type":"message","id":"{id}","parentId":{parent},{TIME},"message":{message}}}"#
+                    )
+                }
+                "claude-code" => {
+                    let kind = if message.contains(r#""role":"user""#) { "user" } else { "assistant" };
+                    format!(
+                        r#"{{"parentUuid":{parent},"isSidechain":false,"sessionId":"S","type":"{kind}","message":{message},"uuid":"{id}",{TIME}}}"#
+                    )
+                }
+                _ => message,
+            });
+        }
+    }
+    out.join("\n") + "\n"
+}
+
+fn messages(format: &str, n: usize, text: &str) -> [String; 4] {
+    let asked = format!(r#"{{"role":"user","content":"question {n}"}}"#);
+    match format {
+        "pi" => [
+            asked,
+            format!(
+                r#"{{"role":"assistant","content":[{{"type":"toolCall","id":"c{n}","name":"bash","arguments":{{}}}}],"stopReason":"toolUse"}}"#
+            ),
+            format!(
+                r#"{{"role":"toolResult","toolCallId":"c{n}","toolName":"bash","content":[{{"type":"text","text":"{text}"}}]}}"#
+            ),
+            format!(
+                r#"{{"role":"assistant","content":[{{"type":"text","text":"answer {n}"}}],"stopReason":"stop"}}"#
+            ),
+        ],
+        "openai-chat" => [
+            asked,
+            format!(
+                r#"{{"role":"assistant","content":null,"tool_calls":[{{"id":"c{n}","function":{{"name":"bash","arguments":"{{}}"}}}}]}}"#
+            ),
+            format!(r#"{{"role":"tool","tool_call_id":"c{n}","content":"{text}"}}"#),
+            format!(r#"{{"role":"assistant","content":"answer {n}"}}"#),
+        ],
+        _ => [
+            asked,
+            format!(
+                r#"{{"role":"assistant","content":[{{"type":"tool_use","id":"c{n}","name":"Bash","input":{{}}}}]}}"#
+            ),
+            format!(
+                r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"c{n}","content":"{text}"}}]}}"#
+            ),
+            format!(r#"{{"role":"assistant","content":[{{"type":"text","text":"answer {n}"}}]}}"#),
+        ],
+    }
+}
+
+const FORMATS: [&str; 4] = ["pi", "claude-code", "anthropic", "openai-chat"];
+
+/// The pi error entry with which a request ends that was too long.
+fn failed(parent: &str) -> String {
+    format!(
+        r#"{{"type":"message","id":"ffff0000","parentId":"{parent}",{TIME},"message":{{"role":"assistant","content":[],"stopReason":"error","errorMessage":"{ERROR}"}}}}"#
+    ) + "\n"
+}
+
+fn recover(dir: &Dir, more: &[&str]) -> Run {
+    dir.tailor(&[&["recover", "s.jsonl", "--settle", "0"], more].concat())
+}
+
+#[track_caller]
+fn told(run: &Run) -> Value {
+    serde_json::from_str(run.text().trim())
+        .unwrap_or_else(|error| panic!("{error}: {} {}", run.text(), run.stderr))
+}
+
+fn undo(dir: &Dir) -> Run {
+    dir.tailor(&["undo", "s.jsonl", "--settle", "0"])
+}
+
+fn append(path: &Path, text: &str) {
+    fs::write(path, fs::read_to_string(path).unwrap() + text).unwrap();
+}
+
+/// The questions in context, as the messages that `chunk` prints tell.
+fn in_context(dir: &Dir) -> Vec<String> {
+    let run = dir.tailor(&["chunk", "s.jsonl"]);
+    assert_eq!(run.status, 0, "{}", run.stderr);
+    let lines = run.json();
+    let messages = lines.iter().filter_map(|line| line["messages"].as_array()).flatten();
+    messages.map(|message| message["text"].as_str().unwrap().to_string()).collect()
+}
+
+#[test]
+fn each_level_shortens_every_format_and_can_be_undone() {
+    let long = "a row of the log\\n".repeat(2_000);
+    for format in FORMATS {
+        for (level, kept) in [("1", None), ("2", Some(8)), ("3", Some(4))] {
+            let dir = Dir::new();
+            let before = session(format, 8, &long);
+            let path = dir.write("s.jsonl", &before);
+            let dry = recover(&dir, &["--level", level, "--dry-run", "--json"]);
+            assert_eq!((dry.status, fs::read_to_string(&path).unwrap()), (0, before.clone()), "{format}");
+            let run = recover(&dir, &["--level", level, "--json"]);
+            let said = told(&run);
+            assert_eq!((run.status, &said["outcome"]), (0, &"fixed".into()), "{format} {level} {said}");
+            assert_eq!(said["bytes_after"], told(&dry)["bytes_after"], "{format} {level}");
+            assert_eq!(said["kept"].as_u64(), kept, "{format} {level}");
+            assert_eq!(said["advice"]["action"], "retry");
+            let again = recover(&dir, &["--level", level, "--json"]);
+            assert_eq!((again.status, &told(&again)["outcome"]), (1, &"refused".into()), "{format} {level}");
+            if let Some(kept) = kept {
+                let now = in_context(&dir);
+                let system = usize::from(format == "openai-chat");
+                assert!(now[system].contains("earlier messages left out"), "{format} {level} {now:?}");
+                assert!(now[system + 1].starts_with("[user]\nquestion"), "{format} {level} {now:?}");
+                assert_eq!(now.len() as u64, kept + 1 + system as u64, "{format} {level}");
+            }
+            assert_eq!(undo(&dir).status, 0, "{format} {level}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), before, "{format} {level}");
+        }
+    }
+}
+
+#[test]
+fn trees_lose_nothing_at_level_two() {
+    for format in ["pi", "claude-code"] {
+        let dir = Dir::new();
+        let before = session(format, 20, "short");
+        let path = dir.write("s.jsonl", &before);
+        assert_eq!(recover(&dir, &["--level", "2"]).status, 0);
+        let after = fs::read_to_string(&path).unwrap();
+        let gone = before.lines().filter(|line| !after.lines().any(|now| now == *line)).count();
+        assert!(gone <= 1, "{format}: {gone} lines went; one is hung on the summary in Claude Code");
+        assert_eq!(after.lines().count(), before.lines().count() + if format == "pi" { 1 } else { 2 });
+    }
+}
+
+#[test]
+fn no_message_is_longer_than_four_thousand_at_level_three() {
+    for format in FORMATS {
+        let dir = Dir::new();
+        let text = "x".repeat(30_000);
+        dir.write("s.jsonl", session(format, 5, &text).replace("question 4", &"why ".repeat(5_000)));
+        assert_eq!(recover(&dir, &["--level", "3"]).status, 0, "{format}");
+        let run = dir.tailor(&["chunk", "s.jsonl"]);
+        for message in run.json().iter().filter_map(|line| line["messages"].as_array()).flatten() {
+            let chars = message["chars"].as_u64().unwrap();
+            assert!(chars < 4_030, "{format}: {chars}");
+        }
+        let now = in_context(&dir);
+        assert!(
+            now.iter().any(|text| text.contains("[tailor: ") && text.starts_with("[user]\nwhy")),
+            "{format}"
+        );
+    }
+}
+
+#[test]
+fn without_a_level_the_next_one_is_tried_until_the_model_answers() {
+    let dir = Dir::new();
+    let long = "y".repeat(30_000);
+    let path = dir.write("s.jsonl", session("pi", 8, &long) + &failed("00070003"));
+    let levels = |expected: &[u64]| {
+        for (n, level) in expected.iter().enumerate() {
+            let said = told(&recover(&dir, &["--json"]));
+            assert_eq!(said["cause"], "context-overflow", "{said}");
+            assert_eq!(
+                (said["level"].as_u64(), said["attempts_before"].as_u64()),
+                (Some(*level), Some(n as u64))
+            );
+        }
+    };
+    levels(&[1, 2, 3]);
+    let given_up = recover(&dir, &["--json"]);
+    let said = told(&given_up);
+    assert_eq!((given_up.status, &said["advice"]["action"]), (1, &"give-up".into()), "{said}");
+    assert!(said["reason"].as_str().unwrap().contains("3 times in a row"), "{said}");
+    // The newest run is taken back: that level is the next one again.
+    assert_eq!(undo(&dir).status, 0);
+    assert_eq!(told(&recover(&dir, &["--json"]))["level"], 3);
+    let last = fs::read_to_string(&path).unwrap();
+    let leaf = last.lines().rfind(|line| line.contains(r#""type":"compaction""#)).unwrap();
+    let leaf: Value = serde_json::from_str(leaf).unwrap();
+    let answer = format!(
+        r#"{{"type":"message","id":"ffff0001","parentId":{},{TIME},"message":{{"role":"assistant","content":"{}","stopReason":"stop"}}}}"#,
+        leaf["id"],
+        "z".repeat(9_000)
+    );
+    append(&path, &(answer + "\n" + &failed("ffff0001").replace("ffff0000", "ffff0002")));
+    levels(&[1]);
+}
+
+#[test]
+fn what_the_api_said_decides() {
+    let dir = Dir::new();
+    let before = session("anthropic", 20, "short");
+    let path = dir.write("s.jsonl", &before);
+    let said = |error: &str| {
+        let run = recover(&dir, &["--json", "--dry-run", "--error", error]);
+        (run.status, told(&run))
+    };
+    let (status, payload) = said("413 Request Entity Too Large");
+    assert_eq!((status, &payload["cause"], &payload["level"]), (0, &"payload-too-large".into(), &2.into()));
+    let (status, proxy) = said("403 Forbidden: blocked by firewall");
+    assert_eq!((status, &proxy["cause"]), (1, &"proxy-rejection".into()));
+    assert_eq!(proxy["advice"]["action"], "check-proxy");
+    let (status, other) = said("401 invalid x-api-key");
+    assert_eq!(
+        (status, &other["outcome"], &other["advice"]["action"]),
+        (1, &"refused".into(), &"none".into())
+    );
+    let none = recover(&dir, &[]);
+    assert_eq!(none.status, 0);
+    assert!(none.text().contains("nothing to recover from") && none.stderr.contains("--error TEXT"));
+    assert_eq!(fs::read_to_string(path).unwrap(), before);
+}
+
+#[test]
+fn an_answer_that_was_cut_off_gets_advice_and_the_file_stays() {
+    let dir = Dir::new();
+    let before = session("pi", 2, "short").replace(
+        r#"[{"type":"text","text":"answer 1"}],"stopReason":"stop""#,
+        r#"[{"type":"text","text":"answer"}],"stopReason":"length""#,
+    );
+    let path = dir.write("s.jsonl", &before);
+    let run = recover(&dir, &["--json", "--output-tokens", "6000", "--output-tokens-max", "8192"]);
+    let said = told(&run);
+    assert_eq!(
+        (run.status, &said["cause"], &said["outcome"]),
+        (0, &"output-cut-off".into(), &"clean".into())
+    );
+    assert_eq!(
+        (&said["advice"]["action"], &said["advice"]["max_tokens"]),
+        (&"continue".into(), &8192.into())
+    );
+    assert_eq!(fs::read_to_string(path).unwrap(), before);
+}
+
+#[test]
+fn a_session_that_waits_for_a_tool_is_deferred() {
+    let dir = Dir::new();
+    let (before, _) = BROKEN.trim_end().rsplit_once('\n').unwrap();
+    let path = dir.path("s.jsonl");
+    for format in ["pi", "openai-chat"] {
+        let text = match format {
+            "pi" => before.to_string() + "\n",
+            _ => {
+                session(format, 20, "short")
+                    + r#"{"role":"assistant","content":null,"tool_calls":[{"id":"z","function":{"name":"b","arguments":"{}"}}]}"#
+                    + "\n"
+            }
+        };
+        fs::write(&path, &text).unwrap();
+        for command in
+            [&["recover", "--level", "3", "--keep", "1"][..], &["compact", "--with", "echo s", "--keep", "1"]]
+        {
+            let run = dir.tailor(&[command, &["s.jsonl", "--settle", "0.01", "--format", "json"]].concat());
+            let said = told(&run);
+            assert_eq!(run.status, 1, "{said}");
+            assert_ne!(said["outcome"], "fixed", "{said}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+    }
+}
+
+#[test]
+fn undo_refuses_where_the_agent_has_gone_on_from_the_compaction() {
+    let dir = Dir::new();
+    let path = dir.write("s.jsonl", session("pi", 20, "short"));
+    assert_eq!(recover(&dir, &["--level", "2"]).status, 0);
+    let text = fs::read_to_string(&path).unwrap();
+    let leaf: Value = serde_json::from_str(text.lines().next_back().unwrap()).unwrap();
+    append(&path, &failed(leaf["id"].as_str().unwrap()));
+    let grown = fs::read_to_string(&path).unwrap();
+    let run = undo(&dir);
+    assert!(run.status == 2 && run.text().contains("went on, in line 83"), "{}", run.text());
+    assert_eq!(fs::read_to_string(&path).unwrap(), grown);
+}
+
+#[test]
+fn a_command_summarises_chunk_by_chunk() {
+    for format in FORMATS {
+        let dir = Dir::new();
+        let before = session(format, 20, &"log ".repeat(100));
+        let path = dir.write("s.jsonl", &before);
+        let compact = |more: &[&str]| {
+            dir.tailor(&[&["compact", "s.jsonl", "--settle", "0", "--max-tokens", "1000"][..], more].concat())
+        };
+        let dry = compact(&["--dry-run"]);
+        assert_eq!(dry.status, 0, "{}", dry.stderr);
+        assert!(
+            dry.text().contains("chunk 1: lines")
+                && dry.text().contains("8 messages in context, 72 left out")
+        );
+        assert_eq!(fs::read_to_string(&path).unwrap(), before);
+        let command = r#"grep -c '' > seen.$TAILOR_CHUNK; echo "part $TAILOR_CHUNK of $TAILOR_CHUNKS""#;
+        let run = compact(&["--with", command, "--format", "json"]);
+        let said = told(&run);
+        assert_eq!((run.status, &said["outcome"], &said["kept"]), (0, &"fixed".into(), &8.into()), "{said}");
+        let chunks = said["chunks"].as_u64().unwrap();
+        assert!(chunks > 2 && dir.path(format!("seen.{chunks}")).exists());
+        let now = in_context(&dir);
+        let system = usize::from(format == "openai-chat");
+        assert!(
+            now[system].contains(&format!("part 1 of {chunks}\n\npart 2 of {chunks}")),
+            "{format} {now:?}"
+        );
+        assert_eq!(now.len(), 9 + system, "{format}");
+        assert_eq!(undo(&dir).status, 0);
+        assert_eq!(fs::read_to_string(&path).unwrap(), before);
+    }
+}
+
+#[test]
+fn a_command_that_fails_or_says_nothing_changes_nothing() {
+    let dir = Dir::new();
+    let before = session("pi", 20, "short");
+    let path = dir.write("s.jsonl", &before);
+    for (command, why) in [
+        ("cat > /dev/null; exit 3", "the command failed (exit status: 3)"),
+        ("true", "the command printed nothing"),
+        ("printf ' \\n '", "the command printed nothing"),
+        ("yes", "printed more than"),
+        ("kill -9 $$", "the command failed (signal: 9"),
+    ] {
+        let run = dir.tailor(&["compact", "s.jsonl", "--settle", "0", "--with", command]);
+        assert_eq!(run.status, 2, "{command}");
+        assert!(
+            run.stderr.contains("could not summarise chunk 1 of 1") && run.stderr.contains(why),
+            "{}",
+            run.stderr
+        );
+        assert_eq!(fs::read_to_string(&path).unwrap(), before, "{command}");
+    }
+    assert!(!dir.home().join(".state").exists(), "nothing was kept, because nothing went");
+}
+
+#[test]
+fn a_file_that_changes_while_the_command_works_is_not_spoiled() {
+    let dir = Dir::new();
+    let before = session("openai-chat", 20, "short");
+    let path = dir.write("s.jsonl", &before);
+    let command = "sed -i 3,6d s.jsonl; echo a summary of what was";
+    let run = dir.tailor(&["compact", "s.jsonl", "--settle", "0", "--with", command]);
+    assert!(run.status == 1 && run.text().contains("not what it was"), "{} {}", run.text(), run.stderr);
+    let command = r#"echo '{"role":"user","content":"late"}' >> s.jsonl; echo what was"#;
+    let run = dir.tailor(&["compact", "s.jsonl", "--settle", "0", "--with", command]);
+    assert_eq!(run.status, 0, "{}", run.text());
+    assert!(fs::read_to_string(path).unwrap().ends_with("{\"role\":\"user\",\"content\":\"late\"}\n"));
+}
+
+/// The shape of OpenClaw #2254: 35 messages, seven of them results of 396 KB of dense JSON.
+#[test]
+fn a_bloated_session_fits_into_chunks() {
+    let dir = Dir::new();
+    let json = r#"{\"key\":[1,2,3],\"description\":\"some value of the schema, told at length, so that there are words between the quotes\",\"id\":12345678},"#
+        .repeat(3000);
+    let text = session("pi", 9, "short");
+    let mut bloated = 0;
+    let lines: Vec<String> = text
+        .lines()
+        .map(|line| {
+            let result = line.contains("\"short\"") && bloated < 7;
+            bloated += usize::from(result);
+            if result { line.replace("\"short\"", &format!("\"{json}\"")) } else { line.to_string() }
+        })
+        .collect();
+    let path = dir.write("s.jsonl", lines.join("\n") + "\n");
+    assert!(fs::metadata(&path).unwrap().len() > 2_700_000);
+    for tokenizer in ["chars4", "o200k"] {
+        let run = dir.tailor(&["chunk", "s.jsonl", "--max-tokens", "2000", "--tokenizer", tokenizer]);
+        let mut lines = run.json();
+        let summary = lines.pop().unwrap();
+        assert_eq!((&summary["messages"], &summary["replaced"]), (&36.into(), &7.into()), "{summary}");
+        assert_eq!(summary["estimated"], tokenizer == "chars4");
+        assert!(lines.iter().all(|chunk| chunk["tokens"].as_u64().unwrap() <= 2000));
+        assert_eq!(
+            run.text().matches("[tool bash: 393000 characters left out]").count(),
+            7,
+            "{}",
+            run.text()
+        );
+    }
+    dir.tailor(&["fix", "s.jsonl", "--settle", "0"]);
+    assert!(fs::metadata(&path).unwrap().len() < 250_000);
+}
+
+#[test]
+fn a_budget_leaves_the_oldest_out_and_a_pipe_will_do() {
+    let dir = Dir::new();
+    let text = session("anthropic", 20, "short");
+    let run = dir.pipe(text.as_bytes(), &["chunk", "-", "--budget", "300"]);
+    let lines = run.json();
+    let summary = lines.last().unwrap();
+    assert!(
+        summary["tokens"].as_u64().unwrap() <= 300 && summary["left_out"].as_u64().unwrap() > 0,
+        "{summary}"
+    );
+    assert!(run.text().contains("answer 19") && !run.text().contains("question 0\\n"));
+    assert_eq!(summary["messages"].as_u64().unwrap() + summary["left_out"].as_u64().unwrap(), 80);
+}
+
+#[test]
+fn what_cannot_be_dealt_with_says_why() {
+    let dir = Dir::new();
+    dir.write("empty.jsonl", "");
+    dir.write("other.jsonl", "{\"a\":1}\n{\"b\":2}\n");
+    dir.write(
+        "cycle.jsonl",
+        session("pi", 3, "x").replacen(r#""parentId":null"#, r#""parentId":"00020003""#, 1),
+    );
+    dir.write(
+        "old.jsonl",
+        "{\"type\":\"session\",\"id\":\"s\",\"cwd\":\"/w\"}\n".to_string()
+            + &r#"{"type":"message","message":{"role":"user","content":"go"}}
+"#
+            .repeat(30),
+    );
+    fs::create_dir(dir.path("folder")).unwrap();
+    for (name, status, words) in [
+        ("empty.jsonl", 2, "empty"),
+        ("other.jsonl", 2, "not a transcript of a known format"),
+        ("missing.jsonl", 2, "No such file"),
+        ("folder", 2, "folder"),
+        ("cycle.jsonl", 0, ""),
+        ("old.jsonl", 1, "no ids"),
+    ] {
+        let run = dir.tailor(&["recover", name, "--level", "2", "--settle", "0", "--keep", "2"]);
+        let said = run.text() + &run.stderr;
+        assert!(run.status == status && said.contains(words), "recover {name}: {} {said}", run.status);
+        let run = dir.tailor(&["compact", name, "--with", "echo s", "--settle", "0", "--keep", "2"]);
+        let said = run.text() + &run.stderr;
+        let status = if name == "cycle.jsonl" { 1 } else { status };
+        let words = if ["empty.jsonl", "cycle.jsonl"].contains(&name) { "" } else { words };
+        assert!(run.status == status && said.contains(words), "compact {name}: {} {said}", run.status);
+        if !["cycle.jsonl", "old.jsonl"].contains(&name) {
+            assert_eq!(dir.tailor(&["chunk", name]).status, 2, "chunk {name}");
+        }
+    }
+    for wrong in [
+        &["recover", "s", "--level", "4"][..],
+        &["recover", "s", "--keep", "0"],
+        &["chunk", "s", "--max-tokens", "9"],
+        &["compact", "s"],
+    ] {
+        assert_eq!(dir.tailor(wrong).status, 2, "{wrong:?}");
+    }
+}

@@ -1,0 +1,206 @@
+// Called by tests/report/run: makes reports, opens them from disk in Chromium, and compares what they draw with what
+// `tailor scan --format json`, `tailor fix --dry-run --format json` and `tailor top --json` say of the same files.
+"use strict";
+const assert = require("node:assert/strict");
+const { spawnSync } = require("node:child_process");
+const fs = require("node:fs");
+const path = require("node:path");
+const { chromium } = require("playwright-core");
+
+const [tailor, browserPath, root, work, corpus, screenshots] = process.argv.slice(2);
+const home = path.join(work, "home");
+fs.mkdirSync(home);
+const environment = { ...process.env, HOME: home, XDG_STATE_HOME: home, LC_ALL: "C.UTF-8" };
+
+function run(...args) {
+  const done = spawnSync(tailor, args, { env: environment, encoding: "utf8", maxBuffer: 1 << 28 });
+  assert.ok(done.status !== null && !done.stderr.includes("panicked"), done.stderr);
+  return done;
+}
+const lines = (...args) => run(...args).stdout.trim().split("\n").map((line) => JSON.parse(line));
+const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
+
+// --- sessions ---
+
+const HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>@DATA@@JS@\u202e";
+
+// A pi session with results of some tools, a compaction, images and copies that are not sent.
+function session(seed, hostile) {
+  const out = [{ type: "session", version: 3, id: `s${seed}`, cwd: "/w" }];
+  const tools = ["read", "bash", hostile ? HOSTILE : "grep"];
+  let parent = null, n = 0;
+  const add = (entry) => { const id = `e${n++}`; out.push({ ...entry, id, parentId: parent }); parent = id; };
+  for (let turn = 0; turn < 6 + (seed % 5); turn += 1) {
+    add({ type: "message", message: { role: "user", content: hostile ? HOSTILE.repeat(30) : `go on with ${turn}` } });
+    const tool = tools[(turn + seed) % 3], call = `c${turn}`;
+    add({ type: "message", message: { role: "assistant", model: "claude-x", stopReason: "toolUse",
+      content: [{ type: "text", text: "now ".repeat(20 + seed % 50) }, { type: "toolCall", id: call, name: tool, arguments: { path: "a" } }],
+      usage: { input: 100 * turn, output: 5, cacheRead: 1000, cacheWrite: 0 } } });
+    add({ type: "message", message: { role: "toolResult", toolCallId: call, toolName: tool, content: [
+      { type: "text", text: "row\n".repeat(turn === 3 ? 12000 : 50 + seed * 7 % 300) }], details: { copy: "c".repeat(2000) } } });
+    if (turn === 4) add({ type: "compaction", summary: "so far ".repeat(40), firstKeptEntryId: `e${n - 3}` });
+  }
+  return out.map((entry) => JSON.stringify(entry) + "\n").join("");
+}
+
+function folder(name, files) {
+  const dir = path.join(work, name);
+  for (const [file, text] of files) {
+    fs.mkdirSync(path.dirname(path.join(dir, file)), { recursive: true });
+    fs.writeFileSync(path.join(dir, file), text);
+  }
+  return dir;
+}
+
+// --- the browser ---
+
+async function open(browser, file, options = {}) {
+  const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options });
+  const wrong = [];
+  page.on("console", (message) => { if (["error", "warning"].includes(message.type())) wrong.push(message.text()); });
+  page.on("pageerror", (error) => wrong.push(String(error)));
+  page.on("dialog", (dialog) => { wrong.push("dialog: " + dialog.message()); dialog.dismiss(); });
+  page.on("request", (request) => { if (!request.url().startsWith("file://") && !request.url().startsWith("data:,")) wrong.push("request: " + request.url()); });
+  await page.goto("file://" + file);
+  await page.waitForFunction(() => document.documentElement.dataset.drawn);
+  return { page, wrong };
+}
+
+const values = (page, selector, key) => page.$$eval(selector, (all, k) => all.map((e) => [e.dataset[k], Number(e.dataset.value)]), key);
+const column = (page, n) => page.$$eval(`#table tbody tr > :nth-child(${n})`, (cells) => cells.map((cell) => cell.textContent));
+
+async function numbersAreRight(page, dir) {
+  const scan = lines("scan", "--format", "json", dir), top = lines("top", "--json", "-n", "1000", dir);
+  const dry = lines("fix", "--dry-run", "--format", "json", dir);
+  const summary = top[top.length - 1];
+  const data = JSON.parse(await page.$eval("#data", (element) => element.textContent));
+  assert.equal(data.totals.sessions, summary.weighed);
+  assert.equal(data.totals.bytes, summary.bytes);
+  assert.equal(data.totals.findings, scan[scan.length - 1].findings);
+  assert.equal(data.totals.after, sum(dry.filter((l) => l.type === "file" && l.format).map((l) => l.bytes_after ?? l.bytes)));
+  for (const [code, count] of data.findings) {
+    assert.equal(count, sum(scan.filter((l) => l.type === "file").map((l) => l.findings.filter((f) => f.code === code).length)), code);
+  }
+  const drawn = await values(page, "#main > figure .cell", "name");
+  assert.equal(sum(drawn.map(([, value]) => value)), summary.context.tokens, "the treemap adds up to the context");
+  for (const tool of summary.tools.filter((t) => t.result_tokens > 0).slice(0, 5)) {
+    const cell = drawn.find(([name]) => name === "results of " + tool.name);
+    assert.equal(cell && cell[1], tool.result_tokens, tool.name);
+  }
+  const areas = await page.$$eval("#main > figure .cell", (cells) => cells.map((cell) => {
+    const rect = cell.querySelector("rect");
+    return [Number(cell.dataset.value), rect.width.baseVal.value * rect.height.baseVal.value];
+  }));
+  const scale = sum(areas.map((a) => a[1])) / sum(areas.map((a) => a[0]));
+  for (const [value, area] of areas) assert.ok(Math.abs(area - value * scale) <= 0.02 * area + 1, "areas are as large as what they show");
+  const stacked = await values(page, "#main > figure rect[data-part]", "part");
+  const before = stacked.slice(0, summary.parts.length);
+  for (const [n, part] of summary.parts.entries()) assert.deepEqual(before[n], [part.name, part.bytes]);
+  return { scan, top, data };
+}
+
+async function tableSorts(page, top) {
+  const sessions = top.filter((line) => line.outcome === "weighed");
+  const bySize = [...sessions].sort((a, b) => b.bytes - a.bytes);
+  assert.equal((await column(page, 1))[0], bySize[0].path, "the largest is first");
+  await page.click("#table th:nth-child(5) button");
+  const tokens = async () => (await column(page, 5)).map((text) => Number(text.replaceAll(",", "")));
+  assert.deepEqual(await tokens(), sessions.map((s) => s.context.tokens).sort((a, b) => b - a));
+  assert.equal(await page.getAttribute("#table th:nth-child(5)", "aria-sort"), "descending");
+  await page.focus("#table th:nth-child(5) button");
+  await page.keyboard.press("Enter");
+  assert.deepEqual(await tokens(), sessions.map((s) => s.context.tokens).sort((a, b) => a - b), "by keyboard");
+  assert.equal(await page.getAttribute("#table th:nth-child(5)", "aria-sort"), "ascending");
+  await page.keyboard.press("Shift+Tab");
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), "after a fix");
+  await page.fill("#find", path.basename(sessions[0].path));
+  assert.ok((await page.$$eval("#table tbody tr:not([hidden])", (rows) => rows.length)) < sessions.length || sessions.length === 1);
+  await page.fill("#find", "");
+}
+
+async function drillsDown(page, top) {
+  const rich = top.filter((line) => line.outcome === "weighed").sort((a, b) => b.turns.length - a.turns.length)[0];
+  await page.evaluate((wanted) => [...document.querySelectorAll("#table a")].find((a) => a.textContent === wanted).focus(), rich.path);
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("#one h2");
+  assert.equal(await page.textContent("#one h2"), rich.path);
+  assert.equal(await page.evaluate(() => document.activeElement.tagName), "H2", "focus follows");
+  const cells = await values(page, "#one .cell", "name");
+  assert.equal(sum(cells.map(([, value]) => value)), rich.context.tokens);
+  const label = await page.getAttribute("#one .turns svg", "aria-label");
+  const compactions = sum(rich.turns.map((turn) => turn.compactions));
+  assert.ok(label.includes(`${compactions} compaction`), label);
+  assert.equal((await page.$$("#one .turns .compaction")).length > 0, compactions > 0);
+  return rich;
+}
+
+async function looks(browser, file, name) {
+  for (const colorScheme of ["light", "dark"]) {
+    for (const [size, width, height] of [["desktop", 1280, 900], ["phone", 390, 844]]) {
+      const { page, wrong } = await open(browser, file, { viewport: { width, height }, colorScheme });
+      const back = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+      const light = back.match(/\d+/g).slice(0, 3).every((part) => Number(part) > 200);
+      assert.equal(light, colorScheme === "light", back);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+      assert.ok(wide <= 0, `${name} is ${wide} pixels too wide on a ${size}`);
+      if (screenshots) await page.screenshot({ path: path.join(screenshots, `${name}-${size}-${colorScheme}.png`), fullPage: true });
+      await page.evaluate(() => { location.hash = "#s0"; });
+      await page.waitForSelector("#one h2");
+      assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth)) <= 0, "the drill-down fits");
+      if (screenshots) await (await page.$("#one")).screenshot({ path: path.join(screenshots, `${name}-${size}-${colorScheme}-one.png`) });
+      assert.deepEqual(wrong, []);
+      await page.close();
+    }
+  }
+}
+
+async function check(browser, name, dir, ...extra) {
+  const file = path.join(work, name + ".html");
+  const made = run("report", dir, "-o", file, ...extra);
+  assert.ok(fs.existsSync(file), made.stderr);
+  assert.equal(fs.statSync(file).mode & 0o777, 0o600);
+  const { page, wrong } = await open(browser, file);
+  const { top } = await numbersAreRight(page, dir);
+  await tableSorts(page, top);
+  await drillsDown(page, top);
+  assert.deepEqual(wrong, [], name);
+  await page.close();
+  await looks(browser, file, name);
+  const text = fs.readFileSync(file, "utf8");
+  console.log(`${name}: ${top.length - 1} files, ${text.length} bytes, as it should be`);
+  return { file, text };
+}
+
+(async () => {
+  if (screenshots) fs.mkdirSync(screenshots, { recursive: true });
+  const browser = await chromium.launch({ executablePath: browserPath, args: ["--no-sandbox", "--disable-background-networking"] });
+  try {
+    const few = [...Array(8).keys()].map((n) => [`project/${n}.jsonl`, session(n * 37)]);
+    const plain = await check(browser, "few", folder("few", few));
+    assert.ok(!plain.text.includes("go on with"), "no content unless asked for");
+
+    const names = [["</title><img src=x onerror=alert(3)>.jsonl".replaceAll("/", "\u2215"), session(1, true)], ["b'\"&`.jsonl", session(2, true)]];
+    await check(browser, "hostile", folder("hostile", names));
+    const shown = await check(browser, "hostile-shown", folder("hostile-shown", names), "--show-content");
+    assert.ok(!shown.text.slice(shown.text.indexOf("</noscript>")).includes("<img"));
+
+    const thousand = [...Array(1000).keys()].map((n) => [`p${n % 20}/session-with-a-name-of-usual-length-${n}.jsonl`, session(n)]);
+    const many = folder("many", thousand), page = path.join(work, "many.html");
+    run("report", many, "-o", page);
+    const bytes = fs.statSync(page).size;
+    assert.ok(bytes < 1_000_000, `1,000 sessions take ${bytes} bytes`);
+    const opened = await open(browser, page);
+    const drawn = Number(await opened.page.evaluate(() => document.documentElement.dataset.drawn));
+    assert.deepEqual(opened.wrong, []);
+    assert.equal((await opened.page.$$("#table tbody tr")).length, 1000);
+    assert.ok(drawn < 10_000, `${drawn} ms`); // generous: the machine may be busy
+    console.log(`1,000 sessions: ${bytes} bytes, drawn ${Math.round(drawn)} ms after the page was asked for`);
+
+    if (corpus) await check(browser, "corpus", corpus);
+  } finally {
+    await browser.close();
+  }
+})().catch((error) => {
+  console.error(error);
+  process.exit(1);
+});
