@@ -317,9 +317,9 @@ pub struct Quirk {
 /// What may be odd about content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuirkKind {
-    /// A text block of nothing but white space; the inside of its literal.
-    Blank(Span),
-    /// The same, of the result with this index.
+    /// A text block of nothing but white space, or without a text.
+    Blank,
+    /// A text of nothing but white space in the result with this index; the inside of its literal.
     BlankResult(u32, Span),
     /// There is nothing in the message that could be sent.
     Hollow,
@@ -670,7 +670,7 @@ impl Draft<'_> {
     /// Notes a text block that was counted already, if there is nothing in it.
     pub fn blank(&mut self, block: Value<'_>, text: Value<'_>) {
         if text.kind() == Json::String && is_blank(text) {
-            self.quirk(QuirkKind::Blank(text.inner()), block.span());
+            self.quirk(QuirkKind::Blank, block.span());
         }
     }
 
@@ -688,6 +688,15 @@ impl Draft<'_> {
     /// Says that the entry holds something that is sent, and is no text, call, result or thinking.
     pub fn shows(&mut self) {
         self.shown = true;
+    }
+
+    /// Looks at a block without a text in what the model said.
+    pub fn other_block(&mut self, block: Value<'_>) {
+        if block.get("type").is_some_and(|kind| kind.is("text")) {
+            self.quirk(QuirkKind::Blank, block.span());
+        } else {
+            self.shows();
+        }
     }
 
     /// Counts a text that a person said.
@@ -807,10 +816,11 @@ impl Draft<'_> {
             return;
         }
         // What stands for an empty text is of no weight either.
-        if !text.is(crate::marker::NO_OUTPUT) {
-            let owner = (self.transcript.results.len() as u32).wrapping_sub(1);
-            self.seen(Stuff::Result, text, owner);
+        if text.is(crate::marker::NO_OUTPUT) {
+            return;
         }
+        let owner = (self.transcript.results.len() as u32).wrapping_sub(1);
+        self.seen(Stuff::Result, text, owner);
         self.transcript.bodies.push(Text::of(text));
     }
 

@@ -240,8 +240,11 @@ pub fn is_remark(finding: &Finding) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group(usize);
 
+/// Whether a group has a code.
+type Has = fn(&str) -> bool;
+
 /// Each group: its name, and which codes it has.
-const GROUPS: &[(&str, fn(&str) -> bool)] = &[
+const GROUPS: &[(&str, Has)] = &[
     ("pairing", |code| code.starts_with('P')),
     ("content", |code| code.starts_with('M')),
     ("images", |code| code == "S4"),

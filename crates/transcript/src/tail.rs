@@ -338,7 +338,7 @@ impl State {
             return Err(Reason::Oversized);
         }
         let begins = self.turn.begins(added, entry);
-        self.content.take(added, entry, begins)?;
+        self.content.fits(added, entry, begins)?;
         self.fresh(added, entry, begins)?;
         self.settled(added, entry, policy, begins)?;
         let (calls, results) = (added.calls_of(entry), added.results_of(entry));
@@ -352,6 +352,7 @@ impl State {
         }
         if self.branch.hang(added, entry, begins)? {
             self.turn.take(added, entry, policy, self.branch.is_ordered())?;
+            self.content.take(added, entry, begins);
             Ok(true)
         } else if calls.is_empty() && results.is_empty() {
             self.content.leave(found)?;

@@ -300,7 +300,7 @@ pub(super) fn spoken(message: Value<'_>, draft: &mut Draft<'_>) {
             }
             _ => match text {
                 Some(text) => draft.text_block(block, text),
-                None => draft.shows(),
+                None => draft.other_block(block),
             },
         }
     }

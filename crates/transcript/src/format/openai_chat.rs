@@ -246,7 +246,7 @@ pub(super) fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
             for part in items(content) {
                 match part.get("text") {
                     Some(text) => draft.blank(part, text),
-                    None => draft.shows(),
+                    None => draft.other_block(part),
                 }
             }
             let others = ["refusal", "audio", "function_call"].map(|key| message.get(key));

@@ -288,7 +288,7 @@ fn assistant(message: Value<'_>, draft: &mut Draft<'_>) {
         } else if let Some(text) = block.get("text") {
             draft.text_block(block, text);
         } else {
-            draft.shows();
+            draft.other_block(block);
         }
     }
     if let Some((kind, block)) = last {

@@ -1,7 +1,7 @@
 //! M6: a thought signature of Gemini that was altered.
 
 use super::{Cover, Help, Rule, about, severity_in_context};
-use crate::entry::QuirkKind;
+use crate::entry::{Quirk, QuirkKind};
 use crate::finding::{Finding, Severity};
 use crate::format::Format;
 use crate::session::Session;
@@ -34,14 +34,13 @@ impl Rule for AlteredThought {
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
-        for quirk in
-            session.transcript.quirks().iter().filter(|quirk| quirk.kind == QuirkKind::AlteredThought)
-        {
-            if session.is_live(quirk.entry) {
-                let severity = severity_in_context(session, quirk.entry).min(Severity::Warning);
-                let message = "the thought signature of a call was altered".to_string();
-                out.push(about(&AlteredThought, session, quirk.entry, severity, message));
-            }
+        let altered =
+            |quirk: &&Quirk| quirk.kind == QuirkKind::AlteredThought && session.is_live(quirk.entry);
+        // One finding for all: what alters signatures alters every one of them.
+        if let Some(first) = session.transcript.quirks().iter().find(altered) {
+            let severity = severity_in_context(session, first.entry).min(Severity::Warning);
+            let message = "thought signatures of calls were altered, from here on".to_string();
+            out.push(about(&AlteredThought, session, first.entry, severity, message));
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use super::empty_turn::{is_empty_turn, is_hollow, severity};
 use super::removal::{take_out, take_out_blocks};
 use super::{Cover, Help, Rule, about, about_result};
 use crate::entry::{Kind, Quirk, QuirkKind, Role};
-use crate::finding::{Finding, Fix, Op};
+use crate::finding::{Finding, Fix, Guard, Op, Safety, Severity};
 use crate::format::Format;
 use crate::marker::NO_OUTPUT;
 use crate::session::Session;
@@ -28,7 +28,7 @@ impl Rule for EmptyText {
             what: "A text block is empty, or holds nothing but white space.",
             why: "\"text content blocks must be non-empty\", \"must contain non-whitespace text\", \"cache_control cannot be \
                   set for empty text blocks\".",
-            fix: "The block is taken out if the message holds more. Where it is all of a tool's result, `(no output)` \
+            fix: "The block is taken out if the message holds more; with --allow M2 where the agent leaves it out when it sends. Where it is all of a tool's result, `(no output)` \
                   stands in its place: without the result the call would be open.",
             source: "claude-code #57668, hermes-agent #70475; OpenClaw #94278",
         }
@@ -39,40 +39,63 @@ impl Rule for EmptyText {
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        // One finding for all where the agent leaves such texts out: Gemini writes one with every call.
+        let harmless = session.format.content().empty == Some(Severity::Note);
+        let mut all: Option<Finding> = None;
         let mut rest = session.transcript.quirks();
         while let Some(first) = rest.first() {
             let (own, more) =
                 rest.split_at(rest.iter().take_while(|quirk| quirk.entry == first.entry).count());
             rest = more;
-            if session.is_live(first.entry) {
-                said(session, own, out)?;
-                results(session, own, out);
+            if !session.is_live(first.entry) {
+                continue;
+            }
+            results(session, own, out);
+            let Some(finding) = said(session, own)? else { continue };
+            match &mut all {
+                _ if !harmless => out.push(finding),
+                None => all = Some(as_one(finding)),
+                Some(all) if movable(&finding.fix) && !session.is_pending(first.entry) => {
+                    all.fix.ops.extend(finding.fix.ops);
+                }
+                Some(_) => {}
             }
         }
+        out.extend(all);
         Ok(())
     }
 }
 
+fn movable(fix: &Fix) -> bool {
+    matches!(fix.safety, Safety::Safe)
+}
+
+/// The finding about the first of them, about all.
+fn as_one(finding: Finding) -> Finding {
+    let ops = if movable(&finding.fix) { finding.fix.ops } else { Vec::new() };
+    let message = "texts of nothing but white space, which the agent does not send".to_string();
+    Finding { fix: Fix::guarded(Guard::Respells, ops), message, ..finding }
+}
+
 /// Blank blocks of what the model or a person said.
-fn said(session: &Session<'_>, quirks: &[Quirk], out: &mut Vec<Finding>) -> Result<(), Fault> {
-    let blank = |quirk: &&Quirk| matches!(quirk.kind, QuirkKind::Blank(_));
+fn said(session: &Session<'_>, quirks: &[Quirk]) -> Result<Option<Finding>, Fault> {
+    let blank = |quirk: &&Quirk| quirk.kind == QuirkKind::Blank;
     let blocks: Vec<Span> = quirks.iter().filter(blank).map(|quirk| quirk.block).collect();
     let entry = quirks[0].entry;
     if blocks.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let fix = match session.entry(entry).kind {
         // All of the message is empty: that is another rule's.
         Kind::Message(Role::Assistant) if is_hollow(session, entry) && is_empty_turn(session, entry) => {
-            return Ok(());
+            return Ok(None);
         }
         Kind::Message(Role::Assistant) if is_hollow(session, entry) => take_out(session, entry),
-        _ if is_hollow(session, entry) => return Ok(()),
+        _ if is_hollow(session, entry) => return Ok(None),
         _ => take_out_blocks(session, entry, &blocks)?,
     };
     let message = "a text of nothing but white space".to_string();
-    out.push(Finding { fix, ..about(&EmptyText, session, entry, severity(session, entry), message) });
-    Ok(())
+    Ok(Some(Finding { fix, ..about(&EmptyText, session, entry, severity(session, entry), message) }))
 }
 
 /// Blank texts of results.

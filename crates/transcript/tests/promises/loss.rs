@@ -41,7 +41,8 @@ fn skeleton(dialect: Dialect, row: &Value, policy: &Policy) -> Option<Value> {
             seen.push(block.clone());
             let partial = block.get("partialJson").is_some()
                 || (block["type"] == "tool_use" && block.get("input").is_none());
-            let blank = block["text"].as_str().is_some_and(|text| text.trim().is_empty());
+            let text = block["text"].as_str().map(str::trim);
+            let blank = text == Some("") || (block["type"] == "text" && block.get("text").is_none());
             let gone = block["type"] == "tool_result"
                 || blank
                 || twice
