@@ -290,8 +290,8 @@ impl World {
     }
 
     fn options(&self) -> Options {
-        // What is written here is no conversation: nobody answers, or nobody asks.
-        let ignore = ["M7", "M8"].map(str::to_string).to_vec();
+        // What is written here is no conversation: nobody answers or asks, and each writer has a branch of its own.
+        let ignore = ["M7", "M8", "S18"].map(str::to_string).to_vec();
         let selection = Selection { ignore, ..Selection::default() };
         let policy = Policy { result_chars_max: RESULT_CHARS_MAX, selection, ..Policy::default() };
         let vault = Some(Vault::new(self.folder.path().join("vault")));
