@@ -8,7 +8,7 @@
 use crate::source::Span;
 use alloc::format;
 use alloc::string::String;
-use core::fmt;
+use core::fmt::{self, Write as _};
 use memchr::memmem;
 
 /// Longest marker, with room to spare; how far readers look ahead so that none falls between two windows.
@@ -74,9 +74,18 @@ impl Found {
 /// The marker line, without line breaks. `folder` is where the text also lies as a plain file; a note that cannot
 /// stand in a marker is left out.
 pub fn text(omitted: u64, total: u64, id: &Id, folder: Option<&Folder>, note: &str) -> String {
-    let note = if is_note(note) { format!(" ({note})") } else { String::new() };
-    let file = folder.map_or_else(String::new, |folder| format!("{OR}{}", folder.file(id)));
-    format!("{BEGIN}{omitted} of {total}{OMITTED}{note}{PLACE}{id}{file}]")
+    let mut line = String::with_capacity(bytes_max(total.max(omitted), id, folder, note) as usize);
+    // Writing to a string cannot fail.
+    _ = write!(line, "{BEGIN}{omitted} of {total}{OMITTED}");
+    if is_note(note) {
+        line.extend([" (", note, ")"]);
+    }
+    line.extend([PLACE, &id.0]);
+    if let Some(folder) = folder {
+        line.extend([OR, &folder.file(id)]);
+    }
+    line.push(']');
+    line
 }
 
 /// How many bytes [`text`] of a text of so many units, all of them omitted, has.

@@ -53,9 +53,9 @@ pub(super) fn exceeded(session: &Session<'_>, result: usize) -> Result<Option<(M
 
 /// Whether texts may be longer than a limit allows, told without reading them.
 fn may_exceed(session: &Session<'_>, texts: &[Text], cap: &Cap) -> bool {
-    let most = length_max(session, texts);
-    // Each line has a line break at least.
-    most > cap.chars_max || (cap.lines_max > 0 && most > cap.lines_max)
+    // A line break is one character and takes two bytes at least.
+    let breaks_max: u64 = texts.iter().map(|text| text.inner.len().saturating_sub(text.chars)).sum();
+    length_max(session, texts) > cap.chars_max || (cap.lines_max > 0 && breaks_max >= cap.lines_max)
 }
 
 /// The most that texts can come to, in the unit of the policy.
