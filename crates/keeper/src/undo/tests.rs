@@ -59,7 +59,7 @@ impl Place {
     }
 
     fn undo(&self, run: Option<&str>) -> Ending {
-        undo(&self.path(), None, &self.options(0), run).unwrap().ending
+        undo(&self.path(), None, &self.options(0), run, Extent::Whole).unwrap().ending
     }
 
     fn append(&mut self, text: &str) {
