@@ -20,6 +20,9 @@ const SEARCH_BYTES: usize = 32 * 1024;
 /// However near it is.
 const SEARCH_BYTES_MIN: usize = 256;
 
+/// No more than this is read without asking the allocator: most texts that are read again are short.
+const SMALL_BYTES: usize = 4 * 1024;
+
 /// How much of that is counted at a time; what comes behind the last step that fits is looked at unit by unit.
 const STEP_BYTES: usize = 1024;
 
@@ -410,14 +413,16 @@ fn for_each_block(
     mut each: impl FnMut(u64, &[u8], usize) -> bool,
 ) -> Result<(), Fault> {
     let size = (block + marker::BYTES_MAX).min(inner.len() as usize);
-    let (mut buffer, mut at) = (Vec::new(), inner.start);
+    let (mut small, mut large, mut at) = (None, Vec::new(), inner.start);
     while at < inner.end {
         let span = Span::new(at, inner.end.min(at + size as u64));
         let window = if let Some(bytes) = source.lend(span) {
             bytes
+        } else if size <= SMALL_BYTES {
+            window(source, span, &mut small.get_or_insert([0; SMALL_BYTES])[..size])?
         } else {
-            buffer.resize(size, 0);
-            window(source, span, &mut buffer)?
+            large.resize(size, 0);
+            window(source, span, &mut large)?
         };
         let last = at + window.len() as u64 == inner.end;
         let owned = if last { window.len() } else { whole_units(window, window.len() - marker::BYTES_MAX) };
