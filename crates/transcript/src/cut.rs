@@ -50,7 +50,7 @@ impl Measure {
     /// A literal whose characters are counted already, to be cut for the sake of the length that is left: without
     /// an address and without a look for our own marker.
     pub(crate) fn counted(span: Span, chars: u64, unit: Unit) -> Self {
-        Self { span, units: chars, own: None, id: unaddressed(), unit }
+        Self { span, units: chars, own: None, id: marker::Id::UNKNOWN, unit }
     }
 
     /// What it is measured in.
@@ -67,11 +67,6 @@ impl Measure {
     pub fn original(&self) -> u64 {
         self.own.as_ref().map_or(self.units, |found| found.total)
     }
-}
-
-/// As long as any address: what a marker takes up can be told with it.
-fn unaddressed() -> marker::Id {
-    marker::Id::new(&blake3::Hash::from_bytes([0; blake3::OUT_LEN]))
 }
 
 /// Reads the literal at `inner` (without quotes) once: its length, our marker in it, and if `addressed` its
@@ -92,7 +87,7 @@ pub fn measure(source: &dyn Source, inner: Span, unit: Unit, addressed: bool) ->
         None if !markers.is_empty() => of_other_unit(source, inner, unit, units, &markers)?,
         own => own.cloned(),
     };
-    let id = hash.map_or_else(unaddressed, |hash| marker::Id::new(&hash.finalize()));
+    let id = hash.map_or(marker::Id::UNKNOWN, |hash| marker::Id::new(&hash.finalize()));
     Ok(Measure { span: inner, units, own, id, unit })
 }
 

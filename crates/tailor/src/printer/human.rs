@@ -21,7 +21,7 @@ impl Human {
 
     fn finding(&self, path: &str, finding: &FindingReport) -> String {
         let place = self.screen.paint(Style::new().bold(), format!("{path}:{}", finding.line));
-        let colour = match finding.severity.as_str() {
+        let colour = match finding.severity {
             "error" => AnsiColor::Red,
             "warning" => AnsiColor::Yellow,
             _ => AnsiColor::Cyan,
