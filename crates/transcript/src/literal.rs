@@ -216,7 +216,7 @@ pub(crate) fn count(bytes: &[u8], unit: Unit) -> u64 {
         let ones = |mask: u64| i64::from((mask & block::below(len)).count_ones());
         let (more, four) = if unit == Unit::Bytes { (0, 0) } else { block::utf8(rest) };
         // Each escape has a backslash too many; no byte is both.
-        total += len as i64 - ones(more | escapes);
+        total += (len as u64).cast_signed() - ones(more | escapes);
         if unit == Unit::Utf16 && four != 0 {
             total += ones(four);
         }
