@@ -37,7 +37,7 @@ pub use policies::Policies;
 pub use recover::{Recovered, Recovery, recover};
 pub use snapshot::{bytes_read, spool};
 pub use store::{Store, known_stores};
-pub use undo::undo;
+pub use undo::{Extent, undo};
 pub use vault::{Freed, Keep, Purpose, Record, Run, State, Text, Vault};
 
 use gate::{GateTarget, NotNow, Pass};

@@ -202,8 +202,11 @@ pub(crate) struct Undo {
     /// The run to undo; without it the newest one over each file.
     #[arg(long, value_name = "ID")]
     pub(crate) run: Option<String>,
+    /// Where the agent has gone on from a compaction of the run, leave that and put all else back.
+    #[arg(long)]
+    pub(crate) partly: bool,
     /// Print the runs over each file, and undo none.
-    #[arg(long, conflicts_with_all = ["run", "dry_run"])]
+    #[arg(long, conflicts_with_all = ["run", "dry_run", "partly"])]
     pub(crate) list: bool,
     /// Say what would be undone, and change nothing.
     #[arg(long)]

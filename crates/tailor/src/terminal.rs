@@ -3,6 +3,7 @@
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::Style;
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
@@ -49,17 +50,17 @@ impl Screen {
     }
 
     /// A text in a style, if there are colours.
-    pub(crate) fn paint(self, style: Style, text: &str) -> String {
-        if self.colour { format!("{style}{text}{style:#}") } else { text.to_string() }
+    pub(crate) fn paint(self, style: Style, text: String) -> String {
+        if self.colour { format!("{style}{text}{style:#}") } else { text }
     }
 
     /// A line that must not be broken.
-    pub(crate) fn whole(self, text: &str) -> String {
-        if self.ascii { spelled_out(text) } else { text.to_string() }
+    pub(crate) fn whole(self, text: &str) -> Cow<'_, str> {
+        if self.ascii { spelled_out(text).into() } else { text.into() }
     }
 
     /// A line, broken between words so that it fits.
-    pub(crate) fn fit(self, text: &str) -> String {
+    pub(crate) fn fit(self, text: &str) -> Cow<'_, str> {
         let text = self.whole(text);
         let Some(columns) = self.columns else { return text };
         let options = Options::new(columns)
@@ -67,7 +68,7 @@ impl Screen {
             .word_separator(WordSeparator::AsciiSpace)
             .word_splitter(WordSplitter::NoHyphenation)
             .break_words(false);
-        wrap(&text, options).join("\n")
+        wrap(&text, options).join("\n").into()
     }
 }
 

@@ -7,7 +7,7 @@ use crate::printer::{plural, size, talk};
 use crate::report::FileReport;
 use crate::status::Status;
 use crate::terminal::plain;
-use keeper::{Ending, Error, Found, Options, Record, Refusal, State, Vault, undo};
+use keeper::{Ending, Error, Extent, Found, Options, Record, Refusal, State, Vault, undo};
 use serde::Serialize;
 
 pub(crate) fn run(asked: &Undo) -> Status {
@@ -24,7 +24,8 @@ pub(crate) fn run(asked: &Undo) -> Status {
 
 /// Of the files in a folder only those are told of that something was done to.
 fn one(asked: &Undo, options: &Options, found: &Found) -> Option<FileReport> {
-    match undo(&found.path, found.root.as_deref(), options, asked.run.as_deref()) {
+    let extent = if asked.partly { Extent::AllButCompaction } else { Extent::Whole };
+    match undo(&found.path, found.root.as_deref(), options, asked.run.as_deref(), extent) {
         Ok(outcome) if found.root.is_some() && outcome.ending == Ending::Refused(Refusal::NothingToUndo) => {
             None
         }
