@@ -45,12 +45,16 @@ impl Content {
         let in_turn = |&entry: &u32| Some(session.turn(entry)) == newest;
         let last = session.live.iter().rev().map(|&entry| flow_of(session.transcript, entry));
         let asked = last.into_iter().find(|flow| *flow != Flow::Neither) == Some(Flow::Asks);
+        let harmless = session.format.content().empty == Some(Severity::Note);
+        // Those of results are told one by one.
+        let of_texts = |finding: &Finding| finding.rule.code() == "M2" && finding.call.is_none();
+        let blank = !session.policy.selection.includes("M2") || findings.iter().any(of_texts);
         Ok(Self {
             user: !session.policy.selection.includes("M8") || !lacks_a_user(session),
             lacking: told("M8"),
             asked,
             thought: session.live.iter().copied().filter(in_turn).any(|entry| thinks(&entry)),
-            blank: session.format.content().empty == Some(Severity::Note) && known("M2"),
+            blank: harmless && blank,
             altered: known("M6"),
             progress: known("S6"),
             snapshots: known("S7"),
