@@ -13,6 +13,7 @@ mod follow;
 mod gate;
 mod lease;
 mod leftover;
+mod network;
 mod new_text;
 mod outcome;
 mod packed;
@@ -32,6 +33,7 @@ pub use find::{DEPTH_MAX, Found, find, is_candidate, known_roots, known_roots_ab
 pub use follow::{Remembered, follow};
 pub use gate::quiet_for;
 pub use leftover::settle_all;
+pub use network::network;
 pub use outcome::{Deferral, Ending, Guarantee, Outcome, Refusal, Unsupported};
 pub use policies::Policies;
 pub use recover::{Recovered, Recovery, recover};

@@ -11,7 +11,7 @@ use crate::pause::{Closed, Pause, Stop, Woken};
 use crate::queue::{RootId, Stamp};
 pub(crate) use inotify::no_watch;
 use inotify::{Happened, Watch};
-use keeper::{DEPTH_MAX, is_candidate, quiet_for, settle_all};
+use keeper::{DEPTH_MAX, is_candidate, network, quiet_for, settle_all};
 use std::collections::HashSet;
 use std::fs::Metadata;
 use std::io;
@@ -182,8 +182,10 @@ impl Life<'_> {
     fn begin(&mut self, metadata: &Metadata) {
         let root = self.lids.task.root.clone();
         let why = if metadata.is_dir() {
-            match inotify::network(&root) {
-                Some(kind) => format!("{kind} does not tell what other machines do"),
+            match network(&root) {
+                Some(kind) => {
+                    format!("it is on {kind}, and the kernel does not tell what other machines write there")
+                }
                 None => match Watch::new(&root) {
                     Ok(watch) => {
                         self.watch = Some(watch);
