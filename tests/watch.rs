@@ -362,13 +362,15 @@ fn a_full_disk_is_waited_for() {
     fs::write(&session, &text).unwrap();
     daemon.until("it says so", |status| {
         let trouble = &status["troubles"][0];
-        trouble["outcome"] == "error" && trouble["reason"].as_str().unwrap().contains("free some space")
+        let said =
+            trouble["outcome"] == "error" && trouble["reason"].as_str().unwrap().contains("free some space");
+        said && (&status["hindered"], &status["tripped"]) == (&1.into(), &0.into())
     });
     let more = r#"{"type":"custom","id":"y","parentId":"z","customType":"x"}"#;
     append(&session, more);
     assert_eq!(fs::read_to_string(&session).unwrap(), format!("{text}{more}\n"));
     fs::remove_file(&filler).unwrap();
-    daemon.until("it is mended", |status| status["fixed"] == 1);
+    daemon.until("it is mended", |status| status["fixed"] == 1 && status["hindered"] == 0);
     let mended = fs::read_to_string(&session).unwrap();
     assert!(mended.len() < text.len() && mended.ends_with(&format!("{more}\n")));
     assert_eq!(names(&full), ["s.jsonl"]);
@@ -909,7 +911,7 @@ fn assert_mended_late(case: &str, settings: &[&str]) {
     let dir = Dir::new();
     let (case, path) = (root().join("fixtures/pi").join(case), dir.path("s.jsonl"));
     let mut arguments = vec!["watch", ".", "--mode", "enforce", "--settle", "0.1"];
-    settings.iter().for_each(|setting| arguments.extend(["--set", setting]));
+    arguments.extend(settings.iter().flat_map(|setting| ["--set", setting]));
     let daemon = Daemon::start(&dir, &arguments);
     fs::copy(case.join("in.jsonl"), &path).unwrap();
     daemon.until("it is seen", |status| status["looks"] == 1);

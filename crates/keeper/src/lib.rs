@@ -28,7 +28,7 @@ mod undo;
 mod vault;
 
 pub use compact::{Compacting, closed, compact};
-pub use error::Error;
+pub use error::{Error, is_hindrance};
 pub use find::{DEPTH_MAX, Found, find, is_candidate, known_roots, known_roots_above};
 pub use follow::{Remembered, follow};
 pub use gate::quiet_for;
