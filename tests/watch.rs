@@ -396,12 +396,44 @@ fn what_others_have_stops_nothing_else() {
     until_mended(&path);
     let said = fs::read_to_string(dir.home().join("second")).unwrap();
     let taken = format!("another tailor watches {} already", dir.path("theirs").display());
-    for line in [&taken, "could not serve metrics: Address already in use", "could not open the socket"] {
+    let socket = "could not open the socket for `tailor status`: another program answers there";
+    for line in [&taken, "could not serve metrics: Address already in use", socket] {
         assert_eq!(said.lines().filter(|said| said.contains(line)).count(), 1, "{line}\n{said}");
     }
     // The first still answers, and its socket stays when the second ends.
     assert_eq!(second.stop(), Some(0));
     first.until("it answers", |status| status["roots"][0]["state"] == "watched");
+}
+
+/// Each of these is one line, and the rest goes on.
+#[test]
+fn what_is_no_root_stops_nothing_else() {
+    let dir = Dir::new();
+    dir.write("real/s.jsonl", BROKEN);
+    symlink("real", dir.path("link")).unwrap();
+    symlink("circle", dir.path("circle")).unwrap();
+    symlink("nowhere", dir.path("dangling")).unwrap();
+    symlink("..", dir.path("real/up")).unwrap();
+    fs::write(dir.home().join("socket"), "mine").unwrap();
+    let mut command = dir.command();
+    command.args(["watch", "link", "real", "circle", "dangling", "/dev/null", "--mode", "enforce"]);
+    command.args(["--settle", "0.1", "--socket"]).arg(dir.home().join("socket"));
+    command.stderr(File::create(dir.home().join("log")).unwrap());
+    let daemon = Daemon { dir: &dir, child: command.spawn().unwrap() };
+    until_mended(&dir.path("real/s.jsonl"));
+    let count = |text: &str| log(&dir).lines().filter(|line| line.contains(text)).count();
+    for line in [
+        "/real: watched",
+        "/circle: could not read the root: Too many levels of symbolic links",
+        "/dangling: is not there yet; it is waited for",
+        "/dev/null: could not read the root: it is neither a folder nor a file",
+        "could not open the socket for `tailor status`: there is something at this path that is no socket",
+    ] {
+        until(line, || count(line) == 1);
+    }
+    assert_eq!((count("/link"), count("another tailor")), (0, 0), "{}", log(&dir));
+    assert_eq!(daemon.stop(), Some(0));
+    assert_eq!(fs::read_to_string(dir.home().join("socket")).unwrap(), "mine");
 }
 
 #[test]

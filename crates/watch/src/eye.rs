@@ -157,6 +157,8 @@ fn readable(root: &Path) -> io::Result<Metadata> {
     let metadata = std::fs::metadata(root)?;
     if metadata.is_dir() {
         std::fs::read_dir(root)?;
+    } else if !metadata.is_file() {
+        return Err(io::Error::other("it is neither a folder nor a file"));
     }
     Ok(metadata)
 }
