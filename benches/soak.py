@@ -28,7 +28,6 @@ LIMIT = 1000
 LONG = "row of output\\n" * 300
 IDLE_SECONDS = 10
 GIANT_APPENDS = 50
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def lines(number, turn):
@@ -76,12 +75,6 @@ class Session:
 
 
 def cpu(pid):
-    with open(f"/proc/{pid}/stat") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
-
-
-def cpu_exact(pid):
     """In seconds, as the scheduler counts; without threads that have ended."""
     total = 0
     for task in os.listdir(f"/proc/{pid}/task"):
@@ -200,11 +193,11 @@ def giant(args, folder):
     try:
         until("it is looked at", lambda: status(args.program, socket).get("looks"), 600)
         found = status(args.program, socket)
-        before = cpu_exact(daemon.pid)
+        before = cpu(daemon.pid)
         for _ in range(GIANT_APPENDS):
             session.append()
             time.sleep(0.3)
-        spent = (cpu_exact(daemon.pid) - before) / GIANT_APPENDS
+        spent = (cpu(daemon.pid) - before) / GIANT_APPENDS
         after = status(args.program, socket)
         read = (after["read_bytes"] - found["read_bytes"]) / GIANT_APPENDS
         same = after["same"] - found["same"]
