@@ -206,7 +206,7 @@ impl Deferral {
                 let (age, grace) = (Span(*age), Span(*grace));
                 write!(
                     f,
-                    "OpenClaw's write lock names no live process, but is {age} old; it counts as left behind after {grace}"
+                    "OpenClaw's write lock names no live process that can be seen, but is {age} old; it counts as left behind after {grace}"
                 )
             }
             Self::InUse { agent, pid, status: None } => write!(f, "{agent} is using it (process {pid})"),

@@ -384,7 +384,8 @@ mod tests {
              [agents.pi]\nresult_chars_max = 50\n[agents.pi.tools.grep]\nresult_chars_max = 0\n",
         )
         .unwrap();
-        let limit = |policy: &Policy, tool: &str| policy.limit_for(tool.as_bytes());
+        let limit =
+            |policy: &Policy, tool: &str| policy.caps_for(tool.as_bytes(), false)[1].map(|cap| cap.chars_max);
         let all = config.policy.all();
         assert_eq!([limit(all, "ls"), limit(all, "bash"), limit(all, "read")], [Some(100), Some(7), None]);
         let pi = FORMATS.iter().find(|format| format.name() == "pi");
