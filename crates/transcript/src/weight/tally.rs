@@ -213,11 +213,13 @@ impl<'a> Tally<'a> {
             name: text(),
             calls: Amount::default(),
             results: Amount::default(),
+            images: Amount::default(),
             sides: Amount::default(),
         });
         add(
             match piece.stuff {
                 Stuff::Call => &mut row.calls,
+                Stuff::Image => &mut row.images,
                 Stuff::Side => &mut row.sides,
                 _ => &mut row.results,
             },
