@@ -769,7 +769,7 @@ fn the_configuration_is_everybodys() {
 
     configure("settle = \"90s\"\n");
     dir.write("s.jsonl", conversation(6, false).join("\n") + "\n");
-    for command in [&["recover", "s.jsonl", "--level", "1"][..], &COMPACT] {
+    for command in [&["recover", "s.jsonl", "--level", "2", "--keep", "2"][..], &COMPACT] {
         let waits = dir.tailor(command);
         assert!(
             waits.status == 1 && waits.text().contains("wanted are 90.0 s"),

@@ -21,7 +21,7 @@ use transcript::marker::Folder;
 use transcript::policy::{Policy, SignedThinking};
 use transcript::profile::{self, PROFILES, Profile};
 use transcript::recover::{self, Level};
-use transcript::rule;
+use transcript::rule::{self, Group};
 use transcript::{Finding, Severity};
 
 /// Keeps AI agents' session transcripts healthy: checks them, trims them to fit, mends what is broken, and
@@ -102,8 +102,9 @@ pub(crate) enum Command {
     /// Checks or prints the configuration of the daemon.
     #[command(after_help = "Examples:\n  tailor config check\n  tailor config print --config tailor.toml")]
     Config(ConfigCommand),
-    /// Says what a rule means, or what a profile does.
+    /// Says what a rule means, what an error of an API is about, or what a profile does.
     #[command(after_help = "Examples:\n  tailor explain P1\n  tailor explain oversized-result\n  \
+        tailor explain \"messages.2: `tool_use` ids were found without …\" session.jsonl\n  \
         tailor explain chatcli\n  tailor explain")]
     Explain(Explain),
     /// Prints what a shell needs to complete commands and options.
@@ -426,8 +427,12 @@ pub(crate) struct Gc {
 
 #[derive(ClapArgs)]
 pub(crate) struct Explain {
-    /// Code or name of a rule, or name of a profile (`--profile`); all rules if there is none.
-    pub(crate) code: Option<String>,
+    /// Code or name of a rule, name of a profile (`--profile`), or the text of an error; all rules if there is none.
+    #[arg(value_name = "CODE|ERROR TEXT")]
+    pub(crate) what: Option<String>,
+    /// The session that the error is about.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
 }
 
 #[derive(ClapArgs)]
@@ -540,6 +545,9 @@ pub(crate) struct Shared {
     /// Only these rules.
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = code)]
     pub(crate) select: Vec<String>,
+    /// Only the rules of this group; `fix` makes their guarded fixes too.
+    #[arg(long, value_name = "GROUP", value_parser = group, conflicts_with = "select")]
+    pub(crate) only: Option<Group>,
     /// Not these rules.
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = code)]
     pub(crate) ignore: Vec<String>,
@@ -587,6 +595,15 @@ pub(crate) struct Limits {
     /// Longest string in copies of results that the model never sees (8,000).
     #[arg(long, value_name = "CHARS")]
     pub(crate) side_chars_max: Option<u64>,
+    /// Longest base64 of an image (5,242,880).
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) image_bytes_max: Option<u64>,
+    /// Longest side of an image in pixels (8,000; 2,000 beyond 20 images).
+    #[arg(long, value_name = "PIXELS")]
+    pub(crate) image_pixels_max: Option<u64>,
+    /// Most images in context (100).
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) images_max: Option<u64>,
     #[command(flatten)]
     pub(crate) ages: Ages,
     /// Longest text of one message of the model that is in context (any; 5,000 for `recover`).
@@ -686,6 +703,9 @@ impl Limits {
             (&mut policy.window_tokens, self.window_tokens),
             (&mut policy.side_chars_max, self.side_chars_max),
             (&mut policy.reply_chars_max, self.reply_chars_max),
+            (&mut policy.images.bytes_max, self.image_bytes_max),
+            (&mut policy.images.pixels_max, self.image_pixels_max),
+            (&mut policy.images.count_max, self.images_max),
         ]);
         self.ages.apply(policy);
         policy.tool_chars_max.extend(self.tool_result_chars_max.iter().cloned());
@@ -709,14 +729,17 @@ impl Shared {
     /// What the configuration asks for, with the flags over it, now.
     pub(crate) fn policies(&self, config: &Loaded) -> Result<Policies, String> {
         let asked = |codes: &Vec<String>| (!codes.is_empty()).then(|| codes.clone());
+        let codes = |group: &Group| group.codes().map(str::to_string).collect::<Vec<_>>();
+        let only = self.only.as_ref().map(codes);
         let since = SystemTime::now().duration_since(UNIX_EPOCH).ok();
         let policies = self.limits.policies(config)?;
         Ok(policies.map(|policy| {
             policy.now_ms = since.map(millis);
             override_each([
-                (&mut policy.selection.select, asked(&self.select)),
+                (&mut policy.selection.select, only.clone().or_else(|| asked(&self.select))),
                 (&mut policy.selection.ignore, asked(&self.ignore)),
             ]);
+            policy.selection.allow.extend(only.iter().flatten().cloned());
         }))
     }
 
@@ -844,6 +867,10 @@ fn code(text: &str) -> Result<String, String> {
 fn no_such_rule() -> String {
     let codes: Vec<&str> = rule::RULES.iter().map(|rule| rule.code()).collect();
     format!("no such rule; there are {} (tailor explain lists them)", codes.join(", "))
+}
+
+fn group(text: &str) -> Result<Group, String> {
+    Group::find(text).ok_or_else(|| format!("no such group; there are {}", Group::NAMES.join(", ")))
 }
 
 fn fail_on(text: &str) -> Result<FailOn, String> {

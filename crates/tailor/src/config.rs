@@ -251,6 +251,9 @@ fn fill(table: &mut Table) {
         ("summary_chars_max", policy.summary_chars_max),
         ("side_chars_max", policy.side_chars_max),
         ("reply_chars_max", policy.reply_chars_max),
+        ("image_bytes_max", policy.images.bytes_max),
+        ("image_pixels_max", policy.images.pixels_max),
+        ("images_max", policy.images.count_max),
         ("window_tokens", policy.window_tokens),
     ] {
         table.entry(key).or_insert(number(value));

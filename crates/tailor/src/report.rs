@@ -65,6 +65,9 @@ pub(crate) struct FindingReport {
     pub(crate) tool: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     chars: Option<u64>,
+    /// What the fix would take out, if that is all that it is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) saves_bytes: Option<u64>,
     pub(crate) message: String,
     pub(crate) fix: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -108,6 +111,7 @@ impl FindingReport {
             call: finding.labels.call.clone(),
             tool: finding.labels.tool.clone(),
             chars: finding.chars,
+            saves_bytes: finding.saves_bytes,
             message: finding.message.clone(),
             fix,
             reason,

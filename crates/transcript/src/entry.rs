@@ -139,6 +139,19 @@ pub enum Link {
     To(Id),
 }
 
+/// Records that agents write for themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Service {
+    /// None of those, or not known.
+    #[default]
+    None,
+    /// How far a running tool is; of use while it runs.
+    Progress,
+    /// What files were like at a message; a later one of the same message takes its place. [`Entry::group`] is the
+    /// message.
+    Snapshot,
+}
+
 /// One object of the file.
 #[derive(Clone, Debug)]
 pub struct Entry {
@@ -168,6 +181,8 @@ pub struct Entry {
     pub stop: Stop,
     /// Its strings hold what can be said in JSON and not in every request; see [`crate::json::Doc::odd`].
     pub odd: Odd,
+    /// What it is to the agent, if that is no part of the conversation.
+    pub service: Service,
     /// Characters of the text that the model sees.
     pub text_chars: u64,
     calls_from: u32,
@@ -288,6 +303,59 @@ pub(crate) struct Mark {
     pub(crate) chars: u64,
 }
 
+/// Something in the content of an entry that providers may refuse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quirk {
+    /// Index of the entry.
+    pub entry: u32,
+    /// What it is.
+    pub kind: QuirkKind,
+    /// The block, an element of the content array; the entry where it is about all of it.
+    pub block: Span,
+}
+
+/// What may be odd about content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuirkKind {
+    /// A text block of nothing but white space, or without a text.
+    Blank,
+    /// A text of nothing but white space in the result with this index; the inside of its literal.
+    BlankResult(u32, Span),
+    /// There is nothing in the message that could be sent.
+    Hollow,
+    /// The last block is thinking.
+    ThinkingLast,
+    /// The last block is a reasoning item of `OpenAI`.
+    ReasoningLast,
+    /// A thinking block has no signature, or a redacted one no data.
+    Unsigned,
+    /// A signature was altered: it holds what no signature can.
+    Altered,
+    /// The same of a thought signature of Gemini, which belongs to a call.
+    AlteredThought,
+    /// The request was refused by a content filter.
+    Blocked,
+}
+
+/// An image as it is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// Index of the entry.
+    pub entry: u32,
+    /// The block, an element of an array.
+    pub block: Span,
+    /// The inside of the literal with the data: base64, or a `data:` address.
+    pub data: Span,
+    /// How many bytes of it stand in front of the base64.
+    pub data_from: u64,
+    /// The media type's literal, where it has one of its own.
+    pub media_at: Span,
+    /// What the media type says.
+    pub said: Option<crate::image::Kind>,
+    /// What its first bytes say.
+    pub facts: crate::image::Facts,
+}
+
 /// Side copies shorter than this many raw bytes are never cut, whatever the policy says.
 pub const SIDE_BYTES_MIN: u64 = 1000;
 
@@ -361,6 +429,20 @@ pub struct Transcript {
     marks: Option<Vec<Mark>>,
     /// Calls whose tools began to run, with the entries that say so.
     starts: Vec<(Id, u32)>,
+    /// Rare, so in one list for all entries, in their order.
+    quirks: Vec<Quirk>,
+    images: Vec<Image>,
+    said: Vec<Said>,
+}
+
+/// What somebody said in an entry, for the verdict.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Said {
+    entry: u32,
+    /// Fingerprint, as in [`Transcript::user_text`].
+    pub(crate) hash: u64,
+    /// How many texts.
+    pub(crate) texts: u64,
 }
 
 impl Transcript {
@@ -416,6 +498,31 @@ impl Transcript {
         &self.thinking[Self::range(&self.thinking, from, next)]
     }
 
+    /// What is odd about the content of an entry.
+    pub fn quirks_of(&self, entry: u32) -> &[Quirk] {
+        of_entry(&self.quirks, entry, |quirk| quirk.entry)
+    }
+
+    /// What is odd about the content of all entries, in their order.
+    pub fn quirks(&self) -> &[Quirk] {
+        &self.quirks
+    }
+
+    /// All images that are sent, in the order of the file.
+    pub fn images(&self) -> &[Image] {
+        &self.images
+    }
+
+    /// The images in an entry.
+    pub fn images_of(&self, entry: u32) -> &[Image] {
+        of_entry(&self.images, entry, |image| image.entry)
+    }
+
+    /// What somebody said in an entry.
+    pub(crate) fn said_in(&self, entry: u32) -> Option<Said> {
+        of_entry(&self.said, entry, |said| said.entry).first().copied()
+    }
+
     /// What a boundary, leaf record or label points at.
     pub fn target_of(&self, entry: u32) -> Target {
         let from = self.entries[entry as usize].targets_from;
@@ -456,6 +563,7 @@ impl Transcript {
             model: None,
             stop: Stop::Unknown,
             odd: Odd::default(),
+            service: Service::None,
             text_chars: 0,
             calls_from: self.calls.len() as u32,
             results_from: self.results.len() as u32,
@@ -463,7 +571,7 @@ impl Transcript {
             thinking_from: self.thinking.len() as u32,
             targets_from: self.targets.len() as u32,
         };
-        Draft { transcript: self, entry }
+        Draft { transcript: self, entry, shown: false, said: (0, 0) }
     }
 
     /// Forgets the entries from this index on: their line turned out not to be one.
@@ -479,9 +587,19 @@ impl Transcript {
             }
             self.results.truncate(from);
             self.starts.retain(|(_, entry)| (*entry as usize) < index);
+            self.quirks.truncate(self.quirks.partition_point(|quirk| (quirk.entry as usize) < index));
+            self.images.truncate(self.images.partition_point(|image| (image.entry as usize) < index));
+            self.said.truncate(self.said.partition_point(|said| (said.entry as usize) < index));
             self.entries.truncate(index);
         }
     }
+}
+
+/// The part of a list, sorted by entry, that is about one.
+fn of_entry<T>(list: &[T], entry: u32, of: impl Fn(&T) -> u32) -> &[T] {
+    let from = list.partition_point(|item| of(item) < entry);
+    let count = list[from..].iter().take_while(|item| of(item) == entry).count();
+    &list[from..from + count]
 }
 
 /// An entry while a format reads it.
@@ -489,6 +607,10 @@ pub struct Draft<'t> {
     transcript: &'t mut Transcript,
     /// The entry so far.
     pub entry: Entry,
+    /// It holds something that could be sent.
+    shown: bool,
+    /// Fingerprint of what somebody said in it, and how many texts that was.
+    said: (u64, u64),
 }
 
 impl Draft<'_> {
@@ -528,6 +650,7 @@ impl Draft<'_> {
     fn seen(&mut self, stuff: Stuff, value: Value<'_>, owner: u32) {
         if value.kind() == Json::String {
             self.entry.text_chars += value.chars();
+            self.shown |= !is_blank(value);
             self.mark(stuff, owner, value.span(), value.chars());
         }
     }
@@ -538,10 +661,52 @@ impl Draft<'_> {
         }
     }
 
+    /// Counts the text of a block, and notes it if there is nothing in it.
+    pub fn text_block(&mut self, block: Value<'_>, text: Value<'_>) {
+        self.text(text);
+        self.blank(block, text);
+    }
+
+    /// Notes a text block that was counted already, if there is nothing in it.
+    pub fn blank(&mut self, block: Value<'_>, text: Value<'_>) {
+        if text.kind() == Json::String && is_blank(text) {
+            self.quirk(QuirkKind::Blank, block.span());
+        }
+    }
+
+    /// Notes something odd.
+    pub fn quirk(&mut self, kind: QuirkKind, block: Span) {
+        let entry = self.transcript.entries.len() as u32;
+        self.transcript.quirks.push(Quirk { entry, kind, block });
+    }
+
+    /// Says that a text is sent, without counting it.
+    pub fn shows_text(&mut self, text: Value<'_>) {
+        self.shown |= text.kind() == Json::String && !is_blank(text);
+    }
+
+    /// Says that the entry holds something that is sent, and is no text, call, result or thinking.
+    pub fn shows(&mut self) {
+        self.shown = true;
+    }
+
+    /// Looks at a block without a text in what the model said.
+    pub fn other_block(&mut self, block: Value<'_>) {
+        if block.get("type").is_some_and(|kind| kind.is("text")) {
+            self.quirk(QuirkKind::Blank, block.span());
+        } else {
+            self.shows();
+        }
+    }
+
     /// Counts a text that a person said.
     pub fn user_text(&mut self, value: Value<'_>) {
         if value.kind() == Json::String {
             self.text(value);
+            // White space says nothing, and what stands for an image was not said.
+            if is_blank(value) || value.text().is_some_and(|text| crate::marker::is_alone(&text)) {
+                return;
+            }
             // FNV-1a of the beginning and the length; summed, so that order does not matter.
             let length = value.inner().len().to_le_bytes();
             let hash = value.prefix().iter().chain(&length).fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
@@ -549,6 +714,7 @@ impl Draft<'_> {
             });
             self.transcript.user_text = self.transcript.user_text.wrapping_add(hash);
             self.transcript.user_texts += 1;
+            self.said = (self.said.0.wrapping_add(hash), self.said.1 + 1);
         }
     }
 
@@ -649,6 +815,10 @@ impl Draft<'_> {
             result.synthetic = true;
             return;
         }
+        // What stands for an empty text is of no weight either.
+        if text.is(crate::marker::NO_OUTPUT) {
+            return;
+        }
         let owner = (self.transcript.results.len() as u32).wrapping_sub(1);
         self.seen(Stuff::Result, text, owner);
         self.transcript.bodies.push(Text::of(text));
@@ -661,13 +831,38 @@ impl Draft<'_> {
         }
     }
 
-    /// Looks at a block of the result last recorded that holds no text.
-    pub fn block(&mut self, block: Value<'_>) {
-        let image = block
-            .get("type")
-            .is_some_and(|kind| ["image", "image_url", "input_image"].iter().any(|name| kind.is(name)));
-        if image && let Some(result) = self.transcript.results.last_mut() {
+    /// Looks at the content of the result last recorded: a text, or a list of blocks.
+    pub fn content(&mut self, content: Option<Value<'_>>) {
+        match content {
+            Some(text) if text.kind() == Json::String => self.body(text),
+            blocks => blocks.into_iter().flat_map(Value::items).for_each(|block| self.block(block)),
+        }
+    }
+
+    /// Looks at a block of the result last recorded.
+    fn block(&mut self, block: Value<'_>) {
+        let index = self.transcript.results.len().saturating_sub(1) as u32;
+        if let Some(text) = block.get("text") {
+            self.body(text);
+            if text.kind() == Json::String && is_blank(text) {
+                self.quirk(QuirkKind::BlankResult(index, text.inner()), block.span());
+            }
+            return;
+        }
+        if is_image(block)
+            && let Some(result) = self.transcript.results.last_mut()
+        {
             result.images += 1;
+        }
+        self.image(block);
+    }
+
+    /// Looks at a block that holds no text: whether it is an image.
+    pub fn image(&mut self, block: Value<'_>) {
+        self.shown = true;
+        if let Some(image) = is_image(block).then(|| crate::image::of_block(block)).flatten() {
+            let entry = self.transcript.entries.len() as u32;
+            self.transcript.images.push(Image { entry, ..image });
         }
     }
 
@@ -723,8 +918,59 @@ impl Draft<'_> {
         }
     }
 
+    /// Looks at a thinking block with this signature, or this redacted content.
+    pub fn signed(&mut self, block: Value<'_>, signature: Option<Value<'_>>) {
+        let redacted = block.get("type").is_some_and(|kind| kind.is("redacted_thinking"));
+        let signed = signature.is_some_and(|value| !value.is_null() && !value.is(""));
+        if signed || redacted {
+            self.thinking(block);
+        }
+        if !signed {
+            self.quirk(QuirkKind::Unsigned, block.span());
+        } else if signature.is_some_and(is_altered) {
+            self.quirk(QuirkKind::Altered, block.span());
+        }
+    }
+
     /// Ends the entry.
-    pub(crate) fn finish(self) {
+    pub(crate) fn finish(mut self) {
+        let (calls, results) = (self.entry.calls_from as usize, self.entry.results_from as usize);
+        let any = self.shown
+            || self.transcript.calls.len() > calls
+            || self.transcript.results.len() > results
+            || self.transcript.thinking.len() > self.entry.thinking_from as usize;
+        if !any && matches!(self.entry.kind, Kind::Message(Role::Assistant | Role::User)) {
+            self.quirk(QuirkKind::Hollow, self.entry.span);
+        }
+        let (hash, texts) = self.said;
+        if texts > 0 {
+            let entry = self.transcript.entries.len() as u32;
+            self.transcript.said.push(Said { entry, hash, texts });
+        }
         self.transcript.entries.push(self.entry);
     }
+}
+
+/// Whether a signature holds what other programs put in the place of secrets and long texts, and no signature has. Only
+/// what is kept of it is looked at.
+pub(crate) fn is_altered(signature: Value<'_>) -> bool {
+    let bytes = signature.prefix();
+    let mark = |mark: &[u8]| memchr::memmem::find(bytes, mark).is_some();
+    let marks: [&[u8]; 5] = ["\u{2026}".as_bytes(), b"\\u2026", b"...", b"***", b"REDACTED"];
+    !bytes.starts_with(b"{") && marks.into_iter().any(mark)
+}
+
+fn is_image(block: Value<'_>) -> bool {
+    block.get("type").is_some_and(|kind| kind.is("image") || kind.is("image_url"))
+}
+
+/// Whether a text is nothing but white space. What is longer than is kept of a string is not asked.
+pub(crate) fn is_blank(text: Value<'_>) -> bool {
+    // Most texts are told by their first byte.
+    let first = text.prefix().first();
+    text.kind() == Json::String
+        && first.is_none_or(|byte| byte.is_ascii_whitespace() || *byte == b'\\' || !byte.is_ascii())
+        && text
+            .text()
+            .is_some_and(|text| core::str::from_utf8(&text).is_ok_and(|text| text.trim().is_empty()))
 }

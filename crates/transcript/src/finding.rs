@@ -44,6 +44,9 @@ pub struct Finding {
     pub(crate) tool: Option<Id>,
     /// How long the text is, if that is what is wrong.
     pub chars: Option<u64>,
+    /// How many bytes the fix would take out, where that is all that it is for. More may have come since the last look at
+    /// the whole file.
+    pub saves_bytes: Option<u64>,
     /// What is wrong, without any content of the transcript.
     pub message: String,
     /// What can be done.
@@ -128,6 +131,12 @@ pub enum Guard {
     Respells,
     /// There is more than one way to put it right, and what comes back may be a lot.
     Guesses,
+    /// What it takes out is not loaded, but somebody may want to go back there.
+    History,
+    /// It takes an image away that the model was shown.
+    Images,
+    /// It takes thinking out that may be valid.
+    Thinking,
 }
 
 impl fmt::Display for Guard {
@@ -139,6 +148,11 @@ impl fmt::Display for Guard {
             }
             Self::Respells => "the text is legal as it is, and only some readers stumble over it",
             Self::Guesses => "it is not sure where the link went, and old history may come back",
+            Self::History => {
+                "what it takes out is not loaded any more, but somebody may want to go back there"
+            }
+            Self::Images => "it takes images away that the model was shown",
+            Self::Thinking => "it takes thinking out that may be valid",
             Self::NewestEntry => "it takes away the newest entry, which a running agent may build on",
         })
     }

@@ -5,6 +5,7 @@
 //! nothing; rules do.
 
 use crate::entry::Draft;
+use crate::finding::Severity;
 use crate::json::{Doc, Kind, Value};
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -132,6 +133,11 @@ pub trait Format: Sync {
         Vec::new()
     }
 
+    /// What may be wrong with content.
+    fn content(&self) -> Content {
+        Content::default()
+    }
+
     /// A message that holds these results and nothing else, for [`Answer::NextUser`].
     fn results_message(&self, blocks: &[u8]) -> Vec<u8> {
         Writing::new().text("role", b"user").raw("content", &[b"[", blocks, b"]"].concat()).end()
@@ -227,6 +233,42 @@ pub enum Shape {
     /// The order of the lines; what the model says in one go is the run of its lines, and calls and results find each
     /// other by id wherever they stand (Codex, Copilot).
     Log,
+}
+
+/// What may be wrong with the content of messages, as far as [`Format::read`] notes it. Rules about what it does not
+/// note have nothing to say in that format.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Content {
+    /// How bad it is if a text or a turn in the context is empty: some programs leave such things out of what they send,
+    /// and some providers take them.
+    pub empty: Option<Severity>,
+    /// How bad an image is that its provider refuses. `OpenAI` makes large ones small: there it is a warning.
+    pub images: Option<Severity>,
+    /// Whether there are thinking blocks of Anthropic.
+    pub thinking: bool,
+    /// Whether there are reasoning items of `OpenAI` and thought signatures of Gemini.
+    pub reasoning: bool,
+    /// Whether there are turns that only say what went wrong.
+    pub failures: bool,
+}
+
+impl Content {
+    /// What Anthropic's API minds.
+    pub(crate) const ANTHROPIC: Self = Self {
+        empty: Some(Severity::Error),
+        images: Some(Severity::Error),
+        thinking: true,
+        reasoning: false,
+        failures: false,
+    };
+    /// What `OpenAI`'s chat API minds.
+    pub(crate) const OPENAI: Self = Self {
+        empty: Some(Severity::Warning),
+        images: Some(Severity::Warning),
+        thinking: false,
+        reasoning: false,
+        failures: false,
+    };
 }
 
 impl Shape {

@@ -32,6 +32,7 @@ pub mod cut;
 pub mod entry;
 pub mod finding;
 pub mod format;
+pub mod image;
 pub mod json;
 pub mod literal;
 pub mod live;
@@ -41,6 +42,8 @@ pub mod plan;
 pub mod policy;
 pub mod profile;
 pub mod recover;
+pub mod refusal;
+pub mod request;
 pub mod rule;
 pub(crate) mod salvage;
 pub mod scan;
@@ -79,6 +82,8 @@ pub struct Examination {
     /// The fixes of the next stage.
     plan: Plan,
     stage: Stage,
+    /// What persons said in what the plan takes out because that was asked for.
+    released: (u64, u64),
     health: Health,
 }
 
@@ -147,7 +152,8 @@ fn look(
     let Some(session) = Session::new(&transcript, source, policy, depth) else {
         let (plan, health) = (Plan::unchanged(facts.bytes), Health::default());
         let (bytes_after, stage) = (facts.bytes, Stage::default());
-        return Ok(Examination { facts, findings: Vec::new(), bytes_after, plan, stage, health });
+        let (findings, released) = (Vec::new(), (0, 0));
+        return Ok(Examination { facts, findings, bytes_after, plan, stage, released, health });
     };
     facts.awaits = session.awaits();
     facts.failed = overflow::failure_of(&session)?;
@@ -161,11 +167,13 @@ fn look(
         bytes_after = (bytes_after + after).saturating_sub(facts.bytes);
     }
     let health = Health::of(&session, &findings);
+    let released =
+        if stage == Stage::Talk { rule::dead_weight::released(&session, &findings) } else { (0, 0) };
     remember(&session, &findings);
     for finding in &mut findings {
         finding.label(&transcript);
     }
-    Ok(Examination { facts, findings, bytes_after, plan, stage, health })
+    Ok(Examination { facts, findings, bytes_after, plan, stage, released, health })
 }
 
 /// A transcript, and what is to become of it.
@@ -198,6 +206,7 @@ fn mend_and_remember(source: &dyn Source, policy: &Policy, remember: Remember<'_
     }
     // What is to be no worse: the transcript as it was, or as it was when all of it could be read.
     let (mut baseline, mut stage) = (before.baseline(), before.stage);
+    baseline.release(before.released);
     for _ in 0..ROUNDS_MAX {
         let next = look(&Rendered::new(source, &plan), policy, Depth::Plan, remember)?;
         if stage < Stage::Talk {
@@ -210,6 +219,7 @@ fn mend_and_remember(source: &dyn Source, policy: &Policy, remember: Remember<'_
             let repair = baseline.compare(&next, Loss::None).map(|()| Repair { plan, after: Some(next) });
             return Ok(Mended { before, repair });
         }
+        baseline.release(next.released);
         plan = plan.then(&next.plan);
     }
     Ok(Mended { before, repair: Err(Worse::Unsettled) })

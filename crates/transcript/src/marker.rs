@@ -22,6 +22,9 @@ const NOTE_BYTES_MAX: usize = 64;
 /// Between the address and the path of a plain file.
 const OR: &str = " or ";
 
+/// What stands where a tool printed nothing.
+pub(crate) const NO_OUTPUT: &str = "(no output)";
+
 /// Content address of a text that was taken out: the first 12 hex digits of the BLAKE3 hash of the literal as
 /// it was written, without quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,6 +117,12 @@ impl Folder {
     pub fn file(&self, id: &Id) -> String {
         format!("{}/{id}.txt", self.0)
     }
+}
+
+/// Whether a text is one of our markers and nothing else.
+pub(crate) fn is_alone(text: &[u8]) -> bool {
+    text.starts_with(BEGIN.as_bytes())
+        && find(text, 1, 0).next().is_some_and(|found| found.span == Span::new(0, text.len() as u64))
 }
 
 /// What looks like our markers among those that begin within the first `owned` bytes of a literal's window at

@@ -34,6 +34,8 @@ pub struct Policy {
     /// Longest string in copies of a result that the model never sees. Default 8,000 (OpenClaw bounds its
     /// `details` by 8,192 bytes).
     pub side_chars_max: u64,
+    /// Which images can be sent.
+    pub images: Images,
     /// Longest text of one message of the model that is in context. Default 0: any length.
     pub reply_chars_max: u64,
     /// What becomes of results as the conversation goes on. Default: nothing.
@@ -72,6 +74,7 @@ impl Default for Policy {
             summary_chars_max: 100_000,
             window_tokens: 200_000,
             side_chars_max: 8_000,
+            images: Images::default(),
             reply_chars_max: 0,
             stale: Stale::default(),
             crowded: Crowded::default(),
@@ -132,6 +135,36 @@ impl Policy {
         let chars_max = asked.unwrap_or(self.result_chars_max);
         let all = Cap { chars_max, lines_max: 0, shape: self.shape, paged: false };
         [own, Some(all)].map(|cap| cap.filter(|cap| cap.chars_max > 0))
+    }
+}
+
+/// Which images can be sent. The defaults are Anthropic's limits, which are the narrowest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Images {
+    /// Longest base64 of one. Default 5 MiB.
+    pub bytes_max: u64,
+    /// Longest side of one in pixels. Default 8,000.
+    pub pixels_max: u64,
+    /// Beyond so many images their sides are to be shorter. Default 20.
+    pub many: u64,
+    /// Longest side then. Default 2,000.
+    pub many_pixels_max: u64,
+    /// Most images. Default 100.
+    pub count_max: u64,
+    /// Longest base64 of all together. Default 30 million, of the 32 MB of a request.
+    pub total_bytes_max: u64,
+}
+
+impl Default for Images {
+    fn default() -> Self {
+        Self {
+            bytes_max: 5 << 20,
+            pixels_max: 8_000,
+            many: 20,
+            many_pixels_max: 2_000,
+            count_max: 100,
+            total_bytes_max: 30_000_000,
+        }
     }
 }
 

@@ -15,12 +15,13 @@ use alloc::vec::Vec;
 use core::fmt;
 
 mod aborted_call_with_result;
-mod call_without_arguments;
-mod invalid_tool_name;
-pub(crate) use invalid_tool_name::are_plain;
+mod altered_thought;
+mod before_compaction;
+mod blocked_content;
 pub(crate) mod bound_thinking;
 mod broken_record;
 mod byte_order_mark;
+mod call_without_arguments;
 mod call_without_result;
 mod context_over_limit;
 mod control_text;
@@ -28,42 +29,61 @@ mod copied_entry;
 mod crowded_window;
 mod dangling_boundary;
 mod dangling_parent;
+pub(crate) mod dead_weight;
+mod displaced_result;
+mod duplicate_call_id;
+mod duplicate_result;
+mod empty_text;
+mod empty_turn;
+mod error_flood;
+mod foreign_encoding;
+mod glued_lines;
 mod half_pair;
+mod invalid_thinking;
+mod invalid_tool_name;
 mod line_separator;
 mod misordered_results;
 mod misplaced_header;
+mod no_user_turn;
 mod nul_bytes;
-mod parent_cycle;
-mod tool_stop_without_call;
-mod unacceptable_call_id;
-pub(crate) use call_without_result::next_user;
-pub(crate) use unacceptable_call_id::is_taken;
-mod displaced_result;
-pub(crate) use displaced_result::speaks;
-mod duplicate_call_id;
-mod duplicate_result;
-mod foreign_encoding;
-mod glued_lines;
+mod off_branch;
 mod over_limit;
 mod oversized_file;
 mod oversized_for_summary;
-pub(crate) use oversized_for_summary::OversizedForSummary;
-mod oversized_reply;
-pub(crate) use oversized_reply::shorten_message;
 mod oversized_line;
+mod oversized_reply;
 mod oversized_result;
 mod oversized_side_copy;
 mod oversized_turn;
-pub(crate) use oversized_turn::OversizedTurn;
+mod parent_cycle;
+mod progress_entry;
+mod reasoning_alone;
+mod removal;
 mod result_over_limit;
 mod result_without_call;
+mod same_role_again;
+mod sidechain_entry;
 mod stale_result;
 mod superseded_record;
+mod superseded_snapshot;
+mod tool_stop_without_call;
 mod torn_line;
 mod trim;
-pub(crate) use trim::most;
 mod turn_over_limit;
+mod unacceptable_call_id;
 mod unreadable_line;
+mod unsendable_image;
+
+pub(crate) use call_without_result::next_user;
+pub(crate) use displaced_result::speaks;
+pub(crate) use invalid_tool_name::are_plain;
+pub(crate) use no_user_turn::lacks_a_user;
+pub(crate) use oversized_for_summary::OversizedForSummary;
+pub(crate) use oversized_reply::shorten_message;
+pub(crate) use oversized_turn::OversizedTurn;
+pub(crate) use same_role_again::{Flow, flow};
+pub(crate) use trim::most;
+pub(crate) use unacceptable_call_id::is_taken;
 
 /// All rules, in the order in which they look and plan: pairing, then sizes, then ages, then bytes,
 /// then what breaks a limit of the run.
@@ -102,6 +122,21 @@ pub const RULES: &[&dyn Rule] = &[
     &parent_cycle::ParentCycle,
     &dangling_boundary::DanglingBoundary,
     &copied_entry::CopiedEntry,
+    &empty_turn::EmptyTurn,
+    &empty_text::EmptyText,
+    &invalid_thinking::InvalidThinking,
+    &reasoning_alone::ReasoningAlone,
+    &altered_thought::AlteredThought,
+    &same_role_again::SameRoleAgain,
+    &no_user_turn::NoUserTurn,
+    &blocked_content::BlockedContent,
+    &error_flood::ErrorFlood,
+    &unsendable_image::UnsendableImage,
+    &progress_entry::ProgressEntry,
+    &superseded_snapshot::SupersededSnapshot,
+    &sidechain_entry::SidechainEntry,
+    &before_compaction::BeforeCompaction,
+    &off_branch::OffBranch,
     &bound_thinking::BoundThinking,
     &oversized_file::OversizedFile,
     &oversized_line::OversizedLine,
@@ -126,7 +161,7 @@ pub trait Rule: Sync {
         Stage::Talk
     }
 
-    /// What it does in a format.
+    /// What it does in a format. It is asked to look only where this is not [`Cover::Never`].
     fn cover(&self, _format: &dyn Format) -> Cover {
         Cover::Fixed
     }
@@ -147,7 +182,7 @@ pub enum Cover {
     Fixed,
     /// It finds it and says so.
     Reported,
-    /// It cannot occur there, or the owning program puts it right by itself.
+    /// It cannot occur there, the owning program puts it right by itself, or the format's reader does not note it.
     Never,
 }
 
@@ -193,11 +228,61 @@ pub fn find(text: &str) -> Option<&'static dyn Rule> {
         .find(|rule| rule.code().eq_ignore_ascii_case(text) || rule.name().eq_ignore_ascii_case(text))
 }
 
+/// Whether a finding tells what is in a file rather than what is wrong with it, so that a repair of something else may
+/// bring it to light: notes about content, and weight that is not loaded.
+pub fn is_remark(finding: &Finding) -> bool {
+    let groups = ["content", "dead-weight"].into_iter().filter_map(Group::find);
+    let code = finding.rule.code();
+    finding.severity == Severity::Note && groups.into_iter().any(|group| GROUPS[group.0].1(code))
+}
+
+/// Rules that are about one thing, and can be chosen together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Group(usize);
+
+/// Whether a group has a code.
+type Has = fn(&str) -> bool;
+
+/// Each group: its name, and which codes it has.
+const GROUPS: &[(&str, Has)] = &[
+    ("pairing", |code| code.starts_with('P')),
+    ("content", |code| code.starts_with('M')),
+    ("images", |code| code == "S4"),
+    ("dead-weight", |code| ["S6", "S7", "S8", "S9", "S17", "S18"].contains(&code)),
+    ("bytes", |code| code.starts_with('B')),
+    ("tree", |code| code.starts_with('T')),
+];
+
+impl Group {
+    /// The names of all groups.
+    pub const NAMES: [&'static str; GROUPS.len()] = {
+        let (mut names, mut n) = ([""; GROUPS.len()], 0);
+        while n < GROUPS.len() {
+            names[n] = GROUPS[n].0;
+            n += 1;
+        }
+        names
+    };
+
+    /// The group with this name.
+    pub fn find(name: &str) -> Option<Self> {
+        GROUPS.iter().position(|(own, _)| own.eq_ignore_ascii_case(name)).map(Self)
+    }
+
+    /// The codes of its rules.
+    pub fn codes(self) -> impl Iterator<Item = &'static str> {
+        let has = GROUPS[self.0].1;
+        RULES.iter().map(|rule| rule.code()).filter(move |code| has(code))
+    }
+}
+
 /// Asks all rules that the policy includes, then holds back what must not be done.
 pub(crate) fn check_all(session: &Session<'_>) -> Result<Vec<Finding>, Fault> {
     let mut findings = Vec::new();
     for rule in RULES.iter().filter(|rule| session.policy.selection.includes(rule.code())) {
-        rule.check(session, &mut findings)?;
+        if rule.cover(session.format) != Cover::Never {
+            rule.check(session, &mut findings)?;
+        }
     }
     for finding in &mut findings {
         if finding.fix.safety == Safety::None || finding.fix.ops.is_empty() {
@@ -302,6 +387,7 @@ fn about_place(rule: &'static dyn Rule, line: u64, severity: Severity, message: 
         call: None,
         tool: None,
         chars: None,
+        saves_bytes: None,
         message,
         fix: Fix::NONE,
     }

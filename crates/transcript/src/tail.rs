@@ -32,11 +32,13 @@ use alloc::vec::Vec;
 use core::fmt;
 
 mod branch;
+mod content;
 mod seen;
 mod standing;
 mod turn;
 
 use branch::Branch;
+use content::Content;
 use seen::{Key, Seen};
 use standing::Standing;
 use turn::Turn;
@@ -64,6 +66,7 @@ struct State {
     seen: Seen,
     branch: Branch,
     turn: Turn,
+    content: Content,
     standing: Standing,
 }
 
@@ -113,6 +116,8 @@ pub enum Reason {
     LeftOpen,
     /// A text is longer than its limit, or may be.
     Oversized,
+    /// A message holds something that may be refused, or nothing, or nobody answered the one before.
+    Content,
     /// What was found before may depend on what comes.
     Unsettled,
     /// The policy looks at more than the newest turn.
@@ -136,6 +141,7 @@ impl fmt::Display for Reason {
             Self::Displaced => "something stands between a call and its result",
             Self::LeftOpen => "a call was left without a result",
             Self::Oversized => "a text is too long, or may be",
+            Self::Content => "a message holds something that may be refused",
             Self::Unsettled => "what was found before may depend on what comes",
             Self::Policy => "the policy looks at more than the newest turn",
             Self::Tangled => "the end of the session is unusual",
@@ -286,9 +292,16 @@ impl State {
             return Err(Reason::Policy);
         }
         let turn = Turn::of(session)?;
+        let content = Content::of(session, findings)?;
         let (branch, floor) = Branch::of(session)?;
         let standing = Standing::of(session, findings, floor, turn.is_open())?;
-        Ok(Self { seen: Seen::of(&session.transcript.ids, session.transcript.bytes), branch, turn, standing })
+        Ok(Self {
+            seen: Seen::of(&session.transcript.ids, session.transcript.bytes),
+            branch,
+            turn,
+            content,
+            standing,
+        })
     }
 
     /// Takes all of it in, and gives the last message of the model among it that is on the live branch.
@@ -325,6 +338,7 @@ impl State {
             return Err(Reason::Oversized);
         }
         let begins = self.turn.begins(added, entry);
+        self.content.fits(added, entry, begins)?;
         self.fresh(added, entry, begins)?;
         self.settled(added, entry, policy, begins)?;
         let (calls, results) = (added.calls_of(entry), added.results_of(entry));
@@ -338,8 +352,10 @@ impl State {
         }
         if self.branch.hang(added, entry, begins)? {
             self.turn.take(added, entry, policy, self.branch.is_ordered())?;
+            self.content.take(added, entry, begins);
             Ok(true)
         } else if calls.is_empty() && results.is_empty() {
+            self.content.leave(found)?;
             Ok(false)
         } else {
             Err(Reason::Branched)

@@ -47,7 +47,7 @@ pub(crate) struct Health {
 impl Health {
     pub(crate) fn of(session: &Session<'_>, findings: &[crate::finding::Finding]) -> Self {
         let mut counts = BTreeMap::new();
-        for finding in findings {
+        for finding in findings.iter().filter(|finding| !rule::is_remark(finding)) {
             *counts.entry(finding.rule.code()).or_default() += 1;
         }
         let spoken = |&&entry: &&u32| matches!(session.entry(entry).kind, Kind::Message(_));
@@ -96,6 +96,12 @@ impl Baseline {
         }
         self.health = after.health.clone();
         Ok(())
+    }
+
+    /// What persons said in entries that are taken out because somebody asked for that by name need not be there.
+    pub(crate) fn release(&mut self, (hash, texts): (u64, u64)) {
+        self.health.user_text = self.health.user_text.wrapping_sub(hash);
+        self.health.user_texts = self.health.user_texts.saturating_sub(texts);
     }
 
     /// Whether there is still a conversation, of the same kind.

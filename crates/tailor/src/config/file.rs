@@ -39,6 +39,9 @@ pub(super) const SCALARS: &[(&str, Scalar)] = &[
     ("summary_chars_max", Scalar::Number),
     ("side_chars_max", Scalar::Number),
     ("reply_chars_max", Scalar::Number),
+    ("image_bytes_max", Scalar::Number),
+    ("image_pixels_max", Scalar::Number),
+    ("images_max", Scalar::Number),
     ("window_tokens", Scalar::Number),
     ("thinking", Scalar::Text),
 ];
@@ -68,6 +71,9 @@ pub(super) struct File {
     summary_chars_max: Option<u64>,
     side_chars_max: Option<u64>,
     reply_chars_max: Option<u64>,
+    image_bytes_max: Option<u64>,
+    image_pixels_max: Option<u64>,
+    images_max: Option<u64>,
     window_tokens: Option<u64>,
     thinking: Option<Thinking>,
     select: Option<Vec<Code>>,
@@ -117,6 +123,9 @@ impl File {
             (&mut policy.summary_chars_max, self.summary_chars_max),
             (&mut policy.side_chars_max, self.side_chars_max),
             (&mut policy.reply_chars_max, self.reply_chars_max),
+            (&mut policy.images.bytes_max, self.image_bytes_max),
+            (&mut policy.images.pixels_max, self.image_pixels_max),
+            (&mut policy.images.count_max, self.images_max),
             (&mut policy.window_tokens, self.window_tokens),
         ]);
         let codes = |codes: &Option<Vec<Code>>| {

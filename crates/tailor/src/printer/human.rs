@@ -39,7 +39,8 @@ pub(super) fn said(finding: &FindingReport) -> String {
         (None, "none") => " [report only]".to_string(),
         _ => String::new(),
     };
-    format!("{}{tool}{held}", finding.message)
+    let saves = finding.saves_bytes.map(|bytes| format!(", {}", size(bytes))).unwrap_or_default();
+    format!("{}{saves}{tool}{held}", finding.message)
 }
 
 impl Shape for Human {

@@ -4,8 +4,8 @@
 
 use super::claude_code::{blocks, spoken};
 use super::{
-    Answer, Broken, Compaction, Format, Level, Lost, Part, Shape, Vote, Writing, broken_by_stop_reason,
-    content_parts, items, only_keys, says,
+    Answer, Broken, Compaction, Content, Format, Level, Lost, Part, Shape, Vote, Writing,
+    broken_by_stop_reason, content_parts, items, only_keys, says,
 };
 use crate::entry::{Draft, Kind, Role};
 use crate::json::{Doc, Value};
@@ -67,6 +67,10 @@ impl Format for Anthropic {
 
     fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
         doc.root().into_iter().for_each(|root| message(root, draft));
+    }
+
+    fn content(&self) -> Content {
+        Content::ANTHROPIC
     }
 
     fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8> {

@@ -5,13 +5,15 @@
 //! screen and never sent. Facts: `reference/formats-claude-codex.md` part A.
 
 use super::{
-    Answer, Broken, Compaction, Format, Gate, Lost, Part, Root, Shape, Vote, Writer, Writing,
+    Answer, Broken, Compaction, Content, Format, Gate, Lost, Part, Root, Shape, Vote, Writer, Writing,
     broken_by_stop_reason, content_parts, is_string, items, later, says,
 };
-use crate::entry::{Draft, Kind, Role, Stop, Target};
+use crate::entry::{Draft, Kind, QuirkKind, Role, Service, Stop, Target, is_blank};
+use crate::finding::Severity;
 use crate::json::{Doc, Kind as Json, Value};
 use crate::literal::quote;
 use crate::marker::MISSING_RESULT;
+use crate::refusal;
 use alloc::vec::Vec;
 
 pub(super) struct ClaudeCode;
@@ -72,6 +74,10 @@ impl Format for ClaudeCode {
         Answer::Line
     }
 
+    fn content(&self) -> Content {
+        Content { empty: Some(Severity::Note), failures: true, ..Content::ANTHROPIC }
+    }
+
     fn roots(&self) -> &'static [Root] {
         &[
             Root { env: Some("CLAUDE_CONFIG_DIR"), home: ".claude", below: "projects" },
@@ -85,7 +91,9 @@ impl Format for ClaudeCode {
         let Some(line) = doc.root() else { return };
         let [kind, uuid, parent, sidechain, team, meta, message] =
             line.pick(["type", "uuid", "parentUuid", "isSidechain", "teamName", "isMeta", "message"]);
-        let Some(kind) = kind.and_then(|own| CHAIN.iter().find(|kind| own.is(kind))) else { return };
+        let Some(kind) = kind.and_then(|own| CHAIN.iter().find(|kind| own.is(kind))) else {
+            return service(doc, draft);
+        };
         if !is_string(uuid) {
             return;
         }
@@ -97,6 +105,7 @@ impl Format for ClaudeCode {
             "user" => user(line, message, draft),
             "assistant" => assistant(line, message, draft),
             "attachment" => draft.entry.kind = Kind::Note,
+            "progress" => draft.entry.service = Service::Progress,
             "system" if says(doc, "subtype", "compact_boundary") => {
                 draft.entry.kind = Kind::Boundary;
                 let kept = doc.get("compactMetadata").and_then(|metadata| metadata.get("preservedSegment"));
@@ -198,6 +207,14 @@ impl Format for ClaudeCode {
     }
 }
 
+/// Records without a place in the chain.
+fn service(doc: &Doc, draft: &mut Draft<'_>) {
+    if says(doc, "type", "file-history-snapshot") {
+        draft.entry.service = Service::Snapshot;
+        draft.entry.group = draft.intern(doc.get("messageId"));
+    }
+}
+
 fn user(line: Value<'_>, message: Option<Value<'_>>, draft: &mut Draft<'_>) {
     let [copy, summary] = line.pick(["toolUseResult", "isCompactSummary"]);
     let content = message.and_then(|message| message.get("content"));
@@ -228,20 +245,18 @@ pub(super) fn blocks(content: Option<Value<'_>>, draft: &mut Draft<'_>) -> bool 
             block.pick(["type", "tool_use_id", "content", "is_error", "text"]);
         if !kind.is_some_and(|kind| kind.is("tool_result")) {
             others += 1;
-            if let Some(text) = text {
-                draft.user_text(text);
+            match text {
+                Some(text) => {
+                    draft.user_text(text);
+                    draft.blank(block, text);
+                }
+                None => draft.image(block),
             }
             continue;
         }
         results += 1;
         draft.result(block, call, None, error.is_some_and(Value::is_true));
-        inside.filter(|value| value.kind() == Json::String).into_iter().for_each(|text| draft.body(text));
-        for part in items(inside) {
-            match part.get("text") {
-                Some(text) => draft.body(text),
-                None => draft.block(part),
-            }
-        }
+        draft.content(inside);
     }
     results > 0 && others == 0
 }
@@ -252,6 +267,10 @@ fn assistant(line: Value<'_>, message: Option<Value<'_>>, draft: &mut Draft<'_>)
     spoken(message, draft);
     if line.get("isApiErrorMessage").is_some_and(Value::is_true) {
         draft.entry.stop = Stop::Aborted;
+        let mut texts = items(message.get("content")).filter_map(|block| block.get("text"));
+        if texts.any(|text| refusal::is_blocked(text.prefix())) {
+            draft.quirk(QuirkKind::Blocked, draft.entry.span);
+        }
     }
 }
 
@@ -266,18 +285,26 @@ pub(super) fn spoken(message: Value<'_>, draft: &mut Draft<'_>) {
         None => Stop::Unknown,
     };
     content.filter(|value| value.kind() == Json::String).into_iter().for_each(|text| draft.text(text));
+    let mut last = None;
     for block in items(content) {
         let [kind, id, name, input, signature, text] =
             block.pick(["type", "id", "name", "input", "signature", "text"]);
+        if !text.is_some_and(is_blank) {
+            last = None;
+        }
         match kind.and_then(Value::text).as_deref() {
             Some(b"tool_use") => draft.call(block, id, name, input.is_none()),
-            Some(b"redacted_thinking") => draft.thinking(block),
-            Some(b"thinking") => {
-                if signature.is_some_and(|value| !value.is_null() && !value.is("")) {
-                    draft.thinking(block);
-                }
+            Some(b"redacted_thinking" | b"thinking") => {
+                last = Some(block.span());
+                draft.signed(block, signature.or(block.get("data")));
             }
-            _ => text.into_iter().for_each(|text| draft.text(text)),
+            _ => match text {
+                Some(text) => draft.text_block(block, text),
+                None => draft.other_block(block),
+            },
         }
+    }
+    if let Some(block) = last {
+        draft.quirk(QuirkKind::ThinkingLast, block);
     }
 }

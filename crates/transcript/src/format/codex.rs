@@ -231,13 +231,7 @@ fn output(payload: Value<'_>, draft: &mut Draft<'_>) {
     draft.entry.kind = Kind::Message(Role::Tool);
     draft.result(payload, id, name, false);
     draft.whole_result(span);
-    output.filter(|output| output.kind() == Json::String).into_iter().for_each(|text| draft.body(text));
-    for part in items(output) {
-        match part.get("text") {
-            Some(text) => draft.body(text),
-            None => draft.block(part),
-        }
-    }
+    draft.content(output);
 }
 
 /// Events are for the screen. Some repeat an output, in strings that may be shortened; not the patches, which the

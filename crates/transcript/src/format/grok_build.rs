@@ -77,8 +77,7 @@ impl Format for GrokBuild {
             Some(b"tool_result") => {
                 if let Some(root) = doc.root() {
                     draft.result(root, doc.get("tool_call_id"), None, false);
-                    texts().for_each(|text| draft.body(text));
-                    items(content).for_each(|part| draft.block(part));
+                    draft.content(content);
                 }
                 Kind::Message(Role::Tool)
             }

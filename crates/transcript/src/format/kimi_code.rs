@@ -166,6 +166,5 @@ fn result(
     let span = draft.entry.span;
     draft.result(block, call, None, failed);
     draft.whole_result(span);
-    texts(output).for_each(|text| draft.body(text));
-    items(output).filter(|part| part.get("text").is_none()).for_each(|part| draft.block(part));
+    draft.content(output);
 }

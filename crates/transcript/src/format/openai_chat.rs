@@ -6,8 +6,8 @@
 //! §3, §4.4, §4.7 and §4.8.
 
 use super::{
-    Answer, Compaction, Counted, Format, Gate, Level, Lost, Part, Root, Shape, Vote, Writer, Writing,
-    content_parts, is_string, items, listed_calls, only_keys, says,
+    Answer, Compaction, Content, Counted, Format, Gate, Level, Lost, Part, Root, Shape, Vote, Writer,
+    Writing, content_parts, is_string, items, listed_calls, only_keys, says,
 };
 use crate::entry::{Draft, Kind, Role};
 use crate::json::{Doc, Kind as Json, Value};
@@ -188,6 +188,10 @@ impl Format for Profile {
         self.answer
     }
 
+    fn content(&self) -> Content {
+        Content::OPENAI
+    }
+
     fn roots(&self) -> &'static [Root] {
         self.roots
     }
@@ -229,10 +233,26 @@ pub(super) fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
     draft.entry.kind = match message.get("role").and_then(Value::text).as_deref() {
         Some(b"user") => {
             texts().for_each(|text| draft.user_text(text));
+            for part in items(content) {
+                match part.get("text") {
+                    Some(text) => draft.blank(part, text),
+                    None => draft.image(part),
+                }
+            }
             Kind::Message(Role::User)
         }
         Some(b"assistant") => {
             texts().for_each(|text| draft.text(text));
+            for part in items(content) {
+                match part.get("text") {
+                    Some(text) => draft.blank(part, text),
+                    None => draft.other_block(part),
+                }
+            }
+            let others = ["refusal", "audio", "function_call"].map(|key| message.get(key));
+            if others.into_iter().flatten().any(|value| !value.is_null()) {
+                draft.shows();
+            }
             for call in items(message.get("tool_calls")) {
                 let name = call.get("function").and_then(|function| function.get("name"));
                 draft.call(call, call.get("id"), name.or_else(|| call.get("name")), false);
@@ -241,8 +261,7 @@ pub(super) fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
         }
         Some(b"tool") => {
             draft.result(message, message.get("tool_call_id"), message.get("name"), false);
-            texts().for_each(|text| draft.body(text));
-            items(content).for_each(|part| draft.block(part));
+            draft.content(content);
             Kind::Message(Role::Tool)
         }
         Some(b"system" | b"developer") => Kind::Message(Role::System),

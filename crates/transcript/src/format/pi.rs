@@ -5,12 +5,14 @@
 //! `appendMode: "side"` say otherwise. Blocks and roles: `reference/seed-systems.md` §3.3–3.5.
 
 use super::{
-    Answer, Broken, CALLS, Compaction, Format, Gate, Lost, Part, Root, Shape, Vote, Writer, Writing,
+    Answer, Broken, CALLS, Compaction, Content, Format, Gate, Lost, Part, Root, Shape, Vote, Writer, Writing,
     content_parts, is_string, items, later, says,
 };
-use crate::entry::{Draft, Kind, Role, Stop, Target};
+use crate::entry::{Draft, Kind, QuirkKind, Role, Stop, Target, is_altered, is_blank};
+use crate::finding::Severity;
 use crate::json::{Doc, Kind as Json, Value};
 use crate::marker::MISSING_RESULT;
+use crate::refusal;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -80,6 +82,10 @@ impl Format for Pi {
 
     fn answer(&self) -> Answer {
         Answer::Line
+    }
+
+    fn content(&self) -> Content {
+        Content { empty: Some(Severity::Note), reasoning: true, failures: true, ..Content::ANTHROPIC }
     }
 
     fn roots(&self) -> &'static [Root] {
@@ -219,6 +225,12 @@ fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
     draft.entry.kind = match role.as_deref() {
         Some(b"user") => {
             texts(content).for_each(|text| draft.user_text(text));
+            for block in items(content) {
+                match block.get("text") {
+                    Some(text) => draft.blank(block, text),
+                    None => draft.image(block),
+                }
+            }
             Kind::Message(Role::User)
         }
         Some(b"assistant") => {
@@ -253,22 +265,50 @@ fn assistant(message: Value<'_>, draft: &mut Draft<'_>) {
     if let Some(text) = content.filter(|content| content.kind() == Json::String) {
         draft.text(text);
     }
+    let mut last = None;
     for block in items(content) {
         let kind = block.get("type");
         let is = |name: &&str| kind.is_some_and(|kind| kind.is(name));
+        if !block.get("text").is_some_and(is_blank) {
+            last = None;
+        }
         if CALLS.iter().any(is) {
             let arguments = block.get("arguments").or(block.get("input"));
             let partial = block.get("partialJson").is_some() || arguments.is_none_or(Value::is_null);
             draft.call(block, block.get("id"), block.get("name"), partial);
-        } else if is(&"thinking") || is(&"redacted_thinking") {
-            let signed =
-                block.get("thinkingSignature").is_some_and(|value| !value.is_null() && !value.is(""));
-            if signed || is(&"redacted_thinking") {
-                draft.thinking(block);
+            if block.get("thoughtSignature").is_some_and(is_altered) {
+                draft.quirk(QuirkKind::AlteredThought, block.span());
             }
+        } else if is(&"thinking") || is(&"redacted_thinking") {
+            let signature = block.get("thinkingSignature");
+            let item = signature.is_some_and(|value| value.prefix().starts_with(b"{"));
+            last =
+                Some((if item { QuirkKind::ReasoningLast } else { QuirkKind::ThinkingLast }, block.span()));
+            thinking(block, signature, draft);
+        } else if let Some(text) = block.get("text") {
+            draft.text_block(block, text);
         } else {
-            block.get("text").into_iter().for_each(|text| draft.text(text));
+            draft.other_block(block);
         }
+    }
+    if let Some((kind, block)) = last {
+        draft.quirk(kind, block);
+    }
+    if draft.entry.stop == Stop::Aborted
+        && message.get("errorMessage").is_some_and(|text| refusal::is_blocked(text.prefix()))
+    {
+        draft.quirk(QuirkKind::Blocked, draft.entry.span);
+    }
+}
+
+/// pi keeps thinking of all providers; most of them sign nothing, and pi sends it as text then.
+fn thinking(block: Value<'_>, signature: Option<Value<'_>>, draft: &mut Draft<'_>) {
+    let redacted = block.get("type").is_some_and(|kind| kind.is("redacted_thinking"));
+    let signed = signature.is_some_and(|value| !value.is_null() && !value.is(""));
+    if signed || redacted {
+        draft.signed(block, signature.or(block.get("data")));
+    } else if let Some(text) = block.get("thinking") {
+        draft.shows_text(text);
     }
 }
 
@@ -279,8 +319,7 @@ fn result(message: Value<'_>, draft: &mut Draft<'_>) {
     let span = draft.entry.span;
     draft.result(message, call, tool, error.is_some_and(Value::is_true));
     draft.whole_result(span);
-    texts(content).for_each(|text| draft.body(text));
-    items(content).filter(|block| block.get("text").is_none()).for_each(|block| draft.block(block));
+    draft.content(content);
     if details.is_some_and(|details| details.get("openclawSyntheticMissingToolResult").is_some()) {
         draft.invented();
     }

@@ -41,9 +41,6 @@ impl Rule for DanglingBoundary {
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
-        if session.format.shape() != Shape::Branch {
-            return Ok(());
-        }
         let boundary = session.live.iter().rposition(|&entry| session.entry(entry).kind == Kind::Boundary);
         let Some((place, boundary)) = boundary.map(|place| (place, session.live[place])) else {
             return Ok(());

@@ -42,9 +42,6 @@ impl Rule for DanglingParent {
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
-        if !session.format.shape().is_tree() {
-            return Ok(());
-        }
         for entry in dangling(session) {
             let before = nearest_before(session, entry);
             let fix = match before {

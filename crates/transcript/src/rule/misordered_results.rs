@@ -37,9 +37,6 @@ impl Rule for MisorderedResults {
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
-        if session.format.answer() != Answer::NextUser {
-            return Ok(());
-        }
         for (index, entry) in (0..).zip(&session.transcript.entries) {
             // One that holds results alone is a tool's.
             if entry.kind != Kind::Message(Role::User) || session.transcript.results_of(index).is_empty() {

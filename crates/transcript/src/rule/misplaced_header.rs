@@ -42,7 +42,7 @@ impl Rule for MisplacedHeader {
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
         let entries = &session.transcript.entries;
-        if !session.format.has_header() || entries.is_empty() || entries[0].kind == Kind::Header {
+        if entries.is_empty() || entries[0].kind == Kind::Header {
             return Ok(());
         }
         let header = (0..).zip(entries).find(|(_, entry)| entry.kind == Kind::Header);

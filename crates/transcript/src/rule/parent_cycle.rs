@@ -39,9 +39,6 @@ impl Rule for ParentCycle {
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
-        if !session.format.shape().is_tree() {
-            return Ok(());
-        }
         for entry in session.circles() {
             let live = session.is_live(entry);
             let severity = if live { Severity::Error } else { Severity::Warning };

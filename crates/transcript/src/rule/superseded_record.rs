@@ -38,9 +38,6 @@ impl Rule for SupersededRecord {
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
-        if session.format.shape() != Shape::Upserts {
-            return Ok(());
-        }
         let mut records: BTreeMap<Id, Records> = BTreeMap::new();
         let mut places = 0;
         for (index, entry) in (0..).zip(&session.transcript.entries) {

@@ -36,9 +36,6 @@ impl Rule for ToolStopWithoutCall {
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
-        if session.format.shape() != Shape::Branch {
-            return Ok(());
-        }
         for (index, entry) in (0..).zip(&session.transcript.entries) {
             let waits = entry.kind == Kind::Message(Role::Assistant) && entry.stop == Stop::ToolUse;
             if !waits || !session.transcript.calls_of(index).is_empty() {

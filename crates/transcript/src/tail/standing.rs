@@ -87,5 +87,5 @@ fn is_told_by_itself(session: &Session<'_>, finding: &Finding, floor: u32) -> bo
     let moves = session.format.shape() == Shape::Graph
         && session.policy.thinking_in_force() != SignedThinking::Ignore
         && session.live.iter().any(binds);
-    finding.rule.code().starts_with('S') && !moves
+    finding.rule.code().starts_with(['S', 'M']) && !moves
 }

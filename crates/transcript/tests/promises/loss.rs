@@ -41,13 +41,16 @@ fn skeleton(dialect: Dialect, row: &Value, policy: &Policy) -> Option<Value> {
             seen.push(block.clone());
             let partial = block.get("partialJson").is_some()
                 || (block["type"] == "tool_use" && block.get("input").is_none());
+            let text = block["text"].as_str().map(str::trim);
+            let blank = text == Some("") || (block["type"] == "text" && block.get("text").is_none());
             let gone = block["type"] == "tool_result"
+                || blank
                 || twice
                 || (aborted && partial)
                 || (strip && block["type"] == "thinking");
             !gone
         });
-        if items.is_empty() && !empty {
+        if items.is_empty() && (!empty || key == "content") {
             return None;
         }
         // What is missing may have become an empty object.
@@ -96,6 +99,8 @@ fn results(dialect: Dialect, rows: &[Row]) -> BTreeMap<String, Vec<Vec<String>>>
         let mut note = |id: &Value, content: &Value| {
             let alone = content.as_str().into_iter();
             let texts = alone.chain(blocks(content).iter().filter_map(|block| block["text"].as_str()));
+            // What a tool left empty is said to be.
+            let texts = texts.filter(|text| !text.trim().is_empty() && *text != "(no output)");
             if let Some(id) = id.as_str() {
                 results.entry(id.to_string()).or_default().push(texts.map(str::to_string).collect());
             }

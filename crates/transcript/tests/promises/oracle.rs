@@ -305,16 +305,17 @@ fn anthropic(messages: &[Message], strict: bool, out: &mut Vec<Refusal>) {
                 );
             }
         }
-        contents(n, message, &mut say);
+        contents(n, message, n + 1 == messages.len(), &mut say);
     }
 }
 
 /// What Anthropic says about the content of one message.
-fn contents(n: usize, message: &Message, say: &mut dyn FnMut(&'static str, String)) {
+fn contents(n: usize, message: &Message, last: bool, say: &mut dyn FnMut(&'static str, String)) {
     if message.parts.is_empty() {
         say("M1", format!("messages.{n}: all messages must have non-empty content"));
     }
-    if message.assistant && matches!(message.parts.last(), Some(Part::Thinking)) {
+    // The last one may still be written.
+    if message.assistant && !last && matches!(message.parts.last(), Some(Part::Thinking)) {
         say("M3", format!("messages.{n}: The final block in an assistant message cannot be `thinking`"));
     }
     for part in &message.parts {

@@ -158,6 +158,8 @@ pub(crate) fn user_texts(dialect: Dialect, bytes: &[u8]) -> Vec<String> {
             texts.extend(said.filter_map(|block| block["text"].as_str()).map(str::to_string));
         }
     }
+    // White space says nothing, and may go.
+    texts.retain(|text| !text.trim().is_empty());
     texts.sort_unstable();
     texts
 }

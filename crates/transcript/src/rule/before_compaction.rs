@@ -1,0 +1,76 @@
+//! S9: what a compaction has replaced.
+
+use super::{Cover, Help, Rule, dead_weight};
+use crate::entry::Kind;
+use crate::finding::Finding;
+use crate::format::{Format, Shape};
+use crate::json;
+use crate::session::Session;
+use crate::source::Fault;
+use alloc::vec::Vec;
+
+pub(super) struct BeforeCompaction;
+
+impl Rule for BeforeCompaction {
+    fn code(&self) -> &'static str {
+        "S9"
+    }
+
+    fn name(&self) -> &'static str {
+        "before-compaction"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "Messages from before the last compaction stand in the file; a summary takes their place in what the agent sends.",
+            why: "The file only grows: 7 MB after ten compactions, read on every start. The agent does not load them into the context.",
+            fix: "With --allow S9 they go into the vault, what a person said among them; what the compaction keeps, settings and labels stay.",
+            source: "OpenClaw #39953, #76604, #115904",
+        }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.shape() == Shape::List { Cover::Never } else { Cover::Fixed }
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        let boundary =
+            session.live.iter().copied().filter(|&entry| session.entry(entry).kind == Kind::Boundary).max();
+        let Some(boundary) = boundary else { return Ok(()) };
+        let named = named_before(session)?;
+        let entries = (0..boundary).filter(|&entry| is_replaced(session, entry) && !named.contains(&entry));
+        dead_weight::tell(
+            &BeforeCompaction,
+            session,
+            entries,
+            "messages from before the last compaction",
+            out,
+        );
+        Ok(())
+    }
+}
+
+/// Whether an entry in front of the last compaction is not sent any more. Calls whose results are sent stay with them.
+pub(super) fn is_replaced(session: &Session<'_>, entry: u32) -> bool {
+    let found = session.entry(entry);
+    let answered = |call: usize| {
+        session.result_of(call as u32).is_some_and(|result| session.in_context(session.result(result).entry))
+    };
+    matches!(found.kind, Kind::Message(_) | Kind::Note | Kind::Boundary)
+        && !found.aside
+        && !session.in_context(entry)
+        && !session.transcript.calls_of(entry).any(answered)
+}
+
+/// What compactions name as the entry before them (Claude Code): without it some versions stop.
+fn named_before(session: &Session<'_>) -> Result<Vec<u32>, Fault> {
+    let boundaries = session.live.iter().filter(|&&entry| session.entry(entry).kind == Kind::Boundary);
+    let mut named = Vec::new();
+    for &entry in boundaries {
+        let doc = json::parse(session.source, session.entry(entry).span)?;
+        let before = doc.as_ref().and_then(|doc| doc.get("logicalParentUuid")).and_then(json::Value::text);
+        let id = before.and_then(|id| session.transcript.ids.find(&id));
+        named.extend(id.and_then(|id| session.by_id(id)));
+    }
+    Ok(named)
+}

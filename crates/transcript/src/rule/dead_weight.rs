@@ -1,0 +1,57 @@
+//! Not a rule: what stands in the file and is not loaded, told as one finding a file.
+
+use super::{Rule, about};
+use crate::finding::{Finding, Fix, Guard, Op, Safety, Severity};
+use crate::session::Session;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use hashbrown::HashSet;
+
+/// So many bytes of dead weight are worth a warning.
+const WARNING_BYTES: u64 = 10 << 20;
+
+/// One finding about all of these entries that may go; none if there are none.
+pub(super) fn tell(
+    rule: &'static dyn Rule,
+    session: &Session<'_>,
+    entries: impl Iterator<Item = u32>,
+    message: &str,
+    out: &mut Vec<Finding>,
+) {
+    let entries: Vec<u32> = entries.collect();
+    let Some(&first) = entries.first() else { return };
+    let targets: HashSet<u32> =
+        session.live.iter().chain(&session.leaf).filter_map(|&entry| session.target(entry)).collect();
+    let may_go = |entry: &u32| !targets.contains(entry) && may_go(session, *entry);
+    let going: Vec<u32> = entries.into_iter().filter(may_go).collect();
+    let bytes: u64 = going.iter().map(|&entry| session.entry(entry).span.len() + 1).sum();
+    let severity = if bytes >= WARNING_BYTES { Severity::Warning } else { Severity::Note };
+    let ops: Vec<Op> = going.into_iter().map(Op::DropEntry).collect();
+    out.push(Finding {
+        saves_bytes: Some(bytes),
+        fix: if ops.is_empty() { Fix::NONE } else { Fix::guarded(Guard::History, ops) },
+        ..about(rule, session, first, severity, message.to_string())
+    });
+}
+
+/// Whether nothing else needs an entry: neither the agent, which may hang the next entry on it, nor another entry.
+fn may_go(session: &Session<'_>, entry: u32) -> bool {
+    !session.is_newest(entry)
+        && !session.is_pending(entry)
+        && !session.shares_its_id(entry)
+        && !session.is_labelled(entry)
+}
+
+/// What persons said in the entries that a plan takes out because they are dead weight, and who asked for that knows:
+/// fingerprint and number, as in [`crate::entry::Transcript`].
+pub(crate) fn released(session: &Session<'_>, findings: &[Finding]) -> (u64, u64) {
+    let applied = findings.iter().filter(|finding| {
+        finding.fix.safety == Safety::Guarded(Guard::History) && session.policy.selection.applies(finding)
+    });
+    let gone: HashSet<u32> = applied
+        .flat_map(|finding| &finding.fix.ops)
+        .filter_map(|op| if let Op::DropEntry(entry) = op { Some(*entry) } else { None })
+        .collect();
+    let said = gone.into_iter().filter_map(|entry| session.transcript.said_in(entry));
+    said.fold((0, 0), |(hash, texts): (u64, u64), said| (hash.wrapping_add(said.hash), texts + said.texts))
+}

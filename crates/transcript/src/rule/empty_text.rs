@@ -1,0 +1,123 @@
+//! M2: texts of nothing but white space.
+
+use super::empty_turn::{is_empty_turn, is_hollow, severity};
+use super::removal::{take_out, take_out_blocks};
+use super::{Cover, Help, Rule, about, about_result};
+use crate::entry::{Kind, Quirk, QuirkKind, Role};
+use crate::finding::{Finding, Fix, Guard, Op, Safety, Severity};
+use crate::format::Format;
+use crate::marker::NO_OUTPUT;
+use crate::session::Session;
+use crate::source::{Fault, Span};
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+pub(super) struct EmptyText;
+
+impl Rule for EmptyText {
+    fn code(&self) -> &'static str {
+        "M2"
+    }
+
+    fn name(&self) -> &'static str {
+        "empty-text"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "A text block is empty, or holds nothing but white space.",
+            why: "\"text content blocks must be non-empty\", \"must contain non-whitespace text\", \"cache_control cannot be \
+                  set for empty text blocks\".",
+            fix: "The block is taken out if the message holds more; with --allow M2 where the agent leaves it out when it sends. Where it is all of a tool's result, `(no output)` \
+                  stands in its place: without the result the call would be open.",
+            source: "claude-code #57668, hermes-agent #70475; OpenClaw #94278",
+        }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.content().empty.is_some() { Cover::Fixed } else { Cover::Never }
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        // One finding for all where the agent leaves such texts out: Gemini writes one with every call.
+        let harmless = session.format.content().empty == Some(Severity::Note);
+        let mut all: Option<Finding> = None;
+        let mut rest = session.transcript.quirks();
+        while let Some(first) = rest.first() {
+            let (own, more) =
+                rest.split_at(rest.iter().take_while(|quirk| quirk.entry == first.entry).count());
+            rest = more;
+            if !session.is_live(first.entry) {
+                continue;
+            }
+            results(session, own, out);
+            let Some(finding) = said(session, own)? else { continue };
+            match &mut all {
+                _ if !harmless => out.push(finding),
+                None => all = Some(as_one(finding)),
+                Some(all) if movable(&finding.fix) && !session.is_pending(first.entry) => {
+                    all.fix.ops.extend(finding.fix.ops);
+                }
+                Some(_) => {}
+            }
+        }
+        out.extend(all);
+        Ok(())
+    }
+}
+
+fn movable(fix: &Fix) -> bool {
+    matches!(fix.safety, Safety::Safe)
+}
+
+/// The finding about the first of them, about all.
+fn as_one(finding: Finding) -> Finding {
+    let ops = if movable(&finding.fix) { finding.fix.ops } else { Vec::new() };
+    let message = "texts of nothing but white space, which the agent does not send".to_string();
+    Finding { fix: Fix::guarded(Guard::Respells, ops), message, ..finding }
+}
+
+/// Blank blocks of what the model or a person said.
+fn said(session: &Session<'_>, quirks: &[Quirk]) -> Result<Option<Finding>, Fault> {
+    let blank = |quirk: &&Quirk| quirk.kind == QuirkKind::Blank;
+    let blocks: Vec<Span> = quirks.iter().filter(blank).map(|quirk| quirk.block).collect();
+    let entry = quirks[0].entry;
+    if blocks.is_empty() {
+        return Ok(None);
+    }
+    let fix = match session.entry(entry).kind {
+        // All of the message is empty: that is another rule's.
+        Kind::Message(Role::Assistant) if is_hollow(session, entry) && is_empty_turn(session, entry) => {
+            return Ok(None);
+        }
+        Kind::Message(Role::Assistant) if is_hollow(session, entry) => take_out(session, entry),
+        _ if is_hollow(session, entry) => return Ok(None),
+        _ => take_out_blocks(session, entry, &blocks)?,
+    };
+    let message = "a text of nothing but white space".to_string();
+    Ok(Some(Finding { fix, ..about(&EmptyText, session, entry, severity(session, entry), message) }))
+}
+
+/// Blank texts of results.
+fn results(session: &Session<'_>, quirks: &[Quirk], out: &mut Vec<Finding>) {
+    let of = |quirk: &Quirk| match quirk.kind {
+        QuirkKind::BlankResult(result, text) => Some((result as usize, text, quirk.block)),
+        _ => None,
+    };
+    let mut blanks = quirks.iter().filter_map(of).peekable();
+    while let Some((result, text, _)) = blanks.peek().copied() {
+        let own: Vec<Span> = core::iter::from_fn(|| blanks.next_if(|(other, ..)| *other == result))
+            .map(|(_, _, block)| block)
+            .collect();
+        let found = session.result(result);
+        let all = session.transcript.bodies_of(result).len() + found.images as usize;
+        let mut ops: Vec<Op> = own.iter().map(|&block| Op::DropBlock { entry: found.entry, block }).collect();
+        if own.len() >= all {
+            ops[0] = Op::Replace { at: text, with: NO_OUTPUT.into() };
+        }
+        let severity = severity(session, found.entry);
+        let message = "a result of nothing but white space".to_string();
+        let fix = Fix::safe(ops);
+        out.push(Finding { fix, ..about_result(&EmptyText, session, result, severity, message) });
+    }
+}

@@ -1,0 +1,82 @@
+//! M1: a message in which there is nothing.
+
+use super::removal::take_out;
+use super::{Cover, Help, Rule, about};
+use crate::entry::{Kind, QuirkKind, Role, Stop};
+use crate::finding::{Finding, Fix, Severity};
+use crate::format::Format;
+use crate::session::Session;
+use crate::source::Fault;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+pub(super) struct EmptyTurn;
+
+impl Rule for EmptyTurn {
+    fn code(&self) -> &'static str {
+        "M1"
+    }
+
+    fn name(&self) -> &'static str {
+        "empty-turn"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "A message holds nothing that could be sent: a turn that failed or was interrupted before its first word.",
+            why: "\"all messages must have non-empty content\", \"role 'assistant' must not be empty\", \"Improperly formed \
+                  request\"; each failure appends another one. pi and Claude Code leave them out when they send.",
+            fix: "An empty turn of the model is taken out, and what hung on it is linked to what was before it. It is never \
+                  filled with something that the model did not say. What a person left empty is reported.",
+            source: "OpenClaw #94278, #11986, #16116",
+        }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.content().empty.is_some() { Cover::Fixed } else { Cover::Never }
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        let quirks = session.transcript.quirks().iter().filter(|quirk| quirk.kind == QuirkKind::Hollow);
+        for entry in quirks.map(|quirk| quirk.entry).filter(|&entry| session.is_live(entry)) {
+            let found = session.entry(entry);
+            let (message, fix) = match found.kind {
+                Kind::Message(Role::Assistant) if is_empty_turn(session, entry) => {
+                    ("the model said nothing", take_out(session, entry))
+                }
+                Kind::Message(Role::User) => ("nothing was said", Fix::NONE),
+                _ => continue,
+            };
+            // Agents do not send turns that failed.
+            let harmless = found.stop == Stop::Aborted;
+            let severity = if harmless { Severity::Note } else { severity(session, entry) };
+            out.push(Finding { fix, ..about(&EmptyTurn, session, entry, severity, message.to_string()) });
+        }
+        Ok(())
+    }
+}
+
+/// Whether there is nothing in any entry of the message.
+pub(super) fn is_empty_turn(session: &Session<'_>, entry: u32) -> bool {
+    let turn = session.turn(entry);
+    session.entry(entry).group.is_none()
+        || session
+            .live
+            .iter()
+            .filter(|&&other| session.turn(other) == turn)
+            .all(|&other| is_hollow(session, other))
+}
+
+/// Whether there is nothing in an entry.
+pub(super) fn is_hollow(session: &Session<'_>, entry: u32) -> bool {
+    session.transcript.quirks_of(entry).iter().any(|quirk| quirk.kind == QuirkKind::Hollow)
+}
+
+/// How bad it is that something is empty.
+pub(super) fn severity(session: &Session<'_>, entry: u32) -> Severity {
+    if session.in_context(entry) {
+        session.format.content().empty.unwrap_or(Severity::Note)
+    } else {
+        Severity::Note
+    }
+}

@@ -1,0 +1,95 @@
+//! M10: the same error, again and again.
+
+use super::empty_turn::is_hollow;
+use super::removal::take_out;
+use super::{Cover, Help, Rule, about};
+use crate::entry::{Kind, Role, Stop};
+use crate::finding::{Finding, Severity};
+use crate::format::Format;
+use crate::json;
+use crate::session::Session;
+use crate::source::{Fault, Span, read_span};
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+pub(super) struct ErrorFlood;
+
+/// So many equal turns are a flood.
+const FLOOD_TURNS: usize = 3;
+/// Longer turns say more than an error.
+const ERROR_BYTES_MAX: u64 = 64 << 10;
+
+impl Rule for ErrorFlood {
+    fn code(&self) -> &'static str {
+        "M10"
+    }
+
+    fn name(&self) -> &'static str {
+        "error-flood"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "Three or more turns in a row failed in the same way, and each says so in the same words.",
+            why: "Retry loops append until the session is hundreds of megabytes long; the agent reads them on every start.",
+            fix: "The first and the last of them stay. Turns that hold anything else, and failed turns that hold nothing at \
+                  all (M1), are not among them.",
+            source: "OpenClaw #64767, #83404",
+        }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.content().failures { Cover::Fixed } else { Cover::Never }
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        let mut live = session.live.clone();
+        live.sort_by_key(|&entry| (session.sequence(entry), entry));
+        let mut run: Vec<(u32, Vec<u8>)> = Vec::new();
+        for entry in live {
+            match session.entry(entry).kind {
+                Kind::Message(Role::Assistant) if is_hollow(session, entry) => {}
+                Kind::Message(_) | Kind::Boundary => match words(session, entry)? {
+                    Some(words) => {
+                        if run.last().is_some_and(|(_, last)| *last != words) {
+                            tell(session, &mut run, out);
+                        }
+                        run.push((entry, words));
+                    }
+                    None => tell(session, &mut run, out),
+                },
+                _ => {}
+            }
+        }
+        tell(session, &mut run, out);
+        Ok(())
+    }
+}
+
+/// What a failed turn says; `None` for any other.
+fn words(session: &Session<'_>, entry: u32) -> Result<Option<Vec<u8>>, Fault> {
+    let found = session.entry(entry);
+    let failed = found.kind == Kind::Message(Role::Assistant) && found.stop == Stop::Aborted;
+    if !failed || !session.transcript.calls_of(entry).is_empty() || found.span.len() > ERROR_BYTES_MAX {
+        return Ok(None);
+    }
+    let doc = json::parse(session.source, found.span)?;
+    let message = doc.as_ref().and_then(|doc| doc.get("message"));
+    let parts = ["content", "errorMessage"].map(|key| message.and_then(|message| message.get(key)));
+    let spans: Vec<Span> = parts.into_iter().flatten().map(json::Value::span).collect();
+    let texts: Result<Vec<Vec<u8>>, Fault> =
+        spans.iter().map(|&span| read_span(session.source, span)).collect();
+    Ok(Some(texts?.concat()))
+}
+
+/// Tells of a run, if it is a flood: of each turn between its first and its last.
+fn tell(session: &Session<'_>, run: &mut Vec<(u32, Vec<u8>)>, out: &mut Vec<Finding>) {
+    if run.len() >= FLOOD_TURNS {
+        for (entry, _) in &run[1..run.len() - 1] {
+            let message = "the same error as before and after".to_string();
+            let fix = take_out(session, *entry);
+            out.push(Finding { fix, ..about(&ErrorFlood, session, *entry, Severity::Warning, message) });
+        }
+    }
+    run.clear();
+}

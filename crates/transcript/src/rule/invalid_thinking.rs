@@ -1,0 +1,98 @@
+//! M3: thinking that no provider takes back.
+
+use super::removal::{only_if_asked, take_out_blocks};
+use super::{Cover, Help, Rule, about, severity_in_context};
+use crate::entry::{QuirkKind, Stop};
+use crate::finding::{Finding, Guard, Severity};
+use crate::format::{Format, Shape};
+use crate::session::Session;
+use crate::source::{Fault, Span};
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+pub(super) struct InvalidThinking;
+
+impl Rule for InvalidThinking {
+    fn code(&self) -> &'static str {
+        "M3"
+    }
+
+    fn name(&self) -> &'static str {
+        "invalid-thinking"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "A thinking block has no signature, or one that was altered, or it is the last block of its message.",
+            why: "\"Invalid `signature` in `thinking` block\", \"The final block in an assistant message cannot be \
+                  `thinking`\". Redaction of secrets and cut streams leave such blocks.",
+            fix: "A block is removed whole or kept whole, never edited and never turned into text. Thinking that ends its \
+                  message may be valid, so it goes only with --allow M3. An empty thinking text with a signature is normal.",
+            source: "claude-code #63147, #10199; OpenClaw #43783, #39940; hermes-agent #24107",
+        }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.content().thinking { Cover::Fixed } else { Cover::Never }
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        let mut rest = session.transcript.quirks();
+        while let Some(first) = rest.first() {
+            let entry = first.entry;
+            let (own, more) = rest.split_at(rest.iter().take_while(|quirk| quirk.entry == entry).count());
+            rest = more;
+            if !session.is_live(entry) {
+                continue;
+            }
+            let of = |wanted: QuirkKind| -> Vec<Span> {
+                own.iter().filter(|quirk| quirk.kind == wanted).map(|quirk| quirk.block).collect()
+            };
+            let (mut bad, altered) = (of(QuirkKind::Unsigned), of(QuirkKind::Altered));
+            if !signs(session, entry) {
+                bad.clear();
+            }
+            let severity = severity_in_context(session, entry);
+            let severity = if altered.is_empty() { severity.min(Severity::Warning) } else { severity };
+            bad.extend(altered);
+            if !bad.is_empty() {
+                let message = "thinking without a signature that could be valid".to_string();
+                let fix = take_out_blocks(session, entry, &bad)?;
+                out.push(Finding { fix, ..about(&InvalidThinking, session, entry, severity, message) });
+            } else if let Some(&block) =
+                of(QuirkKind::ThinkingLast).first().filter(|_| ends_its_turn(session, entry))
+            {
+                out.push(last(session, entry, block)?);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the model signs its thinking; one that is not named is taken to.
+fn signs(session: &Session<'_>, entry: u32) -> bool {
+    let model = session.transcript.id_text(session.entry(entry).model);
+    model.is_empty() || memchr::memmem::find(model, b"claude").is_some()
+}
+
+/// Whether nothing comes behind an entry in its message, and the message is over.
+pub(super) fn ends_its_turn(session: &Session<'_>, entry: u32) -> bool {
+    let turn = session.turn(entry);
+    let behind = session.place(entry).map_or(&[][..], |place| &session.live[place + 1..]);
+    let open = session.newest().is_some_and(|newest| session.turn(newest) == turn);
+    // Agents do not send turns that failed.
+    !open
+        && session.entry(entry).stop != Stop::Aborted
+        && !behind.iter().any(|&other| session.turn(other) == turn)
+}
+
+fn last(session: &Session<'_>, entry: u32, block: Span) -> Result<Finding, Fault> {
+    // Those that write a file for themselves leave such turns out, or have gone on behind them.
+    let severity = match (session.in_context(entry), session.format.shape()) {
+        (true, Shape::List) => Severity::Error,
+        _ => Severity::Note,
+    };
+    let message = "thinking with nothing behind it".to_string();
+    let fix = only_if_asked(take_out_blocks(session, entry, &[block])?, Guard::Thinking);
+    Ok(Finding { fix, ..about(&InvalidThinking, session, entry, severity, message) })
+}

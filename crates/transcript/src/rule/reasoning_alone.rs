@@ -1,0 +1,54 @@
+//! M5: a reasoning item of OpenAI that nothing follows.
+
+use super::invalid_thinking::ends_its_turn;
+use super::removal::{only_if_asked, take_out_blocks};
+use super::{Cover, Help, Rule, about};
+use crate::entry::QuirkKind;
+use crate::finding::{Finding, Guard, Severity};
+use crate::format::Format;
+use crate::session::Session;
+use crate::source::Fault;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+pub(super) struct ReasoningAlone;
+
+impl Rule for ReasoningAlone {
+    fn code(&self) -> &'static str {
+        "M5"
+    }
+
+    fn name(&self) -> &'static str {
+        "reasoning-alone"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "A turn ends with a reasoning item of OpenAI's Responses API, and the message or call that belongs to it \
+                   is not there.",
+            why: "\"Item 'rs_…' of type 'reasoning' was provided without its required following item.\"",
+            fix: "Reasoning and what follows it are one: with --allow M5 reasoning that nothing follows is removed whole. \
+                  Its content is never touched.",
+            source: "pi #838, #3369, #6950; openai-agents-python #3207",
+        }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.content().reasoning { Cover::Fixed } else { Cover::Never }
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        let quirks =
+            session.transcript.quirks().iter().filter(|quirk| quirk.kind == QuirkKind::ReasoningLast);
+        for quirk in
+            quirks.filter(|quirk| session.is_live(quirk.entry) && ends_its_turn(session, quirk.entry))
+        {
+            let severity = if session.in_context(quirk.entry) { Severity::Warning } else { Severity::Note };
+            let fix = take_out_blocks(session, quirk.entry, &[quirk.block])?;
+            let fix = only_if_asked(fix, Guard::Thinking);
+            let message = "reasoning with nothing behind it".to_string();
+            out.push(Finding { fix, ..about(&ReasoningAlone, session, quirk.entry, severity, message) });
+        }
+        Ok(())
+    }
+}

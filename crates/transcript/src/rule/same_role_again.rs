@@ -1,0 +1,117 @@
+//! M7: a person speaks twice, and nobody answers in between.
+
+use super::empty_turn::is_hollow;
+use super::{Cover, Help, Rule, about};
+use crate::entry::{Entry, Kind, Role, Stop};
+use crate::finding::{Finding, Severity};
+use crate::format::{Format, Shape};
+use crate::json;
+use crate::session::Session;
+use crate::source::{Fault, Span, read_span};
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+pub(super) struct SameRoleAgain;
+
+/// Texts longer than this are not compared.
+const COMPARED_BYTES_MAX: u64 = 1 << 20;
+
+impl Rule for SameRoleAgain {
+    fn code(&self) -> &'static str {
+        "M7"
+    }
+
+    fn name(&self) -> &'static str {
+        "same-role-again"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "Two messages of the user follow each other, and the model says nothing in between: a turn failed, or a \
+                   message was sent again.",
+            why: "\"roles must alternate\", \"incorrect role information\" with some models (Mistral, SGLang); Anthropic and \
+                  OpenAI take it. Of Claude Code, which joins such messages, only repeated ones are reported.",
+            fix: "None: what a person said is never deleted, also not when it was said twice, and joining is for whoever \
+                  sends.",
+            source: "OpenClaw #83404, #77336, #17743",
+        }
+    }
+
+    fn cover(&self, _format: &dyn Format) -> Cover {
+        Cover::Reported
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        let mut live: Vec<u32> =
+            session.live.iter().copied().filter(|&entry| session.in_context(entry)).collect();
+        live.sort_by_key(|&entry| (session.sequence(entry), entry));
+        let mut before = None;
+        for entry in live {
+            match flow(session.entry(entry), is_hollow(session, entry), calls(session, entry)) {
+                Flow::Asks => {
+                    if let Some(before) = before {
+                        let again = is_again(session, before, entry)?;
+                        if again || session.format.shape() != Shape::Graph {
+                            out.push(finding(session, entry, again));
+                        }
+                    }
+                    before = Some(entry);
+                }
+                Flow::Answers => before = None,
+                Flow::Neither => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn finding(session: &Session<'_>, entry: u32, again: bool) -> Finding {
+    let message =
+        if again { "the user says the same again" } else { "the user speaks again before any answer" };
+    about(&SameRoleAgain, session, entry, Severity::Note, message.to_string())
+}
+
+fn calls(session: &Session<'_>, entry: u32) -> bool {
+    !session.transcript.calls_of(entry).is_empty()
+}
+
+/// What an entry does to the turns of a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flow {
+    /// A person speaks.
+    Asks,
+    /// The model speaks.
+    Answers,
+    /// Neither, or in vain: failed turns are not sent.
+    Neither,
+}
+
+/// What an entry does; `hollow`: there is nothing in it; `calls`: it holds calls.
+pub(crate) fn flow(entry: &Entry, hollow: bool, calls: bool) -> Flow {
+    match entry.kind {
+        Kind::Message(Role::User) if !entry.injected => Flow::Asks,
+        Kind::Message(Role::Assistant)
+            if entry.stop != Stop::Aborted && !hollow && (calls || entry.text_chars > 0) =>
+        {
+            Flow::Answers
+        }
+        _ => Flow::Neither,
+    }
+}
+
+/// Whether two messages say the same.
+fn is_again(session: &Session<'_>, one: u32, two: u32) -> Result<bool, Fault> {
+    if session.entry(one).text_chars != session.entry(two).text_chars {
+        return Ok(false);
+    }
+    let content = |entry: u32| -> Result<Option<Span>, Fault> {
+        let doc = json::parse(session.source, session.entry(entry).span)?;
+        let content =
+            doc.as_ref().and_then(|doc| doc.get("message").map_or(doc.get("content"), |m| m.get("content")));
+        Ok(content.map(json::Value::span))
+    };
+    let (Some(one), Some(two)) = (content(one)?, content(two)?) else { return Ok(false) };
+    Ok(one.len() == two.len()
+        && one.len() <= COMPARED_BYTES_MAX
+        && read_span(session.source, one)? == read_span(session.source, two)?)
+}

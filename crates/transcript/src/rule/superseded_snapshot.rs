@@ -1,0 +1,56 @@
+//! S7: snapshots of files that a later one replaced.
+
+use super::{Cover, Help, Rule, dead_weight};
+use crate::entry::Service;
+use crate::finding::Finding;
+use crate::format::{Format, Shape};
+use crate::session::Session;
+use crate::source::Fault;
+use alloc::vec::Vec;
+use hashbrown::HashMap;
+
+pub(super) struct SupersededSnapshot;
+
+impl Rule for SupersededSnapshot {
+    fn code(&self) -> &'static str {
+        "S7"
+    }
+
+    fn name(&self) -> &'static str {
+        "superseded-snapshot"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "What files were like at a message is written several times; the last of them counts (Claude Code).",
+            why: "981,140 of 981,547 lines of a session were snapshots, 31 a second.",
+            fix: "With --allow S7 the last snapshot of each message stays, so that /rewind works, and the earlier ones go.",
+            source: "claude-code #9736, #50998, #36583",
+        }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.shape() == Shape::Graph { Cover::Fixed } else { Cover::Never }
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        let mut newest = HashMap::new();
+        let all =
+            || (0..).zip(&session.transcript.entries).filter(|(_, entry)| entry.service == Service::Snapshot);
+        for (index, entry) in all() {
+            entry.group.and_then(|message| newest.insert(message, index));
+        }
+        let old = |&(index, entry): &(u32, &crate::entry::Entry)| {
+            entry.group.is_some_and(|message| newest.get(&message) != Some(&index))
+        };
+        let entries = all().filter(old).map(|(index, _)| index);
+        dead_weight::tell(
+            &SupersededSnapshot,
+            session,
+            entries,
+            "snapshots of files that later ones replace",
+            out,
+        );
+        Ok(())
+    }
+}

@@ -1,0 +1,118 @@
+//! What of the content of messages later entries may turn into a finding: questions without an answer, thinking with
+//! nothing behind it, and dead weight of which there was none.
+
+use super::Reason;
+use crate::entry::{Entry, Kind, QuirkKind, Role, Service, Transcript};
+use crate::finding::{Finding, Safety, Severity};
+use crate::rule::{Flow, flow, lacks_a_user};
+use crate::session::Session;
+
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
+pub(super) struct Content {
+    /// A person has spoken in context, or nobody asks whether that is so.
+    user: bool,
+    /// It was told that nobody has.
+    lacking: bool,
+    /// The last that was said is a person's.
+    asked: bool,
+    /// The newest turn may end with thinking.
+    thought: bool,
+    /// There are empty texts that the agent does not send, and that is known, so that more of them are nothing new.
+    blank: bool,
+    /// The same of altered thought signatures.
+    altered: bool,
+    /// The same of dead weight of each kind.
+    progress: bool,
+    snapshots: bool,
+    aside: bool,
+    beside: bool,
+}
+
+impl Content {
+    pub(super) fn of(session: &Session<'_>, findings: &[Finding]) -> Result<Self, Reason> {
+        let told = |code: &str| findings.iter().any(|finding| finding.rule.code() == code);
+        let known = |code: &str| !session.policy.selection.includes(code) || told(code);
+        // What is allowed to go is counted.
+        let allows = |code: &&str| session.policy.selection.allow.iter().any(|own| own == code);
+        // What may go then is told anew when something comes behind it.
+        let stays = |finding: &Finding| finding.saves_bytes.is_some() && finding.fix.safety == Safety::None;
+        if findings.iter().any(stays) || ["S6", "S7", "S8", "S18", "M2"].iter().any(allows) {
+            return Err(Reason::Unsettled);
+        }
+        let newest = session.newest().map(|newest| session.turn(newest));
+        let thinks = |&entry: &u32| session.transcript.quirks_of(entry).iter().any(|quirk| ends(quirk.kind));
+        let in_turn = |&entry: &u32| Some(session.turn(entry)) == newest;
+        let last = session.live.iter().rev().map(|&entry| flow_of(session.transcript, entry));
+        let asked = last.into_iter().find(|flow| *flow != Flow::Neither) == Some(Flow::Asks);
+        Ok(Self {
+            user: !session.policy.selection.includes("M8") || !lacks_a_user(session),
+            lacking: told("M8"),
+            asked,
+            thought: session.live.iter().copied().filter(in_turn).any(|entry| thinks(&entry)),
+            blank: session.format.content().empty == Some(Severity::Note) && known("M2"),
+            altered: known("M6"),
+            progress: known("S6"),
+            snapshots: known("S7"),
+            aside: known("S8"),
+            beside: known("S18"),
+        })
+    }
+
+    /// Whether one more entry changes nothing of what was told; `begins` says that a turn begins with it.
+    pub(super) fn fits(self, added: &Transcript, entry: u32, begins: bool) -> Result<(), Reason> {
+        let found = &added.entries[entry as usize];
+        let known = match found.service {
+            Service::None => true,
+            Service::Progress => self.progress,
+            Service::Snapshot => self.snapshots,
+        };
+        let quirks = added.quirks_of(entry);
+        let odd = quirks.iter().any(|quirk| match quirk.kind {
+            QuirkKind::Blank => !self.blank,
+            QuirkKind::AlteredThought => !self.altered,
+            kind => !ends(kind),
+        });
+        let again = self.asked && flow_of(added, entry) == Flow::Asks;
+        let alone = match found.kind {
+            Kind::Message(Role::User) => self.lacking,
+            Kind::Message(Role::Assistant) => !self.user && !self.lacking,
+            _ => false,
+        };
+        let images = !added.images_of(entry).is_empty();
+        if !known || odd || again || alone || images || (begins && self.thought) {
+            return Err(Reason::Content);
+        }
+        Ok(())
+    }
+
+    /// Takes an entry of the live branch in.
+    pub(super) fn take(&mut self, added: &Transcript, entry: u32, begins: bool) {
+        let found = &added.entries[entry as usize];
+        self.user |= found.kind == Kind::Message(Role::User);
+        match flow_of(added, entry) {
+            Flow::Asks => self.asked = true,
+            Flow::Answers => self.asked = false,
+            Flow::Neither => {}
+        }
+        if begins || found.kind == Kind::Message(Role::Assistant) {
+            self.thought = added.quirks_of(entry).iter().any(|quirk| ends(quirk.kind));
+        }
+    }
+
+    /// An entry that is not on the live branch.
+    pub(super) fn leave(self, entry: &Entry) -> Result<(), Reason> {
+        let spoken = matches!(entry.kind, Kind::Message(_) | Kind::Note);
+        let known = if entry.aside { self.aside } else { self.beside };
+        if spoken && !known { Err(Reason::Branched) } else { Ok(()) }
+    }
+}
+
+fn ends(kind: QuirkKind) -> bool {
+    matches!(kind, QuirkKind::ThinkingLast | QuirkKind::ReasoningLast)
+}
+
+fn flow_of(transcript: &Transcript, entry: u32) -> Flow {
+    let hollow = transcript.quirks_of(entry).iter().any(|quirk| quirk.kind == QuirkKind::Hollow);
+    flow(&transcript.entries[entry as usize], hollow, !transcript.calls_of(entry).is_empty())
+}
