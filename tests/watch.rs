@@ -768,7 +768,7 @@ fn the_configuration_is_everybodys() {
     assert_eq!(fs::read(&path).unwrap(), text);
 
     configure("settle = \"90s\"\n");
-    dir.write("s.jsonl", conversation(6, false).join("\n") + "\n");
+    fs::write(&path, conversation(6, false).join("\n") + "\n").unwrap();
     for command in [&["recover", "s.jsonl", "--level", "2", "--keep", "2"][..], &COMPACT] {
         let waits = dir.tailor(command);
         assert!(
