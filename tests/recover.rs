@@ -1,6 +1,6 @@
 //! `tailor recover`, `compact` and `chunk`: a session that is too long goes on, and every byte can come back.
 
-use crate::support::{BROKEN, Dir, Run};
+use crate::support::{BROKEN, Dir, Run, root, run};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -499,6 +499,13 @@ fn what_cannot_be_dealt_with_says_why() {
             assert_eq!(dir.tailor(&["chunk", name]).status, 2, "chunk {name}");
         }
     }
+    // What is recognised and never read as a conversation says why; what is one, and empty, is no error.
+    let never_read = root().join("fixtures/cursor/ok-recognised/in.jsonl");
+    let run = run(dir.command().arg("chunk").arg(never_read), b"");
+    assert!(run.status == 2 && run.stderr.contains("its sessions are in a database"), "{}", run.stderr);
+    dir.write("silent.jsonl", session("pi", 0, ""));
+    let run = dir.tailor(&["chunk", "silent.jsonl"]);
+    assert!(run.status == 0 && run.stderr.contains("no message is in context"), "{}", run.stderr);
     for wrong in [
         &["recover", "s", "--level", "4"][..],
         &["recover", "s", "--keep", "0"],

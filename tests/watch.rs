@@ -738,9 +738,26 @@ fn the_configuration_is_checked_and_printed() {
     );
 }
 
+/// A variable that may be somebody else's is told of where the configuration is asked about; one that looks mistyped,
+/// everywhere.
+#[test]
+fn a_variable_without_a_meaning_is_told_of() {
+    let dir = Dir::new();
+    dir.write("s.jsonl", WHOLE);
+    let run = |variable: &str, arguments: &[&str]| {
+        crate::support::run(dir.command().args(arguments).env(variable, "1"), b"")
+    };
+    let told =
+        |variable: &str, arguments: &[&str]| run(variable, arguments).stderr.contains("no such variable");
+    assert_eq!(run("TAILOR_CORPUS", &["scan", "s.jsonl"]).stderr, "");
+    assert!(told("TAILOR_SETTEL", &["scan", "s.jsonl"]) && told("TAILOR_CORPUS", &["config", "check"]));
+    assert_eq!(run("TAILOR_CORPUS", &["config", "check"]).status, 1);
+}
+
 /// One configuration for all commands: what scan and fix find wrong is what the daemon would.
 #[test]
 fn the_configuration_is_everybodys() {
+    const COMPACT: [&str; 6] = ["compact", "s.jsonl", "--keep", "2", "--with", "echo a summary"];
     let dir = Dir::new();
     let own = dir.home().join(".config/tailor");
     fs::create_dir_all(&own).unwrap();
@@ -783,6 +800,17 @@ fn the_configuration_is_everybodys() {
     assert!(dir.home().join("originals/runs").exists());
     assert_eq!(dir.tailor(&["undo", "s.jsonl", "--config", named]).status, 0);
     assert_eq!(fs::read(&path).unwrap(), text);
+
+    configure("settle = \"90s\"\n");
+    fs::write(&path, conversation(6, false).join("\n") + "\n").unwrap();
+    for command in [&["recover", "s.jsonl", "--level", "2", "--keep", "2"][..], &COMPACT] {
+        let waits = dir.tailor(command);
+        assert!(
+            waits.status == 1 && waits.text().contains("wanted are 90.0 s"),
+            "{command:?} {}",
+            waits.text()
+        );
+    }
 
     configure("result_char_max = 300\n");
     let wrong = dir.tailor(&["fix", "s.jsonl"]);

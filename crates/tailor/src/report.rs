@@ -3,7 +3,7 @@
 use crate::args::Shared;
 use crate::baseline::{Baseline, fingerprints};
 use crate::status::Status;
-use keeper::{Deferral, Ending, Error, Guarantee, Outcome, Unsupported};
+use keeper::{Ending, Error, Guarantee, Outcome, Unsupported};
 use serde::Serialize;
 use std::path::Path;
 use transcript::finding::{Finding, Safety};
@@ -176,9 +176,7 @@ impl FileReport {
         };
         let mut report = Self::empty(path, outcome.ending.name(), outcome.ending.reason(), status);
         report.bytes = outcome.bytes;
-        if let Ending::Deferred(reason) = &outcome.ending {
-            report.retry_seconds = Some(retry_seconds(reason));
-        }
+        report.retry_seconds = retry_seconds(&outcome.ending);
         report.guarantee = outcome.guarantee.map(Guarantee::name);
         report.remaining = outcome.remaining().len();
         if matches!(outcome.ending, Ending::Fixed | Ending::WouldFix) {
@@ -214,11 +212,7 @@ impl FileReport {
 impl FileReport {
     /// What came of taking a run back.
     pub(crate) fn of_undo(path: &Path, outcome: &Outcome) -> Self {
-        let status = match outcome.ending {
-            Ending::Undone | Ending::WouldUndo => Status::Clean,
-            Ending::Deferred(_) => Status::Findings,
-            _ => Status::Error,
-        };
+        let status = Status::of_change(&outcome.ending);
         let mut report = Self::empty(path, outcome.ending.name(), outcome.ending.reason(), status);
         report.bytes = outcome.bytes;
         report.run.clone_from(&outcome.run);
@@ -229,8 +223,62 @@ impl FileReport {
     }
 }
 
-/// After how many seconds to try again. Up, as in the reason: a second too early is in vain.
-pub(crate) fn retry_seconds(reason: &Deferral) -> u64 {
+/// What `recover` and `compact` print of a session, each with more of its own.
+#[derive(Serialize)]
+pub(crate) struct Changed {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    pub(crate) path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) bytes: Option<u64>,
+    pub(crate) outcome: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) bytes_after: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_seconds: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    guarantee: Option<&'static str>,
+}
+
+impl Changed {
+    pub(crate) fn new(kind: &'static str, path: &Path, outcome: &Outcome) -> Self {
+        let changed = matches!(outcome.ending, Ending::Fixed | Ending::WouldFix);
+        Self {
+            format: outcome.agent(),
+            bytes: Some(outcome.bytes),
+            bytes_after: changed.then_some(outcome.bytes_after),
+            run: outcome.run.clone(),
+            guarantee: outcome.guarantee.map(Guarantee::name),
+            ..Self::ended(kind, path, &outcome.ending)
+        }
+    }
+
+    /// What ended before anything was to be changed.
+    pub(crate) fn ended(kind: &'static str, path: &Path, ending: &Ending) -> Self {
+        Self {
+            kind,
+            path: path.to_string_lossy().into_owned(),
+            format: None,
+            bytes: None,
+            outcome: ending.name(),
+            reason: ending.reason(),
+            bytes_after: None,
+            run: None,
+            retry_seconds: retry_seconds(ending),
+            guarantee: None,
+        }
+    }
+}
+
+/// After how many seconds to try again, if it was deferred. Up, as in the reason: a second too early is in vain.
+pub(crate) fn retry_seconds(ending: &Ending) -> Option<u64> {
+    let Ending::Deferred(reason) = ending else { return None };
     let after = reason.retry_after();
-    after.as_secs() + u64::from(after.subsec_nanos() > 0)
+    Some(after.as_secs() + u64::from(after.subsec_nanos() > 0))
 }

@@ -44,6 +44,11 @@ impl Screen {
         Self { columns: columns.filter(|columns| *columns >= COLUMNS_MIN), colour, ascii: is_ascii() }
     }
 
+    /// Its width, if it has one that is worth a thought.
+    pub(crate) fn columns(self) -> Option<usize> {
+        self.columns
+    }
+
     /// Whether it shows ASCII only.
     pub(crate) fn ascii(self) -> bool {
         self.ascii
@@ -73,14 +78,14 @@ impl Screen {
 }
 
 /// Whether the locale says so. One that says nothing is taken for UTF-8, as terminals are today.
-fn is_ascii() -> bool {
+pub(crate) fn is_ascii() -> bool {
     let said = |key| std::env::var(key).ok().filter(|value| !value.is_empty());
     let locale = said("LC_ALL").or_else(|| said("LC_CTYPE")).or_else(|| said("LANG"));
     locale.is_some_and(|locale| !locale.to_lowercase().replace('-', "").contains("utf8"))
 }
 
 /// Whatever is not ASCII as an escape. Escape sequences of our own are ASCII.
-fn spelled_out(text: &str) -> String {
+pub(crate) fn spelled_out(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -19,7 +19,7 @@ pub(crate) fn run(asked: &Undo) -> Status {
         let vault = options.vault.as_ref();
         return vault.map_or(Status::Error, |vault| list(asked, vault));
     }
-    over_files(&asked.paths, &Telling::plain(asked.format), |found| one(asked, &options, found))
+    over_files(&asked.paths, &Telling::plain(asked.change.format), |found| one(asked, &options, found))
 }
 
 /// Of the files in a folder only those are told of that something was done to.
@@ -69,7 +69,7 @@ fn list(asked: &Undo, vault: &Vault) -> Status {
             }
         }
         for record in whole.iter().filter(|record| record.undoes().is_none()) {
-            print(asked.format, &found, record, is_undone(record, &whole));
+            print(asked.change.format, &found, record, is_undone(record, &whole));
         }
         for error in broken {
             status = failed(&error);
