@@ -305,12 +305,18 @@ fn anthropic(messages: &[Message], strict: bool, out: &mut Vec<Refusal>) {
                 );
             }
         }
-        contents(n, message, n + 1 == messages.len(), &mut say);
+        contents(n, message, n + 1 == messages.len(), strict, &mut say);
     }
 }
 
 /// What Anthropic says about the content of one message.
-fn contents(n: usize, message: &Message, last: bool, say: &mut dyn FnMut(&'static str, String)) {
+fn contents(
+    n: usize,
+    message: &Message,
+    last: bool,
+    strict: bool,
+    say: &mut dyn FnMut(&'static str, String),
+) {
     if message.parts.is_empty() {
         say("M1", format!("messages.{n}: all messages must have non-empty content"));
     }
@@ -327,7 +333,10 @@ fn contents(n: usize, message: &Message, last: bool, say: &mut dyn FnMut(&'stati
                 say("P9", format!("messages.{n}: tool_use.input: Input should be a valid dictionary ({id})"));
             }
             Part::Call { name, .. } => {
-                let fits = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+                // Agents whose tools have other names than the API takes spell them differently when they send.
+                let own = |b: u8| !strict && [b'.', b':', b'/'].contains(&b);
+                let fits =
+                    name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-' || own(b));
                 if !fits || name.is_empty() || name.len() > 128 {
                     say("P10", format!("messages.{n}: tool_use.name: String should match pattern ({name})"));
                 }
