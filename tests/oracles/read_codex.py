@@ -105,7 +105,8 @@ requires_openai_auth = false
     if run.returncode != 0 or not asked:
         said = [line for line in run.stderr.splitlines() if "rror" in line]
         return {"problem": (said or ["it said nothing"])[-1].replace(str(root), "")}
-    items = json.loads(asked[-1])["input"]
+    # Codex tells the model where its skills are.
+    items = json.loads(asked[-1].replace(str(root).encode(), b"/root"))["input"]
     for item in items:
         if str(item.get("id", "")).startswith("msg_"):
             del item["id"]  # new in each run

@@ -6,6 +6,7 @@ import re
 
 MARKER = re.compile(r"\[tailor: \d+ of \d+ chars omitted[^\]\n]*; full text: tailor show [0-9a-f]{8,64}\]")
 GUARDED = ("guarded", "held", "none")
+LINES = ("B1", "B2", "B3", "B4", "B7", "B8", "B9", "B10", "T5")  # mended before the rest is judged
 
 
 class Stop(Exception):
@@ -25,12 +26,20 @@ class Skipped(Stop):
 
 
 class Findings:
-    """What was found in one file, and which of it `fix` mended. `allowed` are the codes of guarded fixes that it made."""
+    """What was found in one file, and which of it `fix` mended. `allowed` are the codes of guarded fixes that it made.
+
+    What is held while lines are damaged is judged again once they are mended, and nobody is told; it counts as mended.
+    """
 
     def __init__(self, report, allowed=()):
         self.outcome = report.get("outcome")
         self.all = report.get("findings", [])
-        made = lambda f: f.get("fix") not in GUARDED or (f.get("fix") == "guarded" and f["code"] in allowed)
+        again = any(f["code"] in LINES and f.get("fix") == "safe" for f in self.all)
+        made = lambda f: (
+            f.get("fix") not in GUARDED
+            or (f["fix"] == "guarded" and f["code"] in allowed)
+            or (f["fix"] == "held" and again)
+        )
         self.applied = [f for f in self.all if made(f)]
         self.left = [f for f in self.all if not made(f)]
 
@@ -42,6 +51,10 @@ class Findings:
 
     def entries(self, *codes):
         return {f["entry"] for f in self.applied if f["code"] in codes and f.get("entry")}
+
+    def touch(self, entry, *codes):
+        """Whether one of these is about the entry; entries without an id (pi's first version) are all the same."""
+        return any(f["code"] in codes and f.get("entry") == entry for f in self.applied)
 
 
 def parse(line):

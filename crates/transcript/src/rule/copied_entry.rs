@@ -60,7 +60,9 @@ impl Rule for CopiedEntry {
                 }
                 Link::Root | Link::Missing => false,
             };
-            let gone = if lost(known) && !lost(index) { known } else { index };
+            // Agents read the later one; what it hangs on is what they have.
+            let moved = session.entry(known).parent != session.entry(index).parent;
+            let gone = if !lost(index) && (moved || lost(known)) { known } else { index };
             first.insert(id, if gone == known { index } else { known });
             let fix = Fix::safe(vec![Op::DropCopy(gone)]);
             let message = "the same entry stands here again".to_string();
