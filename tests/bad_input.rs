@@ -180,14 +180,15 @@ fn keys_that_occur_twice() {
 
 #[test]
 fn parents_in_a_circle_and_parents_that_do_not_exist() {
-    let talk =
-        BROKEN.replace("toolCall", "text").replace(r#""stopReason":"toolUse""#, r#""stopReason":"stop""#);
+    let talk = BROKEN
+        .replace(r#""toolCall","#, r#""text","text":"hm","#)
+        .replace(r#""stopReason":"toolUse""#, r#""stopReason":"stop""#);
     for parent in ["a1", "a3"] {
         let circle = talk.replace(r#""parentId":null"#, &format!(r#""parentId":"{parent}""#));
         check(circle, "findings", &["T2"], &talk);
     }
     let lost = talk.replace(r#""parentId":"a2""#, r#""parentId":"ghost""#);
-    check(lost, "findings", &["T1"], &talk);
+    check(lost, "findings", &["S18", "T1"], &talk);
 }
 
 #[test]

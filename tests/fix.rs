@@ -315,6 +315,7 @@ fn ageing(newest_chars: usize) -> String {
     };
     let said = || serde_json::json!({"role": "assistant", "content": "ok", "stopReason": "stop"});
     let all = [
+        serde_json::json!({"role": "user", "content": "go"}),
         calls("c0"),
         result("c0", 9_000),
         said(),

@@ -178,6 +178,8 @@ fn command(dir: &Dir) -> std::process::Command {
     let mut command = program.map_or_else(|| dir.command(), |program| dir.command_of(Path::new(&program)));
     let limit = RESULT_CHARS_MAX.to_string();
     command.args(["fix", "s.jsonl", "--settle", "0", "--format", "json", "--result-chars-max", &limit]);
+    // What is written here is no conversation: nobody asks or answers, and each writer has a branch of its own.
+    command.args(["--ignore", "M7,M8,S18"]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

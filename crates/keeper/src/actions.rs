@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::mpsc;
 use std::time::Duration;
-use transcript::policy::Policy;
+use transcript::policy::{Policy, Selection};
 
 const WRITERS: usize = 4;
 const RESULT_CHARS_MAX: u64 = 150;
@@ -290,7 +290,10 @@ impl World {
     }
 
     fn options(&self) -> Options {
-        let policy = Policy { result_chars_max: RESULT_CHARS_MAX, ..Policy::default() };
+        // What is written here is no conversation: nobody answers or asks, and each writer has a branch of its own.
+        let ignore = ["M7", "M8", "S18"].map(str::to_string).to_vec();
+        let selection = Selection { ignore, ..Selection::default() };
+        let policy = Policy { result_chars_max: RESULT_CHARS_MAX, selection, ..Policy::default() };
         let vault = Some(Vault::new(self.folder.path().join("vault")));
         let (settle, settle_stale) = (Duration::ZERO, Duration::ZERO);
         Options { policy: policy.into(), mode: Mode::Fix, settle, settle_stale, vault }

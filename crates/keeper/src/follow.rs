@@ -171,6 +171,7 @@ mod tests {
     use std::io::Write;
     use std::time::Duration;
     use transcript::Policy;
+    use transcript::policy::Selection;
 
     fn append(path: &Path, text: &str) {
         File::options().append(true).create(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
@@ -191,7 +192,9 @@ mod tests {
     fn a_file_that_is_followed_ends_like_one_that_is_looked_at() {
         let dir = tempfile::tempdir().unwrap();
         let (one, other) = (dir.path().join("followed.jsonl"), dir.path().join("looked-at.jsonl"));
-        let policy = Policy { result_chars_max: 1_000, ..Policy::default() };
+        // Nobody asks here.
+        let selection = Selection { ignore: vec!["M8".into()], ..Selection::default() };
+        let policy = Policy { result_chars_max: 1_000, selection, ..Policy::default() };
         let (settle, settle_stale) = (Duration::ZERO, Duration::ZERO);
         let options = Options { policy: policy.into(), mode: Mode::Fix, settle, settle_stale, vault: None };
         let mut remembered = None;

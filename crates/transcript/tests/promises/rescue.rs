@@ -2,6 +2,7 @@
 
 use super::damage;
 use super::oracle::{Refusal, refusals};
+use super::reader::{leaf, rows};
 use super::spell::spell;
 use super::story::{DIALECTS, Dialect};
 use super::tail::healthy;
@@ -9,12 +10,14 @@ use super::{Case, config, is_no_worse, loss, lossy, read_all, tried};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use transcript::finding::{Held, Safety};
 use transcript::plan::Rendered;
 use transcript::policy::{Selection, SignedThinking};
-use transcript::{Piece, Plan, Policy, examine};
+use transcript::{Finding, Piece, Plan, Policy, examine};
 
 fn dialect(format: &str) -> Option<Dialect> {
     match format {
@@ -146,12 +149,53 @@ enum End {
     Unknown,
 }
 
+/// What becomes of it, and of what waits for a tool in its newest turn once the conversation has gone on: until then
+/// nothing is sent, and that turn is never touched.
 fn end(case: &Case) -> Result<End, TestCaseError> {
+    let (mut end, after) = end_now(case)?;
+    if end == End::Announced && examine(&after.as_slice(), &case.policy).unwrap().findings.iter().any(waits) {
+        let bytes = goes_on(case.dialect, after);
+        end = end_now(&Case { bytes, ..case.clone() })?.0;
+    }
+    Ok(end)
+}
+
+fn waits(finding: &Finding) -> bool {
+    finding.fix.safety == Safety::Held(Held::NewestTurn)
+}
+
+/// The person does not wait for the tool any longer, and the model answers.
+fn goes_on(dialect: Dialect, mut bytes: Vec<u8>) -> Vec<u8> {
+    let mut parent = leaf(dialect, &rows(&bytes)).map_or(json!(null), Value::from);
+    for (id, role) in [("0000f001", "user"), ("0000f002", "assistant")] {
+        let content = json!([{ "type": "text", "text": "go on" }]);
+        let said = json!({ "role": role, "content": content });
+        let line = match dialect {
+            Dialect::Pi | Dialect::PiFlat => json!({
+                "type": "message", "id": id, "parentId": parent, "timestamp": "2026-07-02T10:00:00.000Z",
+                "message": { "role": role, "content": content, "stopReason": "stop" },
+            }),
+            Dialect::ClaudeCode => json!({
+                "parentUuid": parent, "isSidechain": false, "sessionId": "5e000000-0000-4000-8000-0000000000aa",
+                "type": role, "message": said, "uuid": id, "timestamp": "2026-07-02T10:00:00.000Z",
+            }),
+            Dialect::OpenAiChat => json!({ "role": role, "content": "go on" }),
+            Dialect::Anthropic => said,
+        };
+        bytes.extend_from_slice(line.to_string().as_bytes());
+        bytes.push(b'\n');
+        parent = json!(id);
+    }
+    bytes
+}
+
+/// What becomes of it at once, and what it is then.
+fn end_now(case: &Case) -> Result<(End, Vec<u8>), TestCaseError> {
     let mended = tried(&case.bytes, &case.policy);
     if mended.before.facts.format.is_none() {
-        return Ok(End::Unknown);
+        return Ok((End::Unknown, Vec::new()));
     }
-    let Ok(repair) = mended.repair else { return Ok(End::NoPlan) };
+    let Ok(repair) = mended.repair else { return Ok((End::NoPlan, Vec::new())) };
     let after = read_all(&Rendered::new(&case.bytes.as_slice(), &repair.plan));
     prop_assert_eq!(undone(&case.bytes, &after, &repair.plan), case.bytes.clone());
     let again = tried(&after, &case.policy).repair.map(|repair| repair.plan);
@@ -162,7 +206,7 @@ fn end(case: &Case) -> Result<End, TestCaseError> {
     let refusals = refusals(case.dialect, &after);
     let unannounced = unannounced(case.dialect, &after, &case.policy);
     prop_assert!(unannounced.is_empty(), "{:#?}\n{}", unannounced, lossy(&after));
-    Ok(if refusals.is_empty() { End::Accepted } else { End::Announced })
+    Ok((if refusals.is_empty() { End::Accepted } else { End::Announced }, after))
 }
 
 proptest! {
@@ -176,8 +220,7 @@ proptest! {
     }
 }
 
-/// Nearly all damaged sessions end accepted; most of the others wait for a tool in their newest turn, which is never
-/// touched.
+/// Issue 6: at least 99 of 100 damaged sessions end accepted.
 #[test]
 fn nearly_all_damaged_sessions_end_accepted() {
     let mut runner = TestRunner::new(config());
@@ -205,5 +248,5 @@ fn nearly_all_damaged_sessions_end_accepted() {
     eprintln!("{ends:?}\n{shown:?}");
     let count = |end: End| ends.values().map(|of| of.get(&end).copied().unwrap_or(0)).sum::<usize>();
     let known = [End::Accepted, End::Announced, End::NoPlan].map(count).iter().sum::<usize>();
-    assert!(count(End::Accepted) * 100 >= known * 97, "{ends:?}");
+    assert!(count(End::Accepted) * 100 >= known * 99, "{ends:?}");
 }
