@@ -300,6 +300,9 @@ def exactly_same(before, after):
             raise Failed(f"message {i} of {len(before['messages'])} (after: {len(after['messages'])}) was {b}, is {a}")
     same("messages", before["messages"], after["messages"])
     same("settings", before.get("settings"), after.get("settings"))
+    shown = {row["id"] for row in after["messages"]}
+    sides = lambda read: {id: extra for id, extra in read.get("extras", {}).items() if id in shown}
+    same("toolUseResult", sides(before), sides(after))
     return f"same {len(after['messages'])} messages"
 
 
@@ -316,7 +319,8 @@ def compacted(before, after, report, findings):
     if not text.startswith("[tailor: "):
         raise Failed(f"the conversation begins with {name(summary)}, not with the summary")
     turns = len({row["message"].get("id") or number for number, row in enumerate(kept)})
-    hidden = "settings" not in before and turns < report["kept"]  # the SDK does not show what agents put in for the model
+    # The SDK does not show what Claude Code puts in for the model alone.
+    hidden = "extras" in before and turns < report["kept"]
     if turns != report["kept"] and not hidden:
         raise Failed(f"{turns} messages stay, {report['kept']} were told")
     held = Findings({"findings": [{**f, "fix": "safe"} for f in findings.left if f["code"] in PAIRING]})

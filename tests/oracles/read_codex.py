@@ -99,7 +99,7 @@ requires_openai_auth = false
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     if run.returncode != 0 or not asked:
