@@ -120,7 +120,9 @@ pub fn recover(source: &dyn Source, policy: &Policy, level: Level, keep: u64) ->
         plan = plan.then(&last.plan);
         after = last.after.or(after);
         let mut kept = Ok(shares.kept);
-        look(&Rendered::new(source, &plan), &pairing, Depth::Sizes, &mut |session, _| kept = said_in(session))?;
+        look(&Rendered::new(source, &plan), &pairing, Depth::Sizes, &mut |session, _| {
+            kept = said_in(session)
+        })?;
         shares.kept = kept?;
     }
     Ok(Recovered { before, repair: Ok(Repair { plan, after }), shares: Some(shares) })
