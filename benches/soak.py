@@ -1,7 +1,7 @@
 # Lets `tailor watch` look after many sessions that grow, and prints a Markdown table.
 #
 #   python3 benches/soak.py [--sessions N] [--rate APPENDS] [--seconds S] [--settle S] [--known N] [--giant MB]
-#                           [--program PATH]
+#                           [--profile NAME] [--program PATH]
 #
 # One writer opens, writes a line and closes, so many times a second, each time to a session chosen at random; every
 # fourth line is a result that is too long. A turn is written to the end before the next one of that session begins.
@@ -9,7 +9,8 @@
 # the append after which its session could be settled to the moment at which the file is shorter. In the end each line
 # that was written must be there once. `--known` sets a number of further sessions that nobody writes to. Before that
 # the daemon is measured with nothing to do. Then another daemon looks after one session of `--giant` megabytes (1000; 0
-# for none), to which a line is appended now and then. Ten minutes: --seconds 600. Build first: cargo build --release.
+# for none) under a profile, to which a line is appended now and then. Ten minutes: --seconds 600. Build first: cargo build
+# --release.
 
 import argparse
 import json
@@ -28,7 +29,6 @@ LIMIT = 1000
 LONG = "row of output\\n" * 300
 IDLE_SECONDS = 10
 GIANT_APPENDS = 50
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def lines(number, turn):
@@ -76,12 +76,6 @@ class Session:
 
 
 def cpu(pid):
-    with open(f"/proc/{pid}/stat") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
-
-
-def cpu_exact(pid):
     """In seconds, as the scheduler counts; without threads that have ended."""
     total = 0
     for task in os.listdir(f"/proc/{pid}/task"):
@@ -196,15 +190,15 @@ def giant(args, folder):
             session.turn += 1
             written += file.write(b"".join(session.queue))
     session.queue = []
-    daemon, socket = start(args, folder, root, ["--settle", "0.1"])
+    daemon, socket = start(args, folder, root, ["--settle", "0.1", "--set", f"profile='{args.profile}'"])
     try:
         until("it is looked at", lambda: status(args.program, socket).get("looks"), 600)
         found = status(args.program, socket)
-        before = cpu_exact(daemon.pid)
+        before = cpu(daemon.pid)
         for _ in range(GIANT_APPENDS):
             session.append()
             time.sleep(0.3)
-        spent = (cpu_exact(daemon.pid) - before) / GIANT_APPENDS
+        spent = (cpu(daemon.pid) - before) / GIANT_APPENDS
         after = status(args.program, socket)
         read = (after["read_bytes"] - found["read_bytes"]) / GIANT_APPENDS
         same = after["same"] - found["same"]
@@ -213,7 +207,7 @@ def giant(args, folder):
         daemon.send_signal(signal.SIGTERM)
         daemon.wait()
     return [
-        (f"an append to {args.giant} MB: CPU, bytes read", f"{spent * 1000:.2f} ms, {read:,.0f}"),
+        (f"an append to {args.giant} MB, profile {args.profile}: CPU, bytes read", f"{spent * 1000:.2f} ms, {read:,.0f}"),
         ("of that judged without a look; RSS", f"{same} of {GIANT_APPENDS}; {resident:.1f} MiB"),
     ]
 
@@ -226,6 +220,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--settle", type=float, default=1)
     parser.add_argument("--giant", type=int, default=1000)
+    parser.add_argument("--profile", default="default")
     parser.add_argument("--program", default=os.path.join(HERE, "..", "target", "release", "tailor"))
     args = parser.parse_args()
     folder = tempfile.mkdtemp(prefix="tailor-soak-")

@@ -11,6 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use transcript::plan::Edit;
+use transcript::profile::{PROFILES, Profile};
 use transcript::tail::{Tail, Verdict};
 use transcript::{Examination, Piece, Policy, Span, examine, mend};
 
@@ -54,9 +55,16 @@ fn appends_to_real_transcripts_are_judged_as_looks_would() {
     let mut files = Vec::new();
     gather(Path::new(&corpus), &mut files);
     let (mut counts, mut weights, mut wrong) = (BTreeMap::new(), Vec::new(), Vec::new());
-    for path in files {
+    // As the daemon looks at what was just appended.
+    let in_use = |profile: &Profile| {
+        let mut policy = profile.policy();
+        policy.leave_history();
+        Arc::new(policy)
+    };
+    let policies: Vec<Arc<Policy>> = PROFILES.iter().map(in_use).collect();
+    for (path, policy) in files.into_iter().zip(policies.iter().cycle()) {
         let bytes = fs::read(&path).unwrap();
-        match append_lines(&bytes, &mut counts) {
+        match append_lines(&bytes, policy, &mut counts) {
             Ok(weight) => weights.extend(weight),
             Err(why) => wrong.push(format!("{}: {why}", path.display())),
         }
@@ -73,12 +81,12 @@ fn appends_to_real_transcripts_are_judged_as_looks_would() {
 /// Appends the lines of the second half, one by one, and counts how each was judged. Says how much is remembered.
 fn append_lines(
     bytes: &[u8],
+    policy: &Arc<Policy>,
     counts: &mut BTreeMap<&'static str, BTreeMap<String, usize>>,
 ) -> Result<Option<usize>, String> {
-    let policy = Arc::new(Policy::default());
     let ends: Vec<usize> = (1..=bytes.len()).filter(|&at| bytes[at - 1] == b'\n').collect();
     let Some((&middle, later)) = ends[ends.len() / 2..].split_first() else { return Ok(None) };
-    let look = |end: usize| Tail::new(&&bytes[..end], &policy).map_err(|fault| format!("{fault:?}"));
+    let look = |end: usize| Tail::new(&&bytes[..end], policy).map_err(|fault| format!("{fault:?}"));
     let (mut tail, mut report) = look(middle)?;
     let Some(format) = report.facts.format else { return Ok(None) };
     let weight = tail.weight();
@@ -95,7 +103,7 @@ fn append_lines(
             (tail, report) = look(end)?;
         } else if n % LOOK_EVERY == 0 || n == last {
             looked += end;
-            let now = examine(&&bytes[..end], &policy).map_err(|fault| format!("{fault:?}"))?;
+            let now = examine(&&bytes[..end], policy).map_err(|fault| format!("{fault:?}"))?;
             let same =
                 (told(&report), format!("{:?}", tail.facts())) == (told(&now), format!("{:?}", now.facts));
             expect(same, || format!("line {} of {}: not the same", ends.len() / 2 + n + 1, ends.len()))?;

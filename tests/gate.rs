@@ -1,6 +1,6 @@
 //! What agents say about being at work, and that `tailor fix` obeys.
 
-use crate::support::{BROKEN, Dir, Run, WHOLE};
+use crate::support::{BROKEN, Dir, Run, WHOLE, run, skipped};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::path::Path;
@@ -95,6 +95,33 @@ fn a_lock_of_openclaws_that_was_left_behind_is_removed() {
         assert_fixed(&fix(&dir, SESSION, &[]), &path, BROKEN);
         assert_eq!(dir.names(), [SESSION], "{left}");
     }
+}
+
+/// Whoever sits in a container sees no process outside of it, and none of those is dead for that.
+#[test]
+fn a_lock_from_outside_of_our_container_holds_until_its_time_is_over() {
+    let container = ["--map-root-user", "--fork", "--pid", "--mount-proc"];
+    let inside = |dir: &Dir, program: &str, arguments: &[&str]| {
+        run(dir.command_of("unshare").args(container).arg(program).args(arguments), b"")
+    };
+    let dir = Dir::new();
+    let can = dir.command_of("unshare").args(container).arg("true").output();
+    if !can.is_ok_and(|output| output.status.success()) {
+        skipped("no pid namespace can be had here, so that nothing was run in a container");
+        return;
+    }
+    let living = Living::new();
+    let path = dir.write(SESSION, BROKEN);
+    let mut held = lock(living.0.id(), living.start());
+    held["createdAt"] = jiff::Timestamp::now().to_string().into();
+    let lock = dir.write(LOCK, held.to_string());
+    let fix = ["fix", "--format", "json", SESSION];
+    let run = inside(&dir, env!("CARGO_BIN_EXE_tailor"), &fix);
+    assert_deferred(&run, "counts as left behind after 12 min", &path, BROKEN);
+    assert_eq!(fs::read_to_string(&lock).unwrap(), held.to_string());
+    held["createdAt"] = "2026-02-16T11:44:00.000Z".into();
+    dir.write(LOCK, held.to_string());
+    assert_fixed(&inside(&dir, env!("CARGO_BIN_EXE_tailor"), &fix), &path, BROKEN);
 }
 
 #[test]
@@ -229,7 +256,7 @@ fn the_register_of_the_users_own_claude_code_is_found_behind_a_link() {
             command.env("CLAUDE_CONFIG_DIR", &config);
         }
         command.args(["fix", "--format", "json", "store/-w/5e.jsonl"]);
-        assert_deferred(&crate::support::run(&mut command, b""), "Claude Code is using it", &path, &claude());
+        assert_deferred(&run(&mut command, b""), "Claude Code is using it", &path, &claude());
         fs::remove_dir_all(root).unwrap();
     }
     assert_fixed(&fix(&dir, "store/-w/5e.jsonl", &[]), &path, &claude());

@@ -1,6 +1,6 @@
 //! `tailor recover`, `compact` and `chunk`: a session that is too long goes on, and every byte can come back.
 
-use crate::support::{BROKEN, Dir, Run, root};
+use crate::support::{BROKEN, Dir, Run, root, run};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -298,7 +298,45 @@ fn undo_refuses_where_the_agent_has_gone_on_from_the_compaction() {
     let grown = fs::read_to_string(&path).unwrap();
     let run = undo(&dir);
     assert!(run.status == 2 && run.text().contains("went on, in line 83"), "{}", run.text());
+    assert!(run.text().contains("nothing was taken out"), "{}", run.text());
     assert_eq!(fs::read_to_string(&path).unwrap(), grown);
+}
+
+#[test]
+fn what_was_cut_comes_back_where_the_agent_has_gone_on_from_the_compaction() {
+    let dir = Dir::new();
+    let before = session("pi", 8, &"a row of the log\\n".repeat(2_000));
+    let path = dir.write("s.jsonl", &before);
+    assert_eq!(recover(&dir, &["--level", "3"]).status, 0);
+    let text = fs::read_to_string(&path).unwrap();
+    let leaf = text.lines().next_back().unwrap();
+    let id: Value = serde_json::from_str(leaf).unwrap();
+    let more = failed(id["id"].as_str().unwrap());
+    append(&path, &more);
+    let run = undo(&dir);
+    assert!(run.status == 2 && run.text().contains("--partly leaves the compaction"), "{}", run.text());
+    assert_eq!(fs::read_to_string(&path).unwrap(), format!("{text}{more}"));
+    let run = dir.tailor(&["undo", "s.jsonl", "--settle", "0", "--partly"]);
+    assert_eq!(run.status, 0, "{}", run.text());
+    assert_eq!(fs::read_to_string(&path).unwrap(), format!("{before}{leaf}\n{more}"));
+    assert_eq!(undo(&dir).status, 2, "it is undone, as far as it can be");
+}
+
+#[test]
+fn messages_that_were_taken_out_come_back_in_front_of_what_was_appended() {
+    for format in FORMATS.iter().filter(|format| **format != "pi") {
+        for level in ["2", "3"] {
+            let dir = Dir::new();
+            let all = session(format, 9, &"a row of the log\\n".repeat(2_000));
+            let (at, _) = all.match_indices('\n').rev().nth(4).unwrap();
+            let (before, more) = all.split_at(at + 1);
+            let path = dir.write("s.jsonl", before);
+            assert_eq!(recover(&dir, &["--level", level]).status, 0, "{format} {level}");
+            append(&path, more);
+            assert_eq!(undo(&dir).status, 0, "{format} {level}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), all, "{format} {level}");
+        }
+    }
 }
 
 #[test]
@@ -461,6 +499,13 @@ fn what_cannot_be_dealt_with_says_why() {
             assert_eq!(dir.tailor(&["chunk", name]).status, 2, "chunk {name}");
         }
     }
+    // What is recognised and never read as a conversation says why; what is one, and empty, is no error.
+    let never_read = root().join("fixtures/cursor/ok-recognised/in.jsonl");
+    let run = run(dir.command().arg("chunk").arg(never_read), b"");
+    assert!(run.status == 2 && run.stderr.contains("its sessions are in a database"), "{}", run.stderr);
+    dir.write("silent.jsonl", session("pi", 0, ""));
+    let run = dir.tailor(&["chunk", "silent.jsonl"]);
+    assert!(run.status == 0 && run.stderr.contains("no message is in context"), "{}", run.stderr);
     for wrong in [
         &["recover", "s", "--level", "4"][..],
         &["recover", "s", "--keep", "0"],

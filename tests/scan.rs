@@ -188,13 +188,19 @@ fn what_lies_in_a_folder_but_is_no_session() {
         "s.trajectory.jsonl",
         "s.checkpoint.1.jsonl",
         "s.jsonl.lock",
+        // OpenClaw's archives, and a session whose id merely sounds like one.
+        "abc.jsonl.deleted.2026-01-01T00-00-00.000Z",
+        "abc.jsonl.reset.2026-01-01T00-00-00.000Z",
+        "abc.jsonl.bak.2026-01-01T00-00-00.000Z",
+        "sessions.json.bak.1737420882",
+        "keep.deleted.keep.jsonl",
     ] {
         dir.write(name, BROKEN);
     }
     let lines = dir.tailor(&["scan", "--format", "json", "."]).json();
     let mut paths: Vec<&str> = lines.iter().filter_map(|line| line["path"].as_str()).collect();
     paths.sort_unstable();
-    assert_eq!(paths, ["./deep/er/t.jsonl", "./s.jsonl"]);
+    assert_eq!(paths, ["./deep/er/t.jsonl", "./keep.deleted.keep.jsonl", "./s.jsonl"]);
 }
 
 #[test]

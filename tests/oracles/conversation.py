@@ -153,22 +153,42 @@ def set_apart(before, after, findings):
     return list(rest(before)), list(rest(after))
 
 
-def each_call_has_a_result(before, after, findings):
-    """Every call that P1 names is still there, with exactly one result before its id comes again."""
+def are_paired(before, after, findings):
+    """What pairing may add, remove or move is compared nowhere else: what it named is in order now.
 
-    def results(side, id):
-        counts = []
-        for block in (block for row in side for block in blocks(row)):
+    No result stands without a call before it; a call has one result before its id comes again; and that is one
+    that was there before, but where there was none. Of calls about which a finding stays, nothing is asked.
+    """
+    stays = {f.get("call") for f in findings.left if f["code"] in PAIRING}
+    for id in findings.calls("P1", "P2", "P3", "P4", "P5") - stays:
+        counts, stray = [], False
+        for block in (block for row in after for block in blocks(row)):
             if call(block) == id:
                 counts.append(0)
             elif result(block) == id and counts:
                 counts[-1] += 1
-        return counts
+            elif result(block) == id:
+                stray = True
+        there = any(call(block) == id for row in before for block in blocks(row))
+        if there and id not in findings.calls("P2", "P3") and (not counts or set(counts) != {1}):
+            raise Failed(f"call {id} has {counts or 'gone'} results, not one")
+        if stray or max(counts, default=0) > 1:
+            raise Failed(f"a result of {id} stands without its call, or beside another")
+    for id in findings.calls("P3", "P4", "P5") - findings.calls("P1") - stays:
+        old = [(row, block) for row in before for block in blocks(row) if result(block) == id]
+        for row, block in ((row, block) for row in after for block in blocks(row) if result(block) == id):
+            if not any(is_same_block(other, block, findings, (row["id"], was["id"])) for was, other in old):
+                raise Failed(f"the result of {id} is none of those that were there")
 
-    for id in findings.calls("P1"):
-        now = results(after, id)
-        if results(before, id) and (not now or any(count != 1 for count in now)):
-            raise Failed(f"call {id} (P1) has {now or 'gone'} results, not one")
+
+def is_same_block(before, after, findings, ids):
+    for id in ids:
+        try:
+            same_block("", id, before, after, findings)
+            return True
+        except Failed:
+            pass
+    return False
 
 
 # ---- comparing -------------------------------------------------------------------------------------------------------
@@ -238,7 +258,10 @@ def same_conversation(before, after, findings, more=None):
     old, new = rows(before), rows(after)
     if not new:
         raise Failed("no messages are left")
-    each_call_has_a_result(old, new, findings)
+    ids = [row["id"] for row in new if row["id"]]
+    if len(set(ids)) < len(ids):
+        raise Failed("a message stands there twice")
+    are_paired(list(expected(old, new, findings)), new, findings)
     was, now = set_apart(list(expected(old, new, findings)), new, findings)
     apart, extra = len(old) - len(was), 0
     if more if more is not None else reaches_more(findings):
@@ -316,7 +339,7 @@ def compacted(before, after, report, findings):
     summary, *kept = after["messages"]
     text = summary["message"].get("summary", summary["message"].get("content"))
     text = text if isinstance(text, str) else "".join(block.get("text", "") for block in text or [])
-    if not text.startswith("[tailor: "):
+    if not text.startswith(f"[tailor: {report['left_out']} earlier message"):
         raise Failed(f"the conversation begins with {name(summary)}, not with the summary")
     turns = len({row["message"].get("id") or number for number, row in enumerate(kept)})
     # The SDK does not show what Claude Code puts in for the model alone.

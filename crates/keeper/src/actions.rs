@@ -4,7 +4,7 @@
 use crate::gate::process::tests::NO_FORKS;
 use crate::step::Step;
 use crate::step::fault::{self, Fault};
-use crate::{Deferral, Ending, Guarantee, Mode, Options, Outcome, Vault, maintain, settle_all, undo};
+use crate::{Deferral, Ending, Extent, Guarantee, Mode, Options, Outcome, Vault, maintain, settle_all, undo};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
@@ -286,7 +286,7 @@ impl World {
     }
 
     fn undo(&self) -> Result<Outcome, crate::Error> {
-        undo(&self.path, None, &self.options(), None)
+        undo(&self.path, None, &self.options(), None, Extent::Whole)
     }
 
     fn options(&self) -> Options {

@@ -32,6 +32,32 @@ impl Error {
     pub fn is_missing(&self) -> bool {
         self.cause.kind() == io::ErrorKind::NotFound
     }
+
+    /// See [`is_hindrance`].
+    pub fn is_hindrance(&self) -> bool {
+        is_hindrance(&self.cause)
+    }
+}
+
+/// Whether the surroundings are in the way, and not the file: it is worth trying again soon, however often that failed.
+///
+/// That is a disk without room, a quota, a file system that is read-only, memory or descriptors that are all in use:
+/// they hit every file alike, and pass without any change to one. Missing rights are among them: a person gives them,
+/// mostly those of a folder or of the vault, which no change to the file tells, and until then a try ends early. What a
+/// disk cannot read (`EIO`) is not: to try that again and again may break the disk for good.
+pub fn is_hindrance(cause: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let by_kind = matches!(
+        cause.kind(),
+        io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::ReadOnlyFilesystem
+            | io::ErrorKind::PermissionDenied
+            | io::ErrorKind::OutOfMemory
+    );
+    // These have no kind of their own.
+    let number = cause.raw_os_error().map(Errno::from_raw_os_error);
+    by_kind || matches!(number, Some(Errno::MFILE | Errno::NFILE))
 }
 
 impl fmt::Display for Error {
@@ -54,5 +80,29 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.cause)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::io::Errno;
+
+    #[test]
+    fn what_is_in_the_way_of_all_files_is_no_fault_of_one() {
+        let is = |errno: Errno| is_hindrance(&io::Error::from_raw_os_error(errno.raw_os_error()));
+        let around = [
+            Errno::NOSPC,
+            Errno::DQUOT,
+            Errno::ROFS,
+            Errno::ACCESS,
+            Errno::PERM,
+            Errno::NOMEM,
+            Errno::MFILE,
+            Errno::NFILE,
+        ];
+        assert!(around.into_iter().all(is));
+        assert!(![Errno::IO, Errno::INVAL, Errno::NOENT, Errno::FBIG].into_iter().any(is));
+        assert!(!is_hindrance(&io::Error::other("it ends early")));
     }
 }

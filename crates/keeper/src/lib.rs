@@ -13,6 +13,7 @@ mod follow;
 mod gate;
 mod lease;
 mod leftover;
+mod network;
 mod new_text;
 mod outcome;
 mod packed;
@@ -27,17 +28,18 @@ mod undo;
 mod vault;
 
 pub use compact::{Compacting, closed, compact};
-pub use error::Error;
+pub use error::{Error, is_hindrance};
 pub use find::{DEPTH_MAX, Found, find, is_candidate, known_roots, known_roots_above};
 pub use follow::{Remembered, follow};
 pub use gate::quiet_for;
 pub use leftover::settle_all;
+pub use network::network;
 pub use outcome::{Deferral, Ending, Guarantee, Outcome, Refusal, Unsupported};
 pub use policies::Policies;
 pub use recover::{Recovered, Recovery, recover};
 pub use snapshot::{bytes_read, spool};
 pub use store::{Store, known_stores};
-pub use undo::undo;
+pub use undo::{Extent, undo};
 pub use vault::{Freed, Keep, Purpose, Record, Run, State, Text, Vault};
 
 use gate::{GateTarget, NotNow, Pass};

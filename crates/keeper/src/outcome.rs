@@ -206,7 +206,7 @@ impl Deferral {
                 let (age, grace) = (Span(*age), Span(*grace));
                 write!(
                     f,
-                    "OpenClaw's write lock names no live process, but is {age} old; it counts as left behind after {grace}"
+                    "OpenClaw's write lock names no live process that can be seen, but is {age} old; it counts as left behind after {grace}"
                 )
             }
             Self::InUse { agent, pid, status: None } => write!(f, "{agent} is using it (process {pid})"),
@@ -307,10 +307,12 @@ pub enum Refusal {
     AlreadyUndone(String),
     /// A later run changed the same place.
     LaterRun(String),
-    /// The conversation went on from an entry that the run wrote.
+    /// The conversation went on from the compaction that the run wrote.
     BuiltUpon {
         /// In which line, from 1.
         line: u64,
+        /// The run did nothing else.
+        alone: bool,
     },
     /// What the run wrote is not there any more.
     ChangedSince {
@@ -360,11 +362,18 @@ impl fmt::Display for Refusal {
                 f,
                 "recovered {attempts} times in a row, and the model has not answered since (--level N tries again)"
             ),
-            Self::BuiltUpon { line } => write!(
-                f,
-                "the conversation went on, in line {line}, from an entry that this run wrote; without it the agent \
-                 would lose sight of all that came before"
-            ),
+            Self::BuiltUpon { line, alone } => {
+                write!(
+                    f,
+                    "the conversation went on, in line {line}, from the compaction that this run wrote; without it the \
+                     agent would lose sight of all that came before ("
+                )?;
+                f.write_str(if *alone {
+                    "nothing was taken out: to go on from an older message, go back to it in the agent, in pi with /tree)"
+                } else {
+                    "--partly leaves the compaction and puts all else back)"
+                })
+            }
             Self::NothingToUndo => f.write_str("there is no run to undo (--vault DIR looks elsewhere)"),
             Self::NoSuchRun(run) => {
                 write!(f, "there is no run {run} (--list shows those of a file, --vault DIR looks elsewhere)")

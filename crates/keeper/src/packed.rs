@@ -35,7 +35,7 @@ pub(crate) fn look(path: &Path, root: Option<&Path>, options: &Options) -> Resul
     };
     let fail = |cause| Error::new(path, "unpack the file", cause);
     let decoder = zstd::Decoder::new(&snapshot.file).map_err(fail)?;
-    let stream = Limited { inside: decoder.take(UNPACKED_BYTES_MAX + 1), left: UNPACKED_BYTES_MAX };
+    let stream = Limited { inside: decoder, left: UNPACKED_BYTES_MAX };
     let mut found = None;
     let examined = |source: &dyn Source| {
         found = Some(examine(source, options.policy.choose(source)?)?);

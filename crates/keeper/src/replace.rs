@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::gate::{Pass, process};
 use crate::lease::{Lease, Refused};
 use crate::leftover;
+use crate::network;
 use crate::new_text::NewText;
 use crate::outcome::{Deferral, Guarantee};
 use crate::snapshot::Snapshot;
@@ -253,6 +254,10 @@ impl<'a> Replacement<'a> {
 
     fn lease_old(&self) -> Result<Lease<'_>, Refused> {
         before(Step::LeaseOld)?;
+        // One that is given there keeps out nobody but the programs of this machine.
+        if network::holds(&self.old.file) {
+            return Err(Refused::Unavailable);
+        }
         let until = Instant::now() + PATIENCE.lease;
         loop {
             match Lease::read(&self.old.file) {

@@ -16,6 +16,15 @@ use std::path::Path;
 use transcript::entry::Link;
 use transcript::{Fault, Source, Span, examine};
 
+/// How much of a run goes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// All of it.
+    Whole,
+    /// All but a compaction from which the conversation went on, if there is one: that stays.
+    AllButCompaction,
+}
+
 /// Takes a run over a file back: the newest one, or the one of that name.
 ///
 /// `root` is the folder that was asked for, if it was a folder: links that lead out of it are not followed. The
@@ -29,6 +38,7 @@ pub fn undo(
     root: Option<&Path>,
     options: &Options,
     run: Option<&str>,
+    extent: Extent,
 ) -> Result<Outcome, Error> {
     let Some(vault) = &options.vault else {
         return Ok(Outcome::without_look(Ending::Refused(Refusal::NothingToUndo)));
@@ -42,7 +52,7 @@ pub fn undo(
         Ok(snapshot) => snapshot,
         Err(ending) => return Ok(Outcome::without_look(ending)),
     };
-    let done = snapshot.unless_changed(undo_once(&snapshot, vault, options, run))?;
+    let done = snapshot.unless_changed(undo_once(&snapshot, vault, options, run, extent))?;
     Ok(done.unwrap_or_else(|reason| Outcome::without_look(Ending::Deferred(reason))))
 }
 
@@ -51,13 +61,14 @@ fn undo_once(
     vault: &Vault,
     options: &Options,
     run: Option<&str>,
+    extent: Extent,
 ) -> Result<Outcome, Error> {
     let refused = |refusal| Ok(Outcome::without_look(Ending::Refused(refusal)));
     let runs = match choose(vault, snapshot, run)? {
         Ok(runs) => runs,
         Err(refusal) => return refused(refusal),
     };
-    let way = match snapshot.read(|source| Way::back(&runs, source))? {
+    let way = match snapshot.read(|source| Way::back(&runs, extent, source))? {
         Ok(way) => way,
         Err(refusal) => return refused(refusal),
     };
@@ -226,7 +237,7 @@ struct Way {
 }
 
 impl Way {
-    fn back(runs: &Runs, source: &dyn Source) -> Result<Result<Self, Refusal>, Fault> {
+    fn back(runs: &Runs, extent: Extent, source: &dyn Source) -> Result<Result<Self, Refusal>, Fault> {
         let history = History::through(&runs.later);
         match first_wrong(&runs.target, &history, source)? {
             Some(Wrong::Touched) => return Ok(Err(runs.who_touched())),
@@ -234,12 +245,18 @@ impl Way {
             None => {}
         }
         let header = &runs.target.header;
+        let mut going = header.edits.len();
         if let Some(line) = built_upon(&runs.target, &history, source)? {
-            return Ok(Err(Refusal::BuiltUpon { line }));
+            going -= 1;
+            let alone = going == 0;
+            if alone || extent == Extent::Whole {
+                return Ok(Err(Refusal::BuiltUpon { line, alone }));
+            }
         }
         let mut way = Self { parts: Vec::new(), length: 0, changes: Vec::new() };
         let mut from = 0;
-        for (index, (change, place)) in header.edits.iter().zip(history.places(&header.edits)).enumerate() {
+        let places = history.places(&header.edits);
+        for (index, (change, place)) in header.edits.iter().zip(places).enumerate().take(going) {
             let Some(at) = place else { return Ok(Err(runs.who_touched())) };
             way.parts.extend([Part::Kept(Span::new(from, at)), Part::Old(index)]);
             from = at + change.length;

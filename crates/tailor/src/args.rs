@@ -170,10 +170,11 @@ pub(crate) struct ConfigFile {
 }
 
 impl ConfigFile {
-    /// Reads the configuration, and says what in it has no meaning.
+    /// Reads the configuration, and says which variables look mistyped.
     pub(crate) fn load(&self) -> Result<Loaded, String> {
         let loaded = load(self.config.as_deref(), &[], None)?;
-        loaded.warnings.iter().for_each(|warning| talk(warning));
+        let mistyped = loaded.strays.iter().filter(|stray| stray.meant.is_some());
+        mistyped.for_each(|stray| talk(&stray.to_string()));
         Ok(loaded)
     }
 }
@@ -194,6 +195,41 @@ impl VaultAt {
     }
 }
 
+/// What every command is asked that changes files in another way than `fix`.
+#[derive(ClapArgs)]
+pub(crate) struct Change {
+    /// Seconds for which a file must have been quiet before it is replaced (5); 0 says that no agent is running.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    settle: Option<Duration>,
+    /// How to print results.
+    #[arg(long, value_enum, default_value_t = Format::Human)]
+    pub(crate) format: Format,
+    #[command(flatten)]
+    config: ConfigFile,
+    #[command(flatten)]
+    vault: VaultAt,
+}
+
+impl Change {
+    /// What is asked for, with the policies that `of` makes of the configuration. Older history does not wait: these
+    /// commands are run for its sake.
+    fn options(
+        &self,
+        dry_run: bool,
+        of: impl FnOnce(&Loaded) -> Result<Policies, String>,
+    ) -> Result<Options, String> {
+        let config = self.config.load()?;
+        Ok(Options {
+            policy: of(&config)?,
+            mode: if dry_run { Mode::DryRun } else { Mode::Fix },
+            settle: self.settle.unwrap_or_else(|| config.settle()),
+            settle_stale: Duration::ZERO,
+            // Of a dry run too: it is asked there what was done before.
+            vault: Some(self.vault.open(&config)?),
+        })
+    }
+}
+
 #[derive(ClapArgs)]
 pub(crate) struct Undo {
     /// Files, or folders whose transcripts are meant.
@@ -202,22 +238,17 @@ pub(crate) struct Undo {
     /// The run to undo; without it the newest one over each file.
     #[arg(long, value_name = "ID")]
     pub(crate) run: Option<String>,
+    /// Where the agent has gone on from a compaction of the run, leave that and put all else back.
+    #[arg(long)]
+    pub(crate) partly: bool,
     /// Print the runs over each file, and undo none.
-    #[arg(long, conflicts_with_all = ["run", "dry_run"])]
+    #[arg(long, conflicts_with_all = ["run", "dry_run", "partly"])]
     pub(crate) list: bool,
     /// Say what would be undone, and change nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Seconds for which a file must have been quiet before it is replaced.
-    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
-    pub(crate) settle: Duration,
-    /// How to print results.
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    pub(crate) format: Format,
     #[command(flatten)]
-    pub(crate) config: ConfigFile,
-    #[command(flatten)]
-    pub(crate) vault: VaultAt,
+    pub(crate) change: Change,
 }
 
 /// What a summariser can take.
@@ -293,32 +324,19 @@ pub(crate) struct Compact {
     /// Show the chunks, and what would stay; run nothing and change nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Seconds for which a file must have been quiet before it is replaced; 0 says that no agent is running.
-    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
-    pub(crate) settle: Duration,
-    /// How to print the result.
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    pub(crate) format: Format,
+    #[command(flatten)]
+    pub(crate) change: Change,
     #[command(flatten)]
     pub(crate) limits: ChunkLimits,
     /// What to do about signed thinking that would stay: keep it and refuse, strip it, or ignore it.
     #[arg(long, value_enum, default_value_t = Thinking::Strip)]
     thinking: Thinking,
-    #[command(flatten)]
-    config: ConfigFile,
-    #[command(flatten)]
-    vault: VaultAt,
 }
 
 impl Compact {
     pub(crate) fn options(&self) -> Result<Options, String> {
-        let config = self.config.load()?;
-        Ok(Options {
-            policy: Policy { thinking: self.thinking.signed(), ..Policy::default() }.into(),
-            mode: if self.dry_run { Mode::DryRun } else { Mode::Fix },
-            settle: self.settle,
-            settle_stale: Duration::ZERO,
-            vault: if self.dry_run { None } else { Some(self.vault.open(&config)?) },
+        self.change.options(self.dry_run, |config| {
+            Ok(config.policies()?.map(|policy| policy.thinking = self.thinking.signed()))
         })
     }
 }
@@ -350,26 +368,18 @@ pub(crate) struct Recover {
     /// Say what would be changed, and change nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Seconds for which a file must have been quiet before it is replaced; 0 says that no agent is running.
-    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
-    pub(crate) settle: Duration,
-    /// How to print the result.
-    #[arg(long, value_enum, default_value_t = Format::Human)]
-    format: Format,
+    #[command(flatten)]
+    change: Change,
     /// The same as --format json.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     limits: Limits,
-    #[command(flatten)]
-    config: ConfigFile,
-    #[command(flatten)]
-    vault: VaultAt,
 }
 
 impl Recover {
     pub(crate) fn format(&self) -> Format {
-        if self.json { Format::Json } else { self.format }
+        if self.json { Format::Json } else { self.change.format }
     }
 
     pub(crate) fn recovery(&self) -> Recovery {
@@ -377,19 +387,12 @@ impl Recover {
         Recovery { error, level: self.level, keep, only_new: false, attempts_max: self.max_attempts }
     }
 
-    /// A dry run asks the vault too: what was tried is known there. The session is dead as it is, so thinking that
-    /// would keep it from being mended goes, unless somebody says otherwise.
+    /// The session is dead as it is, so thinking that would keep it from being mended goes, unless somebody says
+    /// otherwise.
     pub(crate) fn options(&self) -> Result<Options, String> {
-        let config = self.config.load()?;
-        let policy = self.limits.policies(&config)?.map(|policy| {
-            policy.thinking = self.limits.thinking.map_or(SignedThinking::Strip, Thinking::signed);
-        });
-        Ok(Options {
-            policy,
-            mode: if self.dry_run { Mode::DryRun } else { Mode::Fix },
-            settle: self.settle,
-            settle_stale: Duration::ZERO,
-            vault: Some(self.vault.open(&config)?),
+        self.change.options(self.dry_run, |config| {
+            let thinking = self.limits.thinking.map_or(SignedThinking::Strip, Thinking::signed);
+            Ok(self.limits.policies(config)?.map(|policy| policy.thinking = thinking))
         })
     }
 }
@@ -831,10 +834,7 @@ impl Fix {
 
 impl Undo {
     pub(crate) fn options(&self) -> Result<Options, String> {
-        let mode = if self.dry_run { Mode::DryRun } else { Mode::Fix };
-        let vault = Some(self.vault.open(&self.config.load()?)?);
-        let (settle, settle_stale) = (self.settle, Duration::ZERO);
-        Ok(Options { policy: Policy::default().into(), mode, settle, settle_stale, vault })
+        self.change.options(self.dry_run, |_| Ok(Policy::default().into()))
     }
 }
 

@@ -1,8 +1,7 @@
 //! Tables with bars that fit a terminal: its width and its characters. Colours are not used at all.
 
-use crate::terminal::plain;
+use crate::terminal::{Screen, is_ascii, plain, spelled_out};
 use std::fmt::Write;
-use std::io::{self, IsTerminal};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// How wide lines are where there is no terminal, and the least and most that is made use of.
@@ -16,8 +15,8 @@ const BAR_MAX: usize = 50;
 #[derive(Clone, Copy)]
 pub(crate) struct Canvas {
     columns: usize,
-    /// More than ASCII can be shown.
-    unicode: bool,
+    /// It shows ASCII only.
+    ascii: bool,
 }
 
 /// A row of a table: a name, some columns of text, and a part of a whole.
@@ -28,16 +27,12 @@ pub(crate) struct Line {
 }
 
 impl Canvas {
-    /// Standard output as it is. `COLUMNS` counts for what is no terminal.
+    /// Standard output as it is. `COLUMNS` counts for what is no terminal; the locale always, since a pager is behind
+    /// most pipes.
     pub(crate) fn of_stdout() -> Self {
-        let terminal = io::stdout().is_terminal().then(terminal_size::terminal_size).flatten();
-        let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-        let columns = terminal.map(|(width, _)| usize::from(width.0)).or(asked).unwrap_or(COLUMNS);
-        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter();
-        let locale = locale.filter_map(std::env::var_os).find(|value| !value.is_empty());
-        let locale = locale.unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-        let unicode = locale.contains("utf-8") || locale.contains("utf8");
-        Self { columns: columns.clamp(COLUMNS_MIN, COLUMNS_MAX), unicode }
+        let asked = || std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+        let columns = Screen::of_stdout().columns().or_else(asked).unwrap_or(COLUMNS);
+        Self { columns: columns.clamp(COLUMNS_MIN, COLUMNS_MAX), ascii: is_ascii() }
     }
 
     /// A table: names, columns, how much of `whole` each row is, and a bar for that.
@@ -47,7 +42,7 @@ impl Canvas {
             .collect();
         // Two spaces before each column, a percentage, and a bar worth looking at.
         let fixed: usize = 2 + widths.iter().map(|width| width + 2).sum::<usize>() + 6;
-        let names = rows.iter().map(|row| plain(&row.name).width()).max().unwrap_or(0);
+        let names = rows.iter().map(|row| self.spell(&row.name).width()).max().unwrap_or(0);
         let bar_min = if self.columns < 60 { 6 } else { 12 };
         let names = names.min(self.columns.saturating_sub(fixed + bar_min + 2).max(8));
         let bar = self.columns.saturating_sub(fixed + names + 2).min(BAR_MAX);
@@ -72,10 +67,10 @@ impl Canvas {
         const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
         let eighths = (u128::from(part) * width as u128 * 8).checked_div(u128::from(most)).unwrap_or(0);
         let eighths = usize::try_from(eighths).unwrap_or(0).max(usize::from(part > 0));
-        if self.unicode {
-            format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
-        } else {
+        if self.ascii {
             "#".repeat(eighths.div_ceil(8))
+        } else {
+            format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
         }
     }
 
@@ -85,7 +80,7 @@ impl Canvas {
         if text.width() <= columns {
             return text;
         }
-        let dots = if self.unicode { "…" } else { "..." };
+        let dots = if self.ascii { "..." } else { "…" };
         let room = columns.saturating_sub(dots.width());
         let head = take(text.chars(), room / 3);
         let tail: String = take(text.chars().rev(), room - head.width()).chars().rev().collect();
@@ -111,7 +106,7 @@ impl Canvas {
     /// A text from outside in the characters that the terminal has.
     pub(crate) fn spell(&self, text: &str) -> String {
         let text = plain(text);
-        if self.unicode { text } else { text.chars().map(|c| if c.is_ascii() { c } else { '?' }).collect() }
+        if self.ascii { spelled_out(&text) } else { text }
     }
 }
 
@@ -157,8 +152,8 @@ pub(crate) fn grouped(number: u64) -> String {
 mod tests {
     use super::*;
 
-    fn canvas(columns: usize, unicode: bool) -> Canvas {
-        Canvas { columns, unicode }
+    fn canvas(columns: usize, ascii: bool) -> Canvas {
+        Canvas { columns, ascii }
     }
 
     #[test]
@@ -171,10 +166,10 @@ mod tests {
         let rows =
             [row("a rather long path/日本語/with/a/name.jsonl", 7), row("\x1b[31mred", 1), row("x", 0)];
         for columns in COLUMNS_MIN..=COLUMNS_MAX {
-            for unicode in [true, false] {
-                let table = canvas(columns, unicode).table(&rows, 8);
+            for ascii in [true, false] {
+                let table = canvas(columns, ascii).table(&rows, 8);
                 assert!(table.lines().all(|line| line.width() <= columns), "{columns}\n{table}");
-                assert!(unicode || table.is_ascii(), "{table}");
+                assert!(!ascii || table.is_ascii(), "{table}");
                 assert!(!table.contains('\x1b'));
             }
         }
@@ -182,11 +177,11 @@ mod tests {
 
     #[test]
     fn bars_are_as_long_as_what_they_show() {
-        assert_eq!(canvas(80, true).bar(4, 8, 10), "█████");
-        assert_eq!(canvas(80, true).bar(1, 8, 10), "█▎");
-        assert_eq!(canvas(80, true).bar(1, 1_000_000, 10), "▏");
-        assert_eq!(canvas(80, false).bar(1, 8, 10), "##");
-        assert_eq!(canvas(80, true).bar(0, 0, 10), "");
+        assert_eq!(canvas(80, false).bar(4, 8, 10), "█████");
+        assert_eq!(canvas(80, false).bar(1, 8, 10), "█▎");
+        assert_eq!(canvas(80, false).bar(1, 1_000_000, 10), "▏");
+        assert_eq!(canvas(80, true).bar(1, 8, 10), "##");
+        assert_eq!(canvas(80, false).bar(0, 0, 10), "");
     }
 
     #[test]

@@ -68,21 +68,26 @@ impl Baseline {
 /// What each finding about a file is recognised by: file, code, and the ids of entry and call; the line only where
 /// there are no ids; and which of several that are alike it is. Neither sizes nor severity: they change as a session
 /// goes on.
-pub(crate) fn fingerprints(path: &Path, findings: &[Finding]) -> Vec<String> {
+pub(crate) fn fingerprints<'f>(path: &Path, findings: &'f [Finding]) -> Vec<String> {
     let path = relative(path);
-    let mut seen: HashMap<blake3::Hash, u64> = HashMap::new();
-    let one = |finding: &Finding| {
-        let (entry, call) = (finding.labels.entry.as_deref(), finding.labels.call.as_deref());
+    let (mut seen, mut told): (HashMap<_, u64>, _) = (HashMap::new(), Vec::new());
+    let one = |finding: &'f Finding| {
+        let Finding { rule, labels, .. } = finding;
+        let (entry, call) = (labels.entry.as_deref(), labels.call.as_deref());
         let line = if entry.is_none() && call.is_none() { finding.line } else { 0 };
-        let mut hasher = blake3::Hasher::new();
-        let line = line.to_string();
-        let texts = [finding.rule.code(), &line, entry.unwrap_or_default(), call.unwrap_or_default()];
-        let parts = texts.into_iter().map(str::as_bytes).chain([path.as_os_str().as_encoded_bytes()]);
-        parts.for_each(|part| _ = hasher.update(&(part.len() as u64).to_le_bytes()).update(part));
-        let alike = seen.entry(hasher.finalize()).or_default();
+        let (entry, call) = (entry.unwrap_or_default(), call.unwrap_or_default());
+        let alike = seen.entry((rule.code(), line, entry, call)).or_default();
         *alike += 1;
-        hasher.update(&alike.to_le_bytes());
-        hasher.finalize().to_hex()[..DIGITS].to_string()
+        let line = line.to_string();
+        told.clear();
+        let texts = [rule.code(), &line, entry, call];
+        let parts = texts.into_iter().map(str::as_bytes).chain([path.as_os_str().as_encoded_bytes()]);
+        for part in parts {
+            told.extend_from_slice(&(part.len() as u64).to_le_bytes());
+            told.extend_from_slice(part);
+        }
+        told.extend_from_slice(&alike.to_le_bytes());
+        blake3::hash(&told).to_hex()[..DIGITS].to_string()
     };
     findings.iter().map(one).collect()
 }

@@ -7,6 +7,7 @@ use file::{File, Scalar};
 use keeper::{Keep, Policies, Vault};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::{Table, Value};
@@ -22,6 +23,8 @@ const PREFIX: &str = "TAILOR_";
 const CONFIG_VARIABLE: &str = "TAILOR_CONFIG";
 /// How long between two walks through a root if nothing else is said.
 const RESCAN: Duration = Duration::from_secs(5 * 60);
+/// How like a known variable one must be to be taken for it, from 0 to 1.
+const LIKENESS_MIN: f64 = 0.85;
 /// A limit that is switched off.
 const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
@@ -31,8 +34,27 @@ pub(crate) struct Loaded {
     /// All of it, with what was left out filled in.
     pub(crate) table: Table,
     pub(crate) files: Vec<PathBuf>,
-    /// What has no meaning, and what may have been meant.
-    pub(crate) warnings: Vec<String>,
+    /// Variables that have no meaning.
+    pub(crate) strays: Vec<Stray>,
+}
+
+/// A variable that has our prefix and no meaning. It may be somebody else's, so only one that looks mistyped is worth a
+/// word where nobody asked about the configuration.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Stray {
+    name: String,
+    /// The key that was probably meant.
+    pub(crate) meant: Option<&'static str>,
+}
+
+impl fmt::Display for Stray {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: no such variable", self.name)?;
+        match self.meant {
+            Some(key) => write!(f, " (did you mean `{PREFIX}{}`?)", key.to_ascii_uppercase()),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Reads all of it. `named` is the file of `--config`; `flags` go over everything else.
@@ -49,8 +71,8 @@ pub(crate) fn load(named: Option<&Path>, flags: &[String], roots: Option<Value>)
         }
         files.push(path);
     }
-    let mut warnings = Vec::new();
-    merge(&mut table, variables(std::env::vars_os(), &mut warnings)?);
+    let mut strays = Vec::new();
+    merge(&mut table, variables(std::env::vars_os(), &mut strays)?);
     for text in flags {
         merge(&mut table, parse(text, &format!("--set {text}"))?);
     }
@@ -59,7 +81,7 @@ pub(crate) fn load(named: Option<&Path>, flags: &[String], roots: Option<Value>)
     }
     fill(&mut table);
     let file: File = table.clone().try_into().map_err(|error| explain("configuration", &error, None))?;
-    Ok(Loaded { file, table, files, warnings })
+    Ok(Loaded { file, table, files, strays })
 }
 
 /// Where files are looked for, and whether one has to be there.
@@ -281,7 +303,7 @@ fn default_socket() -> PathBuf {
 /// Variables that are keys in capitals.
 fn variables(
     all: impl Iterator<Item = (OsString, OsString)>,
-    warnings: &mut Vec<String>,
+    strays: &mut Vec<Stray>,
 ) -> Result<Table, String> {
     let mut table = Table::new();
     for (name, value) in all {
@@ -291,9 +313,9 @@ fn variables(
         };
         let key = name[PREFIX.len()..].to_ascii_lowercase();
         let Some((key, kind)) = file::SCALARS.iter().find(|(known, _)| *known == key) else {
-            let known = nearest(&key, file::SCALARS.iter().map(|(known, _)| *known)).unwrap_or_default();
-            let known = known.to_ascii_uppercase();
-            warnings.push(format!("{name}: no such variable (did you mean `{PREFIX}{known}`?)"));
+            let meant = nearest(&key, file::SCALARS.iter().map(|(known, _)| *known));
+            let meant = meant.filter(|meant| strsim::jaro_winkler(&key, meant) >= LIKENESS_MIN);
+            strays.push(Stray { name: name.to_string(), meant });
             continue;
         };
         let text = value.to_str().ok_or_else(|| format!("{name}: could not read it: it is not UTF-8"))?;
@@ -333,7 +355,7 @@ mod tests {
     }
 
     fn loaded(table: Table) -> Loaded {
-        Loaded { file: table.clone().try_into().unwrap(), table, files: Vec::new(), warnings: Vec::new() }
+        Loaded { file: table.clone().try_into().unwrap(), table, files: Vec::new(), strays: Vec::new() }
     }
 
     fn read(text: &str) -> Result<Config, String> {
@@ -384,7 +406,8 @@ mod tests {
              [agents.pi]\nresult_chars_max = 50\n[agents.pi.tools.grep]\nresult_chars_max = 0\n",
         )
         .unwrap();
-        let limit = |policy: &Policy, tool: &str| policy.limit_for(tool.as_bytes());
+        let limit =
+            |policy: &Policy, tool: &str| policy.caps_for(tool.as_bytes(), false)[1].map(|cap| cap.chars_max);
         let all = config.policy.all();
         assert_eq!([limit(all, "ls"), limit(all, "bash"), limit(all, "read")], [Some(100), Some(7), None]);
         let pi = FORMATS.iter().find(|format| format.name() == "pi");
@@ -440,15 +463,27 @@ mod tests {
 
     #[test]
     fn variables_are_keys_in_capitals() {
-        let mut warnings = Vec::new();
-        let all = [("TAILOR_SETTLE", "7"), ("TAILOR_ROOTS", "/a:/b"), ("TAILOR_SETTEL", "1"), ("HOME", "/h")];
+        let mut strays = Vec::new();
+        let all = [("TAILOR_SETTLE", "7"), ("TAILOR_ROOTS", "/a:/b"), ("HOME", "/h")];
+        let mistyped = [
+            ("TAILOR_SETTEL", "TAILOR_SETTLE"),
+            ("TAILOR_RESULT_CHARS", "TAILOR_RESULT_CHARS_MAX"),
+            ("TAILOR_ROOT", "TAILOR_ROOTS"),
+        ];
+        let others =
+            ["TAILOR_CORPUS", "TAILOR_LIVE_SECONDS", "TAILOR_LIVE_PROGRAM", "TAILOR_CHUNK", "TAILOR_BINARY"];
+        let all = all.into_iter().chain(mistyped).chain(others.map(|name| (name, "1")));
         let all = all.map(|(name, value)| (OsString::from(name), OsString::from(value)));
-        let table = variables(all.into_iter(), &mut warnings).unwrap();
+        let table = variables(all, &mut strays).unwrap();
         assert_eq!(table["settle"].as_integer(), Some(7));
         assert_eq!(table["roots"].as_array().map(Vec::len), Some(2));
-        assert_eq!(warnings, ["TAILOR_SETTEL: no such variable (did you mean `TAILOR_SETTLE`?)"]);
+        let said = strays.iter().map(ToString::to_string);
+        let mistyped =
+            mistyped.map(|(name, meant)| format!("{name}: no such variable (did you mean `{meant}`?)"));
+        let others = others.map(|name| format!("{name}: no such variable"));
+        assert_eq!(said.collect::<Vec<_>>(), [&mistyped[..], &others[..]].concat());
         let bad = [(OsString::from("TAILOR_MODE"), OsString::from("on"))];
-        assert!(variables(bad.into_iter(), &mut warnings).is_err());
+        assert!(variables(bad.into_iter(), &mut strays).is_err());
     }
 
     #[test]

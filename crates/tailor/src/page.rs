@@ -79,7 +79,7 @@ impl Looked {
         Self {
             after: Parts::of(&after.parts),
             bytes_after: after.bytes,
-            findings: before.iter().map(FindingReport::new).collect(),
+            findings: before.iter().cloned().map(FindingReport::new).collect(),
             mended: gone,
             unmended,
             weighed,
@@ -103,7 +103,7 @@ struct Data {
     standings: Vec<&'static str>,
     tools: Vec<String>,
     /// Name, and the worst severity.
-    rules: BTreeMap<&'static str, (&'static str, String)>,
+    rules: BTreeMap<&'static str, (&'static str, &'static str)>,
     totals: Sums,
     standing_bytes: Vec<u64>,
     part_bytes: Vec<u64>,
@@ -260,19 +260,19 @@ impl Page {
         rows
     }
 
-    fn rules(&self) -> BTreeMap<&'static str, (&'static str, String)> {
+    fn rules(&self) -> BTreeMap<&'static str, (&'static str, &'static str)> {
         let worse = |a: &str, b: &str| {
             let rank = |word: &str| {
                 let all = [Severity::Note, Severity::Warning, Severity::Error];
-                all.iter().position(|severity| severity.to_string() == word)
+                all.iter().position(|severity| severity.name() == word)
             };
             rank(a) > rank(b)
         };
-        let mut rules: BTreeMap<&'static str, (&'static str, String)> = BTreeMap::new();
+        let mut rules: BTreeMap<&'static str, (&'static str, &'static str)> = BTreeMap::new();
         for found in self.looked.iter().flat_map(|looked| &looked.findings) {
-            let known = rules.entry(found.code).or_insert_with(|| (found.rule, found.severity.clone()));
-            if worse(&found.severity, &known.1) {
-                known.1.clone_from(&found.severity);
+            let known = rules.entry(found.code).or_insert_with(|| (found.rule, found.severity));
+            if worse(found.severity, known.1) {
+                known.1 = found.severity;
             }
         }
         rules

@@ -175,7 +175,9 @@ impl Totals {
     }
 
     fn sentence(&self) -> String {
+        let nothing_read = self.files > 0 && self.refused + self.errors == self.files;
         let found = match (self.findings, self.clean) {
+            (0, 0) if nothing_read => String::new(),
             (0, 0) => "no findings".to_string(),
             (0, _) => "nothing wrong".to_string(),
             (count, _) if self.known > 0 => format!("{}, {} known", plural(count, "finding"), self.known),
@@ -207,6 +209,7 @@ impl Totals {
         }
         let hint = " (tailor fix mends what is safe; tailor explain CODE says what a code means)";
         let hint = if self.would_fix { hint } else { "" };
+        parts.retain(|part| !part.is_empty());
         format!("{}, {}: {}{hint}", plural(self.files, "file"), size(self.bytes), parts.join(", "))
     }
 }

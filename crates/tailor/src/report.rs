@@ -3,7 +3,7 @@
 use crate::args::Shared;
 use crate::baseline::{Baseline, fingerprints};
 use crate::status::Status;
-use keeper::{Deferral, Ending, Error, Guarantee, Outcome, Unsupported};
+use keeper::{Ending, Error, Guarantee, Outcome, Unsupported};
 use serde::Serialize;
 use std::path::Path;
 use transcript::finding::{Finding, Safety};
@@ -55,7 +55,7 @@ pub(crate) struct FileReport {
 pub(crate) struct FindingReport {
     pub(crate) code: &'static str,
     pub(crate) rule: &'static str,
-    pub(crate) severity: String,
+    pub(crate) severity: &'static str,
     pub(crate) line: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) entry: Option<String>,
@@ -85,17 +85,18 @@ pub(crate) struct FindingReport {
 
 impl FindingReport {
     /// The findings about a file.
-    fn all(path: &Path, findings: &[Finding], judge: &Judge<'_>) -> Vec<Self> {
-        let judged = |(finding, fingerprint): (&Finding, String)| {
+    fn all(path: &Path, findings: Vec<Finding>, judge: &Judge<'_>) -> Vec<Self> {
+        let prints = fingerprints(path, &findings);
+        let judged = |(finding, fingerprint): (Finding, String)| {
             let known = judge.baseline.knows(&fingerprint);
-            let fails = judge.shared.fails(finding) && !known;
+            let fails = judge.shared.fails(&finding) && !known;
             Self { fingerprint, known, fails, ..Self::new(finding) }
         };
-        findings.iter().zip(fingerprints(path, findings)).map(judged).collect()
+        findings.into_iter().zip(prints).map(judged).collect()
     }
 
     /// A finding that is held against nothing.
-    pub(crate) fn new(finding: &Finding) -> Self {
+    pub(crate) fn new(finding: Finding) -> Self {
         let (fix, reason) = match finding.fix.safety {
             Safety::Safe => ("safe", None),
             Safety::Guarded(guard) => ("guarded", Some(format!("{guard} (--allow {})", finding.rule.code()))),
@@ -105,14 +106,14 @@ impl FindingReport {
         Self {
             code: finding.rule.code(),
             rule: finding.rule.name(),
-            severity: finding.severity.to_string(),
+            severity: finding.severity.name(),
             line: finding.line,
-            entry: finding.labels.entry.clone(),
-            call: finding.labels.call.clone(),
-            tool: finding.labels.tool.clone(),
+            entry: finding.labels.entry,
+            call: finding.labels.call,
+            tool: finding.labels.tool,
             chars: finding.chars,
             saves_bytes: finding.saves_bytes,
-            message: finding.message.clone(),
+            message: finding.message,
             fix,
             reason,
             fingerprint: String::new(),
@@ -166,7 +167,7 @@ impl FileReport {
     }
 
     /// `named` says whether the user named this very file: then not to know it is an error.
-    pub(crate) fn new(path: &Path, named: bool, outcome: &Outcome, judge: &Judge<'_>) -> Self {
+    pub(crate) fn new(path: &Path, named: bool, outcome: Outcome, judge: &Judge<'_>) -> Self {
         let results = &judge.shared.results;
         let status = match outcome.ending {
             Ending::Unsupported(Unsupported::UnknownFormat) if named && !results.if_any => Status::Error,
@@ -175,27 +176,25 @@ impl FileReport {
         };
         let mut report = Self::empty(path, outcome.ending.name(), outcome.ending.reason(), status);
         report.bytes = outcome.bytes;
-        report.run.clone_from(&outcome.run);
-        if let Ending::Deferred(reason) = &outcome.ending {
-            report.retry_seconds = Some(retry_seconds(reason));
-        }
+        report.retry_seconds = retry_seconds(&outcome.ending);
         report.guarantee = outcome.guarantee.map(Guarantee::name);
         report.remaining = outcome.remaining().len();
         if matches!(outcome.ending, Ending::Fixed | Ending::WouldFix) {
             report.bytes_after = Some(outcome.bytes_after);
         }
-        if let Some(found) = &outcome.before {
+        report.format = outcome.agent();
+        if outcome.ending == Ending::Fixed {
+            report.after = Some(FindingReport::all(path, outcome.remaining().to_vec(), judge));
+        }
+        report.run = outcome.run;
+        if let Some(found) = outcome.before {
             let facts = found.facts;
-            report.format = outcome.agent();
             report.lines = facts.lines;
             report.entries = facts.entries;
             report.calls = facts.calls;
             report.results = facts.results;
             report.saves_bytes = outcome.bytes.saturating_sub(found.bytes_after);
-            report.findings = FindingReport::all(path, &found.findings, judge);
-        }
-        if outcome.ending == Ending::Fixed {
-            report.after = Some(FindingReport::all(path, outcome.remaining(), judge));
+            report.findings = FindingReport::all(path, found.findings, judge);
         }
         report.compared = judge.baseline.is_given();
         if !results.exit_zero && report.left().iter().any(|finding| finding.fails) {
@@ -213,11 +212,7 @@ impl FileReport {
 impl FileReport {
     /// What came of taking a run back.
     pub(crate) fn of_undo(path: &Path, outcome: &Outcome) -> Self {
-        let status = match outcome.ending {
-            Ending::Undone | Ending::WouldUndo => Status::Clean,
-            Ending::Deferred(_) => Status::Findings,
-            _ => Status::Error,
-        };
+        let status = Status::of_change(&outcome.ending);
         let mut report = Self::empty(path, outcome.ending.name(), outcome.ending.reason(), status);
         report.bytes = outcome.bytes;
         report.run.clone_from(&outcome.run);
@@ -228,8 +223,62 @@ impl FileReport {
     }
 }
 
-/// After how many seconds to try again. Up, as in the reason: a second too early is in vain.
-pub(crate) fn retry_seconds(reason: &Deferral) -> u64 {
+/// What `recover` and `compact` print of a session, each with more of its own.
+#[derive(Serialize)]
+pub(crate) struct Changed {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    pub(crate) path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) bytes: Option<u64>,
+    pub(crate) outcome: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) bytes_after: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_seconds: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    guarantee: Option<&'static str>,
+}
+
+impl Changed {
+    pub(crate) fn new(kind: &'static str, path: &Path, outcome: &Outcome) -> Self {
+        let changed = matches!(outcome.ending, Ending::Fixed | Ending::WouldFix);
+        Self {
+            format: outcome.agent(),
+            bytes: Some(outcome.bytes),
+            bytes_after: changed.then_some(outcome.bytes_after),
+            run: outcome.run.clone(),
+            guarantee: outcome.guarantee.map(Guarantee::name),
+            ..Self::ended(kind, path, &outcome.ending)
+        }
+    }
+
+    /// What ended before anything was to be changed.
+    pub(crate) fn ended(kind: &'static str, path: &Path, ending: &Ending) -> Self {
+        Self {
+            kind,
+            path: path.to_string_lossy().into_owned(),
+            format: None,
+            bytes: None,
+            outcome: ending.name(),
+            reason: ending.reason(),
+            bytes_after: None,
+            run: None,
+            retry_seconds: retry_seconds(ending),
+            guarantee: None,
+        }
+    }
+}
+
+/// After how many seconds to try again, if it was deferred. Up, as in the reason: a second too early is in vain.
+pub(crate) fn retry_seconds(ending: &Ending) -> Option<u64> {
+    let Ending::Deferred(reason) = ending else { return None };
     let after = reason.retry_after();
-    after.as_secs() + u64::from(after.subsec_nanos() > 0)
+    Some(after.as_secs() + u64::from(after.subsec_nanos() > 0))
 }

@@ -1,5 +1,6 @@
 //! Exit codes, and the only place that knows them.
 
+use keeper::{Ending, Refusal};
 use std::process::ExitCode;
 
 /// How the program ends. The worst of all files counts.
@@ -12,6 +13,22 @@ pub(crate) enum Status {
     Findings = 1,
     /// Something could not be done.
     Error = 2,
+}
+
+impl Status {
+    /// How a change to one file went. 1 is for whatever leaves the file as it was although nothing is wrong with it.
+    pub(crate) fn of_change(ending: &Ending) -> Self {
+        match ending {
+            Ending::Clean | Ending::Fixed | Ending::WouldFix | Ending::Undone | Ending::WouldUndo => {
+                Self::Clean
+            }
+            Ending::Deferred(_)
+            | Ending::Refused(Refusal::Unable(_) | Refusal::NotTooLong(_) | Refusal::GivenUp(_)) => {
+                Self::Findings
+            }
+            Ending::Findings | Ending::Refused(_) | Ending::Unsupported(_) => Self::Error,
+        }
+    }
 }
 
 impl From<Status> for ExitCode {

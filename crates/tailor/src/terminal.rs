@@ -3,6 +3,7 @@
 
 use anstream::{AutoStream, ColorChoice};
 use anstyle::Style;
+use std::borrow::Cow;
 use std::fmt::Write;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
@@ -43,23 +44,28 @@ impl Screen {
         Self { columns: columns.filter(|columns| *columns >= COLUMNS_MIN), colour, ascii: is_ascii() }
     }
 
+    /// Its width, if it has one that is worth a thought.
+    pub(crate) fn columns(self) -> Option<usize> {
+        self.columns
+    }
+
     /// Whether it shows ASCII only.
     pub(crate) fn ascii(self) -> bool {
         self.ascii
     }
 
     /// A text in a style, if there are colours.
-    pub(crate) fn paint(self, style: Style, text: &str) -> String {
-        if self.colour { format!("{style}{text}{style:#}") } else { text.to_string() }
+    pub(crate) fn paint(self, style: Style, text: String) -> String {
+        if self.colour { format!("{style}{text}{style:#}") } else { text }
     }
 
     /// A line that must not be broken.
-    pub(crate) fn whole(self, text: &str) -> String {
-        if self.ascii { spelled_out(text) } else { text.to_string() }
+    pub(crate) fn whole(self, text: &str) -> Cow<'_, str> {
+        if self.ascii { spelled_out(text).into() } else { text.into() }
     }
 
     /// A line, broken between words so that it fits.
-    pub(crate) fn fit(self, text: &str) -> String {
+    pub(crate) fn fit(self, text: &str) -> Cow<'_, str> {
         let text = self.whole(text);
         let Some(columns) = self.columns else { return text };
         let options = Options::new(columns)
@@ -67,19 +73,19 @@ impl Screen {
             .word_separator(WordSeparator::AsciiSpace)
             .word_splitter(WordSplitter::NoHyphenation)
             .break_words(false);
-        wrap(&text, options).join("\n")
+        wrap(&text, options).join("\n").into()
     }
 }
 
 /// Whether the locale says so. One that says nothing is taken for UTF-8, as terminals are today.
-fn is_ascii() -> bool {
+pub(crate) fn is_ascii() -> bool {
     let said = |key| std::env::var(key).ok().filter(|value| !value.is_empty());
     let locale = said("LC_ALL").or_else(|| said("LC_CTYPE")).or_else(|| said("LANG"));
     locale.is_some_and(|locale| !locale.to_lowercase().replace('-', "").contains("utf8"))
 }
 
 /// Whatever is not ASCII as an escape. Escape sequences of our own are ASCII.
-fn spelled_out(text: &str) -> String {
+pub(crate) fn spelled_out(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -68,9 +68,11 @@ pub(crate) struct ToolShare {
     pub(crate) tokens: u64,
     pub(crate) call_bytes: u64,
     pub(crate) result_bytes: u64,
+    pub(crate) image_bytes: u64,
     pub(crate) side_bytes: u64,
     pub(crate) call_tokens: u64,
     pub(crate) result_tokens: u64,
+    pub(crate) image_tokens: u64,
 }
 
 /// One turn.
@@ -136,9 +138,11 @@ impl ToolShare {
             tokens: all.tokens,
             call_bytes: tool.calls.bytes,
             result_bytes: tool.results.bytes,
+            image_bytes: tool.images.bytes,
             side_bytes: tool.sides.bytes,
             call_tokens: tool.calls.tokens,
             result_tokens: tool.results.tokens,
+            image_tokens: tool.images.tokens,
         }
     }
 
@@ -148,9 +152,11 @@ impl ToolShare {
         self.tokens += other.tokens;
         self.call_bytes += other.call_bytes;
         self.result_bytes += other.result_bytes;
+        self.image_bytes += other.image_bytes;
         self.side_bytes += other.side_bytes;
         self.call_tokens += other.call_tokens;
         self.result_tokens += other.result_tokens;
+        self.image_tokens += other.image_tokens;
     }
 }
 

@@ -88,6 +88,11 @@ pub(crate) fn below(n: usize) -> u64 {
 /// Bytes of a block that go on with a character of UTF-8, and those that begin one of four bytes.
 pub(crate) fn utf8(bytes: &[u8]) -> (u64, u64) {
     let block = &padded(bytes);
+    let beyond_ascii =
+        block.as_chunks::<16>().0.iter().fold(u8x16::ZERO, |any, part| any | u8x16::new(*part));
+    if beyond_ascii.to_bitmask() == 0 {
+        return (0, 0);
+    }
     (between(block, 0x80, 0xbf), between(block, 0xf0, 0xff))
 }
 

@@ -17,6 +17,12 @@ const MARKERS_MAX: usize = 4096;
 /// How much is read at a time to look for one place.
 const SEARCH_BYTES: usize = 32 * 1024;
 
+/// However near it is.
+const SEARCH_BYTES_MIN: usize = 256;
+
+/// No more than this is read without asking the allocator: most texts that are read again are short.
+const SMALL_BYTES: usize = 4 * 1024;
+
 /// How much of that is counted at a time; what comes behind the last step that fits is looked at unit by unit.
 const STEP_BYTES: usize = 1024;
 
@@ -35,7 +41,7 @@ pub struct Measure {
     pub units: u64,
     /// Our own marker, if we cut it before.
     pub own: Option<marker::Found>,
-    /// Content address of the literal as written; of nothing if it was not asked for.
+    /// Content address of the literal as written; zeros if it was not asked for.
     pub id: marker::Id,
     unit: Unit,
 }
@@ -44,8 +50,7 @@ impl Measure {
     /// A literal whose characters are counted already, to be cut for the sake of the length that is left: without
     /// an address and without a look for our own marker.
     pub(crate) fn counted(span: Span, chars: u64, unit: Unit) -> Self {
-        let id = marker::Id::new(&blake3::Hash::from_bytes([0; 32]));
-        Self { span, units: chars, own: None, id, unit }
+        Self { span, units: chars, own: None, id: marker::Id::UNKNOWN, unit }
     }
 
     /// What it is measured in.
@@ -67,10 +72,10 @@ impl Measure {
 /// Reads the literal at `inner` (without quotes) once: its length, our marker in it, and if `addressed` its
 /// content address.
 pub fn measure(source: &dyn Source, inner: Span, unit: Unit, addressed: bool) -> Result<Measure, Fault> {
-    let mut hash = blake3::Hasher::new();
+    let mut hash = addressed.then(blake3::Hasher::new);
     let (mut markers, mut units) = (Vec::new(), 0);
     for_each_block(source, inner, MEASURE_BYTES, |at, bytes, owned| {
-        if addressed {
+        if let Some(hash) = &mut hash {
             hash.update(&bytes[..owned]);
         }
         let room = MARKERS_MAX - markers.len();
@@ -82,7 +87,8 @@ pub fn measure(source: &dyn Source, inner: Span, unit: Unit, addressed: bool) ->
         None if !markers.is_empty() => of_other_unit(source, inner, unit, units, &markers)?,
         own => own.cloned(),
     };
-    Ok(Measure { span: inner, units, own, id: marker::Id::new(&hash.finalize()), unit })
+    let id = hash.map_or(marker::Id::UNKNOWN, |hash| marker::Id::new(&hash.finalize()));
+    Ok(Measure { span: inner, units, own, id, unit })
 }
 
 /// Our own marker of a run under a policy that counted otherwise. What stands around it is counted anew, and what was
@@ -217,7 +223,7 @@ struct Place {
 
 /// How many bytes are likely to hold so many units: a few more, because of escapes.
 fn search_bytes(budget: u64) -> usize {
-    budget.saturating_add(budget / 4).clamp(STEP_BYTES as u64, SEARCH_BYTES as u64) as usize
+    budget.saturating_add(budget / 4).clamp(SEARCH_BYTES_MIN as u64, SEARCH_BYTES as u64) as usize
 }
 
 /// Where a head of at most `budget` units ends.
@@ -304,7 +310,9 @@ fn tail(source: &dyn Source, unit: Unit, span: Span, budget: u64, lines: Lines) 
 fn advance(source: &dyn Source, unit: Unit, span: Span, budget: u64) -> Result<Place, Fault> {
     let begin = Place { at: span.start, units: 0, line: false };
     let mut place = if budget > STEP_BYTES as u64 { strides(source, unit, span, budget)? } else { begin };
-    for_each_block(source, Span::new(place.at, span.end), 2 * STEP_BYTES, |at, bytes, owned| {
+    // No more than a search that ends with the budget has in memory.
+    let block = search_bytes(budget - place.units).min(2 * STEP_BYTES);
+    for_each_block(source, Span::new(place.at, span.end), block, |at, bytes, owned| {
         let mut i = 0;
         while i < owned && place.units < budget {
             // Letters as they are count one each, whatever is counted.
@@ -400,14 +408,16 @@ fn for_each_block(
     mut each: impl FnMut(u64, &[u8], usize) -> bool,
 ) -> Result<(), Fault> {
     let size = (block + marker::BYTES_MAX).min(inner.len() as usize);
-    let (mut buffer, mut at) = (Vec::new(), inner.start);
+    let (mut small, mut large, mut at) = (None, Vec::new(), inner.start);
     while at < inner.end {
         let span = Span::new(at, inner.end.min(at + size as u64));
         let window = if let Some(bytes) = source.lend(span) {
             bytes
+        } else if size <= SMALL_BYTES {
+            window(source, span, &mut small.get_or_insert([0; SMALL_BYTES])[..size])?
         } else {
-            buffer.resize(size, 0);
-            window(source, span, &mut buffer)?
+            large.resize(size, 0);
+            window(source, span, &mut large)?
         };
         let last = at + window.len() as u64 == inner.end;
         let owned = if last { window.len() } else { whole_units(window, window.len() - marker::BYTES_MAX) };

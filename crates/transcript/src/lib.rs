@@ -19,6 +19,18 @@
 //! assert_eq!(found.findings[0].rule.code(), "P2");
 //! assert_eq!(found.findings[0].line, 3);
 //! ```
+//!
+//! # Before it is a file
+//!
+//! A bot that keeps its messages itself calls the same rules before it sends or stores them:
+//!
+//! | what | where |
+//! |---|---|
+//! | the cap of one result, calls and results in pairs, the budget of a turn, ageing; all of it in one plan | [`live`] |
+//! | the guard of a summariser, and its input in chunks | [`live::guard`], [`live::chunks`]; of a file, [`chunk`] |
+//! | whether an error is an overflow, and how many tokens to ask for after an answer that was cut off | [`overflow`] |
+//! | the numbers of five other systems | [`profile`] |
+//! | a session that is too long all the same | [`recover`](mod@recover), [`compact`](mod@compact) |
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -214,16 +214,12 @@ pub(crate) fn count(bytes: &[u8], unit: Unit) -> u64 {
         let rest = &bytes[at..];
         let Block { len, escapes, rare, .. } = Block::look(rest);
         let ones = |mask: u64| i64::from((mask & block::below(len)).count_ones());
-        total += match unit {
-            Unit::Bytes => ones(u64::MAX),
-            Unit::Chars => ones(!block::utf8(rest).0),
-            Unit::Utf16 => {
-                let (more, four) = block::utf8(rest);
-                ones(!more) + ones(four)
-            }
-        };
-        // Each escape has a backslash too many.
-        total -= ones(escapes);
+        let (more, four) = if unit == Unit::Bytes { (0, 0) } else { block::utf8(rest) };
+        // Each escape has a backslash too many; no byte is both.
+        total += (len as u64).cast_signed() - ones(more | escapes);
+        if unit == Unit::Utf16 && four != 0 {
+            total += ones(four);
+        }
         let mut rare = rare;
         while rare != 0 {
             let from = rare.trailing_zeros() as usize;

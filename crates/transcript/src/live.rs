@@ -12,6 +12,9 @@
 //! | results that the conversation has left behind | [`age`] |
 //! | all of it, in this order | [`fit`] |
 //! | a message that a summariser could not take | [`guard`] |
+//! | what a summariser is given, in chunks that fit | [`chunks`] |
+//! | what an error of the API means | [`overflow::classify`](crate::overflow::classify) |
+//! | an answer that was cut off at its limit of tokens | [`overflow::escalate`](crate::overflow::escalate) |
 //!
 //! ```
 //! use transcript::live::{self, Call, Message};
@@ -40,6 +43,7 @@
 //! # Ok::<(), transcript::verdict::Worse>(())
 //! ```
 
+use crate::chunk::{self, Chunk, Limits};
 use crate::entry::Role;
 use crate::format::Writing;
 use crate::json::{self, Kind, Value};
@@ -241,6 +245,40 @@ pub fn guard(text: &str, policy: &Policy) -> Option<TooLong> {
     let chars = text.chars().count() as u64;
     let (over_chars, over_tokens) = OversizedForSummary::too_much(policy, chars);
     (over_chars || over_tokens).then_some(TooLong { chars, over_chars, over_tokens })
+}
+
+/// What a summariser is given of a conversation, in chunks that it can take: see [`chunk::chunks`]. The line of a message
+/// is its number among those that were given, from 1.
+///
+/// ```
+/// use transcript::chunk::{Limits, chars4};
+/// use transcript::live::{self, Message};
+/// let history = [Message::user("What is the matter?"), Message::assistant(&"word ".repeat(1_000), Vec::new())];
+/// let limits = Limits {
+///     tokens_max: 500,
+///     chars_max: 0,
+///     message_chars_max: 0,
+///     window_tokens: 0,
+///     budget_tokens: 0,
+///     count: &chars4,
+/// };
+/// let chunks = live::chunks(&history, &limits);
+/// assert_eq!(chunks.len(), 1);
+/// assert_eq!(chunks[0].messages[0].text, "[user]\nWhat is the matter?\n\n");
+/// assert_eq!((chunks[0].messages[1].line, chunks[0].messages[1].omitted_chars), (2, Some(5_000)));
+/// ```
+pub fn chunks(messages: &[Message], limits: &Limits<'_>) -> Vec<Chunk> {
+    let (bytes, mut all) = (written(messages), Vec::new());
+    let done = chunk::chunks(&bytes.as_slice(), limits, None, &mut |chunk| {
+        let mut chunk = chunk.clone();
+        for message in &mut chunk.messages {
+            message.line = message.line.saturating_sub(HEADER_LINES);
+        }
+        all.push(chunk);
+        true
+    });
+    debug_assert!(matches!(done, Ok(Ok(_))), "memory can be read, and what was written is known");
+    all
 }
 
 /// The same with these rules alone, as far as the policy includes them.

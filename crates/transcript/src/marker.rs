@@ -6,9 +6,10 @@
 //! what it was: `[tailor: 9000 of 9000 chars omitted (300 lines, Go source); full text: tailor show 3f9a1c20d7e4]`.
 
 use crate::source::Span;
+use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::String;
-use core::fmt;
+use core::fmt::{self, Write as _};
 use memchr::memmem;
 
 /// Longest marker, with room to spare; how far readers look ahead so that none falls between two windows.
@@ -28,20 +29,26 @@ pub(crate) const NO_OUTPUT: &str = "(no output)";
 /// Content address of a text that was taken out: the first 12 hex digits of the BLAKE3 hash of the literal as
 /// it was written, without quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Id(String);
+pub struct Id(Cow<'static, str>);
 
 impl Id {
     /// How many hex digits of the hash are shown.
     pub const DIGITS: usize = 12;
 
+    /// As long as any address: what a marker takes up can be told with it.
+    pub(crate) const UNKNOWN: Self = Self(Cow::Borrowed("000000000000"));
+
     pub(crate) fn new(hash: &blake3::Hash) -> Self {
-        Self(hash.to_hex()[..Self::DIGITS].into())
+        Self(Cow::Owned(hash.to_hex()[..Self::DIGITS].into()))
     }
 
     /// The address of a text with this hash, in hex.
     pub fn of_hex(hash: &str) -> Option<Self> {
         let digits = hash.get(..Self::DIGITS)?;
-        digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')).then(|| Self(digits.into()))
+        digits
+            .bytes()
+            .all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+            .then(|| Self(Cow::Owned(digits.into())))
     }
 }
 
@@ -77,9 +84,18 @@ impl Found {
 /// The marker line, without line breaks. `folder` is where the text also lies as a plain file; a note that cannot
 /// stand in a marker is left out.
 pub fn text(omitted: u64, total: u64, id: &Id, folder: Option<&Folder>, note: &str) -> String {
-    let note = if is_note(note) { format!(" ({note})") } else { String::new() };
-    let file = folder.map_or_else(String::new, |folder| format!("{OR}{}", folder.file(id)));
-    format!("{BEGIN}{omitted} of {total}{OMITTED}{note}{PLACE}{id}{file}]")
+    let mut line = String::with_capacity(bytes_max(total.max(omitted), id, folder, note) as usize);
+    // Writing to a string cannot fail.
+    _ = write!(line, "{BEGIN}{omitted} of {total}{OMITTED}");
+    if is_note(note) {
+        line.extend([" (", note, ")"]);
+    }
+    line.extend([PLACE, &id.0]);
+    if let Some(folder) = folder {
+        line.extend([OR, &folder.file(id)]);
+    }
+    line.push(']');
+    line
 }
 
 /// How many bytes [`text`] of a text of so many units, all of them omitted, has.
@@ -142,7 +158,12 @@ pub(crate) fn find(bytes: &[u8], owned: usize, base: u64) -> impl Iterator<Item 
         let hex = (8..=64).contains(&id.len()) && id.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
         let start = base + at as u64;
         let span = Span::new(start, start + line.len() as u64);
-        (hex && noted && omitted <= total).then(|| Found { span, omitted, total, id: Id(id.into()) })
+        (hex && noted && omitted <= total).then(|| Found {
+            span,
+            omitted,
+            total,
+            id: Id(Cow::Owned(id.into())),
+        })
     })
 }
 

@@ -96,10 +96,18 @@ impl Policy {
         only && !is_named(&self.tools_keep, tool)
     }
 
-    /// Whether nothing but the length of a result, and of its turn, decides whether it is cut: neither its age nor what
-    /// else is in the session, nor limits that tools have of their own.
-    pub fn is_plain(&self) -> bool {
-        !self.ages() && !self.skip_images && self.tool_caps.is_empty() && self.reply_chars_max == 0
+    /// Whether what is behind the newest turn stays as it is, whatever comes: nothing ages, and the messages of the
+    /// model have no limit.
+    pub(crate) fn is_about_the_newest(&self) -> bool {
+        !self.ages() && self.reply_chars_max == 0
+    }
+
+    /// Leaves older history alone, for looks while a prompt cache may hold it: what would change it is not even looked
+    /// for, so that what is appended can be judged by itself ([`crate::tail`]).
+    pub fn leave_history(&mut self) {
+        self.hold_history = true;
+        (self.stale.shorten_at, self.stale.clear_at, self.crowded.trim_percent) = (0, 0, 0);
+        self.reply_chars_max = 0;
     }
 
     /// Whether results are shortened that the conversation has left behind.
@@ -116,11 +124,6 @@ impl Policy {
     /// What to do before signed thinking, as long as history is held.
     pub(crate) fn thinking_in_force(&self) -> SignedThinking {
         if self.hold_history { SignedThinking::Keep } else { self.thinking }
-    }
-
-    /// The limit for a result of a tool under a plain policy.
-    pub fn limit_for(&self, tool: &[u8]) -> Option<u64> {
-        self.caps_for(tool, false).into_iter().flatten().map(|cap| cap.chars_max).min()
     }
 
     /// The limits for a result of a tool, in the order in which they are asked: the first that it exceeds counts.
@@ -435,6 +438,11 @@ mod tests {
         ];
         assert!(!plain.rewrites_history());
         assert!(all.iter().all(Policy::rewrites_history));
+        for mut policy in all {
+            policy.leave_history();
+            assert!(policy.is_about_the_newest() && policy.thinking_in_force() == SignedThinking::Keep);
+            assert_eq!(policy.result_chars_max, 7);
+        }
     }
 
     #[test]

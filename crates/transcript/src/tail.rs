@@ -262,8 +262,9 @@ impl Tail {
         let known = Known { format, undecided: self.undecided, bytes, lines: self.facts.lines };
         let Some(added) = scan_from(known, source, end)? else { return Ok(Err(Reason::Format)) };
         let last_bytes = end_of(source, end)?;
+        let breaks = turn::line_breaks(source, &added, &self.policy)?;
         let mut awaits = self.facts.awaits;
-        let spoke = match state.take_all(&added, &self.policy, &mut awaits) {
+        let spoke = match state.take_all(&added, &breaks, &self.policy, &mut awaits) {
             Ok(spoke) => spoke,
             Err(reason) => return Ok(Err(reason)),
         };
@@ -288,7 +289,7 @@ impl Tail {
 
 impl State {
     fn of(session: &Session<'_>, findings: &[Finding]) -> Result<Self, Reason> {
-        if !session.policy.is_plain() {
+        if !session.policy.is_about_the_newest() {
             return Err(Reason::Policy);
         }
         let turn = Turn::of(session)?;
@@ -304,10 +305,12 @@ impl State {
         })
     }
 
-    /// Takes all of it in, and gives the last message of the model among it that is on the live branch.
+    /// Takes all of it in, and gives the last message of the model among it that is on the live branch. `breaks`: how
+    /// many lines end in each result, if that matters.
     fn take_all(
         &mut self,
         added: &Transcript,
+        breaks: &[u64],
         policy: &Policy,
         awaits: &mut Option<Awaits>,
     ) -> Result<Option<u32>, Reason> {
@@ -316,7 +319,7 @@ impl State {
             return Err(Reason::Damaged);
         }
         for entry in 0..added.entries.len() as u32 {
-            if self.take(added, entry, policy)? {
+            if self.take(added, breaks, entry, policy)? {
                 let found = &added.entries[entry as usize];
                 self.turn.awaits(found, awaits);
                 spoke = if found.kind == Kind::Message(Role::Assistant) { Some(entry) } else { spoke };
@@ -326,7 +329,13 @@ impl State {
     }
 
     /// Takes one more entry in; whether it is on the live branch.
-    fn take(&mut self, added: &Transcript, entry: u32, policy: &Policy) -> Result<bool, Reason> {
+    fn take(
+        &mut self,
+        added: &Transcript,
+        breaks: &[u64],
+        entry: u32,
+        policy: &Policy,
+    ) -> Result<bool, Reason> {
         let found = &added.entries[entry as usize];
         if found.glued || found.odd != Odd::default() {
             return Err(Reason::Damaged);
@@ -347,11 +356,15 @@ impl State {
         let strange =
             checked && added.calls[calls.clone()].iter().any(|call| !is_taken(added.id_text(call.id)));
         let waits = found.stop == Stop::ToolUse && calls.is_empty();
+        let partial = added.calls[calls.clone()].iter().any(|call| call.partial);
+        if partial && found.stop != Stop::Aborted {
+            return Err(Reason::Damaged);
+        }
         if mixed || (waits && self.branch.is_ordered()) || !are_plain(added, calls.clone()) || strange {
             return Err(Reason::Unpaired);
         }
         if self.branch.hang(added, entry, begins)? {
-            self.turn.take(added, entry, policy, self.branch.is_ordered())?;
+            self.turn.take(added, breaks, entry, policy, self.branch.is_ordered())?;
             self.content.take(added, entry, begins);
             Ok(true)
         } else if calls.is_empty() && results.is_empty() {
@@ -368,6 +381,12 @@ impl State {
         let calls = &added.calls[added.calls_of(entry)];
         let group = found.group.filter(|_| begins);
         let renames = self.standing.renames;
+        // What hangs on an entry that is not there yet, or on itself, may close a circle.
+        if let crate::entry::Link::To(id) = found.parent
+            && !self.seen.may_hold(added.ids.text(id))
+        {
+            return Err(Reason::Branched);
+        }
         for id in [found.id, group].into_iter().flatten() {
             self.seen.first(added.ids.text(id), renames)?;
         }

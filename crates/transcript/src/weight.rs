@@ -137,8 +137,10 @@ pub struct ToolRow {
     pub name: String,
     /// Calls and their arguments; `count` is of calls.
     pub calls: Amount,
-    /// Texts and images of results.
+    /// Texts of results.
     pub results: Amount,
+    /// Images in results.
+    pub images: Amount,
     /// Side copies of results.
     pub sides: Amount,
 }
@@ -148,8 +150,8 @@ impl ToolRow {
     pub fn amount(&self) -> Amount {
         Amount {
             count: self.calls.count,
-            bytes: self.calls.bytes + self.results.bytes + self.sides.bytes,
-            tokens: self.calls.tokens + self.results.tokens,
+            bytes: self.calls.bytes + self.results.bytes + self.images.bytes + self.sides.bytes,
+            tokens: self.calls.tokens + self.results.tokens + self.images.tokens,
         }
     }
 }

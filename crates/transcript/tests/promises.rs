@@ -46,7 +46,7 @@ use transcript::profile::PROFILES;
 use transcript::rule::Stage;
 use transcript::scan::Scanner;
 use transcript::verdict::Worse;
-use transcript::weight::{Row, Standing, weigh};
+use transcript::weight::{Amount, Part, Row, Standing, ToolRow, weigh};
 use transcript::{Examination, Mended, Source, Span, examine, mend, source};
 
 /// A file, and what is asked of it.
@@ -578,6 +578,15 @@ fn adds_up(bytes: &[u8]) -> Checked {
     let context = weight.context().tokens;
     prop_assert_eq!(weight.parts.iter().map(|(_, amount)| amount.tokens).sum::<u64>(), context);
     prop_assert_eq!(weight.turns.iter().map(|turn| turn.amount.tokens).sum::<u64>(), context);
+    for (part, of) in [
+        (Part::Results, (|tool| tool.results) as fn(&ToolRow) -> Amount),
+        (Part::Images, |tool| tool.images),
+        (Part::SideCopies, |tool| tool.sides),
+    ] {
+        let (whole, tools) = (weight.parts[part as usize].1, || weight.tools.iter().map(of));
+        prop_assert!(tools().map(|amount| amount.bytes).sum::<u64>() <= whole.bytes);
+        prop_assert!(tools().map(|amount| amount.tokens).sum::<u64>() <= whole.tokens);
+    }
     let count = |standing: Standing| weight.standings[standing as usize].1.count;
     prop_assert_eq!(Standing::ALL.into_iter().map(count).sum::<u64>(), weight.facts.entries as u64);
     prop_assert!(weight.duplicates.again.bytes <= all && weight.images.bytes <= all);

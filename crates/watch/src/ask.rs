@@ -143,8 +143,11 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
     let listener = match UnixListener::bind(path) {
         Err(cause) if cause.kind() == io::ErrorKind::AddrInUse => {
             let is_socket = std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
-            if !is_socket || UnixStream::connect(path).is_ok() {
-                return Err(cause);
+            if !is_socket {
+                return Err(io::Error::other("there is something at this path that is no socket; it stays"));
+            }
+            if UnixStream::connect(path).is_ok() {
+                return Err(io::Error::other("another program answers there"));
             }
             std::fs::remove_file(path)?;
             UnixListener::bind(path)?

@@ -74,7 +74,7 @@ impl Mode {
 impl Config {
     /// The times that the queue goes by.
     pub(crate) fn settle(&self) -> Settle {
-        let rewrites = self.mode == Mode::Enforce && self.policy.each().any(Policy::rewrites_history);
+        let rewrites = self.policy.each().any(Policy::rewrites_history);
         // Waiting for less than a rule that looks at the clock does itself would be in vain.
         let crowded =
             self.policy.each().map(|policy| policy.crowded).filter(|crowded| crowded.trim_percent > 0);
@@ -97,11 +97,11 @@ impl Config {
         (self.recover && self.mode == Mode::Enforce).then_some(options)
     }
 
-    /// How to deal with a transcript. What changes history that the agent has sent many times is held until no cache
-    /// holds it any more.
+    /// How to deal with a transcript. What changes history that the agent has sent many times is not asked for before
+    /// no cache holds it any more: until then an append is judged by itself, and costs no look at the whole.
     pub(crate) fn options(&self, pace: Pace) -> Options {
-        let holds = pace == Pace::Soon && self.settle().late.is_some();
-        let policy = self.policy.map(|policy| policy.hold_history = holds);
+        let waits = pace == Pace::Soon && self.settle().late.is_some();
+        let policy = if waits { self.policy.map(Policy::leave_history) } else { self.policy.clone() };
         let mode = match self.mode {
             Mode::Observe => keeper::Mode::Look,
             Mode::Enforce => keeper::Mode::Fix,

@@ -11,7 +11,7 @@ use crate::pause::{Closed, Pause, Stop, Woken};
 use crate::queue::{RootId, Stamp};
 pub(crate) use inotify::no_watch;
 use inotify::{Happened, Watch};
-use keeper::{DEPTH_MAX, is_candidate, quiet_for, settle_all};
+use keeper::{DEPTH_MAX, is_candidate, network, quiet_for, settle_all};
 use std::collections::HashSet;
 use std::fs::Metadata;
 use std::io;
@@ -157,6 +157,8 @@ fn readable(root: &Path) -> io::Result<Metadata> {
     let metadata = std::fs::metadata(root)?;
     if metadata.is_dir() {
         std::fs::read_dir(root)?;
+    } else if !metadata.is_file() {
+        return Err(io::Error::other("it is neither a folder nor a file"));
     }
     Ok(metadata)
 }
@@ -182,8 +184,10 @@ impl Life<'_> {
     fn begin(&mut self, metadata: &Metadata) {
         let root = self.lids.task.root.clone();
         let why = if metadata.is_dir() {
-            match inotify::network(&root) {
-                Some(kind) => format!("{kind} does not tell what other machines do"),
+            match network(&root) {
+                Some(kind) => {
+                    format!("it is on {kind}, and the kernel does not tell what other machines write there")
+                }
                 None => match Watch::new(&root) {
                     Ok(watch) => {
                         self.watch = Some(watch);

@@ -4,13 +4,16 @@ use rustix::fs::{FlockOperation, flock};
 use std::fmt;
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The claim to a root, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Claim {
     _file: File,
+    /// The folder itself, locked: that tells also a Tailor of another user, whose state lies elsewhere. One that is not
+    /// there yet cannot be.
+    _folder: Option<File>,
 }
 
 /// Why a root cannot be had.
@@ -75,7 +78,37 @@ pub(crate) fn claim(state: &Path, root: &Path) -> Result<Claim, Taken> {
             _ => {}
         }
     }
-    Ok(Claim { _file: own })
+    Ok(Claim { _file: own, _folder: lock_folder(&root)? })
+}
+
+/// Locks a folder, if it is one. Where folders have no locks, nothing is known of others.
+fn lock_folder(root: &Path) -> Result<Option<File>, Taken> {
+    let Some(folder) = File::open(root).ok().filter(|file| file.metadata().is_ok_and(|found| found.is_dir()))
+    else {
+        return Ok(None);
+    };
+    match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+        Err(rustix::io::Errno::WOULDBLOCK) => {
+            let pid = folder.metadata().ok().and_then(|found| holder(found.ino()));
+            Err(Taken::By { root: root.to_path_buf(), pid: pid.unwrap_or_else(|| "unknown".to_string()) })
+        }
+        Err(_) => Ok(None),
+        Ok(()) => Ok(Some(folder)),
+    }
+}
+
+/// The process that has locked a file, as `proc_locks(5)` tells it: `1: FLOCK ADVISORY WRITE 4711 fd:01:131 0 EOF`.
+fn holder(inode: u64) -> Option<String> {
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    let mut fields = locks.lines().map(|line| line.split_whitespace().skip(1).collect::<Vec<&str>>());
+    fields.find_map(|fields| match fields[..] {
+        ["FLOCK", _, "WRITE", pid, file, ..] => {
+            let same = file.rsplit(':').next()?.parse() == Ok(inode);
+            // 0 is a process in a container that we do not see.
+            (same && pid != "0").then(|| pid.to_string())
+        }
+        _ => None,
+    })
 }
 
 fn open(path: &Path) -> io::Result<File> {
@@ -102,7 +135,14 @@ mod tests {
         let claimed = claim(&state, &root).unwrap();
         let refused = claim(&state, &root).unwrap_err().to_string();
         assert!(refused.contains(&format!("(process {})", std::process::id())), "{refused}");
+        // Another user's, whose state lies elsewhere.
+        let elsewhere = dir.path().join("elsewhere");
+        let refused = claim(&elsewhere, &root).unwrap_err().to_string();
+        assert!(refused.contains(&format!("(process {})", std::process::id())), "{refused}");
         drop(claimed);
+        drop(claim(&elsewhere, &root).unwrap());
         claim(&state, &root).unwrap();
+        let missing = dir.path().join("missing");
+        claim(&state, &missing).unwrap();
     }
 }

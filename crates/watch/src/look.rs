@@ -7,7 +7,8 @@ use crate::config::{Config, Mode};
 use crate::memory::Memory;
 use crate::queue::{Cure, Done, Job, Pace, Stamp};
 use keeper::{
-    Deferral, Ending, Error, Options, Outcome, Recovery, Remembered, bytes_read, follow, maintain, recover,
+    Deferral, Ending, Error, Options, Outcome, Recovery, Remembered, bytes_read, follow, is_hindrance,
+    maintain, recover,
 };
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -114,7 +115,7 @@ impl Looker {
             Ok(metadata) => self.read(&job, root, Stamp::of(&metadata)),
             Err(cause) => {
                 let text = format!("{}: could not look at the file: {cause}", job.path.display());
-                (Done::Failed, Some(Seen { outcome: "error", reason: Some(text), ..Seen::default() }))
+                (failed(is_hindrance(&cause)), Some(Seen::error(text)))
             }
         };
         if done == Done::Gone {
@@ -133,10 +134,7 @@ impl Looker {
                 (Done::Settled(stamp), Some(Seen { outcome: "same", too_long, ..Seen::default() }))
             }
             Err(error) if error.is_missing() => (Done::Gone, None),
-            Err(error) => {
-                let reason = Some(error.to_string());
-                (Done::Failed, Some(Seen { outcome: "error", reason, ..Seen::default() }))
-            }
+            Err(error) => (failed(error.is_hindrance()), Some(Seen::error(error.to_string()))),
         }
     }
 
@@ -245,6 +243,10 @@ fn done(path: &Path, outcome: &Outcome, stamp: Stamp) -> Done {
     }
 }
 
+fn failed(hindered: bool) -> Done {
+    if hindered { Done::Hindered } else { Done::Failed }
+}
+
 /// First and last line of what was wrong and could be mended.
 fn mended_lines(outcome: &Outcome) -> (u64, u64) {
     let findings = outcome.before.iter().flat_map(|found| &found.findings);
@@ -262,6 +264,10 @@ fn untouched(path: &Path, outcome: &Outcome, before: Stamp) -> Option<Stamp> {
 }
 
 impl Seen {
+    fn error(reason: String) -> Self {
+        Self { outcome: "error", reason: Some(reason), ..Self::default() }
+    }
+
     fn new(outcome: &Outcome) -> Self {
         let mut codes: Vec<&'static str> = Vec::new();
         let mut entries: Vec<String> = Vec::new();

@@ -35,6 +35,7 @@ pub(crate) struct Metrics {
     pub(crate) waiting: Gauge,
     pub(crate) at_work: Gauge,
     pub(crate) tripped: Gauge,
+    pub(crate) hindered: Gauge,
     pub(crate) too_long: Gauge,
     pub(crate) findings: Gauge,
     pub(crate) saves_bytes: Gauge,
@@ -71,6 +72,10 @@ impl Metrics {
             at_work: make.gauge("files_at_work", "Transcripts that are being looked at"),
             tripped: make
                 .gauge("files_tripped", "Transcripts left alone for a while after failing again and again"),
+            hindered: make.gauge(
+                "files_hindered",
+                "Transcripts that wait for room on a disk, rights or the like, and are tried again",
+            ),
             too_long: make.gauge("files_too_long", "Transcripts whose last request was too long"),
             findings: make.gauge("findings", "What is wrong with transcripts now"),
             saves_bytes: make.gauge("saves_bytes", "How much shorter they would be without it"),

@@ -2,7 +2,8 @@
 //!
 //! A file is due when it has been quiet for its settle time. It is given out once at a time; what happens to it
 //! meanwhile makes it due again. One that was put off comes back when it was said to, less and less often; one that
-//! keeps failing, or that is mended again and again to no end, is left alone for a long while.
+//! keeps failing, or that is mended again and again to no end, is left alone for a long while. What fails because of the
+//! surroundings (a full disk) does so through no fault of its own, and is tried again every few minutes.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -93,6 +94,8 @@ pub(crate) enum Done {
     Deferred { as_it_is: Option<Stamp>, after: Duration, cure: Cure },
     /// It could not be read or written.
     Failed,
+    /// The same, and what is in the way is nothing about the file.
+    Hindered,
     /// It is not there any more.
     Gone,
 }
@@ -124,9 +127,35 @@ pub(crate) const STRIKES_MAX: u8 = 5;
 /// For how long at first; twice as long each time.
 pub(crate) const REST_MIN: Duration = Duration::from_secs(60 * 60);
 const REST_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+/// The longest that a file waits for its surroundings.
+pub(crate) const HINDERED_MAX: Duration = Duration::from_secs(5 * 60);
 const RETRY_MIN: Duration = Duration::from_secs(1);
 /// The longest that waiting may grow to by itself; what the reason asks for is waited for in any case.
 pub(crate) const RETRY_MAX: Duration = Duration::from_secs(10 * 60);
+
+/// Why a file is not looked at although it has been quiet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stuck {
+    /// It has failed, or was mended in vain, again and again.
+    Tripped,
+    /// The surroundings are in the way.
+    Hindered,
+}
+
+/// How many files are stuck.
+#[derive(Debug, Default)]
+struct Counts {
+    tripped: usize,
+    hindered: usize,
+}
+
+impl Counts {
+    fn recount(&mut self, before: Option<Stuck>, now: Option<Stuck>) {
+        let is = |stuck, one| usize::from(stuck == Some(one));
+        self.tripped = self.tripped + is(now, Stuck::Tripped) - is(before, Stuck::Tripped);
+        self.hindered = self.hindered + is(now, Stuck::Hindered) - is(before, Stuck::Hindered);
+    }
+}
 
 /// What is known of a file.
 #[derive(Debug)]
@@ -148,7 +177,7 @@ struct File {
     failures: u8,
     vain: u8,
     trips: u8,
-    tripped: bool,
+    stuck: Option<Stuck>,
     /// The last line that was mended.
     mended_line: u64,
 }
@@ -158,13 +187,13 @@ pub(crate) struct Queue {
     settle: Settle,
     files: HashMap<Arc<Path>, File>,
     due: BTreeSet<(Tick, Arc<Path>)>,
-    tripped: usize,
+    stuck: Counts,
     limit: usize,
 }
 
 impl Queue {
     pub(crate) fn new(settle: Settle, limit: usize) -> Self {
-        Self { settle, files: HashMap::new(), due: BTreeSet::new(), tripped: 0, limit }
+        Self { settle, files: HashMap::new(), due: BTreeSet::new(), stuck: Counts::default(), limit }
     }
 
     /// Something happened to a file just now. False if there are too many to know it.
@@ -224,7 +253,7 @@ impl Queue {
             let Some(file) = self.files.get_mut(&path) else { continue };
             (file.looked, file.not_before) = (None, Tick::NEVER_YET);
             (file.retries, file.failures, file.vain, file.trips) = (0, 0, 0, 0);
-            self.tripped -= usize::from(std::mem::take(&mut file.tripped));
+            self.stuck.recount(file.stuck.take(), None);
             if file.at_work {
                 file.changed_meanwhile = true;
             } else {
@@ -261,7 +290,7 @@ impl Queue {
             self.forget(&job.path);
             return After::Rests;
         }
-        let was_tripped = file.tripped;
+        let was = file.stuck;
         let again = file.end(job.pace, done);
         let after = match again {
             Again::OnChange => After::Rests,
@@ -278,7 +307,7 @@ impl Queue {
                 file.not_before = if held { now.after(wait) } else { Tick::NEVER_YET };
             }
         }
-        self.tripped = self.tripped + usize::from(file.tripped) - usize::from(was_tripped);
+        self.stuck.recount(was, file.stuck);
         let changed = std::mem::take(&mut file.changed_meanwhile);
         let waits_for_late = file.looked == Some(Pace::Soon) && self.settle.late.is_some();
         match again {
@@ -304,7 +333,12 @@ impl Queue {
     }
 
     pub(crate) fn tripped(&self) -> usize {
-        self.tripped
+        self.stuck.tripped
+    }
+
+    /// How many wait for their surroundings.
+    pub(crate) fn hindered(&self) -> usize {
+        self.stuck.hindered
     }
 
     pub(crate) fn knows(&self, path: &Path) -> bool {
@@ -342,7 +376,7 @@ impl Queue {
 
     fn forget(&mut self, path: &Arc<Path>) {
         if let Some(file) = self.files.remove(path) {
-            self.tripped -= usize::from(file.tripped);
+            self.stuck.recount(file.stuck, None);
             if let Some(due) = file.due {
                 self.due.remove(&(due, path.clone()));
             }
@@ -382,17 +416,18 @@ impl File {
             failures: 0,
             vain: 0,
             trips: 0,
-            tripped: false,
+            stuck: None,
             mended_line: 0,
         }
     }
 
     /// Keeps count of how looks end, and says when to look again.
     fn end(&mut self, pace: Pace, done: &Done) -> Again {
+        self.stuck = self.stuck.filter(|stuck| *stuck != Stuck::Hindered);
         match done {
             Done::Settled(stamp) => {
                 (self.last, self.looked) = (Some(*stamp), Some(pace));
-                (self.retries, self.failures, self.tripped) = (0, 0, false);
+                (self.retries, self.failures, self.stuck) = (0, 0, None);
                 Again::OnChange
             }
             Done::Mended { now, lines, gain } => {
@@ -402,7 +437,7 @@ impl File {
                 let came_back = self.mended_line > 0 && lines.0 <= self.mended_line;
                 self.mended_line = lines.1;
                 if *gain && !came_back {
-                    (self.vain, self.trips, self.tripped) = (0, 0, false);
+                    (self.vain, self.trips, self.stuck) = (0, 0, None);
                     return Again::OnChange;
                 }
                 self.vain += 1;
@@ -427,12 +462,17 @@ impl File {
                     self.trip()
                 }
             }
+            Done::Hindered => {
+                (self.looked, self.failures, self.stuck) = (None, 0, Some(Stuck::Hindered));
+                self.retries = self.retries.saturating_add(1);
+                Again::At(back_off(RETRY_MIN, self.retries).min(HINDERED_MAX))
+            }
             Done::Gone => Again::OnChange,
         }
     }
 
     fn trip(&mut self) -> Again {
-        (self.failures, self.vain, self.tripped) = (STRIKES_MAX - 1, STRIKES_MAX - 1, true);
+        (self.failures, self.vain, self.stuck) = (STRIKES_MAX - 1, STRIKES_MAX - 1, Some(Stuck::Tripped));
         let rest = REST_MIN.saturating_mul(1 << self.trips.min(5)).min(REST_MAX);
         self.trips = self.trips.saturating_add(1);
         Again::Rest(rest)

@@ -26,6 +26,9 @@ pub struct Status {
     pub at_work: u64,
     /// How many are left alone for a while, because they keep failing or were mended in vain.
     pub tripped: u64,
+    /// How many wait for their surroundings (room on a disk, rights), and are tried again every few minutes.
+    #[serde(default)]
+    pub hindered: u64,
     /// Sessions of which their agents say that they are too long; the first of them.
     #[serde(default)]
     pub too_long: Vec<String>,

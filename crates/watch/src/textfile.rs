@@ -4,9 +4,9 @@
 //! nor ids nor anything of a transcript. Written beside its place and renamed, so that nobody reads a half. The folder
 //! is the collector's: it is never made here.
 
-use std::fs::{File, OpenOptions};
+use std::fs::Permissions;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// What a collector reads must end in this; what is being written does not.
@@ -18,29 +18,20 @@ pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
     if path.extension().is_none_or(|ending| ending != ENDING) {
         return Err(io::Error::other("its name does not end in .prom, so that no collector would read it"));
     }
-    let temporary = path.with_extension(format!("{ENDING}.{}", std::process::id()));
-    // Not through a link, and not into somebody else's file.
-    let options = OpenOptions::new().write(true).create_new(true).mode(MODE).clone();
-    let open = || match options.open(&temporary) {
-        Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
-            std::fs::remove_file(&temporary)?;
-            options.open(&temporary)
-        }
-        other => other,
-    };
-    let put = |mut file: File| {
-        // Whatever the mask of the process takes away.
-        file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(MODE))?;
-        file.write_all(text.as_bytes())?;
-        std::fs::rename(&temporary, path)
-    };
-    open().and_then(put).inspect_err(|_| drop(std::fs::remove_file(&temporary)))
+    // A name alone lies in the folder that we are in.
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new().prefix(".tailor-").suffix(".tmp").tempfile_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    // Set behind the making, so that no mask takes anything away.
+    file.as_file().set_permissions(Permissions::from_mode(MODE))?;
+    file.persist(path).map_err(|failed| failed.error)?;
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
+    use std::fs::File;
 
     #[test]
     fn all_may_read_it_and_nobody_reads_a_half() {

@@ -3,7 +3,8 @@
 //! The lock is a file `<transcript>.lock` with the process, its start time, and since when. One of a live process
 //! means: not now. One that was left behind is removed, but only if its process is dead or another one has its
 //! number; a lock that names nobody may be in the making, and has half a minute. Age alone proves nothing: a
-//! turn may take hours.
+//! turn may take hours. Whoever sits in a container cannot tell whether a process outside of it is dead; such a
+//! lock, like one whose number came around, is left alone until the hold is over that it asks for.
 //!
 //! Where OpenClaw keeps sessions the lock is also taken, in its own format, and given back when the file has been
 //! replaced. This tells OpenClaw, and another one of us, to wait. Newer releases of OpenClaw regard a lock as
@@ -89,8 +90,8 @@ fn standing(note: &Note, now: SystemTime) -> Option<Deferral> {
     match life {
         Life::Alive => Some(Deferral::Locked { pid, age }),
         Life::Dead => None,
-        // In a container that we do not see, the number may be that of a live OpenClaw; it lets go in this time.
-        Life::Recycled => {
+        // Where we do not see, the number may be that of a live OpenClaw; it lets go in this time.
+        Life::Recycled | Life::Unseen => {
             let hold = field("maxHoldMs")
                 .and_then(serde_json::Value::as_u64)
                 .map_or(HOLD_MAX, Duration::from_millis);
@@ -327,7 +328,16 @@ mod tests {
     #[test]
     fn the_lock_of_a_dead_process_is_taken_over() {
         let (_dir, case, lock) = case();
-        fs::write(&lock, json!({"pid": dead(), "createdAt": ago(1), "starttime": 1}).to_string()).unwrap();
+        let write = |age| {
+            let payload = json!({"pid": dead(), "createdAt": ago(age), "starttime": 1});
+            fs::write(&lock, payload.to_string()).unwrap();
+        };
+        write(1);
+        if !process::sees_all() {
+            // It may live outside of our container.
+            assert!(matches!(deferral(ask(&case.target())), Deferral::Doubtful { grace: HOLD_MAX, .. }));
+            write(301);
+        }
         let held = ask(&case.target()).unwrap().unwrap();
         assert!(fs::read_to_string(&lock).unwrap().contains(&format!("\"pid\":{}", std::process::id())));
         drop(held);
@@ -413,7 +423,7 @@ mod tests {
         fs::write(dir.path().join("flat/sessions.json"), "{}").unwrap();
         assert!(takes("flat/s.jsonl"));
         let beside = dir.path().join("s.jsonl.lock");
-        fs::write(&beside, json!({"pid": dead()}).to_string()).unwrap();
+        fs::write(&beside, json!({"pid": dead(), "createdAt": ago(301)}).to_string()).unwrap();
         assert!(takes("s.jsonl"), "where a lock was, OpenClaw is");
     }
 
@@ -421,7 +431,7 @@ mod tests {
     fn of_many_one_takes_over_what_was_left_behind() {
         let (_dir, case, lock) = case();
         for _ in 0..20 {
-            fs::write(&lock, json!({"pid": dead(), "createdAt": ago(1)}).to_string()).unwrap();
+            fs::write(&lock, json!({"pid": dead(), "createdAt": ago(301)}).to_string()).unwrap();
             let start = std::sync::Barrier::new(8);
             let done = std::sync::Barrier::new(8);
             let took: usize = std::thread::scope(|scope| {

@@ -17,30 +17,58 @@ pub(crate) enum Life {
     Dead,
     /// Another process has its number now.
     Recycled,
+    /// There is no such process here, but we live in a pid namespace (a container) and do not see what is outside.
+    Unseen,
+}
+
+/// What there is here under a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Here {
+    Nothing,
+    /// A process that does not let itself be looked at.
+    Hidden,
+    Process {
+        start: u64,
+        ended: bool,
+    },
 }
 
 /// Whether the process lives that had this number, and started at this time if that is known.
 ///
 /// A lock may come from a container, whose numbers mean nothing here. A process that we can see, that has the
-/// number in its own container and started at that very time, is the one.
+/// number in its own container and started at that very time, is the one. If we are in a container ourselves, the
+/// lock may come from outside of it, and that nobody here has the number proves nothing.
 pub(crate) fn life(pid: u32, start: Option<u64>) -> Life {
-    let here = life_here(pid, start);
+    let here = judge(here(pid), start, sees_all());
     let elsewhere = || start.is_some_and(|start| lives_in_a_container(pid, start));
     if here != Life::Alive && elsewhere() { Life::Alive } else { here }
 }
 
-fn life_here(pid: u32, start: Option<u64>) -> Life {
+fn here(pid: u32) -> Here {
     let Some(number) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else {
-        return Life::Dead;
+        return Here::Nothing;
     };
     if rustix::process::test_kill_process(number) == Err(rustix::io::Errno::SRCH) {
-        return Life::Dead;
+        return Here::Nothing;
     }
-    match (Stat::of(pid), start) {
-        (Some(found), _) if found.is_ended() => Life::Dead,
-        (Some(found), Some(start)) if found.start != start => Life::Recycled,
-        _ => Life::Alive,
+    Stat::of(pid).map_or(Here::Hidden, |stat| Here::Process { start: stat.start, ended: stat.is_ended() })
+}
+
+fn judge(here: Here, start: Option<u64>, sees_all: bool) -> Life {
+    match here {
+        Here::Process { start: found, ended: true } if sees_all || start == Some(found) => Life::Dead,
+        Here::Nothing if sees_all => Life::Dead,
+        Here::Nothing | Here::Process { ended: true, .. } => Life::Unseen,
+        Here::Process { start: found, .. } if start.is_some_and(|start| start != found) => Life::Recycled,
+        Here::Process { .. } | Here::Hidden => Life::Alive,
     }
+}
+
+/// Whether all processes of this machine have a number here: we are in the namespace that the kernel begins with.
+pub(crate) fn sees_all() -> bool {
+    /// `PROC_PID_INIT_INO` of the kernel.
+    const INITIAL: u64 = 0xefff_fffc;
+    pid_namespace() == Some(INITIAL)
 }
 
 fn lives_in_a_container(pid: u32, start: u64) -> bool {
@@ -200,16 +228,40 @@ pub(crate) mod tests {
         child.id()
     }
 
+    /// What has become of it, as far as we can tell from where the test runs.
+    fn gone() -> Life {
+        if sees_all() { Life::Dead } else { Life::Unseen }
+    }
+
+    #[test]
+    fn in_a_container_only_who_is_seen_is_proven_dead() {
+        let process = |ended| Here::Process { start: 7, ended };
+        for (found, start, outside, inside) in [
+            (Here::Nothing, None, Life::Dead, Life::Unseen),
+            (Here::Nothing, Some(7), Life::Dead, Life::Unseen),
+            (process(true), Some(7), Life::Dead, Life::Dead),
+            (process(true), Some(8), Life::Dead, Life::Unseen),
+            (process(true), None, Life::Dead, Life::Unseen),
+            (process(false), Some(8), Life::Recycled, Life::Recycled),
+            (process(false), Some(7), Life::Alive, Life::Alive),
+            (process(false), None, Life::Alive, Life::Alive),
+            (Here::Hidden, Some(7), Life::Alive, Life::Alive),
+        ] {
+            assert_eq!(judge(found, start, true), outside, "{found:?} {start:?}");
+            assert_eq!(judge(found, start, false), inside, "{found:?} {start:?}");
+        }
+    }
+
     #[test]
     fn the_living_and_the_dead() {
         let own = std::process::id();
         assert_eq!(life(own, None), Life::Alive);
         assert_eq!(life(own, start(own)), Life::Alive);
         assert_eq!(life(own, Some(1)), Life::Recycled);
-        assert_eq!(life(dead(), None), Life::Dead);
-        assert_eq!(life(dead(), Some(1)), Life::Dead);
-        assert_eq!(life(0, None), Life::Dead);
-        assert_eq!(life(u32::MAX, None), Life::Dead);
+        assert_eq!(life(dead(), None), gone());
+        assert_eq!(life(dead(), Some(1)), gone());
+        assert_eq!(life(0, None), gone());
+        assert_eq!(life(u32::MAX, None), gone());
     }
 
     #[test]
@@ -219,7 +271,8 @@ pub(crate) mod tests {
         while !ended() {
             std::thread::yield_now();
         }
-        assert_eq!(life(child.id(), None), Life::Dead);
+        assert_eq!(life(child.id(), start(child.id())), Life::Dead);
+        assert_eq!(life(child.id(), None), gone());
         child.wait().unwrap();
     }
 

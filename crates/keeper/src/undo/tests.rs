@@ -1,6 +1,6 @@
 //! Runs over made-up sessions, taken back in any order, with lines appended and disks that fail in between.
 
-use super::undo;
+use super::{Extent, undo};
 use crate::outcome::{Ending, Refusal};
 use crate::step::fault::{Fault, with};
 use crate::vault::{Keep, State, Vault};
@@ -59,7 +59,7 @@ impl Place {
     }
 
     fn undo(&self, run: Option<&str>) -> Ending {
-        undo(&self.path(), None, &self.options(0), run).unwrap().ending
+        undo(&self.path(), None, &self.options(0), run, Extent::Whole).unwrap().ending
     }
 
     fn append(&mut self, text: &str) {
@@ -199,7 +199,7 @@ fn a_damaged_vault_is_an_error_and_the_file_stays() {
         place.fix(200).unwrap();
         let fixed = place.text();
         damage(&place.kept_named(ending)[0], cut);
-        let error = undo(&place.path(), None, &place.options(0), None).err();
+        let error = undo(&place.path(), None, &place.options(0), None, Extent::Whole).err();
         let Some(error) = error else { panic!("{ending} {cut}: no error") };
         assert!(error.to_string().contains(": could not "), "{error}");
         assert_eq!(place.text(), fixed, "{ending} {cut}");
@@ -219,7 +219,8 @@ fn a_broken_record_stops_only_what_needs_it() {
         place.fix(150).unwrap();
         let twice = place.text();
         fs::write(&place.kept_named(".undo")[broken], "{}").unwrap();
-        let error = || undo(&place.path(), None, &place.options(0), None).err().unwrap().to_string();
+        let error =
+            || undo(&place.path(), None, &place.options(0), None, Extent::Whole).err().unwrap().to_string();
         if broken == 0 {
             assert_eq!(place.undo(None), Ending::Undone);
             assert_eq!(place.text(), once);
@@ -348,7 +349,10 @@ fn an_undo_on_a_disk_that_fails() {
         for fault in [Fault::Error { at, errno: 28 }, Fault::Death { at }] {
             let place = Place::new(&text);
             place.fix(200);
-            let failed = with(Some(fault), || undo(&place.path(), None, &place.options(0), None).is_err()).0;
+            let failed = with(Some(fault), || {
+                undo(&place.path(), None, &place.options(0), None, Extent::Whole).is_err()
+            })
+            .0;
             let now = place.text();
             assert!(now == text || (failed && now == fixed), "{fault:?}");
             let ending = place.undo(None);
@@ -434,7 +438,7 @@ fn gc_writes_a_pack_anew_of_which_a_part_stays() {
     let before = bytes(&place);
     let steps = with(None, || gc(&place)).1.len();
     assert!(bytes(&place) < before && place.kept_named(".pack").len() == 1);
-    assert_eq!(undo(&other, None, &place.options(0), None).unwrap().ending, Ending::Undone);
+    assert_eq!(undo(&other, None, &place.options(0), None, Extent::Whole).unwrap().ending, Ending::Undone);
     assert_eq!(fs::read_to_string(&other).unwrap(), text);
     for at in 0..steps {
         for fault in [Fault::Error { at, errno: 28 }, Fault::Death { at }] {
@@ -443,7 +447,10 @@ fn gc_writes_a_pack_anew_of_which_a_part_stays() {
             let freed = gc(&place);
             assert!(freed.errors.is_empty() && freed.texts_kept == 1, "{fault:?}");
             assert_eq!(place.kept_named(".pack").len(), 1, "{fault:?}");
-            assert_eq!(undo(&other, None, &place.options(0), None).unwrap().ending, Ending::Undone);
+            assert_eq!(
+                undo(&other, None, &place.options(0), None, Extent::Whole).unwrap().ending,
+                Ending::Undone
+            );
             assert_eq!(fs::read_to_string(&other).unwrap(), text, "{fault:?}");
         }
     }

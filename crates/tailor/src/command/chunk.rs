@@ -2,6 +2,7 @@
 
 use super::{deaf, failed, is_stream};
 use crate::args::{Chunk as Asked, Tokenizer};
+use crate::printer::talk;
 use crate::status::Status;
 use crate::terminal::json;
 use crate::tokens;
@@ -10,13 +11,20 @@ use serde::Serialize;
 use std::io::{self, BufWriter, Write};
 use transcript::chunk::{Chunk, Message, Totals, chunks};
 use transcript::compact::Unable;
+use transcript::format::{Format, Level};
+use transcript::{Policy, examine};
 
 pub(crate) fn run(asked: &Asked) -> Status {
     let count = tokens::counter(asked.limits.tokenizer);
     let limits = asked.limits.limits(&count);
     let mut printer = Printer::new(asked.limits.tokenizer);
+    let mut format = None;
     let mut cut = |source: &dyn transcript::Source| {
-        chunks(source, &limits, None, &mut |chunk| printer.chunk(chunk).is_ok())
+        let done = chunks(source, &limits, None, &mut |chunk| printer.chunk(chunk).is_ok())?;
+        if matches!(done, Ok(totals) if is_empty(&totals)) {
+            format = examine(source, &Policy::default())?.facts.format;
+        }
+        Ok(done)
     };
     let done = if is_stream(std::slice::from_ref(&asked.path)) {
         let mut done = Ok(Totals::default());
@@ -29,11 +37,28 @@ pub(crate) fn run(asked: &Asked) -> Status {
         keeper::read(&asked.path, None, cut)
     };
     match told(&asked.path, done) {
-        Ok(totals) => {
-            printer.finish(&totals).map_or_else(|error| deaf("standard output", &error), |()| Status::Clean)
-        }
+        Ok(totals) if is_empty(&totals) => empty(asked, printer, &totals, format),
+        Ok(totals) => end(printer, &totals),
         Err(why) => failed(&why),
     }
+}
+
+fn is_empty(totals: &Totals) -> bool {
+    totals.messages + totals.left_out == 0
+}
+
+fn end(printer: Printer, totals: &Totals) -> Status {
+    printer.finish(totals).map_or_else(|error| deaf("standard output", &error), |()| Status::Clean)
+}
+
+/// Says why there may be no message.
+fn empty(asked: &Asked, printer: Printer, totals: &Totals, format: Option<&dyn Format>) -> Status {
+    let path = asked.path.display();
+    if let Some(Level::ReadOnly(why)) = format.map(Format::level) {
+        return failed(&format!("{path}: could not read the conversation: {why}"));
+    }
+    talk(&format!("{path}: no message is in context, or its lines are not those of one conversation"));
+    end(printer, totals)
 }
 
 /// What came of reading, or why nothing did, in a sentence.

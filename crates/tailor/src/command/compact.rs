@@ -5,11 +5,11 @@ use super::chunk::{Printer, told};
 use super::{deaf, failed};
 use crate::args::{Compact, Format, Tokenizer};
 use crate::printer::{plural, size, talk};
-use crate::report::retry_seconds;
+use crate::report::Changed;
 use crate::status::Status;
 use crate::terminal::{json, plain};
 use crate::tokens;
-use keeper::{Compacting, Ending, Guarantee, Options, Refusal};
+use keeper::{Compacting, Ending, Options, Refusal};
 use serde::Serialize;
 use std::io::{self, Read, Write};
 use std::path::Path;
@@ -22,6 +22,9 @@ const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
 /// Most answers together: what is put in must not become the next thing that is too long.
 const SUMMARY_BYTES_MAX: usize = 4 << 20;
+
+/// What its line of JSON is.
+const KIND: &str = "compaction";
 
 pub(crate) fn run(asked: &Compact) -> Status {
     match compact(asked) {
@@ -42,7 +45,9 @@ fn compact(asked: &Compact) -> Result<Status, String> {
     let shares = match divided {
         Ok(Ok(Err(unable))) if unable != transcript::compact::Unable::UnknownFormat => {
             let ending = Ending::Refused(Refusal::Unable(unable));
-            return Ok(Report::new(asked, &ending, 0, Shares::default()).print(asked.format, &ending));
+            return Ok(
+                Report::ended(asked, &ending, 0, Shares::default()).print(asked.change.format, &ending)
+            );
         }
         other => told(&asked.path, other)?,
     };
@@ -52,7 +57,7 @@ fn compact(asked: &Compact) -> Result<Status, String> {
         return dry_run(asked, &limits, shares);
     }
     if let Some(ending) = keeper::closed(&asked.path, &options).map_err(|error| error.to_string())? {
-        return Ok(Report::new(asked, &ending, 0, shares).print(asked.format, &ending));
+        return Ok(Report::ended(asked, &ending, 0, shares).print(asked.change.format, &ending));
     }
     let total = each_chunk(&asked.path, &limits, shares, &mut |_| true)?.chunks;
     let mut answers = Answers { command: asked.with.as_deref().unwrap_or_default(), total, done: Vec::new() };
@@ -97,25 +102,20 @@ fn put_in(
     let done =
         keeper::compact(&asked.path, None, options, stay, &summary).map_err(|error| error.to_string())?;
     let Compacting { outcome, shares: now } = done;
-    let mut report = Report::new(asked, &outcome.ending, answers.total, now);
-    report.format =
-        outcome.before.as_ref().and_then(|found| found.facts.format).map(transcript::format::Format::name);
-    report.bytes = Some(outcome.bytes);
-    report.bytes_after = (outcome.ending == Ending::Fixed).then_some(outcome.bytes_after);
-    report.run = outcome.run;
-    report.guarantee = outcome.guarantee.map(Guarantee::name);
-    Ok(report.print(asked.format, &outcome.ending))
+    let change = Changed::new(KIND, &asked.path, &outcome);
+    let report = Report::new(change, answers.total, now);
+    Ok(report.print(asked.change.format, &outcome.ending))
 }
 
 fn dry_run(asked: &Compact, limits: &Limits<'_>, shares: Shares) -> Result<Status, String> {
     let ending = Ending::WouldFix;
-    if asked.format == Format::Json {
+    if asked.change.format == Format::Json {
         let mut printer = Printer::new(asked.limits.tokenizer);
         let totals = each_chunk(&asked.path, limits, shares, &mut |chunk| printer.chunk(chunk).is_ok())?;
         if let Err(error) = printer.finish(&totals) {
             return Ok(deaf("standard output", &error));
         }
-        return Ok(Report::new(asked, &ending, totals.chunks, shares).print(asked.format, &ending));
+        return Ok(Report::ended(asked, &ending, totals.chunks, shares).print(asked.change.format, &ending));
     }
     let mut number = 0;
     let about = if asked.limits.tokenizer == Tokenizer::Chars4 { "about " } else { "" };
@@ -131,7 +131,7 @@ fn dry_run(asked: &Compact, limits: &Limits<'_>, shares: Shares) -> Result<Statu
     if totals.left_out > 0 {
         talk(&format!("{} are over the budget and in no chunk", plural(totals.left_out, "older message")));
     }
-    Ok(Report::new(asked, &ending, totals.chunks, shares).print(asked.format, &ending))
+    Ok(Report::ended(asked, &ending, totals.chunks, shares).print(asked.change.format, &ending))
 }
 
 /// What the command has said so far.
@@ -185,54 +185,24 @@ impl Answers<'_> {
 /// The line of `--format json`.
 #[derive(Serialize)]
 struct Report {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    path: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    format: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bytes: Option<u64>,
-    outcome: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
+    #[serde(flatten)]
+    change: Changed,
     chunks: u64,
     kept: u64,
     left_out: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bytes_after: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    run: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    guarantee: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    retry_seconds: Option<u64>,
 }
 
 impl Report {
-    fn new(asked: &Compact, ending: &Ending, chunks: u64, shares: Shares) -> Self {
-        let (outcome, reason) = (ending.name(), ending.reason());
-        Self {
-            kind: "compaction",
-            path: asked.path.to_string_lossy().into_owned(),
-            format: None,
-            bytes: None,
-            outcome,
-            reason,
-            chunks,
-            kept: shares.kept,
-            left_out: shares.left_out,
-            bytes_after: None,
-            run: None,
-            guarantee: None,
-            retry_seconds: if let Ending::Deferred(reason) = ending {
-                Some(retry_seconds(reason))
-            } else {
-                None
-            },
-        }
+    fn new(change: Changed, chunks: u64, shares: Shares) -> Self {
+        Self { change, chunks, kept: shares.kept, left_out: shares.left_out }
     }
 
-    /// Says what was done, and gives the exit code: 1 where nothing is wrong but that nothing could be done.
+    /// What ended before anything was to be changed.
+    fn ended(asked: &Compact, ending: &Ending, chunks: u64, shares: Shares) -> Self {
+        Self::new(Changed::ended(KIND, &asked.path, ending), chunks, shares)
+    }
+
+    /// Says what was done, and gives the exit code.
     fn print(&self, format: Format, ending: &Ending) -> Status {
         match format {
             Format::Json => {
@@ -242,27 +212,24 @@ impl Report {
             }
             Format::Human => println!("{}", self.sentence(ending)),
         }
-        match ending {
-            Ending::Fixed | Ending::WouldFix => Status::Clean,
-            Ending::Deferred(_) | Ending::Refused(Refusal::Unable(_)) => Status::Findings,
-            _ => Status::Error,
-        }
+        Status::of_change(ending)
     }
 
     fn sentence(&self, ending: &Ending) -> String {
-        let path = plain(&self.path);
+        let path = plain(&self.change.path);
         let shares = || {
             let (kept, gone) = (plural(self.kept, "message"), self.left_out);
             format!("{kept} in context, {gone} left out in {}", plural(self.chunks, "chunk"))
         };
-        match (ending, &self.reason) {
+        match (ending, &self.change.reason) {
             (Ending::Fixed, _) => {
-                let (before, after) = (size(self.bytes.unwrap_or(0)), size(self.bytes_after.unwrap_or(0)));
+                let (before, after) = (self.change.bytes, self.change.bytes_after);
+                let (before, after) = (size(before.unwrap_or(0)), size(after.unwrap_or(0)));
                 format!("{path}: compacted: {before} -> {after}, {}", shares())
             }
             (Ending::WouldFix, _) => format!("{path}: would compact: {}", shares()),
-            (_, Some(reason)) => format!("{path}: {}: {reason}", self.outcome),
-            (_, None) => format!("{path}: {}", self.outcome),
+            (_, Some(reason)) => format!("{path}: {}: {reason}", self.change.outcome),
+            (_, None) => format!("{path}: {}", self.change.outcome),
         }
     }
 }

@@ -12,8 +12,8 @@ pub(crate) fn run(what: &ConfigWhat) -> Status {
         Ok(loaded) => loaded,
         Err(error) => return failed(&error),
     };
-    for warning in &loaded.warnings {
-        talk(warning);
+    for stray in &loaded.strays {
+        talk(&stray.to_string());
     }
     let files: Vec<String> = loaded.files.iter().map(|path| path.display().to_string()).collect();
     let files = if files.is_empty() { "no file".to_string() } else { files.join(", ") };
@@ -24,5 +24,5 @@ pub(crate) fn run(what: &ConfigWhat) -> Status {
             print!("{}", loaded.table);
         }
     }
-    if loaded.warnings.is_empty() { Status::Clean } else { Status::Findings }
+    if loaded.strays.is_empty() { Status::Clean } else { Status::Findings }
 }

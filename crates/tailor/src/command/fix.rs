@@ -48,10 +48,9 @@ fn one(fix: &Fix, options: &Options, judge: &Judge<'_>, found: &Found) -> FileRe
         fix.out.as_ref().map(|out| Options { mode: Mode::CopyTo(copy_path(out, found)), ..options.clone() });
     match maintain(&found.path, found.root.as_deref(), copying.as_ref().unwrap_or(options)) {
         Ok(outcome) => {
-            let mut report = FileReport::new(&found.path, found.root.is_none(), &outcome, judge);
-            if fix.diff {
-                report.diff = diff::describe(&found.path, &outcome, fix.show_content);
-            }
+            let diff = fix.diff.then(|| diff::describe(&found.path, &outcome, fix.show_content));
+            let mut report = FileReport::new(&found.path, found.root.is_none(), outcome, judge);
+            report.diff = diff.unwrap_or_default();
             report
         }
         Err(error) => FileReport::failed(&error),
@@ -102,7 +101,7 @@ fn stream(fix: &Fix, options: &Options, judge: &Judge<'_>) -> Status {
                 }
             }
         }
-        let report = FileReport::new(Path::new("-"), true, &outcome, judge);
+        let report = FileReport::new(Path::new("-"), true, outcome, judge);
         let rendered = Rendered::new(source, &plan);
         if !fix.dry_run {
             rendered.pieces(Span::new(0, rendered.len()), &mut |bytes| {

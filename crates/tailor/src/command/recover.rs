@@ -4,10 +4,10 @@
 use super::failed;
 use crate::args::{Format, Recover};
 use crate::printer::{plural, size, talk};
-use crate::report::retry_seconds;
+use crate::report::{Changed, retry_seconds};
 use crate::status::Status;
 use crate::terminal::{json, plain};
-use keeper::{Ending, Guarantee, Recovered, Refusal};
+use keeper::{Ending, Recovered, Refusal};
 use serde::Serialize;
 use transcript::overflow::{Cause, escalate, payload_bytes_next};
 
@@ -35,33 +35,14 @@ pub(crate) fn run(asked: &Recover) -> Status {
         }
         Format::Human => report.print(&done),
     }
-    status(&done.outcome.ending)
-}
-
-/// 1 is for whatever leaves the session as it was, although nothing is wrong with the file.
-fn status(ending: &Ending) -> Status {
-    match ending {
-        Ending::Fixed | Ending::WouldFix | Ending::Clean => Status::Clean,
-        Ending::Deferred(_)
-        | Ending::Refused(Refusal::Unable(_) | Refusal::NotTooLong(_) | Refusal::GivenUp(_)) => {
-            Status::Findings
-        }
-        _ => Status::Error,
-    }
+    Status::of_change(&done.outcome.ending)
 }
 
 /// The line of `--json`.
 #[derive(Serialize)]
 struct Report {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    path: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    format: Option<&'static str>,
-    bytes: u64,
-    outcome: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
+    #[serde(flatten)]
+    change: Changed,
     #[serde(skip_serializing_if = "Option::is_none")]
     cause: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,12 +52,6 @@ struct Report {
     kept: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     left_out: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bytes_after: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    run: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    guarantee: Option<&'static str>,
     advice: Advice,
 }
 
@@ -112,8 +87,8 @@ impl Advice {
             },
             (Ending::Fixed, _) => plain("retry", "Load the session again and repeat the request."),
             (Ending::WouldFix, _) => plain("recover", "Run it without --dry-run."),
-            (Ending::Deferred(reason), _) => Self {
-                retry_seconds: Some(retry_seconds(reason)),
+            (ending @ Ending::Deferred(_), _) => Self {
+                retry_seconds: retry_seconds(ending),
                 ..plain("wait", "Try again after retry_seconds; --settle 0 says that no agent is running.")
             },
             (Ending::Clean, Some(Cause::OutputCutOff)) => {
@@ -138,48 +113,37 @@ impl Advice {
 
 impl Report {
     fn new(asked: &Recover, done: &Recovered) -> Self {
-        let outcome = &done.outcome;
-        let (word, reason) = (outcome.ending.name(), outcome.ending.reason());
-        let changed = matches!(outcome.ending, Ending::Fixed | Ending::WouldFix);
-        let facts = outcome.before.as_ref().map(|found| found.facts);
-        let shares = done.shares.filter(|_| changed);
+        let change = Changed::new("recovery", &asked.path, &done.outcome);
+        let shares = done.shares.filter(|_| change.bytes_after.is_some());
         Self {
-            kind: "recovery",
-            path: asked.path.to_string_lossy().into_owned(),
-            format: facts.and_then(|facts| facts.format).map(transcript::format::Format::name),
-            bytes: outcome.bytes,
-            outcome: word,
-            reason,
+            change,
             cause: done.cause.map(Cause::name),
             level: done.level.map(transcript::recover::Level::number),
             attempts_before: done.attempts_before,
             kept: shares.map(|shares| shares.kept),
             left_out: shares.map(|shares| shares.left_out),
-            bytes_after: changed.then_some(outcome.bytes_after),
-            run: outcome.run.clone(),
-            guarantee: outcome.guarantee.map(Guarantee::name),
             advice: Advice::new(asked, done),
         }
     }
 
     fn print(&self, done: &Recovered) {
-        let path = plain(&self.path);
+        let path = plain(&self.change.path);
         let word = match done.outcome.ending {
             Ending::Fixed => "recovered",
             Ending::WouldFix => "would recover",
             Ending::Clean => "nothing to recover from",
-            _ => self.outcome,
+            _ => self.change.outcome,
         };
-        let level = self
-            .level
-            .zip(self.bytes_after)
-            .map(|(level, after)| format!(" at level {level}: {} -> {}", size(self.bytes), size(after)));
+        let level =
+            self.level.zip(self.change.bytes.zip(self.change.bytes_after)).map(|(level, (before, after))| {
+                format!(" at level {level}: {} -> {}", size(before), size(after))
+            });
         let shares = self
             .kept
             .zip(self.left_out)
             .map(|(kept, left_out)| format!(", {} in context, {left_out} left out", plural(kept, "message")));
         let cause = self.cause.map(|cause| format!(" ({cause})"));
-        let reason = self.reason.as_ref().map(|reason| format!(": {reason}"));
+        let reason = self.change.reason.as_ref().map(|reason| format!(": {reason}"));
         let more: String = [level, shares, cause, reason].into_iter().flatten().collect();
         let said = word.to_string() + &more;
         println!("{path}: {said}");

@@ -23,7 +23,7 @@ pub(crate) fn run(scan: &Scan) -> Status {
     }
     over_files(&scan.shared.paths, &Telling::of(&scan.shared.results), |found| {
         match maintain(&found.path, found.root.as_deref(), &options) {
-            Ok(outcome) => Some(FileReport::new(&found.path, found.root.is_none(), &outcome, &judge)),
+            Ok(outcome) => Some(FileReport::new(&found.path, found.root.is_none(), outcome, &judge)),
             Err(error) => Some(FileReport::failed(&error)),
         }
     })
@@ -37,7 +37,7 @@ fn stream(scan: &Scan, options: &Options, judge: &Judge<'_>) -> Status {
     let mut report = None;
     let spooled = spool(io::stdin().lock(), |source| {
         let outcome = Outcome::looked(examine(source, options.policy.choose(source)?)?, source.len());
-        report = Some(FileReport::new(Path::new("-"), true, &outcome, judge));
+        report = Some(FileReport::new(Path::new("-"), true, outcome, judge));
         Ok(())
     });
     let report = match (spooled, report) {

@@ -24,7 +24,11 @@ pub(crate) fn run(asked: &AskStatus) -> Status {
         },
         Format::Human => human(&status),
     }
-    if status.tripped > 0 || status.config_error.is_some() { Status::Findings } else { Status::Clean }
+    if status.tripped + status.hindered > 0 || status.config_error.is_some() {
+        Status::Findings
+    } else {
+        Status::Clean
+    }
 }
 
 fn human(status: &watch::Status) {
@@ -36,8 +40,10 @@ fn human(status: &watch::Status) {
         time(status.uptime_seconds)
     );
     status.roots.iter().for_each(root);
+    let hindered =
+        if status.hindered > 0 { format!(", {} hindered", status.hindered) } else { String::new() };
     println!(
-        "{}: {} waiting, {} at work, {} left alone; {}, {} to save",
+        "{}: {} waiting, {} at work, {} left alone{hindered}; {}, {} to save",
         plural(status.files, "file"),
         status.waiting,
         status.at_work,

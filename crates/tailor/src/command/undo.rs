@@ -7,7 +7,7 @@ use crate::printer::{plural, size, talk};
 use crate::report::FileReport;
 use crate::status::Status;
 use crate::terminal::plain;
-use keeper::{Ending, Error, Found, Options, Record, Refusal, State, Vault, undo};
+use keeper::{Ending, Error, Extent, Found, Options, Record, Refusal, State, Vault, undo};
 use serde::Serialize;
 
 pub(crate) fn run(asked: &Undo) -> Status {
@@ -19,12 +19,13 @@ pub(crate) fn run(asked: &Undo) -> Status {
         let vault = options.vault.as_ref();
         return vault.map_or(Status::Error, |vault| list(asked, vault));
     }
-    over_files(&asked.paths, &Telling::plain(asked.format), |found| one(asked, &options, found))
+    over_files(&asked.paths, &Telling::plain(asked.change.format), |found| one(asked, &options, found))
 }
 
 /// Of the files in a folder only those are told of that something was done to.
 fn one(asked: &Undo, options: &Options, found: &Found) -> Option<FileReport> {
-    match undo(&found.path, found.root.as_deref(), options, asked.run.as_deref()) {
+    let extent = if asked.partly { Extent::AllButCompaction } else { Extent::Whole };
+    match undo(&found.path, found.root.as_deref(), options, asked.run.as_deref(), extent) {
         Ok(outcome) if found.root.is_some() && outcome.ending == Ending::Refused(Refusal::NothingToUndo) => {
             None
         }
@@ -68,7 +69,7 @@ fn list(asked: &Undo, vault: &Vault) -> Status {
             }
         }
         for record in whole.iter().filter(|record| record.undoes().is_none()) {
-            print(asked.format, &found, record, is_undone(record, &whole));
+            print(asked.change.format, &found, record, is_undone(record, &whole));
         }
         for error in broken {
             status = failed(&error);

@@ -7,14 +7,14 @@ use crate::printer::talk;
 use crate::status::Status;
 
 pub(crate) fn run(watch: &Watch) -> Status {
-    let read = || watch.at.load().and_then(|loaded| Ok((loaded.daemon()?, loaded.warnings)));
-    let (config, warnings) = match read() {
+    let read = || watch.at.load().and_then(|loaded| Ok((loaded.daemon()?, loaded.strays)));
+    let (config, strays) = match read() {
         Ok(read) => read,
         Err(error) => return failed(&error),
     };
     log::begin(watch.log_format);
-    for warning in &warnings {
-        talk(warning);
+    for stray in &strays {
+        talk(&stray.to_string());
     }
     match watch::run(config, &mut || read().map(|(config, _)| config)) {
         Ok(()) => Status::Clean,

@@ -72,7 +72,7 @@ struct Place<'a> {
 }
 
 fn kind_of(finding: &FindingReport) -> &'static str {
-    match (finding.severity.as_str(), finding.fails) {
+    match (finding.severity, finding.fails) {
         ("error", _) => "error",
         ("warning", _) | (_, true) => "warning",
         _ => "notice",

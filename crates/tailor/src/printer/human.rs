@@ -20,27 +20,32 @@ impl Human {
     }
 
     fn finding(&self, path: &str, finding: &FindingReport) -> String {
-        let place = self.screen.paint(Style::new().bold(), &format!("{path}:{}", finding.line));
-        let colour = match finding.severity.as_str() {
+        let place = self.screen.paint(Style::new().bold(), format!("{path}:{}", finding.line));
+        let colour = match finding.severity {
             "error" => AnsiColor::Red,
             "warning" => AnsiColor::Yellow,
             _ => AnsiColor::Cyan,
         };
-        let code = self.screen.paint(colour.on_default(), finding.code);
+        let code = self.screen.paint(colour.on_default(), finding.code.to_string());
         format!("{place}: {code} {}: {}", finding.rule, said(finding))
     }
 }
 
 /// What there is to say about a finding, without its place and name.
 pub(super) fn said(finding: &FindingReport) -> String {
-    let tool = finding.tool.as_ref().map(|tool| format!(" ({})", plain(tool))).unwrap_or_default();
-    let held = match (&finding.reason, finding.fix) {
-        (Some(reason), fix) => format!(" [{fix}: {reason}]"),
-        (None, "none") => " [report only]".to_string(),
-        _ => String::new(),
-    };
-    let saves = finding.saves_bytes.map(|bytes| format!(", {}", size(bytes))).unwrap_or_default();
-    format!("{}{saves}{tool}{held}", finding.message)
+    let mut said = finding.message.clone();
+    if let Some(bytes) = finding.saves_bytes {
+        said.extend([", ", &size(bytes)]);
+    }
+    if let Some(tool) = &finding.tool {
+        said.extend([" (", &plain(tool), ")"]);
+    }
+    match (&finding.reason, finding.fix) {
+        (Some(reason), fix) => said.extend([" [", fix, ": ", reason, "]"]),
+        (None, "none") => said += " [report only]",
+        _ => {}
+    }
+    said
 }
 
 impl Shape for Human {

@@ -1,6 +1,7 @@
 //! What a bot is promised: the rules of files, for messages that are in none.
 
-use super::{Call, Message, Role, age, budget, cap, fit, guard, pair};
+use super::{Call, Message, Role, age, budget, cap, chunks, fit, guard, pair};
+use crate::chunk::{Limits, chars4};
 use crate::marker::Id;
 use crate::policy::Selection;
 use crate::profile::{self, PROFILES};
@@ -47,6 +48,32 @@ fn a_result_is_capped_while_others_of_its_turn_are_not_there_yet() {
     assert_eq!(cap(&long, "fetch", false, &keep), Ok(None));
     let off = Selection { ignore: vec!["S1".into()], ..Selection::default() };
     assert_eq!(cap(&long, "fetch", false, &Policy { selection: off, ..Policy::default() }), Ok(None));
+}
+
+#[test]
+fn chunks_hold_each_message_once_and_by_its_number() {
+    let history: Vec<_> = (0..30)
+        .flat_map(|n| {
+            let call = Message::assistant("", vec![Call::new(&n.to_string(), "fetch")]);
+            [Message::user("go \"on\""), call, result(&n.to_string(), 100 * n), said()]
+        })
+        .collect();
+    let limits = Limits {
+        tokens_max: 600,
+        chars_max: 0,
+        message_chars_max: 2_000,
+        window_tokens: 0,
+        budget_tokens: 0,
+        count: &chars4,
+    };
+    let all = chunks(&history, &limits);
+    assert!(all.len() > 3 && all.iter().all(|chunk| chunk.tokens <= 600), "{}", all.len());
+    let told: Vec<_> = all.iter().flat_map(|chunk| &chunk.messages).collect();
+    assert_eq!(told.iter().map(|message| message.line).collect::<Vec<_>>(), (1..=120).collect::<Vec<_>>());
+    assert_eq!(told[0].text, "[user]\ngo \"on\"\n\n");
+    assert_eq!((told[2].role, told[2].tool.as_deref()), ("tool", Some("fetch")));
+    assert_eq!(told[118].omitted_chars, Some(2_900));
+    assert!(chunks(&[], &limits).is_empty());
 }
 
 #[test]

@@ -466,15 +466,15 @@ impl<'a> Drawing<'a> {
         let replace = disjoint(core::mem::take(&mut self.replace));
         let mut moved: Vec<Span> = self.moves.keys().map(|&entry| self.session.entry(entry).span).collect();
         moved.sort_unstable();
+        let inside: Vec<_> = replace.iter().filter(|(at, _)| within(*at, &moved)).cloned().collect();
         let mut edits: Vec<(u8, Edit)> = Vec::new();
-        for (at, with) in &replace {
-            if !within(*at, &gone) {
+        for (at, with) in replace {
+            if !within(at, &gone) {
                 // At one place, new lines come before the line break that parts glued ones.
-                edits.push((1, self.edit(*at, vec![Piece::New(with.clone())])));
+                edits.push((1, self.edit(at, vec![Piece::New(with)])));
             }
         }
         edits.extend(gone.into_iter().map(|at| (2, self.edit(at, Vec::new()))));
-        let inside: Vec<&(Span, Vec<u8>)> = replace.iter().filter(|(at, _)| within(*at, &moved)).collect();
         for (after, with) in self.arrivals(&inside)? {
             let end = self.session.entry(after).span.end;
             edits.push((0, self.edit(Span::new(end, end), with)));
@@ -514,7 +514,7 @@ impl<'a> Drawing<'a> {
     }
 
     /// What comes behind which entry: new lines, then moved ones with their own edits inside.
-    fn arrivals(&self, inside: &[&(Span, Vec<u8>)]) -> Result<BTreeMap<u32, Vec<Piece>>, Fault> {
+    fn arrivals(&self, inside: &[(Span, Vec<u8>)]) -> Result<BTreeMap<u32, Vec<Piece>>, Fault> {
         let mut arrivals: BTreeMap<u32, Vec<Piece>> = BTreeMap::new();
         for (line, parent) in self.lines.iter().zip(&self.parents) {
             let mut bytes = self.line_break(line.after)?.to_vec();
@@ -618,6 +618,10 @@ fn within(at: Span, spans: &[Span]) -> bool {
 
 /// Of replacements that overlap only the last one stays; of equal ones, one. The rest sorted.
 fn disjoint(replace: Vec<(Span, Vec<u8>)>) -> Vec<(Span, Vec<u8>)> {
+    // Mostly they are so already.
+    if replace.is_sorted_by(|(a, _), (b, _)| a.end <= b.start && a < b) {
+        return replace;
+    }
     let mut kept: BTreeMap<Span, Vec<u8>> = BTreeMap::new();
     for (at, with) in replace.into_iter().rev() {
         let before =

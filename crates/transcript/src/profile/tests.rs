@@ -175,6 +175,7 @@ fn openclaw_transcript_repair() {
     let go = || Story::new().user("go");
     let real = |story: Story, call: &str| story.result(call, "real");
     let invented = |story: Story, call: &str| story.result(call, OPENCLAW_SYNTHETIC);
+    let broken = json!({"role": "assistant", "content": [], "stopReason": "error"});
     let stopped = |reason: &str| {
         let call = json!([{"type": "toolCall", "id": "1", "name": "read", "arguments": {}}]);
         go().add(json!({"role": "assistant", "content": call, "stopReason": reason}))
@@ -232,6 +233,7 @@ fn openclaw_transcript_repair() {
             "u a1 r1",
         ),
         ("pending + assistant error text", go().calls(&["1"]).said("failed"), "u a1 s1 a"),
+        ("no result then an error turn", go().calls(&["1"]).add(broken), "u a1 s1 a"),
         ("matching result present", real(go().calls(&["1"]), "1").said("ok"), "u a1 r1 a"),
         ("two calls, one result, then text", real(go().calls(&["1", "2"]), "1").said("ok"), "u a12 s2 r1 a"),
         ("new tool-call turn while pending", real(go().calls(&["1"]).calls(&["2"]), "1"), "u a1 a2 r1"),

@@ -53,9 +53,9 @@ pub(super) fn exceeded(session: &Session<'_>, result: usize) -> Result<Option<(M
 
 /// Whether texts may be longer than a limit allows, told without reading them.
 fn may_exceed(session: &Session<'_>, texts: &[Text], cap: &Cap) -> bool {
-    let most = length_max(session, texts);
-    // Each line has a line break at least.
-    most > cap.chars_max || (cap.lines_max > 0 && most > cap.lines_max)
+    // A line break is one character and takes two bytes at least.
+    let breaks_max: u64 = texts.iter().map(|text| text.inner.len().saturating_sub(text.chars)).sum();
+    length_max(session, texts) > cap.chars_max || (cap.lines_max > 0 && breaks_max >= cap.lines_max)
 }
 
 /// The most that texts can come to, in the unit of the policy.
@@ -169,10 +169,10 @@ impl Measured {
         limit: u64,
         notes: Notes<'_>,
     ) -> Result<Fix, Fault> {
-        let mut ops = Vec::new();
+        let mut ops = Vec::with_capacity(2 * self.texts.len());
         for (n, (text, keep)) in self.texts.iter().zip(self.keep(session, shape, limit, notes)).enumerate() {
             if let Some(keep) = keep {
-                ops.extend(shorten(session, text, keep, shape.lines, (notes, n))?);
+                shorten(session, text, keep, shape.lines, (notes, n), &mut ops)?;
             }
         }
         Ok(if ops.is_empty() { Fix::NONE } else { Fix::safe(ops) })
@@ -274,20 +274,23 @@ fn shorten(
     keep: Keep,
     lines: Lines,
     (notes, n): (Notes<'_>, usize),
-) -> Result<Vec<Op>, Fault> {
+    ops: &mut Vec<Op>,
+) -> Result<(), Fault> {
     let total = text.original();
     let cut = cut(session.source, text, keep, lines)?;
     let omitted = total.saturating_sub(cut.head + cut.tail);
     let note = notes.told(session, n, Span::new(text.span.start, cut.out.start))?;
     let folder = session.policy.spill.as_ref();
-    let mut with = Vec::new();
+    let marker = marker::text(omitted, total, address(text), folder, &note);
+    let mut with = Vec::with_capacity(marker.len() + 2 * b"\\n".len());
     if !cut.head_ends_line {
         with.extend_from_slice(b"\\n");
     }
-    with.extend_from_slice(marker::text(omitted, total, address(text), folder, &note).as_bytes());
+    with.extend_from_slice(marker.as_bytes());
     if cut.tail > 0 {
         with.extend_from_slice(b"\\n");
     }
-    let whole = text.own.is_none().then_some(Op::Keep(text.span));
-    Ok(whole.into_iter().chain([Op::Cut { text: text.span, at: cut.out, with }]).collect())
+    ops.extend(text.own.is_none().then_some(Op::Keep(text.span)));
+    ops.push(Op::Cut { text: text.span, at: cut.out, with });
+    Ok(())
 }

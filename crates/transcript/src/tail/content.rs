@@ -33,6 +33,11 @@ impl Content {
     pub(super) fn of(session: &Session<'_>, findings: &[Finding]) -> Result<Self, Reason> {
         let told = |code: &str| findings.iter().any(|finding| finding.rule.code() == code);
         let known = |code: &str| !session.policy.selection.includes(code) || told(code);
+        // Of empty texts; an empty result is another matter under the same code.
+        let no_result = |entry: u32| session.transcript.results_of(entry).is_empty();
+        let about_texts =
+            |finding: &Finding| finding.rule.code() == "M2" && finding.entry.is_some_and(no_result);
+        let texts_known = !session.policy.selection.includes("M2") || findings.iter().any(about_texts);
         // What is allowed to go is counted.
         let allows = |code: &&str| session.policy.selection.allow.iter().any(|own| own == code);
         // What may go then is told anew when something comes behind it.
@@ -50,7 +55,7 @@ impl Content {
             lacking: told("M8"),
             asked,
             thought: session.live.iter().copied().filter(in_turn).any(|entry| thinks(&entry)),
-            blank: session.format.content().empty == Some(Severity::Note) && known("M2"),
+            blank: session.format.content().empty == Some(Severity::Note) && texts_known,
             altered: known("M6"),
             progress: known("S6"),
             snapshots: known("S7"),

@@ -48,12 +48,16 @@ impl Seen {
 
     /// Takes an id in that must be new. Ids that look like one that a repair would make up could change the repair.
     pub(super) fn first(&mut self, text: &[u8], renames: bool) -> Result<(), Reason> {
-        let new = self.places(text).any(|at| self.bits[at / 64] >> (at % 64) & 1 == 0);
-        if !new || (renames && memchr::memmem::find(text, b"__").is_some()) {
+        if self.may_hold(text) || (renames && memchr::memmem::find(text, b"__").is_some()) {
             return Err(Reason::Reused);
         }
         self.insert(text);
         Ok(())
+    }
+
+    /// Whether an id may have been there; if not, that is sure.
+    pub(super) fn may_hold(&self, text: &[u8]) -> bool {
+        self.places(text).all(|at| self.bits[at / 64] >> (at % 64) & 1 == 1)
     }
 
     pub(super) fn insert(&mut self, text: &[u8]) {

@@ -2,10 +2,12 @@
 
 use super::Reason;
 use super::seen::Key;
-use crate::entry::{Entry, Kind, Role, Stop, ToolResult, Transcript};
+use crate::cut;
+use crate::entry::{Entry, Kind, Role, Stop, Transcript};
 use crate::policy::Policy;
 use crate::rule::{OversizedTurn, most, speaks};
 use crate::session::{Answers, Awaits, Session};
+use crate::source::{Fault, Source};
 use alloc::vec::Vec;
 
 /// More open calls than these are not followed.
@@ -26,8 +28,46 @@ pub(super) struct Turn {
 #[derive(Clone)]
 struct Open {
     id: Key,
-    /// The limit for results of its tool.
-    limit: Option<u64>,
+    /// The limits for its result: if the tool did what it was to do, and if it failed.
+    limits: [Limits; 2],
+}
+
+/// The strictest limits for results of a tool; the largest number where there is none.
+#[derive(Clone, Copy)]
+struct Limits {
+    chars_max: u64,
+    lines_max: u64,
+}
+
+impl Limits {
+    const NONE: Self = Self { chars_max: u64::MAX, lines_max: u64::MAX };
+
+    /// By whether the tool failed.
+    fn of(policy: &Policy, tool: &[u8]) -> [Self; 2] {
+        [false, true].map(|error| {
+            policy.caps_for(tool, error).into_iter().flatten().fold(Self::NONE, |limits, cap| Self {
+                chars_max: limits.chars_max.min(cap.chars_max),
+                lines_max: limits.lines_max.min(if cap.lines_max > 0 { cap.lines_max } else { u64::MAX }),
+            })
+        })
+    }
+}
+
+/// How many lines end in each result, where a limit counts them; else nothing.
+pub(super) fn line_breaks(
+    source: &dyn Source,
+    added: &Transcript,
+    policy: &Policy,
+) -> Result<Vec<u64>, Fault> {
+    if policy.tool_caps.iter().all(|own| own.cap.lines_max == 0) {
+        return Ok(Vec::new());
+    }
+    let breaks = |result| match added.bodies_of(result) {
+        // Lines of several texts are not counted.
+        [text] => cut::line_breaks(source, text.inner),
+        _ => Ok(0),
+    };
+    (0..added.results.len()).map(breaks).collect()
 }
 
 impl Turn {
@@ -48,9 +88,13 @@ impl Turn {
                 if !session.in_context(entry) {
                     return Err(Reason::Boundary);
                 }
+                // Whether arguments are missing counts once there is a result.
+                if found.partial {
+                    return Err(Reason::Damaged);
+                }
                 let id = found.key.ok_or(Reason::Unpaired)?;
-                let limit = session.policy.limit_for(transcript.id_text(found.name));
-                own.push(Open { id: Key::of(transcript.ids.text(id)), limit })?;
+                let limits = Limits::of(session.policy, transcript.id_text(found.name));
+                own.push(Open { id: Key::of(transcript.ids.text(id)), limits })?;
                 ids.push(id);
                 open_calls.push(call as u32);
                 let behind = session.place(entry).map_or(&[][..], |place| &session.live[place + 1..]);
@@ -98,10 +142,12 @@ impl Turn {
         }
     }
 
-    /// Takes in an entry of the live branch. `ordered`: results have to stand behind their calls.
+    /// Takes in an entry of the live branch. `breaks` are of [`line_breaks`]; `ordered`: results have to stand behind
+    /// their calls.
     pub(super) fn take(
         &mut self,
         added: &Transcript,
+        breaks: &[u64],
         entry: u32,
         policy: &Policy,
         ordered: bool,
@@ -115,7 +161,8 @@ impl Turn {
             if ordered && self.interrupted {
                 return Err(Reason::Displaced);
             }
-            self.answer(added, &added.results[result], added.bodies_of(result), policy)?;
+            let lines = breaks.get(result).copied().unwrap_or(0);
+            self.answer(added, result, lines, policy)?;
         }
         if self.begins(added, entry) {
             if self.is_open() {
@@ -128,7 +175,7 @@ impl Turn {
         // An interrupted turn waits for nothing.
         for call in added.calls[calls].iter().filter(|_| found.stop != Stop::Aborted) {
             let id = Key::of(added.ids.text(call.key.ok_or(Reason::Unpaired)?));
-            self.push(Open { id, limit: policy.limit_for(added.id_text(call.name)) })?;
+            self.push(Open { id, limits: Limits::of(policy, added.id_text(call.name)) })?;
         }
         Ok(())
     }
@@ -144,19 +191,23 @@ impl Turn {
     fn answer(
         &mut self,
         added: &Transcript,
-        result: &ToolResult,
-        texts: &[crate::entry::Text],
+        index: usize,
+        lines: u64,
         policy: &Policy,
     ) -> Result<(), Reason> {
+        let (result, texts) = (&added.results[index], added.bodies_of(index));
         let id = Key::of(added.ids.text(result.key.ok_or(Reason::Unpaired)?));
         let at = self.open.iter().position(|call| call.id == id).ok_or(Reason::Unpaired)?;
         let call = self.open.swap_remove(at);
-        let limit = result.name.map_or(call.limit, |name| policy.limit_for(added.ids.text(name)));
-        let kept = limit.filter(|_| policy.selection.includes("S1"));
-        if kept.is_some_and(|limit| most(policy, texts) > limit) {
+        let limits = result.name.map_or(call.limits, |name| Limits::of(policy, added.ids.text(name)));
+        let spared = policy.skip_images && result.images > 0;
+        let asked = !spared && policy.selection.includes("S1");
+        let kept = if asked { limits[usize::from(result.error)] } else { Limits::NONE };
+        if most(policy, texts) > kept.chars_max || lines >= kept.lines_max {
             return Err(Reason::Oversized);
         }
-        self.length = self.length.saturating_add(OversizedTurn::length_below(policy, kept, texts));
+        self.length =
+            self.length.saturating_add(OversizedTurn::length_below(policy, Some(kept.chars_max), texts));
         let (budget, asked) = (policy.turn_chars_max, policy.selection.includes("S2"));
         if asked && budget > 0 && self.length > budget { Err(Reason::Oversized) } else { Ok(()) }
     }

@@ -213,11 +213,13 @@ impl<'a> Tally<'a> {
             name: text(),
             calls: Amount::default(),
             results: Amount::default(),
+            images: Amount::default(),
             sides: Amount::default(),
         });
         add(
             match piece.stuff {
                 Stuff::Call => &mut row.calls,
+                Stuff::Image => &mut row.images,
                 Stuff::Side => &mut row.sides,
                 _ => &mut row.results,
             },
@@ -261,12 +263,6 @@ impl<'a> Tally<'a> {
             }
             turn.compactions += u32::from(boundary && self.seen(entry));
             turn.context_tokens = context;
-        }
-        // What came before a turn in which nothing was said stays.
-        for at in 1..weight.turns.len() {
-            if weight.turns[at].amount.count == 0 {
-                weight.turns[at].context_tokens = weight.turns[at - 1].context_tokens;
-            }
         }
     }
 
@@ -321,7 +317,8 @@ impl<'a> Tally<'a> {
     fn large(&self, index: u32) -> Large {
         let entry = self.session.entry(index);
         let longest = self.pieces(index).iter().max_by_key(|piece| piece.span.len());
-        let rest = entry.span.len() - self.pieces(index).iter().map(|piece| piece.span.len()).sum::<u64>();
+        let pieces: u64 = self.pieces(index).iter().map(|piece| piece.span.len()).sum();
+        let rest = entry.span.len().saturating_sub(pieces);
         let longest = longest.filter(|piece| piece.span.len() >= rest);
         let called = self.session.transcript.calls_of(index).next();
         let called = called.and_then(|call| self.session.call(call as u32).name);

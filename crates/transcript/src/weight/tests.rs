@@ -66,6 +66,19 @@ fn each_part_is_told_from_the_others() {
     assert!(fields.contains(&"message.content[].text") && fields.contains(&"message.details.copy"));
 }
 
+/// Else what is drawn of the results would be more than the results.
+#[test]
+fn an_image_in_a_result_is_not_part_of_its_text() {
+    let block = format!(r#"{{"type":"image","mimeType":"image/png","data":"{}"}}"#, "iVBO".repeat(100));
+    let shown =
+        result("c", "a picture", "{}").replace(r#""}],"details"#, &format!(r#""}},{block}],"details"#));
+    let weight = weighed(&pi(&[user("go on"), call("c", "ls"), shown, user("thanks")]));
+    let tool = &weight.tools[0];
+    assert_eq!(tool.results.tokens, part(&weight, Part::Results).tokens);
+    assert_eq!(tool.images.tokens, part(&weight, Part::Images).tokens);
+    assert!(tool.images.tokens > 0 && tool.amount().tokens > tool.calls.tokens + tool.results.tokens);
+}
+
 #[test]
 fn what_a_compaction_left_behind_is_not_in_the_context() {
     let compaction = r#""type":"compaction","summary":"0123456789","firstKeptEntryId":"e2""#;

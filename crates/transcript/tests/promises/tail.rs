@@ -2,8 +2,8 @@
 
 use super::damage;
 use super::spell::spell;
-use super::story::{CallId, DIALECTS, Dialect, Step, story};
-use super::{Case, Checked, any_policy, case, config, lossy, plain_case, thinking};
+use super::story::{CallId, DIALECTS, Step, story};
+use super::{Case, Checked, any_policy, case, config, lossy, plain_case, profile_case, thinking};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use transcript::finding::{Labels, Safety};
 use transcript::policy::Selection;
+use transcript::profile::PROFILES;
 use transcript::tail::{Tail, Verdict};
 use transcript::{Examination, Policy, Rendered, Severity, Source, Span, examine};
 
@@ -162,6 +163,15 @@ proptest! {
     }
 
     #[test]
+    fn an_append_is_judged_under_every_profile(case in profile_case(), reply in 0..400u64, in_use in any::<bool>()) {
+        let mut policy = Policy { reply_chars_max: reply, ..case.policy.clone() };
+        if in_use {
+            policy.leave_history();
+        }
+        follow(&case.bytes, &places(&case.bytes, &[false], &[]), &policy, &mut Counts::new())?;
+    }
+
+    #[test]
     fn nothing_is_built_on_what_has_changed(
         case in plain_case(thinking()),
         at in any::<Index>(),
@@ -211,23 +221,70 @@ fn which_of_two_calls_a_result_answers_is_not_guessed() {
     follow(&bytes, &line_ends(&bytes), &policy, &mut Counts::new()).unwrap();
 }
 
+/// What made-up sessions hold too seldom to be relied upon.
+#[test]
+fn what_only_a_look_can_tell_is_not_called_the_same() {
+    let claude = |id: &str, parent: &str| {
+        format!(
+            r#"{{"parentUuid":"{parent}","isSidechain":false,"sessionId":"S","isMeta":true,"type":"user","message":{{"role":"user","content":"x"}},"uuid":"{id}","timestamp":"2026-07-01T10:00:00.000Z"}}"#
+        ) + "\n"
+    };
+    let call = r#"{"role":"assistant","model":"m","content":[{"type":"tool_use","id":"t","name":"read"}],"stop_reason":"tool_use"}"#;
+    let result = r#"{"role":"user","content":[{"tool_use_id":"t","type":"tool_result","content":""}]}"#;
+    let user = r#"{"role":"user","content":"go"}"#;
+    for (text, code) in [
+        // It hangs on itself.
+        ([claude("a", "0").replace("\"0\"", "null"), claude("b", "b")].concat(), "T2"),
+        // No arguments: told once there is a result.
+        (format!("{user}\n{call}\n{result}\n"), "P9"),
+        (format!("{call}\n{result}\n"), "P9"),
+    ] {
+        let bytes = text.into_bytes();
+        let policy = Policy::default();
+        let found = examine(&bytes.as_slice(), &policy).unwrap().findings;
+        assert!(found.iter().any(|finding| finding.rule.code() == code), "no {code} in {}", lossy(&bytes));
+        follow(&bytes, &line_ends(&bytes), &policy, &mut Counts::new()).unwrap();
+    }
+}
+
+/// What is asked for of a session that is in use, and by which name.
+fn asked() -> Vec<(&'static str, Policy)> {
+    let profiles = PROFILES.iter().map(|profile| (profile.name, profile.policy()));
+    let reply = ("reply", Policy { reply_chars_max: 1, ..Policy::default() });
+    let in_use = |(name, mut policy): (_, Policy)| {
+        policy.side_chars_max = generous().side_chars_max;
+        policy.leave_history();
+        (name, policy)
+    };
+    profiles.chain([reply]).map(in_use).collect()
+}
+
 /// A tail that always asked for a look would keep every other promise.
 #[test]
 fn most_appends_to_healthy_sessions_need_no_look() {
     let mut runner = TestRunner::new(config());
-    let mut all: Vec<(Dialect, Counts)> = DIALECTS.map(|dialect| (dialect, Counts::new())).into();
+    let mut all: BTreeMap<String, Counts> = BTreeMap::new();
+    let mut asked = asked().into_iter().cycle();
     for _ in 0..runner.config().cases {
         let story = healthy().new_tree(&mut runner).expect("no case is rejected").current();
-        for (dialect, counts) in &mut all {
-            let bytes = damage::befall(spell(*dialect, &story), &[]);
-            follow(&bytes, &line_ends(&bytes), &generous(), counts).unwrap();
+        let (name, policy) = asked.next().expect("there are profiles");
+        for dialect in DIALECTS {
+            let bytes = damage::befall(spell(dialect, &story), &[]);
+            let mut counts = Counts::new();
+            follow(&bytes, &line_ends(&bytes), &policy, &mut counts).unwrap();
+            for of in [format!("{dialect:?}"), name.to_string()] {
+                let sum = all.entry(of).or_default();
+                counts.iter().for_each(|(verdict, count)| *sum.entry(verdict.clone()).or_default() += count);
+            }
         }
     }
-    for (dialect, counts) in &all {
+    assert_eq!(all.len(), DIALECTS.len() + self::asked().len());
+    for (of, counts) in &all {
         let sum: usize = counts.values().sum();
         let same = counts.get("Same").copied().unwrap_or(0);
-        eprintln!("{dialect:?}: {same} of {sum}, {counts:?}");
-        // These stories hold more empty texts and unanswered questions than sessions do; they are looked at.
-        assert!(same * 100 >= sum * 65, "{dialect:?}: {same} of {sum}, {counts:?}");
+        eprintln!("{of}: {same} of {sum}, {counts:?}");
+        // These stories hold more empty texts and unanswered questions than sessions do, and each is looked at.
+        let odd = counts.get("Look(Content)").copied().unwrap_or(0);
+        assert!(same * 100 >= (sum - odd) * 80, "{of}: {same} of {sum}, {counts:?}");
     }
 }

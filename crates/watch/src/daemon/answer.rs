@@ -8,6 +8,7 @@ use crate::queue::Tick;
 use crate::status::{LISTED_MAX, RootStatus, Status, Trouble};
 use crate::systemd;
 use crate::textfile;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use tracing::error;
 
@@ -23,6 +24,7 @@ impl Daemon {
         metrics.remembered_bytes.set(whole(weight as u64));
         metrics.too_long.set(whole(self.too_long.len() as u64));
         metrics.tripped.set(whole(self.queue.tripped() as u64));
+        metrics.hindered.set(whole(self.queue.hindered() as u64));
         Answer { status: self.status(now), metrics: self.metrics.text() }
     }
 
@@ -69,6 +71,7 @@ impl Daemon {
             waiting: self.queue.waiting() as u64,
             at_work: self.at_work as u64,
             tripped: self.queue.tripped() as u64,
+            hindered: self.queue.hindered() as u64,
             too_long: self.too_long.keys().take(LISTED_MAX).map(|path| name(path)).collect(),
             looks: read.into_iter().map(looks).sum(),
             same: looks("same"),
@@ -111,9 +114,15 @@ impl Daemon {
     /// One line for the service manager, if it is news.
     pub(super) fn say_how_it_is(&mut self) {
         let (mode, files) = (self.config.mode.name(), self.queue.files());
-        let (waiting, tripped) = (self.queue.waiting(), self.queue.tripped());
+        let (waiting, tripped, hindered) =
+            (self.queue.waiting(), self.queue.tripped(), self.queue.hindered());
         let fixed = self.metrics.looks.get_or_create(&[("outcome", "fixed")]).get();
-        let text = format!("{mode}: {files} files, {waiting} waiting, {fixed} fixed, {tripped} left alone");
+        let mut text =
+            format!("{mode}: {files} files, {waiting} waiting, {fixed} fixed, {tripped} left alone");
+        if hindered > 0 {
+            // A string takes all that is written to it.
+            let _ = write!(text, ", {hindered} hindered");
+        }
         if text != self.status_text {
             systemd::status(&text);
             self.status_text = text;

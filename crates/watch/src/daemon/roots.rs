@@ -34,12 +34,7 @@ impl Daemon {
                 *path = absolute;
             }
         }
-        wanted.sort();
-        wanted.dedup();
-        // What lies inside another root is looked after with it.
-        let all = wanted.clone();
-        wanted.retain(|path| !all.iter().any(|other| other != path && path.starts_with(other)));
-        wanted
+        each_once(wanted)
     }
 
     /// Opens an eye on each root that has none. Gives why some could not be had.
@@ -136,6 +131,18 @@ impl Daemon {
         let root = self.roots.iter().find(|root| root.id == id);
         root.map(|root| name(&root.path)).unwrap_or_default()
     }
+}
+
+/// Each folder once, under its own name if that is among the paths: an agent's older homes may be links to the newer
+/// one. What lies inside another root is looked after with it.
+fn each_once(paths: Vec<PathBuf>) -> Vec<PathBuf> {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let mut found: Vec<(PathBuf, PathBuf)> = paths.into_iter().map(|path| (real(&path), path)).collect();
+    found.sort_by(|(one, path), (other, by)| (one, path != one, path).cmp(&(other, by != other, by)));
+    found.dedup_by(|(one, _), (other, _)| one == other);
+    let all: Vec<PathBuf> = found.iter().map(|(real, _)| real.clone()).collect();
+    let inside = |path: &PathBuf| all.iter().any(|other| other != path && path.starts_with(other));
+    found.into_iter().filter(|(real, _)| !inside(real)).map(|(_, path)| path).collect()
 }
 
 fn tell(path: &Path, state: &RootState, folders: usize) {

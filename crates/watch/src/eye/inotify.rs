@@ -142,37 +142,9 @@ pub(crate) fn no_watch(errno: Errno) -> String {
     }
 }
 
-/// File systems on which others write without our kernel knowing, by the number that `statfs` gives.
-const NETWORK: &[(i64, &str)] = &[
-    (0x6969, "NFS"),
-    (0x517b, "SMB"),
-    (0xff53_4d42, "CIFS"),
-    (0xfe53_4d42, "SMB2"),
-    (0x5346_414f, "AFS"),
-    (0x7375_7245, "Coda"),
-    (0x0102_1997, "9P"),
-    (0x6573_5546, "FUSE"),
-    (0x00c3_6400, "Ceph"),
-    (0x0bd0_0bd3, "Lustre"),
-    (0x0116_1970, "GFS2"),
-    (0x7461_636f, "OCFS2"),
-];
-
-/// The network file system that a folder is on, if it is on one.
-pub(super) fn network(path: &Path) -> Option<&'static str> {
-    let kind = rustix::fs::statfs(path).ok()?.f_type;
-    NETWORK.iter().find(|(number, _)| i128::from(*number) == i128::from(kind)).map(|(_, name)| *name)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_folder_here_is_on_no_network() {
-        let dir = tempfile::tempdir().unwrap();
-        assert_eq!(network(dir.path()), None);
-    }
 
     #[test]
     fn what_is_in_the_way_is_said_with_a_way_out() {

@@ -133,6 +133,29 @@ fn what_keeps_failing_is_left_alone() {
 }
 
 #[test]
+fn what_the_surroundings_hinder_is_tried_again_and_never_left_alone() {
+    let mut queue = queue(None);
+    queue.touch(path(), 0, at(0));
+    let mut now = 5;
+    for wait in [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300] {
+        let job = take(&mut queue, now);
+        assert_eq!(queue.done(&job, &Done::Hindered, at(now)), After::Retries(Duration::from_secs(wait)));
+        assert_eq!((queue.hindered(), queue.tripped()), (1, 0));
+        // To be written to does not make room.
+        queue.touch(path(), 0, at(now));
+        now += i64::try_from(wait).unwrap().max(5);
+    }
+    let job = take(&mut queue, now);
+    queue.done(&job, &Done::Failed, at(now));
+    assert_eq!(queue.hindered(), 0);
+    let job = take(&mut queue, now + 1);
+    queue.done(&job, &Done::Hindered, at(now + 1));
+    assert_eq!(queue.hindered(), 1);
+    queue.drop_root(0);
+    assert_eq!(queue.hindered(), 0);
+}
+
+#[test]
 fn what_is_mended_in_vain_is_left_alone() {
     let vain = |first, last, gain| Done::Mended { now: Some(stamp(1)), lines: (first, last), gain };
     let mut queue = queue(None);
@@ -179,7 +202,7 @@ fn act() -> impl Strategy<Value = Act> {
         (0..4_u8).prop_map(Act::Touch),
         (0..4_u8, 0..3_u8, 0..10_000_u16).prop_map(|(file, stamp, quiet)| Act::Found(file, stamp, quiet)),
         Just(Act::Next),
-        (0..8_u8, 0..7_u8).prop_map(|(which, how)| Act::Done(which, how)),
+        (0..8_u8, 0..8_u8).prop_map(|(which, how)| Act::Done(which, how)),
         Just(Act::Renew),
     ]
 }
@@ -192,6 +215,7 @@ fn ending(how: u8) -> Done {
         3 => Done::Mended { now: None, lines: (5, 5), gain: false },
         4 => Done::Deferred { as_it_is: Some(stamp(1)), after: second, cure: Cure::Change },
         5 => Done::Deferred { as_it_is: None, after: second, cure: Cure::Others },
+        6 => Done::Hindered,
         _ => Done::Failed,
     }
 }
@@ -280,7 +304,7 @@ proptest! {
                 },
                 Act::Renew => queue.renew(settle),
             }
-            prop_assert!(queue.tripped() <= queue.files());
+            prop_assert!(queue.tripped() + queue.hindered() <= queue.files());
             prop_assert!(queue.waiting() + out.len() <= queue.files());
         }
         for job in out.drain(..) {
