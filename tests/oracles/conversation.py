@@ -162,13 +162,17 @@ def are_paired(before, after, findings):
     stays = {f.get("call") for f in findings.left if f["code"] in PAIRING}
     for id in findings.calls("P1", "P2", "P3", "P4", "P5") - stays:
         counts, stray = [], False
-        for block in (block for row in after for block in blocks(row)):
-            if call(block) == id:
-                counts.append(0)
-            elif result(block) == id and counts:
-                counts[-1] += 1
-            elif result(block) == id:
-                stray = True
+        for row in after:
+            for block in blocks(row):
+                if call(block) == id:
+                    counts.append(0)
+                elif result(block) == id and counts:
+                    counts[-1] += 1
+                elif result(block) == id:
+                    stray = True
+            waits = counts and counts[-1] == 0 and id not in findings.calls("P2", "P3")
+            if waits and role(row) == "user" and not any(result(block) for block in blocks(row)):
+                raise Failed(f"{name(row)} stands between the call {id} and its result")
         there = any(call(block) == id for row in before for block in blocks(row))
         if there and id not in findings.calls("P2", "P3") and (not counts or set(counts) != {1}):
             raise Failed(f"call {id} has {counts or 'gone'} results, not one")
@@ -342,9 +346,7 @@ def compacted(before, after, report, findings):
     if not text.startswith(f"[tailor: {report['left_out']} earlier message"):
         raise Failed(f"the conversation begins with {name(summary)}, not with the summary")
     turns = len({row["message"].get("id") or number for number, row in enumerate(kept)})
-    # The SDK does not show what Claude Code puts in for the model alone.
-    hidden = "extras" in before and turns < report["kept"]
-    if turns != report["kept"] and not hidden:
+    if not 0 <= report["kept"] - turns <= after.get("unseen", 0):
         raise Failed(f"{turns} messages stay, {report['kept']} were told")
     held = Findings({"findings": [{**f, "fix": "safe"} for f in findings.left if f["code"] in PAIRING]})
     thoughtless = lambda side: [without_thinking(row) for row in side]

@@ -3,8 +3,9 @@
 #   python3 read_claude.py < PATHS
 #
 # Of each path, one a line, it writes to PATH.read what claude_agent_sdk.get_session_messages gives, as JSON:
-# {"messages": [{"id", "head", "message"}], "extras"}, where the extras are each row's toolUseResult by uuid (the last row
-# wins, as in the SDK); or {"problem"}, if the SDK cannot read the file or finds no conversation in it.
+# {"messages": [{"id", "head", "message"}], "extras", "unseen"}, where the extras are each row's toolUseResult by uuid (the
+# last row wins, as in the SDK), and unseen is how many rows behind the first are for the model alone, which the SDK leaves
+# out; or {"problem"}, if the SDK cannot read the file or finds no conversation in it.
 
 import json
 import os
@@ -37,7 +38,9 @@ def read(path, session):
     rows = [row for row in map(parse, text.split("\n")) if isinstance(row, dict)]
     extras = {row["uuid"]: row.get("toolUseResult") for row in rows if isinstance(row.get("uuid"), str)}
     told = [{"id": m.uuid, "head": [m.type, m.session_id], "message": m.message} for m in messages]
-    return {"messages": told, "extras": extras}
+    first = next(number for number, row in enumerate(rows) if row.get("uuid") == messages[0].uuid)
+    unseen = sum(row.get("isMeta") is True and row.get("type") == "user" for row in rows[first:])
+    return {"messages": told, "extras": extras, "unseen": unseen}
 
 
 with tempfile.TemporaryDirectory(prefix="read-claude-") as home:
