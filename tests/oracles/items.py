@@ -10,7 +10,7 @@ from shared import Failed, show
 MARKER = re.compile(r"\n?\[tailor: \d+ of \d+ chars omitted[^\]\n]*\]\n?")
 CODEX_CUT = re.compile(r"…\d+ (?:tokens|chars) truncated…")
 CODEX_HEAD = re.compile(r"^Warning: truncated output \(original token count: \d+\)\nTotal output lines: \d+\n\n")
-READS_MORE = tuple(f"B{n}" for n in range(1, 11))  # lines that Codex skips become readable
+READS_MORE = ("B1", "B7", "B8")  # lines that Codex skips become readable; the others are, when this compares
 
 
 def same_text(before, after):

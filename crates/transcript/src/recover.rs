@@ -121,7 +121,7 @@ pub fn recover(source: &dyn Source, policy: &Policy, level: Level, keep: u64) ->
         after = last.after.or(after);
         let mut kept = Ok(shares.kept);
         look(&Rendered::new(source, &plan), &pairing, Depth::Sizes, &mut |session, _| {
-            kept = said_in(session)
+            kept = said_in(session);
         })?;
         shares.kept = kept?;
     }
