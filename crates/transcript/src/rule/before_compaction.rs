@@ -38,7 +38,7 @@ impl Rule for BeforeCompaction {
             session.live.iter().copied().filter(|&entry| session.entry(entry).kind == Kind::Boundary).max();
         let Some(boundary) = boundary else { return Ok(()) };
         let mut needed = named_before(session)?;
-        needed.extend(names_the_model(session));
+        needed.extend(names_the_model(session, boundary));
         let entries = (0..boundary).filter(|&entry| is_replaced(session, entry) && !needed.contains(&entry));
         dead_weight::tell(
             &BeforeCompaction,
@@ -63,9 +63,11 @@ pub(super) fn is_replaced(session: &Session<'_>, entry: u32) -> bool {
         && !session.transcript.calls_of(entry).any(answered)
 }
 
-/// The last message of the model on a branch, in context or not: pi goes on with the model that it names.
-fn names_the_model(session: &Session<'_>) -> Option<u32> {
-    let spoken = |&entry: &u32| session.entry(entry).kind == Kind::Message(Role::Assistant);
+/// The last message of the model before a compaction: pi goes on with the model that it names, as long as no other follows,
+/// whatever is in context. What follows does not count here, so that an append changes nothing about what came before.
+fn names_the_model(session: &Session<'_>, boundary: u32) -> Option<u32> {
+    let spoken =
+        |&entry: &u32| entry < boundary && session.entry(entry).kind == Kind::Message(Role::Assistant);
     let branch = session.format.shape() == Shape::Branch;
     session.live.iter().rev().copied().find(spoken).filter(|_| branch)
 }
