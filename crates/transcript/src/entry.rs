@@ -335,6 +335,10 @@ pub enum QuirkKind {
     AlteredThought,
     /// The request was refused by a content filter.
     Blocked,
+    /// The row names another session than the first one.
+    Foreign,
+    /// The ordinal of the record does not count on from the one before.
+    Ordinal,
 }
 
 /// An image as it is sent.
@@ -429,6 +433,10 @@ pub struct Transcript {
     marks: Option<Vec<Mark>>,
     /// Calls whose tools began to run, with the entries that say so.
     starts: Vec<(Id, u32)>,
+    /// Fingerprint of the session that the first row names.
+    pub(crate) session: Option<u64>,
+    /// The first and the last ordinal of a record.
+    pub(crate) ordinals: Option<(u64, u64)>,
     /// Rare, so in one list for all entries, in their order.
     quirks: Vec<Quirk>,
     images: Vec<Image>,
@@ -674,6 +682,25 @@ impl Draft<'_> {
         }
     }
 
+    /// Notes to which session the row belongs.
+    pub fn session(&mut self, name: Option<Value<'_>>) {
+        let Some(name) = name.and_then(Value::text) else { return };
+        let own = fingerprint(name.iter());
+        if *self.transcript.session.get_or_insert(own) != own {
+            self.quirk(QuirkKind::Foreign, self.entry.span);
+        }
+    }
+
+    /// Notes the number of the record.
+    pub fn ordinal(&mut self, number: Value<'_>) {
+        let Some(own) = number.whole() else { return };
+        let before = self.transcript.ordinals;
+        if before.is_some_and(|(_, last)| last.checked_add(1) != Some(own)) {
+            self.quirk(QuirkKind::Ordinal, self.entry.span);
+        }
+        self.transcript.ordinals = Some((before.map_or(own, |(first, _)| first), own));
+    }
+
     /// Notes something odd.
     pub fn quirk(&mut self, kind: QuirkKind, block: Span) {
         let entry = self.transcript.entries.len() as u32;
@@ -707,11 +734,9 @@ impl Draft<'_> {
             if is_blank(value) || value.text().is_some_and(|text| crate::marker::is_alone(&text)) {
                 return;
             }
-            // FNV-1a of the beginning and the length; summed, so that order does not matter.
+            // Of the beginning and the length; summed, so that order does not matter.
             let length = value.inner().len().to_le_bytes();
-            let hash = value.prefix().iter().chain(&length).fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
-                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-            });
+            let hash = fingerprint(value.prefix().iter().chain(&length));
             self.transcript.user_text = self.transcript.user_text.wrapping_add(hash);
             self.transcript.user_texts += 1;
             self.said = (self.said.0.wrapping_add(hash), self.said.1 + 1);
@@ -958,6 +983,11 @@ pub(crate) fn is_altered(signature: Value<'_>) -> bool {
     let mark = |mark: &[u8]| memchr::memmem::find(bytes, mark).is_some();
     let marks: [&[u8]; 5] = ["\u{2026}".as_bytes(), b"\\u2026", b"...", b"***", b"REDACTED"];
     !bytes.starts_with(b"{") && marks.into_iter().any(mark)
+}
+
+/// FNV-1a.
+fn fingerprint<'b>(bytes: impl Iterator<Item = &'b u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 fn is_image(block: Value<'_>) -> bool {

@@ -144,6 +144,8 @@ pub enum Guard {
     Images,
     /// It takes thinking out that may be valid.
     Thinking,
+    /// It takes a message out because another one says the same.
+    Copy,
 }
 
 impl fmt::Display for Guard {
@@ -159,6 +161,7 @@ impl fmt::Display for Guard {
                 "what it takes out is not loaded any more, but somebody may want to go back there"
             }
             Self::Images => "it takes images away that the model was shown",
+            Self::Copy => "some screens show this copy of the message and not the other one",
             Self::Thinking => "it takes thinking out that may be valid",
             Self::NewestEntry => "it takes away the newest entry, which a running agent may build on",
         })

@@ -238,6 +238,7 @@ pub enum Shape {
 /// What may be wrong with the content of messages, as far as [`Format::read`] notes it. Rules about what it does not
 /// note have nothing to say in that format.
 #[derive(Clone, Copy, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 pub struct Content {
     /// How bad it is if a text or a turn in the context is empty: some programs leave such things out of what they send,
     /// and some providers take them.
@@ -250,24 +251,37 @@ pub struct Content {
     pub reasoning: bool,
     /// Whether there are turns that only say what went wrong.
     pub failures: bool,
+    /// Whether what the model said may stand there again as it was delivered.
+    pub mirrors: bool,
+    /// Whether each row names its session.
+    pub names_session: bool,
+    /// Whether records may be numbered.
+    pub ordinals: bool,
+    /// Whether the agent reads the whole file into one string of JavaScript.
+    pub in_one_string: bool,
 }
 
 impl Content {
-    /// What Anthropic's API minds.
-    pub(crate) const ANTHROPIC: Self = Self {
-        empty: Some(Severity::Error),
-        images: Some(Severity::Error),
-        thinking: true,
+    const NONE: Self = Self {
+        empty: None,
+        images: None,
+        thinking: false,
         reasoning: false,
         failures: false,
+        mirrors: false,
+        names_session: false,
+        ordinals: false,
+        in_one_string: false,
     };
+    /// What Anthropic's API minds.
+    pub(crate) const ANTHROPIC: Self =
+        Self { empty: Some(Severity::Error), images: Some(Severity::Error), thinking: true, ..Self::NONE };
     /// What `OpenAI`'s chat API minds.
     pub(crate) const OPENAI: Self = Self {
         empty: Some(Severity::Warning),
         images: Some(Severity::Warning),
         thinking: false,
-        reasoning: false,
-        failures: false,
+        ..Self::NONE
     };
 }
 

@@ -19,6 +19,7 @@ mod altered_thought;
 mod before_compaction;
 mod blocked_content;
 pub(crate) mod bound_thinking;
+mod broken_ordinals;
 mod broken_record;
 mod byte_order_mark;
 mod call_without_arguments;
@@ -37,11 +38,13 @@ mod empty_text;
 mod empty_turn;
 mod error_flood;
 mod foreign_encoding;
+mod foreign_rows;
 mod glued_lines;
 mod half_pair;
 mod invalid_thinking;
 mod invalid_tool_name;
 mod line_separator;
+pub(crate) mod mirrored_reply;
 mod misordered_results;
 mod misplaced_header;
 mod no_user_turn;
@@ -72,6 +75,7 @@ mod trim;
 mod turn_over_limit;
 mod unacceptable_call_id;
 mod unreadable_line;
+pub(crate) mod unreadable_size;
 mod unsendable_image;
 
 pub(crate) use call_without_result::next_user;
@@ -122,6 +126,9 @@ pub const RULES: &[&dyn Rule] = &[
     &parent_cycle::ParentCycle,
     &dangling_boundary::DanglingBoundary,
     &copied_entry::CopiedEntry,
+    &foreign_rows::ForeignRows,
+    &broken_ordinals::BrokenOrdinals,
+    &mirrored_reply::MirroredReply,
     &empty_turn::EmptyTurn,
     &empty_text::EmptyText,
     &invalid_thinking::InvalidThinking,
@@ -137,6 +144,7 @@ pub const RULES: &[&dyn Rule] = &[
     &sidechain_entry::SidechainEntry,
     &before_compaction::BeforeCompaction,
     &off_branch::OffBranch,
+    &unreadable_size::UnreadableSize,
     &bound_thinking::BoundThinking,
     &oversized_file::OversizedFile,
     &oversized_line::OversizedLine,

@@ -22,6 +22,7 @@ use crate::format::{Format, Head};
 use crate::json::Odd;
 use crate::overflow::failure_in;
 use crate::policy::{Policy, SignedThinking};
+use crate::rule::unreadable_size::WHOLE_BYTES_MAX;
 use crate::rule::{OversizedForSummary, are_plain, bound_thinking, is_taken, most};
 use crate::scan::{ENTRIES_MAX, Known, scan_from};
 use crate::session::{Awaits, Session};
@@ -259,6 +260,10 @@ impl Tail {
             return Ok(Ok(if length > bytes { Verdict::Begun } else { Verdict::Same }));
         };
         let Some(format) = self.facts.format else { return Ok(Err(Reason::Format)) };
+        // Then the file itself is a finding.
+        if (bytes..end).contains(&WHOLE_BYTES_MAX) && format.content().in_one_string {
+            return Ok(Err(Reason::Oversized));
+        }
         let known = Known { format, undecided: self.undecided, bytes, lines: self.facts.lines };
         let Some(added) = scan_from(known, source, end)? else { return Ok(Err(Reason::Format)) };
         let last_bytes = end_of(source, end)?;
@@ -318,6 +323,7 @@ impl State {
         if !added.damage.is_empty() {
             return Err(Reason::Damaged);
         }
+        self.content.count_on(added)?;
         for entry in 0..added.entries.len() as u32 {
             if self.take(added, breaks, entry, policy)? {
                 let found = &added.entries[entry as usize];

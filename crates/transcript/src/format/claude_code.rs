@@ -75,7 +75,13 @@ impl Format for ClaudeCode {
     }
 
     fn content(&self) -> Content {
-        Content { empty: Some(Severity::Note), failures: true, ..Content::ANTHROPIC }
+        Content {
+            empty: Some(Severity::Note),
+            failures: true,
+            names_session: true,
+            in_one_string: true,
+            ..Content::ANTHROPIC
+        }
     }
 
     fn roots(&self) -> &'static [Root] {
@@ -89,8 +95,16 @@ impl Format for ClaudeCode {
 
     fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
         let Some(line) = doc.root() else { return };
-        let [kind, uuid, parent, sidechain, team, meta, message] =
-            line.pick(["type", "uuid", "parentUuid", "isSidechain", "teamName", "isMeta", "message"]);
+        let [kind, uuid, parent, sidechain, team, meta, message, session] = line.pick([
+            "type",
+            "uuid",
+            "parentUuid",
+            "isSidechain",
+            "teamName",
+            "isMeta",
+            "message",
+            "sessionId",
+        ]);
         let Some(kind) = kind.and_then(|own| CHAIN.iter().find(|kind| own.is(kind))) else {
             return service(doc, draft);
         };
@@ -99,6 +113,7 @@ impl Format for ClaudeCode {
         }
         draft.entry.id = draft.intern(uuid);
         draft.parent(parent);
+        draft.session(session);
         draft.entry.aside = sidechain.is_some_and(Value::is_true) || is_string(team);
         draft.entry.injected = meta.is_some_and(Value::is_true);
         match *kind {

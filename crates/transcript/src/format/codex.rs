@@ -7,8 +7,8 @@
 //! `reference/formats-claude-codex.md` part B.
 
 use super::{
-    Answer, Format, Gate, Lost, Part, Root, Shape, Vote, Writer, Writing, content_parts, is_string, items,
-    later, only_keys, says,
+    Answer, Content, Format, Gate, Lost, Part, Root, Shape, Vote, Writer, Writing, content_parts, is_string,
+    items, later, only_keys, says,
 };
 use crate::entry::{Draft, Kind, Role};
 use crate::json::{Doc, Kind as Json, Value};
@@ -66,6 +66,10 @@ impl Format for Codex {
         &[Gate::CodexWriter]
     }
 
+    fn content(&self) -> Content {
+        Content { ordinals: true, ..Content::default() }
+    }
+
     fn answer(&self) -> Answer {
         Answer::Line
     }
@@ -83,8 +87,9 @@ impl Format for Codex {
     fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
         let Some(line) = doc.root() else { return };
         let [kind, payload, ordinal] = line.pick(["type", "payload", "ordinal"]);
-        if ordinal.is_some() {
+        if let Some(ordinal) = ordinal {
             draft.read_only(PAGINATED);
+            draft.ordinal(ordinal);
         }
         // A line without a time is one that Codex does not read.
         let (Some(kind), Some(payload), true) = (kind, payload, is_string(doc.get("timestamp"))) else {

@@ -85,7 +85,14 @@ impl Format for Pi {
     }
 
     fn content(&self) -> Content {
-        Content { empty: Some(Severity::Note), reasoning: true, failures: true, ..Content::ANTHROPIC }
+        Content {
+            empty: Some(Severity::Note),
+            reasoning: true,
+            failures: true,
+            mirrors: true,
+            in_one_string: true,
+            ..Content::ANTHROPIC
+        }
     }
 
     fn roots(&self) -> &'static [Root] {

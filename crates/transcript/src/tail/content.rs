@@ -4,6 +4,7 @@
 use super::Reason;
 use crate::entry::{Entry, Kind, QuirkKind, Role, Service, Transcript};
 use crate::finding::{Finding, Safety, Severity};
+use crate::rule::mirrored_reply::MIRROR;
 use crate::rule::{Flow, flow, lacks_a_user};
 use crate::session::Session;
 
@@ -22,6 +23,13 @@ pub(super) struct Content {
     blank: bool,
     /// The same of altered thought signatures.
     altered: bool,
+    /// Rows of another session are known.
+    foreign: bool,
+    /// Ordinals that do not count on are known, or the last one.
+    unordered: bool,
+    ordinal: Option<u64>,
+    /// What the rows name as their session.
+    session: Option<u64>,
     /// The same of dead weight of each kind.
     progress: bool,
     snapshots: bool,
@@ -57,11 +65,23 @@ impl Content {
             thought: session.live.iter().copied().filter(in_turn).any(|entry| thinks(&entry)),
             blank: session.format.content().empty == Some(Severity::Note) && texts_known,
             altered: known("M6"),
+            foreign: known("T6"),
+            unordered: known("T7"),
+            ordinal: session.transcript.ordinals.map(|(_, last)| last),
+            session: session.transcript.session,
             progress: known("S6"),
             snapshots: known("S7"),
             aside: known("S8"),
             beside: known("S18"),
         })
+    }
+
+    /// Takes in the ordinals of all that is added.
+    pub(super) fn count_on(&mut self, added: &Transcript) -> Result<(), Reason> {
+        let Some((first, last)) = added.ordinals else { return Ok(()) };
+        let breaks = self.ordinal.is_some_and(|before| before.checked_add(1) != Some(first));
+        self.ordinal = Some(last);
+        if breaks && !self.unordered { Err(Reason::Content) } else { Ok(()) }
     }
 
     /// Whether one more entry changes nothing of what was told; `begins` says that a turn begins with it.
@@ -76,6 +96,8 @@ impl Content {
         let odd = quirks.iter().any(|quirk| match quirk.kind {
             QuirkKind::Blank => !self.blank,
             QuirkKind::AlteredThought => !self.altered,
+            QuirkKind::Foreign => !self.foreign,
+            QuirkKind::Ordinal => !self.unordered,
             kind => !ends(kind),
         });
         let again = self.asked && flow_of(added, entry) == Flow::Asks;
@@ -84,8 +106,10 @@ impl Content {
             Kind::Message(Role::Assistant) => !self.user && !self.lacking,
             _ => false,
         };
+        let foreign = !self.foreign && added.session.is_some() && added.session != self.session;
+        let mirror = added.id_text(found.model) == MIRROR;
         let images = !added.images_of(entry).is_empty();
-        if !known || odd || again || alone || images || (begins && self.thought) {
+        if !known || odd || again || alone || images || foreign || mirror || (begins && self.thought) {
             return Err(Reason::Content);
         }
         Ok(())

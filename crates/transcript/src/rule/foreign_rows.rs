@@ -1,0 +1,45 @@
+//! T6: rows of another session.
+
+use super::{Cover, Help, Rule, about};
+use crate::entry::{Quirk, QuirkKind};
+use crate::finding::{Finding, Severity};
+use crate::format::Format;
+use crate::session::Session;
+use crate::source::Fault;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+pub(super) struct ForeignRows;
+
+impl Rule for ForeignRows {
+    fn code(&self) -> &'static str {
+        "T6"
+    }
+
+    fn name(&self) -> &'static str {
+        "foreign-rows"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "Rows say that they belong to another session than the first one.",
+            why: "`/resume` wrote on in the wrong file; each session is shown without what the other file holds of it.",
+            fix: "None: which of them belong here is not known, and to take one out would lose it from its own session as well.",
+            source: "claude-code #30802, #36583",
+        }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.content().names_session { Cover::Reported } else { Cover::Never }
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        let foreign = |quirk: &&Quirk| quirk.kind == QuirkKind::Foreign;
+        // One finding for all: what follows mostly belongs there as well.
+        if let Some(first) = session.transcript.quirks().iter().find(foreign) {
+            let message = "rows of another session, from here on".to_string();
+            out.push(about(&ForeignRows, session, first.entry, Severity::Note, message));
+        }
+        Ok(())
+    }
+}

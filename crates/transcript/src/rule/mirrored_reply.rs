@@ -1,0 +1,104 @@
+//! T9: what the model said, once more as it was delivered.
+
+use super::removal::{only_if_asked, take_out};
+use super::{Cover, Help, Rule, about};
+use crate::entry::{Kind, Role};
+use crate::finding::{Finding, Guard, Severity};
+use crate::format::{Format, Part};
+use crate::json::{self, Kind as Json, Value};
+use crate::session::Session;
+use crate::source::{Fault, Span, read_span};
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+pub(super) struct MirroredReply;
+
+/// What `OpenClaw` writes as the model of such a message.
+pub(crate) const MIRROR: &[u8] = b"delivery-mirror";
+
+/// Texts longer than this are not compared.
+const COMPARED_BYTES_MAX: u64 = 1 << 20;
+
+impl Rule for MirroredReply {
+    fn code(&self) -> &'static str {
+        "T9"
+    }
+
+    fn name(&self) -> &'static str {
+        "mirrored-reply"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "A message of the model stands there again as it was delivered (`delivery-mirror`), with the same text.",
+            why: "The text is sent twice, and the copy may come between a call and its result.",
+            fix: "With --allow T9 the copy is taken out, if what the model said or sent in the same turn holds just that text. \
+                  A copy that is the only one of its text stays.",
+            source: "OpenClaw #27150, #8221, #143787",
+        }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.content().mirrors { Cover::Fixed } else { Cover::Never }
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        for (at, &entry) in session.live.iter().enumerate().filter(|(_, entry)| is_mirror(session, **entry)) {
+            if said_before(session, &session.live[..at], entry)? {
+                let fix = only_if_asked(take_out(session, entry), Guard::Copy);
+                let message = "the message before once more, as it was delivered".to_string();
+                out.push(Finding { fix, ..about(&MirroredReply, session, entry, Severity::Note, message) });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_mirror(session: &Session<'_>, entry: u32) -> bool {
+    session.transcript.id_text(session.entry(entry).model) == MIRROR
+}
+
+/// Whether the model said or sent the text of the entry before, and nobody spoke in between.
+fn said_before(session: &Session<'_>, before: &[u32], entry: u32) -> Result<bool, Fault> {
+    let mut texts = Vec::new();
+    if let Some(doc) = json::parse(session.source, session.entry(entry).span)? {
+        session.format.parts(&doc, &mut |part| {
+            if let Part::Text(text) = part {
+                texts.push(text.inner());
+            }
+        });
+    }
+    let &[text] = &texts[..] else { return Ok(false) };
+    let own = trimmed(session, text)?;
+    if own.is_empty() {
+        return Ok(false);
+    }
+    for &earlier in before.iter().rev() {
+        match session.entry(earlier).kind {
+            Kind::Message(Role::User) | Kind::Boundary => break,
+            Kind::Message(Role::Assistant) if is_mirror(session, earlier) => {}
+            Kind::Message(Role::Assistant) if holds(session, earlier, &own)? => return Ok(true),
+            _ => {}
+        }
+    }
+    Ok(false)
+}
+
+/// Whether a string of the entry is this text.
+fn holds(session: &Session<'_>, entry: u32, text: &[u8]) -> Result<bool, Fault> {
+    let doc = json::parse(session.source, session.entry(entry).span)?;
+    let strings = doc.as_ref().and_then(json::Doc::root).into_iter().flat_map(Value::descendants);
+    for string in strings.filter(|value| value.kind() == Json::String) {
+        if string.inner().len() >= text.len() as u64 && trimmed(session, string.inner())? == text {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn trimmed(session: &Session<'_>, text: Span) -> Result<Vec<u8>, Fault> {
+    if text.len() > COMPARED_BYTES_MAX {
+        return Ok(Vec::new());
+    }
+    Ok(read_span(session.source, text)?.trim_ascii().to_vec())
+}
