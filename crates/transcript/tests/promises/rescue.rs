@@ -29,7 +29,7 @@ fn dialect(format: &str) -> Option<Dialect> {
     }
 }
 
-fn folders(of: &Path) -> Vec<PathBuf> {
+pub(crate) fn folders(of: &Path) -> Vec<PathBuf> {
     let mut inside: Vec<PathBuf> = fs::read_dir(of).unwrap().map(|entry| entry.unwrap().path()).collect();
     inside.sort();
     inside
@@ -125,7 +125,7 @@ fn damaged() -> impl Strategy<Value = Case> {
 }
 
 /// The text before a plan, from the text after it and what the plan says that it took out.
-fn undone(before: &[u8], after: &[u8], plan: &Plan) -> Vec<u8> {
+pub(crate) fn undone(before: &[u8], after: &[u8], plan: &Plan) -> Vec<u8> {
     let (mut out, mut at) = (Vec::new(), 0);
     for edit in plan.edits() {
         let kept = edit.at.start as usize - out.len();
