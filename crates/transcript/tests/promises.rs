@@ -23,6 +23,8 @@ mod oracle;
 mod pairing;
 #[path = "promises/reader.rs"]
 mod reader;
+#[path = "promises/requests.rs"]
+mod requests;
 #[path = "promises/rescue.rs"]
 mod rescue;
 #[path = "promises/spell.rs"]
@@ -405,6 +407,11 @@ fn laid_open(case: &Case) -> Option<Examination> {
     examine(&open.as_slice(), &case.policy).ok()
 }
 
+/// Who allows that history goes lets go of what was said there.
+fn lets_history_go(policy: &Policy) -> bool {
+    ["S8", "S9", "S18"].iter().any(|code| policy.selection.allow.iter().any(|own| own == code))
+}
+
 /// No rule finds more than before.
 fn finds_no_more(case: &Case) -> Checked {
     let before = examine(&case.bytes.as_slice(), &case.policy).expect("memory can always be read");
@@ -420,10 +427,9 @@ fn finds_no_more(case: &Case) -> Checked {
 fn is_no_worse(case: &Case) -> Checked {
     finds_no_more(case)?;
     let Some((_, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
-    // Who allows that history goes lets go of what was said there.
-    let history =
-        ["S8", "S9", "S18"].iter().any(|code| case.policy.selection.allow.iter().any(|own| own == code));
-    let told = |bytes: &[u8]| if history { Vec::new() } else { reader::user_texts(case.dialect, bytes) };
+    let told = |bytes: &[u8]| {
+        if lets_history_go(&case.policy) { Vec::new() } else { reader::user_texts(case.dialect, bytes) }
+    };
     let (old, new) = (told(&case.bytes), told(&after));
     if reader::is_broken(&case.bytes) {
         let mut left = new.into_iter();

@@ -3,15 +3,16 @@
 //! Nothing here knows a format but by its name, its level and what counts its lines. What a person said is told by a
 //! few words that all these formats share.
 
-use super::damage::{self, Damage};
+use super::damage;
 use super::reader::{is_broken, rows};
-use super::rescue::{folders, undone};
+use super::requests;
+use super::rescue::{folders, unannounced, undone};
 use super::spell::Line;
 use super::story::Dialect;
 use super::{
-    Case, Checked, any_policy, comes_to_rest, config, counts, finds_no_more, lines_stay_readable,
-    looks_say_what_tries_find, lossy, markers_lead_somewhere, repaired,
-    small_limits, small_profiles, thinking,
+    Case, Checked, any_policy, comes_to_rest, config, counts, finds_no_more, lets_history_go,
+    lines_stay_readable, looks_say_what_tries_find, lossy, markers_lead_somewhere, repaired, small_limits,
+    small_profiles, thinking,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -95,8 +96,10 @@ fn interleaved(one: Vec<Line>, two: Vec<Line>, turns: &[bool]) -> Vec<Line> {
 /// Formats that plainer files may be of once the lines are gone that tell them apart.
 fn is_plainer(plain: &str, than: &str) -> bool {
     match plain {
-        "openai-chat" => ["kimi-cli", "vibe", "picoclaw", "nanobot", "hermes", "reasonix", "anthropic", "ai-sdk-model"]
-            .contains(&than),
+        "openai-chat" => {
+            ["kimi-cli", "vibe", "picoclaw", "nanobot", "hermes", "reasonix", "anthropic", "ai-sdk-model"]
+                .contains(&than)
+        }
         "openai-dataset" => than == "anthropic-dataset",
         _ => false,
     }
@@ -146,12 +149,15 @@ fn is_told_apart(kind: &Kind, case: &Case) -> Checked {
 fn nothing_is_lost(case: &Case) -> Checked {
     let Some((plan, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
     prop_assert_eq!(&undone(&case.bytes, &after, &plan), &case.bytes);
+    if lets_history_go(&case.policy) {
+        return Ok(());
+    }
     let (old, new) = (all_said(&case.bytes), all_said(&after));
     let lost: Vec<&String> = old.difference(&new).collect();
     prop_assert!(lost.is_empty(), "{lost:?}\n{}", lossy(&after));
-    // Where no bytes had to be put right, not even those of what was said.
+    // Where no bytes had to be put right, not even those of what was said, and nothing was said twice.
     let found = examine(&case.bytes.as_slice(), &case.policy).unwrap();
-    if !is_broken(&case.bytes) && counts(&found).keys().all(|code| !code.starts_with('B')) {
+    if !is_broken(&case.bytes) && counts(&found).keys().all(|code| !code.starts_with(['B', 'T'])) {
         let told = |bytes: &[u8]| scan(&bytes).map(|found| (found.user_text, found.user_texts)).unwrap();
         prop_assert_eq!(told(&case.bytes), told(&after), "{}", lossy(&after));
     }
@@ -198,6 +204,17 @@ fn stays_within_its_level(case: &Case) -> Checked {
     Ok(())
 }
 
+/// Where it is known what the provider would say: what is left of that is announced.
+fn is_accepted_or_said_not_to_be(kind: &Kind, case: &Case) -> Checked {
+    let Some((_, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
+    let claimed = scan(&after.as_slice()).unwrap().format.map(Format::name);
+    let known = claimed.filter(|name| *name == kind.format.name());
+    let Some(refusals) = known.and_then(|name| requests::refusals(name, &after)) else { return Ok(()) };
+    let left = unannounced(refusals, &after, &Policy::default());
+    prop_assert!(left.is_empty(), "{left:#?}\n{}", lossy(&after));
+    Ok(())
+}
+
 fn keeps_the_promises(kind: &Kind, case: &Case) -> Checked {
     is_told_apart(kind, case)?;
     nothing_is_lost(case)?;
@@ -206,7 +223,8 @@ fn keeps_the_promises(kind: &Kind, case: &Case) -> Checked {
     markers_lead_somewhere(case)?;
     looks_say_what_tries_find(case)?;
     finds_no_more(case)?;
-    lines_stay_readable(case)
+    lines_stay_readable(case)?;
+    is_accepted_or_said_not_to_be(kind, case)
 }
 
 /// Each format has its own cases, so that none is missed.
