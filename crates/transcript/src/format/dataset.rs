@@ -143,6 +143,10 @@ impl Format for Dataset {
         self.name != "gemini-dataset"
     }
 
+    fn has_plain_ids(&self) -> bool {
+        self.name == "anthropic-dataset"
+    }
+
     fn shape(&self) -> Shape {
         Shape::List
     }

@@ -9,6 +9,7 @@ use super::requests;
 use super::rescue::{folders, unannounced, undone};
 use super::spell::Line;
 use super::story::Dialect;
+use super::tail;
 use super::{
     Case, Checked, any_policy, comes_to_rest, config, counts, finds_no_more, lets_history_go,
     lines_stay_readable, looks_say_what_tries_find, lossy, markers_lead_somewhere, repaired, small_limits,
@@ -207,8 +208,10 @@ fn stays_within_its_level(case: &Case) -> Checked {
 /// Where it is known what the provider would say: what is left of that is announced.
 fn is_accepted_or_said_not_to_be(kind: &Kind, case: &Case) -> Checked {
     let Some((_, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
-    let claimed = scan(&after.as_slice()).unwrap().format.map(Format::name);
-    let known = claimed.filter(|name| *name == kind.format.name());
+    let found = examine(&after.as_slice(), &Policy::default()).unwrap();
+    // What is left of broken bytes and lines is not what the agent reads.
+    let read = counts(&found).keys().all(|code| !code.starts_with('B'));
+    let known = found.facts.format.map(Format::name).filter(|name| read && *name == kind.format.name());
     let Some(refusals) = known.and_then(|name| requests::refusals(name, &after)) else { return Ok(()) };
     let left = unannounced(refusals, &after, &Policy::default());
     prop_assert!(left.is_empty(), "{left:#?}\n{}", lossy(&after));
@@ -224,7 +227,8 @@ fn keeps_the_promises(kind: &Kind, case: &Case) -> Checked {
     looks_say_what_tries_find(case)?;
     finds_no_more(case)?;
     lines_stay_readable(case)?;
-    is_accepted_or_said_not_to_be(kind, case)
+    is_accepted_or_said_not_to_be(kind, case)?;
+    tail::follow(&case.bytes, &tail::line_ends(&case.bytes), &case.policy, &mut tail::Counts::new())
 }
 
 /// Each format has its own cases, so that none is missed.

@@ -38,7 +38,9 @@ pub(crate) fn refusals(format: &str, bytes: &[u8]) -> Option<Vec<Refusal>> {
         "anthropic-dataset" => all(&messages_of(&values, blocks_of), strictly, &mut out),
         "droid" => {
             let spoken = values.iter().filter(|row| row["type"] == "message");
-            all(&[blocks_of(&spoken.map(|row| &row["message"]).collect::<Vec<_>>())], strictly, &mut out);
+            // Other providers take its messages as well.
+            let loosely: fn(&[Message], &mut Vec<Refusal>) = |messages, out| anthropic(messages, false, out);
+            all(&[blocks_of(&spoken.map(|row| &row["message"]).collect::<Vec<_>>())], loosely, &mut out);
         }
         _ => return None,
     }
