@@ -3,7 +3,7 @@
 //! Nothing here knows a format but by its name, its level and what counts its lines. What a person said is told by a
 //! few words that all these formats share.
 
-use super::damage;
+use super::damage::{self, Damage};
 use super::reader::{is_broken, rows};
 use super::requests;
 use super::rescue::{folders, unannounced, undone};
@@ -209,8 +209,9 @@ fn stays_within_its_level(case: &Case) -> Checked {
 fn is_accepted_or_said_not_to_be(kind: &Kind, case: &Case) -> Checked {
     let Some((_, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
     let found = examine(&after.as_slice(), &Policy::default()).unwrap();
-    // What is left of broken bytes and lines is not what the agent reads.
-    let read = counts(&found).keys().all(|code| !code.starts_with('B'));
+    // What agents make of broken lines, and of names of fields that were written over, cannot be told.
+    let overwritten = case.damages.iter().any(|damage| matches!(damage, Damage::Overwrite(..)));
+    let read = !overwritten && counts(&found).keys().all(|code| !code.starts_with('B'));
     let known = found.facts.format.map(Format::name).filter(|name| read && *name == kind.format.name());
     let Some(refusals) = known.and_then(|name| requests::refusals(name, &after)) else { return Ok(()) };
     let mut left = unannounced(refusals, &after, &Policy::default());
@@ -237,7 +238,7 @@ fn keeps_the_promises(kind: &Kind, case: &Case) -> Checked {
 #[test]
 fn every_format_keeps_the_promises() {
     let (config, mut wrong) = (config(), Vec::new());
-    let cases = config.cases / 8;
+    let cases = config.cases / 20;
     for kind in KINDS.iter() {
         let mut runner = TestRunner::new(ProptestConfig { cases, ..config.clone() });
         let kept = runner.run(&damaged(kind), |case| keeps_the_promises(kind, &case));
