@@ -515,3 +515,14 @@ fn what_cannot_be_dealt_with_says_why() {
         assert_eq!(dir.tailor(wrong).status, 2, "{wrong:?}");
     }
 }
+
+/// What was held back while it was the newest entry goes once the compaction stands behind it.
+#[test]
+fn as_many_messages_are_told_as_stay() {
+    let dir = Dir::new();
+    let newest = fs::read_to_string(root().join("fixtures/pi/p5-newest/in.jsonl")).unwrap();
+    dir.write("s.jsonl", &newest);
+    let run = recover(&dir, &["--level", "2", "--keep", "3", "--json"]);
+    assert_eq!((run.status, &told(&run)["outcome"], &told(&run)["kept"]), (0, &"fixed".into(), &2.into()));
+    assert_eq!(in_context(&dir).len(), 3, "with the summary");
+}

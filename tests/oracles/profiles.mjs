@@ -59,6 +59,7 @@ function mended(name, sessions, profile, more) {
     });
     // Exit code 1: something was found that is only reported.
     const run = ['fix', folder, '--settle', '0', '--vault', join(work, 'vault'), '--profile', profile, ...more];
+    run.push('--ignore', 'M2'); // what is blank is no matter of a length
     try {
         execFileSync(tailor, run, { stdio: ['ignore', 'ignore', 'pipe'] });
     } catch (error) {

@@ -290,6 +290,11 @@ fn place(session: &Session<'_>, context: &Context, stay: Stay) -> Result<Result<
     Ok(if left_out(session, &entries[..place])? == 0 { Err(Unable::Nothing) } else { Ok(place) })
 }
 
+/// How many messages are in context, but for one of our own that stands for others.
+pub(crate) fn said_in(session: &Session<'_>) -> Result<u64, Fault> {
+    left_out(session, &Context::of(session).entries)
+}
+
 /// How many messages these entries are, but for one of our own that stands for others.
 fn left_out(session: &Session<'_>, entries: &[u32]) -> Result<u64, Fault> {
     let first = entries.iter().position(|&entry| Context::counts(session, entry));

@@ -7,17 +7,18 @@
 //! Source -scan-> Transcript -session-> Session -rules-> Finding -draw-> Plan -render-> pieces of bytes
 //! ```
 //!
-//! [`examine`] goes as far as the findings and what fixing them would save; [`mend`] draws the plan and checks that what the plan gives is no worse and that
-//! nothing is left to change.
+//! [`examine`] goes as far as the findings and what fixing them would save; [`mend`] draws the plan and checks that what
+//! the plan gives is no worse and that nothing is left to change.
 //!
 //! ```
-//! let text = br#"{"role":"assistant","content":null,"tool_calls":[{"id":"c","function":{"name":"ls"}}]}
+//! let text = br#"{"role":"user","content":"look"}
+//! {"role":"assistant","content":null,"tool_calls":[{"id":"c","function":{"name":"ls"}}]}
 //! {"role":"tool","tool_call_id":"c","content":"a.txt"}
 //! {"role":"tool","tool_call_id":"x","content":"whose?"}
 //! "#;
 //! let found = transcript::examine(&&text[..], &transcript::Policy::default()).unwrap();
 //! assert_eq!(found.findings[0].rule.code(), "P2");
-//! assert_eq!(found.findings[0].line, 3);
+//! assert_eq!(found.findings[0].line, 4);
 //! ```
 //!
 //! # Before it is a file

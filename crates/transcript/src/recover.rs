@@ -3,11 +3,11 @@
 //!
 //! Whether it is too long, and what has been tried, is not decided here.
 
-use crate::compact::{Request, Shares, Stay, Unable, compact};
+use crate::compact::{Request, Shares, Stay, Unable, compact, said_in};
 use crate::plan::Rendered;
 use crate::policy::{Policy, Selection};
 use crate::source::{Fault, Source};
-use crate::{Examination, Plan, Repair, mend};
+use crate::{Depth, Examination, Plan, Repair, look, mend};
 use core::fmt;
 
 /// How many messages stay at level 2, if nobody says otherwise.
@@ -112,15 +112,20 @@ pub fn recover(source: &dyn Source, policy: &Policy, level: Level, keep: u64) ->
         Err(unable) => return Ok(Recovered { before, repair: Err(unable), shares: None }),
     };
     let mut plan = if first.is_empty() { second.plan } else { first.then(&second.plan) };
-    let mut after = second.after;
+    let (mut after, mut shares) = (second.after, done.shares);
     // What was held back for the sake of what is out of context now need not be any longer.
     if let Ok(last) = mend(&Rendered::new(source, &plan), &pairing)?.repair
         && !last.plan.is_empty()
     {
         plan = plan.then(&last.plan);
         after = last.after.or(after);
+        let mut kept = Ok(shares.kept);
+        look(&Rendered::new(source, &plan), &pairing, Depth::Sizes, &mut |session, _| {
+            kept = said_in(session);
+        })?;
+        shares.kept = kept?;
     }
-    Ok(Recovered { before, repair: Ok(Repair { plan, after }), shares: Some(done.shares) })
+    Ok(Recovered { before, repair: Ok(Repair { plan, after }), shares: Some(shares) })
 }
 
 /// The policy of level 1.

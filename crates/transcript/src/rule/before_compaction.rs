@@ -1,7 +1,7 @@
 //! S9: what a compaction has replaced.
 
 use super::{Cover, Help, Rule, dead_weight};
-use crate::entry::Kind;
+use crate::entry::{Kind, Role};
 use crate::finding::Finding;
 use crate::format::{Format, Shape};
 use crate::json;
@@ -24,7 +24,7 @@ impl Rule for BeforeCompaction {
         Help {
             what: "Messages from before the last compaction stand in the file; a summary takes their place in what the agent sends.",
             why: "The file only grows: 7 MB after ten compactions, read on every start. The agent does not load them into the context.",
-            fix: "With --allow S9 they go into the vault, what a person said among them; what the compaction keeps, settings and labels stay.",
+            fix: "With --allow S9 they go into the vault, what a person said among them; what the compaction keeps, settings, labels and the message from which pi takes the model stay.",
             source: "OpenClaw #39953, #76604, #115904",
         }
     }
@@ -37,8 +37,9 @@ impl Rule for BeforeCompaction {
         let boundary =
             session.live.iter().copied().filter(|&entry| session.entry(entry).kind == Kind::Boundary).max();
         let Some(boundary) = boundary else { return Ok(()) };
-        let named = named_before(session)?;
-        let entries = (0..boundary).filter(|&entry| is_replaced(session, entry) && !named.contains(&entry));
+        let mut needed = named_before(session)?;
+        needed.extend(names_the_model(session, boundary));
+        let entries = (0..boundary).filter(|&entry| is_replaced(session, entry) && !needed.contains(&entry));
         dead_weight::tell(
             &BeforeCompaction,
             session,
@@ -60,6 +61,15 @@ pub(super) fn is_replaced(session: &Session<'_>, entry: u32) -> bool {
         && !found.aside
         && !session.in_context(entry)
         && !session.transcript.calls_of(entry).any(answered)
+}
+
+/// The last message of the model before a compaction: pi goes on with the model that it names, as long as no other follows,
+/// whatever is in context. What follows does not count here, so that an append changes nothing about what came before.
+fn names_the_model(session: &Session<'_>, boundary: u32) -> Option<u32> {
+    let spoken =
+        |&entry: &u32| entry < boundary && session.entry(entry).kind == Kind::Message(Role::Assistant);
+    let branch = session.format.shape() == Shape::Branch;
+    session.live.iter().rev().copied().find(spoken).filter(|_| branch)
 }
 
 /// What compactions name as the entry before them (Claude Code): without it some versions stop.

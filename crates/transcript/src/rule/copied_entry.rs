@@ -28,8 +28,8 @@ impl Rule for CopiedEntry {
             what: "An entry stands in the file again, byte for byte or with another parent, under the same id.",
             why: "It bloats the file; in pi a copy at the end moves the live branch back to where it was first written; in Claude \
                   Code chains can run in circles through it.",
-            fix: "The later copy is taken out; of two that differ in their parents alone, one whose parent is there stays. Entries \
-                  with one id and different content are left alone.",
+            fix: "The later copy is taken out; of two that differ in their parents alone, the later stays, which agents read, \
+                  unless its parent is not there. Entries with one id and different content are left alone.",
             source: "claude-code #5034, #48936, #40363; pi #3745",
         }
     }
@@ -60,7 +60,9 @@ impl Rule for CopiedEntry {
                 }
                 Link::Root | Link::Missing => false,
             };
-            let gone = if lost(known) && !lost(index) { known } else { index };
+            // Agents read the later one; what it hangs on is what they have.
+            let moved = session.entry(known).parent != session.entry(index).parent;
+            let gone = if !lost(index) && (moved || lost(known)) { known } else { index };
             first.insert(id, if gone == known { index } else { known });
             let fix = Fix::safe(vec![Op::DropCopy(gone)]);
             let message = "the same entry stands here again".to_string();

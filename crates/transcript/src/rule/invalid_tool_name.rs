@@ -25,7 +25,8 @@ impl Rule for InvalidToolName {
 
     fn help(&self) -> Help {
         Help {
-            what: "A call has no tool name, or one that holds other characters than letters, digits, `_` and `-`.",
+            what: "A call has no tool name, or one that holds other characters than letters, digits, `_` and `-`; `.`, `:` and `/` are \
+                   taken for the agent's own, which it spells differently when it sends.",
             why: "APIs refuse the request: \"string does not match pattern '^[a-zA-Z0-9_-]+$'\".",
             fix: "NUL bytes and white space around a name are taken off, if what is left is the name of a tool that the session \
                   uses elsewhere. Otherwise report only: which tool it was is not known.",

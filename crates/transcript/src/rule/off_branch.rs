@@ -2,12 +2,13 @@
 
 use super::before_compaction::is_replaced;
 use super::{Cover, Help, Rule, dead_weight};
-use crate::entry::Kind;
+use crate::entry::{Id, Kind};
 use crate::finding::Finding;
-use crate::format::Format;
+use crate::format::{Format, Shape};
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::vec::Vec;
+use hashbrown::HashSet;
 
 pub(super) struct OffBranch;
 
@@ -38,13 +39,52 @@ impl Rule for OffBranch {
             session.live.iter().copied().filter(|&entry| session.entry(entry).kind == Kind::Boundary).max();
         let older =
             |entry: u32| boundary.is_some_and(|boundary| entry < boundary) && is_replaced(session, entry);
+        let shown = Shown::of(session);
         let all = (0..).zip(&session.transcript.entries);
         let dead = |&(index, entry): &(u32, &crate::entry::Entry)| {
             let spoken = matches!(entry.kind, Kind::Message(_) | Kind::Note | Kind::Boundary);
-            spoken && entry.id.is_some() && !entry.aside && !session.is_live(index) && !older(index)
+            let off = entry.id.is_some() && !entry.aside && !session.is_live(index) && !older(index);
+            spoken && off && !shown.holds(session, index)
         };
         let entries = all.filter(dead).map(|(index, _)| index);
         dead_weight::tell(&OffBranch, session, entries, "messages on branches that were left", out);
         Ok(())
+    }
+}
+
+/// What other readers of a format show of what is not live here.
+struct Shown {
+    /// The way up from the last entry: pi does not know the records with which OpenClaw moves the end of a branch.
+    path: HashSet<u32>,
+    /// The messages of the live branch of a graph, which the Agent SDK shows whole, with all results that hang on them.
+    turns: HashSet<u64>,
+    /// The calls in them, whose results it looks for everywhere.
+    calls: HashSet<Id>,
+}
+
+impl Shown {
+    fn of(session: &Session<'_>) -> Self {
+        let mut shown = Self { path: HashSet::new(), turns: HashSet::new(), calls: HashSet::new() };
+        if session.format.shape() == Shape::Graph {
+            shown.turns.extend(session.live.iter().map(|&entry| session.turn(entry)));
+            let calls = session.live.iter().flat_map(|&entry| session.transcript.calls_of(entry));
+            shown.calls.extend(calls.filter_map(|call| session.call(call as u32).id));
+        } else {
+            let last = session.transcript.entries.iter().rposition(|entry| entry.id.is_some());
+            let mut next = last.map(|entry| entry as u32);
+            while let Some(at) = next.filter(|&at| shown.path.insert(at)) {
+                next = session.parent(at);
+            }
+        }
+        shown
+    }
+
+    fn holds(&self, session: &Session<'_>, entry: u32) -> bool {
+        let mut results = session.transcript.results_of(entry);
+        let on_live = session.parent(entry).is_some_and(|parent| self.turns.contains(&session.turn(parent)));
+        self.path.contains(&entry)
+            || self.turns.contains(&session.turn(entry))
+            || (on_live && !results.is_empty())
+            || results.any(|result| session.result(result).call.is_some_and(|id| self.calls.contains(&id)))
     }
 }

@@ -89,10 +89,9 @@ impl Branch {
                 Err(Reason::Branched)
             }
             (Self::List(Shape::Branch), _) => Ok(true),
-            (Self::List(_), _) => Ok(found.kind != Kind::Opaque),
             // What a compaction had replaced may be in context again.
             (Self::Log, _) if found.aside || found.kind == Kind::Leaf => Err(Reason::Branched),
-            (Self::Log, _) => Ok(found.kind != Kind::Opaque),
+            (Self::List(_) | Self::Log, _) => Ok(found.kind != Kind::Opaque),
             (Self::Path { head, last }, id) if found.kind == Kind::Leaf => {
                 *last &= id.is_none();
                 let same = added.target_of(entry).id.map(key) == Some(*head);

@@ -1,0 +1,89 @@
+# Compares what Codex would send of two rollouts (read_codex.py), item by item. They must be equal, but for texts cut at a
+# marker and for what the findings account for.
+
+import difflib
+import json
+import re
+
+from shared import Failed, show
+
+MARKER = re.compile(r"\n?\[tailor: \d+ of \d+ chars omitted[^\]\n]*\]\n?")
+CODEX_CUT = re.compile(r"…\d+ (?:tokens|chars) truncated…")
+CODEX_HEAD = re.compile(r"^Warning: truncated output \(original token count: \d+\)\nTotal output lines: \d+\n\n")
+READS_MORE = ("B1", "B7", "B8")  # lines that Codex skips become readable; the others are, when this compares
+
+
+def same_text(before, after):
+    """Whether a text is another one, cut at a marker or by Codex itself: what is left stands at its ends."""
+    if before == after:
+        return True
+    if not MARKER.search(after) and not CODEX_CUT.search(after):
+        return False
+    ends = []
+    for text in (before, after):
+        text = CODEX_HEAD.sub("", text)
+        cuts = [cut.span() for pattern in (MARKER, CODEX_CUT) for cut in pattern.finditer(text)]
+        head = text[: min(start for start, _ in cuts)] if cuts else text
+        tail = text[max(end for _, end in cuts) :] if cuts else text
+        ends.append((head, tail))
+    (head, tail), (cut_head, cut_tail) = ends
+    heads = head.startswith(cut_head) or cut_head.startswith(head)
+    return heads and (tail.endswith(cut_tail) or cut_tail.endswith(tail))
+
+
+def same(before, after):
+    if isinstance(before, str) and isinstance(after, str):
+        return same_text(before, after)
+    if isinstance(before, dict) and isinstance(after, dict):
+        return before.keys() == after.keys() and all(same(before[key], after[key]) for key in before)
+    if isinstance(before, list) and isinstance(after, list):
+        return len(before) == len(after) and all(map(same, before, after))
+    return before == after
+
+
+def name(item):
+    return f"{item.get('type')} {item.get('role') or item.get('call_id') or ''}".strip()
+
+
+def items(read):
+    return [row["message"] for row in read["messages"]]
+
+
+def same_items(before, after, findings):
+    """What is different must be a result that a finding speaks of, or stand on a line that was unreadable."""
+    before, after = items(before), items(after)
+    more = findings.mended(*READS_MORE)
+    told = findings.calls("P5", "P6")
+    renamed = {item.get("call_id") for item in after} - {item.get("call_id") for item in before}
+    if len(renamed) <= sum(f["code"] == "P6" for f in findings.applied):
+        told |= renamed
+    key = lambda item: json.dumps((item.get("type"), item.get("call_id"), item.get("role")))
+    matcher = difflib.SequenceMatcher(None, list(map(key, before)), list(map(key, after)), autojunk=False)
+    cuts = 0
+    for kind, a, b, c, d in matcher.get_opcodes():
+        if kind == "equal":
+            for old, new in zip(before[a:b], after[c:d]):
+                # For the output on a line that it cannot read, Codex puts this.
+                found_again = more and old.get("output") == "aborted"
+                if not same(old, new) and old.get("call_id") not in told and not found_again:
+                    raise Failed(f"{name(old)} is not the same\n  before: {show(old)}\n  after:  {show(new)}")
+                cuts += old != new
+            continue
+        for item in before[a:b]:
+            if item.get("call_id", "") not in told:
+                raise Failed(f"{name(item)} is gone")
+        for item in after[c:d]:
+            if not more and item.get("call_id", "") not in told:
+                raise Failed(f"{name(item)} is new")
+    return f"same {len(after)} items, {cuts} cut"
+
+
+def exactly_same(before, after):
+    """Nothing at all may have changed for Codex."""
+    before, after = items(before), items(after)
+    for old, new in zip(before, after):
+        if old != new:
+            raise Failed(f"{name(old)} is not the same\n  before: {show(old)}\n  after:  {show(new)}")
+    if len(before) != len(after):
+        raise Failed(f"{len(before)} items before, {len(after)} after")
+    return f"same {len(after)} items"
