@@ -331,12 +331,7 @@ pub(crate) fn forbidden(session: &Session<'_>, steps: &[Op]) -> Result<Option<He
             Op::Answer(call) => {
                 session.format.answer() != Answer::NextUser && session.call(call).entry < from
             }
-            Op::Replace { at, ref with } if lines => {
-                let within = at.end < session.transcript.bytes;
-                let breaks = |span: Span| Ok(read_span(session.source, span)?.ends_with(b"\n"));
-                within
-                    && (with.contains(&b'\n') || (!at.is_empty() && breaks(Span::new(at.end - 1, at.end))?))
-            }
+            Op::Replace { at, ref with } if lines => changes_line_count(session, at, with)?,
             Op::Replace { .. } | Op::Cut { .. } | Op::DropBlock { .. } | Op::Keep(_) => false,
         };
         if changes {
@@ -344,6 +339,20 @@ pub(crate) fn forbidden(session: &Session<'_>, steps: &[Op]) -> Result<Option<He
         }
     }
     Ok(None)
+}
+
+/// Whether a line comes or goes, or comes to be empty, of those that end: they are counted.
+fn changes_line_count(session: &Session<'_>, at: Span, with: &[u8]) -> Result<bool, Fault> {
+    let bytes = session.transcript.bytes;
+    let read = |start: u64, end: u64| read_span(session.source, Span::new(start, end.min(bytes)));
+    let ends = !at.is_empty() && read(at.end - 1, at.end)? == b"\n";
+    if ends || at.end >= bytes {
+        return Ok(ends);
+    }
+    let begins = at.start == 0 || read(at.start - 1, at.start)? == b"\n";
+    let behind = read(at.end, at.end + 2)?;
+    let nothing_else = behind.starts_with(b"\n") || behind.starts_with(b"\r\n");
+    Ok(with.contains(&b'\n') || (with.is_empty() && begins && nothing_else))
 }
 
 /// A finding about an entry, without a fix yet.

@@ -13,6 +13,8 @@
 mod context;
 #[path = "promises/damage.rs"]
 mod damage;
+#[path = "promises/formats.rs"]
+mod formats;
 #[path = "promises/loss.rs"]
 mod loss;
 #[path = "promises/oracle.rs"]
@@ -21,6 +23,8 @@ mod oracle;
 mod pairing;
 #[path = "promises/reader.rs"]
 mod reader;
+#[path = "promises/requests.rs"]
+mod requests;
 #[path = "promises/rescue.rs"]
 mod rescue;
 #[path = "promises/spell.rs"]
@@ -403,18 +407,29 @@ fn laid_open(case: &Case) -> Option<Examination> {
     examine(&open.as_slice(), &case.policy).ok()
 }
 
-/// No rule finds more than before, and nothing that a person said is lost.
-fn is_no_worse(case: &Case) -> Checked {
+/// Who allows that history goes lets go of what was said there.
+fn lets_history_go(policy: &Policy) -> bool {
+    ["S8", "S9", "S18"].iter().any(|code| policy.selection.allow.iter().any(|own| own == code))
+}
+
+/// No rule finds more than before.
+fn finds_no_more(case: &Case) -> Checked {
     let before = examine(&case.bytes.as_slice(), &case.policy).expect("memory can always be read");
     let Some((_, after, found)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
     let old = counts(&laid_open(case).unwrap_or(before));
     for (code, count) in counts(&found) {
         prop_assert!(old.get(code).is_some_and(|old| *old >= count), "{code}: {count}\n{}", lossy(&after));
     }
-    // Who allows that history goes lets go of what was said there.
-    let history =
-        ["S8", "S9", "S18"].iter().any(|code| case.policy.selection.allow.iter().any(|own| own == code));
-    let told = |bytes: &[u8]| if history { Vec::new() } else { reader::user_texts(case.dialect, bytes) };
+    Ok(())
+}
+
+/// No rule finds more than before, and nothing that a person said is lost.
+fn is_no_worse(case: &Case) -> Checked {
+    finds_no_more(case)?;
+    let Some((_, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
+    let told = |bytes: &[u8]| {
+        if lets_history_go(&case.policy) { Vec::new() } else { reader::user_texts(case.dialect, bytes) }
+    };
     let (old, new) = (told(&case.bytes), told(&after));
     if reader::is_broken(&case.bytes) {
         let mut left = new.into_iter();

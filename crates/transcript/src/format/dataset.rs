@@ -143,6 +143,14 @@ impl Format for Dataset {
         self.name != "gemini-dataset"
     }
 
+    fn arguments_field(&self) -> Option<&'static str> {
+        (self.name == "anthropic-dataset").then_some("input")
+    }
+
+    fn has_plain_ids(&self) -> bool {
+        self.name == "anthropic-dataset"
+    }
+
     fn shape(&self) -> Shape {
         Shape::List
     }

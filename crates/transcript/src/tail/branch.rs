@@ -15,6 +15,8 @@ const REGION_MAX: usize = 64;
 pub(super) enum Branch {
     /// The order of the lines is all there is, and no entry has an id.
     List(Shape),
+    /// The order of the lines, and calls and results find each other wherever they stand.
+    Log,
     /// A path: entries hang on the newest one.
     Path {
         head: Key,
@@ -54,8 +56,11 @@ impl Branch {
                 Self::Path { head: key_of(session, head)?, last }
             }
             Shape::Graph => Self::Graph(Graph::of(session, first.ok_or(Reason::Tangled)?)?),
-            // What the model says in one go is not told by the newest lines alone.
-            Shape::Log | Shape::Upserts => return Err(Reason::Tangled),
+            // A subagent speaks in between, and its runs are told apart from the others.
+            Shape::Log if entries.iter().any(|entry| entry.aside) => return Err(Reason::Tangled),
+            Shape::Log => Self::Log,
+            // A later record may take the place of any.
+            Shape::Upserts => return Err(Reason::Tangled),
             shape => Self::List(shape),
         };
         Ok((branch, floor))
@@ -67,7 +72,7 @@ impl Branch {
 
     /// Whether results have to stand behind their calls.
     pub(super) fn is_ordered(&self) -> bool {
-        !matches!(self, Self::Graph(_))
+        !matches!(self, Self::Graph(_) | Self::Log)
     }
 
     /// Takes in an entry whose id is new; whether it is on the live branch. `begins`: a turn begins with it.
@@ -84,7 +89,9 @@ impl Branch {
                 Err(Reason::Branched)
             }
             (Self::List(Shape::Branch), _) => Ok(true),
-            (Self::List(_), _) => Ok(found.kind != Kind::Opaque),
+            // What a compaction had replaced may be in context again.
+            (Self::Log, _) if found.aside || found.kind == Kind::Leaf => Err(Reason::Branched),
+            (Self::List(_) | Self::Log, _) => Ok(found.kind != Kind::Opaque),
             (Self::Path { head, last }, id) if found.kind == Kind::Leaf => {
                 *last &= id.is_none();
                 let same = added.target_of(entry).id.map(key) == Some(*head);

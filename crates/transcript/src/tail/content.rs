@@ -19,6 +19,8 @@ pub(super) struct Content {
     asked: bool,
     /// The newest turn may end with thinking.
     thought: bool,
+    /// Nobody minds in this format what is empty.
+    empty_is_nothing: bool,
     /// There are empty texts that the agent does not send, and that is known, so that more of them are nothing new.
     blank: bool,
     /// The same of altered thought signatures.
@@ -63,6 +65,7 @@ impl Content {
             lacking: told("M8"),
             asked,
             thought: session.live.iter().copied().filter(in_turn).any(|entry| thinks(&entry)),
+            empty_is_nothing: session.format.content().empty.is_none(),
             blank: session.format.content().empty == Some(Severity::Note) && texts_known,
             altered: known("M6"),
             foreign: known("T6"),
@@ -94,6 +97,9 @@ impl Content {
         };
         let quirks = added.quirks_of(entry);
         let odd = quirks.iter().any(|quirk| match quirk.kind {
+            QuirkKind::Blank | QuirkKind::BlankResult(..) | QuirkKind::Hollow if self.empty_is_nothing => {
+                false
+            }
             QuirkKind::Blank => !self.blank,
             QuirkKind::AlteredThought => !self.altered,
             QuirkKind::Foreign => !self.foreign,

@@ -4,6 +4,7 @@ use super::Reason;
 use super::seen::Key;
 use crate::cut;
 use crate::entry::{Entry, Kind, Role, Stop, Transcript};
+use crate::format::Shape;
 use crate::policy::Policy;
 use crate::rule::{OversizedTurn, most, speaks};
 use crate::session::{Answers, Awaits, Session};
@@ -22,6 +23,8 @@ pub(super) struct Turn {
     length: u64,
     /// Something spoke behind its calls.
     interrupted: bool,
+    /// Whether the model is speaking; of logs only, where that is one turn until somebody else does.
+    speaking: Option<bool>,
 }
 
 /// A call that waits for its result.
@@ -70,13 +73,28 @@ pub(super) fn line_breaks(
     (0..added.results.len()).map(breaks).collect()
 }
 
+/// Whether the last one that spoke is the model, in a log.
+fn speaking(session: &Session<'_>) -> Result<Option<bool>, Reason> {
+    if session.format.shape() != Shape::Log {
+        return Ok(None);
+    }
+    let model = |&&entry: &&u32| session.entry(entry).kind == Kind::Message(Role::Assistant);
+    let run =
+        || session.live.iter().rev().take_while(model).map(|&entry| session.entry(entry).group.is_some());
+    if run().any(|named| named) && run().any(|named| !named) {
+        return Err(Reason::Tangled);
+    }
+    Ok(Some(run().next().is_some()))
+}
+
 impl Turn {
     /// The newest turn of a session.
     pub(super) fn of(session: &Session<'_>) -> Result<Self, Reason> {
-        let Some(newest) = session.newest() else { return Ok(Self::default()) };
+        let speaking = speaking(session)?;
+        let Some(newest) = session.newest() else { return Ok(Self { speaking, ..Self::default() }) };
         let (turn, transcript) = (session.turn(newest), session.transcript);
         let group = session.entry(newest).group.map(|group| Key::of(transcript.ids.text(group)));
-        let mut own = Self { group, ..Self::default() };
+        let mut own = Self { group, speaking, ..Self::default() };
         let (mut ids, mut open_calls) = (Vec::new(), Vec::new());
         for &entry in session.live.iter().filter(|&&entry| session.turn(entry) == turn) {
             let open = |call: &usize| session.result_of(*call as u32).is_none();
@@ -136,7 +154,8 @@ impl Turn {
             Kind::Message(Role::User | Role::System) => true,
             Kind::Message(Role::Assistant) => {
                 let group = found.group.map(|group| Key::of(added.ids.text(group)));
-                group.is_none() || group != self.group
+                let goes_on = self.speaking == Some(true) && self.group.is_none();
+                group != self.group || (group.is_none() && !goes_on)
             }
             _ => false,
         }
@@ -154,7 +173,7 @@ impl Turn {
     ) -> Result<(), Reason> {
         let found = &added.entries[entry as usize];
         let (calls, results) = (added.calls_of(entry), added.results_of(entry));
-        if !calls.is_empty() && !results.is_empty() {
+        if (!calls.is_empty() && !results.is_empty()) || self.changes_its_name(found) {
             return Err(Reason::Tangled);
         }
         for result in results {
@@ -169,7 +188,10 @@ impl Turn {
                 return Err(Reason::LeftOpen);
             }
             let group = found.group.map(|group| Key::of(added.ids.text(group)));
-            *self = Self { group, ..Self::default() };
+            *self = Self { group, speaking: self.speaking, ..Self::default() };
+        }
+        if let Some(speaking) = &mut self.speaking {
+            *speaking = found.kind == Kind::Message(Role::Assistant);
         }
         self.interrupted |= found.kind == Kind::Note;
         // An interrupted turn waits for nothing.
@@ -178,6 +200,13 @@ impl Turn {
             self.push(Open { id, limits: Limits::of(policy, added.id_text(call.name)) })?;
         }
         Ok(())
+    }
+
+    /// Whether one of two messages in a run has a name that tells its turn, and the other has not.
+    fn changes_its_name(&self, found: &Entry) -> bool {
+        self.speaking == Some(true)
+            && found.kind == Kind::Message(Role::Assistant)
+            && found.group.is_some() != self.group.is_some()
     }
 
     fn push(&mut self, call: Open) -> Result<(), Reason> {

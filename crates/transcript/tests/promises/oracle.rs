@@ -22,7 +22,7 @@ pub(crate) struct Refusal {
 
 /// What is said, in the words that all providers share.
 #[derive(Clone, Debug)]
-enum Part {
+pub(crate) enum Part {
     Text(String),
     Thinking,
     Call { id: String, name: String, arguments: Value },
@@ -31,9 +31,9 @@ enum Part {
 }
 
 #[derive(Clone, Debug)]
-struct Message {
-    assistant: bool,
-    parts: Vec<Part>,
+pub(crate) struct Message {
+    pub assistant: bool,
+    pub parts: Vec<Part>,
 }
 
 /// All that the providers of a dialect would say to the conversation in these bytes.
@@ -73,7 +73,7 @@ fn role(message: &Value) -> &str {
     message["role"].as_str().unwrap_or_default()
 }
 
-fn text(value: &Value) -> String {
+pub(crate) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_string()
 }
 
@@ -81,7 +81,7 @@ fn text(value: &Value) -> String {
 const CALL_IDS: [&str; 6] = ["toolCallId", "toolUseId", "tool_call_id", "tool_use_id", "callId", "call_id"];
 
 /// A message as one program wrote it.
-fn said(dialect: Dialect, row: &Value) -> Message {
+pub(crate) fn said(dialect: Dialect, row: &Value) -> Message {
     let message = message(dialect, row);
     let role = role(message);
     if ["toolResult", "tool"].contains(&role) {
@@ -252,7 +252,7 @@ fn running(messages: &[Message], at: usize) -> bool {
 }
 
 /// C1. `strict`: what stands there is sent as it is, ids included.
-fn anthropic(messages: &[Message], strict: bool, out: &mut Vec<Refusal>) {
+pub(crate) fn anthropic(messages: &[Message], strict: bool, out: &mut Vec<Refusal>) {
     let messages = merged(messages);
     let mut seen = BTreeSet::new();
     let mut say = |class, text: String| out.push(Refusal { class, text });
@@ -347,7 +347,7 @@ fn contents(
 }
 
 /// C3.
-fn openai_chat(messages: &[Message], out: &mut Vec<Refusal>) {
+pub(crate) fn openai_chat(messages: &[Message], out: &mut Vec<Refusal>) {
     let mut say = |class, text: String| out.push(Refusal { class, text });
     // A message each for results; persons' words behind them.
     let mut open: Vec<String> = Vec::new();
@@ -405,7 +405,7 @@ fn openai_responses(messages: &[Message], out: &mut Vec<Refusal>) {
 }
 
 /// C5: as many responses as calls, in the turn right behind.
-fn gemini(messages: &[Message], out: &mut Vec<Refusal>) {
+pub(crate) fn gemini(messages: &[Message], out: &mut Vec<Refusal>) {
     let messages = merged(messages);
     for (n, message) in messages.iter().enumerate() {
         let (asked, next) = (calls(message).len(), messages.get(n + 1).map_or(0, |next| results(next).len()));
@@ -424,7 +424,7 @@ fn gemini(messages: &[Message], out: &mut Vec<Refusal>) {
 }
 
 /// What no provider reads at all.
-fn body(messages: &[Message], out: &mut Vec<Refusal>) {
+pub(crate) fn body(messages: &[Message], out: &mut Vec<Refusal>) {
     let lone = |text: &str| text.contains(LONE);
     let bad = messages.iter().flat_map(|message| &message.parts).any(|part| match part {
         Part::Text(text) | Part::Result { text, .. } => lone(text),

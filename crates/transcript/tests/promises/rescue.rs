@@ -3,6 +3,7 @@
 use super::damage;
 use super::oracle::{Refusal, refusals};
 use super::reader::{leaf, rows};
+use super::requests;
 use super::spell::spell;
 use super::story::{DIALECTS, Dialect};
 use super::tail::healthy;
@@ -29,7 +30,7 @@ fn dialect(format: &str) -> Option<Dialect> {
     }
 }
 
-fn folders(of: &Path) -> Vec<PathBuf> {
+pub(crate) fn folders(of: &Path) -> Vec<PathBuf> {
     let mut inside: Vec<PathBuf> = fs::read_dir(of).unwrap().map(|entry| entry.unwrap().path()).collect();
     inside.sort();
     inside
@@ -38,11 +39,16 @@ fn folders(of: &Path) -> Vec<PathBuf> {
 /// Who calls and who answers: one misplaced line is told as several of these.
 const PAIRING: [&str; 8] = ["P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8"];
 
+/// What the providers would say to a file of a format; `None` if that is not known.
+fn refusals_of(format: &str, bytes: &[u8]) -> Option<Vec<Refusal>> {
+    let of_dialect = dialect(format).map(|dialect| refusals(dialect, bytes));
+    of_dialect.or_else(|| requests::refusals(format, bytes))
+}
+
 /// Refusals that no finding announces.
-fn unannounced(dialect: Dialect, bytes: &[u8], policy: &Policy) -> Vec<Refusal> {
+pub(crate) fn unannounced(mut refusals: Vec<Refusal>, bytes: &[u8], policy: &Policy) -> Vec<Refusal> {
     let found = examine(&bytes, policy).unwrap();
     let codes: BTreeSet<&str> = found.findings.iter().map(|finding| finding.rule.code()).collect();
-    let mut refusals = refusals(dialect, bytes);
     let said = |class: &str| {
         let paired = PAIRING.contains(&class) && codes.iter().any(|code| PAIRING.contains(code));
         // An empty message holds an empty text, and reasoning is thinking.
@@ -59,10 +65,11 @@ fn what_a_fixture_becomes_is_accepted_or_said_not_to_be() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
     let mut wrong = Vec::new();
     for format in folders(&fixtures) {
-        let Some(dialect) = dialect(format.file_name().unwrap().to_str().unwrap()) else { continue };
+        let name = format.file_name().unwrap().to_str().unwrap();
         for case in folders(&format) {
             let bytes = fs::read(case.join("out.jsonl")).unwrap();
-            let left = unannounced(dialect, &bytes, &Policy::default());
+            let Some(refusals) = refusals_of(name, &bytes) else { continue };
+            let left = unannounced(refusals, &bytes, &Policy::default());
             wrong.extend(left.iter().map(|refusal| format!("{}: {refusal:?}", case.display())));
         }
     }
@@ -91,9 +98,9 @@ fn real_transcripts_are_accepted_or_said_not_to_be() {
     for path in files {
         let bytes = fs::read(&path).unwrap();
         let format = examine(&bytes.as_slice(), &Policy::default()).unwrap().facts.format;
-        let Some(dialect) = format.and_then(|format| dialect(format.name())) else { continue };
+        let Some(refusals) = format.and_then(|format| refusals_of(format.name(), &bytes)) else { continue };
         known += 1;
-        let left = unannounced(dialect, &bytes, &Policy::default());
+        let left = unannounced(refusals, &bytes, &Policy::default());
         wrong.extend(left.iter().map(|refusal| format!("{}: {refusal:?}", path.display())));
     }
     eprintln!("{known} transcripts of known formats");
@@ -125,7 +132,7 @@ fn damaged() -> impl Strategy<Value = Case> {
 }
 
 /// The text before a plan, from the text after it and what the plan says that it took out.
-fn undone(before: &[u8], after: &[u8], plan: &Plan) -> Vec<u8> {
+pub(crate) fn undone(before: &[u8], after: &[u8], plan: &Plan) -> Vec<u8> {
     let (mut out, mut at) = (Vec::new(), 0);
     for edit in plan.edits() {
         let kept = edit.at.start as usize - out.len();
@@ -204,7 +211,7 @@ fn end_now(case: &Case) -> Result<(End, Vec<u8>), TestCaseError> {
     prop_assert!(lost.is_empty(), "{:#?}\n{}", lost, lossy(&after));
     is_no_worse(case)?;
     let refusals = refusals(case.dialect, &after);
-    let unannounced = unannounced(case.dialect, &after, &case.policy);
+    let unannounced = unannounced(refusals.clone(), &after, &case.policy);
     prop_assert!(unannounced.is_empty(), "{:#?}\n{}", unannounced, lossy(&after));
     Ok((if refusals.is_empty() { End::Accepted } else { End::Announced }, after))
 }

@@ -29,10 +29,10 @@ fn told(found: &Examination) -> (Vec<Told>, i128) {
 }
 
 /// How an append was judged, and how often.
-type Counts = BTreeMap<String, usize>;
+pub(crate) type Counts = BTreeMap<String, usize>;
 
 /// Appends what lies between the places, and holds each answer against a look.
-fn follow(bytes: &[u8], places: &[usize], policy: &Policy, counts: &mut Counts) -> Checked {
+pub(crate) fn follow(bytes: &[u8], places: &[usize], policy: &Policy, counts: &mut Counts) -> Checked {
     let policy = Arc::new(policy.clone());
     let mut places = places.iter().copied();
     let first = &bytes[..places.next().unwrap_or(0)];
@@ -89,7 +89,7 @@ fn remembers_the_same(bytes: &[u8], policy: &Arc<Policy>) -> Checked {
 }
 
 /// Where lines end.
-fn line_ends(bytes: &[u8]) -> Vec<usize> {
+pub(crate) fn line_ends(bytes: &[u8]) -> Vec<usize> {
     (1..=bytes.len()).filter(|&at| bytes[at - 1] == b'\n').collect()
 }
 
@@ -286,5 +286,65 @@ fn most_appends_to_healthy_sessions_need_no_look() {
         // These stories hold more empty texts and unanswered questions than sessions do, and each is looked at.
         let odd = counts.get("Look(Content)").copied().unwrap_or(0);
         assert!(same * 100 >= (sum - odd) * 80, "{of}: {same} of {sum}, {counts:?}");
+    }
+}
+
+/// A Codex session of so many exchanges: two calls in one go, their outputs crosswise, and events in between.
+fn codex(exchanges: usize) -> String {
+    let mut text = String::new();
+    let mut line = |kind: &str, payload: String| {
+        text += &format!(r#"{{"timestamp":"2026-08-01T10:00:00.000Z","type":"{kind}","payload":{payload}}}"#);
+        text += "\n";
+    };
+    line("session_meta", r#"{"id":"s","cwd":"/w","originator":"codex_cli_rs"}"#.into());
+    let said = |role: &str, kind: &str, text: &str| {
+        format!(r#"{{"type":"message","role":"{role}","content":[{{"type":"{kind}","text":"{text}"}}]}}"#)
+    };
+    let call =
+        |id: String| format!(r#"{{"type":"function_call","name":"ls","arguments":"{{}}","call_id":"{id}"}}"#);
+    let output =
+        |id: String| format!(r#"{{"type":"function_call_output","call_id":"{id}","output":"a.txt"}}"#);
+    for n in 0..exchanges {
+        line("response_item", said("user", "input_text", "list files"));
+        line("event_msg", r#"{"type":"user_message","message":"list files"}"#.into());
+        line("response_item", r#"{"type":"reasoning","summary":[],"encrypted_content":"gAAA"}"#.into());
+        line("response_item", said("assistant", "output_text", "I look."));
+        line("response_item", call(format!("call_{n}A")));
+        line("response_item", call(format!("call_{n}B")));
+        line("event_msg", r#"{"type":"exec_command_end","stdout":"a.txt"}"#.into());
+        line("response_item", output(format!("call_{n}B")));
+        line("response_item", output(format!("call_{n}A")));
+        line("response_item", said("assistant", "output_text", "One file."));
+    }
+    text
+}
+
+/// What is appended to a log is judged by itself, also within what the model says in one go.
+#[test]
+fn no_append_to_a_healthy_codex_session_needs_a_look() {
+    let bytes = codex(20).into_bytes();
+    for (name, policy) in asked() {
+        // The first of it has no user yet.
+        let ends = line_ends(&bytes).split_off(2);
+        let mut counts = Counts::new();
+        follow(&bytes, &ends, &policy, &mut counts).unwrap();
+        let same = counts.get("Same").copied().unwrap_or(0);
+        assert_eq!(same, ends.len() - 1, "{name}: {counts:?}");
+    }
+}
+
+/// What ends a run, or leaves a call behind, is told apart from what goes on.
+#[test]
+fn a_log_that_goes_wrong_is_looked_at() {
+    let whole = codex(3);
+    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+    for left_out in 1..lines.len() {
+        for moved_to in [None, Some(left_out + 3), Some(lines.len() - 2)] {
+            let mut lines = lines.clone();
+            let line = lines.remove(left_out);
+            moved_to.filter(|to| *to < lines.len()).into_iter().for_each(|to| lines.insert(to, line));
+            let bytes = lines.concat().into_bytes();
+            follow(&bytes, &line_ends(&bytes), &generous(), &mut Counts::new()).unwrap();
+        }
     }
 }

@@ -1,0 +1,263 @@
+//! What the providers would say to the formats whose requests are told simply: the live messages, in order, as the
+//! agent sends them. Left out are those whose loader puts a request together from many lines (Kimi Code, Copilot), and
+//! those that no API is sent (AI SDK's screen messages, `ShareGPT`).
+//!
+//! Like the oracle it shares no code with the crate under test.
+
+use super::oracle::{Message, Part, Refusal, anthropic, body, gemini, openai_chat, said, text};
+use super::reader::{Row, blocks, rows_with_lone};
+use super::story::Dialect;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// All that the provider of a format would say to the conversations in these bytes; `None` of a format that is left out.
+pub(crate) fn refusals(format: &str, bytes: &[u8]) -> Option<Vec<Refusal>> {
+    let rows: Vec<Row> = rows_with_lone(bytes).into_iter().filter(|row| row.alone).collect();
+    let values: Vec<&Value> = rows.iter().map(|row| &row.value).collect();
+    let mut out = Vec::new();
+    match format {
+        "codex" => {
+            let items = codex(&values);
+            responses(&items, &mut out);
+            body(&items, &mut out);
+        }
+        "gemini-contents" => all(&[contents(&values)], gemini_turns, &mut out),
+        "gemini-dataset" => {
+            let each = |key: &'static str| values.iter().filter_map(move |row| row.pointer(key)?.as_array());
+            let all_contents = each("/request/contents").chain(each("/contents"));
+            let conversations = all_contents.map(|list| contents(&list.iter().collect::<Vec<_>>()));
+            all(&conversations.collect::<Vec<_>>(), gemini_turns, &mut out);
+        }
+        "qwen-code" => all(&[qwen(&values)], gemini_turns, &mut out),
+        "gemini-cli" => all(&[gemini_cli(&values)], gemini_turns, &mut out),
+        "kimi-cli" | "vibe" | "picoclaw" | "nanobot" | "hermes" | "reasonix" => {
+            all(&[chat(&values)], openai_chat, &mut out);
+        }
+        "grok-build" => all(&[grok(&values)], openai_chat, &mut out),
+        "openai-dataset" => all(&messages_of(&values, chat), openai_chat, &mut out),
+        "anthropic-dataset" => all(&messages_of(&values, blocks_of), strictly, &mut out),
+        "droid" => {
+            let spoken = values.iter().filter(|row| row["type"] == "message");
+            // Other providers take its messages as well.
+            let loosely: fn(&[Message], &mut Vec<Refusal>) = |messages, out| anthropic(messages, false, out);
+            all(&[blocks_of(&spoken.map(|row| &row["message"]).collect::<Vec<_>>())], loosely, &mut out);
+        }
+        _ => return None,
+    }
+    Some(out)
+}
+
+fn all(each: &[Vec<Message>], check: fn(&[Message], &mut Vec<Refusal>), out: &mut Vec<Refusal>) {
+    for messages in each {
+        check(messages, out);
+        body(messages, out);
+    }
+}
+
+/// As Gemini has it, and calls behind a turn of the user.
+fn gemini_turns(messages: &[Message], out: &mut Vec<Refusal>) {
+    gemini(messages, out);
+    let calls = |message: &&Message| {
+        message.assistant && message.parts.iter().any(|part| matches!(part, Part::Call { .. }))
+    };
+    let spoke_before = |message: &&Message| !message.assistant;
+    let text = "Please ensure that function call turn comes immediately after a user turn or after a function response turn.";
+    if messages
+        .iter()
+        .find(|message| calls(message) || spoke_before(message))
+        .is_some_and(|first| calls(&first))
+    {
+        out.push(Refusal { class: "M8", text: text.into() });
+    }
+}
+
+fn strictly(messages: &[Message], out: &mut Vec<Refusal>) {
+    anthropic(messages, true, out);
+}
+
+fn has_role(value: &Value, roles: &[&str]) -> bool {
+    value["role"].as_str().is_some_and(|role| roles.contains(&role))
+}
+
+fn chat(rows: &[&Value]) -> Vec<Message> {
+    let spoken = rows.iter().filter(|row| has_role(row, &["user", "assistant", "tool"]));
+    spoken.map(|row| said(Dialect::OpenAiChat, row)).collect()
+}
+
+fn blocks_of(rows: &[&Value]) -> Vec<Message> {
+    let spoken = rows.iter().filter(|row| has_role(row, &["user", "assistant"]));
+    spoken.map(|row| said(Dialect::Anthropic, row)).collect()
+}
+
+/// The conversations of a data set, in training files and in batches.
+fn messages_of(rows: &[&Value], read: fn(&[&Value]) -> Vec<Message>) -> Vec<Vec<Message>> {
+    let places = ["/messages", "/body/messages", "/params/messages"];
+    let list = |row: &&Value| places.iter().find_map(|place| row.pointer(place)?.as_array().cloned());
+    rows.iter().filter_map(list).map(|list| read(&list.iter().collect::<Vec<_>>())).collect()
+}
+
+/// Grok Build names the speaker in `type`.
+fn grok(rows: &[&Value]) -> Vec<Message> {
+    let roles = [("user", "user"), ("assistant", "assistant"), ("tool_result", "tool")];
+    let message = |row: &&Value| {
+        let (_, role) = roles.iter().find(|(kind, _)| row["type"] == *kind)?;
+        let mut message = (*row).clone();
+        message["role"] = Value::from(*role);
+        Some(said(Dialect::OpenAiChat, &message))
+    };
+    rows.iter().filter_map(message).collect()
+}
+
+/// Gemini's own turns.
+fn contents(turns: &[&Value]) -> Vec<Message> {
+    let spoken = turns.iter().filter(|turn| has_role(turn, &["user", "model", "function"]));
+    let message = |turn: &&Value| Message {
+        assistant: turn["role"] == "model",
+        parts: blocks(&turn["parts"]).iter().map(gemini_part).collect(),
+    };
+    spoken.map(message).collect()
+}
+
+fn gemini_part(part: &Value) -> Part {
+    if let Some(said) = part["text"].as_str() {
+        return if part["thought"] == true { Part::Thinking } else { Part::Text(said.into()) };
+    }
+    if let Some(call) = part.get("functionCall") {
+        return Part::Call {
+            id: text(&call["id"]),
+            name: text(&call["name"]),
+            arguments: call["args"].clone(),
+        };
+    }
+    match part.get("functionResponse") {
+        Some(response) => Part::Result { id: text(&response["id"]), text: response["response"].to_string() },
+        None => Part::Other,
+    }
+}
+
+/// The path from the last entry to the first, by parents; what only the screen and the statistics see is left out.
+fn qwen(rows: &[&Value]) -> Vec<Message> {
+    let by_id: BTreeMap<&str, &Value> =
+        rows.iter().filter_map(|row| Some((row["uuid"].as_str()?, *row))).collect();
+    let mut path: Vec<&Value> = Vec::new();
+    let mut next = rows.iter().rev().find(|row| row["uuid"].is_string()).copied();
+    while let Some(row) = next.filter(|_| path.len() <= rows.len()) {
+        path.push(row);
+        next = row["parentUuid"].as_str().and_then(|parent| by_id.get(parent).copied());
+    }
+    let spoken = path.iter().rev().filter(|row| row["type"] != "system").map(|row| &row["message"]);
+    contents(&spoken.collect::<Vec<_>>())
+}
+
+/// The last record of each id, at the place of the first; a message of the model holds its calls with their results.
+fn gemini_cli(rows: &[&Value]) -> Vec<Message> {
+    let mut records: Vec<&Value> = Vec::new();
+    for row in rows {
+        let place = |id: &Value| records.iter().position(|record| record["id"] == *id);
+        if let Some(to) = row.get("$rewindTo") {
+            records.truncate(place(to).unwrap_or(0));
+        } else if let Some(list) = row.pointer("/$set/messages").and_then(Value::as_array) {
+            records = list.iter().collect();
+        } else if row["id"].is_string() {
+            match place(&row["id"]) {
+                Some(at) => records[at] = row,
+                None => records.push(row),
+            }
+        }
+    }
+    let mut messages = Vec::new();
+    for record in records.iter().filter(|record| record["type"] == "user" || record["type"] == "gemini") {
+        let content = &record["content"];
+        let alone = content.as_str().filter(|text| !text.is_empty()).map(|text| Part::Text(text.into()));
+        let mut parts: Vec<Part> = alone.into_iter().chain(blocks(content).iter().map(gemini_part)).collect();
+        let calls = blocks(&record["toolCalls"]);
+        parts.extend(calls.iter().map(|call| Part::Call {
+            id: text(&call["id"]),
+            name: text(&call["name"]),
+            arguments: call["args"].clone(),
+        }));
+        messages.push(Message { assistant: record["type"] == "gemini", parts });
+        let results = calls.iter().flat_map(|call| blocks(&call["result"])).map(gemini_part);
+        let results: Vec<Part> = results.filter(|part| matches!(part, Part::Result { .. })).collect();
+        if !results.is_empty() {
+            messages.push(Message { assistant: false, parts: results });
+        }
+    }
+    messages
+}
+
+/// The items behind the newest compaction that was not taken back; ids of calls with their kind in front.
+fn codex(rows: &[&Value]) -> Vec<Message> {
+    let back = rows.iter().rposition(|row| row["payload"]["type"] == "thread_rolled_back");
+    let replaced =
+        |row: &&Value| row["type"] == "compacted" && row["payload"]["replacement_history"].is_array();
+    let from = rows.iter().rposition(replaced).filter(|at| back.is_none_or(|back| back < *at));
+    let items = rows[from.unwrap_or(0)..].iter().filter(|row| row["type"] == "response_item");
+    items.filter(|row| row["timestamp"].is_string()).filter_map(|row| item(&row["payload"])).collect()
+}
+
+fn item(payload: &Value) -> Option<Message> {
+    let kind = payload["type"].as_str()?;
+    // What the API ran itself needs no output.
+    if kind.starts_with("tool_search")
+        && (payload["execution"] == "server" || !payload["call_id"].is_string())
+    {
+        return None;
+    }
+    let id = |kind: &str| format!("{kind}:{}", text(&payload["call_id"]));
+    let call = |kind: &str| Part::Call { id: id(kind), name: text(&payload["name"]), arguments: Value::Null };
+    let result = |kind: &str| Part::Result { id: id(kind), text: payload["output"].to_string() };
+    let one = |part| Message { assistant: matches!(part, Part::Call { .. }), parts: vec![part] };
+    Some(match kind {
+        "message" => Message {
+            assistant: payload["role"] == "assistant",
+            parts: blocks(&payload["content"]).iter().map(|part| Part::Text(text(&part["text"]))).collect(),
+        },
+        "function_call" | "local_shell_call" => one(call("function")),
+        "custom_tool_call" => one(call("custom")),
+        "tool_search_call" => one(call("search")),
+        "function_call_output" => one(result("function")),
+        "custom_tool_call_output" => one(result("custom")),
+        "tool_search_output" => one(result("search")),
+        _ => return None,
+    })
+}
+
+/// Whether the tools of a turn may still be at work: nobody but the model spoke behind the call, and no output is followed
+/// by what the model made of it.
+fn may_run(behind: &[Message]) -> bool {
+    let is_result = |item: &Message| matches!(item.parts.first(), Some(Part::Result { .. }));
+    let first = behind.iter().position(is_result).unwrap_or(behind.len());
+    behind.iter().all(|item| item.assistant || is_result(item))
+        && !behind[first..].iter().any(|item| item.assistant)
+}
+
+/// C4: each call has one output and each output its call, wherever they stand. The last calls may still run.
+fn responses(items: &[Message], out: &mut Vec<Refusal>) {
+    let (mut calls, mut outputs) = (BTreeMap::<&str, Vec<usize>>::new(), BTreeMap::<&str, usize>::new());
+    for (at, part) in
+        items.iter().enumerate().flat_map(|(at, item)| item.parts.iter().map(move |part| (at, part)))
+    {
+        match part {
+            Part::Call { id, .. } => calls.entry(id).or_default().push(at),
+            Part::Result { id, .. } => *outputs.entry(id).or_default() += 1,
+            _ => {}
+        }
+    }
+    for (id, places) in &calls {
+        let answered = outputs.get(id).copied().unwrap_or(0);
+        let last = places.last().copied().unwrap_or(0);
+        let running = may_run(&items[last..]);
+        if answered < places.len() && !(running && answered + 1 == places.len()) {
+            let text = format!("No tool output found for function call {id}.");
+            out.push(Refusal { class: "P1", text });
+        }
+    }
+    for (id, count) in outputs {
+        let asked = calls.get(id).map_or(0, Vec::len);
+        if count > asked {
+            let text = format!("No tool call found for function call output with call_id {id}.");
+            out.push(Refusal { class: if asked == 0 { "P2" } else { "P5" }, text });
+        }
+    }
+}
