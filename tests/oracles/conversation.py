@@ -10,7 +10,7 @@ from shared import MARKER, Failed, Findings, differ, same, well_formed
 
 PAIRING = ("P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8")  # may add, remove or move the results of the calls they name
 DROPS_CALLS = ("P3", "P6")  # may also remove the call itself
-DROPS_TURNS = ("M1", "M10")  # remove the entry that they name
+DROPS_TURNS = ("M1", "M10", "T9")  # remove the entry that they name
 DROPS_THINKING = ("M3", "M4", "M5")  # may remove thinking of the entry that they name
 CUTS = ("S1", "S2", "S5")  # cut results of the calls that they name
 # Make the reader reach what it did not reach before: nothing of what it had reached may be lost.
