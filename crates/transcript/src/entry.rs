@@ -996,11 +996,61 @@ fn is_image(block: Value<'_>) -> bool {
 
 /// Whether a text is nothing but white space. What is longer than is kept of a string is not asked.
 pub(crate) fn is_blank(text: Value<'_>) -> bool {
-    // Most texts are told by their first byte.
-    let first = text.prefix().first();
     text.kind() == Json::String
-        && first.is_none_or(|byte| byte.is_ascii_whitespace() || *byte == b'\\' || !byte.is_ascii())
+        && may_be_blank(text.prefix())
         && text
             .text()
             .is_some_and(|text| core::str::from_utf8(&text).is_ok_and(|text| text.trim().is_empty()))
+}
+
+/// Whether a literal begins with white space as far as its bytes tell, without decoding it: nearly every text ends this
+/// at its first byte.
+fn may_be_blank(literal: &[u8]) -> bool {
+    let mut bytes = literal.iter();
+    while let Some(&byte) = bytes.next() {
+        match byte {
+            b'\\' => match bytes.next() {
+                Some(b'n' | b't' | b'r' | b'f') => {}
+                // All other white space of Unicode.
+                Some(b'u') => {
+                    return [b"00", b"16", b"20", b"30"]
+                        .iter()
+                        .any(|high| bytes.as_slice().starts_with(*high));
+                }
+                _ => return false,
+            },
+            byte if byte.is_ascii_whitespace() => {}
+            byte => return matches!(byte, 0xc2 | 0xe1 | 0xe2 | 0xe3),
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_blank;
+    use crate::json;
+    use crate::source::Span;
+    use alloc::format;
+
+    #[test]
+    fn white_space_is_blank_however_it_is_spelt() {
+        for (literal, blank) in [
+            ("", true),
+            (" \\n\\t\\r\\f ", true),
+            ("\u{a0}\u{3000}\u{2003}\u{1680}\u{85}", true),
+            ("\\u00a0\\u3000\\u2028\\u0009", true),
+            ("\\n\\nx", false),
+            (" \u{e9}", false),
+            ("\u{3042}", false),
+            ("\\u00e9", false),
+            ("\\\\n", false),
+            ("\\u4e00", false),
+        ] {
+            let text = format!("{{\"text\":\"{literal}\"}}");
+            let span = Span::new(0, text.len() as u64);
+            let doc = json::parse(&text.as_bytes(), span).unwrap().unwrap();
+            assert_eq!(is_blank(doc.get("text").unwrap()), blank, "{literal:?}");
+        }
+    }
 }
