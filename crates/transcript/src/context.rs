@@ -20,8 +20,7 @@ pub(crate) struct Context {
 impl Context {
     /// What of a session is in context.
     pub(crate) fn of(session: &Session<'_>) -> Self {
-        let boundary =
-            session.live.iter().rev().copied().find(|&entry| session.entry(entry).kind == Kind::Boundary);
+        let boundary = session.last_boundary();
         let speaks = |&entry: &u32| {
             let found = session.entry(entry);
             match found.kind {
@@ -32,12 +31,10 @@ impl Context {
                 _ => false,
             }
         };
-        let mut entries: Vec<u32> = session.live.iter().copied().filter(speaks).collect();
-        match session.format.shape() {
-            Shape::Graph => entries.sort_by_key(|&entry| (session.sequence(entry), entry)),
+        let mut entries: Vec<u32> = session.told().iter().copied().filter(speaks).collect();
+        if session.format.shape() == Shape::Branch {
             // The summary comes before what it lets stay.
-            Shape::Branch => entries.sort_by_key(|&entry| session.entry(entry).kind != Kind::Boundary),
-            Shape::List | Shape::Log | Shape::Upserts => {}
+            entries.sort_by_key(|&entry| session.entry(entry).kind != Kind::Boundary);
         }
         let joined = joined(session, &entries);
         Self { entries, joined }

@@ -135,6 +135,11 @@ impl Folder {
     }
 }
 
+/// Whether a literal may begin with one of our markers, without decoding it.
+pub(crate) fn may_begin(literal: &[u8]) -> bool {
+    matches!(literal.first(), Some(b'[' | b'\\'))
+}
+
 /// Whether a text is one of our markers and nothing else.
 pub(crate) fn is_alone(text: &[u8]) -> bool {
     text.starts_with(BEGIN.as_bytes())
@@ -196,11 +201,21 @@ const FOREIGN: &[&str] = &[
     "[... omitted ",
 ];
 
+/// One of these stands in each of those markers: a text in which none does is done with after a third of the searches.
+const STEMS: &[&str] = &[
+    "runcated ",
+    "TRUNCATED",
+    "omitted ",
+    "ool result ",
+    "<persisted-output>",
+    "ull output ",
+    "body pruned",
+];
+
 /// Whether another tool's marker stands in these bytes.
 pub(crate) fn foreign(bytes: &[u8]) -> bool {
-    // Only texts that are over a limit come here, and most hold none of the two characters that begin or end
-    // these markers' rarer words, so a plain search for each is fast enough.
-    FOREIGN.iter().any(|marker| memmem::find(bytes, marker.as_bytes()).is_some())
+    let holds = |text: &&str| memmem::find(bytes, text.as_bytes()).is_some();
+    STEMS.iter().any(|stem| holds(stem)) && FOREIGN.iter().any(|marker| holds(marker))
 }
 
 /// Results that a program invented for a call whose real one was lost: OpenClaw's transcript repair,
@@ -225,6 +240,13 @@ pub(crate) fn synthetic(prefix: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_foreign_marker_has_a_stem() {
+        for marker in FOREIGN {
+            assert!(foreign(marker.as_bytes()), "{marker}");
+        }
+    }
 
     #[test]
     fn is_found_again() {

@@ -29,7 +29,7 @@ pub struct Session<'a> {
     pub policy: &'a Policy,
     /// How much is asked.
     pub(crate) depth: Depth,
-    /// The live entries, in the order in which the model sees them.
+    /// The live entries, those of a graph in the order of the file.
     pub live: Vec<u32>,
     /// Which call each result answers.
     pub answers: Vec<Answers>,
@@ -40,6 +40,8 @@ pub struct Session<'a> {
     pub(crate) ends: Ends,
     /// Which comes first for the model, where that is not told by the place.
     rank: Vec<u32>,
+    /// The live entries by their rank.
+    told: Vec<u32>,
     context: Vec<bool>,
     by_id: Vec<u32>,
     /// Ids that several entries have.
@@ -166,6 +168,7 @@ impl<'a> Session<'a> {
             leaf: None,
             ends: Ends::default(),
             rank: Vec::new(),
+            told: Vec::new(),
             context: vec![false; transcript.entries.len()],
             by_id: vec![NONE; transcript.ids.len()],
             shared: vec![false; transcript.ids.len()],
@@ -233,6 +236,11 @@ impl<'a> Session<'a> {
     pub fn place(&self, entry: u32) -> Option<usize> {
         let place = self.place[entry as usize];
         (place != NONE).then_some(place as usize)
+    }
+
+    /// The live entries in the order in which the model sees them.
+    pub fn told(&self) -> &[u32] {
+        if self.rank.is_empty() { &self.live } else { &self.told }
     }
 
     /// When the model sees the entry, compared with others of the branch.
@@ -494,6 +502,8 @@ impl<'a> Session<'a> {
         live.sort_unstable();
         live.dedup();
         self.rank = self.ranks(&chain, &live);
+        self.told = live.clone();
+        self.told.sort_unstable_by_key(|&entry| (self.rank[entry as usize], entry));
         self.set_live(live);
     }
 

@@ -34,9 +34,7 @@ impl Rule for BeforeCompaction {
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
-        let boundary =
-            session.live.iter().copied().filter(|&entry| session.entry(entry).kind == Kind::Boundary).max();
-        let Some(boundary) = boundary else { return Ok(()) };
+        let Some(boundary) = session.last_boundary() else { return Ok(()) };
         let mut needed = named_before(session)?;
         needed.extend(names_the_model(session, boundary));
         let entries = (0..boundary).filter(|&entry| is_replaced(session, entry) && !needed.contains(&entry));

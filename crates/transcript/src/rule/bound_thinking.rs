@@ -71,9 +71,7 @@ pub(crate) fn gate(session: &Session<'_>, findings: &mut Vec<Finding>) {
         return;
     }
     let why = if session.policy.thinking == thinking { Held::SignedThinking } else { Held::RecentlyUsed };
-    let mut bound: Vec<u32> =
-        session.live.iter().copied().filter(|&entry| is_bound(session, entry)).collect();
-    bound.sort_by_key(|&entry| session.sequence(entry));
+    let bound: Vec<u32> = session.told().iter().copied().filter(|&entry| is_bound(session, entry)).collect();
     let strip = thinking == SignedThinking::Strip;
     // Before what cannot be removed nothing may change; before the rest nothing may if it is to be kept.
     let fixed = bound.iter().rev().find(|&&entry| !strip || !may_go(session, entry));

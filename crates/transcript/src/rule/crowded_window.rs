@@ -149,9 +149,7 @@ impl Old {
 /// The results that may be pruned, the oldest first: behind the first message of a person, and in front of the last
 /// messages of the model.
 fn prunable(session: &Session<'_>) -> Vec<usize> {
-    let mut order: Vec<u32> =
-        session.live.iter().copied().filter(|&entry| session.in_context(entry)).collect();
-    order.sort_by_key(|&entry| session.sequence(entry));
+    let order: Vec<u32> = session.told().iter().copied().filter(|&entry| session.in_context(entry)).collect();
     let is = |entry: u32, role| session.entry(entry).kind == Kind::Message(role);
     let first = order.iter().position(|&entry| is(entry, Role::User));
     let (mut turns, mut seen) = (Vec::new(), HashSet::new());

@@ -43,10 +43,8 @@ impl Rule for ErrorFlood {
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
-        let mut live = session.live.clone();
-        live.sort_by_key(|&entry| (session.sequence(entry), entry));
         let mut run: Vec<(u32, Vec<u8>)> = Vec::new();
-        for entry in live {
+        for &entry in session.told() {
             match session.entry(entry).kind {
                 Kind::Message(Role::Assistant) if is_hollow(session, entry) => {}
                 Kind::Message(_) | Kind::Boundary => match words(session, entry)? {

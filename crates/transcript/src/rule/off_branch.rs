@@ -35,8 +35,7 @@ impl Rule for OffBranch {
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
-        let boundary =
-            session.live.iter().copied().filter(|&entry| session.entry(entry).kind == Kind::Boundary).max();
+        let boundary = session.last_boundary();
         let older =
             |entry: u32| boundary.is_some_and(|boundary| entry < boundary) && is_replaced(session, entry);
         let shown = Shown::of(session);

@@ -42,11 +42,8 @@ impl Rule for SameRoleAgain {
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
-        let mut live: Vec<u32> =
-            session.live.iter().copied().filter(|&entry| session.in_context(entry)).collect();
-        live.sort_by_key(|&entry| (session.sequence(entry), entry));
         let mut before = None;
-        for entry in live {
+        for entry in session.told().iter().copied().filter(|&entry| session.in_context(entry)) {
             match flow(session.entry(entry), is_hollow(session, entry), calls(session, entry)) {
                 Flow::Asks => {
                     if let Some(before) = before {

@@ -84,11 +84,9 @@ enum Step {
 
 /// For each live entry how many turns have begun behind it.
 fn ages(session: &Session<'_>, turns: Turns) -> Vec<Option<u64>> {
-    let mut order = session.live.clone();
-    order.sort_by_key(|&entry| session.sequence(entry));
     let (mut begun, mut seen) = (0, HashSet::new());
     let mut before = vec![None; session.transcript.entries.len()];
-    for entry in order {
+    for &entry in session.told() {
         let found = session.entry(entry);
         begun += u64::from(match (found.kind, turns) {
             // Several entries may be one message.
