@@ -30,6 +30,8 @@ impl Id {
 pub struct Ids {
     bytes: Vec<u8>,
     ends: Vec<usize>,
+    /// Hashes of the texts: to ask millions of them again whenever the table grows would cost more than this takes.
+    hashes: Vec<u32>,
     table: HashTable<Id>,
     hasher: DefaultHashBuilder,
 }
@@ -58,23 +60,31 @@ impl Ids {
 
     /// The id with this text, if there is one.
     pub fn find(&self, text: &[u8]) -> Option<Id> {
-        self.table.find(self.hasher.hash_one(text), |&id| self.text(id) == text).copied()
+        let hash = self.hasher.hash_one(text) as u32;
+        self.table.find(spread(hash), |&id| self.text(id) == text).copied()
     }
 
     fn intern(&mut self, text: &[u8]) -> Option<Id> {
-        let Self { bytes, ends, table, hasher } = self;
+        let Self { bytes, ends, hashes, table, hasher } = self;
         let id = Id(NonZeroU32::new(u32::try_from(ends.len() + 1).ok()?)?);
-        let same = |&id: &Id| stored(bytes, ends, id) == text;
-        match table.entry(hasher.hash_one(text), same, |&id| hasher.hash_one(stored(bytes, ends, id))) {
+        let hash = hasher.hash_one(text) as u32;
+        let same = |&id: &Id| hashes[id.index()] == hash && stored(bytes, ends, id) == text;
+        match table.entry(spread(hash), same, |id| spread(hashes[id.index()])) {
             TableEntry::Occupied(known) => Some(*known.get()),
             TableEntry::Vacant(vacant) => {
                 vacant.insert(id);
+                hashes.push(hash);
                 bytes.extend_from_slice(text);
                 ends.push(bytes.len());
                 Some(id)
             }
         }
     }
+}
+
+/// A hash over the bits that the table looks at.
+fn spread(hash: u32) -> u64 {
+    u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// The text of an id among those of all.

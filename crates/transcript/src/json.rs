@@ -313,6 +313,15 @@ struct Looked {
     block: Block,
 }
 
+/// What the tokeniser is fed at once.
+struct Piece<'b> {
+    bytes: &'b [u8],
+    /// Where it stands in the source.
+    base: u64,
+    survey: Survey,
+    looked: Looked,
+}
+
 /// How far a string was followed.
 struct Reach {
     /// Where its quote stands, or a rare escape; the end of the piece if there is neither.
@@ -325,30 +334,54 @@ struct Reach {
 
 impl Looked {
     /// Follows a string from a place inside it.
+    #[expect(clippy::inline_always, reason = "most strings end in the block that is known: a call would cost as much")]
+    #[inline(always)]
     fn follow(&mut self, bytes: &[u8], from: usize) -> Reach {
-        let (mut i, mut escapes) = (from, 0);
-        loop {
-            if i < self.base || i >= self.base + self.block.len {
-                (self.base, self.block) = (i, Block::look(&bytes[i..]));
-            }
-            let skip = i - self.base;
-            let Block { len, quotes, escapes: begun, rare } = self.block;
-            let stops = (quotes | rare) >> skip;
-            let begun = begun >> skip;
-            if stops != 0 {
-                let stop = stops.trailing_zeros();
-                if begun != 0 {
-                    escapes += (begun & block::below(stop as usize)).count_ones();
-                }
-                return Reach { stop: i + stop as usize, escapes, rare: rare >> skip >> stop & 1 == 1 };
-            }
-            escapes += begun.count_ones();
-            i = self.base + len;
-            if i >= bytes.len() {
-                return Reach { stop: bytes.len(), escapes, rare: false };
-            }
+        let skip = from.wrapping_sub(self.base);
+        if skip < self.block.len
+            && let Some(reach) = reach(self.block, from, skip)
+        {
+            return reach;
         }
+        self.follow_on(bytes, from)
     }
+
+    /// The same, block after block.
+    #[inline(never)]
+    fn follow_on(&mut self, bytes: &[u8], from: usize) -> Reach {
+        let (mut base, mut block) = (self.base, self.block);
+        let (mut i, mut escapes) = (from, 0);
+        let reach = loop {
+            if i >= bytes.len() {
+                break Reach { stop: bytes.len(), escapes, rare: false };
+            }
+            if i < base || i >= base + block.len {
+                (base, block) = (i, Block::look(&bytes[i..]));
+            }
+            let skip = i - base;
+            if let Some(reach) = reach(block, i, skip) {
+                break Reach { escapes: escapes + reach.escapes, ..reach };
+            }
+            escapes += (block.escapes >> skip).count_ones();
+            i = base + block.len;
+        };
+        (self.base, self.block) = (base, block);
+        reach
+    }
+}
+
+/// Where a string that is followed from the place `from`, `skip` bytes inside a block, stops in it.
+#[inline]
+fn reach(block: Block, from: usize, skip: usize) -> Option<Reach> {
+    let stops = (block.quotes | block.rare) >> skip;
+    if stops == 0 {
+        return None;
+    }
+    let stop = stops.trailing_zeros();
+    let begun = block.escapes >> skip;
+    // Counting bits is a dozen instructions where the processor cannot be asked for it.
+    let escapes = if begun == 0 { 0 } else { (begun & block::below(stop as usize)).count_ones() };
+    Some(Reach { stop: from + stop as usize, escapes, rare: block.rare >> skip >> stop & 1 == 1 })
 }
 
 /// Reads one object from pieces of any size.
@@ -358,7 +391,7 @@ pub(crate) struct Tokeniser {
     /// Open containers: their node index.
     open: Vec<u32>,
     state: State,
-    /// The string being read is a key.
+    /// The string of which a part was read is a key.
     key: bool,
     /// The value of the `\u` escape being read.
     code: u32,
@@ -400,16 +433,16 @@ impl Tokeniser {
 
     /// Takes the bytes that stand at offset `base`. `survey` is of these bytes.
     pub(crate) fn feed(&mut self, bytes: &[u8], base: u64, survey: Survey) -> Fed {
+        let piece = &mut Piece { bytes, base, survey, looked: Looked::default() };
         let mut i = 0;
-        let mut at = Looked::default();
         while i < bytes.len() {
             let taken = match self.state {
-                State::Text => self.text(bytes, &mut at, i, base, survey),
+                State::Text => self.text(piece, i),
                 State::Escape | State::Hex(_) => self.escape(bytes[i], base + i as u64).map(|()| i + 1),
-                State::Number(number) => self.number(number, bytes, i, base),
-                State::Word(word, at) => self.word(word, at, bytes, i),
+                State::Number(number) => self.number(number, piece, i),
+                State::Word(word, at) => self.word(word, at, piece, i),
                 State::Done => return Fed::Done(i),
-                _ => self.structure(bytes[i], base + i as u64).map(|()| i + 1),
+                _ => self.structure(piece, i),
             };
             match taken {
                 Some(next) => i = next,
@@ -420,25 +453,25 @@ impl Tokeniser {
         if matches!(self.state, State::Done) { Fed::Done(i) } else { Fed::More }
     }
 
-    fn structure(&mut self, byte: u8, at: u64) -> Option<()> {
+    /// Takes the byte at `i`, and the strings behind it.
+    fn structure(&mut self, piece: &mut Piece<'_>, i: usize) -> Option<usize> {
+        let (byte, at) = (piece.bytes[i], piece.base + i as u64);
         if matches!(byte, b' ' | b'\t' | b'\r' | b'\n') {
-            return Some(());
+            return Some(i + 1);
         }
         match (self.state, byte) {
-            (State::Start, b'{') | (State::Value | State::ValueOrEnd, _) => self.value(byte, at),
-            (State::Key | State::KeyOrEnd, b'"') => {
-                self.key = true;
-                self.open_text(at)
+            (State::Key | State::KeyOrEnd, b'"') => return self.strings(piece, i + 1, true),
+            (State::Value | State::ValueOrEnd, b'"') => return self.strings(piece, i + 1, false),
+            (State::Start, b'{') | (State::Value | State::ValueOrEnd, _) => self.value(byte, at)?,
+            (State::Colon, b':') => self.state = State::Value,
+            (State::CommaOrEnd, b',') => {
+                self.state = if self.container() == Kind::Object { State::Key } else { State::Value };
             }
-            (State::Colon, b':') => self.go(State::Value),
-            (State::CommaOrEnd, b',') => match self.container() {
-                Kind::Object => self.go(State::Key),
-                _ => self.go(State::Value),
-            },
-            (State::KeyOrEnd | State::CommaOrEnd, b'}') => self.close(at, Kind::Object),
-            (State::CommaOrEnd, b']') => self.close(at, Kind::Array),
-            _ => None,
+            (State::KeyOrEnd | State::CommaOrEnd, b'}') => self.close(at, Kind::Object)?,
+            (State::CommaOrEnd, b']') => self.close(at, Kind::Array)?,
+            _ => return None,
         }
+        Some(i + 1)
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "the tail call of fallible steps")]
@@ -452,10 +485,6 @@ impl Tokeniser {
             b'{' => self.open_container(Kind::Object, at, State::KeyOrEnd),
             b'[' => self.open_container(Kind::Array, at, State::ValueOrEnd),
             b']' if matches!(self.state, State::ValueOrEnd) => self.close(at, Kind::Array),
-            b'"' => {
-                self.key = false;
-                self.open_text(at)
-            }
             b't' => self.open_leaf(Kind::Bool, at, State::Word(b"true", 1)),
             b'f' => self.open_leaf(Kind::Bool, at, State::Word(b"false", 1)),
             b'n' => self.open_leaf(Kind::Null, at, State::Word(b"null", 1)),
@@ -495,11 +524,6 @@ impl Tokeniser {
         self.go(state)
     }
 
-    #[inline]
-    fn open_text(&mut self, at: u64) -> Option<()> {
-        self.open_leaf(Kind::String, at, State::Text)
-    }
-
     fn open_container(&mut self, kind: Kind, at: u64, state: State) -> Option<()> {
         self.open_leaf(kind, at, state)?;
         self.open.push(self.doc.nodes.len() as u32 - 1);
@@ -526,24 +550,89 @@ impl Tokeniser {
         self.doc.nodes.last_mut()
     }
 
-    /// Reads on inside a string, up to its end, the end of the piece, or an escape that wants a closer look.
-    fn text(
-        &mut self,
-        bytes: &[u8],
-        looked: &mut Looked,
-        from: usize,
-        base: u64,
-        survey: Survey,
-    ) -> Option<usize> {
-        let Reach { stop, escapes, rare } = looked.follow(bytes, from);
-        if survey.controls
-            && let Some(at) = bytes[from..stop].iter().position(|&byte| byte < 0x20)
+    /// Reads the string whose inside begins at `from`, and the strings behind it as long as nothing stands between them
+    /// but what nearly always does in compact JSON: a colon behind a key, and a comma behind a value of an object.
+    fn strings(&mut self, piece: &mut Piece<'_>, from: usize, key: bool) -> Option<usize> {
+        let bytes = piece.bytes;
+        let (mut from, mut key) = (from, key);
+        loop {
+            let Reach { stop, escapes, rare } = piece.looked.follow(bytes, from);
+            if rare || stop == bytes.len() {
+                // It wants a closer look, or its end is not here.
+                self.key = key;
+                self.open_leaf(Kind::String, piece.base + from as u64 - 1, State::Text)?;
+                return self.text(piece, from);
+            }
+            let more = self.beyond_ascii(piece, from, stop)?;
+            self.whole(piece, from, stop, (escapes, more))?;
+            let next = stop + 1;
+            key = match (key, bytes.get(next), bytes.get(next + 1)) {
+                (true, Some(b':'), Some(b'"')) => false,
+                (true, Some(b':'), _) => {
+                    self.state = State::Value;
+                    return Some(next + 1);
+                }
+                (false, Some(b','), Some(b'"')) if self.container() == Kind::Object => true,
+                _ => {
+                    // A string is never the whole.
+                    self.state = if key { State::Colon } else { State::CommaOrEnd };
+                    return Some(next);
+                }
+            };
+            from = next + 2;
+        }
+    }
+
+    /// Adds a string that stands in one piece.
+    #[inline]
+    fn whole(&mut self, piece: &Piece<'_>, from: usize, to: usize, more: (u32, u64)) -> Option<()> {
+        let Doc { nodes, text, .. } = &mut self.doc;
+        if nodes.len() >= NODES_MAX {
+            return None;
+        }
+        let (text_at, taken) = (text.len(), (to - from).min(CAPTURE_BYTES_MAX));
+        // Most strings are short: those are copied with some of what follows, which is then let go, because copying a
+        // fixed number of bytes costs less than asking how many.
+        match piece.bytes[from..].first_chunk::<SHORT_BYTES>() {
+            Some(chunk) if taken <= SHORT_BYTES => {
+                text.extend_from_slice(chunk);
+                text.truncate(text_at + taken);
+            }
+            _ => text.extend_from_slice(&piece.bytes[from..from + taken]),
+        }
+        nodes.push(Node {
+            span: Span::new(piece.base + from as u64 - 1, piece.base + to as u64 + 1),
+            next: nodes.len() as u32 + 1,
+            text_at: text_at as u32,
+            text_len: taken as u16,
+            kind: Kind::String,
+            escaped: more.0 > 0,
+            excess: u64::from(more.0) + more.1,
+        });
+        Some(())
+    }
+
+    /// How many bytes of a part of a string go on with a character; `None` if there are control characters.
+    #[inline]
+    fn beyond_ascii(&mut self, piece: &Piece<'_>, from: usize, to: usize) -> Option<u64> {
+        if piece.survey.is_plain() { Some(0) } else { self.not_plain(piece, from, to) }
+    }
+
+    fn not_plain(&mut self, piece: &Piece<'_>, from: usize, to: usize) -> Option<u64> {
+        if piece.survey.controls
+            && let Some(at) = piece.bytes[from..to].iter().position(|&byte| byte < 0x20)
         {
             self.bad_at = Some(from + at);
             return None;
         }
-        let more = if survey.beyond_ascii { block::continuations(&bytes[from..stop]) } else { 0 };
-        self.capture_text(bytes, from, stop + usize::from(rare));
+        Some(if piece.survey.beyond_ascii { block::continuations(&piece.bytes[from..to]) } else { 0 })
+    }
+
+    /// Reads on inside a string, up to its end, the end of the piece, or an escape that wants a closer look.
+    fn text(&mut self, piece: &mut Piece<'_>, from: usize) -> Option<usize> {
+        let Reach { stop, escapes, rare } = piece.looked.follow(piece.bytes, from);
+        let more = self.beyond_ascii(piece, from, stop)?;
+        self.capture(&piece.bytes[from..stop + usize::from(rare)]);
         let node = self.doc.nodes.last_mut()?;
         node.escaped |= escapes > 0 || rare;
         node.excess += u64::from(escapes) + more;
@@ -551,39 +640,22 @@ impl Tokeniser {
             self.state = State::Escape;
             return Some(stop + 1);
         }
-        if stop == bytes.len() {
+        if stop == piece.bytes.len() {
             return Some(stop);
         }
-        node.span.end = base + stop as u64 + 1;
-        if self.key {
-            self.state = State::Colon;
-        } else {
-            // A string is never the whole.
-            self.state = State::CommaOrEnd;
-        }
-        self.on_to_next(bytes, stop + 1, base)
+        node.span.end = piece.base + stop as u64 + 1;
+        self.state = if self.key { State::Colon } else { State::CommaOrEnd };
+        Some(stop + 1)
     }
 
-    /// Takes what nearly always follows a string in compact JSON without going around for each byte: a colon
-    /// behind a key, with the quote of its value, and a comma and the next key's quote behind a value.
-    fn on_to_next(&mut self, bytes: &[u8], next: usize, base: u64) -> Option<usize> {
-        match (self.state, bytes.get(next), bytes.get(next + 1)) {
-            (State::Colon, Some(b':'), Some(b'"')) => {
-                self.key = false;
-                self.open_text(base + next as u64 + 1)?;
-                Some(next + 2)
-            }
-            (State::Colon, Some(b':'), _) => {
-                self.state = State::Value;
-                Some(next + 1)
-            }
-            (State::CommaOrEnd, Some(b','), Some(b'"')) if self.container() == Kind::Object => {
-                self.key = true;
-                self.open_text(base + next as u64 + 1)?;
-                Some(next + 2)
-            }
-            _ => Some(next),
+    /// Goes on behind a value that has ended, to the next key if there is one.
+    #[inline]
+    fn on_to_next(&mut self, piece: &mut Piece<'_>, next: usize) -> Option<usize> {
+        let comma = matches!(piece.bytes.get(next..next + 2), Some(b",\""));
+        if comma && matches!(self.state, State::CommaOrEnd) && self.container() == Kind::Object {
+            return self.strings(piece, next + 2, true);
         }
+        Some(next)
     }
 
     fn capture(&mut self, bytes: &[u8]) {
@@ -592,20 +664,6 @@ impl Tokeniser {
         let taken = bytes.len().min(room);
         self.doc.text.extend_from_slice(&bytes[..taken]);
         node.text_len += taken as u16;
-    }
-
-    /// Keeps `bytes[from..to]`. Most strings are short: those are copied with some of what follows, which is then
-    /// let go, because copying a fixed number of bytes costs less than asking how many.
-    fn capture_text(&mut self, bytes: &[u8], from: usize, to: usize) {
-        match (self.doc.nodes.last_mut(), bytes[from..].first_chunk::<SHORT_BYTES>()) {
-            (Some(node), Some(chunk)) if to - from <= SHORT_BYTES && node.text_len == 0 => {
-                let end = self.doc.text.len() + to - from;
-                self.doc.text.extend_from_slice(chunk);
-                self.doc.text.truncate(end);
-                node.text_len = (to - from) as u16;
-            }
-            _ => self.capture(&bytes[from..to]),
-        }
     }
 
     /// An escape that is not one of the common two-byte ones, or that two pieces share.
@@ -643,12 +701,14 @@ impl Tokeniser {
     }
 
     /// Goes on with a word: all of it that the piece holds.
-    fn word(&mut self, word: &'static [u8], at: u8, bytes: &[u8], i: usize) -> Option<usize> {
+    fn word(&mut self, word: &'static [u8], at: u8, piece: &mut Piece<'_>, i: usize) -> Option<usize> {
+        let bytes = piece.bytes;
         let rest = &word[usize::from(at)..];
         let same = rest.iter().zip(&bytes[i..]).take_while(|(wanted, byte)| wanted == byte).count();
         self.last()?.span.end += same as u64;
         if same == rest.len() {
             self.closed()?;
+            return self.on_to_next(piece, i + same);
         } else if i + same == bytes.len() {
             self.state = State::Word(word, at + same as u8);
         } else {
@@ -659,7 +719,8 @@ impl Tokeniser {
     }
 
     /// One character of a number with the digits behind it, or its end: then the byte is not taken.
-    fn number(&mut self, number: Number, bytes: &[u8], i: usize, base: u64) -> Option<usize> {
+    fn number(&mut self, number: Number, piece: &mut Piece<'_>, i: usize) -> Option<usize> {
+        let bytes = piece.bytes;
         use Number::{Exponent, ExponentDigits, ExponentSign, Fraction, Minus, Point, Whole, Zero};
         let next = match (number, bytes[i]) {
             (Minus, b'0') => Zero,
@@ -670,9 +731,9 @@ impl Tokeniser {
             (Exponent, b'+' | b'-') => ExponentSign,
             (Exponent | ExponentSign | ExponentDigits, b'0'..=b'9') => ExponentDigits,
             (Zero | Whole | Fraction | ExponentDigits, _) => {
-                self.last()?.span.end = base + i as u64;
+                self.last()?.span.end = piece.base + i as u64;
                 self.closed()?;
-                return Some(i);
+                return self.on_to_next(piece, i);
             }
             _ => return None,
         };

@@ -203,7 +203,7 @@ const FOREIGN: &[&str] = &[
 
 /// One of these stands in each of those markers: a text in which none does is done with after a third of the searches.
 const STEMS: &[&str] = &[
-    "runcated ",
+    "runcated",
     "TRUNCATED",
     "omitted ",
     "ool result ",

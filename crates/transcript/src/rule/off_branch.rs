@@ -38,14 +38,18 @@ impl Rule for OffBranch {
         let boundary = session.last_boundary();
         let older =
             |entry: u32| boundary.is_some_and(|boundary| entry < boundary) && is_replaced(session, entry);
-        let shown = Shown::of(session);
         let all = (0..).zip(&session.transcript.entries);
-        let dead = |&(index, entry): &(u32, &crate::entry::Entry)| {
+        let left = |&(index, entry): &(u32, &crate::entry::Entry)| {
             let spoken = matches!(entry.kind, Kind::Message(_) | Kind::Note | Kind::Boundary);
             let off = entry.id.is_some() && !entry.aside && !session.is_live(index) && !older(index);
-            spoken && off && !shown.holds(session, index)
+            spoken && off
         };
-        let entries = all.filter(dead).map(|(index, _)| index);
+        let left: Vec<u32> = all.filter(left).map(|(index, _)| index).collect();
+        if left.is_empty() {
+            return Ok(());
+        }
+        let shown = Shown::of(session);
+        let entries = left.into_iter().filter(|&entry| !shown.holds(session, entry));
         dead_weight::tell(&OffBranch, session, entries, "messages on branches that were left", out);
         Ok(())
     }
