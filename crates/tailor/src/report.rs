@@ -1,6 +1,6 @@
 //! What is printed about one file: plain data, taken from an outcome so that the outcome can be let go.
 
-use crate::args::Shared;
+use crate::args::{ReportFormat, Shared};
 use crate::baseline::{Baseline, fingerprints};
 use crate::status::Status;
 use keeper::{Ending, Error, Guarantee, Outcome, Unsupported};
@@ -86,7 +86,11 @@ pub(crate) struct FindingReport {
 impl FindingReport {
     /// The findings about a file.
     fn all(path: &Path, findings: Vec<Finding>, judge: &Judge<'_>) -> Vec<Self> {
-        let prints = fingerprints(path, &findings);
+        let prints = if judge.recognises() {
+            fingerprints(path, &findings)
+        } else {
+            vec![String::new(); findings.len()]
+        };
         let judged = |(finding, fingerprint): (Finding, String)| {
             let known = judge.baseline.knows(&fingerprint);
             let fails = judge.shared.fails(&finding) && !known;
@@ -132,6 +136,11 @@ pub(crate) struct Judge<'a> {
 impl<'a> Judge<'a> {
     pub(crate) fn new(shared: &'a Shared) -> Result<Self, String> {
         Ok(Self { shared, baseline: Baseline::read(shared.results.baseline.as_deref())? })
+    }
+
+    /// Whether anybody asks by what findings are recognised.
+    fn recognises(&self) -> bool {
+        self.baseline.is_given() || self.shared.results.format != ReportFormat::Human
     }
 }
 

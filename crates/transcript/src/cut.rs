@@ -2,28 +2,36 @@
 //!
 //! A literal may be larger than memory; it is read in windows, and no more of it than the question takes.
 
+use crate::entry::Text;
 use crate::literal::{Piece, UNIT_BYTES_MAX, Unit, boundary, count, piece};
 use crate::marker;
 use crate::policy::Lines;
 use crate::source::{Fault, Held, Source, Span, window};
 use alloc::vec::Vec;
 
-/// How much is read at a time to measure. Small enough that the allocator hands the same memory out again.
-const MEASURE_BYTES: usize = 64 * 1024;
+/// How much is read at a time to measure. Small enough for the stack: an allocator that gets as much back, text after
+/// text, spends more on tidying up than is lost by reading oftener.
+const MEASURE_BYTES: usize = ROOM_BYTES - marker::BYTES_MAX;
+
+/// That, and what is looked at behind it.
+const ROOM_BYTES: usize = 16 * 1024;
 
 /// How many of the markers in a text are looked at. Beyond that a text prints markers for a living.
 const MARKERS_MAX: usize = 4096;
 
 /// How much is read at a time to look for one place.
-const SEARCH_BYTES: usize = 32 * 1024;
+const SEARCH_BYTES: usize = MEASURE_BYTES;
 
 /// However near it is.
 const SEARCH_BYTES_MIN: usize = 256;
 
-/// No more than this is read without asking the allocator: most texts that are read again are short.
+/// No more room than this is made for most texts: those that are read again are short.
 const SMALL_BYTES: usize = 4 * 1024;
 
-/// How much of that is counted at a time; what comes behind the last step that fits is looked at unit by unit.
+/// What a search comes back to is held in memory if it is no more than this.
+const HELD_BYTES: usize = 8 * 1024;
+
+/// How much of a literal is counted at a time; what comes behind the last step that fits is looked at unit by unit.
 const STEP_BYTES: usize = 1024;
 
 /// How far back a line's end is looked for at first.
@@ -69,18 +77,21 @@ impl Measure {
     }
 }
 
-/// Reads the literal at `inner` (without quotes) once: its length, our marker in it, and if `addressed` its
-/// content address.
-pub fn measure(source: &dyn Source, inner: Span, unit: Unit, addressed: bool) -> Result<Measure, Fault> {
+/// Reads a text once: its length, unless that was counted when the entry was read, our marker in it, and if `addressed`
+/// its content address.
+pub fn measure(source: &dyn Source, text: &Text, unit: Unit, addressed: bool) -> Result<Measure, Fault> {
     let mut hash = addressed.then(blake3::Hasher::new);
-    let (mut markers, mut units) = (Vec::new(), 0);
+    let inner = text.inner;
+    let (mut markers, mut units) = (Vec::new(), if unit == Unit::Chars { text.chars } else { 0 });
     for_each_block(source, inner, MEASURE_BYTES, |at, bytes, owned| {
         if let Some(hash) = &mut hash {
             hash.update(&bytes[..owned]);
         }
         let room = MARKERS_MAX - markers.len();
         markers.extend(marker::find(bytes, owned, at).take(room));
-        units += count(&bytes[..owned], unit);
+        if unit != Unit::Chars {
+            units += count(&bytes[..owned], unit);
+        }
         true
     })?;
     let own = match markers.iter().find(|found| found.explains(units)) {
@@ -232,7 +243,8 @@ fn head(source: &dyn Source, unit: Unit, span: Span, budget: u64, lines: Lines) 
         return Ok(Place { at: span.start, units: 0, line: false });
     }
     let stretch = span.len().min((search_bytes(budget) + marker::BYTES_MAX) as u64);
-    let source = &Held::new(source, Span::new(span.start, span.start + stretch))?;
+    let mut room = [0; HELD_BYTES];
+    let source = &Held::new(source, Span::new(span.start, span.start + stretch), &mut room)?;
     let hard = advance(source, unit, span, budget)?;
     if lines == Lines::Anywhere {
         return Ok(hard);
@@ -273,7 +285,8 @@ fn tail(source: &dyn Source, unit: Unit, span: Span, budget: u64, lines: Lines) 
     }
     let mut back = search_bytes(budget) as u64;
     let stretch = span.len().min(back + DOUBT_BYTES);
-    let source = &Held::new(source, Span::new(span.end - stretch, span.end))?;
+    let mut room = [0; HELD_BYTES];
+    let source = &Held::new(source, Span::new(span.end - stretch, span.end), &mut room)?;
     let hard = loop {
         let from = sure_place(source, span, span.end.saturating_sub(back).max(span.start))?;
         let mut units = 0;
@@ -408,7 +421,7 @@ fn for_each_block(
     mut each: impl FnMut(u64, &[u8], usize) -> bool,
 ) -> Result<(), Fault> {
     let size = (block + marker::BYTES_MAX).min(inner.len() as usize);
-    let (mut small, mut large, mut at) = (None, Vec::new(), inner.start);
+    let (mut small, mut large, mut at) = (None, None, inner.start);
     while at < inner.end {
         let span = Span::new(at, inner.end.min(at + size as u64));
         let window = if let Some(bytes) = source.lend(span) {
@@ -416,8 +429,7 @@ fn for_each_block(
         } else if size <= SMALL_BYTES {
             window(source, span, &mut small.get_or_insert([0; SMALL_BYTES])[..size])?
         } else {
-            large.resize(size, 0);
-            window(source, span, &mut large)?
+            window(source, span, &mut large.get_or_insert([0; ROOM_BYTES])[..size])?
         };
         let last = at + window.len() as u64 == inner.end;
         let owned = if last { window.len() } else { whole_units(window, window.len() - marker::BYTES_MAX) };
@@ -465,8 +477,16 @@ mod tests {
     use alloc::string::String;
     use proptest::prelude::*;
 
+    /// A literal as the tokeniser finds it: what cannot be one has its characters counted here.
+    fn text(raw: &[u8]) -> Text {
+        let line = [b"{\"a\":\"", raw, b"\"}"].concat();
+        let doc = crate::json::parse(&&line[..], Span::new(0, line.len() as u64)).unwrap();
+        let chars = doc.map_or_else(|| count(raw, Unit::Chars), |doc| doc.get("a").unwrap().chars());
+        Text { inner: Span::new(0, raw.len() as u64), chars }
+    }
+
     fn cut_all(raw: &[u8], unit: Unit, head: u64, tail: u64) -> (Measure, Cut) {
-        let measure = measure(&raw, Span::new(0, raw.len() as u64), unit, true).unwrap();
+        let measure = measure(&raw, &text(raw), unit, true).unwrap();
         let cut = cut(&raw, &measure, Keep { head, tail }, Lines::Half).unwrap();
         (measure, cut)
     }
@@ -487,7 +507,7 @@ mod tests {
     #[test]
     fn counts_each_unit() {
         let raw = r"a\n\u00e9é\ud83d\ude00😀\ud83d.".as_bytes();
-        let of = |unit| measure(&raw, Span::new(0, raw.len() as u64), unit, false).unwrap().units;
+        let of = |unit| measure(&raw, &text(raw), unit, false).unwrap().units;
         assert_eq!(of(Unit::Chars), 8);
         assert_eq!(of(Unit::Utf16), 10);
         assert_eq!(of(Unit::Bytes), 1 + 1 + 2 + 2 + 4 + 4 + 3 + 1);
@@ -496,12 +516,12 @@ mod tests {
     #[test]
     fn a_marker_that_was_counted_otherwise_is_ours_all_the_same() {
         let raw = "é\\n[tailor: 7 of 9 chars omitted; full text: tailor show 3f9a1c20d7e4]\\né".as_bytes();
-        let of = |unit| measure(&raw, Span::new(0, raw.len() as u64), unit, false).unwrap();
+        let of = |unit| measure(&raw, &text(raw), unit, false).unwrap();
         assert_eq!((of(Unit::Chars).kept(), of(Unit::Chars).original()), (2, 9));
         // Two letters of two bytes, and the line breaks around the marker.
         assert_eq!((of(Unit::Bytes).kept(), of(Unit::Bytes).original()), (6, 13));
         let quoted = "ééééé [tailor: 7 of 9 chars omitted; full text: tailor show 3f9a1c20d7e4]".as_bytes();
-        let whole = measure(&quoted, Span::new(0, quoted.len() as u64), Unit::Bytes, false).unwrap();
+        let whole = measure(&quoted, &text(quoted), Unit::Bytes, false).unwrap();
         assert_eq!(whole.own, None);
     }
 
@@ -564,6 +584,20 @@ mod tests {
                 prop_assert!(cut.head <= head);
                 prop_assert!(cut.tail <= tail || cut.out.is_empty());
             }
+        }
+
+        #[test]
+        fn the_tokeniser_counts_characters_as_a_search_does(
+            parts in proptest::collection::vec(
+                proptest::sample::select(alloc::vec![
+                    &b"a"[..], "é".as_bytes(), "😀".as_bytes(), br"\n", br"\\", br"\u00e9", br"\ud83d\ude00", br"\ud83d", br"\udc00",
+                    b"\\\"", b"\xff", b"\x80", b"\xe2\x82", b"\xf0\x9f",
+                ]),
+                0..90,
+            ),
+        ) {
+            let raw = parts.concat();
+            prop_assert_eq!(text(&raw).chars, count(&raw, Unit::Chars));
         }
 
         #[test]

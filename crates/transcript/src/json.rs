@@ -334,7 +334,10 @@ struct Reach {
 
 impl Looked {
     /// Follows a string from a place inside it.
-    #[expect(clippy::inline_always, reason = "most strings end in the block that is known: a call would cost as much")]
+    #[expect(
+        clippy::inline_always,
+        reason = "most strings end in the block that is known: a call would cost as much"
+    )]
     #[inline(always)]
     fn follow(&mut self, bytes: &[u8], from: usize) -> Reach {
         let skip = from.wrapping_sub(self.base);
@@ -720,8 +723,8 @@ impl Tokeniser {
 
     /// One character of a number with the digits behind it, or its end: then the byte is not taken.
     fn number(&mut self, number: Number, piece: &mut Piece<'_>, i: usize) -> Option<usize> {
-        let bytes = piece.bytes;
         use Number::{Exponent, ExponentDigits, ExponentSign, Fraction, Minus, Point, Whole, Zero};
+        let bytes = piece.bytes;
         let next = match (number, bytes[i]) {
             (Minus, b'0') => Zero,
             (Minus, b'1'..=b'9') | (Whole, b'0'..=b'9') => Whole,

@@ -202,20 +202,13 @@ const FOREIGN: &[&str] = &[
 ];
 
 /// One of these stands in each of those markers: a text in which none does is done with after a third of the searches.
-const STEMS: &[&str] = &[
-    "runcated",
-    "TRUNCATED",
-    "omitted ",
-    "ool result ",
-    "<persisted-output>",
-    "ull output ",
-    "body pruned",
-];
+const STEMS: &[&str] =
+    &["runcated", "TRUNCATED", "omitted ", "ool result ", "<persisted-output>", "ull output ", "body pruned"];
 
 /// Whether another tool's marker stands in these bytes.
 pub(crate) fn foreign(bytes: &[u8]) -> bool {
     let holds = |text: &&str| memmem::find(bytes, text.as_bytes()).is_some();
-    STEMS.iter().any(|stem| holds(stem)) && FOREIGN.iter().any(|marker| holds(marker))
+    STEMS.iter().any(&holds) && FOREIGN.iter().any(holds)
 }
 
 /// Results that a program invented for a call whose real one was lost: OpenClaw's transcript repair,

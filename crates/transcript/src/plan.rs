@@ -94,7 +94,9 @@ impl Plan {
 
     /// Length of the new text in bytes.
     pub fn length_after(&self) -> u64 {
-        self.pieces().iter().map(Piece::len).sum()
+        let gone: u64 = self.edits.iter().map(|edit| edit.at.len()).sum();
+        let new: u64 = self.edits.iter().flat_map(|edit| &edit.with).map(Piece::len).sum();
+        self.length - gone + new
     }
 
     /// The new text, as pieces in order.

@@ -502,7 +502,7 @@ impl<'a> Session<'a> {
         live.sort_unstable();
         live.dedup();
         self.rank = self.ranks(&chain, &live);
-        self.told = live.clone();
+        self.told.clone_from(&live);
         self.told.sort_unstable_by_key(|&entry| (self.rank[entry as usize], entry));
         self.set_live(live);
     }

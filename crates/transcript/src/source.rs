@@ -113,14 +113,14 @@ impl Source for &[u8] {
 pub(crate) struct Held<'a> {
     source: &'a dyn Source,
     at: u64,
-    bytes: Vec<u8>,
+    bytes: &'a [u8],
 }
 
 impl<'a> Held<'a> {
-    /// Reads the stretch.
-    pub(crate) fn new(source: &'a dyn Source, stretch: Span) -> Result<Self, Fault> {
-        let mut bytes = vec![0; stretch.len() as usize];
-        window(source, stretch, &mut bytes)?;
+    /// Reads the stretch, if there is room for it; what is not held is read from the source whenever it is wanted.
+    pub(crate) fn new(source: &'a dyn Source, stretch: Span, room: &'a mut [u8]) -> Result<Self, Fault> {
+        let fits = stretch.len() <= room.len() as u64;
+        let bytes = if fits { window(source, stretch, room)? } else { &[] };
         Ok(Self { source, at: stretch.start, bytes })
     }
 }

@@ -75,12 +75,13 @@ impl Rule for CrowdedWindow {
             if clear {
                 total = total.saturating_sub(old.trimmed - old.cleared);
             }
+            let result = old.result;
             if let Some((chars, fix)) = old.fix(session, crowded, clear)? {
                 let fix = if warm { Fix::held(Held::WarmCache) } else { fix };
                 let message = format!(
                     "result of {chars} characters in a window of {window} that is filled with {before}"
                 );
-                let about = about_result(&CrowdedWindow, session, old.result, Severity::Warning, message);
+                let about = about_result(&CrowdedWindow, session, result, Severity::Warning, message);
                 out.push(Finding { chars: Some(chars), fix, ..about });
             }
         }
@@ -107,8 +108,8 @@ struct Old {
     whole: u64,
     trimmed: u64,
     cleared: u64,
-    /// It is longer than what stays.
-    long: bool,
+    /// Its texts, if they are longer than what stays.
+    long: Option<Measured>,
 }
 
 impl Old {
@@ -118,28 +119,30 @@ impl Old {
         // Two line breaks come with each marker.
         let markers = (marker::BYTES_MAX as u64 + 2).saturating_mul(texts.len() as u64);
         let both = crowded.head_chars.saturating_add(crowded.tail_chars);
-        let mut long = false;
+        let mut long = None;
         if length_max(session, texts) > crowded.trim_chars_max.max(both) {
             let text = Measured::all(session, texts, crowded.trim_chars_max)?;
             // The texts count as one, with line breaks between them.
             let length = text.kept() + (texts.len() as u64).saturating_sub(1);
-            long = length > crowded.trim_chars_max && both < length;
+            long = (length > crowded.trim_chars_max && both < length).then_some(text);
         }
         let heavy = texts.iter().any(is_dense);
         let both = both.saturating_mul(if heavy { TOKEN_CHARS } else { 1 });
-        let trimmed = if long { both.saturating_add(markers).min(whole) } else { whole };
+        let trimmed = if long.is_some() { both.saturating_add(markers).min(whole) } else { whole };
         Ok(Self { result, whole, trimmed, cleared: markers.min(whole), long })
     }
 
-    fn fix(&self, session: &Session<'_>, crowded: Crowded, clear: bool) -> Result<Option<(u64, Fix)>, Fault> {
+    fn fix(self, session: &Session<'_>, crowded: Crowded, clear: bool) -> Result<Option<(u64, Fix)>, Fault> {
         let (head, tail) = if clear { (0, 0) } else { (crowded.head_chars, crowded.tail_chars) };
-        if !clear && !self.long {
-            return Ok(None);
-        }
-        let texts = session.transcript.bodies_of(self.result);
-        // A look that is to clear it takes what is longer than a trimmed text for text.
-        let trimmed = crowded.head_chars.saturating_add(crowded.tail_chars) / 2 + 1;
-        let text = Measured::all(session, texts, if clear { trimmed } else { crowded.trim_chars_max })?;
+        let text = if clear {
+            let texts = session.transcript.bodies_of(self.result);
+            // A look that is to clear it takes what is longer than a trimmed text for text.
+            let trimmed = crowded.head_chars.saturating_add(crowded.tail_chars) / 2 + 1;
+            Some(Measured::all(session, texts, trimmed)?)
+        } else {
+            self.long
+        };
+        let Some(text) = text else { return Ok(None) };
         let shape = Shape { kept: Kept::Sizes { head, tail }, lines: Lines::Anywhere };
         let fix = text.trim(session, shape, u64::MAX, Notes::None)?;
         Ok((!fix.ops.is_empty()).then_some((text.kept(), fix)))

@@ -124,8 +124,8 @@ impl Measured {
             Depth::Sizes if text.chars > limit.saturating_mul(2).saturating_add(marker::BYTES_MAX as u64) => {
                 Ok(Measure::counted(text.inner, text.chars, unit))
             }
-            Depth::Sizes => measure(session.source, text.inner, unit, false),
-            Depth::Plan => measure(session.source, text.inner, unit, true),
+            Depth::Sizes => measure(session.source, text, unit, false),
+            Depth::Plan => measure(session.source, text, unit, true),
         }
     }
 
