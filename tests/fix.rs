@@ -187,6 +187,10 @@ fn select_ignore_and_allow_choose_what_is_mended() {
     assert_eq!(fixed(&["--allow", "P2", "--ignore", "P1"]), (false, true));
     assert_eq!(fixed(&["--allow", "result-without-call", "--select", "P2"]), (false, true));
     assert_eq!(fixed(&["--select", "S1"]), (false, false));
+    // Who asks for a group allows what it does, also beside another rule.
+    assert_eq!(fixed(&["--only", "pairing"]), (true, true));
+    assert_eq!(fixed(&["--only", "pairing", "--allow", "S18"]), (true, true));
+    assert_eq!(fixed(&["--only", "bytes"]), (false, false));
 }
 
 #[test]

@@ -732,18 +732,22 @@ impl Shared {
     /// What the configuration asks for, with the flags over it, now.
     pub(crate) fn policies(&self, config: &Loaded) -> Result<Policies, String> {
         let asked = |codes: &Vec<String>| (!codes.is_empty()).then(|| codes.clone());
-        let codes = |group: &Group| group.codes().map(str::to_string).collect::<Vec<_>>();
-        let only = self.only.as_ref().map(codes);
+        let only = self.only();
         let since = SystemTime::now().duration_since(UNIX_EPOCH).ok();
         let policies = self.limits.policies(config)?;
         Ok(policies.map(|policy| {
             policy.now_ms = since.map(millis);
             override_each([
-                (&mut policy.selection.select, only.clone().or_else(|| asked(&self.select))),
+                (&mut policy.selection.select, asked(&only).or_else(|| asked(&self.select))),
                 (&mut policy.selection.ignore, asked(&self.ignore)),
             ]);
-            policy.selection.allow.extend(only.iter().flatten().cloned());
+            policy.selection.allow.extend(only.iter().cloned());
         }))
+    }
+
+    /// The codes of the group that is asked for, whose fixes are allowed by that; none without one.
+    fn only(&self) -> Vec<String> {
+        self.only.iter().flat_map(|group| group.codes()).map(str::to_string).collect()
     }
 
     /// Whether a finding makes the exit code 1.
@@ -810,7 +814,7 @@ impl Fix {
         let policy = self.shared.policies(&config)?.map(|policy| {
             policy.spill.clone_from(&self.spill);
             if !self.allow.is_empty() {
-                policy.selection.allow.clone_from(&self.allow);
+                policy.selection.allow = [&self.allow[..], &self.shared.only()].concat();
             }
         });
         let options = Options {

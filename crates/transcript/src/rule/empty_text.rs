@@ -42,12 +42,9 @@ impl Rule for EmptyText {
         // One finding for all where the agent leaves such texts out: Gemini writes one with every call.
         let harmless = session.format.content().empty == Some(Severity::Note);
         let mut all: Option<Finding> = None;
-        let mut rest = session.transcript.quirks();
-        while let Some(first) = rest.first() {
-            let (own, more) =
-                rest.split_at(rest.iter().take_while(|quirk| quirk.entry == first.entry).count());
-            rest = more;
-            if !session.is_live(first.entry) {
+        for own in session.transcript.quirks().chunk_by(|one, next| one.entry == next.entry) {
+            let entry = own[0].entry;
+            if !session.is_live(entry) {
                 continue;
             }
             results(session, own, out);
@@ -55,7 +52,7 @@ impl Rule for EmptyText {
             match &mut all {
                 _ if !harmless => out.push(finding),
                 None => all = Some(as_one(finding)),
-                Some(all) if movable(&finding.fix) && !session.is_pending(first.entry) => {
+                Some(all) if movable(&finding.fix) && !session.is_pending(entry) => {
                     all.fix.ops.extend(finding.fix.ops);
                 }
                 Some(_) => {}

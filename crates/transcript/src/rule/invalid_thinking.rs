@@ -37,11 +37,8 @@ impl Rule for InvalidThinking {
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
-        let mut rest = session.transcript.quirks();
-        while let Some(first) = rest.first() {
-            let entry = first.entry;
-            let (own, more) = rest.split_at(rest.iter().take_while(|quirk| quirk.entry == entry).count());
-            rest = more;
+        for own in session.transcript.quirks().chunk_by(|one, next| one.entry == next.entry) {
+            let entry = own[0].entry;
             if !session.is_live(entry) {
                 continue;
             }
