@@ -144,6 +144,8 @@ pub enum Guard {
     Images,
     /// It takes thinking out that may be valid.
     Thinking,
+    /// It adds a line that only some versions of the agent need.
+    Appends,
     /// It takes a message out because another one says the same.
     Copy,
 }
@@ -162,6 +164,7 @@ impl fmt::Display for Guard {
             }
             Self::Images => "it takes images away that the model was shown",
             Self::Copy => "some screens show this copy of the message and not the other one",
+            Self::Appends => "it adds a line at the end, which only some versions of the agent need",
             Self::Thinking => "it takes thinking out that may be valid",
             Self::NewestEntry => "it takes away the newest entry, which a running agent may build on",
         })

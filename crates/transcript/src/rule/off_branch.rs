@@ -1,5 +1,6 @@
 //! S18: history beside the live branch.
 
+use super::abandoned_compaction::abandoned;
 use super::before_compaction::is_replaced;
 use super::{Cover, Help, Rule, dead_weight};
 use crate::entry::{Id, Kind};
@@ -40,11 +41,13 @@ impl Rule for OffBranch {
         let older =
             |entry: u32| boundary.is_some_and(|boundary| entry < boundary) && is_replaced(session, entry);
         let shown = Shown::of(session);
+        // Those are T3.
+        let abandoned = abandoned(session);
         let all = (0..).zip(&session.transcript.entries);
         let dead = |&(index, entry): &(u32, &crate::entry::Entry)| {
             let spoken = matches!(entry.kind, Kind::Message(_) | Kind::Note | Kind::Boundary);
             let off = entry.id.is_some() && !entry.aside && !session.is_live(index) && !older(index);
-            spoken && off && !shown.holds(session, index)
+            spoken && off && !abandoned.contains(&index) && !shown.holds(session, index)
         };
         let entries = all.filter(dead).map(|(index, _)| index);
         dead_weight::tell(&OffBranch, session, entries, "messages on branches that were left", out);
