@@ -241,6 +241,9 @@ pub(super) fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
     draft.entry.kind = match message.get("role").and_then(Value::text).as_deref() {
         Some(b"user") => {
             texts().for_each(|text| draft.user_text(text));
+            // Kimi CLI tells the model so in a message of its own, behind what a person said.
+            draft.entry.injected =
+                texts().next().is_some_and(|text| text.prefix().starts_with(b"<system-reminder>"));
             for part in items(content) {
                 match part.get("text") {
                     Some(text) => draft.blank(part, text),
