@@ -354,7 +354,7 @@ fn a_log_that_goes_wrong_is_looked_at() {
 fn a_title_is_missed_once() {
     let say = |number: usize| {
         let parent = if number == 0 { "null".to_string() } else { format!("\"u{}\"", number - 1) };
-        let role = if number % 2 == 0 { "user" } else { "assistant" };
+        let role = if number.is_multiple_of(2) { "user" } else { "assistant" };
         let text = "x".repeat(20_000);
         format!(
             r#"{{"parentUuid":{parent},"isSidechain":false,"sessionId":"S","type":"{role}","message":{{"role":"{role}","content":[{{"type":"text","text":"{text}"}}]}},"uuid":"u{number}"}}"#
