@@ -43,7 +43,7 @@ fn session(images: &[(&str, &str)]) -> String {
             parent = id.into();
         }
     }
-    lines.iter().map(|line| format!("{line}\n")).collect()
+    lines.iter().map(Value::to_string).collect::<Vec<_>>().join("\n") + "\n"
 }
 
 const DOWNSCALE: [&str; 8] =
