@@ -11,6 +11,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use std::ffi::OsString;
 use std::io::{self, Cursor, Read, Write};
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::{Mutex, PoisonError};
 use transcript::policy::TooLarge;
 
 /// The first argument of the process that decodes. No command is called that, and nobody is told.
@@ -18,12 +19,12 @@ const WORD: &str = "downscale-image";
 /// Most pixels that are decoded: a photograph of 40 megapixels, or a page of 1,280 by 31,000.
 const PIXELS_MAX: u64 = 40_000_000;
 /// Longest picture in memory as it is decoded.
-const PICTURE_BYTES_MAX: u64 = 192 << 20;
+const PICTURE_BYTES_MAX: u64 = 128 << 20;
 /// Most pixels of a strip of a picture.
 const STRIP_PIXELS_MAX: u32 = 2 << 20;
 /// All memory of the process. The service may have 512 MiB, itself and this.
 const MEMORY_BYTES_MAX: u64 = 400 << 20;
-const CPU_SECONDS_MAX: u64 = 30;
+const CPU_SECONDS_MAX: u64 = 120;
 /// Of JPEG; texts can still be read.
 const QUALITY: u8 = 85;
 /// How often a file that is still too long is made a quarter smaller.
@@ -31,6 +32,9 @@ const TRIES_MAX: u32 = 12;
 
 /// Makes an image small; `None` if that is not to be had.
 pub(crate) fn downscale(asked: TooLarge<'_>) -> Option<Vec<u8>> {
+    // One after the other, because of the memory; nothing is behind the lock that a panic could leave half done.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     // Not by its name: that may be another program after an update.
     let mut child = Command::new("/proc/self/exe")
         .args([WORD, asked.kind.media_type()])

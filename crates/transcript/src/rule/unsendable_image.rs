@@ -24,7 +24,7 @@ pub(super) struct UnsendableImage;
 /// How much of a JPEG is looked at for its size, which stands behind segments of any length.
 const HEAD_BYTES: u64 = 256 << 10;
 /// The base64 of larger images is not read into memory; they are not made small.
-const DOWNSCALE_BYTES_MAX: u64 = 48 << 20;
+const DOWNSCALE_BYTES_MAX: u64 = 24 << 20;
 
 impl Rule for UnsendableImage {
     fn code(&self) -> &'static str {
