@@ -456,3 +456,69 @@ fn flags_override_the_profile() {
     assert_eq!(wrong.status, 2);
     assert!(wrong.stderr.contains("no such profile; there are default, chatcli, "), "{}", wrong.stderr);
 }
+
+/// A session of Claude Code with a title, and so many bytes of talk before it and behind it.
+fn titled(before: usize, title: &str, behind: usize) -> String {
+    let say = |number: usize, parent: &str, text: &str| {
+        format!(
+            r#"{{"parentUuid":{parent},"isSidechain":false,"sessionId":"S","type":"user","message":{{"role":"user","content":"{text}"}},"uuid":"u{number}"}}"#
+        ) + "\n"
+    };
+    let first = say(0, "null", &"x".repeat(before));
+    first + title + &say(1, "\"u0\"", &"y".repeat(behind))
+}
+
+/// What the Agent SDK shows as title: it looks for one in the last 64 KiB, then in the first.
+fn listed(text: &str) -> Option<&str> {
+    const WINDOW: usize = 65_536;
+    let last = |part: &'static str, text: &'_ str| text.rfind(part).map(|at| at + part.len());
+    let (head, tail) = (&text[..text.len().min(WINDOW)], &text[text.len().saturating_sub(WINDOW)..]);
+    for field in ["\"customTitle\":\"", "\"aiTitle\":\""] {
+        for window in [tail, head] {
+            if let Some(at) = last(field, window) {
+                return window[at..].split('"').next();
+            }
+        }
+    }
+    None
+}
+
+#[test]
+fn a_title_out_of_sight_is_written_again() {
+    const TITLE: &str = "{\"type\":\"custom-title\",\"customTitle\":\"release work\",\"sessionId\":\"S\"}\n";
+    const MADE: &str = "{\"type\":\"ai-title\",\"aiTitle\":\"Release\",\"sessionId\":\"S\"}\n";
+    const FAR: usize = 70_000;
+    let dir = Dir::new();
+    for (before, title, behind, unseen) in [
+        (FAR, TITLE, FAR, true),
+        (FAR, MADE, FAR, true),
+        // What a person wrote counts, wherever what the model wrote stands.
+        (FAR, &[TITLE, MADE].concat(), FAR, true),
+        (10, TITLE, FAR, false),
+        (FAR, TITLE, 10, false),
+        (10, TITLE, 10, false),
+        (FAR, &TITLE.replace("release work", ""), FAR, false),
+        (FAR, "", FAR, false),
+    ] {
+        let text = titled(before, title, behind);
+        let path = dir.write("s.jsonl", &text);
+        let wanted = title.split('"').nth(7).filter(|title| !title.is_empty() && unseen);
+        let context = format!("{before} {title} {behind}");
+        let codes = dir.tailor(&["scan", "--format", "json", "--select", "S11", "s.jsonl"]).codes();
+        assert_eq!(codes, vec!["S11"; usize::from(unseen)], "{context}");
+        dir.tailor(&["fix", "--settle", "0", "s.jsonl"]);
+        assert_eq!(fs::read_to_string(&path).unwrap(), text, "{context}");
+        dir.tailor(&["fix", "--settle", "0", "--allow", "S11", "s.jsonl"]);
+        let fixed = fs::read_to_string(&path).unwrap();
+        let line = if unseen { title.split_inclusive('\n').next().unwrap() } else { "" };
+        assert_eq!(fixed, text.clone() + line, "{context}");
+        if unseen {
+            assert_eq!((listed(&text), listed(&fixed)), (None, wanted), "{context}");
+            assert!(
+                dir.tailor(&["scan", "--format", "json", "--select", "S11", "s.jsonl"]).codes().is_empty()
+            );
+            assert_eq!(dir.tailor(&["undo", "s.jsonl"]).status, 0);
+            assert_eq!(fs::read_to_string(&path).unwrap(), text, "{context}");
+        }
+    }
+}

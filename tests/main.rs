@@ -11,6 +11,8 @@ mod fix; // `tailor fix`: what it changes, what it keeps, what it says.
 mod fixtures; // Everything in fixtures/: what is found, and what becomes of it, byte for byte.
 mod formats; // Which format a file has: one or none, and never the wrong one.
 mod gate; // What agents say about being at work, and that `tailor fix` obeys.
+#[cfg(feature = "images")]
+mod images; // `--images downscale`: what is made small, what is not, and that it all comes back.
 mod live; // `tailor fix` beside programs that append to the same session: no line is lost.
 mod order; // The system calls of a run: their order, and what a death or a failure at any of them leaves.
 mod people; // What people see: width, colours, suggestions, completions; and what Ctrl-C leaves.

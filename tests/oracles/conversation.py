@@ -160,7 +160,7 @@ def are_paired(before, after, findings):
     that was there before, but where there was none. Of calls about which a finding stays, nothing is asked.
     """
     stays = {f.get("call") for f in findings.left if f["code"] in PAIRING}
-    for id in findings.calls("P1", "P2", "P3", "P4", "P5") - stays:
+    for id in findings.calls("P1", "P2", "P3", "P4", "P5", "P8") - stays:
         counts, stray = [], False
         for row in after:
             for block in blocks(row):
@@ -178,7 +178,7 @@ def are_paired(before, after, findings):
             raise Failed(f"call {id} has {counts or 'gone'} results, not one")
         if stray or max(counts, default=0) > 1:
             raise Failed(f"a result of {id} stands without its call, or beside another")
-    for id in findings.calls("P3", "P4", "P5") - findings.calls("P1") - stays:
+    for id in findings.calls("P3", "P4", "P5", "P8") - findings.calls("P1") - stays:
         old = [(row, block) for row in before for block in blocks(row) if result(block) == id]
         for row, block in ((row, block) for row in after for block in blocks(row) if result(block) == id):
             if not any(is_same_block(other, block, findings, (row["id"], was["id"])) for was, other in old):

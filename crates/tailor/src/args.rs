@@ -14,11 +14,12 @@ use crate::config::{Loaded, load};
 use crate::printer::talk;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, value_parser};
 use keeper::{Keep, Mode, Options, Policies, Recovery, Vault};
+use serde::Deserialize;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::chunk;
 use transcript::marker::Folder;
-use transcript::policy::{Policy, SignedThinking};
+use transcript::policy::{Downscale, Policy, SignedThinking};
 use transcript::profile::{self, PROFILES, Profile};
 use transcript::recover::{self, Level};
 use transcript::rule::{self, Group};
@@ -607,6 +608,10 @@ pub(crate) struct Limits {
     /// Most images in context (100).
     #[arg(long, value_name = "COUNT")]
     pub(crate) images_max: Option<u64>,
+    /// What becomes of an image that is too large, where S4 is allowed: a line of text takes its place (the default), or
+    /// it is made small.
+    #[arg(long, value_enum)]
+    pub(crate) images: Option<Oversized>,
     #[command(flatten)]
     pub(crate) ages: Ages,
     /// Longest text of one message of the model that is in context (any; 5,000 for `recover`).
@@ -678,6 +683,25 @@ pub(crate) enum Thinking {
     Ignore,
 }
 
+/// What becomes of an image that is too large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Oversized {
+    Stub,
+    #[cfg(feature = "images")]
+    Downscale,
+}
+
+impl Oversized {
+    pub(crate) fn how(self) -> Option<Downscale> {
+        match self {
+            Self::Stub => None,
+            #[cfg(feature = "images")]
+            Self::Downscale => Some(Downscale(crate::downscale::downscale)),
+        }
+    }
+}
+
 /// What makes the exit code 1.
 #[derive(Clone, Debug)]
 pub(crate) enum FailOn {
@@ -691,8 +715,8 @@ impl Limits {
         let mut policies = config.policies()?;
         if let Some(profile) = self.profile {
             let all = policies.all();
-            let (thinking, selection) = (all.thinking, all.selection.clone());
-            policies = Policy { thinking, selection, ..profile.policy() }.into();
+            let (thinking, selection, downscale) = (all.thinking, all.selection.clone(), all.downscale);
+            policies = Policy { thinking, selection, downscale, ..profile.policy() }.into();
         }
         Ok(policies.map(|policy| self.apply(policy)))
     }
@@ -710,6 +734,7 @@ impl Limits {
             (&mut policy.images.pixels_max, self.image_pixels_max),
             (&mut policy.images.count_max, self.images_max),
         ]);
+        override_each([(&mut policy.downscale, self.images.map(Oversized::how))]);
         self.ages.apply(policy);
         policy.tool_chars_max.extend(self.tool_result_chars_max.iter().cloned());
         policy.tools_keep.extend(self.keep_tool.iter().cloned());

@@ -277,6 +277,7 @@ fn defaults() -> Table {
         ("profile", Value::String("default".to_string())),
         ("recover", Value::Boolean(false)),
         ("thinking", Value::String("keep".to_string())),
+        ("images", Value::String("stub".to_string())),
         ("socket", text(default_socket())),
         ("originals", Value::Table(keep)),
     ]

@@ -5,6 +5,8 @@ mod bars;
 mod baseline;
 mod command;
 mod config;
+#[cfg(feature = "images")]
+mod downscale;
 mod log;
 mod output;
 mod page;
@@ -20,6 +22,10 @@ use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    #[cfg(feature = "images")]
+    if let Some(code) = downscale::child() {
+        return code;
+    }
     let Some(command) = args::Args::parse().command else { return command::start::run().into() };
     match command {
         args::Command::Scan(scan) => command::scan::run(&scan),

@@ -160,6 +160,10 @@ pub enum Service {
     /// What files were like at a message; a later one of the same message takes its place. [`Entry::group`] is the
     /// message.
     Snapshot,
+    /// What a person calls the session; the last one counts.
+    Title,
+    /// The same, as a model called it.
+    MadeTitle,
 }
 
 /// One object of the file.
@@ -349,6 +353,8 @@ pub enum QuirkKind {
     Foreign,
     /// The ordinal of the record does not count on from the one before.
     Ordinal,
+    /// The record says how many messages were summed up.
+    Counts(u64),
 }
 
 /// An image as it is sent.

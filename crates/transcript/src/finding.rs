@@ -142,8 +142,12 @@ pub enum Guard {
     History,
     /// It takes an image away that the model was shown.
     Images,
+    /// It makes an image smaller than the model was shown it.
+    Pixels,
     /// It takes thinking out that may be valid.
     Thinking,
+    /// It adds a line that only some versions of the agent need.
+    Appends,
     /// It takes a message out because another one says the same.
     Copy,
 }
@@ -161,7 +165,9 @@ impl fmt::Display for Guard {
                 "what it takes out is not loaded any more, but somebody may want to go back there"
             }
             Self::Images => "it takes images away that the model was shown",
+            Self::Pixels => "it makes images smaller than the model was shown them",
             Self::Copy => "some screens show this copy of the message and not the other one",
+            Self::Appends => "it adds a line at the end, which only some versions of the agent need",
             Self::Thinking => "it takes thinking out that may be valid",
             Self::NewestEntry => "it takes away the newest entry, which a running agent may build on",
         })

@@ -259,6 +259,10 @@ pub struct Content {
     pub ordinals: bool,
     /// Whether the agent reads the whole file into one string of JavaScript.
     pub in_one_string: bool,
+    /// Whether records may say what the session is called, for lists of sessions.
+    pub titles: bool,
+    /// Whether a record counts the messages that were summed up.
+    pub counts_messages: bool,
 }
 
 impl Content {
@@ -272,6 +276,8 @@ impl Content {
         names_session: false,
         ordinals: false,
         in_one_string: false,
+        titles: false,
+        counts_messages: false,
     };
     /// What Anthropic's API minds.
     pub(crate) const ANTHROPIC: Self =

@@ -185,14 +185,14 @@ pub fn cap(text: &str, tool: &str, error: bool, policy: &Policy) -> Result<Optio
     Ok(cut.zip(original).map(|(text, original)| Capped { text, original }))
 }
 
-/// Each call with one result right behind it (P1 to P6), but for the newest message of the model, whose tools may be
+/// Each call with one result right behind it (P1 to P6, P8), but for the newest message of the model, whose tools may be
 /// running. ChatCLI does this before each request.
 ///
 /// # Errors
 ///
 /// See [`fit`].
 pub fn pair(messages: &[Message], policy: &Policy) -> Result<Fitted, Worse> {
-    only(messages, policy, &["P1", "P2", "P3", "P4", "P5", "P6"])
+    only(messages, policy, &["P1", "P2", "P3", "P4", "P5", "P6", "P8"])
 }
 
 /// Results within their own limits and that of their turn (S1, S2). ChatCLI does this before each request.

@@ -1,6 +1,7 @@
 //! What is asked for: limits, and which rules may act. Plain data; who chooses it is not known here.
 
 use crate::finding::{Finding, Safety};
+use crate::image::Kind;
 use crate::literal::Unit;
 use crate::marker::Folder;
 use alloc::string::String;
@@ -36,6 +37,8 @@ pub struct Policy {
     pub side_chars_max: u64,
     /// Which images can be sent.
     pub images: Images,
+    /// What makes images small that are too large. Default: nothing, and a line of text takes their place.
+    pub downscale: Option<Downscale>,
     /// Longest text of one message of the model that is in context. Default 0: any length.
     pub reply_chars_max: u64,
     /// What becomes of results as the conversation goes on. Default: nothing.
@@ -75,6 +78,7 @@ impl Default for Policy {
             window_tokens: 200_000,
             side_chars_max: 8_000,
             images: Images::default(),
+            downscale: None,
             reply_chars_max: 0,
             stale: Stale::default(),
             crowded: Crowded::default(),
@@ -170,6 +174,33 @@ impl Default for Images {
         }
     }
 }
+
+/// An image that is too large, and how large it may be.
+#[derive(Clone, Copy, Debug)]
+pub struct TooLarge<'b> {
+    /// The file, as it was before base64.
+    pub file: &'b [u8],
+    /// What its first bytes say that it is.
+    pub kind: Kind,
+    /// Longest side of what is asked for, in pixels.
+    pub pixels_max: u32,
+    /// Its longest file.
+    pub bytes_max: u64,
+}
+
+/// Makes an image small: a file of the same kind within the limits, or `None` if it cannot be decoded, or made small
+/// enough. The same input gives the same output. Whoever chooses the policy hands it in, because decoders of what
+/// anybody may have sent allocate, and may panic; nothing here may do that.
+#[derive(Clone, Copy, Debug)]
+pub struct Downscale(pub fn(TooLarge<'_>) -> Option<Vec<u8>>);
+
+impl PartialEq for Downscale {
+    fn eq(&self, other: &Self) -> bool {
+        core::ptr::fn_addr_eq(self.0, other.0)
+    }
+}
+
+impl Eq for Downscale {}
 
 /// Whether a tool has one of these names: in any case, with or without the `@` of ChatCLI; `*` stands for anything.
 pub fn is_named<S: AsRef<[u8]>>(names: &[S], tool: &[u8]) -> bool {

@@ -141,8 +141,9 @@ fn halved(policy: &Policy) -> Policy {
 
 /// Only what puts calls, results and lines right.
 fn pairing(policy: &Policy) -> Policy {
-    let select =
-        ["P1", "P2", "P3", "P4", "P5", "P6", "B1", "B2", "M4"].map(alloc::string::ToString::to_string).into();
+    let select = ["P1", "P2", "P3", "P4", "P5", "P6", "P8", "B1", "B2", "M4"]
+        .map(alloc::string::ToString::to_string)
+        .into();
     let selection = Selection { select, ..policy.selection.clone() };
     Policy { selection, ..policy.clone() }
 }

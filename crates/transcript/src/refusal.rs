@@ -4,7 +4,7 @@
 //! ```
 //! use transcript::refusal;
 //! let known = refusal::find("messages.3.content.0: unexpected `tool_use_id` found in `tool_result` blocks: toolu_9");
-//! assert_eq!(known.unwrap().codes, ["P2", "P3"]);
+//! assert_eq!(known.unwrap().codes, ["P2", "P3", "P8"]);
 //! ```
 
 use alloc::string::String;
@@ -33,7 +33,7 @@ pub static REFUSALS: &[Refusal] = &[
             "No tool output found for function call",
             "number of function response parts is equal to the number of function call parts",
         ],
-        codes: &["P1", "P4", "P7"],
+        codes: &["P1", "P4", "P7", "P8"],
         what: "A tool was called, and the request holds no result right behind the call: it was lost, or something stands in between.",
         settle: "tailor fix FILE puts results where they belong, and a neutral one where there is none.",
     },
@@ -46,7 +46,7 @@ pub static REFUSALS: &[Refusal] = &[
             "must be a response to a prece*ding message with tool_calls",
             "function response turn comes immediately after a function call turn",
         ],
-        codes: &["P2", "P3"],
+        codes: &["P2", "P3", "P8"],
         what: "A result stands in the request without its call: the call was compacted away, cut off, or never finished.",
         settle: "tailor fix FILE takes such results out; --allow P2 also in files of bare messages.",
     },

@@ -14,6 +14,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+mod abandoned_compaction;
 mod aborted_call_with_result;
 mod altered_thought;
 mod before_compaction;
@@ -27,6 +28,7 @@ mod call_without_result;
 mod context_over_limit;
 mod control_text;
 mod copied_entry;
+mod counter_past_end;
 mod crowded_window;
 mod dangling_boundary;
 mod dangling_parent;
@@ -62,6 +64,7 @@ mod parent_cycle;
 mod progress_entry;
 mod reasoning_alone;
 mod removal;
+mod result_before_call;
 mod result_over_limit;
 mod result_without_call;
 mod same_role_again;
@@ -76,6 +79,7 @@ mod turn_over_limit;
 mod unacceptable_call_id;
 mod unreadable_line;
 pub(crate) mod unreadable_size;
+mod unseen_title;
 mod unsendable_image;
 
 pub(crate) use call_without_result::next_user;
@@ -88,6 +92,7 @@ pub(crate) use oversized_turn::OversizedTurn;
 pub(crate) use same_role_again::{Flow, flow};
 pub(crate) use trim::most;
 pub(crate) use unacceptable_call_id::is_taken;
+pub(crate) use unseen_title::Titles;
 
 /// All rules, in the order in which they look and plan: pairing, then sizes, then ages, then bytes,
 /// then what breaks a limit of the run.
@@ -99,6 +104,7 @@ pub const RULES: &[&dyn Rule] = &[
     &duplicate_result::DuplicateResult,
     &duplicate_call_id::DuplicateCallId,
     &misordered_results::MisorderedResults,
+    &result_before_call::ResultBeforeCall,
     &call_without_arguments::CallWithoutArguments,
     &invalid_tool_name::InvalidToolName,
     &unacceptable_call_id::UnacceptableCallId,
@@ -124,10 +130,12 @@ pub const RULES: &[&dyn Rule] = &[
     &control_text::ControlText,
     &dangling_parent::DanglingParent,
     &parent_cycle::ParentCycle,
+    &abandoned_compaction::AbandonedCompaction,
     &dangling_boundary::DanglingBoundary,
     &copied_entry::CopiedEntry,
     &foreign_rows::ForeignRows,
     &broken_ordinals::BrokenOrdinals,
+    &counter_past_end::CounterPastEnd,
     &mirrored_reply::MirroredReply,
     &empty_turn::EmptyTurn,
     &empty_text::EmptyText,
@@ -144,6 +152,7 @@ pub const RULES: &[&dyn Rule] = &[
     &sidechain_entry::SidechainEntry,
     &before_compaction::BeforeCompaction,
     &off_branch::OffBranch,
+    &unseen_title::UnseenTitle,
     &unreadable_size::UnreadableSize,
     &bound_thinking::BoundThinking,
     &oversized_file::OversizedFile,
@@ -237,11 +246,12 @@ pub fn find(text: &str) -> Option<&'static dyn Rule> {
 }
 
 /// Whether a finding tells what is in a file rather than what is wrong with it, so that a repair of something else may
-/// bring it to light: notes about content, and weight that is not loaded.
+/// bring it to light: notes about content, weight that is not loaded, and how far from the end something stands.
 pub fn is_remark(finding: &Finding) -> bool {
     let groups = ["content", "dead-weight"].into_iter().filter_map(Group::find);
     let code = finding.rule.code();
-    finding.severity == Severity::Note && groups.into_iter().any(|group| GROUPS[group.0].1(code))
+    let distant = code == "S11";
+    finding.severity == Severity::Note && (distant || groups.into_iter().any(|group| GROUPS[group.0].1(code)))
 }
 
 /// Rules that are about one thing, and can be chosen together.
@@ -256,7 +266,7 @@ const GROUPS: &[(&str, Has)] = &[
     ("pairing", |code| code.starts_with('P')),
     ("content", |code| code.starts_with('M')),
     ("images", |code| code == "S4"),
-    ("dead-weight", |code| ["S6", "S7", "S8", "S9", "S17", "S18"].contains(&code)),
+    ("dead-weight", |code| ["S6", "S7", "S8", "S9", "S17", "S18", "T3"].contains(&code)),
     ("bytes", |code| code.starts_with('B')),
     ("tree", |code| code.starts_with('T')),
 ];

@@ -324,6 +324,7 @@ impl State {
             return Err(Reason::Damaged);
         }
         self.content.count_on(added)?;
+        self.content.name(added, added.bytes)?;
         for entry in 0..added.entries.len() as u32 {
             if self.take(added, breaks, entry, policy)? {
                 let found = &added.entries[entry as usize];

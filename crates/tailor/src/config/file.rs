@@ -1,6 +1,6 @@
 //! What may stand in a configuration file: shapes only.
 
-use crate::args::{find_profile, millis, override_each, rule_code, size_in_bytes};
+use crate::args::{Oversized, find_profile, millis, override_each, rule_code, size_in_bytes};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -42,6 +42,7 @@ pub(super) const SCALARS: &[(&str, Scalar)] = &[
     ("image_bytes_max", Scalar::Number),
     ("image_pixels_max", Scalar::Number),
     ("images_max", Scalar::Number),
+    ("images", Scalar::Text),
     ("window_tokens", Scalar::Number),
     ("thinking", Scalar::Text),
 ];
@@ -74,6 +75,7 @@ pub(super) struct File {
     image_bytes_max: Option<u64>,
     image_pixels_max: Option<u64>,
     images_max: Option<u64>,
+    images: Option<Oversized>,
     window_tokens: Option<u64>,
     thinking: Option<Thinking>,
     select: Option<Vec<Code>>,
@@ -113,7 +115,7 @@ impl File {
         let mut policy = match self.profile {
             Some(ProfileName(profile)) => {
                 let (thinking, selection) = (base.thinking, base.selection.clone());
-                Policy { thinking, selection, ..profile.policy() }
+                Policy { thinking, selection, downscale: base.downscale, ..profile.policy() }
             }
             None => base.clone(),
         };
@@ -132,6 +134,7 @@ impl File {
             codes.as_ref().map(|codes| codes.iter().map(|code| code.0.clone()).collect::<Vec<String>>())
         };
         override_each([(&mut policy.thinking, self.thinking.map(Into::into))]);
+        override_each([(&mut policy.downscale, self.images.map(Oversized::how))]);
         override_each([
             (&mut policy.selection.select, codes(&self.select)),
             (&mut policy.selection.ignore, codes(&self.ignore)),

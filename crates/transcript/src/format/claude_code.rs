@@ -80,6 +80,7 @@ impl Format for ClaudeCode {
             failures: true,
             names_session: true,
             in_one_string: true,
+            titles: true,
             ..Content::ANTHROPIC
         }
     }
@@ -224,6 +225,13 @@ impl Format for ClaudeCode {
 
 /// Records without a place in the chain.
 fn service(doc: &Doc, draft: &mut Draft<'_>) {
+    let titled = |key: &str| doc.get(key).is_some_and(|title| is_string(Some(title)) && !title.is(""));
+    if says(doc, "type", "custom-title") && titled("customTitle") {
+        draft.entry.service = Service::Title;
+    }
+    if says(doc, "type", "ai-title") && titled("aiTitle") {
+        draft.entry.service = Service::MadeTitle;
+    }
     if says(doc, "type", "file-history-snapshot") {
         draft.entry.service = Service::Snapshot;
         draft.entry.group = draft.intern(doc.get("messageId"));

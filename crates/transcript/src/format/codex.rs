@@ -208,6 +208,17 @@ fn item(payload: Value<'_>, draft: &mut Draft<'_>) {
     }
 }
 
+/// What Codex says in a person's place begins with one of these (its `contextual_user_message.rs`).
+const OWN_WORDS: &[&[u8]] = &[
+    b"<environment_context>",
+    b"<user_instructions>",
+    b"# AGENTS.md instructions",
+    b"<skill>",
+    b"<user_shell_command>",
+    b"<turn_aborted>",
+    b"<subagent_notification>",
+];
+
 /// Whether a search for tools was not the client's.
 fn is_of_server(payload: Value<'_>) -> bool {
     let [execution, id] = payload.pick(["execution", "call_id"]);
@@ -219,6 +230,8 @@ fn message(role: Option<Value<'_>>, content: Option<Value<'_>>, draft: &mut Draf
     draft.entry.kind = match role.and_then(Value::text).as_deref() {
         Some(b"user") => {
             texts().for_each(|text| draft.user_text(text));
+            let own = |text: Value<'_>| OWN_WORDS.iter().any(|words| text.prefix().starts_with(words));
+            draft.entry.injected = texts().next().is_some_and(own);
             Kind::Message(Role::User)
         }
         Some(b"assistant") => {

@@ -64,6 +64,7 @@ impl Format for GrokBuild {
             Some(b"system") => Kind::Message(Role::System),
             Some(b"user") => {
                 texts().for_each(|text| draft.user_text(text));
+                draft.entry.injected = is_string(doc.get("synthetic_reason"));
                 Kind::Message(Role::User)
             }
             Some(b"assistant") => {

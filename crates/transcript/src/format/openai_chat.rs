@@ -9,7 +9,7 @@ use super::{
     Answer, Compaction, Content, Counted, Format, Gate, Level, Lost, Part, Root, Shape, Vote, Writer,
     Writing, content_parts, is_string, items, listed_calls, only_keys, says,
 };
-use crate::entry::{Draft, Kind, Role};
+use crate::entry::{Draft, Kind, QuirkKind, Role};
 use crate::json::{Doc, Kind as Json, Value};
 use crate::marker::MISSING_RESULT;
 use alloc::vec::Vec;
@@ -21,6 +21,8 @@ pub(super) struct Profile {
     sign: Option<fn(&Doc) -> bool>,
     level: Level,
     counted: Option<Counted>,
+    /// The field of its header that says how many messages were summed up.
+    summed_up: Option<&'static str>,
     writer: Writer,
     gates: &'static [Gate],
     answer: Answer,
@@ -33,6 +35,7 @@ pub(super) const BARE: Profile = Profile {
     sign: None,
     level: Level::LiveTruncate,
     counted: None,
+    summed_up: None,
     writer: Writer::Unknown,
     gates: &[],
     answer: Answer::LineIfAllowed,
@@ -81,6 +84,7 @@ pub(super) const NANOBOT: Profile = Profile {
     sign: Some(|doc| says(doc, "_type", "metadata") && is_string(doc.get("key"))),
     level: Level::Archive,
     counted: Some(Counted::Records("its first line (last_consolidated)")),
+    summed_up: Some("last_consolidated"),
     writer: Writer::RewritesWhole,
     gates: &[Gate::Idle],
     roots: &[Root { env: None, home: ".nanobot", below: "sessions" }],
@@ -189,7 +193,7 @@ impl Format for Profile {
     }
 
     fn content(&self) -> Content {
-        Content::OPENAI
+        Content { counts_messages: self.summed_up.is_some(), ..Content::OPENAI }
     }
 
     fn roots(&self) -> &'static [Root] {
@@ -198,6 +202,10 @@ impl Format for Profile {
 
     fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
         message(doc.root(), draft);
+        let count = self.summed_up.and_then(|field| doc.get(field)).and_then(Value::whole);
+        if let Some(count) = count.filter(|_| says(doc, "_type", "metadata")) {
+            draft.quirk(QuirkKind::Counts(count), draft.entry.span);
+        }
     }
 
     fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8> {
@@ -233,6 +241,9 @@ pub(super) fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
     draft.entry.kind = match message.get("role").and_then(Value::text).as_deref() {
         Some(b"user") => {
             texts().for_each(|text| draft.user_text(text));
+            // Kimi CLI tells the model so in a message of its own, behind what a person said.
+            draft.entry.injected =
+                texts().next().is_some_and(|text| text.prefix().starts_with(b"<system-reminder>"));
             for part in items(content) {
                 match part.get("text") {
                     Some(text) => draft.blank(part, text),

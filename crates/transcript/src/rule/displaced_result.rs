@@ -1,13 +1,13 @@
-//! P4: a result that does not stand behind its call.
+//! P4: something stands between a call and its result.
 
-use super::{Help, Rule, about_result, severity_in_context, too_heavy_to_return};
+use super::{Cover, Help, Rule, about_result, severity_in_context, too_heavy_to_return};
 use crate::entry::{Kind, Role};
 use crate::finding::{Finding, Fix, Held, Op, Severity};
-use crate::format::Shape;
+use crate::format::{Format, Shape};
 use crate::literal::quote;
 use crate::session::{Answers, Session};
 use crate::source::Fault;
-use alloc::string::{String, ToString};
+use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -24,33 +24,55 @@ impl Rule for DisplacedResult {
 
     fn help(&self) -> Help {
         Help {
-            what: "Something stands between a call and its result, or the result stands before the call.",
+            what: "Something stands between a call and its result, or (Claude Code) the result is not loaded with its call.",
             why: "APIs want results directly behind the message with the calls: \"`tool_use` ids were found without \
                   `tool_result` blocks immediately after\", \"insufficient tool messages following tool_calls\".",
             fix: "The result moves up behind its call, what stood between comes after it, and links follow. Nothing is \
                   taken out. Claude Code and Codex join pairs by id wherever they stand. Claude Code does if it loads them: a \
                   result that hangs on neither the branch nor its call is linked to its call.",
-            source: "OpenClaw #27150, #8221, #27356; failure classes P4 and P8",
+            source: "OpenClaw #27150, #8221, #27356; failure class P4",
         }
     }
 
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.shape() == Shape::Log { Cover::Never } else { Cover::Fixed }
+    }
+
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
-        if session.format.shape() == Shape::Log {
-            return Ok(());
-        }
         if session.format.shape() == Shape::Graph {
             astray(session, out);
-            return Ok(());
-        }
-        for (index, answers) in session.answers.iter().enumerate() {
-            let Answers::Call(call) = *answers else { continue };
-            let (from, to) = (session.call(call).entry, session.result(index).entry);
-            let Some(message) = displaced(session, from, to) else { continue };
-            let severity = severity_in_context(session, to);
-            let fix = pull_up(session, from, index);
-            out.push(Finding { fix, ..about_result(&DisplacedResult, session, index, severity, message) });
+        } else {
+            tell(&DisplacedResult, session, Place::Behind, "something stands between call and result", out);
         }
         Ok(())
+    }
+}
+
+/// Where a result stands that does not stand right behind its call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Before the call.
+    Before,
+    /// Behind it, and behind something else.
+    Behind,
+}
+
+/// One finding for each result on the branch that stands there; the fix is to pull it up, or down, behind its call.
+pub(super) fn tell(
+    rule: &'static dyn Rule,
+    session: &Session<'_>,
+    place: Place,
+    message: &str,
+    out: &mut Vec<Finding>,
+) {
+    for (index, answers) in session.answers.iter().enumerate() {
+        let Answers::Call(call) = *answers else { continue };
+        let (from, to) = (session.call(call).entry, session.result(index).entry);
+        if displaced(session, from, to) == Some(place) {
+            let severity = severity_in_context(session, to);
+            let fix = pull_up(session, from, index);
+            out.push(Finding { fix, ..about_result(rule, session, index, severity, message.to_string()) });
+        }
     }
 }
 
@@ -78,19 +100,13 @@ fn astray(session: &Session<'_>, out: &mut Vec<Finding>) {
     }
 }
 
-fn displaced(session: &Session<'_>, call: u32, result: u32) -> Option<String> {
+fn displaced(session: &Session<'_>, call: u32, result: u32) -> Option<Place> {
     let (from, to) = (session.place(call)?, session.place(result)?);
-    if to == from {
-        return None;
-    }
     if to < from {
-        return Some("the result stands before its call".to_string());
+        return Some(Place::Before);
     }
-    let between = &session.live[from + 1..to];
-    between
-        .iter()
-        .any(|&entry| speaks(session, call, entry))
-        .then(|| "something stands between call and result".to_string())
+    let between = session.live.get(from + 1..to).unwrap_or_default();
+    between.iter().any(|&entry| speaks(session, call, entry)).then_some(Place::Behind)
 }
 
 /// Whether an entry is part of what is sent and does not belong to the call's own results.

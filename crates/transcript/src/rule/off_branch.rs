@@ -1,5 +1,6 @@
 //! S18: history beside the live branch.
 
+use super::abandoned_compaction::abandoned;
 use super::before_compaction::is_replaced;
 use super::{Cover, Help, Rule, dead_weight};
 use crate::entry::{Id, Kind};
@@ -48,8 +49,10 @@ impl Rule for OffBranch {
         if left.is_empty() {
             return Ok(());
         }
-        let shown = Shown::of(session);
-        let entries = left.into_iter().filter(|&entry| !shown.holds(session, entry));
+        // Those are T3.
+        let (shown, abandoned) = (Shown::of(session), abandoned(session));
+        let entries =
+            left.into_iter().filter(|entry| !abandoned.contains(entry) && !shown.holds(session, *entry));
         dead_weight::tell(&OffBranch, session, entries, "messages on branches that were left", out);
         Ok(())
     }

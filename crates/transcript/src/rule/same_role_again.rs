@@ -103,8 +103,10 @@ fn is_again(session: &Session<'_>, one: u32, two: u32) -> Result<bool, Fault> {
     }
     let content = |entry: u32| -> Result<Option<Span>, Fault> {
         let doc = json::parse(session.source, session.entry(entry).span)?;
-        let content =
-            doc.as_ref().and_then(|doc| doc.get("message").map_or(doc.get("content"), |m| m.get("content")));
+        let content = doc.as_ref().and_then(|doc| {
+            let inside = doc.get("message").or(doc.get("payload"));
+            inside.map_or(doc.get("content"), |inside| inside.get("content"))
+        });
         Ok(content.map(json::Value::span))
     };
     let (Some(one), Some(two)) = (content(one)?, content(two)?) else { return Ok(false) };

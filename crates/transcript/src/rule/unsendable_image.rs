@@ -9,18 +9,22 @@ use crate::format::Shape;
 use crate::image::{self, Kind};
 use crate::json::{self, Kind as Json};
 use crate::marker;
-use crate::policy::Images;
+use crate::policy::TooLarge;
 use crate::session::Session;
 use crate::source::{Fault, Span, read_span};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 
 pub(super) struct UnsendableImage;
 
 /// How much of a JPEG is looked at for its size, which stands behind segments of any length.
 const HEAD_BYTES: u64 = 256 << 10;
+/// The base64 of larger images is not read into memory; they are not made small.
+const DOWNSCALE_BYTES_MAX: u64 = 24 << 20;
 
 impl Rule for UnsendableImage {
     fn code(&self) -> &'static str {
@@ -38,7 +42,8 @@ impl Rule for UnsendableImage {
             why: "\"image exceeds 5 MB maximum\", \"image dimensions exceed max allowed size for many-image requests: 2000 \
                   pixels\", \"request_too_large\": every request is refused from then on, also that of a compaction.",
             fix: "A wrong media type is put right. With --allow S4, or --only images, a line of text stands in the place of \
-                  an image that is refused, of the oldest ones beyond the limits, and of copies; the data is in the vault.",
+                  an image that is refused, of the oldest ones beyond the limits, and of copies; the data is in the vault. With \
+                  --images downscale an image that is too large is made small instead, if it can be decoded.",
             source: "claude-code #34120, #16173, #2104, #83206; Anthropic: 5 MB, 8,000 pixels, 2,000 pixels beyond 20 images, \
                      100 images, 32 MB a request",
         }
@@ -60,11 +65,13 @@ impl Rule for UnsendableImage {
         for image in &mut images {
             look_farther(session, image)?;
         }
-        let gone = judge(session, &session.policy.images, &images)?;
-        for (image, why) in images.iter().zip(gone) {
-            match why {
-                Some((severity, why)) => out.push(stub(session, image, severity, why)?),
-                None => out.extend(mislabelled(session, image)?),
+        for (image, verdict) in images.iter().zip(judge(session, &images)?) {
+            match verdict {
+                Verdict::Gone(severity, why) => out.push(stub(session, image, severity, why)?),
+                Verdict::Large(severity, why) => {
+                    out.push(make_small(session, image, severity, why, &images)?);
+                }
+                Verdict::Stays => out.extend(mislabelled(session, image)?),
             }
         }
         Ok(())
@@ -81,54 +88,86 @@ fn look_farther(session: &Session<'_>, image: &mut Image) -> Result<(), Fault> {
     Ok(())
 }
 
-type Reason = Option<(Severity, String)>;
+/// What becomes of an image, and why.
+enum Verdict {
+    /// It is sent as it is.
+    Stays,
+    /// A line of text takes its place.
+    Gone(Severity, String),
+    /// It is too large by itself, and may be made small.
+    Large(Severity, String),
+}
 
 fn refused(session: &Session<'_>) -> Severity {
     session.format.content().images.unwrap_or(Severity::Note)
 }
 
-/// Why each image is not to be sent.
-fn judge(session: &Session<'_>, limits: &Images, images: &[Image]) -> Result<Vec<Reason>, Fault> {
-    // OpenAI makes large images small itself.
-    let refused = refused(session);
-    let strict = refused == Severity::Error;
-    let many = limits.many > 0 && images.len() as u64 > limits.many;
-    let (mut gone, mut left): (Vec<Reason>, Vec<usize>) = (Vec::new(), Vec::new());
+/// Whether sides are asked for: OpenAI makes large images small itself.
+fn is_strict(session: &Session<'_>) -> bool {
+    refused(session) == Severity::Error
+}
+
+/// Whether there are so many images that all have to be smaller.
+fn are_many(session: &Session<'_>, images: &[Image]) -> bool {
+    let many = session.policy.images.many;
+    many > 0 && images.len() as u64 > many
+}
+
+/// What is to become of each image.
+fn judge(session: &Session<'_>, images: &[Image]) -> Result<Vec<Verdict>, Fault> {
+    let limits = &session.policy.images;
+    let many = are_many(session, images);
+    let (mut verdicts, mut left): (Vec<Verdict>, Vec<usize>) = (Vec::new(), Vec::new());
     for (n, image) in images.iter().enumerate() {
-        let bytes = image::base64_of(image).len();
-        let longest = image.facts.pixels.map_or(0, |(width, height)| u64::from(width.max(height)));
-        let over = |limit: u64, value: u64| limit > 0 && value > limit;
-        let why = if over(limits.bytes_max, bytes) {
-            Some((refused, format!("image of {bytes} bytes (limit {})", limits.bytes_max)))
-        } else if strict && over(limits.pixels_max, longest) {
-            Some((refused, format!("image of {longest} pixels (limit {})", limits.pixels_max)))
-        } else if strict && many && over(limits.many_pixels_max, longest) {
-            let limit = limits.many_pixels_max;
-            Some((
-                refused,
-                format!("image of {longest} pixels among more than {} (limit {limit})", limits.many),
-            ))
-        } else if let Some(first) = twin(session, images, &left, n)? {
-            Some((Severity::Note, format!("the same image as on line {}", session.entry(first).line)))
-        } else {
+        let large = too_large(session, image, many);
+        let stays = large.is_none() || session.policy.downscale.is_some();
+        let twin = if stays { twin(session, images, &left, n)? } else { None };
+        verdicts.push(match (twin, large) {
+            (Some(first), None) => {
+                let why = format!("the same image as on line {}", session.entry(first).line);
+                Verdict::Gone(Severity::Note, why)
+            }
+            (None, Some(why)) if stays => Verdict::Large(refused(session), why),
+            (_, Some(why)) => Verdict::Gone(refused(session), why),
+            (None, None) => Verdict::Stays,
+        });
+        if stays && twin.is_none() {
             left.push(n);
-            None
-        };
-        gone.push(why);
+        }
     }
-    // Of the rest the oldest go, as far as there is still too much.
+    // Of the rest the oldest go, as far as there is still too much. What is made small is weighed when that is done.
+    let weight = |n: usize| if let Verdict::Large(..) = verdicts[n] { 0 } else { images[n].data.len() };
+    let weights: Vec<u64> = left.iter().map(|&n| weight(n)).collect();
     let mut count = left.len() as u64;
-    let mut sum: u64 = left.iter().map(|&n| images[n].data.len()).sum();
-    for n in left {
+    let mut sum: u64 = weights.iter().sum();
+    for (n, weight) in left.into_iter().zip(weights) {
         let too_many = limits.count_max > 0 && count > limits.count_max;
         let too_much = limits.total_bytes_max > 0 && sum > limits.total_bytes_max;
         if too_many || too_much {
             let what = if too_many { "many images" } else { "many bytes of images" };
-            gone[n] = Some((refused, format!("one of the oldest of too {what}")));
-            (count, sum) = (count - 1, sum - images[n].data.len());
+            verdicts[n] = Verdict::Gone(refused(session), format!("one of the oldest of too {what}"));
+            (count, sum) = (count - 1, sum - weight);
         }
     }
-    Ok(gone)
+    Ok(verdicts)
+}
+
+/// Why an image is too large by itself, if it is.
+fn too_large(session: &Session<'_>, image: &Image, many: bool) -> Option<String> {
+    let (limits, strict) = (&session.policy.images, is_strict(session));
+    let bytes = image::base64_of(image).len();
+    let longest = image.facts.pixels.map_or(0, |(width, height)| u64::from(width.max(height)));
+    let over = |limit: u64, value: u64| limit > 0 && value > limit;
+    if over(limits.bytes_max, bytes) {
+        Some(format!("image of {bytes} bytes (limit {})", limits.bytes_max))
+    } else if strict && over(limits.pixels_max, longest) {
+        Some(format!("image of {longest} pixels (limit {})", limits.pixels_max))
+    } else if strict && many && over(limits.many_pixels_max, longest) {
+        let limit = limits.many_pixels_max;
+        Some(format!("image of {longest} pixels among more than {} (limit {limit})", limits.many))
+    } else {
+        None
+    }
 }
 
 /// The entry of an earlier image with the same data. Only those of one length and beginning are compared.
@@ -152,6 +191,60 @@ fn hash(session: &Session<'_>, span: Span) -> Result<blake3::Hash, Fault> {
         true
     })?;
     Ok(hasher.finalize())
+}
+
+/// A smaller image in the place of one that is too large, and of its copies; a line of text if there is none.
+fn make_small(
+    session: &Session<'_>,
+    image: &Image,
+    severity: Severity,
+    why: String,
+    images: &[Image],
+) -> Result<Finding, Fault> {
+    // Nothing is decoded for a fix that is not made.
+    let asked = session.depth == Depth::Plan
+        && session.policy.selection.allow.iter().any(|code| code == UnsendableImage.code());
+    let mut finding = stub(session, image, severity, why)?;
+    if !asked {
+        finding.fix = Fix::guarded(Guard::Pixels, finding.fix.ops);
+    } else if let Some(base64) = smaller(session, image, images)? {
+        let old = image::base64_of(image);
+        let mut ops = vec![Op::Replace { at: old, with: base64.clone().into_bytes() }];
+        for copy in copies(session, image)? {
+            let at = Span::new(copy.start + image.data_from, copy.end);
+            ops.push(Op::Replace { at, with: base64.clone().into_bytes() });
+        }
+        ops.extend(media_type(session, image)?);
+        finding.fix = Fix::guarded(Guard::Pixels, ops);
+    }
+    Ok(finding)
+}
+
+/// The base64 of the image made small; `None` if nobody can do that.
+fn smaller(session: &Session<'_>, image: &Image, images: &[Image]) -> Result<Option<String>, Fault> {
+    let (limits, old) = (&session.policy.images, image::base64_of(image));
+    let (Some(downscale), Some(kind)) = (session.policy.downscale, image.facts.kind) else { return Ok(None) };
+    if old.len() > DOWNSCALE_BYTES_MAX {
+        return Ok(None);
+    }
+    let Ok(file) = STANDARD.decode(read_span(session.source, old)?) else { return Ok(None) };
+    let sides = [
+        (limits.pixels_max, is_strict(session)),
+        (limits.many_pixels_max, is_strict(session) && are_many(session, images)),
+    ];
+    let side = sides.into_iter().filter_map(|(limit, asked)| (asked && limit > 0).then_some(limit)).min();
+    let pixels_max = side.map_or(u32::MAX, |side| u32::try_from(side).unwrap_or(u32::MAX));
+    let bytes_max = if limits.bytes_max > 0 { limits.bytes_max / 4 * 3 } else { u64::MAX };
+    let Some(small) = (downscale.0)(TooLarge { file: &file, kind, pixels_max, bytes_max }) else {
+        return Ok(None);
+    };
+    // What comes from outside is believed only as far as it can be seen.
+    let base64 = STANDARD.encode(&small);
+    let facts = image::facts(&base64.as_bytes()[..base64.len().min(HEAD_BYTES as usize)]);
+    let fits = facts.kind == Some(kind)
+        && small.len() as u64 <= bytes_max
+        && facts.pixels.is_some_and(|(width, height)| width.max(height) <= pixels_max);
+    Ok(fits.then_some(base64))
 }
 
 /// A line of text in the place of an image, and of copies of its data in the same entry.
@@ -196,6 +289,16 @@ fn copies(session: &Session<'_>, image: &Image) -> Result<Vec<Span>, Fault> {
 /// Puts a media type right that the first bytes belie.
 fn mislabelled(session: &Session<'_>, image: &Image) -> Result<Option<Finding>, Fault> {
     let (Some(said), Some(kind)) = (image.said, image.facts.kind) else { return Ok(None) };
+    let Some(right) = media_type(session, image)? else { return Ok(None) };
+    let severity = refused(session);
+    let message = format!("a {kind} image that is said to be {said}");
+    let fix = Fix::safe(vec![right]);
+    Ok(Some(Finding { fix, ..about(&UnsendableImage, session, image.entry, severity, message) }))
+}
+
+/// What puts a media type right that the first bytes belie.
+fn media_type(session: &Session<'_>, image: &Image) -> Result<Option<Op>, Fault> {
+    let (Some(said), Some(kind)) = (image.said, image.facts.kind) else { return Ok(None) };
     if said == kind {
         return Ok(None);
     }
@@ -207,8 +310,103 @@ fn mislabelled(session: &Session<'_>, image: &Image) -> Result<Option<Finding>, 
     } else {
         (image.media_at, format!("\"{}\"", kind.media_type()))
     };
-    let severity = refused(session);
-    let message = format!("a {kind} image that is said to be {said}");
-    let fix = Fix::safe(vec![Op::Replace { at, with: with.into_bytes() }]);
-    Ok(Some(Finding { fix, ..about(&UnsendableImage, session, image.entry, severity, message) }))
+    Ok(Some(Op::Replace { at, with: with.into_bytes() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{STANDARD, json};
+    use crate::policy::{Downscale, Images, Policy, TooLarge};
+    use crate::{Rendered, Source, Span, mend};
+    use alloc::format;
+    use alloc::string::String;
+    use alloc::vec;
+    use alloc::vec::Vec;
+    use base64::Engine;
+
+    /// The beginning of a PNG of this size, and so many bytes more.
+    fn png(width: u32, height: u32, more: usize) -> Vec<u8> {
+        let head = [&b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..], &width.to_be_bytes(), &height.to_be_bytes()];
+        [head.concat(), vec![7; more]].concat()
+    }
+
+    fn text(images: &[Vec<u8>]) -> String {
+        let line = |image: &Vec<u8>| {
+            let data = STANDARD.encode(image);
+            format!(
+                "{{\"role\":\"user\",\"content\":[{{\"type\":\"image\",\"source\":{{\"type\":\"base64\",\"media_type\":\
+                 \"image/png\",\"data\":\"{data}\"}}}},{{\"type\":\"text\",\"text\":\"look\"}}]}}\n\
+                 {{\"role\":\"assistant\",\"content\":[{{\"type\":\"text\",\"text\":\"ok\"}}]}}\n"
+            )
+        };
+        // Without a call it could be a message of OpenAI's.
+        let call = r#"{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"ls","input":{}}]}"#;
+        let result = r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"x"}]}"#;
+        let lines: String = images.iter().map(line).collect();
+        format!("{call}\n{result}\n{lines}")
+    }
+
+    /// What becomes of each image: its size, or nothing if a line of text takes its place.
+    fn fixed(
+        images: &[Vec<u8>],
+        limits: Images,
+        downscale: fn(TooLarge<'_>) -> Option<Vec<u8>>,
+    ) -> Vec<Option<usize>> {
+        let mut policy =
+            Policy { images: limits, downscale: Some(Downscale(downscale)), ..Policy::default() };
+        policy.selection.allow.push("S4".into());
+        let text = text(images);
+        let Ok(repair) = mend(&text.as_bytes(), &policy).unwrap().repair else { panic!("no repair") };
+        let text = text.as_bytes();
+        let rendered = Rendered::new(&text, &repair.plan);
+        let mut after = Vec::new();
+        let mut take = |piece: &[u8]| {
+            after.extend_from_slice(piece);
+            true
+        };
+        rendered.pieces(Span::new(0, rendered.len()), &mut take).unwrap();
+        let lines = after.split(|&byte| byte == b'\n').skip(2).step_by(2).filter(|line| !line.is_empty());
+        let data = |line: &[u8]| {
+            let doc = json::parse(&line, Span::new(0, line.len() as u64)).unwrap().unwrap();
+            let block = doc.get("content").unwrap().items().next().unwrap();
+            block.get("source").map(|source| source.get("data").unwrap().inner().len() as usize)
+        };
+        lines.map(data).collect()
+    }
+
+    /// Whoever makes images small is believed as far as the first bytes and the length tell.
+    #[test]
+    fn what_comes_back_is_looked_at() {
+        let limits = Images { bytes_max: 4_000, pixels_max: 100, ..Images::default() };
+        let large = [png(200, 50, 30)];
+        let base64 = |image: &[u8]| Some(image.len().div_ceil(3) * 4);
+        assert_eq!(fixed(&large, limits, |_| Some(png(100, 25, 9))), [base64(&png(100, 25, 9))]);
+        assert_eq!(fixed(&large, limits, |_| None), [None]);
+        assert_eq!(fixed(&large, limits, |_| Some(png(101, 25, 9))), [None]);
+        assert_eq!(fixed(&large, limits, |_| Some(png(100, 25, 3_000))), [None]);
+        assert_eq!(fixed(&large, limits, |_| Some(b"GIF89a\x10\0\x10\0".to_vec())), [None]);
+        assert_eq!(fixed(&large, limits, |_| Some(Vec::new())), [None]);
+        // What is asked for.
+        let exact = |asked: TooLarge<'_>| {
+            assert_eq!((asked.pixels_max, asked.bytes_max), (100, 3_000));
+            assert_eq!(asked.file, png(200, 50, 30));
+            None
+        };
+        assert_eq!(fixed(&large, limits, exact), [None]);
+    }
+
+    /// How many bytes there are is known once the images are small, and then the oldest go.
+    #[test]
+    fn what_is_made_small_counts_as_small() {
+        let limits = Images { pixels_max: 100, total_bytes_max: 2_600, ..Images::default() };
+        let large: Vec<_> = (1..=3).map(|n| png(200, n, 3_000)).collect();
+        let small = |asked: TooLarge<'_>| Some([&png(100, 1, 600)[..], &asked.file[20..24]].concat());
+        let length = png(100, 1, 604).len().div_ceil(3) * 4;
+        assert_eq!(fixed(&large[..2], limits, small), [Some(length); 2]);
+        assert_eq!(fixed(&large, limits, small), [Some(length), Some(length), Some(length)]);
+        let less = Images { total_bytes_max: 2_000, ..limits };
+        assert_eq!(fixed(&large, less, small), [None, Some(length), Some(length)]);
+        let fewer = Images { count_max: 1, ..limits };
+        assert_eq!(fixed(&large, fewer, small), [None, None, Some(length)]);
+    }
 }

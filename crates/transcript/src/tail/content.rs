@@ -5,7 +5,7 @@ use super::Reason;
 use crate::entry::{Entry, Kind, QuirkKind, Role, Service, Transcript};
 use crate::finding::{Finding, Safety, Severity};
 use crate::rule::mirrored_reply::MIRROR;
-use crate::rule::{Flow, flow, lacks_a_user};
+use crate::rule::{Flow, Titles, flow, lacks_a_user};
 use crate::session::Session;
 
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +37,9 @@ pub(super) struct Content {
     snapshots: bool,
     aside: bool,
     beside: bool,
+    /// What the session is called, and whether it is known that this is not seen, or nobody asks.
+    titles: Titles,
+    unseen: bool,
 }
 
 impl Content {
@@ -52,7 +55,7 @@ impl Content {
         let allows = |code: &&str| session.policy.selection.allow.iter().any(|own| own == code);
         // What may go then is told anew when something comes behind it.
         let stays = |finding: &Finding| finding.saves_bytes.is_some() && finding.fix.safety == Safety::None;
-        if findings.iter().any(stays) || ["S6", "S7", "S8", "S18", "M2"].iter().any(allows) {
+        if findings.iter().any(stays) || told("T8") || ["S6", "S7", "S8", "S18", "M2"].iter().any(allows) {
             return Err(Reason::Unsettled);
         }
         let newest = session.newest().map(|newest| session.turn(newest));
@@ -76,7 +79,16 @@ impl Content {
             snapshots: known("S7"),
             aside: known("S8"),
             beside: known("S18"),
+            titles: Titles::of(&session.transcript.entries),
+            unseen: known("S11"),
         })
+    }
+
+    /// Takes in the titles of all that is added; the file has so many bytes now.
+    pub(super) fn name(&mut self, added: &Transcript, bytes: u64) -> Result<(), Reason> {
+        added.entries.iter().for_each(|entry| self.titles.take(entry));
+        let unseen = self.titles.unseen(bytes).is_some();
+        if unseen && !self.unseen { Err(Reason::Content) } else { Ok(()) }
     }
 
     /// Takes in the ordinals of all that is added.
@@ -94,6 +106,8 @@ impl Content {
             Service::None => true,
             Service::Progress => self.progress,
             Service::Snapshot => self.snapshots,
+            // It may be seen again.
+            Service::Title | Service::MadeTitle => !self.unseen,
         };
         let quirks = added.quirks_of(entry);
         let odd = quirks.iter().any(|quirk| match quirk.kind {

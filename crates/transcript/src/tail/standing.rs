@@ -70,7 +70,7 @@ fn touched(session: &Session<'_>, finding: &Finding) -> Option<u32> {
 /// Whether the model would not see the fix, whatever it is.
 fn is_unseen(finding: &Finding) -> bool {
     let code = finding.rule.code();
-    (code.starts_with('B') && !["B5", "B11"].contains(&code)) || code == "S5"
+    (code.starts_with('B') && !["B5", "B11"].contains(&code)) || ["S5", "S11"].contains(&code)
 }
 
 /// Whether only the entry itself, and no later one of its turn, decides about the finding.

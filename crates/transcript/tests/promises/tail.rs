@@ -348,3 +348,30 @@ fn a_log_that_goes_wrong_is_looked_at() {
         }
     }
 }
+
+/// A title that the talk leaves behind costs one look, and a new title one more.
+#[test]
+fn a_title_is_missed_once() {
+    let say = |number: usize| {
+        let parent = if number == 0 { "null".to_string() } else { format!("\"u{}\"", number - 1) };
+        let role = if number.is_multiple_of(2) { "user" } else { "assistant" };
+        let text = "x".repeat(20_000);
+        format!(
+            r#"{{"parentUuid":{parent},"isSidechain":false,"sessionId":"S","type":"{role}","message":{{"role":"{role}","content":[{{"type":"text","text":"{text}"}}]}},"uuid":"u{number}"}}"#
+        ) + "\n"
+    };
+    let title = "{\"type\":\"custom-title\",\"customTitle\":\"work\",\"sessionId\":\"S\"}\n";
+    let mut text: String = (0..5).map(say).collect();
+    text += title;
+    text.extend((5..15).map(say));
+    let from = line_ends(text.as_bytes()).into_iter().skip(6);
+    for (more, looks) in [("", 1), (title, 2)] {
+        let bytes = [text.as_bytes(), more.as_bytes()].concat();
+        let mut counts = Counts::new();
+        let places: Vec<usize> = from.clone().chain(Some(bytes.len())).collect();
+        follow(&bytes, &places, &Policy::default(), &mut counts).unwrap();
+        let looked: usize =
+            counts.iter().filter(|(verdict, _)| verdict.starts_with("Look")).map(|(_, count)| count).sum();
+        assert_eq!(looked, looks, "{counts:?}");
+    }
+}

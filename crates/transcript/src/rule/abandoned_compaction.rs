@@ -1,0 +1,79 @@
+//! T3: a compaction that nothing came of, beside the one that the conversation went on from.
+
+use super::removal::{only_if_asked, take_out};
+use super::{Cover, Help, Rule, about};
+use crate::entry::{Id, Kind, Link};
+use crate::finding::{Finding, Guard, Severity};
+use crate::format::{Format, Shape};
+use crate::session::Session;
+use crate::source::Fault;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use hashbrown::HashSet;
+
+pub(super) struct AbandonedCompaction;
+
+impl Rule for AbandonedCompaction {
+    fn code(&self) -> &'static str {
+        "T3"
+    }
+
+    fn name(&self) -> &'static str {
+        "abandoned-compaction"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "A compaction was tried twice from one place, and this try has nothing behind it: the conversation went on \
+                   from the other.",
+            why: "Programs that take the first branch, or the longest summary, go on from the wrong one: \"80 % of the \
+                  session lost\".",
+            fix: "With --allow T3, or --only dead-weight, it goes into the vault. Messages on branches that were left are S18: \
+                  nobody can tell a fork by accident from one that a person wanted.",
+            source: "claude-code #35024, #37739; OpenClaw #79635",
+        }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        // The boundaries of Claude Code have no parent.
+        if format.shape() == Shape::Branch { Cover::Fixed } else { Cover::Never }
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        for entry in abandoned(session) {
+            let message = "a compaction that nothing came of".to_string();
+            let fix = only_if_asked(take_out(session, entry), Guard::History);
+            out.push(Finding { fix, ..about(&AbandonedCompaction, session, entry, Severity::Note, message) });
+        }
+        Ok(())
+    }
+}
+
+/// The compactions that nothing came of.
+pub(super) fn abandoned(session: &Session<'_>) -> HashSet<u32> {
+    let parent = |entry: u32| match session.entry(entry).parent {
+        Link::To(id) => Some(id),
+        Link::Root | Link::Missing => None,
+    };
+    let boundary = |entry: &u32| session.entry(*entry).kind == Kind::Boundary;
+    let all = || 0..session.transcript.entries.len() as u32;
+    let live: HashSet<Id> = session.live.iter().copied().filter(boundary).filter_map(parent).collect();
+    if live.is_empty() || session.format.shape() != Shape::Branch {
+        return HashSet::new();
+    }
+    let beside = |&entry: &u32| {
+        boundary(&entry)
+            && !session.is_live(entry)
+            && !session.is_newest(entry)
+            && parent(entry).is_some_and(|id| live.contains(&id))
+    };
+    let mut found: HashSet<u32> = all().filter(beside).collect();
+    if !found.is_empty() {
+        // Nothing may hang on it, and other readers begin at the last entry.
+        let parents: HashSet<Id> = all().filter_map(parent).collect();
+        let last = session.transcript.entries.iter().rposition(|entry| entry.id.is_some());
+        let alone = |entry: u32| session.entry(entry).id.is_some_and(|id| !parents.contains(&id));
+        found.retain(|&entry| alone(entry) && Some(entry as usize) != last);
+    }
+    found
+}

@@ -1,0 +1,41 @@
+//! P8: a result that stands before its call.
+
+use super::displaced_result::{Place, tell};
+use super::{Cover, Help, Rule};
+use crate::finding::Finding;
+use crate::format::{Format, Shape};
+use crate::session::Session;
+use crate::source::Fault;
+use alloc::vec::Vec;
+
+pub(super) struct ResultBeforeCall;
+
+impl Rule for ResultBeforeCall {
+    fn code(&self) -> &'static str {
+        "P8"
+    }
+
+    fn name(&self) -> &'static str {
+        "result-before-call"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "A result stands before the call that it answers: entries were sorted by time, or written by two threads.",
+            why: "APIs read the result as one without a call, and the call as one without a result: \"unexpected \
+                  `tool_use_id` found in `tool_result` blocks\", \"`tool_use` ids were found without `tool_result` blocks\".",
+            fix: "The result moves down behind its call, and links follow. Nothing is taken out or made up. Claude Code and \
+                  Codex join pairs by id, whichever comes first.",
+            source: "factory-factory #2236, codex #33044; failure class P8",
+        }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if matches!(format.shape(), Shape::Log | Shape::Graph) { Cover::Never } else { Cover::Fixed }
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        tell(&ResultBeforeCall, session, Place::Before, "the result stands before its call", out);
+        Ok(())
+    }
+}

@@ -1,0 +1,95 @@
+//! S11: the title of a session stands where its agent does not look for it.
+
+use super::{Cover, Help, Rule, about};
+use crate::entry::{Entry, Service};
+use crate::finding::{Finding, Fix, Guard, Held, Op, Severity};
+use crate::format::Format;
+use crate::session::Session;
+use crate::source::{Fault, Span, read_span};
+use alloc::string::ToString;
+use alloc::vec;
+use alloc::vec::Vec;
+
+pub(super) struct UnseenTitle;
+
+/// So much of a file is read at each end to list it (`LITE_READ_BUF_SIZE` of the Agent SDK).
+const WINDOW_BYTES: u64 = 65_536;
+
+impl Rule for UnseenTitle {
+    fn code(&self) -> &'static str {
+        "S11"
+    }
+
+    fn name(&self) -> &'static str {
+        "unseen-title"
+    }
+
+    fn help(&self) -> Help {
+        Help {
+            what: "The last title of the session stands neither in the first nor in the last 64 KiB of the file, and that is \
+                   all that Claude Code reads to list sessions.",
+            why: "The session is listed under another name, or cannot be found: \"No conversation found\". From 2.1.239 on \
+                  Claude Code writes the title again by itself.",
+            fix: "With --allow S11 the record is written once more, as the last line.",
+            source: "claude-code #25090, #26140, #51284, #44367; sessions.py of the Agent SDK",
+        }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.content().titles { Cover::Fixed } else { Cover::Never }
+    }
+
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        let bytes = session.transcript.bytes;
+        let Some(at) = Titles::of(&session.transcript.entries).unseen(bytes) else { return Ok(()) };
+        let entry = session.transcript.entries.partition_point(|entry| entry.span.start < at.start) as u32;
+        let mut line = read_span(session.source, at)?;
+        line.push(b'\n');
+        let ended = read_span(session.source, Span::new(bytes - 1, bytes))? == b"\n";
+        let fix = if !ended {
+            // B1 comes first.
+            Fix::held(Held::Tangled)
+        } else if at.len() >= WINDOW_BYTES {
+            Fix::NONE
+        } else {
+            Fix::guarded(Guard::Appends, vec![Op::Insert { at: bytes, with: line }])
+        };
+        let message = "the title stands where the agent does not look for it".to_string();
+        out.push(Finding { fix, ..about(&UnseenTitle, session, entry, Severity::Note, message) });
+        Ok(())
+    }
+}
+
+/// The last title of each kind.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Titles {
+    /// As a person wrote it; counts before the other.
+    given: Option<Span>,
+    /// As the model did.
+    made: Option<Span>,
+}
+
+impl Titles {
+    pub(crate) fn of(entries: &[Entry]) -> Self {
+        let mut titles = Self::default();
+        for entry in entries {
+            titles.take(entry);
+        }
+        titles
+    }
+
+    /// Takes one more entry in.
+    pub(crate) fn take(&mut self, entry: &Entry) {
+        match entry.service {
+            Service::Title => self.given = Some(entry.span),
+            Service::MadeTitle => self.made = Some(entry.span),
+            Service::None | Service::Progress | Service::Snapshot => {}
+        }
+    }
+
+    /// The title, if nothing of it is in what is read of a file of this length.
+    pub(crate) fn unseen(self, bytes: u64) -> Option<Span> {
+        let seen = |at: Span| at.start < WINDOW_BYTES || at.end + WINDOW_BYTES > bytes;
+        self.given.or(self.made).filter(|&at| !seen(at))
+    }
+}
