@@ -4,9 +4,10 @@
 //! of Anthropic bind the signature of a thinking block to all earlier messages, and the API refuses the session
 //! after an edit before it (`reference/formats-claude-codex.md` C2).
 
-use super::{Help, Rule, about};
+use super::{Cover, Help, Rule, about};
 use crate::entry::Kind;
 use crate::finding::{Finding, Fix, Held, Op, Safety, Severity};
+use crate::format::Format;
 use crate::policy::SignedThinking;
 use crate::session::Session;
 use crate::source::{Fault, Span};
@@ -57,6 +58,10 @@ impl Rule for BoundThinking {
                   branch whole, which the API accepts; ignore makes the fix all the same.",
             source: "Anthropic documentation, preserved thinking; pydantic-ai #7984",
         }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.content().thinking { Cover::Fixed } else { Cover::Never }
     }
 
     fn check(&self, _: &Session<'_>, _: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -1,9 +1,9 @@
 //! P4: a result that does not stand behind its call.
 
-use super::{Help, Rule, about_result, severity_in_context, too_heavy_to_return};
+use super::{Cover, Help, Rule, about_result, records_stay, severity_in_context, too_heavy_to_return};
 use crate::entry::{Kind, Role};
 use crate::finding::{Finding, Fix, Held, Op, Severity};
-use crate::format::Shape;
+use crate::format::{Format, Results, Shape};
 use crate::literal::quote;
 use crate::session::{Answers, Session};
 use crate::source::Fault;
@@ -31,6 +31,15 @@ impl Rule for DisplacedResult {
                   taken out. Claude Code and Codex join pairs by id wherever they stand. Claude Code does if it loads them: a \
                   result that hangs on neither the branch nor its call is linked to its call.",
             source: "OpenClaw #27150, #8221, #27356; failure classes P4 and P8",
+        }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        match format.results() {
+            Results::Lines | Results::Blocks if format.shape() == Shape::Log => Cover::Never,
+            Results::Lines | Results::Blocks if records_stay(format) => Cover::Reported,
+            Results::Lines | Results::Blocks => Cover::Fixed,
+            _ => Cover::Never,
         }
     }
 

@@ -1,9 +1,9 @@
 //! P6: two calls with one id.
 
-use super::{Help, Rule, about};
+use super::{Cover, Help, Rule, about};
 use crate::entry::Id;
 use crate::finding::{Finding, Fix, Guard, Held, Op, Severity};
-use crate::format::Answer;
+use crate::format::{Answer, Format};
 use crate::literal::quote;
 use crate::session::Session;
 use crate::source::{Fault, read_span};
@@ -39,6 +39,10 @@ impl Rule for DuplicateCallId {
                   a new id, only with --allow P6, because ids are not ours to change unasked.",
             source: "Anthropic Messages; claude-code #20508, nanobot #4442",
         }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.results().have_calls() { Cover::Fixed } else { Cover::Never }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -1,9 +1,9 @@
 //! P10: a tool whose name no API takes.
 
-use super::{Help, Rule, about_call, severity_in_context};
+use super::{Cover, Help, Rule, about_call, severity_in_context};
 use crate::entry::{Call, Transcript};
 use crate::finding::{Finding, Fix, Op};
-use crate::format::Shape;
+use crate::format::{Format, Shape};
 use crate::literal::quote;
 use crate::session::Session;
 use crate::source::Fault;
@@ -32,6 +32,10 @@ impl Rule for InvalidToolName {
                   uses elsewhere. Otherwise report only: which tool it was is not known.",
             source: "codex #24369; OpenClaw #30723, #21985",
         }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.results().have_calls() { Cover::Fixed } else { Cover::Never }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
