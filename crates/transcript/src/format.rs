@@ -149,6 +149,11 @@ pub trait Format: Sync {
         false
     }
 
+    /// Whether a compaction names the first entry that stays in context.
+    fn compactions_name_what_stays(&self) -> bool {
+        false
+    }
+
     /// What may be wrong with content.
     fn content(&self) -> Content {
         Content::default()

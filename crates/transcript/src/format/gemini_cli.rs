@@ -137,7 +137,7 @@ fn tool_call(call: Value<'_>, draft: &mut Draft<'_>) {
     if let Some(first) = answers.next() {
         let failed = status.is_some_and(|status| status.is("error") || status.is("cancelled"));
         // Old records name no id: there the place is what joins the two.
-        draft.result(first, first.get("id").or(id).or(name), name, failed);
+        draft.result(first, first.get("id").or(id).or(name), first.get("name").or(name), failed);
         if id.is_none() {
             draft.unpaired();
         }

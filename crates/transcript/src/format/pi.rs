@@ -84,6 +84,10 @@ impl Format for Pi {
         Answer::Line
     }
 
+    fn compactions_name_what_stays(&self) -> bool {
+        true
+    }
+
     fn aborts(&self) -> bool {
         true
     }

@@ -7,7 +7,6 @@ use crate::format::{Format, Shape};
 use crate::literal::quote;
 use crate::session::Session;
 use crate::source::Fault;
-use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 use hashbrown::HashSet;
@@ -55,9 +54,7 @@ impl Rule for InvalidToolName {
             let left = &trimmed[..left];
             let mut fix = Fix::NONE;
             if known.contains(left) {
-                let mut with = Vec::new();
-                quote(left, &mut with);
-                fix = Fix::safe(vec![Op::Replace { at: call.name_at, with }]);
+                fix = Fix::safe(renamed(session, index, left));
             }
             let severity = severity_in_context(session, call.entry);
             let found =
@@ -66,6 +63,18 @@ impl Rule for InvalidToolName {
         }
         Ok(())
     }
+}
+
+/// Gives a call this name, and its result, which has to name the same tool where it names one (Gemini).
+fn renamed(session: &Session<'_>, call: usize, name: &[u8]) -> Vec<Op> {
+    let mut with = Vec::new();
+    quote(name, &mut with);
+    let found = &session.transcript.calls[call];
+    let result = session.result_of(call as u32).map(|result| session.result(result));
+    let result = result.filter(|result| result.name == found.name).map(|result| result.name_at);
+    let other = result.filter(|at| !at.is_empty() && *at != found.name_at);
+    let replace = |at| Op::Replace { at, with: with.clone() };
+    core::iter::once(found.name_at).chain(other).map(replace).collect()
 }
 
 /// Whether an API takes it as the name of a tool.
