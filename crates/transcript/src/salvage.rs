@@ -6,7 +6,7 @@
 
 use crate::block;
 use crate::entry::{Damage, DamageKind};
-use crate::format::Format;
+use crate::format::{Format, Vote};
 use crate::json::{Fed, Tokeniser};
 use crate::scan::BOM;
 use crate::session::Session;
@@ -288,7 +288,9 @@ fn record(format: &dyn Format, bytes: &[u8], start: usize, work: &mut usize) -> 
                 edits.retain(|(at, _)| at.end <= (start + taken) as u64);
                 edits.sort_unstable_by_key(|(at, _)| at.start);
                 let end = start + taken;
-                let is_record = is_alone(bytes, start, end) || format.is_record(&tokens.doc);
+                // What nothing else stands beside would be an entry if it could be read, whatever it means.
+                let belongs = is_alone(bytes, start, end) && format.vote(&tokens.doc) != Vote::Foreign;
+                let is_record = belongs || format.is_record(&tokens.doc);
                 return is_record.then_some(Found { start, end, edits });
             }
             Fed::Bad(at) if text[at] < b' ' && *work > 0 => {
@@ -304,7 +306,7 @@ fn record(format: &dyn Format, bytes: &[u8], start: usize, work: &mut usize) -> 
     }
 }
 
-/// Whether there is nothing else in the line: such an object would be an entry if it could be read, whatever it means.
+/// Whether there is nothing else in the line.
 fn is_alone(bytes: &[u8], start: usize, end: usize) -> bool {
     let mut around = Odd::default();
     around.gap(&bytes[..start]);

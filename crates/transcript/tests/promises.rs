@@ -9,6 +9,8 @@
     reason = "tests: a failed unwrap is a failed test, and plain loops read better"
 )]
 
+#[path = "promises/agents.rs"]
+mod agents;
 #[path = "promises/context.rs"]
 mod context;
 #[path = "promises/damage.rs"]
