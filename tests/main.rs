@@ -15,6 +15,7 @@ mod gate; // What agents say about being at work, and that `tailor fix` obeys.
 mod live; // `tailor fix` beside programs that append to the same session: no line is lost.
 mod order; // The system calls of a run: their order, and what a death or a failure at any of them leaves.
 mod people; // What people see: width, colours, suggestions, completions; and what Ctrl-C leaves.
+mod plainer; // Which formats may be taken for a plainer one.
 mod profiles; // docs/profiles.md: that it says what the tests show; and the profiles over real transcripts.
 mod readme; // The examples of README.md, run.
 mod recover; // `tailor recover`, `compact` and `chunk`: what is too long goes on, and every byte can come back.

@@ -19,11 +19,15 @@ mod codex;
 mod copilot;
 mod dataset;
 mod droid;
+#[cfg(test)]
+mod example;
 mod gemini_cli;
 mod gemini_contents;
 mod grok_build;
 mod kimi_code;
 mod openai_chat;
+#[cfg(test)]
+mod otter;
 mod pi;
 mod qwen_code;
 mod read_only;
@@ -59,6 +63,8 @@ pub const FORMATS: &[&dyn Format] = &[
     &read_only::CURSOR,
     &read_only::KIRO,
     &read_only::GOOSE_LEGACY,
+    #[cfg(test)]
+    &otter::Otter,
 ];
 
 /// A transcript format. What has a default is what most formats need not say; docs/formats.md shows how one is added.

@@ -23,6 +23,8 @@ mod loss;
 mod oracle;
 #[path = "promises/pairing.rs"]
 mod pairing;
+#[path = "../../../tests/plainer.rs"]
+mod plainer;
 #[path = "promises/reader.rs"]
 mod reader;
 #[path = "promises/requests.rs"]

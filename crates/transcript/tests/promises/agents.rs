@@ -83,11 +83,9 @@ pub(crate) fn kimi_code(rows: &[&Value], out: &mut Vec<Refusal>) {
     for row in rows {
         let event = &row["event"];
         match event["type"].as_str() {
-            Some("tool.call") => {
-                if !open.insert(text(&event["toolCallId"])) {
-                    let text = format!("`tool_use` ids must be unique: {}", event["toolCallId"]);
-                    out.push(Refusal { class: "P6", text });
-                }
+            Some("tool.call") if !open.insert(text(&event["toolCallId"])) => {
+                let text = format!("`tool_use` ids must be unique: {}", event["toolCallId"]);
+                out.push(Refusal { class: "P6", text });
             }
             Some("tool.result") => _ = open.remove(&text(&event["toolCallId"])),
             _ if row["type"] != "context.append_loop_event" => open.clear(),
