@@ -1,7 +1,7 @@
 //! docs/rules.md: what each rule does in each format, and that each cell of the table has a fixture that shows it.
 
 use crate::fixtures::Fixture;
-use crate::support::root;
+use crate::support::{Dir, root};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use transcript::format::{FORMATS, Format, Level};
@@ -106,4 +106,11 @@ fn no_fixture_shows_more_than_the_table_says() {
             );
         }
     }
+}
+
+#[test]
+fn explain_lists_the_rows() {
+    let explained = Dir::new().tailor(&["explain"]).text();
+    let listed = explained.lines().filter_map(|line| line.split_whitespace().next());
+    assert!(listed.eq(RULES.iter().map(|rule| rule.code())), "{explained}");
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use transcript::format::FORMATS;
-use transcript::rule::{Group, RULES};
+use transcript::rule::Group;
 
 pub(crate) const INPUT: &str = "in.jsonl";
 const OUTPUT: &str = "out.jsonl";
@@ -243,21 +243,4 @@ fn each_format_has_cases_and_each_folder_is_a_format() {
     let with_cases: BTreeSet<&str> = fixtures.iter().map(Fixture::format).collect();
     let formats: BTreeSet<&str> = FORMATS.iter().map(|format| format.name()).collect();
     assert_eq!(with_cases, formats);
-}
-
-#[test]
-fn each_rule_fires_somewhere() {
-    let dir = Dir::new();
-    let explained = dir.tailor(&["explain"]).text();
-    let listed: Vec<&str> = explained.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    let rules: Vec<&str> = RULES.iter().map(|rule| rule.code()).collect();
-    assert_eq!(listed, rules, "`tailor explain` lists the rules");
-    let mut fired = BTreeSet::new();
-    for fixture in Fixture::all() {
-        fired.extend(fixture.found().into_iter().map(|(code, _)| code));
-    }
-    // For S10 there would have to be half a gigabyte; it has a test of its own.
-    fired.insert("S10".to_string());
-    let silent: Vec<&str> = rules.into_iter().filter(|code| !fired.contains(*code)).collect();
-    assert!(silent.is_empty(), "no fixture for {silent:?}");
 }
