@@ -2,6 +2,7 @@
 
 use crate::corpus::gather;
 use crate::fixtures::{Fixture, INPUT};
+use crate::plainer::is_plainer;
 use std::collections::BTreeMap;
 use std::path::Path;
 use transcript::compact::{Request, Stay, Unable, compact};
@@ -73,19 +74,6 @@ fn real_files_are_of_one_format_or_of_none() {
     }
     eprintln!("{counts:?}");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-/// Formats whose files may hold lines of a plainer one: the plain lines say nothing against them.
-const PLAINER: &[(&str, &[&str])] = &[
-    (
-        "openai-chat",
-        &["kimi-cli", "vibe", "picoclaw", "nanobot", "hermes", "reasonix", "anthropic", "ai-sdk-model"],
-    ),
-    ("openai-dataset", &["anthropic-dataset"]),
-];
-
-fn is_plainer(plain: &str, than: &str) -> bool {
-    PLAINER.iter().any(|(own, others)| *own == plain && others.contains(&than))
 }
 
 /// Numbers in no order, the same on every machine.

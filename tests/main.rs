@@ -3,6 +3,7 @@
 #![expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 
 mod bad_input; // Files that are broken, huge, hostile or not ours: a clear outcome, and no byte lost.
+mod cells; // docs/rules.md: the table, and that each cell of it has a fixture that shows it.
 mod checks; // `scan` in CI: shapes of results, limits, the baseline; the Action and the hooks of this repository.
 mod corpus; // Promises, checked on all transcripts below $TAILOR_CORPUS.
 mod disk; // A file system without room: nothing changes, and the message names the way out.
@@ -16,6 +17,7 @@ mod images; // `--images downscale`: what is made small, what is not, and that i
 mod live; // `tailor fix` beside programs that append to the same session: no line is lost.
 mod order; // The system calls of a run: their order, and what a death or a failure at any of them leaves.
 mod people; // What people see: width, colours, suggestions, completions; and what Ctrl-C leaves.
+mod plainer; // Which formats may be taken for a plainer one.
 mod profiles; // docs/profiles.md: that it says what the tests show; and the profiles over real transcripts.
 mod readme; // The examples of README.md, run.
 mod recover; // `tailor recover`, `compact` and `chunk`: what is too long goes on, and every byte can come back.

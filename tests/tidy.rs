@@ -149,52 +149,6 @@ fn we_stand_on_few_packages() {
     assert!(packages <= PACKAGES_MAX, "{packages} packages are in Cargo.lock, and {PACKAGES_MAX} are enough");
 }
 
-/// What each rule does in each format, as rows of a table.
-fn coverage() -> Vec<String> {
-    use transcript::format::{FORMATS, Level};
-    use transcript::rule::{Cover, RULES};
-    let names: Vec<&str> = FORMATS.iter().map(|format| format.name()).collect();
-    let mut rows =
-        vec![format!("| | {} |", names.join(" | ")), format!("|---|{}", "---|".repeat(names.len()))];
-    for rule in RULES {
-        let cells = FORMATS.iter().map(|format| match (rule.cover(*format), format.level()) {
-            (Cover::Never, _) => "–",
-            (Cover::Reported, _) | (Cover::Fixed, Level::ReadOnly(_)) => "reported",
-            (Cover::Fixed, _) => "fixed",
-        });
-        rows.push(format!("| {} | {} |", rule.code(), cells.collect::<Vec<_>>().join(" | ")));
-    }
-    rows
-}
-
-#[test]
-fn the_docs_say_what_each_rule_does_in_each_format() {
-    let path = root().join("docs/rules.md");
-    let table = coverage().join("\n") + "\n";
-    let page = fs::read_to_string(&path).unwrap();
-    let (above, there) = page.split_at(page.find("| | ").unwrap());
-    if std::env::var_os("UPDATE").is_some() {
-        fs::write(&path, above.to_string() + &table).unwrap();
-        return;
-    }
-    assert_eq!(there, table, "docs/rules.md should end with this table (UPDATE=1 writes it)");
-}
-
-#[test]
-fn no_fixture_shows_what_cannot_occur() {
-    use transcript::rule::Cover;
-    for format in transcript::format::FORMATS {
-        for case in fs::read_dir(root().join("fixtures").join(format.name())).unwrap() {
-            let found = fs::read_to_string(case.unwrap().path().join("findings.json")).unwrap();
-            for rule in transcript::rule::RULES {
-                let here = found.contains(&format!("\"code\":\"{}\"", rule.code()));
-                let cover = rule.cover(*format);
-                assert!(!(here && cover == Cover::Never), "{rule:?} occurs in {format:?}");
-            }
-        }
-    }
-}
-
 #[test]
 fn each_rule_is_in_the_readme() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();

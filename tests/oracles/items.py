@@ -63,6 +63,8 @@ def same_items(before, after, findings):
     for kind, a, b, c, d in matcher.get_opcodes():
         if kind == "equal":
             for old, new in zip(before[a:b], after[c:d]):
+                if findings.mended("B11") and isinstance(old.get("output"), str):
+                    old = old | {"output": old["output"].replace("\0", "\u2400")}
                 # For the output on a line that it cannot read, Codex puts this.
                 found_again = more and old.get("output") == "aborted"
                 if not same(old, new) and old.get("call_id") not in told and not found_again:

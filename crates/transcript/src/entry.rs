@@ -269,6 +269,8 @@ pub struct ToolResult {
     pub call_at: Span,
     /// The tool's name, where the result repeats it.
     pub name: Option<Id>,
+    /// That name's literal as written; the call's where they are one record.
+    pub name_at: Span,
     /// The block in the content array; the whole entry where an entry is one result.
     pub block: Span,
     /// The entry is this result and nothing else.
@@ -795,6 +797,7 @@ impl Draft<'_> {
             key: own,
             call_at: call.map(Value::span).unwrap_or_default(),
             name: self.intern(name),
+            name_at: name.map(Value::span).unwrap_or_default(),
             block: block.span(),
             whole: block.span() == self.entry.span,
             error,

@@ -19,11 +19,15 @@ mod codex;
 mod copilot;
 mod dataset;
 mod droid;
+#[cfg(test)]
+mod example;
 mod gemini_cli;
 mod gemini_contents;
 mod grok_build;
 mod kimi_code;
 mod openai_chat;
+#[cfg(test)]
+mod otter;
 mod pi;
 mod qwen_code;
 mod read_only;
@@ -59,6 +63,8 @@ pub const FORMATS: &[&dyn Format] = &[
     &read_only::CURSOR,
     &read_only::KIRO,
     &read_only::GOOSE_LEGACY,
+    #[cfg(test)]
+    &otter::Otter,
 ];
 
 /// A transcript format. What has a default is what most formats need not say; docs/formats.md shows how one is added.
@@ -71,9 +77,10 @@ pub trait Format: Sync {
     /// neither's.
     fn vote(&self, doc: &Doc) -> Vote;
 
-    /// Whether an object, found whole among fragments, is a record of such a file and no part of one.
+    /// Whether an object, found whole among fragments, is a record of such a file and no part of one. What persons said
+    /// is in records that other formats write as well.
     fn is_record(&self, doc: &Doc) -> bool {
-        self.vote(doc) == Vote::Own
+        matches!(self.vote(doc), Vote::Own | Vote::Fits)
     }
 
     /// What an object means.
@@ -131,6 +138,26 @@ pub trait Format: Sync {
     fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8> {
         let _ = lost;
         Vec::new()
+    }
+
+    /// Where the result of a call stands.
+    fn results(&self) -> Results {
+        Results::Lines
+    }
+
+    /// Whether results are repeated where the model never sees them.
+    fn copies_results(&self) -> bool {
+        false
+    }
+
+    /// Whether a message of the model may say that it was aborted while a call was written.
+    fn aborts(&self) -> bool {
+        false
+    }
+
+    /// Whether a compaction names the first entry that stays in context.
+    fn compactions_name_what_stays(&self) -> bool {
+        false
     }
 
     /// What may be wrong with content.
@@ -384,6 +411,35 @@ pub enum Answer {
     NextUser,
     /// Nowhere: it is not put in.
     Nowhere,
+}
+
+/// Where results stand, as [`Format::read`] notes them; what can be wrong with them hangs on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Results {
+    /// In lines of their own.
+    Lines,
+    /// In messages behind the call's, which may hold more.
+    Blocks,
+    /// In the very record of the call: it may be missing, and no more.
+    WithCall,
+    /// In the line of the call, which is a whole conversation.
+    InConversation,
+    /// Within such a line too, and what they answer is not noted.
+    Unpaired,
+    /// Nothing is noted: lines are not read.
+    Unread,
+}
+
+impl Results {
+    /// Whether lines are messages of one conversation, or events in it.
+    pub fn of_messages(self) -> bool {
+        matches!(self, Self::Lines | Self::Blocks | Self::WithCall)
+    }
+
+    /// Whether calls are noted.
+    pub fn have_calls(self) -> bool {
+        !matches!(self, Self::Unpaired | Self::Unread)
+    }
 }
 
 /// A folder in which an agent keeps transcripts.

@@ -6,7 +6,7 @@
 
 use crate::entry::{Damage, Kind, Role};
 use crate::finding::{Finding, Fix, Guard, Held, Labels, Op, Safety, Severity};
-use crate::format::{Answer, Counted, Format};
+use crate::format::{Answer, Counted, Format, Results};
 use crate::salvage::Wreck;
 use crate::session::Session;
 use crate::source::{Fault, Span, read_span};
@@ -320,6 +320,21 @@ pub(crate) fn check_all(session: &Session<'_>) -> Result<Vec<Finding>, Fault> {
     bound_thinking::gate(session, &mut findings);
     findings.sort_by_key(|finding| finding.line);
     Ok(findings)
+}
+
+/// Whether no record of a format ever comes, goes or moves.
+fn records_stay(format: &dyn Format) -> bool {
+    matches!(format.counted(), Some(Counted::Records(_) | Counted::Lines(_)))
+}
+
+/// What a rule does in a format that takes results out: with their lines, or out of them.
+fn cover_of_removed_results(format: &dyn Format) -> Cover {
+    match format.results() {
+        Results::Lines if records_stay(format) => Cover::Reported,
+        Results::Lines | Results::Blocks => Cover::Fixed,
+        Results::InConversation => Cover::Reported,
+        Results::WithCall | Results::Unpaired | Results::Unread => Cover::Never,
+    }
 }
 
 /// Why the file, or what counts its lines, does not allow these steps.

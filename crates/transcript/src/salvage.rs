@@ -6,8 +6,8 @@
 
 use crate::block;
 use crate::entry::{Damage, DamageKind};
-use crate::format::Format;
-use crate::json::{Doc, Fed, Tokeniser};
+use crate::format::{Format, Vote};
+use crate::json::{Fed, Tokeniser};
 use crate::scan::BOM;
 use crate::session::Session;
 use crate::source::{Fault, Source, Span, read_span};
@@ -120,9 +120,13 @@ fn joined(session: &Session<'_>, damage: &[Damage]) -> Result<Option<(Wreck, usi
             return Ok(None);
         }
         let bytes = read_span(session.source, whole)?;
-        // It must begin with the first line and end with the last one.
+        // It must begin with the first line, and not only with NUL bytes there, and end with the last one.
         let mut work = bytes.len() * 2;
-        let Some(open) = bytes.iter().position(|byte| !byte.is_ascii_whitespace()) else { return Ok(None) };
+        let first = &bytes[..damage[0].span.len() as usize];
+        let Some(open) = first.iter().position(|byte| !byte.is_ascii_whitespace()) else { return Ok(None) };
+        if first.iter().all(|byte| *byte <= b' ') {
+            return Ok(None);
+        }
         let Some(found) = record(session.format, &bytes, open, &mut work) else { continue };
         if bytes[found.end..].iter().all(u8::is_ascii_whitespace) {
             let edits = found.edits.into_iter().map(|edit| placed(edit, start)).collect();
@@ -283,7 +287,11 @@ fn record(format: &dyn Format, bytes: &[u8], start: usize, work: &mut usize) -> 
                 // What is behind the record has nothing to do with it.
                 edits.retain(|(at, _)| at.end <= (start + taken) as u64);
                 edits.sort_unstable_by_key(|(at, _)| at.start);
-                return is_record(format, &tokens.doc).then_some(Found { start, end: start + taken, edits });
+                let end = start + taken;
+                // What nothing else stands beside would be an entry if it could be read, whatever it means.
+                let belongs = is_alone(bytes, start, end) && format.vote(&tokens.doc) != Vote::Foreign;
+                let is_record = belongs || format.is_record(&tokens.doc);
+                return is_record.then_some(Found { start, end, edits });
             }
             Fed::Bad(at) if text[at] < b' ' && *work > 0 => {
                 let inside = tokens.in_text();
@@ -298,8 +306,12 @@ fn record(format: &dyn Format, bytes: &[u8], start: usize, work: &mut usize) -> 
     }
 }
 
-fn is_record(format: &dyn Format, doc: &Doc) -> bool {
-    format.is_record(doc)
+/// Whether there is nothing else in the line.
+fn is_alone(bytes: &[u8], start: usize, end: usize) -> bool {
+    let mut around = Odd::default();
+    around.gap(&bytes[..start]);
+    around.gap(&bytes[end..]);
+    !around.fragment
 }
 
 /// Where the string ends that a place lies in.

@@ -9,6 +9,8 @@
     reason = "tests: a failed unwrap is a failed test, and plain loops read better"
 )]
 
+#[path = "promises/agents.rs"]
+mod agents;
 #[path = "promises/context.rs"]
 mod context;
 #[path = "promises/damage.rs"]
@@ -21,6 +23,8 @@ mod loss;
 mod oracle;
 #[path = "promises/pairing.rs"]
 mod pairing;
+#[path = "../../../tests/plainer.rs"]
+mod plainer;
 #[path = "promises/reader.rs"]
 mod reader;
 #[path = "promises/requests.rs"]

@@ -4,7 +4,7 @@
 //! put in. Facts: `reference/formats-other.md` §5.
 
 use super::{
-    Answer, Format, Gate, Level, Lost, Part, Shape, Vote, Writing, content_parts, is_string, items,
+    Answer, Format, Gate, Level, Lost, Part, Results, Shape, Vote, Writing, content_parts, is_string, items,
     only_keys, says,
 };
 use crate::entry::{Draft, Kind, Role};
@@ -81,6 +81,10 @@ impl Format for Model {
         };
     }
 
+    fn results(&self) -> Results {
+        Results::Blocks
+    }
+
     fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8> {
         let output =
             Writing::new().text("type", b"error-text").text("value", MISSING_RESULT.as_bytes()).end();
@@ -152,6 +156,10 @@ impl Format for Screen {
 
     fn gates(&self) -> &'static [Gate] {
         &[Gate::Idle]
+    }
+
+    fn results(&self) -> Results {
+        Results::WithCall
     }
 
     fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {

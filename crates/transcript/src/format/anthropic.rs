@@ -4,7 +4,7 @@
 
 use super::claude_code::{blocks, spoken};
 use super::{
-    Answer, Broken, Compaction, Content, Format, Level, Lost, Part, Shape, Vote, Writing,
+    Answer, Broken, Compaction, Content, Format, Level, Lost, Part, Results, Shape, Vote, Writing,
     broken_by_stop_reason, content_parts, items, only_keys, says,
 };
 use crate::entry::{Draft, Kind, Role};
@@ -67,6 +67,10 @@ impl Format for Anthropic {
 
     fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
         doc.root().into_iter().for_each(|root| message(root, draft));
+    }
+
+    fn results(&self) -> Results {
+        Results::Blocks
     }
 
     fn content(&self) -> Content {

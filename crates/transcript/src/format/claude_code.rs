@@ -5,8 +5,8 @@
 //! screen and never sent. Facts: `reference/formats-claude-codex.md` part A.
 
 use super::{
-    Answer, Broken, Compaction, Content, Format, Gate, Lost, Part, Root, Shape, Vote, Writer, Writing,
-    broken_by_stop_reason, content_parts, is_string, items, later, says,
+    Answer, Broken, Compaction, Content, Format, Gate, Lost, Part, Results, Root, Shape, Vote, Writer,
+    Writing, broken_by_stop_reason, content_parts, is_string, items, later, says,
 };
 use crate::entry::{Draft, Kind, QuirkKind, Role, Service, Stop, Target, is_blank};
 use crate::finding::Severity;
@@ -74,6 +74,14 @@ impl Format for ClaudeCode {
         Answer::Line
     }
 
+    fn results(&self) -> Results {
+        Results::Blocks
+    }
+
+    fn aborts(&self) -> bool {
+        true
+    }
+
     fn content(&self) -> Content {
         Content {
             empty: Some(Severity::Note),
@@ -83,6 +91,10 @@ impl Format for ClaudeCode {
             titles: true,
             ..Content::ANTHROPIC
         }
+    }
+
+    fn copies_results(&self) -> bool {
+        true
     }
 
     fn roots(&self) -> &'static [Root] {

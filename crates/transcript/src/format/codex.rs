@@ -74,6 +74,10 @@ impl Format for Codex {
         Answer::Line
     }
 
+    fn copies_results(&self) -> bool {
+        true
+    }
+
     fn roots(&self) -> &'static [Root] {
         &[
             Root { env: Some("CODEX_HOME"), home: ".codex", below: "sessions" },

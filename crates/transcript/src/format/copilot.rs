@@ -58,6 +58,10 @@ impl Format for Copilot {
         Answer::Line
     }
 
+    fn copies_results(&self) -> bool {
+        true
+    }
+
     fn roots(&self) -> &'static [Root] {
         &[Root { env: Some("COPILOT_HOME"), home: ".copilot", below: "session-state" }]
     }

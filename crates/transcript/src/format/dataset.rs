@@ -3,7 +3,7 @@
 //! Nothing is ever put in: a call that is left open at the end is what such data teaches, or asks for. Calls and results
 //! find each other within their line. Facts: `reference/formats-other.md` §5.
 
-use super::{Format, Level, Part, Shape, Vote, anthropic, items, only_keys, openai_chat, qwen_code};
+use super::{Format, Level, Part, Results, Shape, Vote, anthropic, items, only_keys, openai_chat, qwen_code};
 use crate::entry::{Draft, Kind};
 use crate::json::{Doc, Kind as Json, Value};
 
@@ -153,6 +153,10 @@ impl Format for Dataset {
 
     fn shape(&self) -> Shape {
         Shape::List
+    }
+
+    fn results(&self) -> Results {
+        if self.name == "sharegpt" { Results::Unpaired } else { Results::InConversation }
     }
 
     fn level(&self) -> Level {

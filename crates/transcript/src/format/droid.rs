@@ -5,7 +5,7 @@
 
 use super::claude_code::{blocks, spoken};
 use super::{
-    Answer, Broken, Content, Counted, Format, Gate, Level, Lost, Part, Root, Shape, Vote, anthropic,
+    Answer, Broken, Content, Counted, Format, Gate, Level, Lost, Part, Results, Root, Shape, Vote, anthropic,
     broken_by_stop_reason, content_parts, is_string, items, says,
 };
 use crate::entry::{Draft, Kind, Role};
@@ -81,6 +81,10 @@ impl Format for Droid {
             }
             _ => Kind::Opaque,
         };
+    }
+
+    fn results(&self) -> Results {
+        Results::Blocks
     }
 
     fn content(&self) -> Content {

@@ -5,7 +5,8 @@
 //! none is ever put in as a line. Facts: `reference/formats-other.md` §4.2.
 
 use super::{
-    Format, Gate, Level, Part, Root, Shape, Vote, Writer, content_parts, is_string, items, listed_calls,
+    Format, Gate, Level, Part, Results, Root, Shape, Vote, Writer, content_parts, is_string, items,
+    listed_calls,
 };
 use crate::entry::{Draft, Kind, Role, Target};
 use crate::json::{Doc, Kind as Json, Value};
@@ -58,6 +59,14 @@ impl Format for GeminiCli {
 
     fn gates(&self) -> &'static [Gate] {
         &[]
+    }
+
+    fn results(&self) -> Results {
+        Results::WithCall
+    }
+
+    fn copies_results(&self) -> bool {
+        true
     }
 
     fn roots(&self) -> &'static [Root] {
@@ -128,7 +137,7 @@ fn tool_call(call: Value<'_>, draft: &mut Draft<'_>) {
     if let Some(first) = answers.next() {
         let failed = status.is_some_and(|status| status.is("error") || status.is("cancelled"));
         // Old records name no id: there the place is what joins the two.
-        draft.result(first, first.get("id").or(id).or(name), name, failed);
+        draft.result(first, first.get("id").or(id).or(name), first.get("name").or(name), failed);
         if id.is_none() {
             draft.unpaired();
         }

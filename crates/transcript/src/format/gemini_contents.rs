@@ -2,7 +2,7 @@
 //!
 //! The API counts calls and results of neighbouring turns, so nothing is put in. Facts: `reference/formats-other.md` §5.
 
-use super::{Format, Gate, Level, Part, Shape, Vote, is_string, items, only_keys, qwen_code, says};
+use super::{Format, Gate, Level, Part, Results, Shape, Vote, is_string, items, only_keys, qwen_code, says};
 use crate::entry::{Draft, Kind, Role};
 use crate::json::Doc;
 
@@ -36,6 +36,10 @@ impl Format for GeminiContents {
 
     fn gates(&self) -> &'static [Gate] {
         &[Gate::Idle]
+    }
+
+    fn results(&self) -> Results {
+        Results::Blocks
     }
 
     fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {

@@ -40,6 +40,10 @@ impl Format for KimiCode {
         if header || (known && !other) { Vote::Own } else { Vote::Silent }
     }
 
+    fn has_header(&self) -> bool {
+        true
+    }
+
     fn shape(&self) -> Shape {
         Shape::Log
     }

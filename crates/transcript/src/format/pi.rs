@@ -84,6 +84,14 @@ impl Format for Pi {
         Answer::Line
     }
 
+    fn compactions_name_what_stays(&self) -> bool {
+        true
+    }
+
+    fn aborts(&self) -> bool {
+        true
+    }
+
     fn content(&self) -> Content {
         Content {
             empty: Some(Severity::Note),
@@ -93,6 +101,10 @@ impl Format for Pi {
             in_one_string: true,
             ..Content::ANTHROPIC
         }
+    }
+
+    fn copies_results(&self) -> bool {
+        true
     }
 
     fn roots(&self) -> &'static [Root] {

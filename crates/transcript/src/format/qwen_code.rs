@@ -6,8 +6,8 @@
 
 use super::gemini_cli::{response, response_parts};
 use super::{
-    Answer, Format, Gate, Level, Lost, Part, Root, Shape, Vote, Writer, Writing, content_parts, is_string,
-    items, later, says,
+    Answer, Format, Gate, Level, Lost, Part, Results, Root, Shape, Vote, Writer, Writing, content_parts,
+    is_string, items, later, says,
 };
 use crate::entry::{Draft, Kind, Role};
 use crate::json::{Doc, Value};
@@ -57,6 +57,14 @@ impl Format for QwenCode {
 
     fn answer(&self) -> Answer {
         Answer::Line
+    }
+
+    fn results(&self) -> Results {
+        Results::Blocks
+    }
+
+    fn copies_results(&self) -> bool {
+        true
     }
 
     fn roots(&self) -> &'static [Root] {

@@ -2,7 +2,7 @@
 //!
 //! One [`Kept`] each: how it is told, and why it is left alone. Their lines are not read.
 
-use super::{Format, Level, Part, Root, Shape, Vote, is_string, items, says};
+use super::{Format, Level, Part, Results, Root, Shape, Vote, is_string, items, says};
 use crate::entry::Draft;
 use crate::json::{Doc, Kind as Json, Value};
 
@@ -113,6 +113,10 @@ impl Format for Kept {
 
     fn level(&self) -> Level {
         Level::ReadOnly(self.why)
+    }
+
+    fn results(&self) -> Results {
+        Results::Unread
     }
 
     fn roots(&self) -> &'static [Root] {

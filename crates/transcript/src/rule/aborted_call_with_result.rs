@@ -1,8 +1,9 @@
 //! P3: a call that was never finished, with a result that was made up for it.
 
-use super::{Help, Rule, about_result, severity_in_context};
+use super::{Cover, Help, Rule, about_result, severity_in_context};
 use crate::entry::Stop;
 use crate::finding::{Finding, Fix, Guard, Held, Op};
+use crate::format::{Format, Results};
 use crate::session::{Answers, Session};
 use crate::source::Fault;
 use alloc::string::ToString;
@@ -28,6 +29,14 @@ impl Rule for AbortedCallWithResult {
             fix: "The result goes, and the unfinished call with it; the text of the turn stays. A call that was \
                   complete and has a real result is left alone.",
             source: "OpenClaw #8264, #9769, #1859; pi #812",
+        }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        match format.results() {
+            _ if !format.aborts() => Cover::Never,
+            Results::Lines => Cover::Fixed,
+            _ => Cover::Reported,
         }
     }
 

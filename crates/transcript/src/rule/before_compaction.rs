@@ -30,7 +30,11 @@ impl Rule for BeforeCompaction {
     }
 
     fn cover(&self, format: &dyn Format) -> Cover {
-        if format.shape() == Shape::List { Cover::Never } else { Cover::Fixed }
+        match (format.shape(), format.counted()) {
+            (Shape::List, _) => Cover::Never,
+            (_, Some(_)) => Cover::Reported,
+            (_, None) => Cover::Fixed,
+        }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

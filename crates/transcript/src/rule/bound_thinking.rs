@@ -4,9 +4,10 @@
 //! of Anthropic bind the signature of a thinking block to all earlier messages, and the API refuses the session
 //! after an edit before it (`reference/formats-claude-codex.md` C2).
 
-use super::{Help, Rule, about};
+use super::{Cover, Help, Rule, about};
 use crate::entry::Kind;
 use crate::finding::{Finding, Fix, Held, Op, Safety, Severity};
+use crate::format::{Format, Results};
 use crate::policy::SignedThinking;
 use crate::session::Session;
 use crate::source::{Fault, Span};
@@ -59,6 +60,11 @@ impl Rule for BoundThinking {
         }
     }
 
+    fn cover(&self, format: &dyn Format) -> Cover {
+        let strips = format.content().thinking && format.results().of_messages();
+        if strips { Cover::Fixed } else { Cover::Never }
+    }
+
     fn check(&self, _: &Session<'_>, _: &mut Vec<Finding>) -> Result<(), Fault> {
         Ok(())
     }
@@ -71,6 +77,9 @@ pub(crate) fn gate(session: &Session<'_>, findings: &mut Vec<Finding>) {
         return;
     }
     let why = if session.policy.thinking == thinking { Held::SignedThinking } else { Held::RecentlyUsed };
+    if session.format.results() == Results::InConversation {
+        return hold_in_conversations(session, findings, why);
+    }
     let bound: Vec<u32> = session.told().iter().copied().filter(|&entry| is_bound(session, entry)).collect();
     let strip = thinking == SignedThinking::Strip;
     // Before what cannot be removed nothing may change; before the rest nothing may if it is to be kept.
@@ -88,6 +97,27 @@ pub(crate) fn gate(session: &Session<'_>, findings: &mut Vec<Finding>) {
     if let Some(first) = first_edit {
         let later = bound.into_iter().filter(|&entry| session.sequence(entry) > Some(first));
         findings.extend(later.map(|entry| removal(session, entry)));
+    }
+}
+
+/// Where a line is a whole conversation, what stands before its own thinking is bound, and nothing in other lines is.
+/// None of it is stripped: what would be left of the message is not noted.
+fn hold_in_conversations(session: &Session<'_>, findings: &mut [Finding], why: Held) {
+    let is_bound_at = |at: Span| {
+        entry_at(session, at).is_some_and(|entry| {
+            let last = session.transcript.thinking_of(entry).last();
+            is_bound(session, entry) && last.is_some_and(|thinking| thinking.block.start > at.start)
+        })
+    };
+    for finding in findings {
+        let bound = finding.fix.ops.iter().any(|op| match *op {
+            Op::Replace { at, .. } | Op::Cut { at, .. } => is_bound_at(at),
+            Op::DropBlock { block, .. } => is_bound_at(block),
+            _ => false,
+        });
+        if bound && visible_from(session, finding).is_some() {
+            finding.fix = Fix::held(why);
+        }
     }
 }
 

@@ -1,9 +1,9 @@
 //! P1: a call that nothing answers.
 
-use super::{Help, Rule, about, severity_in_context};
+use super::{Cover, Help, Rule, about, records_stay, severity_in_context};
 use crate::entry::{Id, Kind, Role, Stop};
 use crate::finding::{Finding, Fix, Guard, Held, Op};
-use crate::format::Answer;
+use crate::format::{Answer, Format, Results};
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::string::ToString;
@@ -32,6 +32,15 @@ impl Rule for CallWithoutResult {
                   turns, before a compaction, or in the newest turn: those are legal. In a flat file a line is added \
                   only with --allow P1, because another file may count its lines.",
             source: "Anthropic Messages, OpenAI Chat Completions and Responses; OpenClaw #10310, claude-code #8763",
+        }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        match (format.results(), format.answer()) {
+            (Results::InConversation | Results::Unpaired | Results::Unread, _) => Cover::Never,
+            (_, Answer::Nowhere) => Cover::Reported,
+            (_, Answer::Line | Answer::LineIfAllowed) if records_stay(format) => Cover::Reported,
+            _ => Cover::Fixed,
         }
     }
 

@@ -4,7 +4,7 @@ use super::crowded_window::{TOKEN_CHARS, weight, whole};
 use super::over_limit::{SOURCE, WHY, over};
 use super::{Cover, Help, Rule, about_place};
 use crate::finding::Finding;
-use crate::format::Format;
+use crate::format::{Format, Results};
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::vec::Vec;
@@ -30,8 +30,8 @@ impl Rule for ContextOverLimit {
         }
     }
 
-    fn cover(&self, _format: &dyn Format) -> Cover {
-        Cover::Reported
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.results() == Results::Unread { Cover::Never } else { Cover::Reported }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -1,8 +1,9 @@
 //! B11: escaped NUL characters in texts.
 
-use super::{Help, Rule, Stage, about, half_pair};
+use super::{Cover, Help, Rule, Stage, about, half_pair};
 use crate::entry::{Kind, Role};
 use crate::finding::{Finding, Fix, Guard, Op, Severity};
+use crate::format::{Format, Results};
 use crate::salvage::LINE_BYTES_MAX;
 use crate::session::Session;
 use crate::source::{Fault, Span, read_span};
@@ -31,6 +32,13 @@ impl Rule for ControlText {
 
     fn stage(&self) -> Stage {
         Stage::Bytes
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        match format.results() {
+            Results::Lines | Results::Blocks => Cover::Fixed,
+            _ => Cover::Reported,
+        }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -1,10 +1,10 @@
 //! S15: old results in a window that fills up.
 
 use super::trim::{Measured, Notes, exceeded, length_max, may_cut};
-use super::{Help, Rule, about_result};
+use super::{Cover, Help, Rule, about_result};
 use crate::entry::{Kind, Role, Text};
 use crate::finding::{Finding, Fix, Held, Severity};
-use crate::format::written_ms;
+use crate::format::{Format, written_ms};
 use crate::json;
 use crate::marker;
 use crate::policy::{Crowded, Kept, Lines, Shape};
@@ -43,6 +43,10 @@ impl Rule for CrowdedWindow {
                   it (--crowded-cache-ttl).",
             source: "OpenClaw context-pruning (pruner.ts), as in #5057",
         }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.results().of_messages() { Cover::Fixed } else { Cover::Never }
     }
 
     fn rewrites_history(&self) -> bool {

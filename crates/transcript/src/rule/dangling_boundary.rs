@@ -3,7 +3,7 @@
 use super::{Cover, Help, Rule, Stage, about};
 use crate::entry::{Kind, Link};
 use crate::finding::{Finding, Fix, Guard, Held, Op, Severity};
-use crate::format::{Format, Shape};
+use crate::format::Format;
 use crate::literal::quote;
 use crate::session::Session;
 use crate::source::Fault;
@@ -37,7 +37,7 @@ impl Rule for DanglingBoundary {
     }
 
     fn cover(&self, format: &dyn Format) -> Cover {
-        if format.shape() == Shape::Branch { Cover::Fixed } else { Cover::Never }
+        if format.compactions_name_what_stays() { Cover::Fixed } else { Cover::Never }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -1,9 +1,9 @@
 //! P4: something stands between a call and its result.
 
-use super::{Cover, Help, Rule, about_result, severity_in_context, too_heavy_to_return};
+use super::{Cover, Help, Rule, about_result, records_stay, severity_in_context, too_heavy_to_return};
 use crate::entry::{Kind, Role};
 use crate::finding::{Finding, Fix, Held, Op, Severity};
-use crate::format::{Format, Shape};
+use crate::format::{Format, Results, Shape};
 use crate::literal::quote;
 use crate::session::{Answers, Session};
 use crate::source::Fault;
@@ -35,7 +35,12 @@ impl Rule for DisplacedResult {
     }
 
     fn cover(&self, format: &dyn Format) -> Cover {
-        if format.shape() == Shape::Log { Cover::Never } else { Cover::Fixed }
+        match format.results() {
+            Results::Lines | Results::Blocks if format.shape() == Shape::Log => Cover::Never,
+            Results::Lines | Results::Blocks if records_stay(format) => Cover::Reported,
+            Results::Lines | Results::Blocks => Cover::Fixed,
+            _ => Cover::Never,
+        }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -1,9 +1,9 @@
 //! P6: two calls with one id.
 
-use super::{Help, Rule, about};
+use super::{Cover, Help, Rule, about};
 use crate::entry::Id;
 use crate::finding::{Finding, Fix, Guard, Held, Op, Severity};
-use crate::format::Answer;
+use crate::format::{Answer, Format, Results};
 use crate::literal::quote;
 use crate::session::Session;
 use crate::source::{Fault, read_span};
@@ -41,6 +41,14 @@ impl Rule for DuplicateCallId {
         }
     }
 
+    fn cover(&self, format: &dyn Format) -> Cover {
+        match format.results() {
+            Results::InConversation => Cover::Reported,
+            Results::Unpaired | Results::Unread => Cover::Never,
+            _ => Cover::Fixed,
+        }
+    }
+
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
         let mut first: HashMap<Id, (u32, u32)> = HashMap::new();
         for &entry in &session.live {
@@ -61,7 +69,9 @@ impl Rule for DuplicateCallId {
 
 fn judge(session: &Session<'_>, earlier: u32, call: u32, count: u32) -> Result<Finding, Fault> {
     let (one, two) = (session.call(earlier), session.call(call));
-    let same_turn = session.turn(one.entry) == session.turn(two.entry);
+    // Which messages of a whole conversation the two are in is not noted.
+    let apart = session.format.results() != Results::InConversation;
+    let same_turn = apart && session.turn(one.entry) == session.turn(two.entry);
     let in_context = session.in_context(one.entry) && session.in_context(two.entry);
     // OpenAI-like APIs pair by position and take ids again in later turns.
     let taken = session.format.answer() == Answer::LineIfAllowed && !same_turn;
@@ -70,7 +80,9 @@ fn judge(session: &Session<'_>, earlier: u32, call: u32, count: u32) -> Result<F
         (true, true) => (Severity::Error, "two calls of one message share an id"),
         (true, false) => (Severity::Warning, "the id of an earlier call is used again"),
     };
-    let fix = if same_turn && one.entry == two.entry && same_block(session, earlier, call)? {
+    let fix = if !apart {
+        Fix::held(Held::Tangled)
+    } else if same_turn && one.entry == two.entry && same_block(session, earlier, call)? {
         match session.result_of(call) {
             None => Fix::safe(vec![Op::DropBlock { entry: two.entry, block: two.block }]),
             Some(_) => Fix::held(Held::Tangled),

@@ -1,7 +1,8 @@
 //! P5: more than one result for a call.
 
-use super::{Help, Rule, about_result, drop_results, severity_in_context};
+use super::{Cover, Help, Rule, about_result, cover_of_removed_results, drop_results, severity_in_context};
 use crate::finding::Finding;
+use crate::format::Format;
 use crate::session::{Answers, Session};
 use crate::source::Fault;
 use alloc::string::ToString;
@@ -27,6 +28,10 @@ impl Rule for DuplicateResult {
                   before an error, the first before later ones. The others are taken out.",
             source: "Anthropic Messages; cline #7419, Roo-Code #9248",
         }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        cover_of_removed_results(format)
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

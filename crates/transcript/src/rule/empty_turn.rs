@@ -1,7 +1,7 @@
 //! M1: a message in which there is nothing.
 
 use super::removal::take_out;
-use super::{Cover, Help, Rule, about};
+use super::{Cover, Help, Rule, about, records_stay};
 use crate::entry::{Kind, QuirkKind, Role, Stop};
 use crate::finding::{Finding, Fix, Severity};
 use crate::format::Format;
@@ -33,7 +33,11 @@ impl Rule for EmptyTurn {
     }
 
     fn cover(&self, format: &dyn Format) -> Cover {
-        if format.content().empty.is_some() { Cover::Fixed } else { Cover::Never }
+        match format.content().empty {
+            None => Cover::Never,
+            Some(_) if records_stay(format) => Cover::Reported,
+            Some(_) => Cover::Fixed,
+        }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -1,7 +1,8 @@
 //! B2: two objects on one line, or one and a fragment.
 
-use super::{Help, Rule, Stage, about, about_wreck};
+use super::{Cover, Help, Rule, Stage, about, about_wreck};
 use crate::finding::{Finding, Fix, Op, Severity};
+use crate::format::{Counted, Format};
 use crate::salvage::Cause;
 use crate::session::Session;
 use crate::source::{Fault, Span};
@@ -33,6 +34,10 @@ impl Rule for GluedLines {
 
     fn stage(&self) -> Stage {
         Stage::Bytes
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if let Some(Counted::Lines(_)) = format.counted() { Cover::Reported } else { Cover::Fixed }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

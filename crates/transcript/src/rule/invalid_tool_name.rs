@@ -1,13 +1,12 @@
 //! P10: a tool whose name no API takes.
 
-use super::{Help, Rule, about_call, severity_in_context};
+use super::{Cover, Help, Rule, about_call, severity_in_context};
 use crate::entry::{Call, Transcript};
 use crate::finding::{Finding, Fix, Op};
-use crate::format::Shape;
+use crate::format::{Format, Shape};
 use crate::literal::quote;
 use crate::session::Session;
 use crate::source::Fault;
-use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 use hashbrown::HashSet;
@@ -34,6 +33,10 @@ impl Rule for InvalidToolName {
         }
     }
 
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.results().have_calls() { Cover::Fixed } else { Cover::Never }
+    }
+
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
         let calls = &session.transcript.calls;
         if are_plain(session.transcript, 0..calls.len()) {
@@ -51,9 +54,7 @@ impl Rule for InvalidToolName {
             let left = &trimmed[..left];
             let mut fix = Fix::NONE;
             if known.contains(left) {
-                let mut with = Vec::new();
-                quote(left, &mut with);
-                fix = Fix::safe(vec![Op::Replace { at: call.name_at, with }]);
+                fix = Fix::safe(renamed(session, index, left));
             }
             let severity = severity_in_context(session, call.entry);
             let found =
@@ -62,6 +63,18 @@ impl Rule for InvalidToolName {
         }
         Ok(())
     }
+}
+
+/// Gives a call this name, and its result, which has to name the same tool where it names one (Gemini).
+fn renamed(session: &Session<'_>, call: usize, name: &[u8]) -> Vec<Op> {
+    let mut with = Vec::new();
+    quote(name, &mut with);
+    let found = &session.transcript.calls[call];
+    let result = session.result_of(call as u32).map(|result| session.result(result));
+    let result = result.filter(|result| result.name == found.name).map(|result| result.name_at);
+    let other = result.filter(|at| !at.is_empty() && *at != found.name_at);
+    let replace = |at| Op::Replace { at, with: with.clone() };
+    core::iter::once(found.name_at).chain(other).map(replace).collect()
 }
 
 /// Whether an API takes it as the name of a tool.

@@ -43,7 +43,12 @@ impl Rule for MisorderedResults {
                 continue;
             }
             let Some(doc) = json::parse(session.source, entry.span)? else { continue };
-            let blocks: Vec<Value<'_>> = doc.get("content").into_iter().flat_map(Value::items).collect();
+            let blocks: Vec<Value<'_>> = doc
+                .get("message")
+                .map_or(doc.get("content"), |message| message.get("content"))
+                .into_iter()
+                .flat_map(Value::items)
+                .collect();
             let Some((at, with)) = reordered(session, &blocks)? else { continue };
             let severity = severity_in_context(session, index);
             let message = "something stands before the results of the message".to_string();

@@ -1,6 +1,6 @@
 //! B10: the header is not the first line, or there is none.
 
-use super::{Cover, Help, Rule, Stage, about};
+use super::{Cover, Help, Rule, Stage, about, records_stay};
 use crate::entry::Kind;
 use crate::finding::{Finding, Fix, Op, Severity};
 use crate::format::Format;
@@ -37,7 +37,11 @@ impl Rule for MisplacedHeader {
     }
 
     fn cover(&self, format: &dyn Format) -> Cover {
-        if format.has_header() { Cover::Fixed } else { Cover::Never }
+        match format.has_header() {
+            false => Cover::Never,
+            true if records_stay(format) => Cover::Reported,
+            true => Cover::Fixed,
+        }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -1,7 +1,8 @@
 //! B3: NUL bytes between or inside records.
 
-use super::{Help, Rule, Stage, about_wreck};
+use super::{Cover, Help, Rule, Stage, about_wreck};
 use crate::finding::Finding;
+use crate::format::{Counted, Format};
 use crate::salvage::Cause;
 use crate::session::Session;
 use crate::source::Fault;
@@ -31,6 +32,10 @@ impl Rule for NulBytes {
 
     fn stage(&self) -> Stage {
         Stage::Bytes
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if let Some(Counted::Lines(_)) = format.counted() { Cover::Reported } else { Cover::Fixed }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -33,8 +33,8 @@ impl Rule for OversizedForSummary {
         }
     }
 
-    fn cover(&self, _format: &dyn Format) -> Cover {
-        Cover::Reported
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.results().of_messages() { Cover::Reported } else { Cover::Never }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

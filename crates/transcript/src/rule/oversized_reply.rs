@@ -1,10 +1,10 @@
 //! S16: a message of the model that is too long.
 
 use super::trim::{Measured, Notes};
-use super::{Help, Rule, about};
+use super::{Cover, Help, Rule, about};
 use crate::entry::{Kind, Role, Text};
 use crate::finding::{Finding, Fix, Severity};
-use crate::format::Part;
+use crate::format::{Format, Part};
 use crate::json::{self, Kind as Json};
 use crate::policy::{Kept, Lines, Shape};
 use crate::session::Session;
@@ -36,6 +36,10 @@ impl Rule for OversizedReply {
                   between them. Calls, thinking and everything of the newest turn while it waits stay.",
             source: "ChatCLI context_recovery.go, level 1",
         }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.results().of_messages() { Cover::Fixed } else { Cover::Never }
     }
 
     fn rewrites_history(&self) -> bool {

@@ -1,8 +1,9 @@
 //! S1: a tool result that is too long.
 
 use super::trim::{Notes, exceeded};
-use super::{Help, Rule, about_result};
+use super::{Cover, Help, Rule, about_result};
 use crate::finding::{Finding, Severity};
+use crate::format::{Format, Results};
 use crate::json::{self, Value};
 use crate::session::{Answers, Session};
 use crate::source::Fault;
@@ -30,6 +31,10 @@ impl Rule for OversizedResult {
                   images and everything else stay.",
             source: "OpenClaw #10915 (limit, order of blocks); head and tail: gsd-2 #4690",
         }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.results() == Results::Unread { Cover::Never } else { Cover::Fixed }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

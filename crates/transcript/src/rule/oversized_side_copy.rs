@@ -3,7 +3,7 @@
 use super::trim::{Measured, Notes};
 use super::{Cover, Help, Rule, about};
 use crate::finding::{Finding, Fix, Severity};
-use crate::format::{self, Format};
+use crate::format::Format;
 use crate::policy::Shape;
 use crate::session::Session;
 use crate::source::Fault;
@@ -34,7 +34,7 @@ impl Rule for OversizedSideCopy {
     }
 
     fn cover(&self, format: &dyn Format) -> Cover {
-        if format.shape() == format::Shape::List { Cover::Never } else { Cover::Fixed }
+        if format.copies_results() { Cover::Fixed } else { Cover::Never }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

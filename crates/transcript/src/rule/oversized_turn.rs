@@ -1,9 +1,10 @@
 //! S2: results that are too long together.
 
 use super::trim::{Measured, Notes, caps};
-use super::{Help, Rule, about_result};
+use super::{Cover, Help, Rule, about_result};
 use crate::entry::{Kind, Text};
 use crate::finding::{Finding, Severity};
+use crate::format::Format;
 use crate::marker;
 use crate::policy::{Cap, Policy};
 use crate::session::{Answers, Session};
@@ -32,6 +33,10 @@ impl Rule for OversizedTurn {
                   2,000 characters.",
             source: "ChatCLI tool_result_budget.go (sum, largest first); OpenClaw #15409 (floor)",
         }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.results().of_messages() { Cover::Fixed } else { Cover::Never }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

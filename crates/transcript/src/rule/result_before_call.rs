@@ -1,9 +1,9 @@
 //! P8: a result that stands before its call.
 
 use super::displaced_result::{Place, tell};
-use super::{Cover, Help, Rule};
+use super::{Cover, Help, Rule, records_stay};
 use crate::finding::Finding;
-use crate::format::{Format, Shape};
+use crate::format::{Format, Results, Shape};
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::vec::Vec;
@@ -31,7 +31,14 @@ impl Rule for ResultBeforeCall {
     }
 
     fn cover(&self, format: &dyn Format) -> Cover {
-        if matches!(format.shape(), Shape::Log | Shape::Graph) { Cover::Never } else { Cover::Fixed }
+        match format.results() {
+            Results::Lines | Results::Blocks if matches!(format.shape(), Shape::Log | Shape::Graph) => {
+                Cover::Never
+            }
+            Results::Lines | Results::Blocks if records_stay(format) => Cover::Reported,
+            Results::Lines | Results::Blocks => Cover::Fixed,
+            _ => Cover::Never,
+        }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -1,9 +1,12 @@
 //! P2: a result that answers nothing the model can see.
 
-use super::{Help, Rule, about_result, dangling_parent, drop_results, severity_in_context};
+use super::{
+    Cover, Help, Rule, about_result, cover_of_removed_results, dangling_parent, drop_results,
+    severity_in_context,
+};
 use crate::entry::Kind;
 use crate::finding::{Finding, Fix, Held, Op};
-use crate::format::Shape;
+use crate::format::{Format, Shape};
 use crate::literal::quote;
 use crate::session::{Answers, Session};
 use crate::source::Fault;
@@ -33,6 +36,10 @@ impl Rule for ResultWithoutCall {
                   is taken out. The newest entry goes only with --allow P2.",
             source: "Anthropic Messages, OpenAI Chat Completions and Responses; OpenClaw #8525, pi #4570",
         }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        cover_of_removed_results(format)
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

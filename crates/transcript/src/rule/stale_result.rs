@@ -1,11 +1,12 @@
 //! S14: a result that the conversation has left behind.
 
 use super::trim::{Measured, Notes, length_max, may_cut};
-use super::{Help, Rule, about_result, tool_of};
+use super::{Cover, Help, Rule, about_result, tool_of};
 use crate::Depth;
 use crate::cut::{Measure, has_foreign_marker, line_breaks};
 use crate::entry::{Kind, Role};
 use crate::finding::{Finding, Fix, Severity};
+use crate::format::Format;
 use crate::literal::decode;
 use crate::marker;
 use crate::policy::{Kept, Lines, Note, Shape, Turns, is_named};
@@ -40,6 +41,10 @@ impl Rule for StaleResult {
                   session is idle.",
             source: "ChatCLI microcompact.go; agent-max #38 (context.ts)",
         }
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if format.results().of_messages() { Cover::Fixed } else { Cover::Never }
     }
 
     fn rewrites_history(&self) -> bool {

@@ -32,7 +32,8 @@ impl Rule for ToolStopWithoutCall {
     }
 
     fn cover(&self, format: &dyn Format) -> Cover {
-        if format.shape() == Shape::Branch { Cover::Fixed } else { Cover::Never }
+        let says_why_it_stopped = format.shape() == Shape::Branch && format.aborts();
+        if says_why_it_stopped { Cover::Fixed } else { Cover::Never }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

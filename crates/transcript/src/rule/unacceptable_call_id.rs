@@ -28,8 +28,9 @@ impl Rule for UnacceptableCallId {
         }
     }
 
-    fn cover(&self, _format: &dyn Format) -> Cover {
-        Cover::Reported
+    fn cover(&self, format: &dyn Format) -> Cover {
+        let has_calls = format.results().have_calls();
+        if has_calls && format.calls_have_ids() { Cover::Reported } else { Cover::Never }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -1,8 +1,9 @@
 //! B9: a line that is not a record.
 
-use super::{Help, Rule, Stage, about_wreck};
+use super::{Cover, Help, Rule, Stage, about_wreck};
 use crate::entry::DamageKind;
 use crate::finding::{Finding, Fix};
+use crate::format::{Counted, Format};
 use crate::salvage::Cause;
 use crate::session::Session;
 use crate::source::Fault;
@@ -32,6 +33,10 @@ impl Rule for UnreadableLine {
 
     fn stage(&self) -> Stage {
         Stage::Bytes
+    }
+
+    fn cover(&self, format: &dyn Format) -> Cover {
+        if let Some(Counted::Lines(_)) = format.counted() { Cover::Reported } else { Cover::Fixed }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -4,6 +4,7 @@
 //! few words that all these formats share.
 
 use super::damage::{self, Damage};
+use super::plainer::is_plainer;
 use super::reader::{is_broken, rows};
 use super::requests;
 use super::rescue::{folders, unannounced, undone};
@@ -92,18 +93,6 @@ fn interleaved(one: Vec<Line>, two: Vec<Line>, turns: &[bool]) -> Vec<Line> {
         }
     }
     out
-}
-
-/// Formats that plainer files may be of once the lines are gone that tell them apart.
-fn is_plainer(plain: &str, than: &str) -> bool {
-    match plain {
-        "openai-chat" => {
-            ["kimi-cli", "vibe", "picoclaw", "nanobot", "hermes", "reasonix", "anthropic", "ai-sdk-model"]
-                .contains(&than)
-        }
-        "openai-dataset" => than == "anthropic-dataset",
-        _ => false,
-    }
 }
 
 /// What persons said, in any of these formats: strings and blocks of text of whoever is called user or human.

@@ -1,9 +1,9 @@
 //! What the providers would say to the formats whose requests are told simply: the live messages, in order, as the
-//! agent sends them. Left out are those whose loader puts a request together from many lines (Kimi Code, Copilot), and
-//! those that no API is sent (AI SDK's screen messages, `ShareGPT`).
+//! agent sends them. Of the others [`super::agents`] knows what is sent. Left out are those that are only read.
 //!
 //! Like the oracle it shares no code with the crate under test.
 
+use super::agents;
 use super::oracle::{Message, Part, Refusal, anthropic, body, gemini, openai_chat, said, text};
 use super::reader::{Row, blocks, rows_with_lone};
 use super::story::Dialect;
@@ -42,6 +42,19 @@ pub(crate) fn refusals(format: &str, bytes: &[u8]) -> Option<Vec<Refusal>> {
             let loosely: fn(&[Message], &mut Vec<Refusal>) = |messages, out| anthropic(messages, false, out);
             all(&[blocks_of(&spoken.map(|row| &row["message"]).collect::<Vec<_>>())], loosely, &mut out);
         }
+        "copilot-cli" => {
+            agents::each_line_is_read(bytes, &mut out);
+            let items = agents::copilot(&values);
+            responses(&items, &mut out);
+            body(&items, &mut out);
+        }
+        "kimi-code" => {
+            agents::each_line_is_read(bytes, &mut out);
+            agents::kimi_code(&values, &mut out);
+        }
+        "ai-sdk-model" => all(&[agents::ai_sdk_model(&values)], openai_chat, &mut out),
+        "ai-sdk-ui" => all(&[agents::ai_sdk_ui(&values)], openai_chat, &mut out),
+        "sharegpt" => agents::sharegpt(&values, &mut out),
         _ => return None,
     }
     Some(out)

@@ -54,7 +54,9 @@ pub(crate) fn unannounced(mut refusals: Vec<Refusal>, bytes: &[u8], policy: &Pol
         // An empty message holds an empty text, and reasoning is thinking.
         let other = [("M2", "M1"), ("M1", "M2"), ("M3", "M5")];
         let alike = other.iter().any(|(said, found)| *said == class && codes.contains(found));
-        paired || alike || codes.contains(class)
+        // Which bytes keep a line from being read has many names.
+        let unread = class == "B9" && codes.iter().any(|code| code.starts_with('B'));
+        paired || alike || unread || codes.contains(class)
     };
     refusals.retain(|refusal| !said(refusal.class));
     refusals

@@ -1,0 +1,170 @@
+//! What is sent, or taken, of formats whose loader puts a request together from many lines, or that no API is sent:
+//! Copilot CLI, Kimi Code, the AI SDK's two kinds of messages, `ShareGPT`. From the format reference, parts 3 to 5.
+//!
+//! Like the oracle it shares no code with the crate under test.
+
+use super::oracle::{Message, Part, Refusal, text};
+use super::reader::{blocks, rows_with_lone};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// A loader that stops at a line which is no object, but for a torn last one.
+pub(crate) fn each_line_is_read(bytes: &[u8], out: &mut Vec<Refusal>) {
+    let ended = bytes.split_inclusive(|&byte| byte == b'\n').filter(|line| line.ends_with(b"\n"));
+    for (n, line) in ended.enumerate() {
+        let is_object = matches!(&rows_with_lone(line)[..], [row] if row.alone);
+        if !line.trim_ascii().is_empty() && !is_object {
+            out.push(Refusal { class: "B9", text: format!("Session file is corrupted (line {})", n + 1) });
+        }
+    }
+}
+
+fn said(assistant: bool, said: &Value) -> Message {
+    Message { assistant, parts: vec![Part::Text(text(said))] }
+}
+
+fn call(id: &Value, name: &Value, arguments: &Value) -> Part {
+    Part::Call { id: text(id), name: text(name), arguments: arguments.clone() }
+}
+
+fn result(id: &Value, said: &Value) -> Message {
+    Message { assistant: false, parts: vec![Part::Result { id: text(id), text: said.to_string() }] }
+}
+
+/// What the main agent of Copilot CLI sends: the events behind the last compaction, up to where it was wound back to. A
+/// result answers its call wherever it stands.
+pub(crate) fn copilot(rows: &[&Value]) -> Vec<Message> {
+    let mut events: Vec<&Value> = Vec::new();
+    for row in rows {
+        if row["type"] == "session.snapshot_rewind" {
+            let to = events.iter().position(|event| event["id"] == row["data"]["upToEventId"]);
+            events.truncate(to.unwrap_or(events.len()));
+        } else {
+            events.push(row);
+        }
+    }
+    let summed_up = events.iter().rposition(|event| event["type"] == "session.compaction_complete");
+    let of_subagent = |event: &Value| {
+        let data = &event["data"];
+        [&event["agentId"], &data["parentAgentTaskId"], &data["parentToolCallId"]]
+            .iter()
+            .any(|id| id.is_string())
+    };
+    let spoken = events[summed_up.unwrap_or(0)..].iter().filter(|event| !of_subagent(event));
+    let message = |event: &&Value| {
+        let data = &event["data"];
+        Some(match event["type"].as_str()? {
+            "user.message" => said(false, &data["content"]),
+            "assistant.message" => {
+                let requests = blocks(&data["toolRequests"]);
+                let calls =
+                    requests.iter().map(|one| call(&one["toolCallId"], &one["name"], &one["arguments"]));
+                let spoken = data["content"].as_str().filter(|text| !text.is_empty());
+                let spoken = spoken.map(|text| Part::Text(text.into()));
+                Message { assistant: true, parts: spoken.into_iter().chain(calls).collect() }
+            }
+            "tool.execution_complete" => {
+                let said = [&data["result"], &data["error"]].into_iter().find(|said| !said.is_null());
+                result(&data["toolCallId"], said.unwrap_or(&Value::Null))
+            }
+            _ => return None,
+        })
+    };
+    spoken.filter_map(message).collect()
+}
+
+/// What Kimi Code makes of its records: it opens with its own, answers calls that stayed open and leaves out results of
+/// unknown ones; so what can be wrong is that a call is written twice within what is open.
+pub(crate) fn kimi_code(rows: &[&Value], out: &mut Vec<Refusal>) {
+    if rows.first().is_some_and(|row| row["type"] != "metadata" || row["protocol_version"].is_null()) {
+        out.push(Refusal { class: "B10", text: "the first record is no metadata".into() });
+    }
+    let mut open = BTreeSet::new();
+    for row in rows {
+        let event = &row["event"];
+        match event["type"].as_str() {
+            Some("tool.call") if !open.insert(text(&event["toolCallId"])) => {
+                let text = format!("`tool_use` ids must be unique: {}", event["toolCallId"]);
+                out.push(Refusal { class: "P6", text });
+            }
+            Some("tool.result") => _ = open.remove(&text(&event["toolCallId"])),
+            _ if row["type"] != "context.append_loop_event" => open.clear(),
+            _ => {}
+        }
+    }
+}
+
+/// The AI SDK's messages for the model, as its OpenAI provider spells them: a message for each result.
+pub(crate) fn ai_sdk_model(rows: &[&Value]) -> Vec<Message> {
+    let mut messages = Vec::new();
+    for row in rows {
+        let parts = blocks(&row["content"]);
+        match row["role"].as_str() {
+            Some("user") => messages.push(Message { assistant: false, parts: vec![Part::Other] }),
+            Some("assistant") => {
+                let calls = parts.iter().filter(|part| part["type"] == "tool-call");
+                let calls = calls.map(|part| call(&part["toolCallId"], &part["toolName"], &part["input"]));
+                let texts = parts.iter().filter_map(|part| part["text"].as_str());
+                let texts = texts.chain(row["content"].as_str()).map(|text| Part::Text(text.into()));
+                messages.push(Message { assistant: true, parts: texts.chain(calls).collect() });
+            }
+            Some("tool") => {
+                let results = parts.iter().filter(|part| part["type"] == "tool-result");
+                messages.extend(results.map(|part| result(&part["toolCallId"], &part["output"])));
+            }
+            _ => {}
+        }
+    }
+    messages
+}
+
+/// The AI SDK's messages for the screen, as `convertToModelMessages` makes messages for the model of them: step by step
+/// the calls, and behind them the results. A call of which the input was still coming in is left out.
+pub(crate) fn ai_sdk_ui(rows: &[&Value]) -> Vec<Message> {
+    let mut messages = Vec::new();
+    for row in rows.iter().filter(|row| row["role"] != "system") {
+        if row["role"] == "user" {
+            messages.push(Message { assistant: false, parts: vec![Part::Other] });
+            continue;
+        }
+        let parts = blocks(&row["parts"]);
+        for step in parts.split(|part| part["type"] == "step-start") {
+            let (mut spoken, mut results) = (Vec::new(), Vec::new());
+            for part in step {
+                let kind = text(&part["type"]);
+                let name = kind.strip_prefix("tool-").map_or(part["toolName"].clone(), Value::from);
+                if !kind.starts_with("tool-") && kind != "dynamic-tool" {
+                    spoken.extend(part["text"].as_str().map(|text| Part::Text(text.into())));
+                } else if part["state"] != "input-streaming" {
+                    spoken.push(call(&part["toolCallId"], &name, &part["input"]));
+                    let said = [&part["output"], &part["errorText"]].into_iter().find(|said| !said.is_null());
+                    results.extend(said.map(|said| result(&part["toolCallId"], said)));
+                }
+            }
+            if !spoken.is_empty() {
+                messages.push(Message { assistant: true, parts: spoken });
+            }
+            messages.extend(results);
+        }
+    }
+    messages
+}
+
+/// What trainers want of `ShareGPT`: texts by known speakers, and what a tool says behind what the model said.
+pub(crate) fn sharegpt(rows: &[&Value], out: &mut Vec<Refusal>) {
+    const SPEAKERS: [&str; 6] = ["system", "human", "user", "gpt", "assistant", "tool"];
+    for row in rows {
+        let turns = blocks(&row["conversations"]);
+        let mut before = "";
+        for turn in turns {
+            let from = turn["from"].as_str().unwrap_or_default();
+            if !SPEAKERS.contains(&from) || !turn["value"].is_string() {
+                out.push(Refusal { class: "B8", text: format!("{from:?} says no text") });
+            }
+            if from == "tool" && !["gpt", "assistant", "tool"].contains(&before) {
+                out.push(Refusal { class: "P2", text: format!("a tool answers {before:?}") });
+            }
+            before = from;
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! docs/rules.md: what each rule does in each format, and that each cell of the table has a fixture that shows it.
+
+use crate::fixtures::Fixture;
+use crate::support::{Dir, root};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use transcript::format::{FORMATS, Format, Level};
+use transcript::rule::{Cover, RULES, Rule};
+
+/// A string of JavaScript ends at half a gigabyte, and no fixture has that; S10 has a test of its own.
+const WITHOUT_A_FIXTURE: &[&str] = &["S10"];
+
+/// What a rule does in a format.
+fn cover(rule: &dyn Rule, format: &dyn Format) -> Cover {
+    match (rule.cover(format), format.level()) {
+        (Cover::Fixed, Level::ReadOnly(_)) => Cover::Reported,
+        (cover, _) => cover,
+    }
+}
+
+/// A cell of the table.
+fn cell(cover: Cover) -> &'static str {
+    match cover {
+        Cover::Never => "–",
+        Cover::Reported => "reported",
+        Cover::Fixed => "fixed",
+    }
+}
+
+/// The table, row by row.
+fn table() -> Vec<String> {
+    let names: Vec<&str> = FORMATS.iter().map(|format| format.name()).collect();
+    let mut rows =
+        vec![format!("| | {} |", names.join(" | ")), format!("|---|{}", "---|".repeat(names.len()))];
+    for rule in RULES {
+        let cells = FORMATS.iter().map(|format| cell(cover(*rule, *format)));
+        rows.push(format!("| {} | {} |", rule.code(), cells.collect::<Vec<_>>().join(" | ")));
+    }
+    rows
+}
+
+#[test]
+fn the_docs_say_what_each_rule_does_in_each_format() {
+    let path = root().join("docs/rules.md");
+    let table = table().join("\n") + "\n";
+    let page = fs::read_to_string(&path).unwrap();
+    let (above, there) = page.split_at(page.find("| | ").unwrap());
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(&path, above.to_string() + &table).unwrap();
+        return;
+    }
+    assert!(there == table, "docs/rules.md should end with this table (UPDATE=1 writes it)");
+}
+
+/// What the fixtures of each format show: the codes that are found in them, and those of which a fix is made.
+fn shown() -> BTreeMap<String, [BTreeSet<String>; 2]> {
+    let mut shown: BTreeMap<String, [BTreeSet<String>; 2]> = BTreeMap::new();
+    for fixture in Fixture::all() {
+        let [found, fixed] = shown.entry(fixture.format().to_string()).or_default();
+        for (code, made) in fixture.found() {
+            if made {
+                fixed.insert(code.clone());
+            }
+            found.insert(code);
+        }
+    }
+    shown
+}
+
+#[test]
+fn each_cell_of_the_table_has_a_fixture() {
+    let (shown, mut missing) = (shown(), Vec::new());
+    for format in FORMATS {
+        let [found, fixed] = &shown[format.name()];
+        for rule in RULES.iter().filter(|rule| !WITHOUT_A_FIXTURE.contains(&rule.code())) {
+            let cover = cover(*rule, *format);
+            let is_shown = match cover {
+                Cover::Never => true,
+                Cover::Reported => found.contains(rule.code()),
+                Cover::Fixed => fixed.contains(rule.code()),
+            };
+            if !is_shown {
+                missing.push(format!("{}: {} is {}", format.name(), rule.code(), cell(cover)));
+            }
+        }
+    }
+    assert!(
+        missing.is_empty(),
+        "docs/rules.md says more than the fixtures show; {} lack one:\n{}",
+        missing.len(),
+        missing.join("\n")
+    );
+}
+
+/// A cell that says `reported` where fixtures show a fix says too little; one that says `–` is wrong.
+#[test]
+fn no_fixture_shows_more_than_the_table_says() {
+    for (format, [found, fixed]) in shown() {
+        let format = *FORMATS.iter().find(|own| own.name() == format).unwrap();
+        for rule in RULES {
+            let cover = cover(*rule, format);
+            assert!(!found.contains(rule.code()) || cover != Cover::Never, "{rule:?} occurs in {format:?}");
+            assert!(
+                !fixed.contains(rule.code()) || cover == Cover::Fixed,
+                "{rule:?} is mended in {format:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn explain_lists_the_rows() {
+    let explained = Dir::new().tailor(&["explain"]).text();
+    let listed = explained.lines().filter_map(|line| line.split_whitespace().next());
+    assert!(listed.eq(RULES.iter().map(|rule| rule.code())), "{explained}");
+}
