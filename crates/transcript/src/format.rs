@@ -84,8 +84,8 @@ pub trait Format: Sync {
         false
     }
 
-    /// The field of a call that holds its arguments, as an object; `None` if they are not an object there.
-    fn arguments_field(&self) -> Option<&'static str> {
+    /// Where a call has its arguments; `None` if whoever reads it can do without.
+    fn arguments(&self) -> Option<Arguments> {
         None
     }
 
@@ -97,6 +97,11 @@ pub trait Format: Sync {
     /// Whether APIs ask for an id of each call.
     fn calls_have_ids(&self) -> bool {
         true
+    }
+
+    /// Whether each line is a whole conversation.
+    fn holds_conversations(&self) -> bool {
+        false
     }
 
     /// How entries hang together.
@@ -163,6 +168,20 @@ pub trait Format: Sync {
         let _ = made;
         Vec::new()
     }
+}
+
+/// Where calls have their arguments.
+#[derive(Clone, Copy, Debug)]
+pub struct Arguments {
+    /// The names that lead to them; the first of these whose holder is there counts.
+    pub at: &'static [&'static [&'static str]],
+    /// How none are written.
+    pub none: &'static str,
+}
+
+impl Arguments {
+    /// As Anthropic has them.
+    pub(crate) const INPUT: Self = Self { at: &[&["input"]], none: "{}" };
 }
 
 /// A part of what an entry says.
@@ -240,15 +259,23 @@ pub enum Shape {
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 pub struct Content {
-    /// How bad it is if a text or a turn in the context is empty: some programs leave such things out of what they send,
+    /// How bad it is if a turn in the context is empty: some programs leave such things out of what they send,
     /// and some providers take them.
     pub empty: Option<Severity>,
+    /// The same of a text of nothing but white space.
+    pub blank: Option<Severity>,
     /// How bad an image is that its provider refuses. `OpenAI` makes large ones small: there it is a warning.
     pub images: Option<Severity>,
     /// Whether there are thinking blocks of Anthropic.
     pub thinking: bool,
-    /// Whether there are reasoning items of `OpenAI` and thought signatures of Gemini.
+    /// Whether there are reasoning items of `OpenAI`.
     pub reasoning: bool,
+    /// Whether there are thought signatures of Gemini.
+    pub thoughts: bool,
+    /// How bad it is if a conversation begins with calls, and no user said anything before them.
+    pub begins_with_user: Option<Severity>,
+    /// Whether results have to come before whatever else is in their message.
+    pub results_first: bool,
     /// Whether there are turns that only say what went wrong.
     pub failures: bool,
     /// Whether what the model said may stand there again as it was delivered.
@@ -264,9 +291,13 @@ pub struct Content {
 impl Content {
     const NONE: Self = Self {
         empty: None,
+        blank: None,
         images: None,
         thinking: false,
         reasoning: false,
+        thoughts: false,
+        begins_with_user: None,
+        results_first: false,
         failures: false,
         mirrors: false,
         names_session: false,
@@ -274,13 +305,28 @@ impl Content {
         in_one_string: false,
     };
     /// What Anthropic's API minds.
-    pub(crate) const ANTHROPIC: Self =
-        Self { empty: Some(Severity::Error), images: Some(Severity::Error), thinking: true, ..Self::NONE };
-    /// What `OpenAI`'s chat API minds.
+    pub(crate) const ANTHROPIC: Self = Self {
+        empty: Some(Severity::Error),
+        blank: Some(Severity::Error),
+        images: Some(Severity::Error),
+        thinking: true,
+        results_first: true,
+        ..Self::NONE
+    };
+    /// What `OpenAI`'s APIs mind, and others that speak like them.
     pub(crate) const OPENAI: Self = Self {
         empty: Some(Severity::Warning),
+        blank: Some(Severity::Warning),
         images: Some(Severity::Warning),
-        thinking: false,
+        ..Self::NONE
+    };
+    /// What Gemini's API minds. It makes large images small.
+    pub(crate) const GEMINI: Self = Self {
+        empty: Some(Severity::Error),
+        blank: Some(Severity::Error),
+        images: Some(Severity::Warning),
+        thoughts: true,
+        begins_with_user: Some(Severity::Error),
         ..Self::NONE
     };
 }

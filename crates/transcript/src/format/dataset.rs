@@ -3,8 +3,11 @@
 //! Nothing is ever put in: a call that is left open at the end is what such data teaches, or asks for. Calls and results
 //! find each other within their line. Facts: `reference/formats-other.md` §5.
 
-use super::{Format, Level, Part, Shape, Vote, anthropic, items, only_keys, openai_chat, qwen_code};
-use crate::entry::{Draft, Kind};
+use super::{
+    Arguments, Content, Format, Level, Part, Shape, Vote, anthropic, gemini_contents, items, only_keys,
+    openai_chat,
+};
+use crate::entry::{Draft, Kind, QuirkKind};
 use crate::json::{Doc, Kind as Json, Value};
 
 /// A dialect of such lines.
@@ -16,6 +19,8 @@ pub(super) struct Dataset {
     /// What a message says about the dialect of its line.
     vote: fn(Value<'_>) -> Vote,
     read: fn(Value<'_>, &mut Draft<'_>),
+    content: Content,
+    arguments: Option<Arguments>,
 }
 
 /// OpenAI: tuning, batches.
@@ -43,6 +48,8 @@ pub(super) const OPENAI: Dataset = Dataset {
         }
     },
     read: |message, draft| openai_chat::message(Some(message), draft),
+    content: Content::OPENAI,
+    arguments: Some(openai_chat::ARGUMENTS),
 };
 
 /// Anthropic: batches, exports.
@@ -56,6 +63,8 @@ pub(super) const ANTHROPIC: Dataset = Dataset {
         false => Vote::Silent,
     },
     read: |message, draft| anthropic::message(message, draft),
+    content: Content::ANTHROPIC,
+    arguments: Some(Arguments::INPUT),
 };
 
 /// `ShareGPT`, as Hermes writes its trajectories: texts, and calls only as markup within them.
@@ -81,6 +90,8 @@ pub(super) const SHAREGPT: Dataset = Dataset {
             _ => {}
         }
     },
+    content: Content::NONE,
+    arguments: None,
 };
 
 /// Gemini: tuning, batches.
@@ -97,7 +108,9 @@ pub(super) const GEMINI: Dataset = Dataset {
     ],
     at: &[&["contents"], &["request", "contents"]],
     vote: |message| if message.get("parts").is_some() { Vote::Own } else { Vote::Silent },
-    read: qwen_code::content,
+    read: |message, draft| gemini_contents::message(message, draft),
+    content: Content::GEMINI,
+    arguments: None,
 };
 
 const ANTHROPIC_BLOCKS: &[&str] = &["tool_use", "tool_result", "thinking", "redacted_thinking"];
@@ -143,16 +156,24 @@ impl Format for Dataset {
         self.name != "gemini-dataset"
     }
 
-    fn arguments_field(&self) -> Option<&'static str> {
-        (self.name == "anthropic-dataset").then_some("input")
+    fn arguments(&self) -> Option<Arguments> {
+        self.arguments
     }
 
     fn has_plain_ids(&self) -> bool {
         self.name == "anthropic-dataset"
     }
 
+    fn holds_conversations(&self) -> bool {
+        true
+    }
+
     fn shape(&self) -> Shape {
         Shape::List
+    }
+
+    fn content(&self) -> Content {
+        self.content
     }
 
     fn level(&self) -> Level {
@@ -161,7 +182,16 @@ impl Format for Dataset {
 
     fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
         let Some(messages) = self.conversation(doc) else { return };
-        messages.items().for_each(|message| (self.read)(message, draft));
+        messages.items().for_each(|message| draft.message(message, self.read));
+        if self.content.begins_with_user.is_some() {
+            let parts = |message: Value<'_>| {
+                items(message.get("parts")).any(|part| part.get("functionCall").is_some())
+            };
+            let first = messages.items().next();
+            first.filter(|first| parts(*first)).into_iter().for_each(|first| {
+                draft.quirk(QuirkKind::CallFirst, first.span());
+            });
+        }
         let place = draft.entry.span.start.to_le_bytes();
         draft.scope(&place);
         // One conversation among others, which nobody sums up.

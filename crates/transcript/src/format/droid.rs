@@ -5,8 +5,8 @@
 
 use super::claude_code::{blocks, spoken};
 use super::{
-    Answer, Broken, Content, Counted, Format, Gate, Level, Lost, Part, Root, Shape, Vote, anthropic,
-    broken_by_stop_reason, content_parts, is_string, items, says,
+    Answer, Arguments, Broken, Content, Counted, Format, Gate, Level, Lost, Part, Root, Shape, Vote,
+    anthropic, broken_by_stop_reason, content_parts, is_string, items, says,
 };
 use crate::entry::{Draft, Kind, Role};
 use crate::json::{Doc, Value};
@@ -81,6 +81,10 @@ impl Format for Droid {
             }
             _ => Kind::Opaque,
         };
+    }
+
+    fn arguments(&self) -> Option<Arguments> {
+        Some(Arguments::INPUT)
     }
 
     fn content(&self) -> Content {

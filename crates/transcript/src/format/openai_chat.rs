@@ -6,8 +6,8 @@
 //! §3, §4.4, §4.7 and §4.8.
 
 use super::{
-    Answer, Compaction, Content, Counted, Format, Gate, Level, Lost, Part, Root, Shape, Vote, Writer,
-    Writing, content_parts, is_string, items, listed_calls, only_keys, says,
+    Answer, Arguments, Compaction, Content, Counted, Format, Gate, Level, Lost, Part, Root, Shape, Vote,
+    Writer, Writing, content_parts, is_string, items, listed_calls, only_keys, says,
 };
 use crate::entry::{Draft, Kind, Role};
 use crate::json::{Doc, Kind as Json, Value};
@@ -124,6 +124,9 @@ const KEYS: &[&str] = &[
     "audio",
     "reasoning_content",
 ];
+/// A text that holds them; Reasonix has no `function` around it.
+pub(super) const ARGUMENTS: Arguments =
+    Arguments { at: &[&["function", "arguments"], &["arguments"]], none: "\"{}\"" };
 const ROLES: &[&str] = &["system", "developer", "user", "assistant", "tool", "function"];
 /// Blocks of the other dialects in which a role has a content.
 const NOT_PARTS: &[&str] =
@@ -186,6 +189,10 @@ impl Format for Profile {
 
     fn answer(&self) -> Answer {
         self.answer
+    }
+
+    fn arguments(&self) -> Option<Arguments> {
+        Some(ARGUMENTS)
     }
 
     fn content(&self) -> Content {
@@ -254,8 +261,8 @@ pub(super) fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
                 draft.shows();
             }
             for call in items(message.get("tool_calls")) {
-                let name = call.get("function").and_then(|function| function.get("name"));
-                draft.call(call, call.get("id"), name.or_else(|| call.get("name")), false);
+                let [name, arguments] = call.get("function").unwrap_or(call).pick(["name", "arguments"]);
+                draft.call(call, call.get("id"), name, arguments.is_none_or(Value::is_null));
             }
             Kind::Message(Role::Assistant)
         }

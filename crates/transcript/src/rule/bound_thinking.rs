@@ -81,6 +81,13 @@ pub(crate) fn gate(session: &Session<'_>, findings: &mut Vec<Finding>) {
     let mut first_edit = None;
     for finding in findings.iter_mut() {
         let Some(at) = visible_from(session, finding) else { continue };
+        if let Some(entry) = finding.entry.filter(|&entry| session.is_whole_conversation(entry)) {
+            // Lines of a data set do not come before one another; what is signed may stand on the same line.
+            if follows_on_its_line(session, entry, &finding.fix.ops) {
+                finding.fix = Fix::held(Held::SignedOnTheLine);
+            }
+            continue;
+        }
         if fixed.is_some_and(|fixed| at < fixed) {
             finding.fix = Fix::held(why);
         } else if session.policy.selection.applies(finding) {
@@ -138,6 +145,17 @@ fn removal(session: &Session<'_>, entry: u32) -> Finding {
     let ops = blocks.iter().map(|thinking| Op::DropBlock { entry, block: thinking.block }).collect();
     let message = format!("{} thinking blocks are bound to what is being changed", blocks.len());
     Finding { fix: Fix::safe(ops), ..about(&BoundThinking, session, entry, Severity::Note, message) }
+}
+
+/// Whether bound thinking stands behind the first of these steps, in one entry.
+fn follows_on_its_line(session: &Session<'_>, entry: u32, ops: &[Op]) -> bool {
+    let starts = ops.iter().filter_map(|op| match *op {
+        Op::Replace { at, .. } | Op::Cut { at, .. } => Some(at.start),
+        Op::DropBlock { block, .. } => Some(block.start),
+        _ => None,
+    });
+    let behind = |start| session.transcript.thinking_of(entry).iter().any(|own| own.block.start > start);
+    is_bound(session, entry) && starts.min().is_some_and(behind)
 }
 
 /// When the model would first see the fix; `None` if it would not.
