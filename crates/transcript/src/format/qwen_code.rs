@@ -66,6 +66,7 @@ impl Format for QwenCode {
             empty: Some(Severity::Note),
             blank: Some(Severity::Warning),
             begins_with_user: Some(Severity::Warning),
+            names_session: true,
             in_one_string: true,
             ..Content::GEMINI
         }
@@ -77,14 +78,15 @@ impl Format for QwenCode {
 
     fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
         let Some(line) = doc.root() else { return };
-        let [id, parent, kind, subtype, message, payload] =
-            line.pick(["uuid", "parentUuid", "type", "subtype", "message", "systemPayload"]);
+        let [id, parent, kind, subtype, message, session] =
+            line.pick(["uuid", "parentUuid", "type", "subtype", "message", "sessionId"]);
         let subtype = subtype.and_then(Value::text).unwrap_or_default();
         if subtype.starts_with(b"managed_session_") {
             draft.read_only(MANAGED);
         }
         draft.entry.id = draft.intern(id);
         draft.parent(parent);
+        draft.session(session);
         let parts = || items(message.and_then(|message| message.get("parts")));
         match kind.and_then(Value::text).as_deref() {
             Some(b"user") if subtype.is_empty() => {
@@ -104,7 +106,6 @@ impl Format for QwenCode {
             }
             Some(b"system") if subtype == &b"chat_compression"[..] => {
                 draft.entry.kind = Kind::Boundary;
-                let _ = payload;
             }
             _ => {}
         }

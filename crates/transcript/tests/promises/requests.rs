@@ -190,7 +190,9 @@ fn gemini_cli(rows: &[&Value]) -> Vec<Message> {
         let alone = content.as_str().filter(|text| !text.is_empty()).map(|text| Part::Text(text.into()));
         let mut parts: Vec<Part> = alone.into_iter().chain(blocks(content).iter().map(gemini_part)).collect();
         let calls = blocks(&record["toolCalls"]);
-        parts.extend(calls.iter().map(|call| Part::Call {
+        // A call that stands in the content as well is one.
+        let said: Vec<&Value> = blocks(content).iter().map(|part| &part["functionCall"]["id"]).collect();
+        parts.extend(calls.iter().filter(|call| !said.contains(&&call["id"])).map(|call| Part::Call {
             id: text(&call["id"]),
             name: text(&call["name"]),
             arguments: call["args"].clone(),
