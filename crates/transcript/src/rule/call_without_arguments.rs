@@ -40,7 +40,8 @@ impl Rule for CallWithoutArguments {
         let Some(place) = session.format.arguments() else { return Ok(()) };
         for (index, call) in session.transcript.calls.iter().enumerate().filter(|(_, call)| call.partial) {
             let done = session.result_of(index as u32).is_some();
-            if !done || session.entry(call.entry).stop == Stop::Aborted || session.superseded(call.entry) {
+            let open = !done && session.is_pending(call.entry);
+            if open || session.entry(call.entry).stop == Stop::Aborted || session.superseded(call.entry) {
                 continue;
             }
             let Some(block) = json::parse(session.source, call.block)? else { continue };
@@ -63,7 +64,8 @@ impl Rule for CallWithoutArguments {
             let severity = severity_in_context(session, call.entry);
             let found =
                 about_call(&CallWithoutArguments, session, index, severity, "the call has no arguments");
-            out.push(Finding { fix: Fix::safe(fix), ..found });
+            let fix = if done { Fix::safe(fix) } else { Fix::NONE };
+            out.push(Finding { fix, ..found });
         }
         Ok(())
     }
