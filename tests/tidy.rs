@@ -152,12 +152,15 @@ fn we_stand_on_few_packages() {
 /// What each rule does in each format, as rows of a table.
 fn coverage() -> Vec<String> {
     use transcript::format::{FORMATS, Level};
-    use transcript::rule::{Cover, RULES};
+    use transcript::rule::{Cover, RULES, Stage};
     let names: Vec<&str> = FORMATS.iter().map(|format| format.name()).collect();
     let mut rows =
         vec![format!("| | {} |", names.join(" | ")), format!("|---|{}", "---|".repeat(names.len()))];
     for rule in RULES {
+        // Of what is only read, lines are looked at and not what they say.
+        let of_lines = rule.stage() == Stage::Bytes || ["L1", "L2"].contains(&rule.code());
         let cells = FORMATS.iter().map(|format| match (rule.cover(*format), format.level()) {
+            (_, Level::ReadOnly(_)) if !of_lines => "–",
             (Cover::Never, _) => "–",
             (Cover::Reported, _) | (Cover::Fixed, Level::ReadOnly(_)) => "reported",
             (Cover::Fixed, _) => "fixed",
@@ -178,6 +181,27 @@ fn the_docs_say_what_each_rule_does_in_each_format() {
         return;
     }
     assert_eq!(there, table, "docs/rules.md should end with this table (UPDATE=1 writes it)");
+}
+
+#[test]
+fn the_docs_say_why_a_rule_has_nothing_to_do_in_a_format() {
+    use transcript::format::{FORMATS, Level};
+    let page = fs::read_to_string(root().join("docs/rules.md")).unwrap();
+    let section = page.split("## ").find(|section| section.starts_with("Why a rule")).unwrap();
+    let reasons = section.lines().filter_map(|line| line.strip_prefix("- ")?.split_once(": "));
+    let told: Vec<&str> = reasons.flat_map(|(codes, _)| codes.split(", ")).collect();
+    // Of what is only read, and of texts that nobody sends, it is said at once.
+    let others = || {
+        let own = |format: &&&dyn transcript::format::Format| {
+            !matches!(format.level(), Level::ReadOnly(_)) && format.name() != "sharegpt"
+        };
+        FORMATS.iter().filter(own)
+    };
+    for rule in transcript::rule::RULES {
+        let never = others().any(|format| rule.cover(*format) == transcript::rule::Cover::Never);
+        let name = rule.code();
+        assert_eq!(never, told.contains(&name), "docs/rules.md: why {name} is nothing to some format");
+    }
 }
 
 #[test]
