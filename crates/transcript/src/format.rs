@@ -548,6 +548,40 @@ fn items(value: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {
     value.into_iter().flat_map(Value::items)
 }
 
+/// A content that is one text.
+fn alone(content: Option<Value<'_>>) -> Option<Value<'_>> {
+    content.filter(|content| content.kind() == Kind::String)
+}
+
+/// Reads what a user said: one text, or blocks with texts and images.
+fn asked(content: Option<Value<'_>>, draft: &mut Draft<'_>) {
+    if let Some(text) = alone(content) {
+        draft.user_text(text);
+    }
+    for part in items(content) {
+        match part.get("text") {
+            Some(text) => {
+                draft.user_text(text);
+                draft.blank(part, text);
+            }
+            None => draft.image(part),
+        }
+    }
+}
+
+/// Reads what the model said in the same way.
+fn answered(content: Option<Value<'_>>, draft: &mut Draft<'_>) {
+    if let Some(text) = alone(content) {
+        draft.text(text);
+    }
+    for part in items(content) {
+        match part.get("text") {
+            Some(text) => draft.text_block(part, text),
+            None => draft.other_block(part),
+        }
+    }
+}
+
 /// The names under which calls have been seen.
 const CALLS: &[&str] = &["toolCall", "toolUse", "functionCall", "tool_use", "tool_call", "function_call"];
 

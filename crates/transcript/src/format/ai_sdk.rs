@@ -4,8 +4,8 @@
 //! put in. Facts: `reference/formats-other.md` §5.
 
 use super::{
-    Answer, Arguments, Content, Format, Gate, Level, Lost, Part, Shape, Vote, Writing, content_parts,
-    is_string, items, only_keys, says,
+    Answer, Arguments, Content, Format, Gate, Level, Lost, Part, Shape, Vote, Writing, alone, asked,
+    content_parts, is_string, items, only_keys, says,
 };
 use crate::entry::{Draft, Kind, Role};
 use crate::finding::Severity;
@@ -71,23 +71,15 @@ impl Format for Model {
 
     fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
         let content = doc.get("content");
-        let alone = content.filter(|content| content.kind() == Json::String);
         draft.entry.kind = match doc.get("role").and_then(Value::text).as_deref() {
             Some(b"user") => {
-                alone.into_iter().for_each(|text| draft.user_text(text));
-                for part in items(content) {
-                    match part.get("text") {
-                        Some(text) => {
-                            draft.user_text(text);
-                            draft.blank(part, text);
-                        }
-                        None => draft.image(part),
-                    }
-                }
+                asked(content, draft);
                 Kind::Message(Role::User)
             }
             Some(b"assistant") => {
-                alone.into_iter().for_each(|text| draft.text(text));
+                if let Some(text) = alone(content) {
+                    draft.text(text);
+                }
                 items(content).for_each(|part| spoken_part(part, draft));
                 Kind::Message(Role::Assistant)
             }

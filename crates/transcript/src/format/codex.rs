@@ -7,8 +7,8 @@
 //! `reference/formats-claude-codex.md` part B.
 
 use super::{
-    Answer, Content, Format, Gate, Lost, Part, Root, Shape, Vote, Writer, Writing, content_parts, is_string,
-    items, later, only_keys, says,
+    Answer, Content, Format, Gate, Lost, Part, Root, Shape, Vote, Writer, Writing, answered, asked,
+    content_parts, is_string, items, later, only_keys, says,
 };
 use crate::entry::{Draft, Kind, QuirkKind, Role};
 use crate::json::{Doc, Kind as Json, Value};
@@ -225,25 +225,17 @@ fn is_of_server(payload: Value<'_>) -> bool {
 }
 
 fn message(role: Option<Value<'_>>, content: Option<Value<'_>>, draft: &mut Draft<'_>) {
-    let user = role.is_some_and(|role| role.is("user"));
-    draft.entry.kind = match user {
-        true => Kind::Message(Role::User),
-        false if role.is_some_and(|role| role.is("assistant")) => Kind::Message(Role::Assistant),
-        false => {
-            draft.entry.kind = Kind::Message(Role::System);
-            return;
+    draft.entry.kind = match role.and_then(Value::text).as_deref() {
+        Some(b"user") => {
+            asked(content, draft);
+            Kind::Message(Role::User)
         }
+        Some(b"assistant") => {
+            answered(content, draft);
+            Kind::Message(Role::Assistant)
+        }
+        _ => Kind::Message(Role::System),
     };
-    for part in items(content) {
-        match part.get("text") {
-            Some(text) if user => {
-                draft.user_text(text);
-                draft.blank(part, text);
-            }
-            Some(text) => draft.text_block(part, text),
-            None => draft.image(part),
-        }
-    }
 }
 
 /// Reads an output: a string, or a list of content items.

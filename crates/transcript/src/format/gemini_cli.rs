@@ -5,8 +5,8 @@
 //! none is ever put in as a line. Facts: `reference/formats-other.md` §4.2.
 
 use super::{
-    Content, Format, Gate, Level, Part, Root, Shape, Vote, Writer, content_parts, is_string, items,
-    listed_calls,
+    Content, Format, Gate, Level, Part, Root, Shape, Vote, Writer, alone, asked, content_parts, is_string,
+    items, listed_calls,
 };
 use crate::entry::{Draft, Kind, QuirkKind, Role, Target, is_altered};
 use crate::finding::Severity;
@@ -93,22 +93,15 @@ impl Format for GeminiCli {
         match kind.and_then(Value::text).as_deref() {
             None if doc.get("projectHash").is_some() => draft.entry.kind = Kind::Header,
             Some(b"user") => {
-                alone(content).for_each(|text| draft.user_text(text));
-                for part in items(content) {
-                    match part.get("text") {
-                        Some(text) => {
-                            draft.user_text(text);
-                            draft.blank(part, text);
-                        }
-                        None => draft.image(part),
-                    }
-                }
+                asked(content, draft);
                 draft.entry.kind = Kind::Message(Role::User);
             }
             Some(b"gemini") => {
                 draft.entry.kind = Kind::Message(Role::Assistant);
                 draft.entry.model = draft.intern(doc.get("model"));
-                alone(content).for_each(|text| draft.text(text));
+                if let Some(text) = alone(content) {
+                    draft.text(text);
+                }
                 items(content).for_each(|part| said(part, draft));
                 items(doc.get("toolCalls")).for_each(|call| tool_call(call, draft));
                 // What the model thought is for the screen.
@@ -138,11 +131,6 @@ pub(super) fn response_parts<'d>(answer: Option<Value<'d>>, each: &mut dyn FnMut
     each(Part::Result);
     let texts = response.pick(["output", "content", "error"]).into_iter().flatten();
     texts.for_each(|text| content_parts(Some(text), each));
-}
-
-/// A content that is one text.
-fn alone(content: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {
-    content.filter(|content| content.kind() == Json::String).into_iter()
 }
 
 /// A part of what the model said. Calls are read where their results are.

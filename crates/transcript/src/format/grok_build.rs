@@ -5,10 +5,10 @@
 
 use super::{
     Answer, Arguments, Content, Format, Gate, Level, Lost, Part, Root, Shape, Vote, Writer, Writing,
-    content_parts, is_string, items, listed_calls, says,
+    answered, asked, content_parts, is_string, items, listed_calls, says,
 };
 use crate::entry::{Draft, Kind, Role};
-use crate::json::{Doc, Kind as Json, Value};
+use crate::json::{Doc, Value};
 use crate::marker::MISSING_RESULT;
 use alloc::vec::Vec;
 
@@ -64,30 +64,14 @@ impl Format for GrokBuild {
 
     fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
         let content = doc.get("content");
-        let alone = content.filter(|content| content.kind() == Json::String);
         draft.entry.kind = match doc.get("type").and_then(Value::text).as_deref() {
             Some(b"system") => Kind::Message(Role::System),
             Some(b"user") => {
-                alone.into_iter().for_each(|text| draft.user_text(text));
-                for part in items(content) {
-                    match part.get("text") {
-                        Some(text) => {
-                            draft.user_text(text);
-                            draft.blank(part, text);
-                        }
-                        None => draft.image(part),
-                    }
-                }
+                asked(content, draft);
                 Kind::Message(Role::User)
             }
             Some(b"assistant") => {
-                alone.into_iter().for_each(|text| draft.text(text));
-                for part in items(content) {
-                    match part.get("text") {
-                        Some(text) => draft.text_block(part, text),
-                        None => draft.image(part),
-                    }
-                }
+                answered(content, draft);
                 draft.entry.model = draft.intern(doc.get("model_id"));
                 for call in items(doc.get("tool_calls")) {
                     let [id, name, arguments] = call.pick(["id", "name", "arguments"]);

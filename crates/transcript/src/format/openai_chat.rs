@@ -7,7 +7,7 @@
 
 use super::{
     Answer, Arguments, Compaction, Content, Counted, Format, Gate, Level, Lost, Part, Root, Shape, Vote,
-    Writer, Writing, content_parts, is_string, items, listed_calls, only_keys, says,
+    Writer, Writing, answered, asked, content_parts, is_string, items, listed_calls, only_keys, says,
 };
 use crate::entry::{Draft, Kind, Role};
 use crate::json::{Doc, Kind as Json, Value};
@@ -233,29 +233,13 @@ impl Format for Profile {
 pub(super) fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
     let Some(message) = message else { return };
     let content = message.get("content");
-    let texts = || {
-        let alone = content.filter(|value| value.kind() == Json::String);
-        alone.into_iter().chain(items(content).filter_map(|part| part.get("text")))
-    };
     draft.entry.kind = match message.get("role").and_then(Value::text).as_deref() {
         Some(b"user") => {
-            texts().for_each(|text| draft.user_text(text));
-            for part in items(content) {
-                match part.get("text") {
-                    Some(text) => draft.blank(part, text),
-                    None => draft.image(part),
-                }
-            }
+            asked(content, draft);
             Kind::Message(Role::User)
         }
         Some(b"assistant") => {
-            texts().for_each(|text| draft.text(text));
-            for part in items(content) {
-                match part.get("text") {
-                    Some(text) => draft.blank(part, text),
-                    None => draft.other_block(part),
-                }
-            }
+            answered(content, draft);
             let others = ["refusal", "audio", "function_call"].map(|key| message.get(key));
             if others.into_iter().flatten().any(|value| !value.is_null()) {
                 draft.shows();

@@ -72,7 +72,7 @@ impl Rule for CallWithoutArguments {
 }
 
 /// The object in which a call has its arguments, and under which name. It is not empty.
-fn holder<'v>(call: Value<'v>, place: Arguments) -> Option<(Value<'v>, &'static str)> {
+fn holder(call: Value<'_>, place: Arguments) -> Option<(Value<'_>, &'static str)> {
     let found = place.at.iter().find_map(|path| {
         let (field, way) = path.split_last()?;
         Some((way.iter().try_fold(call, |value, key| value.get(key))?, *field))
