@@ -96,7 +96,7 @@ pub(crate) fn said(dialect: Dialect, row: &Value) -> Message {
         let function = call.get("function").unwrap_or(call);
         let (id, name) = (text(&call["id"]), text(&function["name"]));
         let arguments =
-            function["arguments"].as_str().map_or(Value::Null, |_| Value::Object(Default::default()));
+            if function["arguments"].is_null() { Value::Null } else { Value::Object(Default::default()) };
         parts.push(Part::Call { id, name, arguments });
     }
     // Beside calls Chat Completions takes an empty content for none.
