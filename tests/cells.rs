@@ -7,8 +7,9 @@ use std::fs;
 use transcript::format::{FORMATS, Format, Level};
 use transcript::rule::{Cover, RULES, Rule};
 
-/// A string of JavaScript ends at half a gigabyte, and no fixture has that; S10 has a test of its own.
-const WITHOUT_A_FIXTURE: &[&str] = &["S10"];
+/// A string of JavaScript ends at half a gigabyte (S10), and a title is out of sight behind 128 KiB (S11): no fixture has
+/// that, and they have tests of their own.
+const WITHOUT_A_FIXTURE: &[&str] = &["S10", "S11"];
 
 /// What a rule does in a format.
 fn cover(rule: &dyn Rule, format: &dyn Format) -> Cover {
@@ -50,6 +51,29 @@ fn the_docs_say_what_each_rule_does_in_each_format() {
         return;
     }
     assert!(there == table, "docs/rules.md should end with this table (UPDATE=1 writes it)");
+}
+
+#[test]
+fn the_docs_say_why_a_rule_has_nothing_to_do_in_a_format() {
+    let page = fs::read_to_string(root().join("docs/rules.md")).unwrap();
+    let section = page.split("## ").find(|section| section.starts_with("Why a rule")).unwrap();
+    let reasons = section.lines().filter_map(|line| line.strip_prefix("- ")?.split_once(": "));
+    let told: Vec<&str> = reasons.flat_map(|(codes, _)| codes.split(", ")).collect();
+    // Of what is only read, and of texts that nobody sends, it is said at once.
+    let others = || {
+        let own = |format: &&&dyn Format| {
+            !matches!(format.level(), Level::ReadOnly(_)) && format.name() != "sharegpt"
+        };
+        FORMATS.iter().filter(own)
+    };
+    let mut wrong = Vec::new();
+    for rule in RULES {
+        let never = others().any(|format| rule.cover(*format) == Cover::Never);
+        if never != told.contains(&rule.code()) {
+            wrong.push(format!("{}{}", rule.code(), if never { "" } else { " (has no –)" }));
+        }
+    }
+    assert!(wrong.is_empty(), "docs/rules.md: why these are nothing to some format: {}", wrong.join(", "));
 }
 
 /// What the fixtures of each format show: the codes that are found in them, and those of which a fix is made.

@@ -178,7 +178,9 @@ mod tests {
     }
 
     fn call(id: usize) -> String {
-        format!(r#"{{"role":"assistant","tool_calls":[{{"id":"{id}","function":{{"name":"ls"}}}}]}}"#) + "\n"
+        format!(
+            r#"{{"role":"assistant","tool_calls":[{{"id":"{id}","function":{{"name":"ls","arguments":"{{}}"}}}}]}}"#
+        ) + "\n"
     }
 
     fn result(id: usize, chars: usize) -> String {

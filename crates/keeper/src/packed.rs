@@ -74,7 +74,7 @@ mod tests {
     use transcript::Policy;
 
     const LOST: &str = concat!(
-        r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c","function":{"name":"ls"}}]}"#,
+        r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c","function":{"name":"ls","arguments":"{}"}}]}"#,
         "\n",
         r#"{"role":"tool","tool_call_id":"x","content":"whose?"}"#,
         "\n",

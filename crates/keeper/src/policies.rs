@@ -73,7 +73,7 @@ mod tests {
         let policy = |chars| Policy { result_chars_max: chars, ..Policy::default() };
         let policies = Policies::new(policy(1), [("openai-chat".to_string(), policy(2))]);
         let chat =
-            br#"{"role":"assistant","content":null,"tool_calls":[{"id":"c","function":{"name":"ls"}}]}"#;
+            br#"{"role":"assistant","content":null,"tool_calls":[{"id":"c","function":{"name":"ls","arguments":"{}"}}]}"#;
         for (text, chars) in [(&chat[..], 2), (b"what?", 1), (b"", 1)] {
             assert_eq!(policies.choose(&text).unwrap().result_chars_max, chars);
         }

@@ -115,14 +115,6 @@ pub(crate) struct Survey {
     pub(crate) beyond_ascii: bool,
 }
 
-impl Survey {
-    /// Nothing but printable ASCII.
-    #[inline]
-    pub(crate) fn is_plain(self) -> bool {
-        !self.controls && !self.beyond_ascii
-    }
-}
-
 /// Looks at all bytes for what is rare in a line.
 pub(crate) fn survey(bytes: &[u8]) -> Survey {
     // Both questions in one pass.

@@ -349,6 +349,8 @@ pub enum QuirkKind {
     Altered,
     /// The same of a thought signature of Gemini, which belongs to a call.
     AlteredThought,
+    /// The conversation begins with a call; of lines that are whole conversations.
+    CallFirst,
     /// The request was refused by a content filter.
     Blocked,
     /// The row names another session than the first one.
@@ -376,6 +378,8 @@ pub struct Image {
     pub said: Option<crate::image::Kind>,
     /// What its first bytes say.
     pub facts: crate::image::Facts,
+    /// What may stand in its place.
+    pub stub: crate::image::Stub,
 }
 
 /// Side copies shorter than this many raw bytes are never cut, whatever the policy says.
@@ -896,7 +900,12 @@ impl Draft<'_> {
             }
             return;
         }
-        if is_image(block)
+        self.result_image(block);
+    }
+
+    /// Looks at a block of the result last recorded that holds no text.
+    pub fn result_image(&mut self, block: Value<'_>) {
+        if crate::image::may_be(block)
             && let Some(result) = self.transcript.results.last_mut()
         {
             result.images += 1;
@@ -907,10 +916,33 @@ impl Draft<'_> {
     /// Looks at a block that holds no text: whether it is an image.
     pub fn image(&mut self, block: Value<'_>) {
         self.shown = true;
-        if let Some(image) = is_image(block).then(|| crate::image::of_block(block)).flatten() {
+        if let Some(image) = crate::image::may_be(block).then(|| crate::image::of_block(block)).flatten() {
             let entry = self.transcript.entries.len() as u32;
             self.transcript.images.push(Image { entry, ..image });
         }
+    }
+
+    /// Says that nothing but an image may stand in the place of this block.
+    pub fn no_words_for(&mut self, block: Value<'_>) {
+        if let Some(image) = self.transcript.images.last_mut().filter(|image| image.block == block.span()) {
+            image.stub = crate::image::Stub::Nothing;
+        }
+    }
+
+    /// Reads one of the messages of which the entry is made, and notes if there is nothing in it.
+    pub fn message(&mut self, message: Value<'_>, read: impl FnOnce(Value<'_>, &mut Self)) {
+        let before = self.held();
+        self.shown = false;
+        read(message, self);
+        let said = matches!(self.entry.kind, Kind::Message(Role::Assistant | Role::User));
+        if said && !self.shown && self.held() == before {
+            self.quirk(QuirkKind::Hollow, message.span());
+        }
+    }
+
+    /// How much there is that is sent and is no text.
+    fn held(&self) -> [usize; 3] {
+        [self.transcript.calls.len(), self.transcript.results.len(), self.transcript.thinking.len()]
     }
 
     /// Says that the result last recorded was invented.
@@ -1014,10 +1046,6 @@ pub(crate) fn is_altered(signature: Value<'_>) -> bool {
 /// FNV-1a.
 fn fingerprint<'b>(bytes: impl Iterator<Item = &'b u8>) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
-}
-
-fn is_image(block: Value<'_>) -> bool {
-    block.get("type").is_some_and(|kind| kind.is("image") || kind.is("image_url"))
 }
 
 /// Whether a text is nothing but white space. What is longer than is kept of a string is not asked.

@@ -179,6 +179,8 @@ impl fmt::Display for Guard {
 pub enum Held {
     /// The model would see the change, and thinking signed after it would become invalid.
     SignedThinking,
+    /// The same of thinking on the same line, which is a whole conversation.
+    SignedOnTheLine,
     /// The newest turn still waits for a result.
     NewestTurn,
     /// The session was written to a short while ago, and the fix would rewrite what a prompt cache may hold.
@@ -191,6 +193,8 @@ pub enum Held {
     ReadOnly(&'static str),
     /// It would change how many lines there are, or their order, and something else counts them.
     Counted(&'static str),
+    /// An image cannot be replaced by words there.
+    NothingElse,
     /// The place is too tangled for a repair that is sure to be right.
     Tangled,
 }
@@ -200,6 +204,9 @@ impl fmt::Display for Held {
         f.write_str(match self {
             Self::SignedThinking => {
                 "signed thinking follows, which the change would invalidate (--thinking strip removes it, ignore cuts anyway)"
+            }
+            Self::SignedOnTheLine => {
+                "signed thinking follows on the line, which the change would invalidate (--thinking ignore changes it anyway)"
             }
             Self::NewestTurn => "the newest turn still waits for a result; its tools may be running",
             Self::RecentlyUsed => {
@@ -213,6 +220,7 @@ impl fmt::Display for Held {
             Self::Counted(place) => {
                 return write!(f, "no line may come, go or move, because they are counted in {place}");
             }
+            Self::NothingElse => "nothing but an image is read there, so no words can stand in its place",
             Self::Tangled => "the entries around it leave no repair that is sure to be right",
         })
     }

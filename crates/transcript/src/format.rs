@@ -91,8 +91,8 @@ pub trait Format: Sync {
         false
     }
 
-    /// The field of a call that holds its arguments, as an object; `None` if they are not an object there.
-    fn arguments_field(&self) -> Option<&'static str> {
+    /// Where a call has its arguments; `None` if whoever reads it can do without.
+    fn arguments(&self) -> Option<Arguments> {
         None
     }
 
@@ -192,6 +192,20 @@ pub trait Format: Sync {
     }
 }
 
+/// Where calls have their arguments.
+#[derive(Clone, Copy, Debug)]
+pub struct Arguments {
+    /// The names that lead to them; the first of these whose holder is there counts.
+    pub at: &'static [&'static [&'static str]],
+    /// How none are written.
+    pub none: &'static str,
+}
+
+impl Arguments {
+    /// As Anthropic has them.
+    pub(crate) const INPUT: Self = Self { at: &[&["input"]], none: "{}" };
+}
+
 /// A part of what an entry says.
 #[derive(Clone, Copy, Debug)]
 pub enum Part<'d> {
@@ -267,15 +281,23 @@ pub enum Shape {
 #[derive(Clone, Copy, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 pub struct Content {
-    /// How bad it is if a text or a turn in the context is empty: some programs leave such things out of what they send,
+    /// How bad it is if a turn in the context is empty: some programs leave such things out of what they send,
     /// and some providers take them.
     pub empty: Option<Severity>,
+    /// The same of a text of nothing but white space.
+    pub blank: Option<Severity>,
     /// How bad an image is that its provider refuses. `OpenAI` makes large ones small: there it is a warning.
     pub images: Option<Severity>,
     /// Whether there are thinking blocks of Anthropic.
     pub thinking: bool,
-    /// Whether there are reasoning items of `OpenAI` and thought signatures of Gemini.
+    /// Whether there are reasoning items of `OpenAI`.
     pub reasoning: bool,
+    /// Whether there are thought signatures of Gemini.
+    pub thoughts: bool,
+    /// How bad it is if a conversation begins with calls, and no user said anything before them.
+    pub begins_with_user: Option<Severity>,
+    /// Whether results have to come before whatever else is in their message.
+    pub results_first: bool,
     /// Whether there are turns that only say what went wrong.
     pub failures: bool,
     /// Whether what the model said may stand there again as it was delivered.
@@ -295,9 +317,13 @@ pub struct Content {
 impl Content {
     const NONE: Self = Self {
         empty: None,
+        blank: None,
         images: None,
         thinking: false,
         reasoning: false,
+        thoughts: false,
+        begins_with_user: None,
+        results_first: false,
         failures: false,
         mirrors: false,
         names_session: false,
@@ -307,13 +333,28 @@ impl Content {
         counts_messages: false,
     };
     /// What Anthropic's API minds.
-    pub(crate) const ANTHROPIC: Self =
-        Self { empty: Some(Severity::Error), images: Some(Severity::Error), thinking: true, ..Self::NONE };
-    /// What `OpenAI`'s chat API minds.
+    pub(crate) const ANTHROPIC: Self = Self {
+        empty: Some(Severity::Error),
+        blank: Some(Severity::Error),
+        images: Some(Severity::Error),
+        thinking: true,
+        results_first: true,
+        ..Self::NONE
+    };
+    /// What `OpenAI`'s APIs mind, and others that speak like them.
     pub(crate) const OPENAI: Self = Self {
         empty: Some(Severity::Warning),
+        blank: Some(Severity::Warning),
         images: Some(Severity::Warning),
-        thinking: false,
+        ..Self::NONE
+    };
+    /// What Gemini's API minds. It makes large images small.
+    pub(crate) const GEMINI: Self = Self {
+        empty: Some(Severity::Error),
+        blank: Some(Severity::Error),
+        images: Some(Severity::Warning),
+        thoughts: true,
+        begins_with_user: Some(Severity::Error),
         ..Self::NONE
     };
 }
@@ -434,6 +475,11 @@ impl Results {
     /// Whether lines are messages of one conversation, or events in it.
     pub fn of_messages(self) -> bool {
         matches!(self, Self::Lines | Self::Blocks | Self::WithCall)
+    }
+
+    /// Whether each line is a whole conversation.
+    pub fn of_conversations(self) -> bool {
+        matches!(self, Self::InConversation | Self::Unpaired)
     }
 
     /// Whether calls are noted.
@@ -562,6 +608,40 @@ fn is_string(value: Option<Value<'_>>) -> bool {
 /// The elements of an array; nothing for any other value.
 fn items(value: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {
     value.into_iter().flat_map(Value::items)
+}
+
+/// A content that is one text.
+fn alone(content: Option<Value<'_>>) -> Option<Value<'_>> {
+    content.filter(|content| content.kind() == Kind::String)
+}
+
+/// Reads what a user said: one text, or blocks with texts and images.
+fn asked(content: Option<Value<'_>>, draft: &mut Draft<'_>) {
+    if let Some(text) = alone(content) {
+        draft.user_text(text);
+    }
+    for part in items(content) {
+        match part.get("text") {
+            Some(text) => {
+                draft.user_text(text);
+                draft.blank(part, text);
+            }
+            None => draft.image(part),
+        }
+    }
+}
+
+/// Reads what the model said in the same way.
+fn answered(content: Option<Value<'_>>, draft: &mut Draft<'_>) {
+    if let Some(text) = alone(content) {
+        draft.text(text);
+    }
+    for part in items(content) {
+        match part.get("text") {
+            Some(text) => draft.text_block(part, text),
+            None => draft.other_block(part),
+        }
+    }
 }
 
 /// The names under which calls have been seen.

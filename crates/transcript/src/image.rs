@@ -61,24 +61,65 @@ pub struct Facts {
     pub pixels: Option<(u32, u32)>,
 }
 
+/// What a line of text in the place of an image is, so that whoever reads an image there reads that as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stub {
+    /// A block `{"type":"text","text":…}`.
+    Block,
+    /// An item `{"type":"input_text","text":…}` of `OpenAI`'s Responses API.
+    Item,
+    /// A part `{"text":…}` of Gemini's API.
+    Part,
+    /// Nothing: there only an image is read.
+    Nothing,
+}
+
+/// The types of blocks that are images, and of those that are files, of which some are images.
+const IMAGES: &[&str] = &["image", "image_url", "input_image", "image-data"];
+const FILES: &[&str] = &["file", "file-data", "media", "blob"];
+
+fn is_of(block: Value<'_>, types: &[&str]) -> bool {
+    block.get("type").is_some_and(|kind| types.iter().any(|name| kind.is(name)))
+}
+
+/// Whether a block may hold an image.
+pub(crate) fn may_be(block: Value<'_>) -> bool {
+    is_of(block, IMAGES) || is_of(block, FILES) || inline(block).is_some()
+}
+
+/// The data in a part of Gemini's API.
+fn inline(part: Value<'_>) -> Option<Value<'_>> {
+    let [camel, snake] = part.pick(["inlineData", "inline_data"]);
+    camel.or(snake)
+}
+
 /// The image in a block; `None` if it holds no data itself. Its entry is not set.
 pub(crate) fn of_block(block: Value<'_>) -> Option<Image> {
-    // pi; Anthropic's messages; OpenAI's.
-    let source = block.get("source");
+    // Anthropic's messages; Gemini's parts; all others.
+    let source = block.get("source").or_else(|| inline(block)).unwrap_or(block);
+    // Where there may be an address of it as well: OpenAI's dialects, the AI SDK's.
     let address = block.get("image_url").map(|image| image.get("url").unwrap_or(image));
-    let data = block.get("data").or(source.and_then(|source| source.get("data"))).or(address);
+    let address = address.or_else(|| block.get("url"));
+    let data = source.get("data").or_else(|| block.get("image")).or(address);
     let data = data.filter(|data| data.kind() == Json::String && data.span().len() > 2)?;
-    let media = block.get("mimeType").or(source.and_then(|source| source.get("media_type")));
+    let names = ["mimeType", "media_type", "mediaType", "mime_type"];
+    let media = source.pick(names).into_iter().flatten().next();
+    let told = media.and_then(Value::text);
+    if !is_of(block, IMAGES) && !told.as_ref().is_some_and(|told| told.starts_with(b"image/")) {
+        return None;
+    }
     let prefix = data.prefix();
-    let (said, data_from) = match prefix.strip_prefix(b"data:") {
+    let (said, media, data_from) = match prefix.strip_prefix(b"data:") {
         Some(rest) => {
             let comma = memchr::memchr(b',', rest)?;
             let kind = rest[..comma].split(|&b| b == b';').next().and_then(Kind::of_media_type);
-            (kind, 5 + comma + 1)
+            (kind, None, 5 + comma + 1)
         }
         // The address of an image elsewhere.
-        None if address.is_some() => return None,
-        None => (media.and_then(Value::text).and_then(|text| Kind::of_media_type(&text)), 0),
+        None if address.is_some() || prefix.starts_with(b"http:") || prefix.starts_with(b"https:") => {
+            return None;
+        }
+        None => (told.and_then(|text| Kind::of_media_type(&text)), media, 0),
     };
     Some(Image {
         entry: 0,
@@ -88,6 +129,11 @@ pub(crate) fn of_block(block: Value<'_>) -> Option<Image> {
         media_at: media.map(Value::span).unwrap_or_default(),
         said,
         facts: facts(&prefix[data_from..]),
+        stub: match is_of(block, &["input_image"]) {
+            true => Stub::Item,
+            false if inline(block).is_some() => Stub::Part,
+            false => Stub::Block,
+        },
     })
 }
 

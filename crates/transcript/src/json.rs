@@ -560,13 +560,13 @@ impl Tokeniser {
         let (mut from, mut key) = (from, key);
         loop {
             let Reach { stop, escapes, rare } = piece.looked.follow(bytes, from);
-            if rare || stop == bytes.len() {
+            if rare || stop == bytes.len() || piece.survey.controls {
                 // It wants a closer look, or its end is not here.
                 self.key = key;
                 self.open_leaf(Kind::String, piece.base + from as u64 - 1, State::Text)?;
                 return self.text(piece, from);
             }
-            let more = self.beyond_ascii(piece, from, stop)?;
+            let more = if piece.survey.beyond_ascii { block::continuations(&bytes[from..stop]) } else { 0 };
             self.whole(piece, from, stop, (escapes, more))?;
             let next = stop + 1;
             key = match (key, bytes.get(next), bytes.get(next + 1)) {
@@ -615,26 +615,17 @@ impl Tokeniser {
         Some(())
     }
 
-    /// How many bytes of a part of a string go on with a character; `None` if there are control characters.
-    #[inline]
-    fn beyond_ascii(&mut self, piece: &Piece<'_>, from: usize, to: usize) -> Option<u64> {
-        if piece.survey.is_plain() { Some(0) } else { self.not_plain(piece, from, to) }
-    }
-
-    fn not_plain(&mut self, piece: &Piece<'_>, from: usize, to: usize) -> Option<u64> {
+    /// Reads on inside a string, up to its end, the end of the piece, or an escape that wants a closer look.
+    fn text(&mut self, piece: &mut Piece<'_>, from: usize) -> Option<usize> {
+        let Reach { stop, escapes, rare } = piece.looked.follow(piece.bytes, from);
         if piece.survey.controls
-            && let Some(at) = piece.bytes[from..to].iter().position(|&byte| byte < 0x20)
+            && let Some(at) = piece.bytes[from..stop].iter().position(|&byte| byte < 0x20)
         {
             self.bad_at = Some(from + at);
             return None;
         }
-        Some(if piece.survey.beyond_ascii { block::continuations(&piece.bytes[from..to]) } else { 0 })
-    }
-
-    /// Reads on inside a string, up to its end, the end of the piece, or an escape that wants a closer look.
-    fn text(&mut self, piece: &mut Piece<'_>, from: usize) -> Option<usize> {
-        let Reach { stop, escapes, rare } = piece.looked.follow(piece.bytes, from);
-        let more = self.beyond_ascii(piece, from, stop)?;
+        let inside = &piece.bytes[from..stop];
+        let more = if piece.survey.beyond_ascii { block::continuations(inside) } else { 0 };
         self.capture(&piece.bytes[from..stop + usize::from(rare)]);
         let node = self.doc.nodes.last_mut()?;
         node.escaped |= escapes > 0 || rare;

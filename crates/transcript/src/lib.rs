@@ -12,7 +12,7 @@
 //!
 //! ```
 //! let text = br#"{"role":"user","content":"look"}
-//! {"role":"assistant","content":null,"tool_calls":[{"id":"c","function":{"name":"ls"}}]}
+//! {"role":"assistant","content":null,"tool_calls":[{"id":"c","function":{"name":"ls","arguments":"{}"}}]}
 //! {"role":"tool","tool_call_id":"c","content":"a.txt"}
 //! {"role":"tool","tool_call_id":"x","content":"whose?"}
 //! "#;

@@ -199,7 +199,7 @@ pub enum Cover {
     Fixed,
     /// It finds it and says so.
     Reported,
-    /// It cannot occur there, the owning program puts it right by itself, or the format's reader does not note it.
+    /// It cannot occur there, or the owning program puts it right by itself; docs/rules.md says why, and what is left.
     Never,
 }
 

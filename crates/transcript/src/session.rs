@@ -232,6 +232,11 @@ impl<'a> Session<'a> {
         (index != NONE).then_some(index)
     }
 
+    /// Whether an entry is a whole conversation: a line of a data set.
+    pub fn is_whole_conversation(&self, entry: u32) -> bool {
+        self.format.results().of_conversations() && self.entry(entry).kind == Kind::Note
+    }
+
     /// The position of an entry on the live branch.
     pub fn place(&self, entry: u32) -> Option<usize> {
         let place = self.place[entry as usize];

@@ -4,10 +4,11 @@
 //! put in. Facts: `reference/formats-other.md` §5.
 
 use super::{
-    Answer, Format, Gate, Level, Lost, Part, Results, Shape, Vote, Writing, content_parts, is_string, items,
-    only_keys, says,
+    Answer, Arguments, Content, Format, Gate, Level, Lost, Part, Results, Shape, Vote, Writing, alone, asked,
+    content_parts, is_string, items, only_keys, says,
 };
 use crate::entry::{Draft, Kind, Role};
+use crate::finding::Severity;
 use crate::json::{Doc, Kind as Json, Value};
 use crate::marker::MISSING_RESULT;
 use alloc::vec::Vec;
@@ -18,6 +19,7 @@ pub(super) struct Model;
 /// `UIMessage`: parts `tool-<name>`, with call and result in one.
 pub(super) struct Screen;
 
+const ARGUMENTS: Arguments = Arguments { at: &[&["input"]], none: "{}" };
 const ROLES: &[&str] = &["system", "user", "assistant", "tool"];
 const PARTS: &[&str] =
     &["text", "image", "file", "reasoning", "tool-call", "tool-result", "tool-approval-request"];
@@ -58,18 +60,27 @@ impl Format for Model {
         Answer::LineIfAllowed
     }
 
+    fn arguments(&self) -> Option<Arguments> {
+        Some(ARGUMENTS)
+    }
+
+    fn content(&self) -> Content {
+        // The SDK leaves empty texts out when it sends; messages it does not.
+        Content { blank: Some(Severity::Note), ..Content::OPENAI }
+    }
+
     fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
         let content = doc.get("content");
-        let alone = content.filter(|content| content.kind() == Json::String);
-        let texts = || alone.into_iter().chain(items(content).filter_map(|part| part.get("text")));
         draft.entry.kind = match doc.get("role").and_then(Value::text).as_deref() {
             Some(b"user") => {
-                texts().for_each(|text| draft.user_text(text));
+                asked(content, draft);
                 Kind::Message(Role::User)
             }
             Some(b"assistant") => {
-                texts().for_each(|text| draft.text(text));
-                items(content).for_each(|part| tool_part(part, draft));
+                if let Some(text) = alone(content) {
+                    draft.text(text);
+                }
+                items(content).for_each(|part| spoken_part(part, draft));
                 Kind::Message(Role::Assistant)
             }
             Some(b"tool") => {
@@ -116,19 +127,44 @@ impl Format for Model {
     }
 }
 
+/// A part of what the model said. Reasoning belongs to what follows it, however short it is.
+fn spoken_part(part: Value<'_>, draft: &mut Draft<'_>) {
+    let [kind, text] = part.pick(["type", "text"]);
+    match text {
+        Some(text) if kind.is_some_and(|kind| kind.is("text")) => draft.text_block(part, text),
+        Some(text) => {
+            draft.text(text);
+            draft.shows();
+        }
+        None => draft.image(part),
+    }
+    tool_part(part, draft);
+}
+
 fn tool_part(part: Value<'_>, draft: &mut Draft<'_>) {
     let [kind, id, name, output, old] = part.pick(["type", "toolCallId", "toolName", "output", "result"]);
     match kind.and_then(Value::text).as_deref() {
-        Some(b"tool-call") => draft.call(part, id, name, false),
+        Some(b"tool-call") => draft.call(part, id, name, lacks_arguments(part)),
         Some(b"tool-result") => {
             let [kind, value] = output.map(|output| output.pick(["type", "value"])).unwrap_or_default();
             let failed = kind.is_some_and(|kind| kind.is("error-text") || kind.is("error-json"));
             draft.result(part, id, name, failed);
             value.into_iter().chain(old).for_each(|text| draft.body(text));
-            items(value).filter_map(|part| part.get("text")).for_each(|text| draft.body(text));
+            for part in items(value) {
+                match part.get("text") {
+                    Some(text) => draft.body(text),
+                    None => draft.result_image(part),
+                }
+            }
         }
         _ => {}
     }
+}
+
+/// Whether a call has no arguments, by their name of today or of before.
+fn lacks_arguments(part: Value<'_>) -> bool {
+    let [input, old] = part.pick(["input", "args"]);
+    input.or(old).is_none_or(Value::is_null)
 }
 
 impl Format for Screen {
@@ -162,13 +198,23 @@ impl Format for Screen {
         Results::WithCall
     }
 
+    fn arguments(&self) -> Option<Arguments> {
+        Some(ARGUMENTS)
+    }
+
+    fn content(&self) -> Content {
+        Content { empty: None, blank: None, ..Content::OPENAI }
+    }
+
     fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
         let role = doc.get("role").and_then(Value::text);
         let user = role.as_deref() == Some(b"user");
         for part in items(doc.get("parts")) {
             let [kind, text] = part.pick(["type", "text"]);
             let kind = kind.and_then(Value::text).unwrap_or_default();
-            if user {
+            if &*kind == b"file" {
+                draft.image(part);
+            } else if user {
                 if let Some(text) = text {
                     draft.user_text(text);
                 }
@@ -208,8 +254,9 @@ impl Format for Screen {
 
 fn screen_part(part: Value<'_>, draft: &mut Draft<'_>) {
     let [id, name, output, error] = part.pick(["toolCallId", "toolName", "output", "errorText"]);
-    draft.call(part, id, name.or(part.get("type")), false);
-    if output.is_some() || error.is_some() {
+    let answered = output.is_some() || error.is_some();
+    draft.call(part, id, name.or(part.get("type")), answered && lacks_arguments(part));
+    if answered {
         draft.result(part, id, name, error.is_some());
         output.into_iter().chain(error).for_each(|text| draft.body(text));
     }

@@ -4,7 +4,7 @@
 
 use super::claude_code::{blocks, spoken};
 use super::{
-    Answer, Broken, Compaction, Content, Format, Level, Lost, Part, Results, Shape, Vote, Writing,
+    Answer, Arguments, Broken, Compaction, Content, Format, Level, Lost, Part, Results, Shape, Vote, Writing,
     broken_by_stop_reason, content_parts, items, only_keys, says,
 };
 use crate::entry::{Draft, Kind, Role};
@@ -45,8 +45,8 @@ impl Format for Anthropic {
         self.vote(doc) != Vote::Foreign
     }
 
-    fn arguments_field(&self) -> Option<&'static str> {
-        Some("input")
+    fn arguments(&self) -> Option<Arguments> {
+        Some(Arguments::INPUT)
     }
 
     fn has_plain_ids(&self) -> bool {

@@ -5,8 +5,8 @@
 //! screen and never sent. Facts: `reference/formats-claude-codex.md` part A.
 
 use super::{
-    Answer, Broken, Compaction, Content, Format, Gate, Lost, Part, Results, Root, Shape, Vote, Writer,
-    Writing, broken_by_stop_reason, content_parts, is_string, items, later, says,
+    Answer, Arguments, Broken, Compaction, Content, Format, Gate, Lost, Part, Results, Root, Shape, Vote,
+    Writer, Writing, broken_by_stop_reason, content_parts, is_string, items, later, says,
 };
 use crate::entry::{Draft, Kind, QuirkKind, Role, Service, Stop, Target, is_blank};
 use crate::finding::Severity;
@@ -50,8 +50,8 @@ impl Format for ClaudeCode {
         is_string(doc.get("type")) && (own || others)
     }
 
-    fn arguments_field(&self) -> Option<&'static str> {
-        Some("input")
+    fn arguments(&self) -> Option<Arguments> {
+        Some(Arguments::INPUT)
     }
 
     fn has_plain_ids(&self) -> bool {
@@ -85,10 +85,12 @@ impl Format for ClaudeCode {
     fn content(&self) -> Content {
         Content {
             empty: Some(Severity::Note),
+            blank: Some(Severity::Note),
             failures: true,
             names_session: true,
             in_one_string: true,
             titles: true,
+            results_first: false,
             ..Content::ANTHROPIC
         }
     }

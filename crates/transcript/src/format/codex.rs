@@ -7,10 +7,10 @@
 //! `reference/formats-claude-codex.md` part B.
 
 use super::{
-    Answer, Content, Format, Gate, Lost, Part, Root, Shape, Vote, Writer, Writing, content_parts, is_string,
-    items, later, only_keys, says,
+    Answer, Content, Format, Gate, Lost, Part, Root, Shape, Vote, Writer, Writing, answered, asked,
+    content_parts, is_string, items, later, only_keys, says,
 };
-use crate::entry::{Draft, Kind, Role};
+use crate::entry::{Draft, Kind, QuirkKind, Role};
 use crate::json::{Doc, Kind as Json, Value};
 use alloc::format;
 use alloc::string::String;
@@ -67,7 +67,7 @@ impl Format for Codex {
     }
 
     fn content(&self) -> Content {
-        Content { ordinals: true, ..Content::default() }
+        Content { reasoning: true, ordinals: true, ..Content::OPENAI }
     }
 
     fn answer(&self) -> Answer {
@@ -107,6 +107,12 @@ impl Format for Codex {
                 let whole = payload.get("replacement_history").is_some_and(|all| all.kind() == Json::Array);
                 draft.entry.kind = if whole { Kind::Boundary } else { Kind::Note };
                 payload.get("message").into_iter().for_each(|text| draft.text(text));
+                // It carries the images that stay in context, each time anew.
+                for kept in items(payload.get("replacement_history")) {
+                    let [content, output] = kept.pick(["content", "output"]);
+                    let parts = items(content).chain(items(output));
+                    parts.filter(|part| part.get("text").is_none()).for_each(|part| draft.image(part));
+                }
             }
             Some(b"event_msg") => event(payload, draft),
             _ => {}
@@ -179,11 +185,15 @@ fn item(payload: Value<'_>, draft: &mut Draft<'_>) {
     let [kind, id, name, content] = payload.pick(["type", "call_id", "name", "content"]);
     let Some(kind) = kind.and_then(Value::text) else { return };
     draft.entry.kind = Kind::Message(Role::Assistant);
+    if &*kind != b"message" {
+        draft.shows();
+    }
     match &*kind {
         b"message" => message(payload.get("role"), content, draft),
         b"reasoning" => {
             let parts = items(payload.get("summary")).chain(items(content));
             parts.filter_map(|part| part.get("text")).for_each(|text| draft.text(text));
+            draft.quirk(QuirkKind::ReasoningLast, draft.entry.span);
         }
         b"function_call" | b"local_shell_call" => draft.call(payload, id, name, false),
         b"custom_tool_call" => {
@@ -230,16 +240,16 @@ fn is_of_server(payload: Value<'_>) -> bool {
 }
 
 fn message(role: Option<Value<'_>>, content: Option<Value<'_>>, draft: &mut Draft<'_>) {
-    let texts = || items(content).filter_map(|part| part.get("text"));
     draft.entry.kind = match role.and_then(Value::text).as_deref() {
         Some(b"user") => {
-            texts().for_each(|text| draft.user_text(text));
+            asked(content, draft);
+            let first = items(content).find_map(|part| part.get("text"));
             let own = |text: Value<'_>| OWN_WORDS.iter().any(|words| text.prefix().starts_with(words));
-            draft.entry.injected = texts().next().is_some_and(own);
+            draft.entry.injected = first.is_some_and(own);
             Kind::Message(Role::User)
         }
         Some(b"assistant") => {
-            texts().for_each(|text| draft.text(text));
+            answered(content, draft);
             Kind::Message(Role::Assistant)
         }
         _ => Kind::Message(Role::System),

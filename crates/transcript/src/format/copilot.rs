@@ -6,8 +6,8 @@
 //! `reference/formats-other.md` §4.1.
 
 use super::{
-    Answer, Counted, Format, Gate, Level, Lost, Part, Root, Shape, Vote, Writer, Writing, content_parts,
-    is_string, items, later, listed_calls, says,
+    Answer, Content, Counted, Format, Gate, Level, Lost, Part, Root, Shape, Vote, Writer, Writing,
+    content_parts, is_string, items, later, listed_calls, says,
 };
 use crate::entry::{Draft, Kind, Role, Stop, Target};
 use crate::json::{Doc, Value};
@@ -62,6 +62,10 @@ impl Format for Copilot {
         true
     }
 
+    fn content(&self) -> Content {
+        Content { empty: None, blank: None, in_one_string: true, ..Content::OPENAI }
+    }
+
     fn roots(&self) -> &'static [Root] {
         &[Root { env: Some("COPILOT_HOME"), home: ".copilot", below: "session-state" }]
     }
@@ -81,6 +85,7 @@ impl Format for Copilot {
                 if let Some(text) = text {
                     draft.user_text(text);
                 }
+                items(data.get("attachments")).for_each(|file| file_alone(file, draft));
                 Kind::Message(Role::User)
             }
             b"system.message" => Kind::Message(Role::System),
@@ -170,6 +175,12 @@ fn assistant(data: Value<'_>, agent: Option<Value<'_>>, draft: &mut Draft<'_>) {
     }
 }
 
+/// A file that is sent: its loader takes no text in its place.
+fn file_alone(file: Value<'_>, draft: &mut Draft<'_>) {
+    draft.image(file);
+    draft.no_words_for(file);
+}
+
 fn complete(data: Value<'_>, agent: Option<Value<'_>>, draft: &mut Draft<'_>) {
     let [id, success, result, error] = data.pick(["toolCallId", "success", "result", "error"]);
     let span = draft.entry.span;
@@ -178,6 +189,8 @@ fn complete(data: Value<'_>, agent: Option<Value<'_>>, draft: &mut Draft<'_>) {
         draft.result_kind(&agent);
     }
     draft.whole_result(span);
+    items(result.and_then(|result| result.get("binaryResultsForLlm")))
+        .for_each(|file| file_alone(file, draft));
     let result =
         result.map(|result| result.pick(["content", "detailedContent", "contents", "structuredContent"]));
     let [text, detailed, contents, structured] = result.unwrap_or_default();

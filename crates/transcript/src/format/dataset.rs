@@ -3,8 +3,11 @@
 //! Nothing is ever put in: a call that is left open at the end is what such data teaches, or asks for. Calls and results
 //! find each other within their line. Facts: `reference/formats-other.md` §5.
 
-use super::{Format, Level, Part, Results, Shape, Vote, anthropic, items, only_keys, openai_chat, qwen_code};
-use crate::entry::{Draft, Kind};
+use super::{
+    Arguments, Content, Format, Level, Part, Results, Shape, Vote, anthropic, gemini_contents, items,
+    only_keys, openai_chat,
+};
+use crate::entry::{Draft, Kind, QuirkKind};
 use crate::json::{Doc, Kind as Json, Value};
 
 /// A dialect of such lines.
@@ -16,6 +19,11 @@ pub(super) struct Dataset {
     /// What a message says about the dialect of its line.
     vote: fn(Value<'_>) -> Vote,
     read: fn(Value<'_>, &mut Draft<'_>),
+    content: Content,
+    results: Results,
+    calls_have_ids: bool,
+    has_plain_ids: bool,
+    arguments: Option<Arguments>,
 }
 
 /// OpenAI: tuning, batches.
@@ -43,6 +51,11 @@ pub(super) const OPENAI: Dataset = Dataset {
         }
     },
     read: |message, draft| openai_chat::message(Some(message), draft),
+    content: Content::OPENAI,
+    results: Results::InConversation,
+    calls_have_ids: true,
+    has_plain_ids: false,
+    arguments: Some(openai_chat::ARGUMENTS),
 };
 
 /// Anthropic: batches, exports.
@@ -56,6 +69,11 @@ pub(super) const ANTHROPIC: Dataset = Dataset {
         false => Vote::Silent,
     },
     read: |message, draft| anthropic::message(message, draft),
+    content: Content::ANTHROPIC,
+    results: Results::InConversation,
+    calls_have_ids: true,
+    has_plain_ids: true,
+    arguments: Some(Arguments::INPUT),
 };
 
 /// `ShareGPT`, as Hermes writes its trajectories: texts, and calls only as markup within them.
@@ -81,6 +99,11 @@ pub(super) const SHAREGPT: Dataset = Dataset {
             _ => {}
         }
     },
+    content: Content::NONE,
+    results: Results::Unpaired,
+    calls_have_ids: true,
+    has_plain_ids: false,
+    arguments: None,
 };
 
 /// Gemini: tuning, batches.
@@ -97,7 +120,12 @@ pub(super) const GEMINI: Dataset = Dataset {
     ],
     at: &[&["contents"], &["request", "contents"]],
     vote: |message| if message.get("parts").is_some() { Vote::Own } else { Vote::Silent },
-    read: qwen_code::content,
+    read: |message, draft| gemini_contents::message(message, draft),
+    content: Content::GEMINI,
+    results: Results::InConversation,
+    calls_have_ids: false,
+    has_plain_ids: false,
+    arguments: None,
 };
 
 const ANTHROPIC_BLOCKS: &[&str] = &["tool_use", "tool_result", "thinking", "redacted_thinking"];
@@ -140,15 +168,15 @@ impl Format for Dataset {
     }
 
     fn calls_have_ids(&self) -> bool {
-        self.name != "gemini-dataset"
+        self.calls_have_ids
     }
 
-    fn arguments_field(&self) -> Option<&'static str> {
-        (self.name == "anthropic-dataset").then_some("input")
+    fn arguments(&self) -> Option<Arguments> {
+        self.arguments
     }
 
     fn has_plain_ids(&self) -> bool {
-        self.name == "anthropic-dataset"
+        self.has_plain_ids
     }
 
     fn shape(&self) -> Shape {
@@ -156,7 +184,11 @@ impl Format for Dataset {
     }
 
     fn results(&self) -> Results {
-        if self.name == "sharegpt" { Results::Unpaired } else { Results::InConversation }
+        self.results
+    }
+
+    fn content(&self) -> Content {
+        self.content
     }
 
     fn level(&self) -> Level {
@@ -165,7 +197,16 @@ impl Format for Dataset {
 
     fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
         let Some(messages) = self.conversation(doc) else { return };
-        messages.items().for_each(|message| (self.read)(message, draft));
+        messages.items().for_each(|message| draft.message(message, self.read));
+        if self.content.begins_with_user.is_some() {
+            let parts = |message: Value<'_>| {
+                items(message.get("parts")).any(|part| part.get("functionCall").is_some())
+            };
+            let first = messages.items().next();
+            first.filter(|first| parts(*first)).into_iter().for_each(|first| {
+                draft.quirk(QuirkKind::CallFirst, first.span());
+            });
+        }
         let place = draft.entry.span.start.to_le_bytes();
         draft.scope(&place);
         // One conversation among others, which nobody sums up.

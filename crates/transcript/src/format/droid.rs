@@ -5,8 +5,8 @@
 
 use super::claude_code::{blocks, spoken};
 use super::{
-    Answer, Broken, Content, Counted, Format, Gate, Level, Lost, Part, Results, Root, Shape, Vote, anthropic,
-    broken_by_stop_reason, content_parts, is_string, items, says,
+    Answer, Arguments, Broken, Content, Counted, Format, Gate, Level, Lost, Part, Results, Root, Shape, Vote,
+    anthropic, broken_by_stop_reason, content_parts, is_string, items, says,
 };
 use crate::entry::{Draft, Kind, Role};
 use crate::json::{Doc, Value};
@@ -85,6 +85,10 @@ impl Format for Droid {
 
     fn results(&self) -> Results {
         Results::Blocks
+    }
+
+    fn arguments(&self) -> Option<Arguments> {
+        Some(Arguments::INPUT)
     }
 
     fn content(&self) -> Content {

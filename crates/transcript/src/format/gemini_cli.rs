@@ -5,10 +5,11 @@
 //! none is ever put in as a line. Facts: `reference/formats-other.md` §4.2.
 
 use super::{
-    Format, Gate, Level, Part, Results, Root, Shape, Vote, Writer, content_parts, is_string, items,
-    listed_calls,
+    Content, Format, Gate, Level, Part, Results, Root, Shape, Vote, Writer, alone, asked, content_parts,
+    is_string, items, listed_calls,
 };
-use crate::entry::{Draft, Kind, Role, Target};
+use crate::entry::{Draft, Kind, QuirkKind, Role, Target, is_altered};
+use crate::finding::Severity;
 use crate::json::{Doc, Kind as Json, Value};
 
 pub(super) struct GeminiCli;
@@ -69,6 +70,16 @@ impl Format for GeminiCli {
         true
     }
 
+    fn content(&self) -> Content {
+        // It leaves empty turns out and puts a user's before the first (`historyHardening.ts`); empty texts it sends.
+        Content {
+            empty: Some(Severity::Note),
+            blank: Some(Severity::Warning),
+            begins_with_user: Some(Severity::Note),
+            ..Content::GEMINI
+        }
+    }
+
     fn roots(&self) -> &'static [Root] {
         &[Root { env: None, home: ".gemini", below: "tmp/*/chats" }]
     }
@@ -90,14 +101,21 @@ impl Format for GeminiCli {
         match kind.and_then(Value::text).as_deref() {
             None if doc.get("projectHash").is_some() => draft.entry.kind = Kind::Header,
             Some(b"user") => {
-                texts(content).for_each(|text| draft.user_text(text));
+                asked(content, draft);
                 draft.entry.kind = Kind::Message(Role::User);
             }
             Some(b"gemini") => {
                 draft.entry.kind = Kind::Message(Role::Assistant);
                 draft.entry.model = draft.intern(doc.get("model"));
-                texts(content).for_each(|text| draft.text(text));
+                if let Some(text) = alone(content) {
+                    draft.text(text);
+                }
+                items(content).for_each(|part| said(part, draft));
                 items(doc.get("toolCalls")).for_each(|call| tool_call(call, draft));
+                // What the model thought is for the screen.
+                if items(doc.get("thoughts")).next().is_some() {
+                    draft.shows();
+                }
             }
             _ => {}
         }
@@ -123,9 +141,20 @@ pub(super) fn response_parts<'d>(answer: Option<Value<'d>>, each: &mut dyn FnMut
     texts.for_each(|text| content_parts(Some(text), each));
 }
 
-fn texts(content: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {
-    let alone = content.filter(|content| content.kind() == Json::String);
-    alone.into_iter().chain(items(content).filter_map(|part| part.get("text")))
+/// A part of what the model said. Calls are read where their results are.
+fn said(part: Value<'_>, draft: &mut Draft<'_>) {
+    let [text, signature] = part.pick(["text", "thoughtSignature"]);
+    match text {
+        Some(text) if signature.is_none() => draft.text_block(part, text),
+        Some(text) => draft.text(text),
+        None => draft.image(part),
+    }
+    if signature.is_some() {
+        draft.shows();
+    }
+    if part.get("functionCall").is_some() && signature.is_some_and(is_altered) {
+        draft.quirk(QuirkKind::AlteredThought, part.span());
+    }
 }
 
 /// A call, and its result if there is one already.
@@ -142,12 +171,20 @@ fn tool_call(call: Value<'_>, draft: &mut Draft<'_>) {
             draft.unpaired();
         }
         core::iter::once(first).chain(answers).for_each(|answer| response(answer, draft));
+        let files = items(result).filter(|part| part.get("functionResponse").is_none());
+        files.filter(|part| part.get("text").is_none()).for_each(|part| draft.result_image(part));
     }
     draft.sides(display);
 }
 
-/// Reads the texts of a `functionResponse`.
+/// Reads the texts and files of a `functionResponse`.
 pub(super) fn response(answer: Value<'_>, draft: &mut Draft<'_>) {
-    let fields = answer.get("response").map(|response| response.pick(["output", "content", "error"]));
+    let [response, parts] = answer.pick(["response", "parts"]);
+    let fields = response.map(|response| response.pick(["output", "content", "error"]));
     fields.into_iter().flatten().flatten().for_each(|text| draft.body(text));
+    // A part of a response holds a file and nothing else.
+    for part in items(parts) {
+        draft.result_image(part);
+        draft.no_words_for(part);
+    }
 }

@@ -2,9 +2,11 @@
 //!
 //! The API counts calls and results of neighbouring turns, so nothing is put in. Facts: `reference/formats-other.md` §5.
 
-use super::{Format, Gate, Level, Part, Results, Shape, Vote, is_string, items, only_keys, qwen_code, says};
+use super::{
+    Content, Format, Gate, Level, Part, Results, Shape, Vote, is_string, items, only_keys, qwen_code, says,
+};
 use crate::entry::{Draft, Kind, Role};
-use crate::json::Doc;
+use crate::json::{Doc, Value};
 
 pub(super) struct GeminiContents;
 
@@ -42,18 +44,26 @@ impl Format for GeminiContents {
         Results::Blocks
     }
 
+    fn content(&self) -> Content {
+        Content::GEMINI
+    }
+
     fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
-        let Some(root) = doc.root() else { return };
-        qwen_code::content(root, draft);
-        let results = items(doc.get("parts")).any(|part| part.get("functionResponse").is_some());
-        draft.entry.kind = Kind::Message(match says(doc, "role", "model") {
-            true => Role::Assistant,
-            false if results => Role::Tool,
-            false => Role::User,
-        });
+        doc.root().into_iter().for_each(|root| message(root, draft));
     }
 
     fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
         qwen_code::content_parts_of_gemini(doc.root(), each);
     }
+}
+
+/// Reads a message of this dialect.
+pub(super) fn message(root: Value<'_>, draft: &mut Draft<'_>) {
+    qwen_code::content(root, draft);
+    let results = items(root.get("parts")).any(|part| part.get("functionResponse").is_some());
+    draft.entry.kind = Kind::Message(match root.get("role").is_some_and(|role| role.is("model")) {
+        true => Role::Assistant,
+        false if results => Role::Tool,
+        false => Role::User,
+    });
 }

@@ -4,11 +4,11 @@
 //! a session begins, and written under a lock beside it, which is taken. Facts: `reference/formats-other.md` §4.6.
 
 use super::{
-    Answer, Format, Gate, Level, Lost, Part, Root, Shape, Vote, Writer, Writing, content_parts, is_string,
-    items, listed_calls, says,
+    Answer, Arguments, Content, Format, Gate, Level, Lost, Part, Root, Shape, Vote, Writer, Writing,
+    answered, asked, content_parts, is_string, items, listed_calls, says,
 };
 use crate::entry::{Draft, Kind, Role};
-use crate::json::{Doc, Kind as Json, Value};
+use crate::json::{Doc, Value};
 use crate::marker::MISSING_RESULT;
 use alloc::vec::Vec;
 
@@ -50,28 +50,33 @@ impl Format for GrokBuild {
         Answer::Line
     }
 
+    fn arguments(&self) -> Option<Arguments> {
+        Some(Arguments { at: &[&["arguments"]], none: "\"{}\"" })
+    }
+
+    fn content(&self) -> Content {
+        Content::OPENAI
+    }
+
     fn roots(&self) -> &'static [Root] {
         &[Root { env: Some("GROK_HOME"), home: ".grok", below: "sessions" }]
     }
 
     fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
         let content = doc.get("content");
-        let texts = || {
-            let alone = content.filter(|content| content.kind() == Json::String);
-            alone.into_iter().chain(items(content).filter_map(|part| part.get("text")))
-        };
         draft.entry.kind = match doc.get("type").and_then(Value::text).as_deref() {
             Some(b"system") => Kind::Message(Role::System),
             Some(b"user") => {
-                texts().for_each(|text| draft.user_text(text));
+                asked(content, draft);
                 draft.entry.injected = is_string(doc.get("synthetic_reason"));
                 Kind::Message(Role::User)
             }
             Some(b"assistant") => {
-                texts().for_each(|text| draft.text(text));
+                answered(content, draft);
                 draft.entry.model = draft.intern(doc.get("model_id"));
                 for call in items(doc.get("tool_calls")) {
-                    draft.call(call, call.get("id"), call.get("name"), false);
+                    let [id, name, arguments] = call.pick(["id", "name", "arguments"]);
+                    draft.call(call, id, name, arguments.is_none_or(Value::is_null));
                 }
                 Kind::Message(Role::Assistant)
             }

@@ -6,8 +6,8 @@
 //! §3, §4.4, §4.7 and §4.8.
 
 use super::{
-    Answer, Compaction, Content, Counted, Format, Gate, Level, Lost, Part, Root, Shape, Vote, Writer,
-    Writing, content_parts, is_string, items, listed_calls, only_keys, says,
+    Answer, Arguments, Compaction, Content, Counted, Format, Gate, Level, Lost, Part, Root, Shape, Vote,
+    Writer, Writing, answered, asked, content_parts, is_string, items, listed_calls, only_keys, says,
 };
 use crate::entry::{Draft, Kind, QuirkKind, Role};
 use crate::json::{Doc, Kind as Json, Value};
@@ -128,6 +128,9 @@ const KEYS: &[&str] = &[
     "audio",
     "reasoning_content",
 ];
+/// A text that holds them; Reasonix has no `function` around it.
+pub(super) const ARGUMENTS: Arguments =
+    Arguments { at: &[&["function", "arguments"], &["arguments"]], none: "\"{}\"" };
 const ROLES: &[&str] = &["system", "developer", "user", "assistant", "tool", "function"];
 /// Blocks of the other dialects in which a role has a content.
 const NOT_PARTS: &[&str] =
@@ -192,6 +195,10 @@ impl Format for Profile {
         self.answer
     }
 
+    fn arguments(&self) -> Option<Arguments> {
+        Some(ARGUMENTS)
+    }
+
     fn content(&self) -> Content {
         Content { counts_messages: self.summed_up.is_some(), ..Content::OPENAI }
     }
@@ -234,39 +241,24 @@ impl Format for Profile {
 pub(super) fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
     let Some(message) = message else { return };
     let content = message.get("content");
-    let texts = || {
-        let alone = content.filter(|value| value.kind() == Json::String);
-        alone.into_iter().chain(items(content).filter_map(|part| part.get("text")))
-    };
     draft.entry.kind = match message.get("role").and_then(Value::text).as_deref() {
         Some(b"user") => {
-            texts().for_each(|text| draft.user_text(text));
+            asked(content, draft);
             // Kimi CLI tells the model so in a message of its own, behind what a person said.
-            draft.entry.injected =
-                texts().next().is_some_and(|text| text.prefix().starts_with(b"<system-reminder>"));
-            for part in items(content) {
-                match part.get("text") {
-                    Some(text) => draft.blank(part, text),
-                    None => draft.image(part),
-                }
-            }
+            let alone = content.filter(|value| value.kind() == Json::String);
+            let first = alone.or_else(|| items(content).find_map(|part| part.get("text")));
+            draft.entry.injected = first.is_some_and(|text| text.prefix().starts_with(b"<system-reminder>"));
             Kind::Message(Role::User)
         }
         Some(b"assistant") => {
-            texts().for_each(|text| draft.text(text));
-            for part in items(content) {
-                match part.get("text") {
-                    Some(text) => draft.blank(part, text),
-                    None => draft.other_block(part),
-                }
-            }
+            answered(content, draft);
             let others = ["refusal", "audio", "function_call"].map(|key| message.get(key));
             if others.into_iter().flatten().any(|value| !value.is_null()) {
                 draft.shows();
             }
             for call in items(message.get("tool_calls")) {
-                let name = call.get("function").and_then(|function| function.get("name"));
-                draft.call(call, call.get("id"), name.or_else(|| call.get("name")), false);
+                let [name, arguments] = call.get("function").unwrap_or(call).pick(["name", "arguments"]);
+                draft.call(call, call.get("id"), name, arguments.is_none_or(Value::is_null));
             }
             Kind::Message(Role::Assistant)
         }

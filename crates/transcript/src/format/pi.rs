@@ -5,8 +5,8 @@
 //! `appendMode: "side"` say otherwise. Blocks and roles: `reference/seed-systems.md` §3.3–3.5.
 
 use super::{
-    Answer, Broken, CALLS, Compaction, Content, Format, Gate, Lost, Part, Root, Shape, Vote, Writer, Writing,
-    content_parts, is_string, items, later, says,
+    Answer, Arguments, Broken, CALLS, Compaction, Content, Format, Gate, Lost, Part, Root, Shape, Vote,
+    Writer, Writing, content_parts, is_string, items, later, says,
 };
 use crate::entry::{Draft, Kind, QuirkKind, Role, Stop, Target, is_altered, is_blank};
 use crate::finding::Severity;
@@ -64,8 +64,8 @@ impl Format for Pi {
         true
     }
 
-    fn arguments_field(&self) -> Option<&'static str> {
-        Some("arguments")
+    fn arguments(&self) -> Option<Arguments> {
+        Some(Arguments { at: &[&["arguments"]], none: "{}" })
     }
 
     fn shape(&self) -> Shape {
@@ -95,7 +95,10 @@ impl Format for Pi {
     fn content(&self) -> Content {
         Content {
             empty: Some(Severity::Note),
+            blank: Some(Severity::Note),
             reasoning: true,
+            thoughts: true,
+            results_first: false,
             failures: true,
             mirrors: true,
             in_one_string: true,

@@ -6,10 +6,11 @@
 
 use super::gemini_cli::{response, response_parts};
 use super::{
-    Answer, Format, Gate, Level, Lost, Part, Results, Root, Shape, Vote, Writer, Writing, content_parts,
-    is_string, items, later, says,
+    Answer, Content, Format, Gate, Level, Lost, Part, Results, Root, Shape, Vote, Writer, Writing,
+    content_parts, is_string, items, later, says,
 };
-use crate::entry::{Draft, Kind, Role};
+use crate::entry::{Draft, Kind, QuirkKind, Role, is_altered};
+use crate::finding::Severity;
 use crate::json::{Doc, Value};
 use crate::marker::MISSING_RESULT;
 use alloc::vec::Vec;
@@ -67,24 +68,37 @@ impl Format for QwenCode {
         true
     }
 
+    fn content(&self) -> Content {
+        // It leaves empty turns out, and speaks to other APIs than Gemini's as well.
+        Content {
+            empty: Some(Severity::Note),
+            blank: Some(Severity::Warning),
+            begins_with_user: Some(Severity::Warning),
+            names_session: true,
+            in_one_string: true,
+            ..Content::GEMINI
+        }
+    }
+
     fn roots(&self) -> &'static [Root] {
         &[Root { env: None, home: ".qwen", below: "projects/*/chats" }]
     }
 
     fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
         let Some(line) = doc.root() else { return };
-        let [id, parent, kind, subtype, message, payload] =
-            line.pick(["uuid", "parentUuid", "type", "subtype", "message", "systemPayload"]);
+        let [id, parent, kind, subtype, message, session] =
+            line.pick(["uuid", "parentUuid", "type", "subtype", "message", "sessionId"]);
         let subtype = subtype.and_then(Value::text).unwrap_or_default();
         if subtype.starts_with(b"managed_session_") {
             draft.read_only(MANAGED);
         }
         draft.entry.id = draft.intern(id);
         draft.parent(parent);
+        draft.session(session);
         let parts = || items(message.and_then(|message| message.get("parts")));
         match kind.and_then(Value::text).as_deref() {
             Some(b"user") if subtype.is_empty() => {
-                parts().filter_map(|part| part.get("text")).for_each(|text| draft.user_text(text));
+                parts().for_each(|part| asked(part, draft));
                 draft.entry.kind = Kind::Message(Role::User);
             }
             Some(b"user") => draft.entry.kind = Kind::Note,
@@ -95,12 +109,11 @@ impl Format for QwenCode {
             }
             Some(b"tool_result") => {
                 draft.entry.kind = Kind::Message(Role::Tool);
-                parts().for_each(|part| result(part, draft));
+                parts().for_each(|part| asked(part, draft));
                 draft.sides(doc.get("toolCallResult").and_then(|result| result.get("resultDisplay")));
             }
             Some(b"system") if subtype == &b"chat_compression"[..] => {
                 draft.entry.kind = Kind::Boundary;
-                let _ = payload;
             }
             _ => {}
         }
@@ -152,33 +165,47 @@ pub(super) fn content_parts_of_gemini<'d>(message: Option<Value<'d>>, each: &mut
     }
 }
 
-fn said(part: Value<'_>, draft: &mut Draft<'_>) {
-    if let Some(call) = part.get("functionCall") {
+/// Reads a part of what the model said.
+pub(super) fn said(part: Value<'_>, draft: &mut Draft<'_>) {
+    let [text, thought, call, signature] = part.pick(["text", "thought", "functionCall", "thoughtSignature"]);
+    if let Some(call) = call {
         draft.call(part, call.get("id"), call.get("name"), false);
+        if signature.is_some_and(is_altered) {
+            draft.quirk(QuirkKind::AlteredThought, part.span());
+        }
     }
-    part.get("text").into_iter().for_each(|text| draft.text(text));
+    match text {
+        // A text may be there for the sake of the signature alone, and a thought is not sent.
+        Some(text) if signature.is_some() || thought.is_some_and(Value::is_true) => {
+            draft.text(text);
+            draft.shows();
+        }
+        Some(text) => draft.text_block(part, text),
+        None => draft.image(part),
+    }
 }
 
 /// Reads a message of Gemini's API.
 pub(super) fn content(message: Value<'_>, draft: &mut Draft<'_>) {
-    for part in items(message.get("parts")) {
-        if message.get("role").is_some_and(|role| role.is("model")) {
-            said(part, draft);
-        } else {
-            part.get("text").into_iter().for_each(|text| draft.user_text(text));
-            result(part, draft);
-        }
-    }
+    let model = message.get("role").is_some_and(|role| role.is("model"));
+    items(message.get("parts")).for_each(|part| if model { said(part, draft) } else { asked(part, draft) });
 }
 
-/// Reads a part that may be the result of a call.
-fn result(part: Value<'_>, draft: &mut Draft<'_>) {
-    let Some(answer) = part.get("functionResponse") else { return };
-    let [id, name] = answer.pick(["id", "name"]);
-    let failed = answer.get("response").is_some_and(|response| response.get("error").is_some());
-    draft.result(part, id.or(name), name, failed);
-    if id.is_none() {
-        draft.unpaired();
+/// Reads a part of what the user, or the user's tools, said.
+pub(super) fn asked(part: Value<'_>, draft: &mut Draft<'_>) {
+    let [text, answer] = part.pick(["text", "functionResponse"]);
+    if let Some(text) = text {
+        draft.user_text(text);
+        draft.blank(part, text);
+    } else if let Some(answer) = answer {
+        let [id, name] = answer.pick(["id", "name"]);
+        let failed = answer.get("response").is_some_and(|response| response.get("error").is_some());
+        draft.result(part, id.or(name), name, failed);
+        if id.is_none() {
+            draft.unpaired();
+        }
+        response(answer, draft);
+    } else {
+        draft.image(part);
     }
-    response(answer, draft);
 }

@@ -30,7 +30,7 @@ impl Rule for AlteredThought {
     }
 
     fn cover(&self, format: &dyn Format) -> Cover {
-        if format.content().reasoning { Cover::Reported } else { Cover::Never }
+        if format.content().thoughts { Cover::Reported } else { Cover::Never }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -78,7 +78,7 @@ pub(crate) fn gate(session: &Session<'_>, findings: &mut Vec<Finding>) {
     }
     let why = if session.policy.thinking == thinking { Held::SignedThinking } else { Held::RecentlyUsed };
     if session.format.results() == Results::InConversation {
-        return hold_in_conversations(session, findings, why);
+        return hold_in_conversations(session, findings);
     }
     let bound: Vec<u32> = session.told().iter().copied().filter(|&entry| is_bound(session, entry)).collect();
     let strip = thinking == SignedThinking::Strip;
@@ -102,7 +102,7 @@ pub(crate) fn gate(session: &Session<'_>, findings: &mut Vec<Finding>) {
 
 /// Where a line is a whole conversation, what stands before its own thinking is bound, and nothing in other lines is.
 /// None of it is stripped: what would be left of the message is not noted.
-fn hold_in_conversations(session: &Session<'_>, findings: &mut [Finding], why: Held) {
+fn hold_in_conversations(session: &Session<'_>, findings: &mut [Finding]) {
     let is_bound_at = |at: Span| {
         entry_at(session, at).is_some_and(|entry| {
             let last = session.transcript.thinking_of(entry).last();
@@ -116,7 +116,7 @@ fn hold_in_conversations(session: &Session<'_>, findings: &mut [Finding], why: H
             _ => false,
         });
         if bound && visible_from(session, finding).is_some() {
-            finding.fix = Fix::held(why);
+            finding.fix = Fix::held(Held::SignedOnTheLine);
         }
     }
 }

@@ -35,12 +35,12 @@ impl Rule for EmptyText {
     }
 
     fn cover(&self, format: &dyn Format) -> Cover {
-        if format.content().empty.is_some() { Cover::Fixed } else { Cover::Never }
+        if format.content().blank.is_some() { Cover::Fixed } else { Cover::Never }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
         // One finding for all where the agent leaves such texts out: Gemini writes one with every call.
-        let harmless = session.format.content().empty == Some(Severity::Note);
+        let harmless = session.format.content().blank == Some(Severity::Note);
         let mut all: Option<Finding> = None;
         for own in session.transcript.quirks().chunk_by(|one, next| one.entry == next.entry) {
             let entry = own[0].entry;
@@ -77,8 +77,16 @@ fn as_one(finding: Finding) -> Finding {
 /// Blank blocks of what the model or a person said.
 fn said(session: &Session<'_>, quirks: &[Quirk]) -> Result<Option<Finding>, Fault> {
     let blank = |quirk: &&Quirk| quirk.kind == QuirkKind::Blank;
-    let blocks: Vec<Span> = quirks.iter().filter(blank).map(|quirk| quirk.block).collect();
+    let mut blocks: Vec<Span> = quirks.iter().filter(blank).map(|quirk| quirk.block).collect();
     let entry = quirks[0].entry;
+    if session.is_whole_conversation(entry) {
+        // All of a message is empty: that is another rule's.
+        let hollow = |block: &Span| {
+            let around = |quirk: &Quirk| quirk.block.start < block.start && block.end < quirk.block.end;
+            quirks.iter().any(|quirk| quirk.kind == QuirkKind::Hollow && around(quirk))
+        };
+        blocks.retain(|block| !hollow(block));
+    }
     if blocks.is_empty() {
         return Ok(None);
     }
@@ -92,7 +100,10 @@ fn said(session: &Session<'_>, quirks: &[Quirk]) -> Result<Option<Finding>, Faul
         _ => take_out_blocks(session, entry, &blocks)?,
     };
     let message = "a text of nothing but white space".to_string();
-    Ok(Some(Finding { fix, ..about(&EmptyText, session, entry, severity(session, entry), message) }))
+    Ok(Some(Finding {
+        fix,
+        ..about(&EmptyText, session, entry, severity(session, entry, session.format.content().blank), message)
+    }))
 }
 
 /// Blank texts of results.
@@ -112,7 +123,7 @@ fn results(session: &Session<'_>, quirks: &[Quirk], out: &mut Vec<Finding>) {
         if own.len() >= all {
             ops[0] = Op::Replace { at: text, with: NO_OUTPUT.into() };
         }
-        let severity = severity(session, found.entry);
+        let severity = severity(session, found.entry, session.format.content().blank);
         let message = "a result of nothing but white space".to_string();
         let fix = Fix::safe(ops);
         out.push(Finding { fix, ..about_result(&EmptyText, session, result, severity, message) });

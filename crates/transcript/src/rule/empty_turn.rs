@@ -2,8 +2,8 @@
 
 use super::removal::take_out;
 use super::{Cover, Help, Rule, about, records_stay};
-use crate::entry::{Kind, QuirkKind, Role, Stop};
-use crate::finding::{Finding, Fix, Severity};
+use crate::entry::{Kind, Quirk, QuirkKind, Role, Stop};
+use crate::finding::{Finding, Fix, Held, Severity};
 use crate::format::Format;
 use crate::session::Session;
 use crate::source::Fault;
@@ -35,7 +35,8 @@ impl Rule for EmptyTurn {
     fn cover(&self, format: &dyn Format) -> Cover {
         match format.content().empty {
             None => Cover::Never,
-            Some(_) if records_stay(format) => Cover::Reported,
+            // What a data set holds is its owner's choice.
+            Some(_) if format.results().of_conversations() || records_stay(format) => Cover::Reported,
             Some(_) => Cover::Fixed,
         }
     }
@@ -45,19 +46,36 @@ impl Rule for EmptyTurn {
         for entry in quirks.map(|quirk| quirk.entry).filter(|&entry| session.is_live(entry)) {
             let found = session.entry(entry);
             let (message, fix) = match found.kind {
+                Kind::Message(Role::Assistant) if follows_reasoning(session, entry) => {
+                    ("the model said nothing", Fix::held(Held::Tangled))
+                }
                 Kind::Message(Role::Assistant) if is_empty_turn(session, entry) => {
                     ("the model said nothing", take_out(session, entry))
+                }
+                _ if session.is_whole_conversation(entry) => {
+                    ("a message of the conversation holds nothing", Fix::NONE)
                 }
                 Kind::Message(Role::User) => ("nothing was said", Fix::NONE),
                 _ => continue,
             };
             // Agents do not send turns that failed.
             let harmless = found.stop == Stop::Aborted;
-            let severity = if harmless { Severity::Note } else { severity(session, entry) };
+            let severity = if harmless {
+                Severity::Note
+            } else {
+                severity(session, entry, session.format.content().empty)
+            };
             out.push(Finding { fix, ..about(&EmptyTurn, session, entry, severity, message.to_string()) });
         }
         Ok(())
     }
+}
+
+/// Whether reasoning stands right before an entry, which would lose what belongs to it.
+fn follows_reasoning(session: &Session<'_>, entry: u32) -> bool {
+    let before = session.place(entry).and_then(|place| session.live.get(place.checked_sub(1)?));
+    let ends = |quirk: &Quirk| quirk.kind == QuirkKind::ReasoningLast;
+    before.is_some_and(|&before| session.transcript.quirks_of(before).iter().any(ends))
 }
 
 /// Whether there is nothing in any entry of the message.
@@ -73,14 +91,12 @@ pub(super) fn is_empty_turn(session: &Session<'_>, entry: u32) -> bool {
 
 /// Whether there is nothing in an entry.
 pub(super) fn is_hollow(session: &Session<'_>, entry: u32) -> bool {
-    session.transcript.quirks_of(entry).iter().any(|quirk| quirk.kind == QuirkKind::Hollow)
+    let all = session.entry(entry).span;
+    let hollow = |quirk: &Quirk| quirk.kind == QuirkKind::Hollow && quirk.block == all;
+    session.transcript.quirks_of(entry).iter().any(hollow)
 }
 
-/// How bad it is that something is empty.
-pub(super) fn severity(session: &Session<'_>, entry: u32) -> Severity {
-    if session.in_context(entry) {
-        session.format.content().empty.unwrap_or(Severity::Note)
-    } else {
-        Severity::Note
-    }
+/// How bad it is that something is empty, if it is that bad in context.
+pub(super) fn severity(session: &Session<'_>, entry: u32, sent: Option<Severity>) -> Severity {
+    sent.filter(|_| session.in_context(entry)).unwrap_or(Severity::Note)
 }

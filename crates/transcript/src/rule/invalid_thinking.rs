@@ -56,10 +56,13 @@ impl Rule for InvalidThinking {
                 let message = "thinking without a signature that could be valid".to_string();
                 let fix = take_out_blocks(session, entry, &bad)?;
                 out.push(Finding { fix, ..about(&InvalidThinking, session, entry, severity, message) });
-            } else if let Some(&block) =
-                of(QuirkKind::ThinkingLast).first().filter(|_| ends_its_turn(session, entry))
-            {
-                out.push(last(session, entry, block)?);
+            }
+            let mut ends = of(QuirkKind::ThinkingLast);
+            ends.retain(|block| !bad.contains(block));
+            // A line that is a whole conversation may hold both.
+            let one = bad.is_empty() || session.is_whole_conversation(entry);
+            if one && !ends.is_empty() && ends_its_turn(session, entry) {
+                out.push(last(session, entry, &ends)?);
             }
         }
         Ok(())
@@ -83,13 +86,13 @@ pub(super) fn ends_its_turn(session: &Session<'_>, entry: u32) -> bool {
         && !behind.iter().any(|&other| session.turn(other) == turn)
 }
 
-fn last(session: &Session<'_>, entry: u32, block: Span) -> Result<Finding, Fault> {
+fn last(session: &Session<'_>, entry: u32, blocks: &[Span]) -> Result<Finding, Fault> {
     // Those that write a file for themselves leave such turns out, or have gone on behind them.
     let severity = match (session.in_context(entry), session.format.shape()) {
         (true, Shape::List) => Severity::Error,
         _ => Severity::Note,
     };
     let message = "thinking with nothing behind it".to_string();
-    let fix = only_if_asked(take_out_blocks(session, entry, &[block])?, Guard::Thinking);
+    let fix = only_if_asked(take_out_blocks(session, entry, blocks)?, Guard::Thinking);
     Ok(Finding { fix, ..about(&InvalidThinking, session, entry, severity, message) })
 }

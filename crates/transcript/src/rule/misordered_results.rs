@@ -3,12 +3,11 @@
 use super::{Cover, Help, Rule, about, severity_in_context};
 use crate::entry::{Kind, Role};
 use crate::finding::{Finding, Fix, Op};
-use crate::format::{Answer, Format};
+use crate::format::Format;
 use crate::json::{self, Value};
 use crate::session::Session;
 use crate::source::{Fault, Span, read_span};
 use alloc::string::ToString;
-use alloc::vec;
 use alloc::vec::Vec;
 
 pub(super) struct MisorderedResults;
@@ -33,26 +32,29 @@ impl Rule for MisorderedResults {
     }
 
     fn cover(&self, format: &dyn Format) -> Cover {
-        if format.answer() == Answer::NextUser { Cover::Fixed } else { Cover::Never }
+        if format.content().results_first { Cover::Fixed } else { Cover::Never }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
         for (index, entry) in (0..).zip(&session.transcript.entries) {
             // One that holds results alone is a tool's.
-            if entry.kind != Kind::Message(Role::User) || session.transcript.results_of(index).is_empty() {
+            let mixed = entry.kind == Kind::Message(Role::User) || session.is_whole_conversation(index);
+            if !mixed || session.transcript.results_of(index).is_empty() {
                 continue;
             }
             let Some(doc) = json::parse(session.source, entry.span)? else { continue };
-            let blocks: Vec<Value<'_>> = doc
-                .get("message")
-                .map_or(doc.get("content"), |message| message.get("content"))
-                .into_iter()
-                .flat_map(Value::items)
-                .collect();
-            let Some((at, with)) = reordered(session, &blocks)? else { continue };
+            let mut ops = Vec::new();
+            for content in doc.root().into_iter().flat_map(Value::descendants) {
+                let blocks: Vec<Value<'_>> = content.items().collect();
+                let moved = reordered(session, &blocks)?;
+                ops.extend(moved.map(|(at, with)| Op::Replace { at, with }));
+            }
+            if ops.is_empty() {
+                continue;
+            }
             let severity = severity_in_context(session, index);
             let message = "something stands before the results of the message".to_string();
-            let fix = Fix::safe(vec![Op::Replace { at, with }]);
+            let fix = Fix::safe(ops);
             out.push(Finding { fix, ..about(&MisorderedResults, session, index, severity, message) });
         }
         Ok(())

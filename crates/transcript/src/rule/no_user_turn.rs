@@ -1,7 +1,7 @@
 //! M8: nothing that a person said is in context.
 
 use super::{Cover, Help, Rule, about};
-use crate::entry::{Kind, Role};
+use crate::entry::{Kind, QuirkKind, Role};
 use crate::finding::{Finding, Severity};
 use crate::format::Format;
 use crate::session::Session;
@@ -23,16 +23,18 @@ impl Rule for NoUserTurn {
     fn help(&self) -> Help {
         Help {
             what: "What the agent would send holds no message of a user: a compaction kept turns of the model and of tools \
-                   alone.",
-            why: "\"No user query found in messages\" (LM Studio, llama.cpp). A session that ends with the model's words \
+                   alone. To Gemini, it begins with calls.",
+            why: "\"No user query found in messages\" (LM Studio, llama.cpp); \"Please ensure that function call turn comes \
+                  immediately after a user turn or after a function response turn\" (Gemini). A session that ends with the model's words \
                   (\"does not support assistant message prefill\") is whole, and not reported.",
             fix: "None: nothing is put into a person's mouth.",
-            source: "hermes-agent #58331; claude-code #52433",
+            source: "hermes-agent #58331; claude-code #52433; gemini-cli #26486, #11814",
         }
     }
 
     fn cover(&self, format: &dyn Format) -> Cover {
-        if format.results().of_messages() { Cover::Reported } else { Cover::Never }
+        let told = format.results().of_messages() || format.content().begins_with_user.is_some();
+        if told { Cover::Reported } else { Cover::Never }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
@@ -40,12 +42,35 @@ impl Rule for NoUserTurn {
             session.in_context(entry) && session.entry(entry).kind == Kind::Message(Role::Assistant)
         };
         let first = session.live.iter().copied().find(spoken);
-        if let Some(entry) = first.filter(|_| lacks_a_user(session)) {
+        let severity = session.format.content().begins_with_user;
+        if let Some((severity, entry)) = severity.zip(call_first(session)) {
+            let message = "calls stand before anything that a user said".to_string();
+            out.push(about(&NoUserTurn, session, entry, severity, message));
+        } else if let Some(entry) = first.filter(|_| lacks_a_user(session)) {
             let message = "no message of a user is in context".to_string();
             out.push(about(&NoUserTurn, session, entry, Severity::Note, message));
         }
+        for quirk in session.transcript.quirks().iter().filter(|quirk| quirk.kind == QuirkKind::CallFirst) {
+            let message = "the conversation begins with calls".to_string();
+            let severity = severity.unwrap_or(Severity::Note);
+            out.push(about(&NoUserTurn, session, quirk.entry, severity, message));
+        }
         Ok(())
     }
+}
+
+/// The entry with calls before which no user, and no summary, said anything.
+fn call_first(session: &Session<'_>) -> Option<u32> {
+    let calls = |entry: u32| !session.transcript.calls_of(entry).is_empty();
+    let sent = session.live.iter().copied().filter(|&entry| session.in_context(entry));
+    for entry in sent {
+        match session.entry(entry).kind {
+            Kind::Message(Role::User) | Kind::Note | Kind::Boundary => return None,
+            Kind::Message(Role::Assistant) if calls(entry) => return Some(entry),
+            _ => {}
+        }
+    }
+    None
 }
 
 /// Whether no user message is in context.

@@ -25,6 +25,9 @@ pub(super) fn take_out(session: &Session<'_>, entry: u32) -> Fix {
 
 /// Takes blocks of an entry's content out, and the entry with them if nothing else is in it.
 pub(super) fn take_out_blocks(session: &Session<'_>, entry: u32, blocks: &[Span]) -> Result<Fix, Fault> {
+    if session.is_whole_conversation(entry) {
+        return take_out_spare_blocks(session, entry, blocks);
+    }
     let doc = json::parse(session.source, session.entry(entry).span)?;
     let arrays = doc.as_ref().and_then(json::Doc::root).into_iter().flat_map(json::Value::descendants);
     let holds = |array: &json::Value<'_>| array.items().any(|item| blocks.contains(&item.span()));
@@ -34,6 +37,20 @@ pub(super) fn take_out_blocks(session: &Session<'_>, entry: u32, blocks: &[Span]
         return Ok(take_out(session, entry));
     }
     Ok(Fix::safe(drop_blocks(entry, blocks)))
+}
+
+/// Takes blocks out where something else is left in their list: of a line that is a whole conversation.
+fn take_out_spare_blocks(session: &Session<'_>, entry: u32, blocks: &[Span]) -> Result<Fix, Fault> {
+    let doc = json::parse(session.source, session.entry(entry).span)?;
+    let mut spare = Vec::new();
+    for list in doc.as_ref().and_then(json::Doc::root).into_iter().flat_map(json::Value::descendants) {
+        let (own, others): (Vec<Span>, Vec<Span>) =
+            list.items().map(json::Value::span).partition(|span| blocks.contains(span));
+        if !others.is_empty() {
+            spare.extend(own);
+        }
+    }
+    Ok(if spare.is_empty() { Fix::NONE } else { Fix::safe(drop_blocks(entry, &spare)) })
 }
 
 pub(super) fn drop_blocks(entry: u32, blocks: &[Span]) -> Vec<Op> {

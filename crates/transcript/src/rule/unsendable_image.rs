@@ -3,10 +3,10 @@
 use super::{Cover, Help, Rule, about};
 use crate::Depth;
 use crate::entry::Image;
-use crate::finding::{Finding, Fix, Guard, Op, Severity};
+use crate::finding::{Finding, Fix, Guard, Held, Op, Severity};
 use crate::format::Format;
 use crate::format::Shape;
-use crate::image::{self, Kind};
+use crate::image::{self, Kind, Stub};
 use crate::json::{self, Kind as Json};
 use crate::marker;
 use crate::policy::TooLarge;
@@ -65,13 +65,17 @@ impl Rule for UnsendableImage {
         for image in &mut images {
             look_farther(session, image)?;
         }
-        for (image, verdict) in images.iter().zip(judge(session, &images)?) {
-            match verdict {
-                Verdict::Gone(severity, why) => out.push(stub(session, image, severity, why)?),
-                Verdict::Large(severity, why) => {
-                    out.push(make_small(session, image, severity, why, &images)?);
+        // Each line of a data set is a request of its own.
+        let alone = |image: &Image| session.is_whole_conversation(image.entry);
+        for images in images.chunk_by(|one, next| one.entry == next.entry || !(alone(one) || alone(next))) {
+            for (image, verdict) in images.iter().zip(judge(session, images)?) {
+                match verdict {
+                    Verdict::Gone(severity, why) => out.push(stub(session, image, severity, why)?),
+                    Verdict::Large(severity, why) => {
+                        out.push(make_small(session, image, severity, why, images)?);
+                    }
+                    Verdict::Stays => out.extend(mislabelled(session, image)?),
                 }
-                Verdict::Stays => out.extend(mislabelled(session, image)?),
             }
         }
         Ok(())
@@ -259,7 +263,15 @@ fn stub(session: &Session<'_>, image: &Image, severity: Severity, why: String) -
     let chars = image.data.len();
     let folder = session.policy.spill.as_ref();
     let text = marker::text(chars, chars, &marker::Id::new(&hash), folder, &(kind + &size));
-    let block = format!(r#"{{"type":"text","text":"{text}"}}"#);
+    let block = match image.stub {
+        Stub::Block => format!(r#"{{"type":"text","text":"{text}"}}"#),
+        Stub::Item => format!(r#"{{"type":"input_text","text":"{text}"}}"#),
+        Stub::Part => format!(r#"{{"text":"{text}"}}"#),
+        Stub::Nothing => {
+            let fix = Fix::held(Held::NothingElse);
+            return Ok(Finding { fix, ..about(&UnsendableImage, session, image.entry, severity, why) });
+        }
+    };
     let mut ops = vec![Op::Keep(image.data), Op::Replace { at: image.block, with: block.into_bytes() }];
     let copies = copies(session, image)?;
     ops.extend(copies.into_iter().map(|at| Op::Replace { at, with: text.clone().into_bytes() }));

@@ -65,11 +65,12 @@ impl Content {
         let asked = last.into_iter().find(|flow| *flow != Flow::Neither) == Some(Flow::Asks);
         Ok(Self {
             user: !session.policy.selection.includes("M8") || !lacks_a_user(session),
-            lacking: told("M8"),
+            lacking: told("M8") && lacks_a_user(session),
             asked,
             thought: session.live.iter().copied().filter(in_turn).any(|entry| thinks(&entry)),
-            empty_is_nothing: session.format.content().empty.is_none(),
-            blank: session.format.content().empty == Some(Severity::Note) && texts_known,
+            empty_is_nothing: session.format.content().empty.is_none()
+                && session.format.content().blank.is_none(),
+            blank: session.format.content().blank == Some(Severity::Note) && texts_known,
             altered: known("M6"),
             foreign: known("T6"),
             unordered: known("T7"),

@@ -203,9 +203,7 @@ fn is_accepted_or_said_not_to_be(kind: &Kind, case: &Case) -> Checked {
     let read = !overwritten && counts(&found).keys().all(|code| !code.starts_with('B'));
     let known = found.facts.format.map(Format::name).filter(|name| read && *name == kind.format.name());
     let Some(refusals) = known.and_then(|name| requests::refusals(name, &after)) else { return Ok(()) };
-    let mut left = unannounced(refusals, &after, &Policy::default());
-    // Without its beginning a session may begin with calls, which Gemini refuses and no rule tells of.
-    left.retain(|refusal| refusal.class != "M8");
+    let left = unannounced(refusals, &after, &Policy::default());
     prop_assert!(left.is_empty(), "{left:#?}\n{}", lossy(&after));
     Ok(())
 }

@@ -93,9 +93,10 @@ pub(crate) fn said(dialect: Dialect, row: &Value) -> Message {
         message["content"].as_str().into_iter().map(|t| Part::Text(t.into())).collect();
     parts.extend(blocks(&message["content"]).iter().map(part));
     for call in blocks(&message["tool_calls"]) {
-        let (id, name) = (text(&call["id"]), text(&call["function"]["name"]));
+        let function = call.get("function").unwrap_or(call);
+        let (id, name) = (text(&call["id"]), text(&function["name"]));
         let arguments =
-            call["function"]["arguments"].as_str().map_or(Value::Null, |_| Value::Object(Default::default()));
+            if function["arguments"].is_null() { Value::Null } else { Value::Object(Default::default()) };
         parts.push(Part::Call { id, name, arguments });
     }
     // Beside calls Chat Completions takes an empty content for none.
@@ -380,6 +381,12 @@ pub(crate) fn openai_chat(messages: &[Message], out: &mut Vec<Refusal>) {
             }
             open = calls(message);
             asked.clone_from(&open);
+        }
+        for part in &message.parts {
+            if let Part::Call { id, arguments: Value::Null, .. } = part {
+                let what = "Missing required parameter: 'function.arguments'";
+                say("P9", format!("messages.[{n}]: {what} ({id})"));
+            }
         }
     }
 }

@@ -19,14 +19,15 @@ pub(crate) fn refusals(format: &str, bytes: &[u8]) -> Option<Vec<Refusal>> {
         "codex" => {
             let items = codex(&values);
             responses(&items, &mut out);
+            reasoning(&items, &mut out);
             body(&items, &mut out);
         }
-        "gemini-contents" => all(&[contents(&values)], gemini_turns, &mut out),
+        "gemini-contents" => all(&[contents(&values)], gemini_as_it_is, &mut out),
         "gemini-dataset" => {
             let each = |key: &'static str| values.iter().filter_map(move |row| row.pointer(key)?.as_array());
             let all_contents = each("/request/contents").chain(each("/contents"));
             let conversations = all_contents.map(|list| contents(&list.iter().collect::<Vec<_>>()));
-            all(&conversations.collect::<Vec<_>>(), gemini_turns, &mut out);
+            all(&conversations.collect::<Vec<_>>(), gemini_as_it_is, &mut out);
         }
         "qwen-code" => all(&[qwen(&values)], gemini_turns, &mut out),
         "gemini-cli" => all(&[gemini_cli(&values)], gemini_turns, &mut out),
@@ -84,6 +85,22 @@ fn gemini_turns(messages: &[Message], out: &mut Vec<Refusal>) {
     }
 }
 
+/// The same, and what Gemini says about content that nobody looked through before it was sent.
+fn gemini_as_it_is(messages: &[Message], out: &mut Vec<Refusal>) {
+    gemini_turns(messages, out);
+    for (n, message) in messages.iter().enumerate() {
+        if message.parts.is_empty() {
+            let text =
+                format!("GenerateContentRequest.contents[{n}].parts: contents.parts must not be empty.");
+            out.push(Refusal { class: "M1", text });
+        }
+        if message.parts.iter().any(|part| matches!(part, Part::Text(text) if text.trim().is_empty())) {
+            let text = "Unable to submit request because it has an empty text parameter.".to_string();
+            out.push(Refusal { class: "M2", text });
+        }
+    }
+}
+
 fn strictly(messages: &[Message], out: &mut Vec<Refusal>) {
     anthropic(messages, true, out);
 }
@@ -133,7 +150,9 @@ fn contents(turns: &[&Value]) -> Vec<Message> {
 
 fn gemini_part(part: &Value) -> Part {
     if let Some(said) = part["text"].as_str() {
-        return if part["thought"] == true { Part::Thinking } else { Part::Text(said.into()) };
+        // With a signature a text may be empty.
+        let signed = part.get("thoughtSignature").is_some();
+        return if part["thought"] == true || signed { Part::Thinking } else { Part::Text(said.into()) };
     }
     if let Some(call) = part.get("functionCall") {
         return Part::Call {
@@ -184,7 +203,9 @@ fn gemini_cli(rows: &[&Value]) -> Vec<Message> {
         let alone = content.as_str().filter(|text| !text.is_empty()).map(|text| Part::Text(text.into()));
         let mut parts: Vec<Part> = alone.into_iter().chain(blocks(content).iter().map(gemini_part)).collect();
         let calls = blocks(&record["toolCalls"]);
-        parts.extend(calls.iter().map(|call| Part::Call {
+        // A call that stands in the content as well is one.
+        let said: Vec<&Value> = blocks(content).iter().map(|part| &part["functionCall"]["id"]).collect();
+        parts.extend(calls.iter().filter(|call| !said.contains(&&call["id"])).map(|call| Part::Call {
             id: text(&call["id"]),
             name: text(&call["name"]),
             arguments: call["args"].clone(),
@@ -226,6 +247,8 @@ fn item(payload: &Value) -> Option<Message> {
             assistant: payload["role"] == "assistant",
             parts: blocks(&payload["content"]).iter().map(|part| Part::Text(text(&part["text"]))).collect(),
         },
+        "reasoning" => Message { assistant: true, parts: vec![Part::Thinking] },
+        "web_search_call" | "image_generation_call" => Message { assistant: true, parts: vec![Part::Other] },
         "function_call" | "local_shell_call" => one(call("function")),
         "custom_tool_call" => one(call("custom")),
         "tool_search_call" => one(call("search")),
@@ -243,6 +266,15 @@ fn may_run(behind: &[Message]) -> bool {
     let first = behind.iter().position(is_result).unwrap_or(behind.len());
     behind.iter().all(|item| item.assistant || is_result(item))
         && !behind[first..].iter().any(|item| item.assistant)
+}
+
+/// C4: what was thought belongs to what the model said or did next. The last may still be followed by something.
+fn reasoning(items: &[Message], out: &mut Vec<Refusal>) {
+    let alone = |pair: &&[Message]| matches!(pair[0].parts[..], [Part::Thinking]) && !pair[1].assistant;
+    for _ in items.windows(2).filter(alone) {
+        let text = "Item of type 'reasoning' was provided without its required following item.".to_string();
+        out.push(Refusal { class: "M5", text });
+    }
 }
 
 /// C4: each call has one output and each output its call, wherever they stand. The last calls may still run.
