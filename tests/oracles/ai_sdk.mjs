@@ -55,9 +55,14 @@ async function heard(path, onScreen) {
     }
 }
 
+/** What a part of a message is: the line of text that Tailor leaves of an image stands for a file. */
+function kind({ type, text }) {
+    return type === 'text' && /^\[tailor: [^\]]* image, /.test(text) ? 'file' : type;
+}
+
 /** A prompt without its texts. */
 function shape(prompt) {
-    const part = ({ type, toolCallId, toolName, output }) => [type, toolCallId, toolName, output?.type];
+    const part = (of) => [kind(of), of.toolCallId, of.toolName, of.output?.type];
     return JSON.stringify(prompt.map(({ role, content }) => [role, Array.isArray(content) ? content.map(part) : '']));
 }
 

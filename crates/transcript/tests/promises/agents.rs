@@ -103,7 +103,10 @@ pub(crate) fn ai_sdk_model(rows: &[&Value]) -> Vec<Message> {
             Some("user") => messages.push(Message { assistant: false, parts: vec![Part::Other] }),
             Some("assistant") => {
                 let calls = parts.iter().filter(|part| part["type"] == "tool-call");
-                let calls = calls.map(|part| call(&part["toolCallId"], &part["toolName"], &part["input"]));
+                // `args` is how the SDK called it up to its fourth version.
+                let input =
+                    |part: &'_ Value| part.get("input").or(part.get("args")).cloned().unwrap_or_default();
+                let calls = calls.map(|part| call(&part["toolCallId"], &part["toolName"], &input(part)));
                 let texts = parts.iter().filter_map(|part| part["text"].as_str());
                 let texts = texts.chain(row["content"].as_str()).map(|text| Part::Text(text.into()));
                 messages.push(Message { assistant: true, parts: texts.chain(calls).collect() });
