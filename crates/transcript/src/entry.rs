@@ -459,6 +459,8 @@ pub struct Transcript {
     pub(crate) session: Option<u64>,
     /// The first and the last ordinal of a record.
     pub(crate) ordinals: Option<(u64, u64)>,
+    /// Entries that some rules are about and most are not: see [`Transcript::unusual`].
+    unusual: Vec<u32>,
     /// Rare, so in one list for all entries, in their order.
     quirks: Vec<Quirk>,
     images: Vec<Image>,
@@ -526,6 +528,12 @@ impl Transcript {
         let from = self.entries[entry as usize].thinking_from;
         let next = self.entries.get(entry as usize + 1).map(|e| e.thinking_from);
         &self.thinking[Self::range(&self.thinking, from, next)]
+    }
+
+    /// Entries that are glued, hold odd strings, or are records of the agent's own, with their indices. Rules that look
+    /// for those need not walk over all.
+    pub(crate) fn unusual(&self) -> impl Iterator<Item = (u32, &Entry)> {
+        self.unusual.iter().map(|&index| (index, &self.entries[index as usize]))
     }
 
     /// What is odd about the content of an entry.
@@ -620,6 +628,7 @@ impl Transcript {
             self.quirks.truncate(self.quirks.partition_point(|quirk| (quirk.entry as usize) < index));
             self.images.truncate(self.images.partition_point(|image| (image.entry as usize) < index));
             self.said.truncate(self.said.partition_point(|said| (said.entry as usize) < index));
+            self.unusual.truncate(self.unusual.partition_point(|&unusual| (unusual as usize) < index));
             self.entries.truncate(index);
         }
     }
@@ -1025,6 +1034,9 @@ impl Draft<'_> {
         if texts > 0 {
             let entry = self.transcript.entries.len() as u32;
             self.transcript.said.push(Said { entry, hash, texts });
+        }
+        if self.entry.glued || self.entry.odd != Odd::default() || self.entry.service != Service::None {
+            self.transcript.unusual.push(self.transcript.entries.len() as u32);
         }
         self.transcript.entries.push(self.entry);
     }

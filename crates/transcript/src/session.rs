@@ -274,6 +274,11 @@ impl<'a> Session<'a> {
         self.entry(entry).id.is_some_and(|id| self.shared[id.index()])
     }
 
+    /// Whether any id stands more than once.
+    pub(crate) fn repeats_ids(&self) -> bool {
+        self.shared.contains(&true)
+    }
+
     /// Whether a label points at the entry.
     pub fn is_labelled(&self, entry: u32) -> bool {
         self.entry(entry).id.is_some_and(|id| self.labelled[id.index()])
@@ -576,9 +581,12 @@ impl<'a> Session<'a> {
             }
         }
         for (index, entry) in (0..).zip(&self.transcript.entries) {
+            if entry.kind != Kind::Message(Role::Tool) {
+                continue;
+            }
             let parent = self.parent(index).filter(|&parent| live[parent as usize]);
             let answers = parent.is_some_and(|parent| !self.transcript.calls_of(parent).is_empty());
-            if entry.kind == Kind::Message(Role::Tool) && answers && !self.superseded(index) {
+            if answers && !self.superseded(index) {
                 live[index as usize] = true;
             }
         }

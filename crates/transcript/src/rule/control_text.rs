@@ -42,7 +42,7 @@ impl Rule for ControlText {
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
-        for (index, entry) in (0..).zip(&session.transcript.entries).filter(|(_, entry)| entry.odd.nul) {
+        for (index, entry) in session.transcript.unusual().filter(|(_, entry)| entry.odd.nul) {
             // What persons said and what tools were asked stays as it is.
             let ours = entry.kind == Kind::Message(Role::Tool) && entry.span.len() <= LINE_BYTES_MAX;
             let fix =

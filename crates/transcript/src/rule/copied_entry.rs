@@ -43,6 +43,9 @@ impl Rule for CopiedEntry {
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        if !session.repeats_ids() {
+            return Ok(());
+        }
         let mut first: HashMap<crate::entry::Id, u32> = HashMap::new();
         for (index, entry) in (0..).zip(&session.transcript.entries) {
             let Some(id) = entry.id.filter(|_| session.shares_its_id(index)) else { continue };

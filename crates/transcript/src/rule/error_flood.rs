@@ -45,6 +45,9 @@ impl Rule for ErrorFlood {
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
         let mut run: Vec<(u32, Vec<u8>)> = Vec::new();
         for &entry in session.told() {
+            if run.is_empty() && session.entry(entry).stop != Stop::Aborted {
+                continue;
+            }
             match session.entry(entry).kind {
                 Kind::Message(Role::Assistant) if is_hollow(session, entry) => {}
                 Kind::Message(_) | Kind::Boundary => match words(session, entry)? {

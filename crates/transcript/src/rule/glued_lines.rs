@@ -41,13 +41,11 @@ impl Rule for GluedLines {
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
-        for (index, entry) in (0..).zip(&session.transcript.entries) {
-            if entry.glued {
-                let at = Span::new(entry.span.start, entry.span.start);
-                let fix = Fix::safe(vec![Op::Replace { at, with: b"\n".to_vec() }]);
-                let message = "a second object on the same line".to_string();
-                out.push(Finding { fix, ..about(&GluedLines, session, index, Severity::Error, message) });
-            }
+        for (index, entry) in session.transcript.unusual().filter(|(_, entry)| entry.glued) {
+            let at = Span::new(entry.span.start, entry.span.start);
+            let fix = Fix::safe(vec![Op::Replace { at, with: b"\n".to_vec() }]);
+            let message = "a second object on the same line".to_string();
+            out.push(Finding { fix, ..about(&GluedLines, session, index, Severity::Error, message) });
         }
         for wreck in
             session.wrecks()?.iter().filter(|wreck| wreck.cause == Cause::Spliced && !wreck.is_torn())

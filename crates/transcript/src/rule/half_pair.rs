@@ -36,8 +36,7 @@ impl Rule for HalfPair {
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
-        for (index, entry) in (0..).zip(&session.transcript.entries).filter(|(_, entry)| entry.odd.half_pairs)
-        {
+        for (index, entry) in session.transcript.unusual().filter(|(_, entry)| entry.odd.half_pairs) {
             let sent = session.in_context(index) && session.format.shape() == Shape::List;
             let severity = if sent { Severity::Error } else { Severity::Note };
             let fix = if entry.span.len() > LINE_BYTES_MAX {

@@ -33,8 +33,11 @@ impl Rule for ProgressEntry {
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
-        let all = (0..).zip(&session.transcript.entries);
-        let entries = all.filter(|(_, entry)| entry.service == Service::Progress).map(|(index, _)| index);
+        let entries = session
+            .transcript
+            .unusual()
+            .filter(|(_, entry)| entry.service == Service::Progress)
+            .map(|(index, _)| index);
         dead_weight::tell(
             &ProgressEntry,
             session,

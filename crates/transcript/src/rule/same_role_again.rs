@@ -44,7 +44,9 @@ impl Rule for SameRoleAgain {
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
         let mut before = None;
         for entry in session.told().iter().copied().filter(|&entry| session.in_context(entry)) {
-            match flow(session.entry(entry), is_hollow(session, entry), calls(session, entry)) {
+            // Whether an answer holds anything matters where one is waited for.
+            let hollow = before.is_some() && is_hollow(session, entry);
+            match flow(session.entry(entry), hollow, calls(session, entry)) {
                 Flow::Asks => {
                     if let Some(before) = before {
                         let again = is_again(session, before, entry)?;

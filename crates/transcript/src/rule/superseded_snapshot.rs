@@ -35,8 +35,7 @@ impl Rule for SupersededSnapshot {
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
         let mut newest = HashMap::new();
-        let all =
-            || (0..).zip(&session.transcript.entries).filter(|(_, entry)| entry.service == Service::Snapshot);
+        let all = || session.transcript.unusual().filter(|(_, entry)| entry.service == Service::Snapshot);
         for (index, entry) in all() {
             entry.group.and_then(|message| newest.insert(message, index));
         }
