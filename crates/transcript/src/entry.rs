@@ -34,7 +34,12 @@ pub struct Ids {
     hashes: Vec<u32>,
     table: HashTable<Id>,
     hasher: DefaultHashBuilder,
+    /// Those asked for last, by what tells them apart at a glance: models, tools and messages come again and again.
+    recent: [Option<Id>; RECENT],
 }
+
+/// How many ids are tried before the table is asked.
+const RECENT: usize = 16;
 
 impl Ids {
     /// How many different ids there are.
@@ -65,7 +70,18 @@ impl Ids {
     }
 
     fn intern(&mut self, text: &[u8]) -> Option<Id> {
-        let Self { bytes, ends, hashes, table, hasher } = self;
+        let last = text.last().copied().unwrap_or_default();
+        let glance = (text.len() ^ usize::from(last)) % RECENT;
+        if let Some(id) = self.recent[glance].filter(|&id| self.text(id) == text) {
+            return Some(id);
+        }
+        let id = self.intern_in_table(text)?;
+        self.recent[glance] = Some(id);
+        Some(id)
+    }
+
+    fn intern_in_table(&mut self, text: &[u8]) -> Option<Id> {
+        let Self { bytes, ends, hashes, table, hasher, .. } = self;
         let id = Id(NonZeroU32::new(u32::try_from(ends.len() + 1).ok()?)?);
         let hash = hasher.hash_one(text) as u32;
         let same = |&id: &Id| hashes[id.index()] == hash && stored(bytes, ends, id) == text;

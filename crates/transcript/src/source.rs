@@ -45,8 +45,8 @@ pub struct Fault {
     pub at: u64,
 }
 
-/// How many bytes the readers of this crate ask for at a time.
-pub const WINDOW_BYTES: usize = 128 * 1024;
+/// How many bytes the readers of this crate ask for at a time: what the nearest cache holds.
+pub const WINDOW_BYTES: usize = 48 * 1024;
 
 /// Bytes that can be read again and again and that do not change in between.
 pub trait Source {
