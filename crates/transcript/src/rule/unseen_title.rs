@@ -1,7 +1,7 @@
 //! S11: the title of a session stands where its agent does not look for it.
 
 use super::{Cover, Help, Rule, about};
-use crate::entry::{Entry, Service};
+use crate::entry::{Entry, Service, Transcript};
 use crate::finding::{Finding, Fix, Guard, Held, Op, Severity};
 use crate::format::Format;
 use crate::session::Session;
@@ -41,7 +41,7 @@ impl Rule for UnseenTitle {
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
         let bytes = session.transcript.bytes;
-        let Some(at) = Titles::of(&session.transcript.entries).unseen(bytes) else { return Ok(()) };
+        let Some(at) = Titles::of(session.transcript).unseen(bytes) else { return Ok(()) };
         let entry = session.transcript.entries.partition_point(|entry| entry.span.start < at.start) as u32;
         let mut line = read_span(session.source, at)?;
         line.push(b'\n');
@@ -70,9 +70,9 @@ pub(crate) struct Titles {
 }
 
 impl Titles {
-    pub(crate) fn of(entries: &[Entry]) -> Self {
+    pub(crate) fn of(transcript: &Transcript) -> Self {
         let mut titles = Self::default();
-        for entry in entries {
+        for (_, entry) in transcript.unusual() {
             titles.take(entry);
         }
         titles

@@ -80,7 +80,7 @@ impl Content {
             snapshots: known("S7"),
             aside: known("S8"),
             beside: known("S18"),
-            titles: Titles::of(&session.transcript.entries),
+            titles: Titles::of(session.transcript),
             unseen: known("S11"),
         })
     }
