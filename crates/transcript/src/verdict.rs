@@ -87,14 +87,16 @@ impl crate::Examination {
 
 impl Baseline {
     /// Bytes, lines or links were put right: what comes to light with that was there before. What was there must not be
-    /// gone.
+    /// gone; but a branch that now ends in a record whose parent is lost is linked again later, so that whether there is
+    /// still a conversation is asked at the end.
     pub(crate) fn lay_open(&mut self, after: &Examination) -> Result<(), Worse> {
-        self.holds(after)?;
+        self.is_known(after)?;
         // A copy of a record that is taken out says nothing that the other one does not.
         if after.health.user_texts + self.health.copied_texts < self.health.user_texts {
             return Err(Worse::UserTextLost);
         }
-        self.health = after.health.clone();
+        let messages = self.health.messages.max(after.health.messages);
+        self.health = Health { messages, ..after.health.clone() };
         Ok(())
     }
 
@@ -104,12 +106,15 @@ impl Baseline {
         self.health.user_texts = self.health.user_texts.saturating_sub(texts);
     }
 
+    /// Whether the file is still recognised.
+    fn is_known(&self, after: &Examination) -> Result<(), Worse> {
+        // Without the last block that only one dialect has, the messages may be read as another's; that is no loss.
+        if self.known && after.facts.format.is_none() { Err(Worse::FormatLost) } else { Ok(()) }
+    }
+
     /// Whether there is still a conversation, of the same kind.
     fn holds(&self, after: &Examination) -> Result<(), Worse> {
-        // Without the last block that only one dialect has, the messages may be read as another's; that is no loss.
-        if self.known && after.facts.format.is_none() {
-            return Err(Worse::FormatLost);
-        }
+        self.is_known(after)?;
         if self.health.messages > 0 && after.health.messages == 0 {
             return Err(Worse::Emptied);
         }

@@ -3,7 +3,7 @@
 use super::{Cover, Help, Rule, Stage, about};
 use crate::entry::{Id, Kind, Link};
 use crate::finding::{Finding, Fix, Guard, Held, Op, Severity};
-use crate::format::Format;
+use crate::format::{Format, Shape};
 use crate::literal::quote;
 use crate::session::Session;
 use crate::source::Fault;
@@ -46,8 +46,12 @@ impl Rule for DanglingParent {
             let before = nearest_before(session, entry);
             let fix = match before {
                 None => continue,
-                // A summary is cut off on purpose.
-                Some(_) if session.entry(entry).kind == Kind::Note => Fix::NONE,
+                // Claude Code cuts a summary off on purpose.
+                Some(_)
+                    if session.format.shape() == Shape::Graph && session.entry(entry).kind == Kind::Note =>
+                {
+                    Fix::NONE
+                }
                 Some(before) => link(session, entry, before),
             };
             let message = "its parent is not in the file".to_string();

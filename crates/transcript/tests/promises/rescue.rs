@@ -251,7 +251,8 @@ fn nearly_all_damaged_sessions_end_accepted() {
         }
         *ends.entry(case.dialect).or_default().entry(end).or_default() += 1;
         if end != End::Accepted && std::env::var_os("SHOW_REFUSED").is_some() {
-            eprintln!("{end:?} {:?}", case.damages);
+            let why = tried(&case.bytes, &case.policy).repair.err();
+            eprintln!("{end:?} {why:?} {:?} {:?}\n{}", case.dialect, case.damages, lossy(&case.bytes));
         }
     }
     eprintln!("{ends:?}\n{shown:?}");
