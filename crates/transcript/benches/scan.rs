@@ -12,7 +12,6 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 use transcript::cut::{Keep, cut, measure};
-use transcript::entry::Text;
 use transcript::format::FORMATS;
 use transcript::literal::Unit;
 use transcript::policy::Lines;
@@ -123,15 +122,13 @@ fn appending(criterion: &mut Criterion, bytes: usize) {
 fn cutting(criterion: &mut Criterion) {
     let literal = Material::new().text(LITERAL_BYTES);
     let source = literal.as_bytes();
-    let inner = Span::new(0, source.len() as u64);
+    let whole = Span::new(0, source.len() as u64);
     let mut group = criterion.benchmark_group("measure and cut");
-    group.throughput(Throughput::Bytes(inner.len()));
-    // About as many characters as there are: only lengths in other units are counted here.
-    let text = Text { inner, chars: inner.len() };
+    group.throughput(Throughput::Bytes(whole.len()));
     for (name, unit) in [("chars", Unit::Chars), ("utf-16", Unit::Utf16), ("bytes", Unit::Bytes)] {
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
-                let measured = measure(black_box(&source), &text, unit, true).unwrap();
+                let measured = measure(black_box(&source), whole, unit, true).unwrap();
                 cut(&source, &measured, Keep { head: 24_000, tail: 8_000 }, Lines::Half).unwrap()
             });
         });

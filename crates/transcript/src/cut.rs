@@ -77,19 +77,39 @@ impl Measure {
     }
 }
 
-/// Reads a text once: its length, unless that was counted when the entry was read, our marker in it, and if `addressed`
-/// its content address.
-pub fn measure(source: &dyn Source, text: &Text, unit: Unit, addressed: bool) -> Result<Measure, Fault> {
+/// Reads the literal at `inner` (without quotes) once: its length, our marker in it, and if `addressed` its
+/// content address.
+pub fn measure(source: &dyn Source, inner: Span, unit: Unit, addressed: bool) -> Result<Measure, Fault> {
+    measure_known(source, inner, None, unit, addressed)
+}
+
+/// The same of a text, whose characters were counted when its entry was read.
+pub(crate) fn measure_text(
+    source: &dyn Source,
+    text: &Text,
+    unit: Unit,
+    addressed: bool,
+) -> Result<Measure, Fault> {
+    let known = (unit == Unit::Chars).then_some(text.chars);
+    measure_known(source, text.inner, known, unit, addressed)
+}
+
+fn measure_known(
+    source: &dyn Source,
+    inner: Span,
+    known: Option<u64>,
+    unit: Unit,
+    addressed: bool,
+) -> Result<Measure, Fault> {
     let mut hash = addressed.then(blake3::Hasher::new);
-    let inner = text.inner;
-    let (mut markers, mut units) = (Vec::new(), if unit == Unit::Chars { text.chars } else { 0 });
+    let (mut markers, mut units) = (Vec::new(), known.unwrap_or(0));
     for_each_block(source, inner, MEASURE_BYTES, |at, bytes, owned| {
         if let Some(hash) = &mut hash {
             hash.update(&bytes[..owned]);
         }
         let room = MARKERS_MAX - markers.len();
         markers.extend(marker::find(bytes, owned, at).take(room));
-        if unit != Unit::Chars {
+        if known.is_none() {
             units += count(&bytes[..owned], unit);
         }
         true
@@ -477,16 +497,15 @@ mod tests {
     use alloc::string::String;
     use proptest::prelude::*;
 
-    /// A literal as the tokeniser finds it: what cannot be one has its characters counted here.
-    fn text(raw: &[u8]) -> Text {
+    /// The characters of a literal as the tokeniser counts them.
+    fn tokenised(raw: &[u8]) -> Option<u64> {
         let line = [b"{\"a\":\"", raw, b"\"}"].concat();
         let doc = crate::json::parse(&&line[..], Span::new(0, line.len() as u64)).unwrap();
-        let chars = doc.map_or_else(|| count(raw, Unit::Chars), |doc| doc.get("a").unwrap().chars());
-        Text { inner: Span::new(0, raw.len() as u64), chars }
+        doc.map(|doc| doc.get("a").unwrap().chars())
     }
 
     fn cut_all(raw: &[u8], unit: Unit, head: u64, tail: u64) -> (Measure, Cut) {
-        let measure = measure(&raw, &text(raw), unit, true).unwrap();
+        let measure = measure(&raw, Span::new(0, raw.len() as u64), unit, true).unwrap();
         let cut = cut(&raw, &measure, Keep { head, tail }, Lines::Half).unwrap();
         (measure, cut)
     }
@@ -507,7 +526,7 @@ mod tests {
     #[test]
     fn counts_each_unit() {
         let raw = r"a\n\u00e9é\ud83d\ude00😀\ud83d.".as_bytes();
-        let of = |unit| measure(&raw, &text(raw), unit, false).unwrap().units;
+        let of = |unit| measure(&raw, Span::new(0, raw.len() as u64), unit, false).unwrap().units;
         assert_eq!(of(Unit::Chars), 8);
         assert_eq!(of(Unit::Utf16), 10);
         assert_eq!(of(Unit::Bytes), 1 + 1 + 2 + 2 + 4 + 4 + 3 + 1);
@@ -516,12 +535,12 @@ mod tests {
     #[test]
     fn a_marker_that_was_counted_otherwise_is_ours_all_the_same() {
         let raw = "é\\n[tailor: 7 of 9 chars omitted; full text: tailor show 3f9a1c20d7e4]\\né".as_bytes();
-        let of = |unit| measure(&raw, &text(raw), unit, false).unwrap();
+        let of = |unit| measure(&raw, Span::new(0, raw.len() as u64), unit, false).unwrap();
         assert_eq!((of(Unit::Chars).kept(), of(Unit::Chars).original()), (2, 9));
         // Two letters of two bytes, and the line breaks around the marker.
         assert_eq!((of(Unit::Bytes).kept(), of(Unit::Bytes).original()), (6, 13));
         let quoted = "ééééé [tailor: 7 of 9 chars omitted; full text: tailor show 3f9a1c20d7e4]".as_bytes();
-        let whole = measure(&quoted, &text(quoted), Unit::Bytes, false).unwrap();
+        let whole = measure(&quoted, Span::new(0, quoted.len() as u64), Unit::Bytes, false).unwrap();
         assert_eq!(whole.own, None);
     }
 
@@ -597,7 +616,7 @@ mod tests {
             ),
         ) {
             let raw = parts.concat();
-            prop_assert_eq!(text(&raw).chars, count(&raw, Unit::Chars));
+            prop_assert_eq!(tokenised(&raw), Some(count(&raw, Unit::Chars)));
         }
 
         #[test]

@@ -1,7 +1,7 @@
 //! Not a rule: how the size rules shorten texts.
 
 use crate::Depth;
-use crate::cut::{Keep, Measure, cut, has_foreign_marker, line_breaks, lines_end, measure};
+use crate::cut::{Keep, Measure, cut, has_foreign_marker, line_breaks, lines_end, measure_text};
 use crate::entry::Text;
 use crate::finding::{Fix, Op};
 use crate::literal::Unit;
@@ -124,8 +124,8 @@ impl Measured {
             Depth::Sizes if text.chars > limit.saturating_mul(2).saturating_add(marker::BYTES_MAX as u64) => {
                 Ok(Measure::counted(text.inner, text.chars, unit))
             }
-            Depth::Sizes => measure(session.source, text, unit, false),
-            Depth::Plan => measure(session.source, text, unit, true),
+            Depth::Sizes => measure_text(session.source, text, unit, false),
+            Depth::Plan => measure_text(session.source, text, unit, true),
         }
     }
 
