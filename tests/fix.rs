@@ -522,3 +522,24 @@ fn a_title_out_of_sight_is_written_again() {
         }
     }
 }
+
+/// pi's branch ends at its last record: one behind a torn one is linked again, and the conversation is there.
+#[test]
+fn what_stands_behind_a_torn_record_is_linked_again() {
+    let whole = concat!(
+        r#"{"type":"session","version":3,"id":"5e55","timestamp":"2026-07-01T10:00:00.000Z","cwd":"/w"}"#,
+        "\n",
+        r#"{"type":"message","id":"a1","parentId":null,"timestamp":"2026-07-01T10:00:01.000Z","message":{"role":"user","content":"go"}}"#,
+        "\n",
+    );
+    for record in
+        [r#""type":"custom","customType":"x","data":1"#, r#""type":"custom_message","content":"note""#]
+    {
+        let dir = Dir::new();
+        let rest = |parent: &str| format!("{{{record},\"id\":\"a3\",\"parentId\":\"{parent}\"}}\n");
+        let torn = r#"{"type":"message","id":"a2","parentId":"a1","mess"#;
+        let path = dir.write("s.jsonl", format!("{whole}{torn}{}", rest("a2")));
+        assert_eq!(dir.tailor(&["fix", "s.jsonl"]).status, 0);
+        assert_eq!(fs::read_to_string(path).unwrap(), format!("{whole}{}", rest("a1")));
+    }
+}
