@@ -681,3 +681,55 @@ fn without_leases_quiet_is_what_held() {
     let outcome = World::new().fix().unwrap();
     assert_eq!(outcome.guarantee, Some(Guarantee::Lease));
 }
+
+/// A line came late, and by then another program had appended to the new file and held it open: the fix has landed,
+/// the line waits beside the file, and the outcome says both.
+#[test]
+fn late_lines_wait_for_who_holds_the_new_file() {
+    let _alone = NO_FORKS.read();
+    let mut world = World::new();
+    let (path, [early, late]) = (world.path.clone(), [0, 1].map(|writer| world.next(writer)));
+    let (shared, hook) = holder(path, early.1, late.1);
+    let (outcome, _) = fault::meanwhile(None, hook, || world.fix());
+    world.expect(0, [early.0]);
+    world.expect(1, [late.0]);
+    let outcome = outcome.unwrap();
+    assert_eq!(outcome.ending, Ending::Fixed);
+    let Some(Deferral::LateLines(why)) = outcome.late else { panic!("{:?}", outcome.late) };
+    assert!(matches!(*why, Deferral::Open { pid, .. } if pid == std::process::id()), "{why}");
+    assert_eq!(world.leftovers(), 1);
+    let waits = crate::settle_late(&world.path).unwrap();
+    assert!(matches!(waits, Some(Deferral::LateLines(_))), "still held");
+    drop(shared.take());
+    assert_eq!(crate::settle_late(&world.path).unwrap(), None);
+    assert_eq!(world.leftovers(), 0);
+    world.end();
+}
+
+/// Finds the old file before the exchange; in the grace after it appends one line to the new file, which it then holds
+/// open, and the other to the old one.
+fn holder(
+    path: PathBuf,
+    early: Vec<u8>,
+    late: Vec<u8>,
+) -> (Rc<RefCell<Option<File>>>, impl FnMut(usize, Step)) {
+    let held = Rc::new(RefCell::new(None));
+    let (shared, mut found, mut drains) = (Rc::clone(&held), None, 0);
+    let hook = move |_, step| match step {
+        Step::LeaseOld if found.is_none() => {
+            found = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(&path).ok();
+        }
+        Step::Drain => {
+            drains += 1;
+            if let (2, Some(old)) = (drains, &found) {
+                let mut new = appender(&path).unwrap();
+                new.write_all(&early).unwrap();
+                *shared.borrow_mut() = Some(new);
+                let old = PathBuf::from(format!("/proc/self/fd/{}", old.as_raw_fd()));
+                appender(&old).unwrap().write_all(&late).unwrap();
+            }
+        }
+        _ => {}
+    };
+    (held, hook)
+}

@@ -21,6 +21,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 use transcript::Span;
 use walkdir::WalkDir;
 
@@ -104,9 +106,7 @@ pub(crate) enum Settled {
 
 /// Finishes what was left of replacements of one file, of which we hold the lock.
 pub(crate) fn settle(snapshot: &Snapshot) -> Result<Result<Settled, Deferral>, Error> {
-    let folder = snapshot.path.parent().unwrap_or(Path::new("/"));
-    let of = hash_of(&snapshot.path);
-    for leftover in in_folder(folder)?.into_iter().filter(|leftover| leftover.of == of) {
+    for leftover in left_of(&snapshot.path)? {
         match finish(&leftover, snapshot)? {
             Ok(Settled::Nothing) => {}
             other => return Ok(other),
@@ -126,7 +126,7 @@ pub fn settle_all(path: &Path) -> Vec<Error> {
     let mut errors = Vec::new();
     for leftover in found {
         let settled = match target(&leftover) {
-            Ok(Some(path)) => settle_path(&path),
+            Ok(Some(path)) => settle_first(&path),
             Ok(None) => abandoned(&leftover),
             Err(error) => Err(error),
         };
@@ -139,31 +139,68 @@ pub fn settle_all(path: &Path) -> Vec<Error> {
 /// its program goes on writing to it.
 pub(crate) const ROUNDS_MAX: usize = 8;
 
-pub(crate) fn settle_path(path: &Path) -> Result<(), Error> {
-    let fail = |reason: Deferral| {
-        Err(Error::new(path, "finish an interrupted run", io::Error::other(reason.to_string())))
-    };
+/// How long late lines are tried to be put into place before they are left to the next run. Most programs are out in
+/// milliseconds.
+const LATE_PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 0 } else { 5 });
+
+/// After which time that is tried again.
+const LATE_EVERY: Duration = Duration::from_millis(20);
+
+/// Puts lines into place that came late to a file that one of us has replaced. Gives why they still have to wait; then
+/// nothing is lost, and another call goes on.
+///
+/// # Errors
+///
+/// When what an interrupted run left, or the transcript, cannot be read or written.
+pub fn settle_late(path: &Path) -> Result<Option<Deferral>, Error> {
+    let until = Instant::now() + LATE_PATIENCE;
+    loop {
+        match settle_path(path)? {
+            Some(_) if Instant::now() < until => sleep(LATE_EVERY),
+            waits => return Ok(waits.map(|why| Deferral::LateLines(Box::new(why)))),
+        }
+    }
+}
+
+/// Gives why something that was left has to wait.
+fn settle_path(path: &Path) -> Result<Option<Deferral>, Error> {
     for _ in 0..ROUNDS_MAX {
         let snapshot = match Snapshot::open_locked(path, None)? {
             Ok(Ok(snapshot)) => snapshot,
-            // Another Tailor is at it, or nothing of ours can be there.
-            Ok(Err(Deferral::OtherTailor)) | Err(_) => return Ok(()),
-            Ok(Err(reason)) => return fail(reason),
+            Ok(Err(reason)) => return Ok(Some(reason)),
+            // Nothing of ours can be there.
+            Err(_) => return Ok(None),
         };
         match settle(&snapshot)? {
             Ok(Settled::Something) => {}
-            Ok(Settled::Nothing) => return Ok(()),
-            Err(reason) => return fail(reason),
+            // Who has the old file open may write more to it.
+            Ok(Settled::Nothing) => {
+                return Ok((!left_of(&snapshot.path)?.is_empty()).then_some(Deferral::HeldOpen));
+            }
+            Err(reason) => return Ok(Some(reason)),
         }
     }
-    fail(Deferral::Changed)
+    Ok(Some(Deferral::Changed))
 }
 
-fn in_folder(folder: &Path) -> Result<Vec<Leftover>, Error> {
+/// The same at the start, when a path that another Tailor is working on is left to it.
+fn settle_first(path: &Path) -> Result<(), Error> {
+    match settle_path(path)? {
+        None | Some(Deferral::OtherTailor) => Ok(()),
+        Some(reason) => {
+            Err(Error::new(path, "finish an interrupted run", io::Error::other(reason.to_string())))
+        }
+    }
+}
+
+/// What was left of replacements of a file.
+fn left_of(path: &Path) -> Result<Vec<Leftover>, Error> {
+    let (folder, of) = (path.parent().unwrap_or(Path::new("/")), hash_of(path));
     let fail = |cause| Error::new(folder, "look for what an interrupted run left", cause);
     let mut found = Vec::new();
     for entry in folder.read_dir().map_err(fail)? {
-        found.extend(Leftover::parse(&entry.map_err(fail)?.path()));
+        let leftover = Leftover::parse(&entry.map_err(fail)?.path());
+        found.extend(leftover.filter(|leftover| leftover.of == of));
     }
     Ok(found)
 }

@@ -32,7 +32,7 @@ pub use error::{Error, is_hindrance};
 pub use find::{DEPTH_MAX, Found, find, is_candidate, known_roots, known_roots_above};
 pub use follow::{Remembered, follow};
 pub use gate::quiet_for;
-pub use leftover::settle_all;
+pub use leftover::{settle_all, settle_late};
 pub use network::network;
 pub use outcome::{Deferral, Ending, Guarantee, Outcome, Refusal, Unsupported};
 pub use policies::Policies;
@@ -254,9 +254,10 @@ fn fix_once(snapshot: &Snapshot, options: &Options, draw: Draw<'_>) -> Result<Op
     }
     let keep = || keep(snapshot, &repair.plan, &snapshot.path, options, purpose);
     match carry_out(snapshot, &repair.plan, options.vault.as_ref(), keep, enter)? {
-        Ok((guarantee, run)) => {
-            outcome.run = run.map(|run| run.name().to_string());
-            outcome.guarantee = Some(guarantee);
+        Ok(done) => {
+            outcome.run = done.run.map(|run| run.name().to_string());
+            outcome.guarantee = Some(done.guarantee);
+            outcome.late = done.late;
             outcome.end(Ending::Fixed, repair);
         }
         Err(reason) => outcome.ending = reason.into(),
@@ -280,6 +281,14 @@ fn may_write(
     gate::pass(&gates, &target, options.settle)
 }
 
+/// What came of a replacement that landed.
+struct Done {
+    guarantee: Guarantee,
+    run: Option<Run>,
+    /// Why lines that came late still wait for their place.
+    late: Option<Deferral>,
+}
+
 /// Replaces the file, with what it loses kept by then, and tells the vault whether the run landed. `enter` says whether
 /// it may be replaced.
 fn carry_out(
@@ -288,7 +297,7 @@ fn carry_out(
     vault: Option<&Vault>,
     keep: impl FnOnce() -> Result<Option<Run>, Error>,
     enter: impl FnOnce() -> Result<Result<Pass, NotNow>, Error>,
-) -> Result<Result<(Guarantee, Option<Run>), NotNow>, Error> {
+) -> Result<Result<Done, NotNow>, Error> {
     let work = Replacement::stage(snapshot, text)?;
     let mut run = None;
     let kept = work.last(|| {
@@ -305,10 +314,8 @@ fn carry_out(
     tell(vault, run.as_ref(), landed);
     Ok(match replaced? {
         Ok(landed) => {
-            if landed.late {
-                leftover::settle_path(&snapshot.path)?;
-            }
-            Ok((landed.guarantee, run))
+            let late = if landed.late { settle_late(&snapshot.path)? } else { None };
+            Ok(Done { guarantee: landed.guarantee, run, late })
         }
         Err(reason) => Err(reason),
     })

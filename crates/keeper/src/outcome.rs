@@ -58,6 +58,12 @@ impl Ending {
             _ => None,
         }
     }
+
+    /// When to try again, if it was put off.
+    pub fn retry_after(&self) -> Option<Duration> {
+        let Self::Deferred(reason) = self else { return None };
+        Some(reason.retry_after())
+    }
 }
 
 /// Why a file is left alone for the moment.
@@ -144,6 +150,9 @@ pub enum Deferral {
         /// The agent.
         agent: &'static str,
     },
+    /// What was to be done to it is done, but lines that other programs appended meanwhile to the old file still wait
+    /// beside it for their place, and why.
+    LateLines(Box<Deferral>),
 }
 
 /// After which time it is worth looking at a lock again whose holder says nothing about its end.
@@ -152,7 +161,8 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(60);
 impl Deferral {
     /// When to try again. Where time alone is missing, that is what remains of it; a lock that OpenClaw holds
     /// only while it writes is waited for as long again as it has been held, within a second and a minute; what
-    /// ends with a process or by a person's hand is looked at again after a minute; a mere change, after a second.
+    /// ends with a process or by a person's hand is looked at again after a minute; a mere change, after a second, and so
+    /// are lines that wait for their place.
     pub fn retry_after(&self) -> Duration {
         match self {
             Self::Growing { quiet, settle: wanted }
@@ -160,7 +170,7 @@ impl Deferral {
             | Self::Running { quiet, wanted, .. }
             | Self::Doubtful { age: quiet, grace: wanted }
             | Self::Unseen { quiet, wanted, .. } => wanted.saturating_sub(*quiet).max(Duration::from_secs(1)),
-            Self::Changed | Self::OtherTailor => Duration::from_secs(1),
+            Self::Changed | Self::OtherTailor | Self::LateLines(_) => Duration::from_secs(1),
             Self::Locked { age, .. } => (*age).clamp(Duration::from_secs(1), LOCK_PATIENCE),
             Self::InUse { .. }
             | Self::Busy { .. }
@@ -225,6 +235,12 @@ impl Deferral {
             }
             Self::Unprovable { agent } => {
                 write!(f, "{agent} has a lock on it, and nothing here proves that its owner is gone")
+            }
+            Self::LateLines(why) => {
+                f.write_str(
+                    "it is done, but lines that came late wait in a file beside it for the next run: ",
+                )?;
+                why.reason(f)
             }
         }
     }
@@ -435,6 +451,8 @@ pub struct Outcome {
     pub run: Option<String>,
     /// What kept others' lines safe; `None` if nothing was replaced.
     pub guarantee: Option<Guarantee>,
+    /// Why lines that came late still wait beside the file for their place; `None` if there are none.
+    pub late: Option<Deferral>,
 }
 
 impl Outcome {
@@ -448,7 +466,13 @@ impl Outcome {
             bytes_after: 0,
             run: None,
             guarantee: None,
+            late: None,
         }
+    }
+
+    /// The outcome of a file that was not looked at for this reason.
+    pub fn deferred(reason: Deferral) -> Self {
+        Self::without_look(Ending::Deferred(reason))
     }
 
     /// The outcome of a file without a byte.
@@ -480,6 +504,7 @@ impl Outcome {
             bytes_after: bytes,
             run: None,
             guarantee: None,
+            late: None,
         }
     }
 
@@ -494,6 +519,16 @@ impl Outcome {
     /// Name of the agent's format; `None` if it was not read or is not known.
     pub fn agent(&self) -> Option<&'static str> {
         self.before.as_ref()?.facts.format.map(Format::name)
+    }
+
+    /// What there is to be said of how it ended, in a sentence; `None` where there is nothing.
+    pub fn reason(&self) -> Option<String> {
+        self.ending.reason().or_else(|| self.late.as_ref().map(Deferral::to_string))
+    }
+
+    /// When to try again; `None` where time changes nothing.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.ending.retry_after().or_else(|| self.late.as_ref().map(Deferral::retry_after))
     }
 
     /// What is still wrong.

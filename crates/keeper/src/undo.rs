@@ -6,10 +6,10 @@ use crate::error::Error;
 use crate::gate::{NotNow, Pass};
 use crate::leftover::{self, ROUNDS_MAX, Settled};
 use crate::new_text::{NewText, copy_span};
-use crate::outcome::{Deferral, Ending, Guarantee, Outcome, Refusal};
+use crate::outcome::{Deferral, Ending, Outcome, Refusal};
 use crate::snapshot::Snapshot;
 use crate::vault::{Body, Change, History, Old, Originals, Record, State, Vault, check};
-use crate::{Mode, Options, carry_out, may_write};
+use crate::{Done, Mode, Options, carry_out, may_write};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
@@ -86,8 +86,9 @@ fn undo_once(
             Err(reason) => Err(reason),
         };
         outcome.ending = match done {
-            Ok(guarantee) => {
-                outcome.guarantee = Some(guarantee);
+            Ok(done) => {
+                outcome.guarantee = Some(done.guarantee);
+                outcome.late = done.late;
                 Ending::Undone
             }
             Err(reason) => reason.into(),
@@ -119,7 +120,7 @@ fn take_back(
     runs: &Runs,
     way: Way,
     enter: impl FnOnce() -> Result<Result<Pass, NotNow>, Error>,
-) -> Result<Result<Guarantee, NotNow>, Error> {
+) -> Result<Result<Done, NotNow>, Error> {
     let text = Restored { vault, record: &runs.target, parts: way.parts, length: way.length };
     let keep = || vault.keep_undo(&runs.target, &snapshot.path, snapshot.bytes(), way.changes).map(Some);
     let done = carry_out(snapshot, &text, Some(vault), keep, enter)?;
@@ -130,7 +131,7 @@ fn take_back(
             vault.undone(&runs.target);
         }
     }
-    Ok(done.map(|(guarantee, _)| guarantee))
+    Ok(done)
 }
 
 /// A run, and those that came after it over the same file.

@@ -6,6 +6,7 @@ use crate::status::Status;
 use keeper::{Ending, Error, Guarantee, Outcome, Unsupported};
 use serde::Serialize;
 use std::path::Path;
+use std::time::Duration;
 use transcript::finding::{Finding, Safety};
 
 /// One line of `--format json`.
@@ -183,9 +184,9 @@ impl FileReport {
             Ending::Refused(_) if outcome.before.is_none() => Status::Error,
             _ => Status::Clean,
         };
-        let mut report = Self::empty(path, outcome.ending.name(), outcome.ending.reason(), status);
+        let mut report = Self::empty(path, outcome.ending.name(), outcome.reason(), status);
         report.bytes = outcome.bytes;
-        report.retry_seconds = retry_seconds(&outcome.ending);
+        report.retry_seconds = retry_seconds(outcome.retry_after());
         report.guarantee = outcome.guarantee.map(Guarantee::name);
         report.remaining = outcome.remaining().len();
         if matches!(outcome.ending, Ending::Fixed | Ending::WouldFix) {
@@ -222,7 +223,7 @@ impl FileReport {
     /// What came of taking a run back.
     pub(crate) fn of_undo(path: &Path, outcome: &Outcome) -> Self {
         let status = Status::of_change(&outcome.ending);
-        let mut report = Self::empty(path, outcome.ending.name(), outcome.ending.reason(), status);
+        let mut report = Self::empty(path, outcome.ending.name(), outcome.reason(), status);
         report.bytes = outcome.bytes;
         report.run.clone_from(&outcome.run);
         if status == Status::Clean {
@@ -264,6 +265,8 @@ impl Changed {
             bytes_after: changed.then_some(outcome.bytes_after),
             run: outcome.run.clone(),
             guarantee: outcome.guarantee.map(Guarantee::name),
+            reason: outcome.reason(),
+            retry_seconds: retry_seconds(outcome.retry_after()),
             ..Self::ended(kind, path, &outcome.ending)
         }
     }
@@ -279,15 +282,13 @@ impl Changed {
             reason: ending.reason(),
             bytes_after: None,
             run: None,
-            retry_seconds: retry_seconds(ending),
+            retry_seconds: retry_seconds(ending.retry_after()),
             guarantee: None,
         }
     }
 }
 
-/// After how many seconds to try again, if it was deferred. Up, as in the reason: a second too early is in vain.
-pub(crate) fn retry_seconds(ending: &Ending) -> Option<u64> {
-    let Ending::Deferred(reason) = ending else { return None };
-    let after = reason.retry_after();
-    Some(after.as_secs() + u64::from(after.subsec_nanos() > 0))
+/// In whole seconds. Up, as in the reason: a second too early is in vain.
+pub(crate) fn retry_seconds(after: Option<Duration>) -> Option<u64> {
+    after.map(|after| after.as_secs() + u64::from(after.subsec_nanos() > 0))
 }

@@ -8,11 +8,12 @@ use crate::memory::Memory;
 use crate::queue::{Cure, Done, Job, Pace, Stamp};
 use keeper::{
     Deferral, Ending, Error, Options, Outcome, Recovery, Remembered, bytes_read, follow, is_hindrance,
-    maintain, recover,
+    maintain, recover, settle_late,
 };
+use std::collections::HashSet;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::finding::Safety;
@@ -38,6 +39,8 @@ pub(crate) struct Looker {
     /// How sessions are recovered that are too long, if they are.
     rescue: Option<Options>,
     memory: Mutex<Memory<Remembered>>,
+    /// Files beside which lines wait for their place. Nothing in the files themselves tells of that.
+    late_lines: Mutex<HashSet<PathBuf>>,
 }
 
 /// What came of a look.
@@ -100,6 +103,7 @@ impl Looker {
             late: config.options(Pace::Late),
             rescue: config.rescue(),
             memory: Mutex::new(Memory::new(MEMORY_BYTES_MAX)),
+            late_lines: Mutex::default(),
         }
     }
 
@@ -120,12 +124,13 @@ impl Looker {
         };
         if done == Done::Gone {
             drop(self.memory().take(&job.path));
+            self.late_lines().remove(&*job.path);
         }
         Report { job, done, seen, took: began.elapsed(), read_bytes: bytes_read() - read_before }
     }
 
     fn read(&self, job: &Job, root: Option<&Path>, stamp: Stamp) -> (Done, Option<Seen>) {
-        match self.examine(job, root).and_then(|looked| self.rescued(job, root, looked)) {
+        match self.bring_over(job, root) {
             Ok(Looked { outcome: Some(outcome), too_long, level }) => {
                 let seen = Seen { too_long, level, ..Seen::new(&outcome) };
                 (done(&job.path, &outcome, stamp), Some(seen))
@@ -136,6 +141,25 @@ impl Looker {
             Err(error) if error.is_missing() => (Done::Gone, None),
             Err(error) => (failed(error.is_hindrance()), Some(Seen::error(error.to_string()))),
         }
+    }
+
+    /// Puts lines into place that an earlier look has left beside the file, and looks at it then.
+    fn bring_over(&self, job: &Job, root: Option<&Path>) -> Result<Looked, Error> {
+        if self.late_lines().contains(&*job.path) {
+            if let Some(why) = settle_late(&job.path)? {
+                return Ok(Looked::of(Some(Outcome::deferred(why)), None));
+            }
+            self.late_lines().remove(&*job.path);
+        }
+        let looked = self.examine(job, root).and_then(|looked| self.rescued(job, root, looked))?;
+        if looked.outcome.as_ref().is_some_and(|outcome| outcome.late.is_some()) {
+            self.late_lines().insert(job.path.to_path_buf());
+        }
+        Ok(looked)
+    }
+
+    fn late_lines(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
+        self.late_lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads what there is to read of the file, and mends it if that is what is asked for.
@@ -225,6 +249,9 @@ fn now_ms() -> Option<u64> {
 }
 
 fn done(path: &Path, outcome: &Outcome, stamp: Stamp) -> Done {
+    if let Some(why) = &outcome.late {
+        return Done::Deferred { as_it_is: None, after: why.retry_after(), cure: Cure::Others };
+    }
     match &outcome.ending {
         Ending::Fixed => {
             let lines = mended_lines(outcome);
@@ -286,7 +313,7 @@ impl Seen {
         let fixed = outcome.ending == Ending::Fixed;
         Self {
             outcome: outcome.ending.name(),
-            reason: outcome.ending.reason(),
+            reason: outcome.reason(),
             cause: cause(&outcome.ending),
             agent: outcome.agent(),
             before: outcome.bytes,
@@ -316,5 +343,6 @@ fn cause(ending: &Ending) -> &'static str {
         Deferral::InUse { .. } => "in-use",
         Deferral::Unseen { .. } => "unseen",
         Deferral::Unprovable { .. } => "unprovable",
+        Deferral::LateLines(_) => "late-lines",
     }
 }

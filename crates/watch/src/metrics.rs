@@ -21,8 +21,19 @@ const OUTCOMES: &[&str] = &[
     "error",
     "gone",
 ];
-const CAUSES: &[&str] =
-    &["growing", "changed", "open", "other-tailor", "running", "locked", "in-use", "unseen", "unprovable"];
+const CAUSES: &[&str] = &[
+    "growing",
+    "recent",
+    "changed",
+    "open",
+    "other-tailor",
+    "running",
+    "locked",
+    "in-use",
+    "unseen",
+    "unprovable",
+    "late-lines",
+];
 const WALKS: &[&str] = &["begin", "time", "overflow"];
 
 /// All of them.

@@ -88,7 +88,7 @@ impl Advice {
             (Ending::Fixed, _) => plain("retry", "Load the session again and repeat the request."),
             (Ending::WouldFix, _) => plain("recover", "Run it without --dry-run."),
             (ending @ Ending::Deferred(_), _) => Self {
-                retry_seconds: retry_seconds(ending),
+                retry_seconds: retry_seconds(ending.retry_after()),
                 ..plain("wait", "Try again after retry_seconds; --settle 0 says that no agent is running.")
             },
             (Ending::Clean, Some(Cause::OutputCutOff)) => {

@@ -59,16 +59,17 @@ impl Shape for Human {
         }
         match (report.outcome, &report.reason, report.bytes_after) {
             ("error", Some(_), _) => Ok(()),
-            (outcome, Some(reason), _) => self.line(&format!("{path}: {outcome}: {}", plain(reason)), out),
-            (outcome, None, Some(after)) => {
+            (outcome, reason, Some(after)) => {
                 let sizes = format!("{} -> {}", size(report.bytes), size(after));
                 let kept = match report.remaining {
                     0 => String::new(),
                     1 => ", 1 finding stays".to_string(),
                     count => format!(", {count} findings stay"),
                 };
-                self.line(&format!("{path}: {}: {sizes}{kept}", outcome.replace('-', " ")), out)
+                let more = reason.as_ref().map(|reason| format!("; {}", plain(reason))).unwrap_or_default();
+                self.line(&format!("{path}: {}: {sizes}{kept}{more}", outcome.replace('-', " ")), out)
             }
+            (outcome, Some(reason), None) => self.line(&format!("{path}: {outcome}: {}", plain(reason)), out),
             _ => Ok(()),
         }
     }
