@@ -615,6 +615,11 @@ fn alone(content: Option<Value<'_>>) -> Option<Value<'_>> {
     content.filter(|content| content.kind() == Kind::String)
 }
 
+/// The first text of a content: the only one, or that of the first block that has one.
+fn first_text(content: Option<Value<'_>>) -> Option<Value<'_>> {
+    alone(content).or_else(|| items(content).find_map(|part| part.get("text")))
+}
+
 /// Reads what a user said: one text, or blocks with texts and images.
 fn asked(content: Option<Value<'_>>, draft: &mut Draft<'_>) {
     if let Some(text) = alone(content) {

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::entry::{Draft, Kind, Role};
 use crate::finding::Severity;
-use crate::json::{Doc, Kind as Json, Value};
+use crate::json::{Doc, Value};
 use crate::marker::MISSING_RESULT;
 use alloc::vec::Vec;
 
@@ -110,7 +110,7 @@ impl Format for Model {
 
     fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
         let content = doc.get("content");
-        content_parts(content.filter(|content| content.kind() == Json::String), each);
+        content_parts(alone(content), each);
         for part in items(content) {
             let [kind, name, arguments, output, old] =
                 part.pick(["type", "toolName", "input", "output", "result"]);

@@ -7,7 +7,8 @@
 
 use super::{
     Answer, Arguments, Compaction, Content, Counted, Format, Gate, Level, Lost, Part, Root, Shape, Vote,
-    Writer, Writing, answered, asked, content_parts, is_string, items, listed_calls, only_keys, says,
+    Writer, Writing, answered, asked, content_parts, first_text, is_string, items, listed_calls, only_keys,
+    says,
 };
 use crate::entry::{Draft, Kind, QuirkKind, Role};
 use crate::json::{Doc, Kind as Json, Value};
@@ -245,9 +246,8 @@ pub(super) fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
         Some(b"user") => {
             asked(content, draft);
             // Kimi CLI tells the model so in a message of its own, behind what a person said.
-            let alone = content.filter(|value| value.kind() == Json::String);
-            let first = alone.or_else(|| items(content).find_map(|part| part.get("text")));
-            draft.entry.injected = first.is_some_and(|text| text.prefix().starts_with(b"<system-reminder>"));
+            let told = |text: Value<'_>| text.prefix().starts_with(b"<system-reminder>");
+            draft.entry.injected = first_text(content).is_some_and(told);
             Kind::Message(Role::User)
         }
         Some(b"assistant") => {
