@@ -124,9 +124,10 @@ pub trait Format: Sync {
         Writer::Unknown
     }
 
-    /// What says that the owning program is at work on a file, in the order in which it is asked.
+    /// What says that the owning program is at work on a file, in the order in which it is asked. Nothing but quiet says
+    /// that an archive's is not.
     fn gates(&self) -> &'static [Gate] {
-        &[]
+        if self.level() == Level::Archive { &[Gate::Idle] } else { &[] }
     }
 
     /// Where a missing result goes.

@@ -4,7 +4,7 @@
 //! put in. Facts: `reference/formats-other.md` §5.
 
 use super::{
-    Answer, Arguments, Content, Format, Gate, Level, Lost, Part, Results, Shape, Vote, Writing, alone, asked,
+    Answer, Arguments, Content, Format, Level, Lost, Part, Results, Shape, Vote, Writing, alone, asked,
     content_parts, is_string, items, only_keys, says,
 };
 use crate::entry::{Draft, Kind, Role};
@@ -50,10 +50,6 @@ impl Format for Model {
 
     fn level(&self) -> Level {
         Level::Archive
-    }
-
-    fn gates(&self) -> &'static [Gate] {
-        &[Gate::Idle]
     }
 
     fn answer(&self) -> Answer {
@@ -188,10 +184,6 @@ impl Format for Screen {
 
     fn level(&self) -> Level {
         Level::Archive
-    }
-
-    fn gates(&self) -> &'static [Gate] {
-        &[Gate::Idle]
     }
 
     fn results(&self) -> Results {

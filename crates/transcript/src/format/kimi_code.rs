@@ -5,7 +5,7 @@
 //! `reference/formats-other.md` §4.5.
 
 use super::{
-    Counted, Format, Gate, Level, Part, Root, Shape, Vote, Writer, alone, content_parts, is_string, items,
+    Counted, Format, Level, Part, Root, Shape, Vote, Writer, alone, content_parts, is_string, items,
     listed_calls, says,
 };
 use crate::entry::{Draft, Kind, Role};
@@ -58,10 +58,6 @@ impl Format for KimiCode {
 
     fn writer(&self) -> Writer {
         Writer::AppendsByPath
-    }
-
-    fn gates(&self) -> &'static [Gate] {
-        &[Gate::Idle]
     }
 
     fn roots(&self) -> &'static [Root] {
