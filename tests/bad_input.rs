@@ -409,3 +409,19 @@ fn names_that_would_move_a_cursor() {
         }
     }
 }
+
+#[test]
+fn a_folder_is_no_session() {
+    let dir = Dir::new();
+    fs::create_dir(dir.path("in")).unwrap();
+    for (arguments, verb) in [
+        (&["recover", "in"][..], "recover it"),
+        (&["compact", "in", "--with", "cat"], "compact it"),
+        (&["chunk", "in"], "read the conversation"),
+        (&["explain", "prompt is too long", "in"], "look for the error in it"),
+    ] {
+        let run = dir.tailor(arguments);
+        let wanted = format!("tailor: in: could not {verb}: it is a folder (name the file of one session)\n");
+        assert_eq!((run.status, run.stderr), (2, wanted));
+    }
+}
