@@ -54,7 +54,7 @@ impl Eye {
         let name = format!("eye-{}", task.id);
         std::thread::Builder::new().name(name).spawn(move || {
             // Nobody listens any more: that is how it ends.
-            let Err(Closed) = Lids { task, pause, told: None }.watch();
+            let Err(Closed) = Lids { task, pause, told: None, unsettled: HashSet::new() }.watch();
         })?;
         Ok(Self { _stop: stop })
     }
@@ -67,6 +67,8 @@ struct Lids {
     task: Task,
     pause: Pause,
     told: Option<(RootState, usize)>,
+    /// What could not be finished of interrupted runs, as it was said.
+    unsettled: HashSet<String>,
 }
 
 impl Lids {
@@ -76,11 +78,7 @@ impl Lids {
         loop {
             match readable(&self.task.root) {
                 Ok(metadata) => {
-                    if self.task.settle {
-                        for error in settle_all(&self.task.root) {
-                            self.trouble(error.to_string())?;
-                        }
-                    }
+                    self.settle()?;
                     let Again = self.one_life(&metadata, &mut walk)?;
                     self.pause(AGAIN_PAUSE, None)?;
                 }
@@ -94,6 +92,16 @@ impl Lids {
                 }
             }
         }
+    }
+
+    /// Finishes what interrupted runs have left, if anything may be written.
+    fn settle(&mut self) -> Result<(), Closed> {
+        if self.task.settle {
+            let left = settle_all(&self.task.root).iter().map(ToString::to_string).collect();
+            let before = std::mem::replace(&mut self.unsettled, left);
+            self.unsettled.difference(&before).try_for_each(|text| self.trouble(text.clone()))?;
+        }
+        Ok(())
     }
 
     /// As long as it is the same folder at that path.
@@ -110,6 +118,10 @@ impl Lids {
                 _ if life.retry.is_some_and(|retry| Instant::now() >= retry) => return Ok(Again),
                 _ if !same(metadata, &life.lids.task.root) => return Ok(Again),
                 _ => {
+                    // What somebody held open before may be free by now.
+                    if !life.lids.unsettled.is_empty() {
+                        life.lids.settle()?;
+                    }
                     next = life.walk(Why::Time)?;
                     continue;
                 }
