@@ -113,6 +113,8 @@ pub(crate) struct Survey {
     pub(crate) controls: bool,
     /// Some are above 0x7f.
     pub(crate) beyond_ascii: bool,
+    /// Some begin a character of four bytes, which UTF-16 writes as a pair.
+    pub(crate) pairs: bool,
 }
 
 /// Looks at all bytes for what is rare in a line.
@@ -127,7 +129,7 @@ pub(crate) fn survey(bytes: &[u8]) -> Survey {
     }
     let least = low.to_array().iter().chain(rest).fold(0xff, |least, &byte| byte.min(least));
     let most = high.to_array().iter().chain(rest).fold(0, |most, &byte| byte.max(most));
-    Survey { controls: least < 0x20, beyond_ascii: most > 0x7f }
+    Survey { controls: least < 0x20, beyond_ascii: most > 0x7f, pairs: most >= 0xf0 }
 }
 
 /// How many bytes go on with a character of UTF-8.
@@ -196,6 +198,7 @@ mod tests {
             let survey = survey(&bytes);
             prop_assert_eq!(survey.controls, bytes.iter().any(|b| *b < 0x20));
             prop_assert_eq!(survey.beyond_ascii, bytes.iter().any(|b| *b > 0x7f));
+            prop_assert_eq!(survey.pairs, bytes.iter().any(|b| *b >= 0xf0));
             prop_assert_eq!(continuations(&bytes), bytes.iter().filter(|b| **b & 0xc0 == 0x80).count() as u64);
         }
     }

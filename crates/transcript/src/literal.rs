@@ -208,13 +208,15 @@ pub fn quote(text: &[u8], out: &mut Vec<u8>) {
 /// Counts the units of bytes that begin and end between two units: bytes that begin a character, less what
 /// escapes take up.
 pub(crate) fn count(bytes: &[u8], unit: Unit) -> u64 {
+    // Most texts are ASCII, and then no byte goes on with a character.
+    let simple = unit == Unit::Bytes || bytes.is_ascii();
     // The second half of an escape may lie in the next block, so the sum may be below zero for a while.
     let (mut total, mut at, mut done) = (0_i64, 0, 0);
     while at < bytes.len() {
         let rest = &bytes[at..];
         let Block { len, escapes, rare, .. } = Block::look(rest);
         let ones = |mask: u64| i64::from((mask & block::below(len)).count_ones());
-        let (more, four) = if unit == Unit::Bytes { (0, 0) } else { block::utf8(rest) };
+        let (more, four) = if simple { (0, 0) } else { block::utf8(rest) };
         // Each escape has a backslash too many; no byte is both.
         total += (len as u64).cast_signed() - ones(more | escapes);
         if unit == Unit::Utf16 && four != 0 {
