@@ -4,7 +4,7 @@
 //! two escapes of a surrogate pair. Lone surrogates and invalid UTF-8 are units of their own and survive
 //! untouched.
 
-use crate::block::{self, Block};
+use crate::block::{self, Escapes};
 use alloc::vec::Vec;
 
 /// How text is counted. Each system that a profile reproduces has its own.
@@ -214,18 +214,17 @@ pub(crate) fn count(bytes: &[u8], unit: Unit) -> u64 {
     let (mut total, mut at, mut done) = (0_i64, 0, 0);
     while at < bytes.len() {
         let rest = &bytes[at..];
-        let Block { len, escapes, rare, .. } = Block::look(rest);
+        let Escapes { len, all, mut odd } = Escapes::look(rest);
         let ones = |mask: u64| i64::from((mask & block::below(len)).count_ones());
         let (more, four) = if simple { (0, 0) } else { block::utf8(rest) };
         // Each escape has a backslash too many; no byte is both.
-        total += (len as u64).cast_signed() - ones(more | escapes);
+        total += (len as u64).cast_signed() - ones(more | all);
         if unit == Unit::Utf16 && four != 0 {
             total += ones(four);
         }
-        let mut rare = rare;
-        while rare != 0 {
-            let from = rare.trailing_zeros() as usize;
-            rare &= rare - 1;
+        while odd != 0 {
+            let from = odd.trailing_zeros() as usize;
+            odd &= odd - 1;
             // The second half of a pair was seen with the first.
             if at + from >= done {
                 let unit_here = piece(&rest[from..]);
