@@ -54,9 +54,15 @@ impl Screen {
         self.ascii
     }
 
-    /// A text in a style, if there are colours.
-    pub(crate) fn paint(self, style: Style, text: String) -> String {
-        if self.colour { format!("{style}{text}{style:#}") } else { text }
+    /// Writes a text in a style, if there are colours.
+    pub(crate) fn paint(self, style: Style, out: &mut String, write: impl FnOnce(&mut String)) {
+        if !self.colour {
+            return write(out);
+        }
+        // Writing to a string cannot fail.
+        _ = write!(out, "{style}");
+        write(out);
+        _ = write!(out, "{style:#}");
     }
 
     /// A line that must not be broken.
@@ -100,6 +106,10 @@ pub(crate) fn spelled_out(text: &str) -> String {
 /// A text from outside, with everything that could move a cursor, change a colour or hide other text spelled
 /// out.
 pub(crate) fn plain(text: &str) -> String {
+    // Nearly all of it is.
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        return text.to_string();
+    }
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_control() || is_invisible(c) {

@@ -63,6 +63,45 @@ impl Block {
     }
 }
 
+/// The escapes in a block, for those who know where the literal ends: less to look for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Escapes {
+    /// How many bytes this speaks about, as in [`Block`].
+    pub(crate) len: usize,
+    /// Backslashes that begin an escape.
+    pub(crate) all: u64,
+    /// Those among them that are not one ASCII character with a backslash: before a `u`, before what is no ASCII, or at
+    /// the very end.
+    pub(crate) odd: u64,
+}
+
+impl Escapes {
+    /// Looks at the first bytes of a slice.
+    #[inline]
+    pub(crate) fn look(bytes: &[u8]) -> Self {
+        let len = bytes.len().min(SIZE);
+        match bytes.first_chunk() {
+            Some(block) => Self::of(block, len),
+            None => Self::of(&padded(bytes), len),
+        }
+    }
+
+    #[inline]
+    fn of(block: &[u8; SIZE], len: usize) -> Self {
+        let slashes = fold(block, |part| part.simd_eq(u8x16::splat(b'\\')));
+        if slashes == 0 {
+            return Self { len, all: 0, odd: 0 };
+        }
+        let starts = escape_starts(slashes);
+        let split = starts >> (SIZE - 1);
+        let all = starts & (u64::MAX >> 1);
+        // A bit is the highest one of its byte, which ASCII has not.
+        let odd = fold(block, |part| part.simd_eq(u8x16::splat(b'u')) | part) >> 1;
+        let last = if len < SIZE { 1 << (len - 1) } else { 0 };
+        Self { len: len - split as usize, all, odd: all & (odd | last) }
+    }
+}
+
 /// Which backslashes begin an escape: in a run of them, every other one.
 #[inline]
 fn escape_starts(slashes: u64) -> u64 {
@@ -113,6 +152,8 @@ pub(crate) struct Survey {
     pub(crate) controls: bool,
     /// Some are above 0x7f.
     pub(crate) beyond_ascii: bool,
+    /// Some begin a character of four bytes, which UTF-16 writes as a pair.
+    pub(crate) pairs: bool,
 }
 
 /// Looks at all bytes for what is rare in a line.
@@ -127,7 +168,7 @@ pub(crate) fn survey(bytes: &[u8]) -> Survey {
     }
     let least = low.to_array().iter().chain(rest).fold(0xff, |least, &byte| byte.min(least));
     let most = high.to_array().iter().chain(rest).fold(0, |most, &byte| byte.max(most));
-    Survey { controls: least < 0x20, beyond_ascii: most > 0x7f }
+    Survey { controls: least < 0x20, beyond_ascii: most > 0x7f, pairs: most >= 0xf0 }
 }
 
 /// How many bytes go on with a character of UTF-8.
@@ -183,6 +224,9 @@ mod tests {
                 i += 1;
             }
             prop_assert_eq!(block, plain);
+            let odd = |n: &usize| bytes.get(n + 1).is_none_or(|byte| *byte == b'u' || !byte.is_ascii());
+            let odd = (0..64).filter(|n| plain.escapes >> n & 1 == 1).filter(odd).fold(0, |all, n| all | 1 << n);
+            prop_assert_eq!(Escapes::look(bytes), Escapes { len: plain.len, all: plain.escapes, odd });
             prop_assert!(block.len == bytes.len() || block.len >= SIZE - 1);
         }
 
@@ -196,6 +240,7 @@ mod tests {
             let survey = survey(&bytes);
             prop_assert_eq!(survey.controls, bytes.iter().any(|b| *b < 0x20));
             prop_assert_eq!(survey.beyond_ascii, bytes.iter().any(|b| *b > 0x7f));
+            prop_assert_eq!(survey.pairs, bytes.iter().any(|b| *b >= 0xf0));
             prop_assert_eq!(continuations(&bytes), bytes.iter().filter(|b| **b & 0xc0 == 0x80).count() as u64);
         }
     }

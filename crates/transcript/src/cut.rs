@@ -90,8 +90,7 @@ pub(crate) fn measure_text(
     unit: Unit,
     addressed: bool,
 ) -> Result<Measure, Fault> {
-    let known = (unit == Unit::Chars).then_some(text.chars);
-    measure_known(source, text.inner, known, unit, addressed)
+    measure_known(source, text.inner, text.length(unit), unit, addressed)
 }
 
 fn measure_known(
@@ -498,10 +497,10 @@ mod tests {
     use proptest::prelude::*;
 
     /// The characters of a literal as the tokeniser counts them.
-    fn tokenised(raw: &[u8]) -> Option<u64> {
+    fn tokenised(raw: &[u8]) -> Option<Text> {
         let line = [b"{\"a\":\"", raw, b"\"}"].concat();
         let doc = crate::json::parse(&&line[..], Span::new(0, line.len() as u64)).unwrap();
-        doc.map(|doc| doc.get("a").unwrap().chars())
+        doc.map(|doc| Text::of(doc.get("a").unwrap()))
     }
 
     fn cut_all(raw: &[u8], unit: Unit, head: u64, tail: u64) -> (Measure, Cut) {
@@ -616,7 +615,12 @@ mod tests {
             ),
         ) {
             let raw = parts.concat();
-            prop_assert_eq!(tokenised(&raw), Some(count(&raw, Unit::Chars)));
+            let text = tokenised(&raw).unwrap();
+            for unit in [Unit::Chars, Unit::Utf16, Unit::Bytes] {
+                let counted = count(&raw, unit);
+                prop_assert_eq!(text.length(unit).unwrap_or(counted), counted);
+            }
+            prop_assert_eq!(text.length(Unit::Chars), Some(text.chars));
         }
 
         #[test]

@@ -5,6 +5,7 @@
 
 use crate::format::{Format, Head};
 use crate::json::{Kind as Json, Odd, Value};
+use crate::literal::Unit;
 use crate::source::Span;
 use crate::weight::Stuff;
 use alloc::vec::Vec;
@@ -307,11 +308,23 @@ pub struct Text {
     pub inner: Span,
     /// How many characters it has.
     pub chars: u64,
+    /// UTF-16 may count more units than that.
+    pairs: bool,
 }
 
 impl Text {
     pub(crate) fn of(value: Value<'_>) -> Self {
-        Self { inner: value.inner(), chars: value.chars() }
+        Self { inner: value.inner(), chars: value.chars(), pairs: value.has_pairs() }
+    }
+
+    /// How long it is, where that is known without reading it again.
+    pub(crate) fn length(&self, unit: Unit) -> Option<u64> {
+        let known = match unit {
+            Unit::Chars => true,
+            Unit::Utf16 => !self.pairs,
+            Unit::Bytes => false,
+        };
+        known.then_some(self.chars)
     }
 }
 

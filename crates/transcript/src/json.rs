@@ -65,6 +65,8 @@ pub struct Doc {
     odd: Odd,
     /// First halves of surrogate pairs that wait for their second one.
     halves: u32,
+    /// There are characters that UTF-16 writes as a pair. If not, it counts as many units as characters.
+    pairs: bool,
 }
 
 /// What strings hold that JSON allows and others stumble over.
@@ -105,7 +107,7 @@ impl Doc {
     fn clear(&mut self) {
         self.nodes.clear();
         self.text.clear();
-        (self.odd, self.halves) = (Odd::default(), 0);
+        (self.odd, self.halves, self.pairs) = (Odd::default(), 0, false);
     }
 }
 
@@ -141,6 +143,11 @@ impl<'d> Value<'d> {
     pub fn chars(self) -> u64 {
         let node = self.node();
         if node.kind == Kind::String { node.span.len().saturating_sub(2 + node.excess) } else { 0 }
+    }
+
+    /// Whether UTF-16 may count more units than that.
+    pub(crate) fn has_pairs(self) -> bool {
+        self.doc.pairs
     }
 
     /// Whether it is `null`.
@@ -437,6 +444,7 @@ impl Tokeniser {
     /// Takes the bytes that stand at offset `base`. `survey` is of these bytes.
     pub(crate) fn feed(&mut self, bytes: &[u8], base: u64, survey: Survey) -> Fed {
         let piece = &mut Piece { bytes, base, survey, looked: Looked::default() };
+        self.doc.pairs |= survey.pairs;
         let mut i = 0;
         while i < bytes.len() {
             let taken = match self.state {
@@ -683,7 +691,7 @@ impl Tokeniser {
                 match self.code {
                     0 => self.doc.odd.nul = true,
                     0xd800..0xdc00 => self.doc.halves += 1,
-                    0xdc00..0xe000 if pair => self.doc.halves -= 1,
+                    0xdc00..0xe000 if pair => (self.doc.halves, self.doc.pairs) = (self.doc.halves - 1, true),
                     0xdc00..0xe000 => self.doc.odd.half_pairs = true,
                     _ => {}
                 }

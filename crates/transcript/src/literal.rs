@@ -4,7 +4,7 @@
 //! two escapes of a surrogate pair. Lone surrogates and invalid UTF-8 are units of their own and survive
 //! untouched.
 
-use crate::block::{self, Block};
+use crate::block::{self, Escapes};
 use alloc::vec::Vec;
 
 /// How text is counted. Each system that a profile reproduces has its own.
@@ -208,22 +208,23 @@ pub fn quote(text: &[u8], out: &mut Vec<u8>) {
 /// Counts the units of bytes that begin and end between two units: bytes that begin a character, less what
 /// escapes take up.
 pub(crate) fn count(bytes: &[u8], unit: Unit) -> u64 {
+    // Most texts are ASCII, and then no byte goes on with a character.
+    let simple = unit == Unit::Bytes || bytes.is_ascii();
     // The second half of an escape may lie in the next block, so the sum may be below zero for a while.
     let (mut total, mut at, mut done) = (0_i64, 0, 0);
     while at < bytes.len() {
         let rest = &bytes[at..];
-        let Block { len, escapes, rare, .. } = Block::look(rest);
+        let Escapes { len, all, mut odd } = Escapes::look(rest);
         let ones = |mask: u64| i64::from((mask & block::below(len)).count_ones());
-        let (more, four) = if unit == Unit::Bytes { (0, 0) } else { block::utf8(rest) };
+        let (more, four) = if simple { (0, 0) } else { block::utf8(rest) };
         // Each escape has a backslash too many; no byte is both.
-        total += (len as u64).cast_signed() - ones(more | escapes);
+        total += (len as u64).cast_signed() - ones(more | all);
         if unit == Unit::Utf16 && four != 0 {
             total += ones(four);
         }
-        let mut rare = rare;
-        while rare != 0 {
-            let from = rare.trailing_zeros() as usize;
-            rare &= rare - 1;
+        while odd != 0 {
+            let from = odd.trailing_zeros() as usize;
+            odd &= odd - 1;
             // The second half of a pair was seen with the first.
             if at + from >= done {
                 let unit_here = piece(&rest[from..]);

@@ -408,7 +408,7 @@ impl Utf8 {
             let place = memchr_iter(0xe2, &bytes[from..]).find(|&at| is_separator(&bytes[from + at..]));
             self.separator = place.map(|at| base + (from + at) as u64);
         }
-        let error = core::str::from_utf8(&bytes[from..]).err()?;
+        let error = simdutf8::compat::from_utf8(&bytes[from..]).err()?;
         let bad = from + error.valid_up_to();
         self.at = base + bad as u64;
         if error.error_len().is_some() {

@@ -44,8 +44,12 @@ pub struct Session<'a> {
     told: Vec<u32>,
     context: Vec<bool>,
     by_id: Vec<u32>,
+    /// The entry that each entry hangs on: asked for again and again, and much shorter than the entries.
+    parents: Vec<u32>,
     /// Ids that several entries have.
     shared: Vec<bool>,
+    /// Whether there is one.
+    repeats_ids: bool,
     /// Ids that labels point at.
     labelled: Vec<bool>,
     result_of: Vec<u32>,
@@ -55,7 +59,8 @@ pub struct Session<'a> {
     runs: Vec<u32>,
 }
 
-/// How the calls and results with one id have paired so far. There is one for each id, so what is rare is apart.
+/// How the calls and results with one id have paired so far. There is one for each id of a call, so what is rare is
+/// apart.
 #[derive(Clone, Default)]
 struct Uses {
     /// The call without a result, if it is the only one: that is the rule.
@@ -103,6 +108,29 @@ impl Uses {
         let call = turns.last_mut().and_then(|(_, calls)| calls.pop_front());
         turns.pop_if(|(_, calls)| calls.is_empty());
         call
+    }
+}
+
+/// The uses of each id. Most ids are no call's.
+struct UsesById {
+    /// Where in the list those of an id stand.
+    at: Vec<u32>,
+    all: Vec<Uses>,
+}
+
+impl UsesById {
+    fn new(ids: usize) -> Self {
+        Self { at: vec![NONE; ids], all: Vec::new() }
+    }
+
+    /// Those of an id.
+    fn of(&mut self, id: Id) -> &mut Uses {
+        let at = &mut self.at[id.index()];
+        if *at == NONE {
+            *at = self.all.len() as u32;
+            self.all.push(Uses::default());
+        }
+        &mut self.all[*at as usize]
     }
 }
 
@@ -171,6 +199,8 @@ impl<'a> Session<'a> {
             told: Vec::new(),
             context: vec![false; transcript.entries.len()],
             by_id: vec![NONE; transcript.ids.len()],
+            parents: Vec::new(),
+            repeats_ids: false,
             shared: vec![false; transcript.ids.len()],
             labelled: vec![false; transcript.ids.len()],
             result_of: vec![NONE; transcript.calls.len()],
@@ -180,7 +210,10 @@ impl<'a> Session<'a> {
         };
         for (index, entry) in (0..).zip(&transcript.entries) {
             if let Some(id) = entry.id {
-                session.shared[id.index()] |= session.by_id[id.index()] != NONE;
+                if session.by_id[id.index()] != NONE {
+                    session.shared[id.index()] = true;
+                    session.repeats_ids = true;
+                }
                 session.by_id[id.index()] = index;
             }
             if entry.kind == Kind::Opaque
@@ -189,6 +222,7 @@ impl<'a> Session<'a> {
                 session.labelled[target.index()] = true;
             }
         }
+        session.parents = session.links();
         match format.shape() {
             Shape::Branch => session.branch(),
             Shape::Graph => session.graph(),
@@ -271,17 +305,17 @@ impl<'a> Session<'a> {
 
     /// Whether another entry with the same id comes later and takes its place.
     pub fn superseded(&self, entry: u32) -> bool {
-        self.entry(entry).id.is_some_and(|id| self.by_id[id.index()] != entry)
+        self.repeats_ids && self.entry(entry).id.is_some_and(|id| self.by_id[id.index()] != entry)
     }
 
     /// Whether another entry has the same id: without this one, that would be read instead.
     pub fn shares_its_id(&self, entry: u32) -> bool {
-        self.entry(entry).id.is_some_and(|id| self.shared[id.index()])
+        self.repeats_ids && self.entry(entry).id.is_some_and(|id| self.shared[id.index()])
     }
 
     /// Whether any id stands more than once.
     pub(crate) fn repeats_ids(&self) -> bool {
-        self.shared.contains(&true)
+        self.repeats_ids
     }
 
     /// Whether a label points at the entry.
@@ -388,14 +422,25 @@ impl<'a> Session<'a> {
 
     /// The entry that an entry hangs on.
     pub(crate) fn parent(&self, entry: u32) -> Option<u32> {
-        match self.entry(entry).parent {
-            Link::To(id) => self.by_id(id),
-            // OpenClaw writes rows without a parent that simply follow the row before.
-            Link::Missing if self.format.shape() == Shape::Branch => {
-                (0..entry).rev().find(|&before| self.entry(before).id.is_some())
+        let parent = self.parents[entry as usize];
+        (parent != NONE).then_some(parent)
+    }
+
+    fn links(&self) -> Vec<u32> {
+        let mut before = NONE;
+        let link = |(index, entry): (u32, &Entry)| {
+            let parent = match entry.parent {
+                Link::To(id) => self.by_id[id.index()],
+                // OpenClaw writes rows without a parent that simply follow the row before.
+                Link::Missing if self.format.shape() == Shape::Branch => before,
+                Link::Root | Link::Missing => NONE,
+            };
+            if entry.id.is_some() {
+                before = index;
             }
-            Link::Root | Link::Missing => None,
-        }
+            parent
+        };
+        (0..).zip(&self.transcript.entries).map(link).collect()
     }
 
     fn set_live(&mut self, live: Vec<u32>) {
@@ -691,11 +736,11 @@ impl<'a> Session<'a> {
         } else {
             self.live.clone()
         };
-        let mut uses = vec![Uses::default(); self.transcript.ids.len()];
+        let mut uses = UsesById::new(self.transcript.ids.len());
         for entry in order {
             for call in self.transcript.calls_of(entry) {
                 let Some(id) = self.call(call as u32).key else { continue };
-                uses[id.index()].open(call as u32, |call| self.turn(self.call(call).entry));
+                uses.of(id).open(call as u32, |call| self.turn(self.call(call).entry));
             }
             for result in self.transcript.results_of(entry) {
                 let found = self.result(result);
@@ -704,7 +749,7 @@ impl<'a> Session<'a> {
                     if found.call_at.len() > 2 { Answers::Unseen } else { Answers::Nothing };
                 let Some(id) = found.key else { continue };
                 self.answers[result] = Answers::Nothing;
-                let uses = &mut uses[id.index()];
+                let uses = uses.of(id);
                 // An interrupted call waits for nothing once a later one with its id has been answered.
                 let answered = uses.answered;
                 let waits = |&call: &u32| Some(call) > answered || !self.is_aborted(call);
@@ -721,7 +766,7 @@ impl<'a> Session<'a> {
             }
         }
         // Results that stood before their call.
-        let rare = uses.into_iter().filter_map(|uses| Some((uses.single, uses.answered, uses.rare?)));
+        let rare = uses.all.into_iter().filter_map(|uses| Some((uses.single, uses.answered, uses.rare?)));
         let mut early: Vec<_> = rare.filter(|(_, _, rare)| !rare.early.is_empty()).collect();
         early.sort_unstable_by_key(|(_, _, rare)| rare.early[0]);
         for (single, mut answered, rare) in early {

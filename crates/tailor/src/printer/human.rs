@@ -4,6 +4,7 @@ use super::{Shape, Totals, size};
 use crate::report::{FileReport, FindingReport};
 use crate::terminal::{Screen, plain};
 use anstyle::{AnsiColor, Style};
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 pub(super) struct Human {
@@ -19,33 +20,50 @@ impl Human {
         writeln!(out, "{}", self.screen.fit(text))
     }
 
+    /// A line a finding, for tens of thousands of them: each is put together in one piece of memory.
     fn finding(&self, path: &str, finding: &FindingReport) -> String {
-        let place = self.screen.paint(Style::new().bold(), format!("{path}:{}", finding.line));
         let colour = match finding.severity {
             "error" => AnsiColor::Red,
             "warning" => AnsiColor::Yellow,
             _ => AnsiColor::Cyan,
         };
-        let code = self.screen.paint(colour.on_default(), finding.code.to_string());
-        format!("{place}: {code} {}: {}", finding.rule, said(finding))
+        let mut text = String::with_capacity(LINE_BYTES);
+        self.screen.paint(Style::new().bold(), &mut text, |text| {
+            text.extend([path, ":"]);
+            // Writing to a string cannot fail.
+            _ = write!(text, "{}", finding.line);
+        });
+        text += ": ";
+        self.screen.paint(colour.on_default(), &mut text, |text| text.push_str(finding.code));
+        text.extend([" ", finding.rule, ": "]);
+        say(finding, &mut text);
+        text
     }
 }
 
+/// Enough for most lines.
+const LINE_BYTES: usize = 256;
+
 /// What there is to say about a finding, without its place and name.
 pub(super) fn said(finding: &FindingReport) -> String {
-    let mut said = finding.message.clone();
+    let mut said = String::new();
+    say(finding, &mut said);
+    said
+}
+
+fn say(finding: &FindingReport, text: &mut String) {
+    text.push_str(&finding.message);
     if let Some(bytes) = finding.saves_bytes {
-        said.extend([", ", &size(bytes)]);
+        text.extend([", ", &size(bytes)]);
     }
     if let Some(tool) = &finding.tool {
-        said.extend([" (", &plain(tool), ")"]);
+        text.extend([" (", &plain(tool), ")"]);
     }
     match (&finding.reason, finding.fix) {
-        (Some(reason), fix) => said.extend([" [", fix, ": ", reason, "]"]),
-        (None, "none") => said += " [report only]",
+        (Some(reason), fix) => text.extend([" [", fix, ": ", reason, "]"]),
+        (None, "none") => text.push_str(" [report only]"),
         _ => {}
     }
-    said
 }
 
 impl Shape for Human {

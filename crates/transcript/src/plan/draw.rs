@@ -15,6 +15,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
+use hashbrown::HashMap;
 
 /// The first stage of fixes that there are to make.
 pub(crate) fn next_stage(session: &Session<'_>, findings: &[Finding]) -> Stage {
@@ -27,7 +28,8 @@ pub(crate) fn next_stage(session: &Session<'_>, findings: &[Finding]) -> Stage {
 /// Draws the plan of the findings of a stage whose fix the policy allows.
 pub(crate) fn draw(session: &Session<'_>, findings: &[Finding], stage: Stage) -> Result<Plan, Fault> {
     // In the order of the rules, not of the lines: where two texts overlap, the later rule counts.
-    let rank = |finding: &Finding| RULES.iter().position(|rule| rule.code() == finding.rule.code());
+    let ranks: HashMap<&str, usize> = RULES.iter().map(|rule| rule.code()).zip(0..).collect();
+    let rank = |finding: &Finding| ranks.get(finding.rule.code());
     let due = |finding: &&Finding| finding.rule.stage() == stage && session.policy.selection.applies(finding);
     let mut chosen: Vec<_> = findings.iter().filter(due).map(|finding| (rank(finding), finding)).collect();
     chosen.sort_by_key(|(rank, _)| *rank);
@@ -90,6 +92,11 @@ struct Drawing<'a> {
 enum Node {
     Old(u32),
     New(usize),
+}
+
+/// An edit whose line is told when all of them are in order.
+fn edit(at: Span, with: Vec<Piece>) -> Edit {
+    Edit { line: 1, at, with }
 }
 
 impl<'a> Drawing<'a> {
@@ -471,21 +478,21 @@ impl<'a> Drawing<'a> {
         for (at, with) in replace {
             if !within(at, &gone) {
                 // At one place, new lines come before the line break that parts glued ones.
-                edits.push((1, self.edit(at, vec![Piece::New(with)])));
+                edits.push((1, edit(at, vec![Piece::New(with)])));
             }
         }
-        edits.extend(gone.into_iter().map(|at| (2, self.edit(at, Vec::new()))));
+        edits.extend(gone.into_iter().map(|at| (2, edit(at, Vec::new()))));
         for (after, with) in self.arrivals(&inside)? {
             let end = self.session.entry(after).span.end;
-            edits.push((0, self.edit(Span::new(end, end), with)));
+            edits.push((0, edit(Span::new(end, end), with)));
         }
         if let Some(first) = self.first {
             let line_break = self.line_break(first)?.to_vec();
             let line = vec![Piece::Moved(self.session.entry(first).span), Piece::New(line_break)];
-            edits.push((0, self.edit(Span::new(0, 0), line)));
+            edits.push((0, edit(Span::new(0, 0), line)));
         }
         for (at, with) in core::mem::take(&mut self.inserts) {
-            edits.push((3, self.edit(Span::new(at, at), vec![Piece::New(with)])));
+            edits.push((3, edit(Span::new(at, at), vec![Piece::New(with)])));
         }
         edits.sort_by_key(|(order, edit)| (edit.at.start, edit.at.end, *order));
         let mut merged: Vec<Edit> = Vec::new();
@@ -499,18 +506,14 @@ impl<'a> Drawing<'a> {
                 _ => merged.push(edit),
             }
         }
+        let (entries, mut behind) = (&self.session.transcript.entries, 0);
         for edit in &mut merged {
             edit.with.retain(|piece| !piece.is_empty());
+            behind += entries[behind..].iter().take_while(|entry| entry.span.start <= edit.at.start).count();
+            edit.line = behind.checked_sub(1).map_or(1, |index| entries[index].line);
         }
         let texts = self.texts.iter().map(|&text| vec![Piece::Kept(text)]).collect();
         Ok(Plan::new(self.session.transcript.bytes, merged, texts))
-    }
-
-    fn edit(&self, at: Span, with: Vec<Piece>) -> Edit {
-        let entries = &self.session.transcript.entries;
-        let after = entries.partition_point(|entry| entry.span.start <= at.start);
-        let line = after.checked_sub(1).map_or(1, |index| entries[index].line);
-        Edit { line, at, with }
     }
 
     /// What comes behind which entry: new lines, then moved ones with their own edits inside.

@@ -81,6 +81,9 @@ pub(crate) fn gate(session: &Session<'_>, findings: &mut Vec<Finding>) {
         return hold_in_conversations(session, findings);
     }
     let bound: Vec<u32> = session.told().iter().copied().filter(|&entry| is_bound(session, entry)).collect();
+    if bound.is_empty() {
+        return;
+    }
     let strip = thinking == SignedThinking::Strip;
     // Before what cannot be removed nothing may change; before the rest nothing may if it is to be kept.
     let fixed = bound.iter().rev().find(|&&entry| !strip || !may_go(session, entry));

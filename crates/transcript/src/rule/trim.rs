@@ -4,7 +4,6 @@ use crate::Depth;
 use crate::cut::{Keep, Measure, cut, has_foreign_marker, line_breaks, lines_end, measure_text};
 use crate::entry::Text;
 use crate::finding::{Fix, Op};
-use crate::literal::Unit;
 use crate::marker;
 use crate::policy::{Cap, Kept, Lines, Policy, Shape};
 use crate::rule::tool_of;
@@ -18,8 +17,7 @@ use alloc::vec::Vec;
 
 /// How long texts can be, told without reading them.
 pub(crate) fn most(policy: &Policy, texts: &[Text]) -> u64 {
-    let most = |text: &Text| if policy.unit == Unit::Chars { text.chars } else { text.inner.len() };
-    texts.iter().map(most).sum()
+    texts.iter().map(|text| text.length(policy.unit).unwrap_or(text.inner.len())).sum()
 }
 
 /// Whether the policy lets a result be cut.
