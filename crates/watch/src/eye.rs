@@ -12,7 +12,7 @@ use crate::queue::{RootId, Stamp};
 pub(crate) use inotify::no_watch;
 use inotify::{Happened, Watch};
 use keeper::{DEPTH_MAX, is_candidate, network, quiet_for, settle_all};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -54,7 +54,7 @@ impl Eye {
         let name = format!("eye-{}", task.id);
         std::thread::Builder::new().name(name).spawn(move || {
             // Nobody listens any more: that is how it ends.
-            let Err(Closed) = Lids { task, pause, told: None, unsettled: HashSet::new() }.watch();
+            let Err(Closed) = Lids { task, pause, told: None, unsettled: BTreeSet::new() }.watch();
         })?;
         Ok(Self { _stop: stop })
     }
@@ -68,7 +68,7 @@ struct Lids {
     pause: Pause,
     told: Option<(RootState, usize)>,
     /// What could not be finished of interrupted runs, as it was said.
-    unsettled: HashSet<String>,
+    unsettled: BTreeSet<String>,
 }
 
 impl Lids {
