@@ -270,6 +270,8 @@ pub struct Call {
     pub block: Span,
     /// The arguments were still being written when the turn ended.
     pub partial: bool,
+    /// In a whole conversation: more was said behind the message that holds it.
+    pub followed: bool,
 }
 
 /// The result of a tool call.
@@ -365,6 +367,8 @@ pub enum QuirkKind {
     Altered,
     /// The same of a thought signature of Gemini, which belongs to a call.
     AlteredThought,
+    /// Something stands before a result in this content; where that is sent as it stands.
+    Misordered,
     /// The conversation begins with a call; of lines that are whole conversations.
     CallFirst,
     /// The request was refused by a content filter.
@@ -805,6 +809,7 @@ impl Draft<'_> {
             name_at: name.map(Value::span).unwrap_or_default(),
             block: block.span(),
             partial,
+            followed: false,
         };
         let (owner, span) = (self.transcript.calls.len() as u32, block.span());
         self.mark(Stuff::Call, owner, span, span.len());
@@ -862,6 +867,13 @@ impl Draft<'_> {
         }
         for result in self.entry.results_from as usize..self.transcript.results.len() {
             self.transcript.results[result].key = self.key(name, self.transcript.results[result].call);
+        }
+    }
+
+    /// Says which message of a whole conversation is the last one.
+    pub fn ends_with(&mut self, last: Span) {
+        for call in &mut self.transcript.calls[self.entry.calls_from as usize..] {
+            call.followed = call.block.end <= last.start;
         }
     }
 
