@@ -264,7 +264,7 @@ pub struct Call {
     pub id_at: Span,
     /// The tool's name.
     pub name: Option<Id>,
-    /// That name's literal as written.
+    /// That name's literal as written; empty where it is a part of a longer one.
     pub name_at: Span,
     /// The block, an element of the content array.
     pub block: Span,
@@ -675,8 +675,11 @@ pub struct Draft<'t> {
 impl Draft<'_> {
     /// Interns a short string; `None` for anything else. Empty ids are ids that nothing matches.
     pub fn intern(&mut self, value: Option<Value<'_>>) -> Option<Id> {
-        let text = value?.text()?;
-        if text.is_empty() { None } else { self.transcript.ids.intern(&text) }
+        self.intern_text(&value?.text()?)
+    }
+
+    fn intern_text(&mut self, text: &[u8]) -> Option<Id> {
+        if text.is_empty() { None } else { self.transcript.ids.intern(text) }
     }
 
     /// The id of the entry before, if this is it: mostly that is the parent, and need not be looked up.
@@ -840,6 +843,14 @@ impl Draft<'_> {
             bodies_from: self.transcript.bodies.len() as u32,
         };
         self.transcript.results.push(result);
+    }
+
+    /// Names the tool of the call last recorded, where a part of a longer literal does.
+    pub fn call_name(&mut self, name: &[u8]) {
+        let name = self.intern_text(name);
+        if let Some(call) = self.transcript.calls.last_mut() {
+            call.name = name;
+        }
     }
 
     /// Says that the call last recorded is only answered by results of the same kind.

@@ -145,6 +145,11 @@ pub trait Format: Sync {
         Results::Lines
     }
 
+    /// Where the line of a result names its call once more: keys that lead there.
+    fn names_call_again(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Whether results are repeated where the model never sees them.
     fn copies_results(&self) -> bool {
         false

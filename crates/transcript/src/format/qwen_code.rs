@@ -64,6 +64,10 @@ impl Format for QwenCode {
         Results::Blocks
     }
 
+    fn names_call_again(&self) -> &'static [&'static str] {
+        &["toolCallResult", "callId"]
+    }
+
     fn copies_results(&self) -> bool {
         true
     }
