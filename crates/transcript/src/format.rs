@@ -612,7 +612,8 @@ fn is_string(value: Option<Value<'_>>) -> bool {
 
 /// The elements of an array; nothing for any other value.
 fn items(value: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {
-    value.into_iter().flat_map(Value::items)
+    let mut inside = value.map(Value::items);
+    core::iter::from_fn(move || inside.as_mut()?.next())
 }
 
 /// A content that is one text.
