@@ -64,7 +64,8 @@ pub(super) fn message(root: Value<'_>, draft: &mut Draft<'_>) {
         items(parts).for_each(|part| qwen_code::said(part, draft));
         Role::Assistant
     } else {
-        let results = items(parts).fold(false, |any, part| qwen_code::asked(part, draft) || any);
+        let mut results = false;
+        items(parts).for_each(|part| results |= qwen_code::asked(part, draft));
         if results { Role::Tool } else { Role::User }
     });
 }
