@@ -296,7 +296,7 @@ fn a_folder_that_cannot_be_read() {
     let lines = run.json();
     let outcomes: Vec<_> = lines.iter().filter_map(|line| line["outcome"].as_str()).collect();
     assert_eq!(outcomes, ["clean", "error"], "what can be read is looked at all the same");
-    assert!(run.text().contains("shut: could not look into the folder"), "{}", run.text());
+    assert!(run.text().contains("shut: could not look into the folder: Permission denied"), "{}", run.text());
     fs::set_permissions(dir.path("shut"), Permissions::from_mode(0o755)).unwrap();
 }
 
@@ -407,5 +407,21 @@ fn names_that_would_move_a_cursor() {
             let bad = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
             assert!(!text.contains(bad), "{text:?}");
         }
+    }
+}
+
+#[test]
+fn a_folder_is_no_session() {
+    let dir = Dir::new();
+    fs::create_dir(dir.path("in")).unwrap();
+    for (arguments, verb) in [
+        (&["recover", "in"][..], "recover it"),
+        (&["compact", "in", "--with", "cat"], "compact it"),
+        (&["chunk", "in"], "read the conversation"),
+        (&["explain", "prompt is too long", "in"], "look for the error in it"),
+    ] {
+        let run = dir.tailor(arguments);
+        let wanted = format!("tailor: in: could not {verb}: it is a folder (name the file of one session)\n");
+        assert_eq!((run.status, run.stderr), (2, wanted));
     }
 }

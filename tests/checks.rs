@@ -182,7 +182,7 @@ fn if_any_passes_over_what_is_no_transcript() {
     assert_eq!(dir.tailor(&["scan", "x.jsonl", "--if-any"]).status, 0);
     assert_eq!(dir.tailor(&["scan"]).status, 2);
     let nothing = dir.tailor(&["scan", "--if-any"]);
-    assert_eq!((nothing.status, nothing.text().as_str()), (0, "0 files, 0 B: no findings\n"));
+    assert_eq!((nothing.status, nothing.text().as_str()), (0, "0 files, 0 B: nothing to do\n"));
     assert_eq!(dir.tailor(&["scan", "gone.jsonl", "--if-any"]).status, 2, "what is not there is an error");
 }
 

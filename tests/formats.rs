@@ -22,6 +22,14 @@ fn lines(bytes: &[u8]) -> Vec<&[u8]> {
     bytes.split_inclusive(|&byte| byte == b'\n').take(LINES).collect()
 }
 
+/// What may only be changed while its program is not running asks something that knows, or waits long enough.
+#[test]
+fn archives_ask_whether_their_program_runs() {
+    let asks = |format: &&dyn Format| format.level() != Level::Archive || !format.gates().is_empty();
+    let wrong: Vec<_> = FORMATS.iter().copied().filter(|format| !asks(format)).map(Format::name).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
 /// Without its first line a file is of the same format, or of the plainer one that all its other lines are of, or of
 /// none that is known.
 fn check_without_the_first_line(bytes: &[u8], name: &str, wrong: &mut Vec<String>) {

@@ -526,3 +526,17 @@ fn as_many_messages_are_told_as_stay() {
     assert_eq!((run.status, &told(&run)["outcome"], &told(&run)["kept"]), (0, &"fixed".into(), &2.into()));
     assert_eq!(in_context(&dir).len(), 3, "with the summary");
 }
+
+/// Where older messages cannot be left out, no other level is advised.
+#[test]
+fn what_stands_in_the_way_is_not_told_to_try_another_level() {
+    let dir = Dir::new();
+    dir.write("s.jsonl", fs::read(root().join("fixtures/codex/p1-lost-result/in.jsonl")).unwrap());
+    let run = dir.tailor(&["recover", "s.jsonl", "--settle", "0", "--level", "2", "--keep", "1"]);
+    assert!(
+        run.status == 1 && run.text().contains("how its agent would read a compaction"),
+        "{}",
+        run.text()
+    );
+    assert!(run.stderr.contains("--result-chars-max") && !run.stderr.contains("--level"), "{}", run.stderr);
+}

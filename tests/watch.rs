@@ -693,6 +693,12 @@ fn a_wrong_configuration_changes_nothing_and_a_right_one_does() {
     daemon.until("it is refused", |status| {
         status["config_error"].as_str().is_some_and(|error| error.contains("did you mean `settle`?"))
     });
+    // The files that the daemon refuses do not keep anybody from asking it.
+    let socket = dir.home().join("tailor/status.sock");
+    let asked = ["status", "--config", config.to_str().unwrap(), "--socket", socket.to_str().unwrap()];
+    let told = dir.tailor(&asked);
+    assert_eq!(told.status, 1, "{}", told.stderr);
+    assert!(told.text().contains("observe (process") && told.stderr.contains("did you mean `settle`?"));
     assert_eq!(fs::read_to_string(&path).unwrap(), BROKEN);
 
     fs::write(&config, "mode = \"enforce\"\nsettle = 0.1\n").unwrap();

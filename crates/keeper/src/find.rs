@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::packed;
+use std::io;
 use std::path::{Path, PathBuf};
 use transcript::format::{FORMATS, Root};
 use walkdir::WalkDir;
@@ -36,7 +37,10 @@ pub fn find(path: &Path) -> Vec<Result<Found, Error>> {
             .map(|file| Ok(Found { path: file, root: Some(path.to_path_buf()) })),
         Err(error) => {
             let at = error.path().unwrap_or(path).to_path_buf();
-            Some(Err(Error::new(&at, "look into the folder", error.into())))
+            // As a whole it names the path once more.
+            let whole = error.to_string();
+            let cause = error.into_io_error().unwrap_or_else(|| io::Error::other(whole));
+            Some(Err(Error::new(&at, "look into the folder", cause)))
         }
     })
     .collect()

@@ -10,7 +10,7 @@ pub(crate) use complete::{Completions, Man};
 pub(crate) use suggest::{or_meant, rules};
 pub(crate) use top::{Report, Top};
 
-use crate::config::{Loaded, load};
+use crate::config::{Loaded, default_socket, load};
 use crate::printer::talk;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, value_parser};
 use keeper::{Keep, Mode, Options, Policies, Recovery, Vault};
@@ -514,6 +514,11 @@ impl ConfigAt {
     /// Reads the configuration, with the flags over it.
     pub(crate) fn load(&self) -> Result<Loaded, String> {
         load(self.config.config.as_deref(), &self.flags(), self.roots())
+    }
+
+    /// Where the daemon answers as far as flags say, without the configuration.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.socket.as_ref().map_or_else(default_socket, PathBuf::from)
     }
 
     /// Flags as lines of a configuration file.

@@ -291,7 +291,7 @@ fn defaults() -> Table {
 }
 
 /// Where the daemon listens for `tailor status`: in the folder that the service manager gave it, or in the user's own.
-fn default_socket() -> PathBuf {
+pub(crate) fn default_socket() -> PathBuf {
     let own = |name: &str, below: &str| {
         let folder = std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         folder.map(|folder| folder.join(below))

@@ -178,6 +178,7 @@ impl Totals {
         let nothing_read = self.files > 0 && self.refused + self.errors == self.files;
         let found = match (self.findings, self.clean) {
             (0, 0) if nothing_read => String::new(),
+            (0, 0) if self.files + self.not_looked_at == 0 => "nothing to do".to_string(),
             (0, 0) => "no findings".to_string(),
             (0, _) => "nothing wrong".to_string(),
             (count, _) if self.known > 0 => format!("{}, {} known", plural(count, "finding"), self.known),
@@ -197,7 +198,7 @@ impl Totals {
         for (count, word) in [
             (self.deferred, "deferred"),
             (self.refused, "refused"),
-            (self.unsupported, "not transcripts"),
+            (self.unsupported, if self.unsupported == 1 { "not a transcript" } else { "not transcripts" }),
             (self.not_looked_at, "not looked at"),
         ] {
             if count > 0 {

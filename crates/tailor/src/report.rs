@@ -42,6 +42,9 @@ pub(crate) struct FileReport {
     guarantee: Option<&'static str>,
     /// How many of the findings are still there.
     pub(crate) remaining: usize,
+    /// How many of them a fix leaves, or would leave.
+    #[serde(skip)]
+    pub(crate) stays: usize,
     /// There is a baseline.
     #[serde(skip)]
     pub(crate) compared: bool,
@@ -166,6 +169,7 @@ impl FileReport {
             retry_seconds: None,
             guarantee: None,
             remaining: 0,
+            stays: 0,
             compared: false,
             status,
             diff: Vec::new(),
@@ -189,6 +193,7 @@ impl FileReport {
         report.retry_seconds = retry_seconds(outcome.retry_after());
         report.guarantee = outcome.guarantee.map(Guarantee::name);
         report.remaining = outcome.remaining().len();
+        report.stays = outcome.after.as_ref().map_or(report.remaining, |after| after.findings.len());
         if matches!(outcome.ending, Ending::Fixed | Ending::WouldFix) {
             report.bytes_after = Some(outcome.bytes_after);
         }

@@ -521,6 +521,5 @@ fn time_of(doc: &Doc) -> Option<String> {
 
 /// About how many tokens are in context: four characters each.
 fn tokens(session: &Session<'_>) -> u64 {
-    let seen = session.live.iter().filter(|&&entry| session.in_context(entry));
-    seen.map(|&entry| session.entry(entry).text_chars).sum::<u64>().div_ceil(4)
+    session.sent().map(|entry| session.entry(entry).text_chars).sum::<u64>().div_ceil(4)
 }

@@ -1061,12 +1061,10 @@ impl Draft<'_> {
 
     /// Ends the entry.
     pub(crate) fn finish(mut self) {
-        let (calls, results) = (self.entry.calls_from as usize, self.entry.results_from as usize);
-        let any = self.shown
-            || self.transcript.calls.len() > calls
-            || self.transcript.results.len() > results
-            || self.transcript.thinking.len() > self.entry.thinking_from as usize;
-        if !any && matches!(self.entry.kind, Kind::Message(Role::Assistant | Role::User)) {
+        let Entry { calls_from, results_from, thinking_from, .. } = self.entry;
+        let before = [calls_from, results_from, thinking_from].map(|from| from as usize);
+        let hollow = !self.shown && self.held() == before;
+        if hollow && matches!(self.entry.kind, Kind::Message(Role::Assistant | Role::User)) {
             self.quirk(QuirkKind::Hollow, self.entry.span);
         }
         let (hash, texts) = self.said;

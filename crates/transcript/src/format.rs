@@ -124,9 +124,10 @@ pub trait Format: Sync {
         Writer::Unknown
     }
 
-    /// What says that the owning program is at work on a file, in the order in which it is asked.
+    /// What says that the owning program is at work on a file, in the order in which it is asked. Nothing but quiet says
+    /// that an archive's is not.
     fn gates(&self) -> &'static [Gate] {
-        &[]
+        if self.level() == Level::Archive { &[Gate::Idle] } else { &[] }
     }
 
     /// Where a missing result goes.
@@ -619,6 +620,11 @@ fn items(value: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {
 /// A content that is one text.
 fn alone(content: Option<Value<'_>>) -> Option<Value<'_>> {
     content.filter(|content| content.kind() == Kind::String)
+}
+
+/// The first text of a content: the only one, or that of the first block that has one.
+fn first_text(content: Option<Value<'_>>) -> Option<Value<'_>> {
+    alone(content).or_else(|| items(content).find_map(|part| part.get("text")))
 }
 
 /// Reads what a user said: one text, or blocks with texts and images.

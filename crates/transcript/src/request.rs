@@ -127,7 +127,7 @@ fn lines_of(session: &Session<'_>, id: Id) -> Vec<u64> {
 
 /// The entries of each message of the request, in order.
 fn build(session: &Session<'_>, dialect: Dialect) -> Vec<Vec<u32>> {
-    let mut live: Vec<u32> = session.told().iter().copied().filter(|&e| session.in_context(e)).collect();
+    let mut live: Vec<u32> = session.sent().collect();
     // The summary that a compaction left stands first, whatever it keeps.
     let boundary = live.iter().rposition(|&entry| session.entry(entry).kind == Kind::Boundary);
     if let Some(at) = boundary.filter(|_| session.format.shape() == Shape::Branch) {

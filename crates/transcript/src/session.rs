@@ -248,6 +248,11 @@ impl<'a> Session<'a> {
         if self.rank.is_empty() { &self.live } else { &self.told }
     }
 
+    /// What the agent would send, in the order in which the model sees it.
+    pub fn sent(&self) -> impl Iterator<Item = u32> {
+        self.told().iter().copied().filter(|&entry| self.in_context(entry))
+    }
+
     /// When the model sees the entry, compared with others of the branch.
     pub fn sequence(&self, entry: u32) -> Option<u32> {
         let place = self.place(entry)?;

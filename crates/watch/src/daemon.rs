@@ -428,7 +428,7 @@ impl Daemon {
                     }
                 }
                 self.config = Arc::new(config);
-                self.looker = Arc::new(Looker::new(&self.config));
+                self.looker = Arc::new(self.looker.under(&self.config));
                 self.config_error = None;
                 self.queue.renew(self.config.settle());
                 self.reopen_roots();

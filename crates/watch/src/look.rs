@@ -14,7 +14,7 @@ use std::collections::HashSet;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::finding::Safety;
 use transcript::overflow::Failure;
@@ -40,7 +40,7 @@ pub(crate) struct Looker {
     rescue: Option<Options>,
     memory: Mutex<Memory<Remembered>>,
     /// Files beside which lines wait for their place. Nothing in the files themselves tells of that.
-    late_lines: Mutex<HashSet<PathBuf>>,
+    late_lines: Arc<Mutex<HashSet<PathBuf>>>,
 }
 
 /// What came of a look.
@@ -103,8 +103,14 @@ impl Looker {
             late: config.options(Pace::Late),
             rescue: config.rescue(),
             memory: Mutex::new(Memory::new(MEMORY_BYTES_MAX)),
-            late_lines: Mutex::default(),
+            late_lines: Arc::default(),
         }
+    }
+
+    /// One for another configuration. What was remembered of files was found under this one, and goes; lines that wait
+    /// stay known.
+    pub(crate) fn under(&self, config: &Config) -> Self {
+        Self { late_lines: self.late_lines.clone(), ..Self::new(config) }
     }
 
     /// Looks at a file, unless it is as it was.
@@ -145,7 +151,7 @@ impl Looker {
 
     /// Puts lines into place that an earlier look has left beside the file, and looks at it then.
     fn bring_over(&self, job: &Job, root: Option<&Path>) -> Result<Looked, Error> {
-        if self.late_lines().contains(&*job.path) {
+        if self.enforces && self.late_lines().contains(&*job.path) {
             if let Some(why) = settle_late(&job.path)? {
                 return Ok(Looked::of(Some(Outcome::deferred(why)), None));
             }
@@ -344,5 +350,40 @@ fn cause(ending: &Ending) -> &'static str {
         Deferral::Unseen { .. } => "unseen",
         Deferral::Unprovable { .. } => "unprovable",
         Deferral::LateLines(_) => "late-lines",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Roots;
+    use keeper::{Keep, Policies, Vault};
+    use transcript::Policy;
+
+    fn config() -> Config {
+        Config {
+            roots: Roots::These(Vec::new()),
+            mode: Mode::Enforce,
+            policy: Policies::from(Policy::default()),
+            settle: Duration::ZERO,
+            settle_stale: Duration::ZERO,
+            recover: false,
+            rescan: Duration::ZERO,
+            vault: Vault::new("vault".into()),
+            keep: Keep::default(),
+            listen: None,
+            metrics_textfile: None,
+            socket: PathBuf::new(),
+            state: PathBuf::new(),
+        }
+    }
+
+    #[test]
+    fn lines_that_wait_are_not_forgotten_with_the_configuration() {
+        let looker = Looker::new(&config());
+        let renewed = looker.under(&config());
+        // Somebody may be at work under the old one.
+        looker.late_lines().insert("a.jsonl".into());
+        assert!(renewed.late_lines().contains(Path::new("a.jsonl")));
     }
 }

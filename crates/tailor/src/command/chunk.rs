@@ -1,6 +1,6 @@
 //! `tailor chunk`: what is in context, in chunks that a summariser can take.
 
-use super::{deaf, failed, is_stream};
+use super::{deaf, failed, is_stream, one_session};
 use crate::args::{Chunk as Asked, Tokenizer};
 use crate::printer::talk;
 use crate::status::Status;
@@ -15,6 +15,9 @@ use transcript::format::{Format, Level};
 use transcript::{Policy, examine};
 
 pub(crate) fn run(asked: &Asked) -> Status {
+    if let Err(why) = one_session(&asked.path, "read the conversation") {
+        return failed(&why);
+    }
     let count = tokens::counter(asked.limits.tokenizer);
     let limits = asked.limits.limits(&count);
     let mut printer = Printer::new(asked.limits.tokenizer);

@@ -2,7 +2,7 @@
 #![expect(clippy::print_stdout, reason = "what was done is the result")]
 
 use super::chunk::{Printer, told};
-use super::{deaf, failed};
+use super::{deaf, failed, one_session};
 use crate::args::{Compact, Format, Tokenizer};
 use crate::printer::{plural, size, talk};
 use crate::report::Changed;
@@ -35,10 +35,7 @@ pub(crate) fn run(asked: &Compact) -> Status {
 
 fn compact(asked: &Compact) -> Result<Status, String> {
     let options = asked.options()?;
-    if asked.path.is_dir() {
-        let path = asked.path.display();
-        return Err(format!("{path}: could not compact it: it is a folder (name the file of one session)"));
-    }
+    one_session(&asked.path, "compact it")?;
     let divided = keeper::read(&asked.path, None, |source| {
         divide(source, options.policy.choose(source)?, Stay::Last(asked.keep))
     });

@@ -2,7 +2,7 @@
 //! does.
 #![expect(clippy::print_stdout, reason = "the explanation is the result")]
 
-use super::failed;
+use super::{failed, one_session};
 use crate::args::{Explain, or_meant, rules};
 use crate::printer::{plural, talk};
 use crate::status::Status;
@@ -93,12 +93,18 @@ fn error(known: &Refusal, text: &str, file: Option<&Path>) -> Status {
 
 /// What of a file is to blame, and the command that settles it; `otherwise` if no finding tells one.
 fn in_file(path: &Path, text: &str, about: &dyn Fn(&str) -> bool, otherwise: &str) -> Status {
+    if let Err(why) = one_session(path, "look for the error in it") {
+        return failed(&why);
+    }
     let looked =
         read(path, None, |source| Ok((blame(source, text)?, examine(source, &Policy::default())?.findings)));
+    let could_not = |why: &dyn std::fmt::Display| {
+        format!("{}: could not look for the error in it: {why}", path.display())
+    };
     let (blame, mut findings) = match looked {
         Err(error) => return failed(&error),
-        Ok(Err(refusal)) => return failed(&format!("{}: {refusal}", path.display())),
-        Ok(Ok((None, _))) => return failed(&format!("{}: no transcript of a known format", path.display())),
+        Ok(Err(refusal)) => return failed(&could_not(&refusal)),
+        Ok(Ok((None, _))) => return failed(&could_not(&keeper::Unsupported::UnknownFormat)),
         Ok(Ok((Some(blame), findings))) => (blame, findings),
     };
     let shown = plain(&path.to_string_lossy());

@@ -125,6 +125,15 @@ fn nothing_found(paths: &[PathBuf]) -> Status {
     Status::Error
 }
 
+/// A folder is an error where the work is on one session.
+fn one_session(path: &Path, verb: &str) -> Result<(), String> {
+    if path.is_dir() {
+        let path = path.display();
+        return Err(format!("{path}: could not {verb}: it is a folder (name the file of one session)"));
+    }
+    Ok(())
+}
+
 /// Nothing could be begun.
 fn failed(error: &impl std::fmt::Display) -> Status {
     talk(&error.to_string());

@@ -1,7 +1,7 @@
 //! `tailor recover`: a session that is too long for the API, made shorter.
 #![expect(clippy::print_stdout, reason = "what was done is the result")]
 
-use super::failed;
+use super::{failed, one_session};
 use crate::args::{Format, Recover};
 use crate::printer::{plural, size, talk};
 use crate::report::{Changed, retry_seconds};
@@ -9,14 +9,12 @@ use crate::status::Status;
 use crate::terminal::{json, plain};
 use keeper::{Ending, Recovered, Refusal};
 use serde::Serialize;
+use transcript::compact::Unable;
 use transcript::overflow::{Cause, escalate, payload_bytes_next};
 
 pub(crate) fn run(asked: &Recover) -> Status {
-    if asked.path.is_dir() {
-        let path = asked.path.display();
-        return failed(&format!(
-            "{path}: could not recover it: it is a folder (name the file of one session)"
-        ));
+    if let Err(why) = one_session(&asked.path, "recover it") {
+        return failed(&why);
     }
     let options = match asked.options() {
         Ok(options) => options,
@@ -103,9 +101,14 @@ impl Advice {
                 "check-proxy",
                 "A proxy or firewall refused the request, not the model; it may be too large for that one.",
             ),
-            (Ending::Refused(Refusal::GivenUp(_) | Refusal::Unable(_)), _) => {
+            (Ending::Refused(Refusal::GivenUp(_) | Refusal::Unable(Unable::Nothing)), _) => {
                 plain("give-up", "Nothing more can be taken out; begin a new session, or name a --level.")
             }
+            (Ending::Refused(Refusal::Unable(_)), _) => plain(
+                "give-up",
+                "Older messages cannot be left out here; begin a new session, or let tailor fix --result-chars-max \
+                 shorten more.",
+            ),
             _ => plain("none", "Nothing is to be done about the length of this session."),
         }
     }

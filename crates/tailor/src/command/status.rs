@@ -3,17 +3,20 @@
 
 use super::failed;
 use crate::args::{AskStatus, Format};
-use crate::printer::{plural, size};
+use crate::config::Loaded;
+use crate::printer::{plural, size, talk};
 use crate::status::Status;
 use crate::terminal::plain;
 use watch::RootStatus;
 
 pub(crate) fn run(asked: &AskStatus) -> Status {
-    let loaded = match asked.at.load() {
-        Ok(loaded) => loaded,
-        Err(error) => return failed(&error),
-    };
-    let status = match watch::ask(&loaded.socket()) {
+    // A configuration that the daemon has refused, or will, is no reason not to ask it.
+    let loaded = asked.at.load();
+    if let Err(error) = &loaded {
+        talk(error);
+    }
+    let socket = loaded.as_ref().map_or_else(|_| asked.at.socket(), Loaded::socket);
+    let status = match watch::ask(&socket) {
         Ok(status) => status,
         Err(error) => return failed(&error),
     };
@@ -24,7 +27,7 @@ pub(crate) fn run(asked: &AskStatus) -> Status {
         },
         Format::Human => human(&status),
     }
-    if status.tripped + status.hindered > 0 || status.config_error.is_some() {
+    if status.tripped + status.hindered > 0 || status.config_error.is_some() || loaded.is_err() {
         Status::Findings
     } else {
         Status::Clean

@@ -315,6 +315,7 @@ impl<'a> Teller<'a> {
         let bytes = summary.bytes;
         let not = match summary.unsupported {
             0 => String::new(),
+            1 => ", 1 not a transcript".to_string(),
             count => format!(", {count} not transcripts"),
         };
         writeln!(self.out, "{}, {}{not}", plural(summary.weighed, "session"), size(bytes))?;

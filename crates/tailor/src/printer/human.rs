@@ -61,7 +61,7 @@ impl Shape for Human {
             ("error", Some(_), _) => Ok(()),
             (outcome, reason, Some(after)) => {
                 let sizes = format!("{} -> {}", size(report.bytes), size(after));
-                let kept = match report.remaining {
+                let kept = match report.stays {
                     0 => String::new(),
                     1 => ", 1 finding stays".to_string(),
                     count => format!(", {count} findings stay"),

@@ -4,12 +4,12 @@
 //! put in. Facts: `reference/formats-other.md` §5.
 
 use super::{
-    Answer, Arguments, Content, Format, Gate, Level, Lost, Part, Results, Shape, Vote, Writing, alone, asked,
+    Answer, Arguments, Content, Format, Level, Lost, Part, Results, Shape, Vote, Writing, alone, asked,
     content_parts, is_string, items, only_keys, says,
 };
 use crate::entry::{Draft, Kind, Role};
 use crate::finding::Severity;
-use crate::json::{Doc, Kind as Json, Value};
+use crate::json::{Doc, Value};
 use crate::marker::MISSING_RESULT;
 use alloc::vec::Vec;
 
@@ -50,10 +50,6 @@ impl Format for Model {
 
     fn level(&self) -> Level {
         Level::Archive
-    }
-
-    fn gates(&self) -> &'static [Gate] {
-        &[Gate::Idle]
     }
 
     fn answer(&self) -> Answer {
@@ -110,7 +106,7 @@ impl Format for Model {
 
     fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
         let content = doc.get("content");
-        content_parts(content.filter(|content| content.kind() == Json::String), each);
+        content_parts(alone(content), each);
         for part in items(content) {
             let [kind, name, arguments, output, old] =
                 part.pick(["type", "toolName", "input", "output", "result"]);
@@ -188,10 +184,6 @@ impl Format for Screen {
 
     fn level(&self) -> Level {
         Level::Archive
-    }
-
-    fn gates(&self) -> &'static [Gate] {
-        &[Gate::Idle]
     }
 
     fn results(&self) -> Results {

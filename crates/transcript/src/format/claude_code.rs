@@ -6,11 +6,11 @@
 
 use super::{
     Answer, Arguments, Broken, Compaction, Content, Format, Gate, Lost, Part, Results, Root, Shape, Vote,
-    Writer, Writing, broken_by_stop_reason, content_parts, is_string, items, later, says,
+    Writer, Writing, alone, broken_by_stop_reason, content_parts, is_string, items, later, says,
 };
 use crate::entry::{Draft, Kind, QuirkKind, Role, Service, Stop, Target, is_blank};
 use crate::finding::Severity;
-use crate::json::{Doc, Kind as Json, Value};
+use crate::json::{Doc, Value};
 use crate::literal::quote;
 use crate::marker::MISSING_RESULT;
 use crate::refusal;
@@ -272,12 +272,11 @@ fn user(line: Value<'_>, message: Option<Value<'_>>, draft: &mut Draft<'_>) {
 
 /// Reads the content of a user message in Anthropic's dialect; whether it holds results and nothing else.
 pub(super) fn blocks(content: Option<Value<'_>>, draft: &mut Draft<'_>) -> bool {
-    let Some(content) = content else { return false };
-    if content.kind() == Json::String {
-        draft.user_text(content);
+    if let Some(text) = alone(content) {
+        draft.user_text(text);
     }
     let (mut results, mut others) = (0, 0);
-    for block in content.items() {
+    for block in items(content) {
         let [kind, call, inside, error, text] =
             block.pick(["type", "tool_use_id", "content", "is_error", "text"]);
         if !kind.is_some_and(|kind| kind.is("tool_result")) {
@@ -321,7 +320,9 @@ pub(super) fn spoken(message: Value<'_>, draft: &mut Draft<'_>) {
         Some(_) => Stop::Done,
         None => Stop::Unknown,
     };
-    content.filter(|value| value.kind() == Json::String).into_iter().for_each(|text| draft.text(text));
+    if let Some(text) = alone(content) {
+        draft.text(text);
+    }
     let mut last = None;
     for block in items(content) {
         let [kind, id, name, input, signature, text] =

@@ -8,7 +8,7 @@
 
 use super::{
     Answer, Content, Format, Gate, Lost, Part, Root, Shape, Vote, Writer, Writing, answered, asked,
-    content_parts, is_string, items, later, only_keys, says,
+    content_parts, first_text, is_string, items, later, only_keys, says,
 };
 use crate::entry::{Draft, Kind, QuirkKind, Role};
 use crate::json::{Doc, Kind as Json, Value};
@@ -243,9 +243,8 @@ fn message(role: Option<Value<'_>>, content: Option<Value<'_>>, draft: &mut Draf
     draft.entry.kind = match role.and_then(Value::text).as_deref() {
         Some(b"user") => {
             asked(content, draft);
-            let first = items(content).find_map(|part| part.get("text"));
             let own = |text: Value<'_>| OWN_WORDS.iter().any(|words| text.prefix().starts_with(words));
-            draft.entry.injected = first.is_some_and(own);
+            draft.entry.injected = first_text(content).is_some_and(own);
             Kind::Message(Role::User)
         }
         Some(b"assistant") => {

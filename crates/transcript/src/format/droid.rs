@@ -5,7 +5,7 @@
 
 use super::claude_code::spoken;
 use super::{
-    Answer, Arguments, Broken, Content, Counted, Format, Gate, Level, Lost, Part, Results, Root, Shape, Vote,
+    Answer, Arguments, Broken, Content, Counted, Format, Level, Lost, Part, Results, Root, Shape, Vote,
     anthropic, broken_by_stop_reason, content_parts, is_string, items, says,
 };
 use crate::entry::{Draft, Kind, Role};
@@ -47,10 +47,6 @@ impl Format for Droid {
 
     fn counted(&self) -> Option<Counted> {
         Some(Counted::Records("its own lines (messageIndex, removedCount)"))
-    }
-
-    fn gates(&self) -> &'static [Gate] {
-        &[Gate::Idle]
     }
 
     fn answer(&self) -> Answer {

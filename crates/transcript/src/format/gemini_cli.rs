@@ -5,8 +5,8 @@
 //! none is ever put in as a line. Facts: `reference/formats-other.md` §4.2.
 
 use super::{
-    Content, Format, Gate, Level, Part, Results, Root, Shape, Vote, Writer, alone, asked, content_parts,
-    is_string, items, listed_calls,
+    Content, Format, Part, Results, Root, Shape, Vote, Writer, alone, asked, content_parts, is_string, items,
+    listed_calls,
 };
 use crate::entry::{Draft, Kind, QuirkKind, Role, Target, is_altered};
 use crate::finding::Severity;
@@ -50,16 +50,8 @@ impl Format for GeminiCli {
         Shape::Upserts
     }
 
-    fn level(&self) -> Level {
-        Level::LiveInsert
-    }
-
     fn writer(&self) -> Writer {
         Writer::AppendsByPath
-    }
-
-    fn gates(&self) -> &'static [Gate] {
-        &[]
     }
 
     fn results(&self) -> Results {

@@ -3,7 +3,7 @@
 //! The API counts calls and results of neighbouring turns, so nothing is put in. Facts: `reference/formats-other.md` §5.
 
 use super::{
-    Content, Format, Gate, Level, Part, Results, Shape, Vote, is_string, items, only_keys, qwen_code, says,
+    Content, Format, Level, Part, Results, Shape, Vote, is_string, items, only_keys, qwen_code, says,
 };
 use crate::entry::{Draft, Kind, Role};
 use crate::json::{Doc, Value};
@@ -34,10 +34,6 @@ impl Format for GeminiContents {
 
     fn level(&self) -> Level {
         Level::Archive
-    }
-
-    fn gates(&self) -> &'static [Gate] {
-        &[Gate::Idle]
     }
 
     fn results(&self) -> Results {

@@ -5,7 +5,7 @@
 //! `reference/formats-other.md` §4.5.
 
 use super::{
-    Counted, Format, Gate, Level, Part, Root, Shape, Vote, Writer, content_parts, is_string, items,
+    Counted, Format, Level, Part, Root, Shape, Vote, Writer, alone, content_parts, is_string, items,
     listed_calls, says,
 };
 use crate::entry::{Draft, Kind, Role};
@@ -60,10 +60,6 @@ impl Format for KimiCode {
         Writer::AppendsByPath
     }
 
-    fn gates(&self) -> &'static [Gate] {
-        &[Gate::Idle]
-    }
-
     fn roots(&self) -> &'static [Root] {
         &[Root { env: Some("KIMI_CODE_HOME"), home: ".kimi-code", below: "sessions" }]
     }
@@ -110,8 +106,7 @@ impl Format for KimiCode {
 }
 
 fn texts(content: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {
-    let alone = content.filter(|content| content.kind() == Json::String);
-    alone.into_iter().chain(items(content).filter_map(|part| part.get("text")))
+    alone(content).into_iter().chain(items(content).filter_map(|part| part.get("text")))
 }
 
 fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {

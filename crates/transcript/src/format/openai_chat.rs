@@ -6,8 +6,8 @@
 //! §3, §4.4, §4.7 and §4.8.
 
 use super::{
-    Answer, Arguments, Compaction, Content, Counted, Format, Gate, Level, Lost, Part, Root, Shape, Vote,
-    Writer, Writing, answered, asked, content_parts, is_string, items, listed_calls, only_keys, says,
+    Answer, Arguments, Compaction, Content, Counted, Format, Level, Lost, Part, Root, Shape, Vote, Writer,
+    Writing, answered, asked, content_parts, first_text, is_string, items, listed_calls, only_keys, says,
 };
 use crate::entry::{Draft, Kind, QuirkKind, Role};
 use crate::json::{Doc, Kind as Json, Value};
@@ -24,7 +24,6 @@ pub(super) struct Profile {
     /// The field of its header that says how many messages were summed up.
     summed_up: Option<&'static str>,
     writer: Writer,
-    gates: &'static [Gate],
     answer: Answer,
     roots: &'static [Root],
 }
@@ -37,7 +36,6 @@ pub(super) const BARE: Profile = Profile {
     counted: None,
     summed_up: None,
     writer: Writer::Unknown,
-    gates: &[],
     answer: Answer::LineIfAllowed,
     roots: &[],
 };
@@ -86,7 +84,6 @@ pub(super) const NANOBOT: Profile = Profile {
     counted: Some(Counted::Records("its first line (last_consolidated)")),
     summed_up: Some("last_consolidated"),
     writer: Writer::RewritesWhole,
-    gates: &[Gate::Idle],
     roots: &[Root { env: None, home: ".nanobot", below: "sessions" }],
     ..BARE
 };
@@ -96,7 +93,6 @@ pub(super) const HERMES: Profile = Profile {
     name: "hermes",
     sign: Some(|doc| says(doc, "role", "session_meta")),
     level: Level::Archive,
-    gates: &[Gate::Idle],
     answer: Answer::Line,
     roots: &[Root { env: Some("HERMES_HOME"), home: ".hermes", below: "sessions" }],
     ..BARE
@@ -112,7 +108,6 @@ pub(super) const REASONIX: Profile = Profile {
             && doc.get("type").is_none()
     }),
     level: Level::Archive,
-    gates: &[Gate::Idle],
     ..BARE
 };
 
@@ -187,10 +182,6 @@ impl Format for Profile {
         self.writer
     }
 
-    fn gates(&self) -> &'static [Gate] {
-        self.gates
-    }
-
     fn answer(&self) -> Answer {
         self.answer
     }
@@ -246,9 +237,8 @@ pub(super) fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
         Some(b"user") => {
             asked(content, draft);
             // Kimi CLI tells the model so in a message of its own, behind what a person said.
-            let alone = content.filter(|value| value.kind() == Json::String);
-            let first = alone.or_else(|| items(content).find_map(|part| part.get("text")));
-            draft.entry.injected = first.is_some_and(|text| text.prefix().starts_with(b"<system-reminder>"));
+            let told = |text: Value<'_>| text.prefix().starts_with(b"<system-reminder>");
+            draft.entry.injected = first_text(content).is_some_and(told);
             Kind::Message(Role::User)
         }
         Some(b"assistant") => {

@@ -1,8 +1,7 @@
 //! Otter: messages by who says them, behind a line that names the session.
 
 use super::{
-    Answer, Format, Gate, Level, Lost, Part, Root, Shape, Vote, Writing, content_parts, is_string, items,
-    says,
+    Answer, Format, Level, Lost, Part, Root, Shape, Vote, Writing, content_parts, is_string, items, says,
 };
 use crate::entry::{Draft, Kind, Role};
 use crate::json::{Doc, Value};
@@ -28,10 +27,6 @@ impl Format for Otter {
 
     fn level(&self) -> Level {
         Level::Archive
-    }
-
-    fn gates(&self) -> &'static [Gate] {
-        &[Gate::Idle]
     }
 
     fn answer(&self) -> Answer {

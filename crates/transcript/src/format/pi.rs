@@ -6,7 +6,7 @@
 
 use super::{
     Answer, Arguments, Broken, CALLS, Compaction, Content, Format, Gate, Lost, Part, Root, Shape, Vote,
-    Writer, Writing, content_parts, is_string, items, later, says,
+    Writer, Writing, alone, content_parts, is_string, items, later, says,
 };
 use crate::entry::{Draft, Kind, QuirkKind, Role, Stop, Target, is_altered, is_blank};
 use crate::finding::Severity;
@@ -235,9 +235,8 @@ fn target(value: Option<Value<'_>>, draft: &mut Draft<'_>) {
 
 /// The texts of a content value: the string itself, or the `text` of its blocks.
 fn texts(content: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {
-    let alone = content.filter(|value| value.kind() == Json::String);
     let single = content.filter(|value| value.kind() == Json::Object).and_then(|block| block.get("text"));
-    alone.into_iter().chain(single).chain(items(content).filter_map(|block| block.get("text")))
+    alone(content).into_iter().chain(single).chain(items(content).filter_map(|block| block.get("text")))
 }
 
 fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
@@ -284,7 +283,7 @@ fn assistant(message: Value<'_>, draft: &mut Draft<'_>) {
         Some(b"aborted" | b"error") => Stop::Aborted,
         _ => Stop::Unknown,
     };
-    if let Some(text) = content.filter(|content| content.kind() == Json::String) {
+    if let Some(text) = alone(content) {
         draft.text(text);
     }
     let mut last = None;

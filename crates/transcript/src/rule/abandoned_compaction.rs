@@ -49,8 +49,8 @@ impl Rule for AbandonedCompaction {
     }
 }
 
-/// The compactions that nothing came of.
-pub(super) fn abandoned(session: &Session<'_>) -> HashSet<u32> {
+/// The compactions that nothing came of, in the order of the file.
+pub(super) fn abandoned(session: &Session<'_>) -> Vec<u32> {
     let parent = |entry: u32| match session.entry(entry).parent {
         Link::To(id) => Some(id),
         Link::Root | Link::Missing => None,
@@ -59,7 +59,7 @@ pub(super) fn abandoned(session: &Session<'_>) -> HashSet<u32> {
     let all = || 0..session.transcript.entries.len() as u32;
     let live: HashSet<Id> = session.live.iter().copied().filter(boundary).filter_map(parent).collect();
     if live.is_empty() || session.format.shape() != Shape::Branch {
-        return HashSet::new();
+        return Vec::new();
     }
     let beside = |&entry: &u32| {
         boundary(&entry)
@@ -67,7 +67,7 @@ pub(super) fn abandoned(session: &Session<'_>) -> HashSet<u32> {
             && !session.is_newest(entry)
             && parent(entry).is_some_and(|id| live.contains(&id))
     };
-    let mut found: HashSet<u32> = all().filter(beside).collect();
+    let mut found: Vec<u32> = all().filter(beside).collect();
     if !found.is_empty() {
         // Nothing may hang on it, and other readers begin at the last entry.
         let parents: HashSet<Id> = all().filter_map(parent).collect();

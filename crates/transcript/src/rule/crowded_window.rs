@@ -156,7 +156,7 @@ impl Old {
 /// The results that may be pruned, the oldest first: behind the first message of a person, and in front of the last
 /// messages of the model.
 fn prunable(session: &Session<'_>) -> Vec<usize> {
-    let order: Vec<u32> = session.told().iter().copied().filter(|&entry| session.in_context(entry)).collect();
+    let order: Vec<u32> = session.sent().collect();
     let is = |entry: u32, role| session.entry(entry).kind == Kind::Message(role);
     let first = order.iter().position(|&entry| is(entry, Role::User));
     let (mut turns, mut seen) = (Vec::new(), HashSet::new());
@@ -181,7 +181,7 @@ pub(super) fn weight(
     of_result: impl Fn(usize) -> Result<u64, Fault>,
 ) -> Result<u64, Fault> {
     let mut total: u64 = 0;
-    for &entry in session.live.iter().filter(|&&entry| session.in_context(entry)) {
+    for entry in session.sent() {
         let transcript = session.transcript;
         let calls = transcript.calls_of(entry).map(|call| session.call(call as u32).block.len());
         let thinking = transcript.thinking_of(entry).iter().map(|thinking| thinking.block.len());

@@ -38,10 +38,8 @@ impl Rule for NoUserTurn {
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
-        let spoken = |&entry: &u32| {
-            session.in_context(entry) && session.entry(entry).kind == Kind::Message(Role::Assistant)
-        };
-        let first = session.live.iter().copied().find(spoken);
+        let spoken = |&entry: &u32| session.entry(entry).kind == Kind::Message(Role::Assistant);
+        let first = session.sent().find(spoken);
         let severity = session.format.content().begins_with_user;
         if let Some((severity, entry)) = severity.zip(call_first(session)) {
             let message = "calls stand before anything that a user said".to_string();
@@ -62,8 +60,7 @@ impl Rule for NoUserTurn {
 /// The entry with calls before which no user, and no summary, said anything.
 fn call_first(session: &Session<'_>) -> Option<u32> {
     let calls = |entry: u32| !session.transcript.calls_of(entry).is_empty();
-    let sent = session.live.iter().copied().filter(|&entry| session.in_context(entry));
-    for entry in sent {
+    for entry in session.sent() {
         match session.entry(entry).kind {
             Kind::Message(Role::User) | Kind::Note | Kind::Boundary => return None,
             Kind::Message(Role::Assistant) if calls(entry) => return Some(entry),
@@ -75,7 +72,5 @@ fn call_first(session: &Session<'_>) -> Option<u32> {
 
 /// Whether no user message is in context.
 pub(crate) fn lacks_a_user(session: &Session<'_>) -> bool {
-    let user =
-        |&entry: &u32| session.in_context(entry) && session.entry(entry).kind == Kind::Message(Role::User);
-    !session.live.iter().any(user)
+    !session.sent().any(|entry| session.entry(entry).kind == Kind::Message(Role::User))
 }

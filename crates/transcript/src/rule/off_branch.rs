@@ -51,8 +51,8 @@ impl Rule for OffBranch {
         }
         // Those are T3.
         let (shown, abandoned) = (Shown::of(session), abandoned(session));
-        let entries =
-            left.into_iter().filter(|entry| !abandoned.contains(entry) && !shown.holds(session, *entry));
+        let is_abandoned = |entry: &u32| abandoned.binary_search(entry).is_ok();
+        let entries = left.into_iter().filter(|entry| !is_abandoned(entry) && !shown.holds(session, *entry));
         dead_weight::tell(&OffBranch, session, entries, "messages on branches that were left", out);
         Ok(())
     }

@@ -39,7 +39,7 @@ impl Rule for OversizedForSummary {
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
         let (chars_max, window) = (session.policy.summary_chars_max, session.policy.window_tokens);
-        for &entry in session.live.iter().filter(|&&entry| session.in_context(entry)) {
+        for entry in session.sent() {
             let found = session.entry(entry);
             let chars = found.text_chars;
             let tokens = chars.div_ceil(4);

@@ -51,7 +51,7 @@ impl Rule for OversizedReply {
         if limit == 0 {
             return Ok(());
         }
-        for &entry in session.live.iter().filter(|&&entry| session.in_context(entry)) {
+        for entry in session.sent() {
             if session.entry(entry).kind != Kind::Message(Role::Assistant) {
                 continue;
             }

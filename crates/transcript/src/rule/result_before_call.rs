@@ -1,9 +1,9 @@
 //! P8: a result that stands before its call.
 
-use super::displaced_result::{Place, tell};
-use super::{Cover, Help, Rule, records_stay};
+use super::displaced_result::{DisplacedResult, Place, tell};
+use super::{Cover, Help, Rule};
 use crate::finding::Finding;
-use crate::format::{Format, Results, Shape};
+use crate::format::{Format, Shape};
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::vec::Vec;
@@ -31,14 +31,7 @@ impl Rule for ResultBeforeCall {
     }
 
     fn cover(&self, format: &dyn Format) -> Cover {
-        match format.results() {
-            Results::Lines | Results::Blocks if matches!(format.shape(), Shape::Log | Shape::Graph) => {
-                Cover::Never
-            }
-            Results::Lines | Results::Blocks if records_stay(format) => Cover::Reported,
-            Results::Lines | Results::Blocks => Cover::Fixed,
-            _ => Cover::Never,
-        }
+        if format.shape() == Shape::Graph { Cover::Never } else { DisplacedResult.cover(format) }
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {

@@ -43,7 +43,7 @@ impl Rule for SameRoleAgain {
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
         let mut before = None;
-        for entry in session.told().iter().copied().filter(|&entry| session.in_context(entry)) {
+        for entry in session.sent() {
             // Whether an answer holds anything matters where one is waited for.
             let hollow = before.is_some() && is_hollow(session, entry);
             match flow(session.entry(entry), hollow, calls(session, entry)) {

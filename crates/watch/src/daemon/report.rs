@@ -183,8 +183,9 @@ fn said(file: &str, seen: &Seen) {
             after = seen.before,
             saves_bytes = seen.saves_bytes,
             reason = codes,
-            "{file}: {} findings ({codes}), {} bytes to save",
+            "{file}: {} finding{} ({codes}), {} bytes to save",
             seen.findings,
+            if seen.findings == 1 { "" } else { "s" },
             seen.saves_bytes
         ),
         "deferred" => info!(event, file, agent = seen.agent, reason, "{file}: deferred: {reason}"),
