@@ -21,6 +21,8 @@ use transcript::{Policy, Rendered, Source, Span, examine, mend};
 const SESSION_BYTES: usize = 16 << 20;
 const FORMAT_BYTES: usize = 4 << 20;
 const LITERAL_BYTES: usize = 1 << 20;
+/// More ids in the story that is told in each format.
+const IDS: [&str; 8] = ["toolu_A", "a1", "a2", "a3", "r", "u1", "g2", "g3"];
 
 fn main() {
     let mut criterion = Criterion::default()
@@ -66,10 +68,11 @@ fn by_format(criterion: &mut Criterion, name: &str) {
         if text.len() >= FORMAT_BYTES {
             break;
         }
-        // Ids of calls and of lines are new each time.
+        // Ids of calls and of lines are new each time: what stands again costs a look of its own.
         let own = story.replace("call_A", &format!("call_{n}"));
         let own = own.replace("-8000-0000000000", &format!("-8000-{n:010}"));
-        text += &own.replace("row 20 done", &said);
+        let new = |own: String, id: &&str| own.replace(&format!("\"{id}\""), &format!("\"{id}-{n}\""));
+        text += &IDS.iter().fold(own, new).replace("row 20 done", &said);
     }
     let policy = Policy::default();
     let mut group = criterion.benchmark_group("examine the same story");

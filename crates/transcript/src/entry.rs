@@ -265,12 +265,14 @@ pub struct Call {
     pub id_at: Span,
     /// The tool's name.
     pub name: Option<Id>,
-    /// That name's literal as written.
+    /// That name's literal as written; empty where it is a part of a longer one.
     pub name_at: Span,
     /// The block, an element of the content array.
     pub block: Span,
     /// The arguments were still being written when the turn ended.
     pub partial: bool,
+    /// In a whole conversation: more was said behind the message that holds it.
+    pub followed: bool,
 }
 
 /// The result of a tool call.
@@ -378,6 +380,8 @@ pub enum QuirkKind {
     Altered,
     /// The same of a thought signature of Gemini, which belongs to a call.
     AlteredThought,
+    /// Something stands before a result in this content; where that is sent as it stands.
+    Misordered,
     /// The conversation begins with a call; of lines that are whole conversations.
     CallFirst,
     /// The request was refused by a content filter.
@@ -684,8 +688,11 @@ pub struct Draft<'t> {
 impl Draft<'_> {
     /// Interns a short string; `None` for anything else. Empty ids are ids that nothing matches.
     pub fn intern(&mut self, value: Option<Value<'_>>) -> Option<Id> {
-        let text = value?.text()?;
-        if text.is_empty() { None } else { self.transcript.ids.intern(&text) }
+        self.intern_text(&value?.text()?)
+    }
+
+    fn intern_text(&mut self, text: &[u8]) -> Option<Id> {
+        if text.is_empty() { None } else { self.transcript.ids.intern(text) }
     }
 
     /// The id of the entry before, if this is it: mostly that is the parent, and need not be looked up.
@@ -818,6 +825,7 @@ impl Draft<'_> {
             name_at: name.map(Value::span).unwrap_or_default(),
             block: block.span(),
             partial,
+            followed: false,
         };
         let (owner, span) = (self.transcript.calls.len() as u32, block.span());
         self.mark(Stuff::Call, owner, span, span.len());
@@ -850,6 +858,14 @@ impl Draft<'_> {
         self.transcript.results.push(result);
     }
 
+    /// Names the tool of the call last recorded, where a part of a longer literal does.
+    pub fn call_name(&mut self, name: &[u8]) {
+        let name = self.intern_text(name);
+        if let Some(call) = self.transcript.calls.last_mut() {
+            call.name = name;
+        }
+    }
+
     /// Says that the call last recorded is only answered by results of the same kind.
     pub fn call_kind(&mut self, kind: &[u8]) {
         let id = self.transcript.calls.last().and_then(|call| call.id);
@@ -875,6 +891,13 @@ impl Draft<'_> {
         }
         for result in self.entry.results_from as usize..self.transcript.results.len() {
             self.transcript.results[result].key = self.key(name, self.transcript.results[result].call);
+        }
+    }
+
+    /// Says which message of a whole conversation is the last one.
+    pub fn ends_with(&mut self, last: Span) {
+        for call in &mut self.transcript.calls[self.entry.calls_from as usize..] {
+            call.followed = call.block.end <= last.start;
         }
     }
 

@@ -146,6 +146,11 @@ pub trait Format: Sync {
         Results::Lines
     }
 
+    /// Where the line of a result names its call once more: keys that lead there.
+    fn names_call_again(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// Whether results are repeated where the model never sees them.
     fn copies_results(&self) -> bool {
         false
@@ -608,7 +613,8 @@ fn is_string(value: Option<Value<'_>>) -> bool {
 
 /// The elements of an array; nothing for any other value.
 fn items(value: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {
-    value.into_iter().flat_map(Value::items)
+    let mut inside = value.map(Value::items);
+    core::iter::from_fn(move || inside.as_mut()?.next())
 }
 
 /// A content that is one text.

@@ -245,9 +245,14 @@ impl Format for Screen {
 }
 
 fn screen_part(part: Value<'_>, draft: &mut Draft<'_>) {
-    let [id, name, output, error] = part.pick(["toolCallId", "toolName", "output", "errorText"]);
+    let [kind, id, name, output, error] =
+        part.pick(["type", "toolCallId", "toolName", "output", "errorText"]);
     let answered = output.is_some() || error.is_some();
-    draft.call(part, id, name.or(part.get("type")), answered && lacks_arguments(part));
+    draft.call(part, id, name, answered && lacks_arguments(part));
+    let kind = kind.and_then(Value::text);
+    if let Some(name) = kind.as_ref().and_then(|kind| kind.strip_prefix(b"tool-")) {
+        draft.call_name(name);
+    }
     if answered {
         draft.result(part, id, name, error.is_some());
         output.into_iter().chain(error).for_each(|text| draft.body(text));

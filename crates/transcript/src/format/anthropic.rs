@@ -7,7 +7,7 @@ use super::{
     Answer, Arguments, Broken, Compaction, Content, Format, Level, Lost, Part, Results, Shape, Vote, Writing,
     broken_by_stop_reason, content_parts, items, only_keys, says,
 };
-use crate::entry::{Draft, Kind, Role};
+use crate::entry::{Draft, Kind, QuirkKind, Role};
 use crate::json::{Doc, Value};
 use crate::marker::MISSING_RESULT;
 use alloc::vec::Vec;
@@ -103,10 +103,7 @@ impl Format for Anthropic {
 /// Reads a message of this dialect.
 pub(super) fn message(root: Value<'_>, draft: &mut Draft<'_>) {
     draft.entry.kind = match root.get("role").and_then(Value::text).as_deref() {
-        Some(b"user") => {
-            let results = blocks(root.get("content"), draft);
-            Kind::Message(if results { Role::Tool } else { Role::User })
-        }
+        Some(b"user") => asked(root.get("content"), draft),
         Some(b"assistant") => {
             spoken(root, draft);
             // A line is a whole message here, whatever its id.
@@ -116,4 +113,17 @@ pub(super) fn message(root: Value<'_>, draft: &mut Draft<'_>) {
         Some(b"system") => Kind::Message(Role::System),
         _ => Kind::Opaque,
     };
+}
+
+/// Reads what a user said, or the user's tools, and notes if it does not begin with the results.
+pub(super) fn asked(content: Option<Value<'_>>, draft: &mut Draft<'_>) -> Kind {
+    if blocks(content, draft) {
+        return Kind::Message(Role::Tool);
+    }
+    let is_result = |block: Value<'_>| block.get("type").is_some_and(|kind| kind.is("tool_result"));
+    let sorted = items(content).map(is_result).is_sorted_by(|one, next| one >= next);
+    if let Some(content) = content.filter(|_| !sorted) {
+        draft.quirk(QuirkKind::Misordered, content.span());
+    }
+    Kind::Message(Role::User)
 }

@@ -1,7 +1,8 @@
 //! Lines that each hold a whole conversation: data for tuning and batches of requests, exports of sessions.
 //!
-//! Nothing is ever put in: a call that is left open at the end is what such data teaches, or asks for. Calls and results
-//! find each other within their line. Facts: `reference/formats-other.md` §5.
+//! Nothing is ever put in: a result that nobody had would be learnt from, and a call that is left open at the end is what
+//! such data teaches, or asks for. Calls and results find each other within their line. Facts:
+//! `reference/formats-other.md` §5.
 
 use super::{
     Arguments, Content, Format, Level, Part, Results, Shape, Vote, anthropic, gemini_contents, items,
@@ -9,6 +10,7 @@ use super::{
 };
 use crate::entry::{Draft, Kind, QuirkKind};
 use crate::json::{Doc, Kind as Json, Value};
+use crate::source::Span;
 
 /// A dialect of such lines.
 pub(super) struct Dataset {
@@ -90,8 +92,7 @@ pub(super) const SHAREGPT: Dataset = Dataset {
         match from.as_deref() {
             Some(b"human" | b"user") => value.into_iter().for_each(|text| draft.user_text(text)),
             Some(b"tool") => {
-                draft.result(message, value, None, false);
-                draft.unpaired();
+                draft.result(message, None, None, false);
                 if let Some(text) = value {
                     draft.body(text);
                 }
@@ -197,7 +198,12 @@ impl Format for Dataset {
 
     fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
         let Some(messages) = self.conversation(doc) else { return };
-        messages.items().for_each(|message| draft.message(message, self.read));
+        let mut last = Span::default();
+        for message in messages.items() {
+            draft.message(message, self.read);
+            last = message.span();
+        }
+        draft.ends_with(last);
         if self.content.begins_with_user.is_some() {
             let parts = |message: Value<'_>| {
                 items(message.get("parts")).any(|part| part.get("functionCall").is_some())

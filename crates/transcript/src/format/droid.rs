@@ -3,7 +3,7 @@
 //! How it writes is not known, and `todo_state` and `compaction_state` count messages, so its files are mended only
 //! while it rests, and no line comes or goes. Facts: `reference/formats-other.md` §4.9.
 
-use super::claude_code::{blocks, spoken};
+use super::claude_code::spoken;
 use super::{
     Answer, Arguments, Broken, Content, Counted, Format, Level, Lost, Part, Results, Root, Shape, Vote,
     anthropic, broken_by_stop_reason, content_parts, is_string, items, says,
@@ -64,8 +64,7 @@ impl Format for Droid {
             Some(b"session_start") => Kind::Header,
             Some(b"compaction_state") => Kind::Note,
             Some(b"message") if role.as_deref() == Some(b"user") => {
-                let results = blocks(message.and_then(|message| message.get("content")), draft);
-                Kind::Message(if results { Role::Tool } else { Role::User })
+                anthropic::asked(message.and_then(|message| message.get("content")), draft)
             }
             Some(b"message") if role.as_deref() == Some(b"assistant") => {
                 if let Some(message) = message {

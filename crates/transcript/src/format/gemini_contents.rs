@@ -55,11 +55,13 @@ impl Format for GeminiContents {
 
 /// Reads a message of this dialect.
 pub(super) fn message(root: Value<'_>, draft: &mut Draft<'_>) {
-    qwen_code::content(root, draft);
-    let results = items(root.get("parts")).any(|part| part.get("functionResponse").is_some());
-    draft.entry.kind = Kind::Message(match root.get("role").is_some_and(|role| role.is("model")) {
-        true => Role::Assistant,
-        false if results => Role::Tool,
-        false => Role::User,
+    let [role, parts] = root.pick(["role", "parts"]);
+    draft.entry.kind = Kind::Message(if role.is_some_and(|role| role.is("model")) {
+        items(parts).for_each(|part| qwen_code::said(part, draft));
+        Role::Assistant
+    } else {
+        let mut results = false;
+        items(parts).for_each(|part| results |= qwen_code::asked(part, draft));
+        if results { Role::Tool } else { Role::User }
     });
 }

@@ -231,8 +231,9 @@ impl Format for Profile {
 /// Reads a message of this dialect.
 pub(super) fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
     let Some(message) = message else { return };
-    let content = message.get("content");
-    draft.entry.kind = match message.get("role").and_then(Value::text).as_deref() {
+    let [role, content, calls, refusal, audio, call] =
+        message.pick(["role", "content", "tool_calls", "refusal", "audio", "function_call"]);
+    draft.entry.kind = match role.and_then(Value::text).as_deref() {
         Some(b"user") => {
             asked(content, draft);
             // Kimi CLI tells the model so in a message of its own, behind what a person said.
@@ -242,18 +243,18 @@ pub(super) fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
         }
         Some(b"assistant") => {
             answered(content, draft);
-            let others = ["refusal", "audio", "function_call"].map(|key| message.get(key));
-            if others.into_iter().flatten().any(|value| !value.is_null()) {
+            if [refusal, audio, call].into_iter().flatten().any(|value| !value.is_null()) {
                 draft.shows();
             }
-            for call in items(message.get("tool_calls")) {
+            for call in items(calls) {
                 let [name, arguments] = call.get("function").unwrap_or(call).pick(["name", "arguments"]);
                 draft.call(call, call.get("id"), name, arguments.is_none_or(Value::is_null));
             }
             Kind::Message(Role::Assistant)
         }
         Some(b"tool") => {
-            draft.result(message, message.get("tool_call_id"), message.get("name"), false);
+            let [id, name] = message.pick(["tool_call_id", "name"]);
+            draft.result(message, id, name, false);
             draft.content(content);
             Kind::Message(Role::Tool)
         }

@@ -64,6 +64,10 @@ impl Format for QwenCode {
         Results::Blocks
     }
 
+    fn names_call_again(&self) -> &'static [&'static str] {
+        &["toolCallResult", "callId"]
+    }
+
     fn copies_results(&self) -> bool {
         true
     }
@@ -98,7 +102,7 @@ impl Format for QwenCode {
         let parts = || items(message.and_then(|message| message.get("parts")));
         match kind.and_then(Value::text).as_deref() {
             Some(b"user") if subtype.is_empty() => {
-                parts().for_each(|part| asked(part, draft));
+                parts().for_each(|part| _ = asked(part, draft));
                 draft.entry.kind = Kind::Message(Role::User);
             }
             Some(b"user") => draft.entry.kind = Kind::Note,
@@ -109,7 +113,7 @@ impl Format for QwenCode {
             }
             Some(b"tool_result") => {
                 draft.entry.kind = Kind::Message(Role::Tool);
-                parts().for_each(|part| asked(part, draft));
+                parts().for_each(|part| _ = asked(part, draft));
                 draft.sides(doc.get("toolCallResult").and_then(|result| result.get("resultDisplay")));
             }
             Some(b"system") if subtype == &b"chat_compression"[..] => {
@@ -169,7 +173,8 @@ pub(super) fn content_parts_of_gemini<'d>(message: Option<Value<'d>>, each: &mut
 pub(super) fn said(part: Value<'_>, draft: &mut Draft<'_>) {
     let [text, thought, call, signature] = part.pick(["text", "thought", "functionCall", "thoughtSignature"]);
     if let Some(call) = call {
-        draft.call(part, call.get("id"), call.get("name"), false);
+        let [id, name] = call.pick(["id", "name"]);
+        draft.call(part, id, name, false);
         if signature.is_some_and(is_altered) {
             draft.quirk(QuirkKind::AlteredThought, part.span());
         }
@@ -181,18 +186,13 @@ pub(super) fn said(part: Value<'_>, draft: &mut Draft<'_>) {
             draft.shows();
         }
         Some(text) => draft.text_block(part, text),
-        None => draft.image(part),
+        None if call.is_none() => draft.image(part),
+        None => {}
     }
 }
 
-/// Reads a message of Gemini's API.
-pub(super) fn content(message: Value<'_>, draft: &mut Draft<'_>) {
-    let model = message.get("role").is_some_and(|role| role.is("model"));
-    items(message.get("parts")).for_each(|part| if model { said(part, draft) } else { asked(part, draft) });
-}
-
-/// Reads a part of what the user, or the user's tools, said.
-pub(super) fn asked(part: Value<'_>, draft: &mut Draft<'_>) {
+/// Reads a part of what the user, or the user's tools, said; whether it is a result.
+pub(super) fn asked(part: Value<'_>, draft: &mut Draft<'_>) -> bool {
     let [text, answer] = part.pick(["text", "functionResponse"]);
     if let Some(text) = text {
         draft.user_text(text);
@@ -205,7 +205,9 @@ pub(super) fn asked(part: Value<'_>, draft: &mut Draft<'_>) {
             draft.unpaired();
         }
         response(answer, draft);
+        return true;
     } else {
         draft.image(part);
     }
+    false
 }

@@ -1,7 +1,7 @@
 //! P1: a call that nothing answers.
 
 use super::{Cover, Help, Rule, about, records_stay, severity_in_context};
-use crate::entry::{Id, Kind, Role, Stop};
+use crate::entry::{Call, Id, Kind, Role, Stop};
 use crate::finding::{Finding, Fix, Guard, Held, Op};
 use crate::format::{Answer, Format, Results};
 use crate::session::Session;
@@ -30,14 +30,15 @@ impl Rule for CallWithoutResult {
                   each 'tool_call_id'\", \"No tool output found for function call\".",
             fix: "One result in neutral words is put behind the call, marked as an error. Not for calls of aborted \
                   turns, before a compaction, or in the newest turn: those are legal. In a flat file a line is added \
-                  only with --allow P1, because another file may count its lines.",
+                  only with --allow P1, because another file may count its lines. In data sets nothing is put in, \
+                  because a model would learn it; a call in the last message of a line is what that teaches.",
             source: "Anthropic Messages, OpenAI Chat Completions and Responses; OpenClaw #10310, claude-code #8763",
         }
     }
 
     fn cover(&self, format: &dyn Format) -> Cover {
         match (format.results(), format.answer()) {
-            (Results::InConversation | Results::Unpaired | Results::Unread, _) => Cover::Never,
+            (Results::Unpaired | Results::Unread, _) => Cover::Never,
             (_, Answer::Nowhere) => Cover::Reported,
             (_, Answer::Line | Answer::LineIfAllowed) if records_stay(format) => Cover::Reported,
             _ => Cover::Fixed,
@@ -47,7 +48,7 @@ impl Rule for CallWithoutResult {
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
         let mut answered = None;
         for (index, call) in (0..).zip(&session.transcript.calls) {
-            if call.id.is_none() || session.result_of(index).is_some() || excused(session, call.entry) {
+            if call.id.is_none() || session.result_of(index).is_some() || excused(session, call) {
                 continue;
             }
             // The same id twice in one message is its own rule's business: the result answers both.
@@ -94,7 +95,11 @@ fn answered_in_turns(session: &Session<'_>) -> HashSet<(u64, Option<Id>)> {
 }
 
 /// Whether an open call is legal there.
-fn excused(session: &Session<'_>, entry: u32) -> bool {
+fn excused(session: &Session<'_>, call: &Call) -> bool {
+    let entry = call.entry;
+    if session.is_whole_conversation(entry) {
+        return !call.followed;
+    }
     if !session.is_live(entry) || session.superseded(entry) || session.entry(entry).stop == Stop::Aborted {
         return true;
     }

@@ -4,9 +4,10 @@ use super::{Cover, Help, Rule, about};
 use crate::entry::Id;
 use crate::finding::{Finding, Fix, Guard, Held, Op, Severity};
 use crate::format::{Answer, Format, Results};
+use crate::json::{self, Doc, Value};
 use crate::literal::quote;
 use crate::session::Session;
-use crate::source::{Fault, read_span};
+use crate::source::{Fault, Span, read_span};
 use alloc::format;
 use alloc::string::ToString;
 use alloc::vec;
@@ -88,7 +89,7 @@ fn judge(session: &Session<'_>, earlier: u32, call: u32, count: u32) -> Result<F
             Some(_) => Fix::held(Held::Tangled),
         }
     } else {
-        rename(session, call, count)
+        rename(session, call, count)?
     };
     Ok(Finding {
         call: two.id,
@@ -106,21 +107,36 @@ fn same_block(session: &Session<'_>, one: u32, two: u32) -> Result<bool, Fault> 
 }
 
 /// Gives the call and its result an id of their own.
-fn rename(session: &Session<'_>, call: u32, count: u32) -> Fix {
+fn rename(session: &Session<'_>, call: u32, count: u32) -> Result<Fix, Fault> {
     let found = session.call(call);
     let text = session.transcript.id_text(found.id);
     let candidates = (count..).map(|n| [text, format!("__{n}").as_bytes()].concat());
     let free = candidates.take(RENAMES_MAX).find(|new| session.transcript.ids.find(new).is_none());
-    let Some(new) = free else { return Fix::held(Held::Tangled) };
+    let Some(new) = free else { return Ok(Fix::held(Held::Tangled)) };
     let mut with = Vec::new();
     quote(&new, &mut with);
     let mut ops = vec![Op::Replace { at: found.id_at, with: with.clone() }];
     if let Some(result) = session.result_of(call) {
         if session.result(result).entry == found.entry {
             // Where both are one record, it may name the id at other places too.
-            return Fix::held(Held::Tangled);
+            return Ok(Fix::held(Held::Tangled));
         }
-        ops.push(Op::Replace { at: session.result(result).call_at, with });
+        let places = core::iter::once(session.result(result).call_at).chain(again(session, result)?);
+        ops.extend(places.map(|at| Op::Replace { at, with: with.clone() }));
     }
-    Fix::guarded(Guard::RewritesIds, ops)
+    Ok(Fix::guarded(Guard::RewritesIds, ops))
+}
+
+/// Where the line of a result names its call once more.
+fn again(session: &Session<'_>, result: usize) -> Result<Option<Span>, Fault> {
+    let keys = session.format.names_call_again();
+    if keys.is_empty() {
+        return Ok(None);
+    }
+    let found = session.result(result);
+    let doc = json::parse(session.source, session.entry(found.entry).span)?;
+    let root = doc.as_ref().and_then(Doc::root);
+    let place = root.and_then(|root| keys.iter().try_fold(root, |value, key| value.get(key)));
+    let own = session.transcript.id_text(found.call);
+    Ok(place.filter(|place| place.text().as_deref() == Some(own)).map(Value::span))
 }

@@ -53,7 +53,7 @@ impl Rule for InvalidToolName {
             let left = trimmed.iter().rposition(|byte| *byte > b' ').map_or(0, |last| last + 1);
             let left = &trimmed[..left];
             let mut fix = Fix::NONE;
-            if known.contains(left) {
+            if known.contains(left) && !call.name_at.is_empty() {
                 fix = Fix::safe(renamed(session, index, left));
             }
             let severity = severity_in_context(session, call.entry);

@@ -1,7 +1,7 @@
 //! P7: text before the results of a message.
 
 use super::{Cover, Help, Rule, about, severity_in_context};
-use crate::entry::{Kind, Role};
+use crate::entry::QuirkKind;
 use crate::finding::{Finding, Fix, Op};
 use crate::format::Format;
 use crate::json::{self, Value};
@@ -36,21 +36,20 @@ impl Rule for MisorderedResults {
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
-        for (index, entry) in (0..).zip(&session.transcript.entries) {
-            // One that holds results alone is a tool's.
-            let mixed = entry.kind == Kind::Message(Role::User) || session.is_whole_conversation(index);
-            if !mixed || session.transcript.results_of(index).is_empty() {
+        for own in session.transcript.quirks().chunk_by(|one, next| one.entry == next.entry) {
+            let mixed = own.iter().filter(|quirk| quirk.kind == QuirkKind::Misordered);
+            let mixed: Vec<Span> = mixed.map(|quirk| quirk.block).collect();
+            if mixed.is_empty() {
                 continue;
             }
-            let Some(doc) = json::parse(session.source, entry.span)? else { continue };
+            let index = own[0].entry;
+            let Some(doc) = json::parse(session.source, session.entry(index).span)? else { continue };
+            let inside = doc.root().into_iter().flat_map(Value::descendants);
             let mut ops = Vec::new();
-            for content in doc.root().into_iter().flat_map(Value::descendants) {
+            for content in inside.filter(|value| mixed.contains(&value.span())) {
                 let blocks: Vec<Value<'_>> = content.items().collect();
                 let moved = reordered(session, &blocks)?;
                 ops.extend(moved.map(|(at, with)| Op::Replace { at, with }));
-            }
-            if ops.is_empty() {
-                continue;
             }
             let severity = severity_in_context(session, index);
             let message = "something stands before the results of the message".to_string();
