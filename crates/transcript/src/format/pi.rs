@@ -147,7 +147,7 @@ impl Format for Pi {
                     }
                     _ => target(doc.get("firstKeptEntryId"), draft),
                 }
-                doc.get("summary").into_iter().for_each(|text| draft.text(text));
+                summary(doc, draft);
             }
             Some(b"label") => target(doc.get("targetId"), draft),
             Some(b"leaf") => {
@@ -156,11 +156,16 @@ impl Format for Pi {
             }
             Some(b"branch_summary") => {
                 draft.entry.kind = Kind::Note;
-                doc.get("summary").into_iter().for_each(|text| draft.text(text));
+                summary(doc, draft);
             }
             Some(b"custom_message") => {
                 draft.entry.kind = Kind::Note;
-                texts(doc.get("content")).for_each(|text| draft.text(text));
+                let content = doc.get("content");
+                texts(content).for_each(|text| draft.text(text));
+                let other = |block: Value<'_>| block.get("text").is_none();
+                if texts(content).all(is_nothing) && !items(content).any(other) {
+                    draft.quirk(QuirkKind::Hollow, draft.entry.span);
+                }
             }
             _ => {}
         }
@@ -226,6 +231,20 @@ impl Format for Pi {
             .raw("fromHook", b"true");
         [line.end()].into()
     }
+}
+
+/// A summary stands before the model as what a user says.
+fn summary(doc: &Doc, draft: &mut Draft<'_>) {
+    let text = doc.get("summary");
+    text.into_iter().for_each(|text| draft.text(text));
+    if text.is_none_or(is_nothing) {
+        draft.quirk(QuirkKind::Hollow, draft.entry.span);
+    }
+}
+
+/// Whether there is no text in a value that should hold one.
+fn is_nothing(text: Value<'_>) -> bool {
+    text.kind() != Json::String || is_blank(text)
 }
 
 fn target(value: Option<Value<'_>>, draft: &mut Draft<'_>) {

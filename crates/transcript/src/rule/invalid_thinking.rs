@@ -78,7 +78,9 @@ fn signs(session: &Session<'_>, entry: u32) -> bool {
 /// Whether nothing comes behind an entry in its message, and the message is over.
 pub(super) fn ends_its_turn(session: &Session<'_>, entry: u32) -> bool {
     let turn = session.turn(entry);
-    let behind = session.place(entry).map_or(&[][..], |place| &session.live[place + 1..]);
+    let at = |entry: u32| (session.sequence(entry), entry);
+    let told = session.told();
+    let behind = &told[told.partition_point(|&other| at(other) <= at(entry))..];
     let open = session.newest().is_some_and(|newest| session.turn(newest) == turn);
     // Agents do not send turns that failed.
     !open

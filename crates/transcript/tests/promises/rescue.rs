@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use transcript::finding::{Held, Safety};
 use transcript::plan::Rendered;
 use transcript::policy::{Selection, SignedThinking};
-use transcript::{Finding, Piece, Plan, Policy, examine};
+use transcript::{Awaits, Finding, Piece, Plan, Policy, examine};
 
 fn dialect(format: &str) -> Option<Dialect> {
     match format {
@@ -51,12 +51,15 @@ pub(crate) fn unannounced(mut refusals: Vec<Refusal>, bytes: &[u8], policy: &Pol
     let codes: BTreeSet<&str> = found.findings.iter().map(|finding| finding.rule.code()).collect();
     let said = |class: &str| {
         let paired = PAIRING.contains(&class) && codes.iter().any(|code| PAIRING.contains(code));
-        // An empty message holds an empty text, and reasoning is thinking.
-        let other = [("M2", "M1"), ("M1", "M2"), ("M3", "M5")];
+        // An empty message holds an empty text, reasoning is thinking, and a call without an id has no result.
+        let other = [("M2", "M1"), ("M1", "M2"), ("M3", "M5"), ("P1", "P11")];
         let alike = other.iter().any(|(said, found)| *said == class && codes.contains(found));
         // Which bytes keep a line from being read has many names.
         let unread = class == "B9" && codes.iter().any(|code| code.starts_with('B'));
-        paired || alike || unread || codes.contains(class)
+        // The other half of a pair may stand behind another object, on a line that is not touched yet.
+        let glued = |finding: &Finding| finding.rule.code() == "B2" && waits(finding);
+        let hidden = PAIRING.contains(&class) && found.findings.iter().any(glued);
+        paired || alike || unread || hidden || codes.contains(class)
     };
     refusals.retain(|refusal| !said(refusal.class));
     refusals
@@ -162,7 +165,10 @@ enum End {
 /// nothing is sent, and that turn is never touched.
 fn end(case: &Case) -> Result<End, TestCaseError> {
     let (mut end, after) = end_now(case)?;
-    if end == End::Announced && examine(&after.as_slice(), &case.policy).unwrap().findings.iter().any(waits) {
+    let found = || examine(&after.as_slice(), &case.policy).unwrap();
+    if end == End::Announced
+        && (found().findings.iter().any(waits) || found().facts.awaits == Some(Awaits::Tool))
+    {
         let bytes = goes_on(case.dialect, after);
         end = end_now(&Case { bytes, ..case.clone() })?.0;
     }
@@ -213,7 +219,11 @@ fn end_now(case: &Case) -> Result<(End, Vec<u8>), TestCaseError> {
     prop_assert!(lost.is_empty(), "{:#?}\n{}", lost, lossy(&after));
     is_no_worse(case)?;
     let refusals = refusals(case.dialect, &after);
-    let unannounced = unannounced(refusals.clone(), &after, &case.policy);
+    let mut unannounced = unannounced(refusals.clone(), &after, &case.policy);
+    // What an agent puts in by itself does not end the wait for a tool; what comes of that is asked when it is over.
+    if examine(&after.as_slice(), &case.policy).unwrap().facts.awaits == Some(Awaits::Tool) {
+        unannounced.retain(|refusal| refusal.class != "P1");
+    }
     prop_assert!(unannounced.is_empty(), "{:#?}\n{}", unannounced, lossy(&after));
     Ok((if refusals.is_empty() { End::Accepted } else { End::Announced }, after))
 }
