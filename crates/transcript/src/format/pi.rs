@@ -147,7 +147,9 @@ impl Format for Pi {
                     }
                     _ => target(doc.get("firstKeptEntryId"), draft),
                 }
-                summary(doc, draft);
+                let summary = doc.get("summary");
+                summary.into_iter().for_each(|text| draft.text(text));
+                lacks(summary, draft);
             }
             Some(b"label") => target(doc.get("targetId"), draft),
             Some(b"leaf") => {
@@ -156,16 +158,13 @@ impl Format for Pi {
             }
             Some(b"branch_summary") => {
                 draft.entry.kind = Kind::Note;
-                summary(doc, draft);
+                doc.get("summary").into_iter().for_each(|text| draft.text(text));
             }
             Some(b"custom_message") => {
                 draft.entry.kind = Kind::Note;
                 let content = doc.get("content");
                 texts(content).for_each(|text| draft.text(text));
-                let other = |block: Value<'_>| block.get("text").is_none();
-                if texts(content).all(is_nothing) && !items(content).any(other) {
-                    draft.quirk(QuirkKind::Hollow, draft.entry.span);
-                }
+                lacks(content, draft);
             }
             _ => {}
         }
@@ -233,18 +232,12 @@ impl Format for Pi {
     }
 }
 
-/// A summary stands before the model as what a user says.
-fn summary(doc: &Doc, draft: &mut Draft<'_>) {
-    let text = doc.get("summary");
-    text.into_iter().for_each(|text| draft.text(text));
-    if text.is_none_or(is_nothing) {
+/// Notes that what pi sends is not there. An empty text or list is; pi leaves it out, and extensions show such notes.
+fn lacks(content: Option<Value<'_>>, draft: &mut Draft<'_>) {
+    let there = |content: Value<'_>| matches!(content.kind(), Json::String | Json::Array | Json::Object);
+    if !content.is_some_and(there) {
         draft.quirk(QuirkKind::Hollow, draft.entry.span);
     }
-}
-
-/// Whether there is no text in a value that should hold one.
-fn is_nothing(text: Value<'_>) -> bool {
-    text.kind() != Json::String || is_blank(text)
 }
 
 fn target(value: Option<Value<'_>>, draft: &mut Draft<'_>) {

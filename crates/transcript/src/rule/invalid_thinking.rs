@@ -81,9 +81,8 @@ pub(super) fn ends_its_turn(session: &Session<'_>, entry: u32) -> bool {
     let at = |entry: u32| (session.sequence(entry), entry);
     let told = session.told();
     let behind = &told[told.partition_point(|&other| at(other) <= at(entry))..];
-    let open = session.newest().is_some_and(|newest| session.turn(newest) == turn);
-    // Agents do not send turns that failed.
-    !open
+    // The last line may still be followed by more of its message. Agents do not send turns that failed.
+    session.newest() != Some(entry)
         && session.entry(entry).stop != Stop::Aborted
         && !behind.iter().any(|&other| session.turn(other) == turn)
 }

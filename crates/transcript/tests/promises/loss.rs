@@ -12,9 +12,7 @@ fn holds_nothing(dialect: Dialect, row: &Value) -> bool {
     let kind = row["type"].as_str().unwrap_or_default();
     let said = message(dialect, row);
     match dialect {
-        Dialect::Pi | Dialect::PiFlat if kind == "custom_message" => {
-            row["content"].is_null() || row["content"].as_str().is_some_and(|text| text.trim().is_empty())
-        }
+        Dialect::Pi | Dialect::PiFlat if kind == "custom_message" => row["content"].is_null(),
         Dialect::ClaudeCode if kind == "assistant" => said["content"].is_null(),
         _ => said["role"] == "assistant" && said["content"].is_null() && said["tool_calls"].is_null(),
     }
