@@ -124,7 +124,10 @@ impl Content {
         let again = self.asked && flow_of(added, entry) == Flow::Asks;
         let alone = match found.kind {
             Kind::Message(Role::User) => self.lacking,
-            Kind::Message(Role::Assistant) => !self.user && !self.lacking,
+            // That nobody asked is told; that calls stand there is told in other words.
+            Kind::Message(Role::Assistant) => {
+                !self.user && (!self.lacking || !added.calls_of(entry).is_empty())
+            }
             _ => false,
         };
         let foreign = !self.foreign && added.session.is_some() && added.session != self.session;

@@ -177,8 +177,13 @@ fn qwen(rows: &[&Value]) -> Vec<Message> {
         path.push(row);
         next = row["parentUuid"].as_str().and_then(|parent| by_id.get(parent).copied());
     }
-    let spoken = path.iter().rev().filter(|row| row["type"] != "system").map(|row| &row["message"]);
-    contents(&spoken.collect::<Vec<_>>())
+    path.reverse();
+    // The newest summary stands for what was before it.
+    let summary = path.iter().rposition(|row| row["subtype"] == "chat_compression");
+    let list = summary.and_then(|at| path[at].pointer("/systemPayload/compressedHistory")?.as_array());
+    let from = summary.filter(|_| list.is_some()).unwrap_or(0);
+    let spoken = path[from..].iter().filter(|row| row["type"] != "system").map(|row| &row["message"]);
+    contents(&list.into_iter().flatten().chain(spoken).collect::<Vec<_>>())
 }
 
 /// The last record of each id, at the place of the first; a message of the model holds its calls with their results.
