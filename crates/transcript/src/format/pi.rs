@@ -148,7 +148,9 @@ impl Format for Pi {
                     _ => target(doc.get("firstKeptEntryId"), draft),
                 }
                 let summary = doc.get("summary");
-                summary.into_iter().for_each(|text| draft.text(text));
+                if let Some(text) = summary {
+                    draft.text(text);
+                }
                 lacks(summary, draft);
             }
             Some(b"label") => target(doc.get("targetId"), draft),
