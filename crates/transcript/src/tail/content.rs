@@ -124,9 +124,10 @@ impl Content {
         let again = self.asked && flow_of(added, entry) == Flow::Asks;
         let alone = match found.kind {
             Kind::Message(Role::User) => self.lacking,
-            // That nobody asked is told; that calls stand there is told in other words.
+            // That nobody asked is told; that calls stand there, where that matters, is told in other words.
             Kind::Message(Role::Assistant) => {
-                !self.user && (!self.lacking || !added.calls_of(entry).is_empty())
+                let first = added.format.is_some_and(|format| format.content().begins_with_user.is_some());
+                !self.user && (!self.lacking || first && !added.calls_of(entry).is_empty())
             }
             _ => false,
         };
