@@ -69,6 +69,9 @@ def expected(before, after, findings):
     for row in before:
         if row["id"] in gone:
             continue
+        # pi's notes reach the model without an id.
+        if findings.mended("M1") and role(row) == "custom" and row["message"].get("content") is None:
+            continue
         if nameless and row["id"] is None and role(row) == "assistant" and row["message"]["content"] == []:
             nameless -= 1
             continue

@@ -96,7 +96,7 @@ pub trait Format: Sync {
         None
     }
 
-    /// Whether the ids of calls go to the API as they stand, which takes only some.
+    /// Whether the ids of calls, and the names of tools, go to the API as they stand, which takes only some.
     fn has_plain_ids(&self) -> bool {
         false
     }

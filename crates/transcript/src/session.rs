@@ -568,14 +568,14 @@ impl<'a> Session<'a> {
     }
 
     /// The order of the conversation, which the links tell and not the lines: blocks of one message come
-    /// together, and results behind the message with their calls.
+    /// together, those beside the branch behind the first one on it, and then the results of that one's calls.
     fn ranks(&self, chain: &[u32], live: &[u32]) -> Vec<u32> {
         let mut ranks = vec![0; self.transcript.entries.len()];
         let mut of_group = vec![NONE; self.transcript.ids.len()];
         for (index, &entry) in (0..).zip(chain) {
-            ranks[entry as usize] = index * 2;
+            ranks[entry as usize] = index * 3;
             if let Some(group) = self.entry(entry).group {
-                of_group[group.index()] = of_group[group.index()].min(index * 2);
+                of_group[group.index()] = of_group[group.index()].min(index * 3);
             }
         }
         let mut on_chain = vec![false; self.transcript.entries.len()];
@@ -584,8 +584,9 @@ impl<'a> Session<'a> {
         }
         for &entry in live.iter().filter(|&&entry| !on_chain[entry as usize]) {
             let group = self.entry(entry).group.map(|group| of_group[group.index()]);
-            let parent = || self.parent(entry).map(|parent| ranks[parent as usize] + 1);
-            ranks[entry as usize] = group.filter(|&rank| rank != NONE).or_else(parent).unwrap_or(0);
+            let beside = group.filter(|&rank| rank != NONE).map(|rank| rank + 1);
+            let parent = || self.parent(entry).map(|parent| ranks[parent as usize] / 3 * 3 + 2);
+            ranks[entry as usize] = beside.or_else(parent).unwrap_or(0);
         }
         ranks
     }

@@ -18,7 +18,7 @@
 
 use crate::entry::{Kind, Role, Stop, Transcript};
 use crate::finding::Finding;
-use crate::format::{Format, Head};
+use crate::format::Head;
 use crate::json::Odd;
 use crate::overflow::failure_in;
 use crate::policy::{Policy, SignedThinking};
@@ -359,15 +359,16 @@ impl State {
         self.settled(added, entry, policy, begins)?;
         let (calls, results) = (added.calls_of(entry), added.results_of(entry));
         let mixed = !results.is_empty() && found.kind != Kind::Message(Role::Tool);
-        let checked = added.format.is_some_and(Format::has_plain_ids);
-        let strange =
-            checked && added.calls[calls.clone()].iter().any(|call| !is_taken(added.id_text(call.id)));
+        let format = added.format.ok_or(Reason::Format)?;
+        let strange = format.has_plain_ids()
+            && added.calls[calls.clone()].iter().any(|call| !is_taken(added.id_text(call.id)));
         let waits = found.stop == Stop::ToolUse && calls.is_empty();
         let partial = added.calls[calls.clone()].iter().any(|call| call.partial);
         if partial && found.stop != Stop::Aborted {
             return Err(Reason::Damaged);
         }
-        if mixed || (waits && self.branch.is_ordered()) || !are_plain(added, calls.clone()) || strange {
+        if mixed || (waits && self.branch.is_ordered()) || !are_plain(format, added, calls.clone()) || strange
+        {
             return Err(Reason::Unpaired);
         }
         if self.branch.hang(added, entry, begins)? {

@@ -147,7 +147,11 @@ impl Format for Pi {
                     }
                     _ => target(doc.get("firstKeptEntryId"), draft),
                 }
-                doc.get("summary").into_iter().for_each(|text| draft.text(text));
+                let summary = doc.get("summary");
+                if let Some(text) = summary {
+                    draft.text(text);
+                }
+                lacks(summary, draft);
             }
             Some(b"label") => target(doc.get("targetId"), draft),
             Some(b"leaf") => {
@@ -160,7 +164,9 @@ impl Format for Pi {
             }
             Some(b"custom_message") => {
                 draft.entry.kind = Kind::Note;
-                texts(doc.get("content")).for_each(|text| draft.text(text));
+                let content = doc.get("content");
+                texts(content).for_each(|text| draft.text(text));
+                lacks(content, draft);
             }
             _ => {}
         }
@@ -225,6 +231,14 @@ impl Format for Pi {
             .raw("tokensBefore", format!("{}", made.tokens_before).as_bytes())
             .raw("fromHook", b"true");
         [line.end()].into()
+    }
+}
+
+/// Notes that what pi sends is not there. An empty text or list is; pi leaves it out, and extensions show such notes.
+fn lacks(content: Option<Value<'_>>, draft: &mut Draft<'_>) {
+    let there = |content: Value<'_>| matches!(content.kind(), Json::String | Json::Array | Json::Object);
+    if !content.is_some_and(there) {
+        draft.quirk(QuirkKind::Hollow, draft.entry.span);
     }
 }
 

@@ -36,17 +36,24 @@ impl Rule for DuplicateResult {
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
         for (index, answers) in session.answers.iter().enumerate() {
-            let Answers::Again(call) = *answers else { continue };
-            let live = |result: usize| session.is_live(session.result(result).entry);
-            // Off-branch copies of a result are never sent with it.
-            if !live(index) || !session.result_of(call).is_some_and(live) {
+            if !is_sent_again(session, *answers, index) {
                 continue;
             }
-            let severity = severity_in_context(session, session.result(index).entry);
+            let entry = session.result(index).entry;
+            let own = session.transcript.results_of(entry);
+            let together: Vec<usize> =
+                own.filter(|&other| is_sent_again(session, session.answers[other], other)).collect();
+            let severity = severity_in_context(session, entry);
             let message = "another result answers the same call".to_string();
-            let fix = drop_results(session, &[index]);
+            let fix = drop_results(session, &together);
             out.push(Finding { fix, ..about_result(&DuplicateResult, session, index, severity, message) });
         }
         Ok(())
     }
+}
+
+/// Whether a result is sent with another one of the same call; copies off the branch never are.
+fn is_sent_again(session: &Session<'_>, answers: Answers, result: usize) -> bool {
+    let live = |result: usize| session.is_live(session.result(result).entry);
+    matches!(answers, Answers::Again(call) if live(result) && session.result_of(call).is_some_and(live))
 }

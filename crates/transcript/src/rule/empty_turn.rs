@@ -1,7 +1,7 @@
 //! M1: a message in which there is nothing.
 
 use super::removal::take_out;
-use super::{Cover, Help, Rule, about, records_stay};
+use super::{Cover, Help, Rule, about, records_stay, severity_in_context};
 use crate::entry::{Kind, Quirk, QuirkKind, Role, Stop};
 use crate::finding::{Finding, Fix, Held, Severity};
 use crate::format::Format;
@@ -23,11 +23,13 @@ impl Rule for EmptyTurn {
 
     fn help(&self) -> Help {
         Help {
-            what: "A message holds nothing that could be sent: a turn that failed or was interrupted before its first word.",
+            what: "A message holds nothing that could be sent: a turn that failed or was interrupted before its first word, or a note \
+                   for the model whose content is gone.",
             why: "\"all messages must have non-empty content\", \"role 'assistant' must not be empty\", \"Improperly formed \
                   request\"; each failure appends another one. pi and Claude Code leave them out when they send.",
-            fix: "An empty turn of the model is taken out, and what hung on it is linked to what was before it. It is never \
-                  filled with something that the model did not say. What a person left empty is reported.",
+            fix: "An empty turn of the model, or note, is taken out, and what hung on it is linked to what was before it. It is never \
+                  filled with something that the model did not say. What a person left empty is reported, and a compaction \
+                  without a summary.",
             source: "OpenClaw #94278, #11986, #16116",
         }
     }
@@ -56,14 +58,16 @@ impl Rule for EmptyTurn {
                     ("a message of the conversation holds nothing", Fix::NONE)
                 }
                 Kind::Message(Role::User) => ("nothing was said", Fix::NONE),
+                Kind::Note => ("a note for the model has no content", take_out(session, entry)),
+                Kind::Boundary => ("the summary of a compaction is missing", Fix::NONE),
                 _ => continue,
             };
             // Agents do not send turns that failed.
-            let harmless = found.stop == Stop::Aborted;
-            let severity = if harmless {
-                Severity::Note
-            } else {
-                severity(session, entry, session.format.content().empty)
+            let severity = match found.kind {
+                _ if found.stop == Stop::Aborted => Severity::Note,
+                // pi stumbles over it when it sends.
+                Kind::Note if !session.is_whole_conversation(entry) => severity_in_context(session, entry),
+                _ => severity(session, entry, session.format.content().empty),
             };
             out.push(Finding { fix, ..about(&EmptyTurn, session, entry, severity, message.to_string()) });
         }

@@ -78,10 +78,11 @@ fn signs(session: &Session<'_>, entry: u32) -> bool {
 /// Whether nothing comes behind an entry in its message, and the message is over.
 pub(super) fn ends_its_turn(session: &Session<'_>, entry: u32) -> bool {
     let turn = session.turn(entry);
-    let behind = session.place(entry).map_or(&[][..], |place| &session.live[place + 1..]);
-    let open = session.newest().is_some_and(|newest| session.turn(newest) == turn);
-    // Agents do not send turns that failed.
-    !open
+    let at = |entry: u32| (session.sequence(entry), entry);
+    let told = session.told();
+    let behind = &told[told.partition_point(|&other| at(other) <= at(entry))..];
+    // The last line may still be followed by more of its message. Agents do not send turns that failed.
+    session.newest() != Some(entry)
         && session.entry(entry).stop != Stop::Aborted
         && !behind.iter().any(|&other| session.turn(other) == turn)
 }

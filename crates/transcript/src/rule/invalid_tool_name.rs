@@ -24,8 +24,9 @@ impl Rule for InvalidToolName {
 
     fn help(&self) -> Help {
         Help {
-            what: "A call has no tool name, or one that holds other characters than letters, digits, `_` and `-`; `.`, `:` and `/` are \
-                   taken for the agent's own, which it spells differently when it sends.",
+            what: "A call has no tool name, or one that holds other characters than letters, digits, `_` and `-`. `.`, `:` and `/` are \
+                   taken for the agent's own, which it spells differently when it sends; Claude Code and messages of Anthropic's \
+                   API go as they stand.",
             why: "APIs refuse the request: \"string does not match pattern '^[a-zA-Z0-9_-]+$'\".",
             fix: "NUL bytes and white space around a name are taken off, if what is left is the name of a tool that the session \
                   uses elsewhere. Otherwise report only: which tool it was is not known.",
@@ -39,10 +40,11 @@ impl Rule for InvalidToolName {
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
         let calls = &session.transcript.calls;
-        if are_plain(session.transcript, 0..calls.len()) {
+        if are_plain(session.format, session.transcript, 0..calls.len()) {
             return Ok(());
         }
         let name = |call: &Call| session.transcript.id_text(call.name);
+        let is_plain = |name: &[u8]| is_plain(session.format, name);
         let known: HashSet<&[u8]> = calls.iter().map(name).filter(|name| is_plain(name)).collect();
         for (index, call) in calls.iter().enumerate().filter(|(_, call)| !is_plain(name(call))) {
             // Codex's own kinds of calls have none, and need none.
@@ -78,12 +80,13 @@ fn renamed(session: &Session<'_>, call: usize, name: &[u8]) -> Vec<Op> {
 }
 
 /// Whether an API takes it as the name of a tool.
-fn is_plain(name: &[u8]) -> bool {
-    let fits = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':' | b'/');
+fn is_plain(format: &dyn Format, name: &[u8]) -> bool {
+    let own = |byte: u8| matches!(byte, b'.' | b':' | b'/') && !format.has_plain_ids();
+    let fits = |&byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-') || own(byte);
     !name.is_empty() && name.len() <= 128 && name.iter().all(fits)
 }
 
 /// Whether APIs take the names of these calls.
-pub(crate) fn are_plain(transcript: &Transcript, mut calls: Range<usize>) -> bool {
-    calls.all(|call| is_plain(transcript.id_text(transcript.calls[call].name)))
+pub(crate) fn are_plain(format: &dyn Format, transcript: &Transcript, mut calls: Range<usize>) -> bool {
+    calls.all(|call| is_plain(format, transcript.id_text(transcript.calls[call].name)))
 }

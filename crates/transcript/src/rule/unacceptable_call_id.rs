@@ -42,7 +42,7 @@ impl Rule for UnacceptableCallId {
                 let sent = session.in_context(call.entry);
                 let severity = if sent { Severity::Warning } else { Severity::Note };
                 let message = if id.is_empty() {
-                    "the call has no id"
+                    "the call has no id, so that nothing can answer it"
                 } else {
                     "Anthropic does not take the call's id"
                 };

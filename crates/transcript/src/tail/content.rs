@@ -124,7 +124,11 @@ impl Content {
         let again = self.asked && flow_of(added, entry) == Flow::Asks;
         let alone = match found.kind {
             Kind::Message(Role::User) => self.lacking,
-            Kind::Message(Role::Assistant) => !self.user && !self.lacking,
+            // That nobody asked is told; that calls stand there, where that matters, is told in other words.
+            Kind::Message(Role::Assistant) => {
+                let first = added.format.is_some_and(|format| format.content().begins_with_user.is_some());
+                !self.user && (!self.lacking || first && !added.calls_of(entry).is_empty())
+            }
             _ => false,
         };
         let foreign = !self.foreign && added.session.is_some() && added.session != self.session;

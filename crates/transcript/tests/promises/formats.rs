@@ -178,7 +178,14 @@ fn stays_within_its_level(case: &Case) -> Checked {
         (_, Some(Counted::Lines(_))) => {
             let (old, new) = (whole_lines(&case.bytes), whole_lines(&after));
             let ended = !case.bytes.ends_with(b"\n");
-            prop_assert!(old == new || (ended && old + 1 == new), "{old}, {new}\n{}", lossy(&after));
+            // What its writer wrote, and counted, as one line was torn into several.
+            let joined = new < old
+                && counts(&examine(&case.bytes.as_slice(), &case.policy).unwrap()).contains_key("B8");
+            prop_assert!(
+                old == new || joined || (ended && old + 1 == new),
+                "{old}, {new}\n{}",
+                lossy(&after)
+            );
         }
         (_, Some(Counted::Records(_))) => {
             prop_assert!(same(old.len(), new.len()), "{}, {}\n{}", old.len(), new.len(), lossy(&after));

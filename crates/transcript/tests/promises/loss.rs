@@ -7,8 +7,22 @@ use std::collections::BTreeMap;
 use transcript::literal::Unit;
 use transcript::policy::{Policy, SignedThinking};
 
+/// Whether what the agent would send of a record is not there under its name.
+fn holds_nothing(dialect: Dialect, row: &Value) -> bool {
+    let kind = row["type"].as_str().unwrap_or_default();
+    let said = message(dialect, row);
+    match dialect {
+        Dialect::Pi | Dialect::PiFlat if kind == "custom_message" => row["content"].is_null(),
+        Dialect::ClaudeCode if kind == "assistant" => said["content"].is_null(),
+        _ => said["role"] == "assistant" && said["content"].is_null() && said["tool_calls"].is_null(),
+    }
+}
+
 /// An object with all that may change left out. `None` if a repair may remove it whole.
 fn skeleton(dialect: Dialect, row: &Value, policy: &Policy) -> Option<Value> {
+    if holds_nothing(dialect, row) {
+        return None;
+    }
     let mut left = row.clone();
     for key in ["parentId", "parentUuid", "firstKeptEntryId", "firstKeptEntryIndex", "toolUseResult"] {
         if let Some(value) = left.get_mut(key) {
@@ -54,9 +68,11 @@ fn skeleton(dialect: Dialect, row: &Value, policy: &Policy) -> Option<Value> {
             return None;
         }
         // What is missing may have become an empty object.
-        for block in items.iter_mut().filter_map(Value::as_object_mut) {
-            let empty = |value: &Value| value.is_null() || *value == json!({});
-            block.retain(|key, value| !(["arguments", "input"].contains(&key.as_str()) && empty(value)));
+        for block in items.iter_mut() {
+            let empty = |value: &Value| value.is_null() || *value == json!({}) || *value == json!("{}");
+            let holder = if block["function"].is_object() { &mut block["function"] } else { block };
+            let Some(holder) = holder.as_object_mut() else { continue };
+            holder.retain(|key, value| !(["arguments", "input"].contains(&key.as_str()) && empty(value)));
         }
         // The second of two calls with one id may be given another one, if that is asked for.
         for block in items.iter_mut().filter(|_| policy.selection.allow.iter().any(|code| code == "P6")) {

@@ -103,7 +103,10 @@ pub(crate) fn said(dialect: Dialect, row: &Value) -> Message {
     if dialect == Dialect::OpenAiChat {
         parts.retain(|part| !matches!(part, Part::Text(text) if text.is_empty()));
     }
-    Message { assistant: role == "assistant", parts }
+    // Claude Code goes by the line when it sends.
+    let speaker =
+        if dialect == Dialect::ClaudeCode { row["type"].as_str().unwrap_or_default() } else { role };
+    Message { assistant: speaker == "assistant", parts }
 }
 
 fn texts(content: &Value) -> String {

@@ -8,7 +8,7 @@ use super::oracle::{Message, Part, Refusal, anthropic, body, gemini, openai_chat
 use super::reader::{Row, blocks, rows_with_lone};
 use super::story::Dialect;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// All that the provider of a format would say to the conversations in these bytes; `None` of a format that is left out.
 pub(crate) fn refusals(format: &str, bytes: &[u8]) -> Option<Vec<Refusal>> {
@@ -177,8 +177,13 @@ fn qwen(rows: &[&Value]) -> Vec<Message> {
         path.push(row);
         next = row["parentUuid"].as_str().and_then(|parent| by_id.get(parent).copied());
     }
-    let spoken = path.iter().rev().filter(|row| row["type"] != "system").map(|row| &row["message"]);
-    contents(&spoken.collect::<Vec<_>>())
+    path.reverse();
+    // The newest summary stands for what was before it.
+    let summary = path.iter().rposition(|row| row["subtype"] == "chat_compression");
+    let list = summary.and_then(|at| path[at].pointer("/systemPayload/compressedHistory")?.as_array());
+    let from = summary.filter(|_| list.is_some()).unwrap_or(0);
+    let spoken = path[from..].iter().filter(|row| row["type"] != "system").map(|row| &row["message"]);
+    contents(&list.into_iter().flatten().chain(spoken).collect::<Vec<_>>())
 }
 
 /// The last record of each id, at the place of the first; a message of the model holds its calls with their results.
@@ -226,8 +231,24 @@ fn codex(rows: &[&Value]) -> Vec<Message> {
     let replaced =
         |row: &&Value| row["type"] == "compacted" && row["payload"]["replacement_history"].is_array();
     let from = rows.iter().rposition(replaced).filter(|at| back.is_none_or(|back| back < *at));
-    let items = rows[from.unwrap_or(0)..].iter().filter(|row| row["type"] == "response_item");
-    items.filter(|row| row["timestamp"].is_string()).filter_map(|row| item(&row["payload"])).collect()
+    let items = |rows: &[&Value]| -> Vec<Message> {
+        let items = rows.iter().filter(|row| row["type"] == "response_item");
+        items.filter(|row| row["timestamp"].is_string()).filter_map(|row| item(&row["payload"])).collect()
+    };
+    let (before, sent) = rows.split_at(from.unwrap_or(0));
+    let (before, mut sent) = (items(before), items(sent));
+    // Codex takes outputs out of the request whose call went with the compaction.
+    let ids = |items: &[Message]| -> BTreeSet<String> {
+        let parts = items.iter().flat_map(|item| &item.parts);
+        parts
+            .filter_map(|part| if let Part::Call { id, .. } = part { Some(id.clone()) } else { None })
+            .collect()
+    };
+    let (gone, there) = (ids(&before), ids(&sent));
+    let left =
+        |part: &Part| matches!(part, Part::Result { id, .. } if gone.contains(id) && !there.contains(id));
+    sent.retain(|item| !item.parts.iter().any(left));
+    sent
 }
 
 fn item(payload: &Value) -> Option<Message> {

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use transcript::finding::{Held, Safety};
 use transcript::plan::Rendered;
 use transcript::policy::{Selection, SignedThinking};
-use transcript::{Finding, Piece, Plan, Policy, examine};
+use transcript::{Awaits, Finding, Piece, Plan, Policy, examine};
 
 fn dialect(format: &str) -> Option<Dialect> {
     match format {
@@ -51,12 +51,15 @@ pub(crate) fn unannounced(mut refusals: Vec<Refusal>, bytes: &[u8], policy: &Pol
     let codes: BTreeSet<&str> = found.findings.iter().map(|finding| finding.rule.code()).collect();
     let said = |class: &str| {
         let paired = PAIRING.contains(&class) && codes.iter().any(|code| PAIRING.contains(code));
-        // An empty message holds an empty text, and reasoning is thinking.
-        let other = [("M2", "M1"), ("M1", "M2"), ("M3", "M5")];
+        // An empty message holds an empty text, reasoning is thinking, and a call without an id has no result.
+        let other = [("M2", "M1"), ("M1", "M2"), ("M3", "M5"), ("P1", "P11")];
         let alike = other.iter().any(|(said, found)| *said == class && codes.contains(found));
         // Which bytes keep a line from being read has many names.
         let unread = class == "B9" && codes.iter().any(|code| code.starts_with('B'));
-        paired || alike || unread || codes.contains(class)
+        // The other half of a pair may stand behind another object, on a line that is not touched yet.
+        let glued = |finding: &Finding| finding.rule.code() == "B2" && waits(finding);
+        let hidden = PAIRING.contains(&class) && found.findings.iter().any(glued);
+        paired || alike || unread || hidden || codes.contains(class)
     };
     refusals.retain(|refusal| !said(refusal.class));
     refusals
@@ -162,7 +165,10 @@ enum End {
 /// nothing is sent, and that turn is never touched.
 fn end(case: &Case) -> Result<End, TestCaseError> {
     let (mut end, after) = end_now(case)?;
-    if end == End::Announced && examine(&after.as_slice(), &case.policy).unwrap().findings.iter().any(waits) {
+    let found = || examine(&after.as_slice(), &case.policy).unwrap();
+    if end == End::Announced
+        && (found().findings.iter().any(waits) || found().facts.awaits == Some(Awaits::Tool))
+    {
         let bytes = goes_on(case.dialect, after);
         end = end_now(&Case { bytes, ..case.clone() })?.0;
     }
@@ -213,7 +219,11 @@ fn end_now(case: &Case) -> Result<(End, Vec<u8>), TestCaseError> {
     prop_assert!(lost.is_empty(), "{:#?}\n{}", lost, lossy(&after));
     is_no_worse(case)?;
     let refusals = refusals(case.dialect, &after);
-    let unannounced = unannounced(refusals.clone(), &after, &case.policy);
+    let mut unannounced = unannounced(refusals.clone(), &after, &case.policy);
+    // What an agent puts in by itself does not end the wait for a tool; what comes of that is asked when it is over.
+    if examine(&after.as_slice(), &case.policy).unwrap().facts.awaits == Some(Awaits::Tool) {
+        unannounced.retain(|refusal| refusal.class != "P1");
+    }
     prop_assert!(unannounced.is_empty(), "{:#?}\n{}", unannounced, lossy(&after));
     Ok((if refusals.is_empty() { End::Accepted } else { End::Announced }, after))
 }
@@ -229,34 +239,47 @@ proptest! {
     }
 }
 
-/// Issue 6: at least 99 of 100 damaged sessions end accepted.
+/// Issue 6: at least 99 of 100 damaged sessions end accepted, and the others are said not to be. With `SHOW_REFUSED` in
+/// the environment each of those is printed.
 #[test]
 fn nearly_all_damaged_sessions_end_accepted() {
     let mut runner = TestRunner::new(config());
-    let strategy = damaged();
-    let mut shown = BTreeMap::<String, usize>::new();
+    let (strategy, shown) = (damaged(), std::env::var_os("SHOW_REFUSED").is_some());
     let mut ends: BTreeMap<Dialect, BTreeMap<End, usize>> = BTreeMap::new();
-    for _ in 0..runner.config().cases.max(1500) {
+    let mut silent = Vec::new();
+    for number in 0..runner.config().cases.max(1500) {
         let case = strategy.new_tree(&mut runner).expect("no case is rejected").current();
-        let end = end(&case).unwrap_or_else(|why| panic!("{why}\n{case:?}"));
-        if end == End::Announced {
-            let after = read_all(&Rendered::new(
-                &case.bytes.as_slice(),
-                &tried(&case.bytes, &case.policy).repair.unwrap().plan,
-            ));
-            for finding in examine(&after.as_slice(), &case.policy).unwrap().findings {
-                let text = format!("{} {:?} {:?}", finding.rule.code(), finding.fix.safety, case.dialect);
-                *shown.entry(text).or_default() += 1;
+        let end = match end(&case) {
+            Ok(end) => end,
+            Err(why) => {
+                let told = if shown { told(&case) } else { format!("{:?} {:?}", case.dialect, case.damages) };
+                silent.push(format!("case {number}: {why}\n{told}"));
+                continue;
             }
-        }
+        };
         *ends.entry(case.dialect).or_default().entry(end).or_default() += 1;
-        if end != End::Accepted && std::env::var_os("SHOW_REFUSED").is_some() {
-            let why = tried(&case.bytes, &case.policy).repair.err();
-            eprintln!("{end:?} {why:?} {:?} {:?}\n{}", case.dialect, case.damages, lossy(&case.bytes));
+        if end != End::Accepted && shown {
+            eprintln!("case {number} {end:?} {}", told(&case));
         }
     }
-    eprintln!("{ends:?}\n{shown:?}");
     let count = |end: End| ends.values().map(|of| of.get(&end).copied().unwrap_or(0)).sum::<usize>();
     let known = [End::Accepted, End::Announced, End::NoPlan].map(count).iter().sum::<usize>();
+    eprintln!("{} of {known} are accepted: {ends:?}", count(End::Accepted));
+    assert!(silent.is_empty(), "{} are wrong:\n{}", silent.len(), silent.join("\n\n"));
     assert!(count(End::Accepted) * 100 >= known * 99, "{ends:?}");
+}
+
+/// A case that is not accepted, what is said of it, and what was left.
+fn told(case: &Case) -> String {
+    let mended = tried(&case.bytes, &case.policy);
+    let head = format!("{:?} {:?}\n{}", case.dialect, case.damages, lossy(&case.bytes));
+    let repair = match mended.repair {
+        Ok(repair) => repair,
+        Err(why) => return format!("{head}\nno plan: {why:?}"),
+    };
+    let after = read_all(&Rendered::new(&case.bytes.as_slice(), &repair.plan));
+    let found = examine(&after.as_slice(), &case.policy).unwrap().findings;
+    let found = found.iter().map(|finding| (finding.rule, &finding.message, &finding.fix.safety));
+    let refusals = refusals(case.dialect, &after);
+    format!("{head}\nbecame\n{}\n{:?}\n{refusals:#?}", lossy(&after), found.collect::<Vec<_>>())
 }
