@@ -12,7 +12,7 @@ use crate::output::Output;
 use crate::report::FileReport;
 use crate::status::Status;
 use crate::terminal::{Screen, plain};
-use humansize::{DECIMAL, format_size};
+use humansize::{DECIMAL, SizeFormatter};
 use serde::Serialize;
 use std::io::{self, BufWriter, Write};
 use std::time::Instant;
@@ -222,7 +222,12 @@ pub(crate) fn plural(n: u64, one: &str) -> String {
 
 /// A number of bytes, as people read it.
 pub(crate) fn size(bytes: u64) -> String {
-    format_size(bytes, DECIMAL)
+    sized(bytes).to_string()
+}
+
+/// The same, for a longer text.
+fn sized(bytes: u64) -> impl std::fmt::Display {
+    SizeFormatter::new(bytes, DECIMAL)
 }
 
 /// Says something that is not a result.

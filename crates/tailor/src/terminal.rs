@@ -106,11 +106,17 @@ pub(crate) fn spelled_out(text: &str) -> String {
 /// A text from outside, with everything that could move a cursor, change a colour or hide other text spelled
 /// out.
 pub(crate) fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    push_plain(text, &mut out);
+    out
+}
+
+/// The same, appended to another text.
+pub(crate) fn push_plain(text: &str, out: &mut String) {
     // Nearly all of it is.
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
-        return text.to_string();
+        return out.push_str(text);
     }
-    let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_control() || is_invisible(c) {
             let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
@@ -118,7 +124,6 @@ pub(crate) fn plain(text: &str) -> String {
             out.push(c);
         }
     }
-    out
 }
 
 /// A long text from outside that is printed for its own sake: its lines and tabs stay.

@@ -1,8 +1,8 @@
 //! `--format human`: a line a finding, a line for what was done to a file, and a sentence at the end.
 
-use super::{Shape, Totals, size};
+use super::{Shape, Totals, size, sized};
 use crate::report::{FileReport, FindingReport};
-use crate::terminal::{Screen, plain};
+use crate::terminal::{Screen, plain, push_plain};
 use anstyle::{AnsiColor, Style};
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -20,29 +20,25 @@ impl Human {
         writeln!(out, "{}", self.screen.fit(text))
     }
 
-    /// A line a finding, for tens of thousands of them: each is put together in one piece of memory.
-    fn finding(&self, path: &str, finding: &FindingReport) -> String {
+    /// Appends the line of a finding. There may be tens of thousands, so all of them are put together in the same piece
+    /// of memory.
+    fn finding(&self, path: &str, finding: &FindingReport, text: &mut String) {
         let colour = match finding.severity {
             "error" => AnsiColor::Red,
             "warning" => AnsiColor::Yellow,
             _ => AnsiColor::Cyan,
         };
-        let mut text = String::with_capacity(LINE_BYTES);
-        self.screen.paint(Style::new().bold(), &mut text, |text| {
+        self.screen.paint(Style::new().bold(), text, |text| {
             text.extend([path, ":"]);
             // Writing to a string cannot fail.
             _ = write!(text, "{}", finding.line);
         });
-        text += ": ";
-        self.screen.paint(colour.on_default(), &mut text, |text| text.push_str(finding.code));
+        text.push_str(": ");
+        self.screen.paint(colour.on_default(), text, |text| text.push_str(finding.code));
         text.extend([" ", finding.rule, ": "]);
-        say(finding, &mut text);
-        text
+        say(finding, text);
     }
 }
-
-/// Enough for most lines.
-const LINE_BYTES: usize = 256;
 
 /// What there is to say about a finding, without its place and name.
 pub(super) fn said(finding: &FindingReport) -> String {
@@ -54,10 +50,12 @@ pub(super) fn said(finding: &FindingReport) -> String {
 fn say(finding: &FindingReport, text: &mut String) {
     text.push_str(&finding.message);
     if let Some(bytes) = finding.saves_bytes {
-        text.extend([", ", &size(bytes)]);
+        _ = write!(text, ", {}", sized(bytes));
     }
     if let Some(tool) = &finding.tool {
-        text.extend([" (", &plain(tool), ")"]);
+        text.push_str(" (");
+        push_plain(tool, text);
+        text.push(')');
     }
     match (&finding.reason, finding.fix) {
         (Some(reason), fix) => text.extend([" [", fix, ": ", reason, "]"]),
@@ -69,8 +67,11 @@ fn say(finding: &FindingReport, text: &mut String) {
 impl Shape for Human {
     fn file(&mut self, report: &FileReport, out: &mut dyn Write) -> io::Result<()> {
         let path = plain(&report.path);
+        let mut text = String::new();
         for finding in report.findings.iter().filter(|finding| !finding.known) {
-            self.line(&self.finding(&path, finding), out)?;
+            text.clear();
+            self.finding(&path, finding, &mut text);
+            self.line(&text, out)?;
         }
         for change in &report.diff {
             writeln!(out, "{}", self.screen.whole(change))?;
