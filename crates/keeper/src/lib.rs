@@ -298,6 +298,10 @@ fn carry_out(
     keep: impl FnOnce() -> Result<Option<Run>, Error>,
     enter: impl FnOnce() -> Result<Result<Pass, NotNow>, Error>,
 ) -> Result<Result<Done, NotNow>, Error> {
+    if let Some(vault) = vault {
+        // That it cannot be done is told when something is to be kept there.
+        let _ = vault.prepare(&snapshot.path);
+    }
     let work = Replacement::stage(snapshot, text)?;
     let mut run = None;
     let kept = work.last(|| {

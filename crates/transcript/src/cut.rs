@@ -7,6 +7,7 @@ use crate::literal::{Piece, UNIT_BYTES_MAX, Unit, boundary, count, piece};
 use crate::marker;
 use crate::policy::Lines;
 use crate::source::{Fault, Held, Source, Span, window};
+use alloc::vec;
 use alloc::vec::Vec;
 
 /// How much is read at a time to measure. Small enough for the stack: an allocator that gets as much back, text after
@@ -15,6 +16,9 @@ const MEASURE_BYTES: usize = ROOM_BYTES - marker::BYTES_MAX;
 
 /// That, and what is looked at behind it.
 const ROOM_BYTES: usize = 16 * 1024;
+
+/// How much is read at a time for a content address: hashing goes several times as fast in long pieces.
+const ADDRESS_BYTES: usize = 64 * 1024;
 
 /// How many of the markers in a text are looked at. Beyond that a text prints markers for a living.
 const MARKERS_MAX: usize = 4096;
@@ -102,7 +106,8 @@ fn measure_known(
 ) -> Result<Measure, Fault> {
     let mut hash = addressed.then(blake3::Hasher::new);
     let (mut markers, mut units) = (Vec::new(), known.unwrap_or(0));
-    for_each_block(source, inner, MEASURE_BYTES, |at, bytes, owned| {
+    let block = if addressed { ADDRESS_BYTES } else { MEASURE_BYTES };
+    for_each_block(source, inner, block, |at, bytes, owned| {
         if let Some(hash) = &mut hash {
             hash.update(&bytes[..owned]);
         }
@@ -440,15 +445,17 @@ fn for_each_block(
     mut each: impl FnMut(u64, &[u8], usize) -> bool,
 ) -> Result<(), Fault> {
     let size = (block + marker::BYTES_MAX).min(inner.len() as usize);
-    let (mut small, mut large, mut at) = (None, None, inner.start);
+    let (mut small, mut large, mut heap, mut at) = (None, None, None, inner.start);
     while at < inner.end {
         let span = Span::new(at, inner.end.min(at + size as u64));
         let window = if let Some(bytes) = source.lend(span) {
             bytes
         } else if size <= SMALL_BYTES {
             window(source, span, &mut small.get_or_insert([0; SMALL_BYTES])[..size])?
-        } else {
+        } else if size <= ROOM_BYTES {
             window(source, span, &mut large.get_or_insert([0; ROOM_BYTES])[..size])?
+        } else {
+            window(source, span, heap.get_or_insert_with(|| vec![0; size]))?
         };
         let last = at + window.len() as u64 == inner.end;
         let owned = if last { window.len() } else { whole_units(window, window.len() - marker::BYTES_MAX) };

@@ -22,8 +22,8 @@ use zstd::bulk::Compressor;
 use zstd::stream::{read, write};
 use zstd::zstd_safe::compress_bound;
 
-/// How hard texts are compressed: half the time of zstd's default for a tenth more bytes.
-const LEVEL: i32 = 1;
+/// How hard texts are compressed. A fix waits for it: an eighth more bytes than at level 1 for a third less time.
+const LEVEL: i32 = -1;
 
 /// How the name of a pack ends.
 const ENDING: &str = ".pack";
