@@ -98,21 +98,25 @@ impl Leftover {
 /// How the leftovers of one file stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Settled {
-    /// There were none, or none that matter.
+    /// There are none.
     Nothing,
+    /// All lines are in their place, but a program has an old file open and may write more to it.
+    Held,
     /// Something was done about one of them. The snapshot may be of a file that is not at the path any more: look again.
     Something,
 }
 
 /// Finishes what was left of replacements of one file, of which we hold the lock.
 pub(crate) fn settle(snapshot: &Snapshot) -> Result<Result<Settled, Deferral>, Error> {
+    let mut settled = Settled::Nothing;
     for leftover in left_of(&snapshot.path)? {
         match finish(&leftover, snapshot)? {
             Ok(Settled::Nothing) => {}
+            Ok(Settled::Held) => settled = Settled::Held,
             other => return Ok(other),
         }
     }
-    Ok(Ok(Settled::Nothing))
+    Ok(Ok(settled))
 }
 
 /// Finishes what was left of replacements of files at or below a path. Gives what went wrong; files that another
@@ -157,7 +161,7 @@ pub fn settle_late(path: &Path) -> Result<Option<Deferral>, Error> {
     loop {
         match settle_path(path)? {
             Some(_) if Instant::now() < until => sleep(LATE_EVERY),
-            waits => return Ok(waits.map(|why| Deferral::LateLines(Box::new(why)))),
+            waits => return Ok(waits.map(|why| Deferral::LateLines(why.why()))),
         }
     }
 }
@@ -173,10 +177,8 @@ fn settle_path(path: &Path) -> Result<Option<Deferral>, Error> {
         };
         match settle(&snapshot)? {
             Ok(Settled::Something) => {}
-            // Who has the old file open may write more to it.
-            Ok(Settled::Nothing) => {
-                return Ok((!left_of(&snapshot.path)?.is_empty()).then_some(Deferral::HeldOpen));
-            }
+            Ok(Settled::Nothing) => return Ok(None),
+            Ok(Settled::Held) => return Ok(Some(Deferral::HeldOpen)),
             Err(reason) => return Ok(Some(reason)),
         }
     }
@@ -256,15 +258,14 @@ fn finish(leftover: &Leftover, now: &Snapshot) -> Result<Result<Settled, Deferra
     let lease = Lease::read(&old);
     let merged = Merged::new(leftover, &old, now).map_err(fail)?;
     if let Some(merged) = merged {
-        let work = Replacement::stage(now, &merged)?;
-        work.last(|| Ok(()))?;
+        let work = Replacement::stage(now, merged.length())?;
+        work.write(&merged, || Ok(()))?;
         // Whoever calls us has asked already.
         let landed = work.land(|| Ok(Ok(Pass::default())))?;
         return Ok(landed.map(|_| Settled::Something));
     }
     match lease {
-        // Who holds it may write more: the next run looks again.
-        Err(Refused::Busy) => Ok(Ok(Settled::Nothing)),
+        Err(Refused::Busy) => Ok(Ok(Settled::Held)),
         _ => remove(leftover).map(|()| Ok(Settled::Something)).map_err(fail),
     }
 }
@@ -392,7 +393,7 @@ impl NewText for Merged<'_> {
         self.parts.iter().map(|(_, span)| span.len()).sum()
     }
 
-    fn write(&self, original: &File, out: &mut File) -> io::Result<()> {
+    fn write(&self, original: &File, out: &File) -> io::Result<()> {
         for (from, span) in &self.parts {
             copy_span(if *from == From::Old { self.old } else { original }, *span, out)?;
         }

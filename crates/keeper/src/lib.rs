@@ -219,17 +219,17 @@ fn fix(path: &Path, root: Option<&Path>, options: &Options, draw: Draw<'_>) -> R
         let snapshot = match Snapshot::open_locked(path, root)? {
             Ok(Ok(snapshot)) if snapshot.is_empty() => return Ok(Outcome::empty()),
             Ok(Ok(snapshot)) => snapshot,
-            Ok(Err(reason)) => return Ok(Outcome::without_look(Ending::Deferred(reason))),
+            Ok(Err(reason)) => return Ok(Outcome::deferred(reason)),
             Err(refusal) => return Ok(Outcome::without_look(Ending::Refused(refusal))),
         };
         match snapshot.unless_changed(fix_once(&snapshot, options, draw)) {
             Ok(Ok(None)) => {}
             Ok(Ok(Some(outcome))) => return Ok(outcome),
-            Ok(Err(reason)) => return Ok(Outcome::without_look(Ending::Deferred(reason))),
+            Ok(Err(reason)) => return Ok(Outcome::deferred(reason)),
             Err(error) => return Err(error),
         }
     }
-    Ok(Outcome::without_look(Ending::Deferred(Deferral::Changed)))
+    Ok(Outcome::deferred(Deferral::Changed))
 }
 
 /// `None` if the file has to be looked at again.
@@ -248,7 +248,7 @@ fn fix_once(snapshot: &Snapshot, options: &Options, draw: Draw<'_>) -> Result<Op
         // Lines that an interrupted run has left beside the file come first; then we look again.
         match leftover::settle(snapshot)? {
             Ok(Settled::Something) => return Ok(None),
-            Ok(Settled::Nothing) => {}
+            Ok(Settled::Nothing | Settled::Held) => {}
             Err(reason) => return Ok(Some(Outcome { ending: Ending::Deferred(reason), ..outcome })),
         }
     }
@@ -293,18 +293,17 @@ struct Done {
 /// it may be replaced.
 fn carry_out(
     snapshot: &Snapshot,
-    text: &dyn NewText,
+    text: &(dyn NewText + Sync),
     vault: Option<&Vault>,
     keep: impl FnOnce() -> Result<Option<Run>, Error>,
     enter: impl FnOnce() -> Result<Result<Pass, NotNow>, Error>,
 ) -> Result<Result<Done, NotNow>, Error> {
     if let Some(vault) = vault {
-        // That it cannot be done is told when something is to be kept there.
-        let _ = vault.prepare(&snapshot.path);
+        vault.prepare(&snapshot.path)?;
     }
-    let work = Replacement::stage(snapshot, text)?;
+    let work = Replacement::stage(snapshot, text.length())?;
     let mut run = None;
-    let kept = work.last(|| {
+    let kept = work.write(text, || {
         run = keep()?;
         Ok(())
     });
@@ -318,7 +317,9 @@ fn carry_out(
     tell(vault, run.as_ref(), landed);
     Ok(match replaced? {
         Ok(landed) => {
-            let late = if landed.late { settle_late(&snapshot.path)? } else { None };
+            // The run has landed whatever becomes of them.
+            let settled = if landed.late { settle_late(&snapshot.path) } else { Ok(None) };
+            let late = settled.unwrap_or_else(|error| Some(Deferral::LateLines(error.to_string())));
             Ok(Done { guarantee: landed.guarantee, run, late })
         }
         Err(reason) => Err(reason),

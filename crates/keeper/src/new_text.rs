@@ -11,7 +11,7 @@ pub(crate) trait NewText {
     fn length(&self) -> u64;
 
     /// Writes all of it. What cannot be written in full is an error; `out` is thrown away then.
-    fn write(&self, original: &File, out: &mut File) -> io::Result<()>;
+    fn write(&self, original: &File, out: &File) -> io::Result<()>;
 }
 
 impl NewText for Plan {
@@ -19,7 +19,7 @@ impl NewText for Plan {
         self.length_after()
     }
 
-    fn write(&self, original: &File, out: &mut File) -> io::Result<()> {
+    fn write(&self, original: &File, mut out: &File) -> io::Result<()> {
         for piece in self.pieces() {
             match piece {
                 Piece::New(bytes) => out.write_all(&bytes)?,
@@ -31,8 +31,8 @@ impl NewText for Plan {
 }
 
 /// Copies bytes of one file to the end of what was written to another. The kernel does it, without our memory.
-pub(crate) fn copy_span(mut from: &File, span: Span, out: &mut File) -> io::Result<()> {
+pub(crate) fn copy_span(mut from: &File, span: Span, mut out: &File) -> io::Result<()> {
     from.seek(SeekFrom::Start(span.start))?;
-    let copied = io::copy(&mut from.take(span.len()), out)?;
+    let copied = io::copy(&mut from.take(span.len()), &mut out)?;
     if copied < span.len() { Err(io::Error::other("the file shrank meanwhile")) } else { Ok(()) }
 }

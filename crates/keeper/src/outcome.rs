@@ -151,8 +151,8 @@ pub enum Deferral {
         agent: &'static str,
     },
     /// What was to be done to it is done, but lines that other programs appended meanwhile to the old file still wait
-    /// beside it for their place, and why.
-    LateLines(Box<Deferral>),
+    /// beside it for their place, or may still come to it; and why.
+    LateLines(String),
 }
 
 /// After which time it is worth looking at a lock again whose holder says nothing about its end.
@@ -178,6 +178,17 @@ impl Deferral {
             | Self::HeldOpen
             | Self::Unprovable { .. } => LOCK_PATIENCE,
         }
+    }
+
+    /// The reason alone.
+    pub(crate) fn why(&self) -> String {
+        struct Why<'a>(&'a Deferral);
+        impl fmt::Display for Why<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.reason(f)
+            }
+        }
+        Why(self).to_string()
     }
 
     fn reason(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -237,10 +248,11 @@ impl Deferral {
                 write!(f, "{agent} has a lock on it, and nothing here proves that its owner is gone")
             }
             Self::LateLines(why) => {
-                f.write_str(
-                    "it is done, but lines that came late wait in a file beside it for the next run: ",
-                )?;
-                why.reason(f)
+                write!(
+                    f,
+                    "it is done, but lines that came late wait in a file beside it for the next run, or may still come \
+                     there: {why}"
+                )
             }
         }
     }

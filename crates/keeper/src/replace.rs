@@ -95,10 +95,10 @@ enum Exchanged {
 /// Puts a new text in the place of a file, of which we hold the lock, without losing what others append meanwhile:
 ///
 /// 1. (Done: the file was opened, locked, read and examined.)
-/// 2. [`stage`](Replacement::stage): write the new text to a temporary file in the same folder, under a name that no
-///    agent looks for, with the owner, mode, access list and attributes of the old one. [`last`](Replacement::last):
-///    fsync; before that the originals are put into the vault and made to last. [Catch up](Replacement::catch_up): what
-///    was appended since goes verbatim to its end.
+/// 2. [`stage`](Replacement::stage): make a temporary file in the same folder, under a name that no agent looks for.
+///    [`write`](Replacement::write): the new text goes there, while the originals are put into the vault and made to
+///    last; then the owner, mode, access list and attributes of the old one; fsync.
+///    [Catch up](Replacement::catch_up): what was appended since goes verbatim to its end.
 /// 3. [`land`](Replacement::land): the locks of the programs that own it. [`lease_old`](Replacement::lease_old): read lease on the old file. From here on a program that opens it for
 ///    writing waits. Not to be had: somebody holds it open; wait for another time. No leases here: go on without,
 ///    if nothing at all has changed.
@@ -183,46 +183,49 @@ impl<'a> Replacement<'a> {
         }
         drop(hold);
         drop(pass);
-        self.sync()?;
-        match self.linger(guarantee)? {
+        let lingered = std::thread::scope(|scope| {
+            scope.spawn(|| give_back_memory(&self.old.file));
+            self.sync()?;
+            self.linger(guarantee)
+        });
+        match lingered? {
             State::Rewritten => Ok(Err(self.give_way(None)?.into())),
             state => Ok(Ok(Landed { guarantee, late: state != State::Empty })),
         }
     }
 
-    /// Writes the new text beside the old one.
-    pub(crate) fn stage(old: &'a Snapshot, text: &dyn NewText) -> Result<Self, Error> {
+    /// Makes the file beside the old one that is to hold the new text, of this many bytes.
+    pub(crate) fn stage(old: &'a Snapshot, bytes: u64) -> Result<Self, Error> {
         let fail = |cause| Error::new(&old.path, WRITE, cause);
-        let temporary = leftover::name(old, text.length());
+        let temporary = leftover::name(old, bytes);
         before(Step::CreateTemporary).map_err(fail)?;
         let new = create(&temporary).map_err(fail)?;
         let (known, landed) = (old.known(), Cell::new(0));
         let exchanged = Cell::new(false);
-        let mut work = Self { old, new, temporary, known, exchanged, landed, start: Instant::now() };
-        work.write(text).map_err(fail)?;
-        Ok(work)
+        Ok(Self { old, new, temporary, known, exchanged, landed, start: Instant::now() })
     }
 
-    fn write(&mut self, text: &dyn NewText) -> io::Result<()> {
-        before(Step::WriteText)?;
-        text.write(&self.old.file, &mut self.new)?;
-        before(Step::CopyAttributes)?;
-        attributes::take_over(&self.old.file, &self.new)
-    }
-
-    /// Makes the new text last, and before that what `keep` keeps. The disk takes in the one while the other is made.
-    pub(crate) fn last<T>(&self, keep: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
-        let new = &self.new;
+    /// Writes the new text and makes it last, and before that what `keep` keeps: the one while the other is done.
+    pub(crate) fn write<T>(
+        &self,
+        text: &(dyn NewText + Sync),
+        keep: impl FnOnce() -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let fail = |cause| self.fail(WRITE, cause);
+        before(Step::WriteText).map_err(fail)?;
+        let (old, new) = (&self.old.file, &self.new);
         let (kept, written) = std::thread::scope(|scope| {
-            let writing = scope.spawn(|| new.sync_data());
+            let writing = scope.spawn(|| text.write(old, new).and_then(|()| new.sync_data()));
             (keep(), writing.join().unwrap_or_else(|_| Err(io::Error::other("a thread ended early"))))
         });
         let kept = kept?;
-        written.and_then(|()| self.sync_text()).map_err(|cause| self.fail(WRITE, cause))?;
+        written.and_then(|()| self.sync_text()).map_err(fail)?;
         Ok(kept)
     }
 
     fn sync_text(&self) -> io::Result<()> {
+        before(Step::CopyAttributes)?;
+        attributes::take_over(&self.old.file, &self.new)?;
         before(Step::SyncText)?;
         self.new.sync_all()?;
         // From now on every write goes to its end, wherever that is then.
@@ -451,6 +454,12 @@ impl<'a> Replacement<'a> {
     }
 }
 
+/// Lets go of what the kernel keeps of a file in memory. For the old one that has to be done when it loses its last name,
+/// where everybody would wait for it.
+fn give_back_memory(old: &File) {
+    let _ = rustix::fs::fadvise(old, 0, None, rustix::fs::Advice::DontNeed);
+}
+
 fn create(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     Ok(File::from(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?))
@@ -492,8 +501,8 @@ pub(crate) fn copy_to(snapshot: &Snapshot, plan: &Plan, path: &Path) -> Result<(
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(fail)?;
     }
-    let mut file = create(path).map_err(fail)?;
-    let written = plan.write(&snapshot.file, &mut file).and_then(|()| file.sync_all());
+    let file = create(path).map_err(fail)?;
+    let written = plan.write(&snapshot.file, &file).and_then(|()| file.sync_all());
     written.map_err(|cause| {
         let _ = std::fs::remove_file(path);
         fail(cause)

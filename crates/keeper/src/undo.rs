@@ -53,7 +53,7 @@ pub fn undo(
         Err(ending) => return Ok(Outcome::without_look(ending)),
     };
     let done = snapshot.unless_changed(undo_once(&snapshot, vault, options, run, extent))?;
-    Ok(done.unwrap_or_else(|reason| Outcome::without_look(Ending::Deferred(reason))))
+    Ok(done.unwrap_or_else(Outcome::deferred))
 }
 
 fn undo_once(
@@ -107,7 +107,7 @@ fn settled(path: &Path, root: Option<&Path>) -> Result<Result<Snapshot, Ending>,
         };
         match leftover::settle(&snapshot)? {
             Ok(Settled::Something) => {}
-            Ok(Settled::Nothing) => return Ok(Ok(snapshot)),
+            Ok(Settled::Nothing | Settled::Held) => return Ok(Ok(snapshot)),
             Err(reason) => return Ok(Err(Ending::Deferred(reason))),
         }
     }
@@ -341,7 +341,7 @@ impl NewText for Restored<'_> {
         self.length
     }
 
-    fn write(&self, original: &File, out: &mut File) -> io::Result<()> {
+    fn write(&self, original: &File, mut out: &File) -> io::Result<()> {
         let mut kept =
             Kept { originals: self.vault.originals()?, body: self.vault.body(self.record)?, at: 0 };
         for part in &self.parts {
@@ -368,22 +368,22 @@ struct Kept {
 }
 
 impl Kept {
-    fn write(&mut self, old: &Old, out: &mut File) -> io::Result<()> {
+    fn write(&mut self, old: &Old, mut out: &File) -> io::Result<()> {
         match old {
             Old::Gone { .. } => Err(broken("these bytes were not kept")),
             Old::Inline { inline: (from, to) } => self.write_inline(*from, *to, out),
             Old::Text { text, from, to } => {
                 let mut text = self.originals.open(&text.0)?;
                 io::copy(&mut text.by_ref().take(*from), &mut io::sink())?;
-                let copied = io::copy(&mut text.by_ref().take(to - from), out)?;
+                let copied = io::copy(&mut text.by_ref().take(to - from), &mut out)?;
                 io::copy(&mut text, &mut io::sink())?;
                 if copied < to - from { Err(broken("a kept text is too short")) } else { Ok(()) }
             }
         }
     }
 
-    fn write_inline(&mut self, from: u64, to: u64, out: &mut File) -> io::Result<()> {
-        let copied = io::copy(&mut self.body.by_ref().take(to.saturating_sub(from)), out)?;
+    fn write_inline(&mut self, from: u64, to: u64, mut out: &File) -> io::Result<()> {
+        let copied = io::copy(&mut self.body.by_ref().take(to.saturating_sub(from)), &mut out)?;
         if from != self.at || copied < to - from {
             return Err(broken("the record is cut short"));
         }

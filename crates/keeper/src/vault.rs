@@ -116,11 +116,12 @@ impl Vault {
 
     /// Makes the folders that a run over a file needs, and makes them last: quickly done as long as nothing is being
     /// written, for the disk finishes that first.
-    pub(crate) fn prepare(&self, path: &Path) -> io::Result<()> {
-        let (root, _lock) = self.lock()?;
-        root.make_child(TEXTS)?;
-        root.make_child(RUNS)?.make_child(&folder_of(path))?;
-        Ok(())
+    pub(crate) fn prepare(&self, path: &Path) -> Result<(), Error> {
+        let made = self.lock().and_then(|(root, _lock)| {
+            root.make_child(TEXTS)?;
+            root.make_child(RUNS)?.make_child(&folder_of(path))
+        });
+        made.map(drop).map_err(|cause| self.failed("keep the originals", cause))
     }
 
     /// Keeps what a plan is going to take out of a file, so that it lasts before this returns. With `spill` the

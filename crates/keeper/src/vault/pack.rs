@@ -153,7 +153,7 @@ impl<'f> Writer<'f> {
 
     /// Puts in a text from another pack.
     pub(super) fn copy(&mut self, from: &File, entry: &Entry) -> io::Result<()> {
-        copy_span(from, entry.frame, &mut self.unfinished.file)?;
+        copy_span(from, entry.frame, &self.unfinished.file)?;
         self.placed(entry.hash, entry.kept)
     }
 

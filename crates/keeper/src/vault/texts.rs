@@ -63,15 +63,23 @@ pub(super) fn keep(
     let new = Mutex::new(New { hashes: HashSet::new(), pack: None, packers: Vec::new() });
     let keeping = Keeping { catalogue, kept, new };
     let mut hashes = Vec::with_capacity(texts.len());
-    let mut raw = Raw { bytes: Vec::new(), places: Vec::new() };
-    for batch in batches(texts) {
-        for _ in batch {
-            before(Step::WriteOriginal)?;
-        }
-        raw.read(source, batch)?;
-        for (text, hash) in batch.iter().zip(keeping.put_all(&raw)?) {
+    let (mut raw, mut ahead) = (Raw::default(), Raw::default());
+    let mut batches = batches(texts);
+    let mut batch: &[Vec<Piece>] = &[];
+    loop {
+        // One is packed while the next is read.
+        let next = batches.next();
+        let mut put = Ok(Vec::new());
+        rayon::in_place_scope(|scope| {
+            scope.spawn(|_| put = keeping.put_all(&raw));
+            next.map_or(Ok(()), |next| ahead.read(source, next))
+        })?;
+        for (text, hash) in batch.iter().zip(put?) {
             hashes.push(hash.map_or_else(|| keeping.stream(source, text), Ok)?);
         }
+        let Some(next) = next else { break };
+        batch = next;
+        std::mem::swap(&mut raw, &mut ahead);
     }
     keeping.finish()?;
     Ok(hashes)
@@ -178,6 +186,7 @@ fn batches(texts: &[Vec<Piece>]) -> impl Iterator<Item = &[Vec<Piece>]> {
 }
 
 /// The texts of a batch in one piece of memory, and where in it each is; `None` for one that is too long for that.
+#[derive(Default)]
 struct Raw {
     bytes: Vec<u8>,
     places: Vec<Option<Range<usize>>>,
@@ -189,6 +198,7 @@ impl Raw {
         self.bytes.clear();
         self.places.clear();
         for text in batch {
+            before(Step::WriteOriginal)?;
             let start = self.bytes.len();
             let short = length(text) <= PACKED_BYTES_MAX;
             for piece in text.iter().filter(|_| short) {
