@@ -4,7 +4,7 @@
 
 use crate::outcome::{Ending, Refusal};
 use crate::snapshot::Snapshot;
-use crate::{Drawn, Error, Options, Outcome, Purpose, carry, may_write, sealed};
+use crate::{Drawn, Error, Job, Options, Outcome, Purpose, carry, may_write, sealed};
 use std::cell::Cell;
 use std::path::Path;
 use transcript::compact::{self, Request, Shares, Stay};
@@ -37,8 +37,9 @@ pub fn compact(
     let outcome = carry(path, root, options, &|snapshot, policies| {
         let done = snapshot.read(|source| compact::compact(source, policies.choose(source)?, &request))?;
         shares.set(done.shares);
-        let repair = done.repair.map_err(|unable| Ending::Refused(Refusal::Unable(unable)));
-        Ok(Drawn { before: done.before, repair, purpose: Some(Purpose::Compact) })
+        let job = done.repair.map(|repair| Job { purpose: Some(Purpose::Compact), ..repair.into() });
+        let job = job.map_err(|unable| Ending::Refused(Refusal::Unable(unable)));
+        Ok(Drawn { before: done.before, job })
     })?;
     Ok(Compacting { outcome, shares: shares.get() })
 }

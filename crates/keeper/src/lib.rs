@@ -48,11 +48,12 @@ use new_text::NewText;
 use replace::Replacement;
 use snapshot::Snapshot;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 use transcript::finding::{Held, Safety};
 use transcript::format::Gate;
-use transcript::plan::Plan;
-use transcript::{Examination, Facts, Fault, Finding, Mended, Policy, Repair, Source, examine, mend};
+use transcript::{Examination, Facts, Fault, Finding, Mended, Policy, Repair, Source, examine, mend_while};
+use vault::Packed;
 
 /// What to do with a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,9 +98,7 @@ pub fn maintain(path: &Path, root: Option<&Path>, options: &Options) -> Result<O
         return Ok(Outcome::without_look(ending));
     }
     if options.mode != Mode::Look {
-        return carry(path, root, options, &|snapshot, policies| {
-            snapshot.read(|source| mend(source, policies.choose(source)?)).map(Drawn::mended)
-        });
+        return carry(path, root, options, &|snapshot, policies| draw(snapshot, policies, options));
     }
     let snapshot = match Snapshot::open(path, root)? {
         Ok(snapshot) if snapshot.is_empty() => return Ok(Outcome::empty()),
@@ -119,17 +118,53 @@ fn sealed(path: &Path) -> Option<Ending> {
 /// What is to become of a file, told from its text.
 struct Drawn {
     before: Examination,
-    /// The plan; or how it ends without one.
-    repair: Result<Repair, Ending>,
-    /// What it is for, if it is more than mending.
-    purpose: Option<Purpose>,
+    /// What is to be done; or how it ends without that.
+    job: Result<Job, Ending>,
 }
 
 impl Drawn {
     fn mended(mended: Mended) -> Self {
-        let repair = mended.repair.map_err(|worse| Ending::Refused(Refusal::Worse(worse)));
-        Self { before: mended.before, repair, purpose: None }
+        let job = mended.repair.map(Job::from).map_err(|worse| Ending::Refused(Refusal::Worse(worse)));
+        Self { before: mended.before, job }
     }
+}
+
+/// What is to be done about a file.
+struct Job {
+    repair: Repair,
+    /// What it is for, if it is more than mending.
+    purpose: Option<Purpose>,
+    /// What it takes out, as far as that is compressed already.
+    packed: Packed,
+}
+
+impl From<Repair> for Job {
+    fn from(repair: Repair) -> Self {
+        Self { repair, purpose: None, packed: Packed::default() }
+    }
+}
+
+/// The plan that mends a file. What it takes out is compressed by another processor while the plan is checked; nothing is
+/// written yet.
+fn draw(snapshot: &Snapshot, policies: &Policies, options: &Options) -> Result<Drawn, Error> {
+    let keeps = options.mode == Mode::Fix && options.vault.is_some();
+    let checked = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let mut packing = None;
+        let mended = snapshot.read(|source| {
+            mend_while(source, policies.choose(source)?, &mut |plan| {
+                if keeps && Packed::is_worth_it(plan.texts()) {
+                    let texts = plan.texts().to_vec();
+                    let pack = || snapshot.read(|source| Ok(Packed::ahead(source, texts, &checked)));
+                    packing = Some(scope.spawn(pack));
+                }
+            })
+        });
+        checked.store(true, Ordering::Relaxed);
+        let packed = packing.and_then(|packing| packing.join().ok()?.ok()).unwrap_or_default();
+        let Drawn { before, job } = Drawn::mended(mended?);
+        Ok(Drawn { before, job: job.map(|job| Job { packed, ..job }) })
+    })
 }
 
 /// Draws the plan for a file by these policies, which are those of the options, with history held if that has to wait.
@@ -149,14 +184,14 @@ fn carry(path: &Path, root: Option<&Path>, options: &Options, draw: Draw<'_>) ->
         Ok(snapshot) => snapshot,
         Err(refusal) => return Ok(Outcome::without_look(Ending::Refused(refusal))),
     };
-    let (mut outcome, repair, purpose) = plan(&snapshot, options, draw)?;
-    let Some(repair) = repair else { return Ok(outcome) };
+    let (mut outcome, job) = plan(&snapshot, options, draw)?;
+    let Some(job) = job else { return Ok(outcome) };
     if let Mode::CopyTo(path) = &options.mode {
-        outcome.run = copy(&snapshot, &repair.plan, path, options, purpose)?;
+        outcome.run = copy(&snapshot, &job, path, options)?;
     }
-    if !repair.plan.is_empty() {
+    if !job.repair.plan.is_empty() {
         let ending = if matches!(options.mode, Mode::CopyTo(_)) { Ending::Fixed } else { Ending::WouldFix };
-        outcome.end(ending, repair);
+        outcome.end(ending, job.repair);
     }
     Ok(outcome)
 }
@@ -180,28 +215,24 @@ pub fn read<T>(
 }
 
 /// What was found, and what is to be done about it; `None` if nothing can be.
-fn plan(
-    snapshot: &Snapshot,
-    options: &Options,
-    draw: Draw<'_>,
-) -> Result<(Outcome, Option<Repair>, Option<Purpose>), Error> {
+fn plan(snapshot: &Snapshot, options: &Options, draw: Draw<'_>) -> Result<(Outcome, Option<Job>), Error> {
     let too_soon = history_waits(snapshot, options);
     let held = too_soon.is_some().then(|| options.policy.map(|policy| policy.hold_history = true));
     let drawn = draw(snapshot, held.as_ref().unwrap_or(&options.policy))?;
     let mut outcome = Outcome::looked(drawn.before, snapshot.bytes());
-    match drawn.repair {
-        Ok(repair) => {
+    match drawn.job {
+        Ok(job) => {
             let is_held = |finding: &Finding| finding.fix.safety == Safety::Held(Held::RecentlyUsed);
             if let Some(reason) = too_soon.filter(|_| outcome.remaining().iter().any(is_held)) {
                 outcome.ending = Ending::Deferred(reason);
             }
-            Ok((outcome, Some(repair), drawn.purpose))
+            Ok((outcome, Some(job)))
         }
         Err(ending) => {
             if matches!(outcome.ending, Ending::Clean | Ending::Findings) {
                 outcome.ending = ending;
             }
-            Ok((outcome, None, None))
+            Ok((outcome, None))
         }
     }
 }
@@ -234,11 +265,11 @@ fn fix(path: &Path, root: Option<&Path>, options: &Options, draw: Draw<'_>) -> R
 
 /// `None` if the file has to be looked at again.
 fn fix_once(snapshot: &Snapshot, options: &Options, draw: Draw<'_>) -> Result<Option<Outcome>, Error> {
-    let (mut outcome, repair, purpose) = plan(snapshot, options, draw)?;
-    let Some(repair) = repair.filter(|repair| !repair.plan.is_empty()) else { return Ok(Some(outcome)) };
+    let (mut outcome, job) = plan(snapshot, options, draw)?;
+    let Some(job) = job.filter(|job| !job.repair.plan.is_empty()) else { return Ok(Some(outcome)) };
     let Some(facts) = outcome.before.as_ref().map(|found| found.facts) else { return Ok(Some(outcome)) };
     // What changes the conversation waits for runs in every format.
-    let more: &[Gate] = if purpose.is_some() { &[Gate::RunInProgress] } else { &[] };
+    let more: &[Gate] = if job.purpose.is_some() { &[Gate::RunInProgress] } else { &[] };
     let enter = || may_write(snapshot, &facts, options, more);
     {
         let _pass = match enter()? {
@@ -252,13 +283,13 @@ fn fix_once(snapshot: &Snapshot, options: &Options, draw: Draw<'_>) -> Result<Op
             Err(reason) => return Ok(Some(Outcome { ending: Ending::Deferred(reason), ..outcome })),
         }
     }
-    let keep = || keep(snapshot, &repair.plan, &snapshot.path, options, purpose);
-    match carry_out(snapshot, &repair.plan, options.vault.as_ref(), keep, enter)? {
+    let keep = || keep(snapshot, &job, &snapshot.path, options);
+    match carry_out(snapshot, &job.repair.plan, options.vault.as_ref(), keep, enter)? {
         Ok(done) => {
             outcome.run = done.run.map(|run| run.name().to_string());
             outcome.guarantee = Some(done.guarantee);
             outcome.late = done.late;
-            outcome.end(Ending::Fixed, repair);
+            outcome.end(Ending::Fixed, job.repair);
         }
         Err(reason) => outcome.ending = reason.into(),
     }
@@ -327,13 +358,7 @@ fn carry_out(
 }
 
 /// Writes the mended copy. What is cut out of it is kept too, so that its markers lead somewhere.
-fn copy(
-    snapshot: &Snapshot,
-    plan: &Plan,
-    path: &Path,
-    options: &Options,
-    purpose: Option<Purpose>,
-) -> Result<Option<String>, Error> {
+fn copy(snapshot: &Snapshot, job: &Job, path: &Path, options: &Options) -> Result<Option<String>, Error> {
     let real = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     // Whether the folder can be made is told when the copy is written.
     let _ = real.parent().map(std::fs::create_dir_all);
@@ -341,22 +366,18 @@ fn copy(
         (Some(Ok(folder)), Some(name)) => folder.join(name),
         _ => real,
     };
-    let run = if plan.is_empty() { None } else { keep(snapshot, plan, &real, options, purpose)? };
+    let plan = &job.repair.plan;
+    let run = if plan.is_empty() { None } else { keep(snapshot, job, &real, options)? };
     let copied = replace::copy_to(snapshot, plan, path);
     tell(options.vault.as_ref(), run.as_ref(), copied.is_ok());
     copied.map(|()| run.map(|run| run.name().to_string()))
 }
 
-fn keep(
-    snapshot: &Snapshot,
-    plan: &Plan,
-    path: &Path,
-    options: &Options,
-    purpose: Option<Purpose>,
-) -> Result<Option<Run>, Error> {
+fn keep(snapshot: &Snapshot, job: &Job, path: &Path, options: &Options) -> Result<Option<Run>, Error> {
     let Some(vault) = &options.vault else { return Ok(None) };
+    let Job { repair, purpose, packed } = job;
     let spill = options.policy.all().spill.as_ref();
-    snapshot.read(|source| vault.keep(source, path, plan, spill, purpose))?.map(Some)
+    snapshot.read(|source| vault.keep(source, path, &repair.plan, packed, spill, *purpose))?.map(Some)
 }
 
 /// Tells the vault whether the new text was put in place.

@@ -5,7 +5,7 @@
 use crate::outcome::{Ending, Refusal};
 use crate::snapshot::Snapshot;
 use crate::vault::{Record, State};
-use crate::{Drawn, Error, Options, Outcome, Policies, Purpose, Vault, carry};
+use crate::{Drawn, Error, Job, Options, Outcome, Policies, Purpose, Vault, carry};
 use std::cell::Cell;
 use std::path::Path;
 use transcript::Repair;
@@ -94,7 +94,7 @@ pub fn recover(
                 Ok(repair) => {
                     found.set(Found { level: Some(level), shares: done.shares, ..found.get() });
                     let purpose = Some(Purpose::Recover(level.number()));
-                    return Ok(Drawn { before: done.before, repair: Ok(repair), purpose });
+                    return Ok(Drawn { before: done.before, job: Ok(Job { purpose, ..repair.into() }) });
                 }
             }
         }
@@ -107,7 +107,7 @@ pub fn recover(
 
 fn not_drawn(snapshot: &Snapshot, policies: &Policies, ending: Ending) -> Result<Drawn, Error> {
     let before = snapshot.read(|source| transcript::examine(source, policies.choose(source)?))?;
-    Ok(Drawn { before, repair: Err(ending), purpose: None })
+    Ok(Drawn { before, job: Err(ending) })
 }
 
 /// What was tried since the model last answered.

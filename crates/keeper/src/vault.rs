@@ -23,6 +23,7 @@ mod texts;
 pub use gc::{Freed, Keep};
 pub use pack::Text;
 pub use record::{Purpose, Record, State};
+pub(crate) use texts::Packed;
 
 pub(crate) use history::History;
 pub(crate) use record::{Body, Change, Old, check};
@@ -77,6 +78,7 @@ impl Run {
 }
 
 /// Why originals could not be kept.
+#[derive(Debug)]
 pub(crate) enum Failure {
     /// The vault could not be written.
     Disk(io::Error),
@@ -125,7 +127,7 @@ impl Vault {
     }
 
     /// Keeps what a plan is going to take out of a file, so that it lasts before this returns. With `spill` the
-    /// texts that are cut also become plain files.
+    /// texts that are cut also become plain files. What is `packed` need not be compressed any more.
     ///
     /// A fault is one of the source, and an error one of the vault.
     pub(crate) fn keep(
@@ -133,11 +135,13 @@ impl Vault {
         source: &dyn Source,
         path: &Path,
         plan: &Plan,
+        packed: &Packed,
         spill: Option<&marker::Folder>,
         purpose: Option<Purpose>,
     ) -> Result<Result<Run, Error>, Fault> {
         let kept = self.lock().map_err(Failure::Disk).and_then(|(root, _lock)| {
-            let hashes = texts::keep(&Catalogue::load(root.make_child(TEXTS)?)?, source, plan.texts())?;
+            let catalogue = Catalogue::load(root.make_child(TEXTS)?)?;
+            let hashes = texts::keep(&catalogue, source, plan.texts(), packed)?;
             if let Some(folder) = spill {
                 texts::spill(folder, source, plan.texts(), &hashes)?;
             }
@@ -160,7 +164,7 @@ impl Vault {
         plan: &Plan,
         spill: Option<&marker::Folder>,
     ) -> Result<Result<Run, Error>, Fault> {
-        let kept = self.keep(source, Path::new("-"), plan, spill, None)?;
+        let kept = self.keep(source, Path::new("-"), plan, &Packed::default(), spill, None)?;
         Ok(kept.inspect(|run| self.landed(run)))
     }
 

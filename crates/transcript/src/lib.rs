@@ -207,16 +207,32 @@ pub struct Repair {
 
 /// Draws a plan, checks what it gives, and repeats that until nothing is left to change.
 pub fn mend(source: &dyn Source, policy: &Policy) -> Result<Mended, Fault> {
-    mend_and_remember(source, policy, &mut |_, _| {})
+    mend_while(source, policy, &mut |_| {})
+}
+
+/// The same; `drawn` is shown the first plan before it is checked, so that work which only needs what that takes out can
+/// go on meanwhile. Nothing may come of it: the plan may be found bad, or more may be added to it.
+pub fn mend_while(
+    source: &dyn Source,
+    policy: &Policy,
+    drawn: &mut dyn FnMut(&Plan),
+) -> Result<Mended, Fault> {
+    mend_and_remember(source, policy, drawn, &mut |_, _| {})
 }
 
 /// The same; the transcript is asked about as it is, and then after each round.
-fn mend_and_remember(source: &dyn Source, policy: &Policy, remember: Remember<'_>) -> Result<Mended, Fault> {
+fn mend_and_remember(
+    source: &dyn Source,
+    policy: &Policy,
+    drawn: &mut dyn FnMut(&Plan),
+    remember: Remember<'_>,
+) -> Result<Mended, Fault> {
     let before = look(source, policy, Depth::Plan, remember)?;
     let mut plan = before.plan.clone();
     if plan.is_empty() {
         return Ok(Mended { before, repair: Ok(Repair { plan, after: None }) });
     }
+    drawn(&plan);
     // What is to be no worse: the transcript as it was, or as it was when all of it could be read.
     let (mut baseline, mut stage) = (before.baseline(), before.stage);
     baseline.release(before.released);

@@ -12,6 +12,8 @@ use rayon::prelude::*;
 use std::collections::HashSet;
 use std::io::{self, Write};
 use std::ops::Range;
+use std::slice;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use transcript::literal::Decoder;
 use transcript::marker::{self, Id};
@@ -23,6 +25,9 @@ const BATCH_BYTES: u64 = 4 << 20;
 
 /// Longest text that is read into memory to be compressed there; longer ones are streamed.
 const PACKED_BYTES_MAX: u64 = 1 << 20;
+
+/// How many bytes of compressed texts are held in memory.
+const AHEAD_BYTES_MAX: usize = 16 << 20;
 
 /// Gives the bytes of a text to `each`, in order.
 fn for_each(
@@ -53,22 +58,73 @@ pub(super) fn copy(
     Ok(done?)
 }
 
+/// Texts that were compressed before it is known whether they have to be kept.
+#[derive(Default)]
+pub(crate) struct Packed {
+    texts: Vec<Vec<Piece>>,
+    /// Of the first of these texts, in their order.
+    frames: Vec<(Hash, Vec<u8>)>,
+}
+
+impl Packed {
+    /// Whether the texts are so long that a thread for them pays.
+    pub(crate) fn is_worth_it(texts: &[Vec<Piece>]) -> bool {
+        texts.iter().map(|text| length(text)).sum::<u64>() > PACKED_BYTES_MAX
+    }
+
+    /// Compresses texts one by one until it is told to stop, or they would take too much memory. What goes wrong is told
+    /// when they are kept.
+    pub(crate) fn ahead(source: &dyn Source, texts: Vec<Vec<Piece>>, stop: &AtomicBool) -> Self {
+        let mut frames = Vec::new();
+        let mut pack = || -> Result<(), Failure> {
+            let (mut packer, mut raw, mut held) = (Packer::new()?, Raw::default(), 0);
+            for text in &texts {
+                raw.read(source, slice::from_ref(text))?;
+                let long = raw.places.iter().any(Option::is_none);
+                if long || held > AHEAD_BYTES_MAX || stop.load(Ordering::Relaxed) {
+                    break;
+                }
+                let frame = packer.pack(&raw.bytes)?;
+                held += frame.len();
+                frames.push((blake3::hash(&raw.bytes), frame.to_vec()));
+            }
+            Ok(())
+        };
+        let _ = pack();
+        Self { texts, frames }
+    }
+
+    /// Those of the first of these texts.
+    fn of<'p>(&'p self, texts: &[Vec<Piece>]) -> impl Iterator<Item = &'p (Hash, Vec<u8>)> {
+        let same = self.texts.iter().zip(texts).take_while(|(one, other)| one == other).count();
+        self.frames.iter().take(same)
+    }
+}
+
 /// Keeps texts so that they last, and gives their hashes. One that is there and whole is not written again.
 pub(super) fn keep(
     catalogue: &Catalogue,
     source: &dyn Source,
     texts: &[Vec<Piece>],
+    packed: &Packed,
 ) -> Result<Vec<Hash>, Failure> {
     let kept = super::now().max(catalogue.newest().map_or(0, |newest| newest + 1));
     let new = Mutex::new(New { hashes: HashSet::new(), pack: None, packers: Vec::new() });
     let keeping = Keeping { catalogue, kept, new };
     let mut hashes = Vec::with_capacity(texts.len());
+    for (hash, frame) in packed.of(texts) {
+        before(Step::WriteOriginal)?;
+        keeping.put_packed(*hash, frame)?;
+        hashes.push(*hash);
+    }
+    let texts = &texts[hashes.len()..];
     let (mut raw, mut ahead) = (Raw::default(), Raw::default());
     let mut batches = batches(texts);
     let mut batch: &[Vec<Piece>] = &[];
     loop {
-        // One is packed while the next is read.
         let next = batches.next();
+        next.into_iter().flatten().try_for_each(|_| before(Step::WriteOriginal))?;
+        // One is packed while the next is read.
         let mut put = Ok(Vec::new());
         rayon::in_place_scope(|scope| {
             scope.spawn(|_| put = keeping.put_all(&raw));
@@ -129,6 +185,13 @@ impl<'a> Keeping<'a> {
             new.packers.push(packer);
         }
         Ok(hash)
+    }
+
+    fn put_packed(&self, hash: Hash, frame: &[u8]) -> io::Result<()> {
+        if self.wants(&hash) {
+            self.so_far().pack(&self.catalogue.folder)?.put(hash, self.kept, frame)?;
+        }
+        Ok(())
     }
 
     /// Puts in a text that is too long for memory.
@@ -198,7 +261,6 @@ impl Raw {
         self.bytes.clear();
         self.places.clear();
         for text in batch {
-            before(Step::WriteOriginal)?;
             let start = self.bytes.len();
             let short = length(text) <= PACKED_BYTES_MAX;
             for piece in text.iter().filter(|_| short) {
@@ -265,4 +327,47 @@ pub(super) fn spill(
         folder.sync()?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    /// Three texts one after the other, the last too long for memory.
+    fn source() -> (Vec<u8>, Vec<Vec<Piece>>) {
+        let lengths = [900_000, 200_000, PACKED_BYTES_MAX + 1];
+        let (mut bytes, mut texts) = (Vec::new(), Vec::new());
+        for (n, length) in lengths.into_iter().enumerate() {
+            let start = bytes.len() as u64;
+            bytes.extend((0..length).map(|at| b'a' + ((at * at + n as u64) % 23) as u8));
+            texts.push(vec![Piece::Kept(Span::new(start, start + length))]);
+        }
+        (bytes, texts)
+    }
+
+    /// What is packed before is kept like the rest, and what is packed in vain is not.
+    #[test]
+    fn texts_that_are_packed_ahead_are_kept_like_the_others() {
+        let (bytes, texts) = source();
+        let (go, stop) = (AtomicBool::new(false), AtomicBool::new(true));
+        assert!(Packed::is_worth_it(&texts) && !Packed::is_worth_it(&texts[1..2]));
+        let others = Packed::ahead(&bytes.as_slice(), texts[1..].to_vec(), &go);
+        let all = Packed::ahead(&bytes.as_slice(), texts.clone(), &go);
+        let none = Packed::ahead(&bytes.as_slice(), texts.clone(), &stop);
+        let counts = [&others, &all, &none].map(|packed| packed.of(&texts).count());
+        assert_eq!((counts, others.frames.len()), ([0, 2, 0], 1));
+        for packed in [others, all, none] {
+            let folder = tempfile::tempdir().unwrap();
+            let open = || Catalogue::load(Folder::make(folder.path()).unwrap()).unwrap();
+            let hashes = keep(&open(), &bytes.as_slice(), &texts, &packed).unwrap();
+            for (text, hash) in texts.iter().zip(&hashes) {
+                let [Piece::Kept(span)] = text[..] else { panic!("{text:?}") };
+                let mut kept = Vec::new();
+                open().open(hash).unwrap().unwrap().read_to_end(&mut kept).unwrap();
+                assert!(kept == bytes[span.start as usize..span.end as usize]);
+            }
+            assert_eq!(hashes.len(), texts.len());
+        }
+    }
 }
