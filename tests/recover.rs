@@ -516,6 +516,20 @@ fn what_cannot_be_dealt_with_says_why() {
     }
 }
 
+/// A part of an AI SDK's screen has the name in its type.
+#[test]
+fn a_tool_has_one_name_in_a_chunk() {
+    let dir = Dir::new();
+    let screen = root().join("fixtures/ai-sdk-ui/s1-limit-of-one-tool/in.jsonl");
+    let run = run(dir.command().arg("chunk").arg(screen), b"");
+    let chunk: Value = serde_json::from_str(run.text().lines().next().unwrap()).unwrap();
+    let messages = chunk["messages"].as_array().unwrap().iter().filter(|message| message["tool"].is_string());
+    for message in messages {
+        let called = format!("[calls {}] ", message["tool"].as_str().unwrap());
+        assert!(message["text"].as_str().unwrap().contains(&called), "{message}");
+    }
+}
+
 /// What was held back while it was the newest entry goes once the compaction stands behind it.
 #[test]
 fn as_many_messages_are_told_as_stay() {
