@@ -541,6 +541,19 @@ fn as_many_messages_are_told_as_stay() {
     assert_eq!(in_context(&dir).len(), 3, "with the summary");
 }
 
+/// A result that was missing makes a session whole, and no shorter.
+#[test]
+fn what_is_mended_only_is_not_said_to_be_recovered() {
+    let dir = Dir::new();
+    dir.write("s.jsonl", fs::read(root().join("fixtures/pi/p1-lost-result/in.jsonl")).unwrap());
+    for (more, said) in [(&["--dry-run"][..], "would mend at level 2: "), (&[], "mended at level 2: ")] {
+        let asked = ["recover", "s.jsonl", "--settle", "0", "--level", "2"];
+        let text = dir.tailor(&[&asked[..], more].concat()).text();
+        let only = ", but nothing is shortened or left out\n";
+        assert!(text.contains(&format!("s.jsonl: {said}")) && text.ends_with(only), "{text}");
+    }
+}
+
 /// Where older messages cannot be left out, no other level is advised.
 #[test]
 fn what_stands_in_the_way_is_not_told_to_try_another_level() {
