@@ -516,6 +516,21 @@ fn what_cannot_be_dealt_with_says_why() {
     }
 }
 
+/// pi sends the summary as a user's message, and Claude Code writes it down as one.
+#[test]
+fn a_summary_is_said_by_the_user() {
+    for format in ["pi", "claude-code"] {
+        let dir = Dir::new();
+        dir.write("s.jsonl", session(format, 4, "row"));
+        let run = recover(&dir, &["--level", "2", "--keep", "3", "--json"]);
+        assert_eq!((run.status, &told(&run)["kept"]), (0, &3.into()), "{format}");
+        let asked = |text: &String| text.starts_with("[user]\nquestion");
+        assert!(!in_context(&dir).iter().any(asked), "{format}");
+        let scan = dir.tailor(&["scan", "s.jsonl", "--select", "M8"]);
+        assert!(scan.text().contains("nothing wrong"), "{format}: {}", scan.text());
+    }
+}
+
 /// A part of an AI SDK's screen has the name in its type.
 #[test]
 fn a_tool_has_one_name_in_a_chunk() {
