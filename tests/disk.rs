@@ -55,15 +55,15 @@ pub(crate) fn session() -> String {
     format!("{opening}{more}{}\"}}\n", "x".repeat(300_000))
 }
 
-/// Runs the script with `fix` and more arguments in `on_full`, `files` or `full`; gives nothing if it cannot be.
-fn on_a_full_disk(dir: &Dir, on_full: &str, free: usize, more: &[String]) -> Option<[Seen; 2]> {
+/// Runs the script with these arguments in `on_full`, `files` or `full`; gives nothing if it cannot be.
+fn on_a_full_disk(dir: &Dir, on_full: &str, free: usize, arguments: &[String]) -> Option<[Seen; 2]> {
     let home = dir.home();
     let top = home.parent().unwrap();
     let space = if is_root() { "-m" } else { "-rm" };
     let mut command = dir.command_of("unshare");
     command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").args([space, "sh", "-c", SCRIPT, "sh"]);
     command.arg(top).arg(on_full).arg(free.to_string()).arg(env!("CARGO_BIN_EXE_tailor"));
-    command.args(["fix", "s.jsonl", "--settle", "0", "--result-chars-max", "200"]).args(more);
+    command.args(arguments);
     let output = command.stdin(Stdio::null()).output();
     if !output.as_ref().is_ok_and(|output| output.status.success()) {
         skipped(&format!("no file system of our own may be mounted here, so that none was full: {output:?}"));
@@ -74,13 +74,15 @@ fn on_a_full_disk(dir: &Dir, on_full: &str, free: usize, more: &[String]) -> Opt
 
 /// The first run changes nothing and says what to do; the second, with room, mends.
 #[track_caller]
-fn check(on_full: &str, free: usize, arguments: impl Fn(&Path) -> Vec<String>) {
+fn check(on_full: &str, free: usize, more: impl Fn(&Path) -> Vec<String>) {
     let dir = Dir::new();
     let old = session();
     dir.write("s.jsonl", &old);
     let full: PathBuf = dir.home().parent().unwrap().join("full");
     fs::create_dir(&full).unwrap();
-    let Some([first, second]) = on_a_full_disk(&dir, on_full, free, &arguments(&full)) else { return };
+    let fix = ["fix", "s.jsonl", "--settle", "0", "--result-chars-max", "200"].map(String::from);
+    let arguments = [&fix[..], &more(&full)].concat();
+    let Some([first, second]) = on_a_full_disk(&dir, on_full, free, &arguments) else { return };
     assert_eq!(first.code, "2", "{}", first.said);
     let named = ["free some space", "--vault DIR"].iter().any(|way| first.said.contains(way));
     assert!(named, "the way out is not named: {}", first.said);
@@ -107,5 +109,29 @@ fn a_file_stays_as_it_is_where_only_half_of_it_can_be_written() {
 fn a_file_stays_as_it_is_if_its_originals_cannot_be_kept() {
     for free in [0, 20_000] {
         check("files", free, |full| vec!["--vault".to_string(), full.join("vault").display().to_string()]);
+    }
+}
+
+/// What was asked for by name is what the message names, and nothing is there by halves.
+#[test]
+fn results_that_find_no_room_are_named_as_they_were_asked_for() {
+    for (arguments, verb) in [
+        (&["scan", "s.jsonl", "--format", "json", "-o"][..], "write results"),
+        (&["report", "s.jsonl", "-o"], "write the report"),
+    ] {
+        let dir = Dir::new();
+        dir.write("s.jsonl", session());
+        let full: PathBuf = dir.home().parent().unwrap().join("full");
+        fs::create_dir(&full).unwrap();
+        let arguments = arguments.iter().map(|word| (*word).to_string()).chain(["out".to_string()]);
+        let Some([first, second]) = on_a_full_disk(&dir, "full", 0, &arguments.collect::<Vec<_>>()) else {
+            return;
+        };
+        assert_eq!(
+            first.said,
+            format!("tailor: out: could not {verb}: No space left on device (os error 28)\n")
+        );
+        assert_eq!((&first.code[..], first.names), ("2", vec!["filler".to_string(), "s.jsonl".to_string()]));
+        assert!(second.code != "2" && second.names.contains(&"out".to_string()), "{}", second.said);
     }
 }

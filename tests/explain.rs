@@ -53,6 +53,12 @@ fn what_is_not_known_is_said_not_to_be() {
     let talk = &run.stderr;
     assert_eq!(run.status, 2);
     assert!(talk.contains("not known") && run.text().contains("line 3: P1"), "{talk}");
+    // Without a file, what can be asked, and what to do.
+    let run = dir.tailor(&["explain", "the moon is in the wrong house"]);
+    assert!(run.status == 2 && run.text().is_empty() && !run.stderr.contains("the file"), "{}", run.stderr);
+    for way in ["a rule's code", "a profile (default, ", "text of an error", "`tailor scan FILE`"] {
+        assert!(run.stderr.contains(way), "{way} is not in {}", run.stderr);
+    }
     let run = dir.tailor(&["explain", "nonsense"]);
     let talk = &run.stderr;
     assert!(run.status == 2 && talk.contains("no such rule"), "{talk}");

@@ -516,6 +516,35 @@ fn what_cannot_be_dealt_with_says_why() {
     }
 }
 
+/// pi sends the summary as a user's message, and Claude Code writes it down as one.
+#[test]
+fn a_summary_is_said_by_the_user() {
+    for format in ["pi", "claude-code"] {
+        let dir = Dir::new();
+        dir.write("s.jsonl", session(format, 4, "row"));
+        let run = recover(&dir, &["--level", "2", "--keep", "3", "--json"]);
+        assert_eq!((run.status, &told(&run)["kept"]), (0, &3.into()), "{format}");
+        let asked = |text: &String| text.starts_with("[user]\nquestion");
+        assert!(!in_context(&dir).iter().any(asked), "{format}");
+        let scan = dir.tailor(&["scan", "s.jsonl", "--select", "M8"]);
+        assert!(scan.text().contains("nothing wrong"), "{format}: {}", scan.text());
+    }
+}
+
+/// A part of an AI SDK's screen has the name in its type.
+#[test]
+fn a_tool_has_one_name_in_a_chunk() {
+    let dir = Dir::new();
+    let screen = root().join("fixtures/ai-sdk-ui/s1-limit-of-one-tool/in.jsonl");
+    let run = run(dir.command().arg("chunk").arg(screen), b"");
+    let chunk: Value = serde_json::from_str(run.text().lines().next().unwrap()).unwrap();
+    let messages = chunk["messages"].as_array().unwrap().iter().filter(|message| message["tool"].is_string());
+    for message in messages {
+        let called = format!("[calls {}] ", message["tool"].as_str().unwrap());
+        assert!(message["text"].as_str().unwrap().contains(&called), "{message}");
+    }
+}
+
 /// What was held back while it was the newest entry goes once the compaction stands behind it.
 #[test]
 fn as_many_messages_are_told_as_stay() {
@@ -525,6 +554,19 @@ fn as_many_messages_are_told_as_stay() {
     let run = recover(&dir, &["--level", "2", "--keep", "3", "--json"]);
     assert_eq!((run.status, &told(&run)["outcome"], &told(&run)["kept"]), (0, &"fixed".into(), &2.into()));
     assert_eq!(in_context(&dir).len(), 3, "with the summary");
+}
+
+/// A result that was missing makes a session whole, and no shorter.
+#[test]
+fn what_is_mended_only_is_not_said_to_be_recovered() {
+    let dir = Dir::new();
+    dir.write("s.jsonl", fs::read(root().join("fixtures/pi/p1-lost-result/in.jsonl")).unwrap());
+    for (more, said) in [(&["--dry-run"][..], "would mend at level 2: "), (&[], "mended at level 2: ")] {
+        let asked = ["recover", "s.jsonl", "--settle", "0", "--level", "2"];
+        let text = dir.tailor(&[&asked[..], more].concat()).text();
+        let only = ", but nothing is shortened or left out\n";
+        assert!(text.contains(&format!("s.jsonl: {said}")) && text.ends_with(only), "{text}");
+    }
 }
 
 /// Where older messages cannot be left out, no other level is advised.

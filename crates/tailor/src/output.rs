@@ -2,8 +2,9 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, StderrLock, StdoutLock, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
+use tempfile::TempPath;
 
 /// Where results go.
 pub(crate) enum Output {
@@ -12,7 +13,7 @@ pub(crate) enum Output {
     /// Standard error, because standard output carries a transcript.
     Stderr(StderrLock<'static>),
     /// A file that is put in place at the end.
-    File(BufWriter<NamedTempFile>, PathBuf),
+    File(Whole, PathBuf),
     /// A pipe or a device, which cannot be replaced.
     Device(BufWriter<File>),
 }
@@ -26,12 +27,11 @@ impl Output {
         if there.as_ref().is_some_and(|there| !there.is_file()) {
             return Ok(Self::Device(BufWriter::new(File::options().write(true).open(&path)?)));
         }
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let file = NamedTempFile::new_in(folder.unwrap_or_else(|| Path::new(".")))?;
+        let whole = Whole::beside(&path)?;
         if let Some(there) = there {
-            file.as_file().set_permissions(there.permissions())?;
+            whole.file.get_ref().set_permissions(there.permissions())?;
         }
-        Ok(Self::File(BufWriter::new(file), path))
+        Ok(Self::File(whole, path))
     }
 
     /// Whether people read along.
@@ -45,12 +45,7 @@ impl Output {
             Self::Stdout(mut out) => out.flush(),
             Self::Stderr(mut out) => out.flush(),
             Self::Device(mut out) => out.flush(),
-            Self::File(out, path) => {
-                let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-                file.as_file().sync_all()?;
-                file.persist(path)?;
-                Ok(())
-            }
+            Self::File(out, path) => out.put_in_place(&path),
         }
     }
 }
@@ -72,5 +67,39 @@ impl Write for Output {
             Self::File(out, _) => out.flush(),
             Self::Device(out) => out.flush(),
         }
+    }
+}
+
+/// A file that appears whole or not at all: it is written beside its place, for nobody else to read. Errors do not say
+/// its name there, which nobody asked for.
+pub(crate) struct Whole {
+    file: BufWriter<File>,
+    beside: TempPath,
+}
+
+impl Whole {
+    /// Begins a file that is to be at this path.
+    pub(crate) fn beside(path: &Path) -> io::Result<Self> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let make = |path: &Path| File::options().write(true).create_new(true).mode(0o600).open(path);
+        let (file, beside) = tempfile::Builder::new().prefix(".tailor-").make_in(folder, make)?.into_parts();
+        Ok(Self { file: BufWriter::new(file), beside })
+    }
+
+    /// Puts what was written there.
+    pub(crate) fn put_in_place(self, path: &Path) -> io::Result<()> {
+        let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.sync_all()?;
+        Ok(self.beside.persist(path)?)
+    }
+}
+
+impl Write for Whole {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
     }
 }

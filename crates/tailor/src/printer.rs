@@ -235,3 +235,32 @@ pub(crate) fn talk(text: &str) {
     let screen = Screen::of_stderr();
     eprintln!("{}", screen.fit(&format!("tailor: {}", plain(text))));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::tests::with_late_lines;
+    use keeper::Ending;
+
+    #[test]
+    fn lines_that_wait_are_told_of_where_the_file_is_done() {
+        for ending in [Ending::Fixed, Ending::Undone] {
+            let report = with_late_lines(ending);
+            let print = |format| {
+                let mut text = Vec::new();
+                shape(format, Screen::NONE).file(&report, &mut text).unwrap();
+                String::from_utf8(text).unwrap()
+            };
+            let human = print(ReportFormat::Human);
+            let done = format!(
+                "s.jsonl: {}: 2 kB -> 1 kB; it is done, but lines that came late wait",
+                report.outcome
+            );
+            assert!(human.starts_with(&done), "{human}");
+            let json: serde_json::Value = serde_json::from_str(&print(ReportFormat::Json)).unwrap();
+            assert_eq!(json["outcome"], report.outcome);
+            assert!(json["reason"].as_str().unwrap().starts_with("it is done, but lines"), "{json}");
+            assert_eq!(json["retry_seconds"], 1, "{json}");
+        }
+    }
+}

@@ -34,7 +34,7 @@ pub(crate) struct FileReport {
     pub(crate) bytes_after: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<String>,
-    /// When to try again, if it was deferred.
+    /// When to try again, if it was deferred or lines that came late wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_seconds: Option<u64>,
     /// What kept lines safe that were appended meanwhile.
@@ -231,6 +231,8 @@ impl FileReport {
         let mut report = Self::empty(path, outcome.ending.name(), outcome.reason(), status);
         report.bytes = outcome.bytes;
         report.run.clone_from(&outcome.run);
+        report.retry_seconds = retry_seconds(outcome.retry_after());
+        report.guarantee = outcome.guarantee.map(Guarantee::name);
         if status == Status::Clean {
             report.bytes_after = Some(outcome.bytes_after);
         }
@@ -296,4 +298,33 @@ impl Changed {
 /// In whole seconds. Up, as in the reason: a second too early is in vain.
 pub(crate) fn retry_seconds(after: Option<Duration>) -> Option<u64> {
     after.map(|after| after.as_secs() + u64::from(after.subsec_nanos() > 0))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::args::{Args, Command};
+    use clap::Parser;
+    use keeper::Deferral;
+
+    /// The report of a file that was replaced while lines came late, which wait until nobody holds it open.
+    pub(crate) fn with_late_lines(ending: Ending) -> FileReport {
+        let Some(Command::Scan(scan)) = Args::parse_from(["tailor", "scan", "s.jsonl"]).command else {
+            panic!("another command")
+        };
+        let judge = Judge { shared: &scan.shared, baseline: Baseline::default() };
+        let late = Some(Deferral::LateLines(Box::new(Deferral::HeldOpen)));
+        let outcome = Outcome {
+            ending,
+            late,
+            bytes: 2_000,
+            bytes_after: 1_000,
+            ..Outcome::deferred(Deferral::Changed)
+        };
+        if outcome.ending == Ending::Undone {
+            FileReport::of_undo(Path::new("s.jsonl"), &outcome)
+        } else {
+            FileReport::new(Path::new("s.jsonl"), true, outcome, &judge)
+        }
+    }
 }

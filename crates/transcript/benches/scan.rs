@@ -131,7 +131,7 @@ fn cutting(criterion: &mut Criterion) {
     for (name, unit) in [("chars", Unit::Chars), ("utf-16", Unit::Utf16), ("bytes", Unit::Bytes)] {
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
-                let measured = measure(black_box(&source), whole, unit, true).unwrap();
+                let measured = measure(black_box(&source), whole, None, unit, true).unwrap();
                 cut(&source, &measured, Keep { head: 24_000, tail: 8_000 }, Lines::Half).unwrap()
             });
         });

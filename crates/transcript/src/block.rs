@@ -47,10 +47,7 @@ impl Block {
         if slashes == 0 {
             return Self { len, quotes, escapes: 0, rare: 0 };
         }
-        let starts = escape_starts(slashes);
-        // An escape that the last byte begins is left to the next block.
-        let split = starts >> (SIZE - 1);
-        let escapes = starts & (u64::MAX >> 1);
+        let (escapes, split) = escapes(slashes);
         let is = |part: u8x16, byte| part.simd_eq(u8x16::splat(byte));
         // Quotes and backslashes are known already.
         let letters = fold(block, |part| is(part, b'n') | is(part, b't'));
@@ -59,7 +56,7 @@ impl Block {
         if rare != 0 {
             rare &= !(fold(block, |part| is(part, b'r')) >> 1);
         }
-        Self { len: len - split as usize, quotes: quotes & !(escapes << 1), escapes, rare }
+        Self { len: len - split, quotes: quotes & !(escapes << 1), escapes, rare }
     }
 }
 
@@ -92,14 +89,21 @@ impl Escapes {
         if slashes == 0 {
             return Self { len, all: 0, odd: 0 };
         }
-        let starts = escape_starts(slashes);
-        let split = starts >> (SIZE - 1);
-        let all = starts & (u64::MAX >> 1);
+        let (all, split) = escapes(slashes);
         // A bit is the highest one of its byte, which ASCII has not.
         let odd = fold(block, |part| part.simd_eq(u8x16::splat(b'u')) | part) >> 1;
         let last = if len < SIZE { 1 << (len - 1) } else { 0 };
-        Self { len: len - split as usize, all, odd: all & (odd | last) }
+        Self { len: len - split, all, odd: all & (odd | last) }
     }
+}
+
+/// Which backslashes begin an escape that ends in the block, and how many bytes at its end are left to the next one: an
+/// escape may begin with the last byte.
+#[expect(clippy::inline_always, reason = "as above")]
+#[inline(always)]
+fn escapes(slashes: u64) -> (u64, usize) {
+    let starts = escape_starts(slashes);
+    (starts & (u64::MAX >> 1), (starts >> (SIZE - 1)) as usize)
 }
 
 /// Which backslashes begin an escape: in a run of them, every other one.

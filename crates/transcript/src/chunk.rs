@@ -16,7 +16,7 @@ use crate::policy::Policy;
 use crate::rule::tool_of;
 use crate::scan;
 use crate::session::Session;
-use crate::source::{Fault, Source, read_span};
+use crate::source::{Fault, Source, Span, read_span};
 use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
@@ -368,7 +368,7 @@ impl Cutter<'_> {
         let mut failed = None;
         let mut add = |part: Part<'_>| {
             room = room.and_then(|room| room.checked_sub(length(part)));
-            match room.map(|_| spoken(source, part)) {
+            match room.map(|_| self.spoken(entry, part)) {
                 None => {}
                 Some(Err(fault)) => failed = Some(fault),
                 Some(Ok(spoken)) if spoken.is_empty() => {}
@@ -385,6 +385,34 @@ impl Cutter<'_> {
         }
         text.push('\n');
         failed.map_or(Ok(room.map(|_| text)), Err)
+    }
+
+    fn spoken(&self, entry: u32, part: Part<'_>) -> Result<String, Fault> {
+        let source = self.session.source;
+        match part {
+            Part::Text(text) => said(source, text),
+            Part::Call { name, arguments } => {
+                let name = match (name, name.and_then(|name| self.named_within(entry, name.span()))) {
+                    (_, Some(tool)) => tool,
+                    (Some(name), None) => said(source, name)?,
+                    (None, None) => "a tool".to_owned(),
+                };
+                let arguments = arguments.map_or(Ok(String::new()), |arguments| said(source, arguments))?;
+                Ok(format!("[calls {name}] {arguments}"))
+            }
+            Part::Image => Ok("[image]".to_owned()),
+            Part::Result => Ok(String::new()),
+        }
+    }
+
+    /// The tool of the call at this place, where its name is only a part of what stands there (AI SDK's screens).
+    fn named_within(&self, entry: u32, at: Span) -> Option<String> {
+        let transcript = self.session.transcript;
+        let calls = &transcript.calls[transcript.calls_of(entry)];
+        let begun = calls.partition_point(|call| call.block.start <= at.start);
+        let call = calls[..begun].last().filter(|call| call.name_at.is_empty() && call.block.contains(at))?;
+        Some(String::from_utf8_lossy(transcript.id_text(call.name)).into_owned())
+            .filter(|name| !name.is_empty())
     }
 }
 
@@ -427,18 +455,5 @@ fn length(part: Part<'_>) -> u64 {
         Part::Text(text) => text.span().len(),
         Part::Call { name, arguments } => length(name) + length(arguments),
         Part::Result | Part::Image => 0,
-    }
-}
-
-fn spoken(source: &dyn Source, part: Part<'_>) -> Result<String, Fault> {
-    match part {
-        Part::Text(text) => said(source, text),
-        Part::Call { name, arguments } => {
-            let name = name.map_or(Ok("a tool".to_owned()), |name| said(source, name))?;
-            let arguments = arguments.map_or(Ok(String::new()), |arguments| said(source, arguments))?;
-            Ok(format!("[calls {name}] {arguments}"))
-        }
-        Part::Image => Ok("[image]".to_owned()),
-        Part::Result => Ok(String::new()),
     }
 }

@@ -2,7 +2,6 @@
 //!
 //! A literal may be larger than memory; it is read in windows, and no more of it than the question takes.
 
-use crate::entry::Text;
 use crate::literal::{Piece, UNIT_BYTES_MAX, Unit, boundary, count, piece};
 use crate::marker;
 use crate::policy::Lines;
@@ -81,23 +80,9 @@ impl Measure {
     }
 }
 
-/// Reads the literal at `inner` (without quotes) once: its length, our marker in it, and if `addressed` its
-/// content address.
-pub fn measure(source: &dyn Source, inner: Span, unit: Unit, addressed: bool) -> Result<Measure, Fault> {
-    measure_known(source, inner, None, unit, addressed)
-}
-
-/// The same of a text, whose characters were counted when its entry was read.
-pub(crate) fn measure_text(
-    source: &dyn Source,
-    text: &Text,
-    unit: Unit,
-    addressed: bool,
-) -> Result<Measure, Fault> {
-    measure_known(source, text.inner, text.length(unit), unit, addressed)
-}
-
-fn measure_known(
+/// Reads the literal at `inner` (without quotes) once: its length, unless that is known, our marker in it, and if
+/// `addressed` its content address.
+pub fn measure(
     source: &dyn Source,
     inner: Span,
     known: Option<u64>,
@@ -500,6 +485,7 @@ fn whole_units(bytes: &[u8], near: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::entry::Text;
     use alloc::string::String;
     use proptest::prelude::*;
 
@@ -511,7 +497,7 @@ mod tests {
     }
 
     fn cut_all(raw: &[u8], unit: Unit, head: u64, tail: u64) -> (Measure, Cut) {
-        let measure = measure(&raw, Span::new(0, raw.len() as u64), unit, true).unwrap();
+        let measure = measure(&raw, Span::new(0, raw.len() as u64), None, unit, true).unwrap();
         let cut = cut(&raw, &measure, Keep { head, tail }, Lines::Half).unwrap();
         (measure, cut)
     }
@@ -532,7 +518,7 @@ mod tests {
     #[test]
     fn counts_each_unit() {
         let raw = r"a\n\u00e9é\ud83d\ude00😀\ud83d.".as_bytes();
-        let of = |unit| measure(&raw, Span::new(0, raw.len() as u64), unit, false).unwrap().units;
+        let of = |unit| measure(&raw, Span::new(0, raw.len() as u64), None, unit, false).unwrap().units;
         assert_eq!(of(Unit::Chars), 8);
         assert_eq!(of(Unit::Utf16), 10);
         assert_eq!(of(Unit::Bytes), 1 + 1 + 2 + 2 + 4 + 4 + 3 + 1);
@@ -541,12 +527,12 @@ mod tests {
     #[test]
     fn a_marker_that_was_counted_otherwise_is_ours_all_the_same() {
         let raw = "é\\n[tailor: 7 of 9 chars omitted; full text: tailor show 3f9a1c20d7e4]\\né".as_bytes();
-        let of = |unit| measure(&raw, Span::new(0, raw.len() as u64), unit, false).unwrap();
+        let of = |unit| measure(&raw, Span::new(0, raw.len() as u64), None, unit, false).unwrap();
         assert_eq!((of(Unit::Chars).kept(), of(Unit::Chars).original()), (2, 9));
         // Two letters of two bytes, and the line breaks around the marker.
         assert_eq!((of(Unit::Bytes).kept(), of(Unit::Bytes).original()), (6, 13));
         let quoted = "ééééé [tailor: 7 of 9 chars omitted; full text: tailor show 3f9a1c20d7e4]".as_bytes();
-        let whole = measure(&quoted, Span::new(0, quoted.len() as u64), Unit::Bytes, false).unwrap();
+        let whole = measure(&quoted, Span::new(0, quoted.len() as u64), None, Unit::Bytes, false).unwrap();
         assert_eq!(whole.own, None);
     }
 

@@ -486,8 +486,8 @@ pub struct Transcript {
     targets: Vec<Target>,
     /// What the newest entry is made of, if somebody weighs it.
     marks: Option<Vec<Mark>>,
-    /// Calls whose tools began to run, with the entries that say so.
-    starts: Vec<(Id, u32)>,
+    /// Where it is said that tools began to run.
+    starts: Vec<Start>,
     /// Fingerprint of the session that the first row names.
     pub(crate) session: Option<u64>,
     /// The first and the last ordinal of a record.
@@ -498,6 +498,15 @@ pub struct Transcript {
     quirks: Vec<Quirk>,
     images: Vec<Image>,
     said: Vec<Said>,
+}
+
+/// A record of that the tool of a call began to run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Start {
+    pub(crate) call: Id,
+    pub(crate) entry: u32,
+    /// The id's literal as written.
+    pub(crate) at: Span,
 }
 
 /// What somebody said in an entry, for the verdict.
@@ -603,8 +612,15 @@ impl Transcript {
 
     /// The entry behind which the result of a call belongs: where its tool began to run, or else its own.
     pub(crate) fn start_of(&self, call: &Call) -> u32 {
-        let starts = self.starts.iter().filter(|(id, entry)| Some(*id) == call.id && *entry > call.entry);
-        starts.map(|(_, entry)| *entry).min().unwrap_or(call.entry)
+        let starts = self.starts_between(call.entry, u32::MAX);
+        starts.iter().find(|start| Some(start.call) == call.id).map_or(call.entry, |start| start.entry)
+    }
+
+    /// Where it is said that tools began to run, between two entries.
+    pub(crate) fn starts_between(&self, one: u32, other: u32) -> &[Start] {
+        let from = self.starts.partition_point(|start| start.entry <= one);
+        let to = self.starts.partition_point(|start| start.entry < other);
+        &self.starts[from..to.max(from)]
     }
 
     /// The texts of a result.
@@ -657,7 +673,7 @@ impl Transcript {
                 self.bodies.truncate(result.bodies_from as usize);
             }
             self.results.truncate(from);
-            self.starts.retain(|(_, entry)| (*entry as usize) < index);
+            self.starts.truncate(self.starts.partition_point(|start| (start.entry as usize) < index));
             self.quirks.truncate(self.quirks.partition_point(|quirk| (quirk.entry as usize) < index));
             self.images.truncate(self.images.partition_point(|image| (image.entry as usize) < index));
             self.said.truncate(self.said.partition_point(|said| (said.entry as usize) < index));
@@ -1046,8 +1062,8 @@ impl Draft<'_> {
     /// Says that a tool began to run with this entry: the result of its call belongs behind it.
     pub fn started(&mut self, call: Option<Value<'_>>) {
         let entry = self.transcript.entries.len() as u32;
-        if let Some(id) = self.intern(call) {
-            self.transcript.starts.push((id, entry));
+        if let (Some(id), Some(at)) = (self.intern(call), call.map(Value::span)) {
+            self.transcript.starts.push(Start { call: id, entry, at });
         }
     }
 

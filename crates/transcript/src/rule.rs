@@ -85,7 +85,7 @@ mod unsendable_image;
 pub(crate) use call_without_result::next_user;
 pub(crate) use displaced_result::speaks;
 pub(crate) use invalid_tool_name::are_plain;
-pub(crate) use no_user_turn::lacks_a_user;
+pub(crate) use no_user_turn::{is_from_user, lacks_a_user};
 pub(crate) use oversized_for_summary::OversizedForSummary;
 pub(crate) use oversized_reply::shorten_message;
 pub(crate) use oversized_turn::OversizedTurn;

@@ -306,3 +306,61 @@ impl Life<'_> {
 fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::sync::mpsc::{Receiver, sync_channel};
+
+    const PATIENCE: Duration = Duration::from_secs(30);
+    const LINES: [&str; 2] =
+        ["{\"role\":\"user\",\"content\":\"one\"}\n", "{\"role\":\"user\",\"content\":\"late\"}\n"];
+
+    /// What a run leaves that was killed when it had replaced `name`: the old file, with a line that came late.
+    fn leave_behind(folder: &Path, name: &str) {
+        let (old, before) = (folder.join("old"), LINES[0].len());
+        fs::write(&old, LINES.concat()).unwrap();
+        let hash = |bytes: &[u8]| blake3::hash(bytes).to_hex()[..16].to_string();
+        let (of, inode, end) =
+            (hash(name.as_bytes()), fs::metadata(&old).unwrap().ino(), hash(LINES[0].as_bytes()));
+        fs::rename(old, folder.join(format!(".tailor-{of}-{inode:x}-{before:x}-{before:x}-{end}.tmp")))
+            .unwrap();
+    }
+
+    #[track_caller]
+    fn trouble(events: &Receiver<Event>) -> String {
+        loop {
+            if let Event::Trouble { text, .. } = events.recv_timeout(PATIENCE).expect("trouble is told") {
+                return text;
+            }
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_finished_is_told_once_and_tried_again_at_each_walk() {
+        let dir = tempfile::tempdir().unwrap();
+        leave_behind(dir.path(), "s.jsonl");
+        let (out, events) = sync_channel(100_000);
+        let (root, rescan) = (dir.path().to_path_buf(), Duration::from_millis(20));
+        let eye = Eye::open(Task { id: 0, root, rescan, settle: true, out }).unwrap();
+        let told = trouble(&events);
+        assert!(told.contains("its transcript is gone"), "{told}");
+
+        // Its transcript comes back, and nothing is gone.
+        let path = dir.path().join("s.jsonl");
+        fs::write(dir.path().join("new"), LINES[0]).unwrap();
+        fs::rename(dir.path().join("new"), &path).unwrap();
+        let until = Instant::now() + PATIENCE;
+        // Not opened, so that it is never in use.
+        while fs::metadata(&path).unwrap().len() != LINES.concat().len() as u64 {
+            assert!(Instant::now() < until, "the late line was never put into place");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        drop(eye);
+        assert_eq!(fs::read_to_string(&path).unwrap(), LINES.concat());
+        let again: Vec<Event> =
+            events.iter().filter(|event| matches!(event, Event::Trouble { .. })).collect();
+        assert!(again.is_empty(), "{again:?}");
+    }
+}

@@ -136,7 +136,7 @@ impl Looker {
     }
 
     fn read(&self, job: &Job, root: Option<&Path>, stamp: Stamp) -> (Done, Option<Seen>) {
-        match self.bring_over(job, root) {
+        match self.see(job, root) {
             Ok(Looked { outcome: Some(outcome), too_long, level }) => {
                 let seen = Seen { too_long, level, ..Seen::new(&outcome) };
                 (done(&job.path, &outcome, stamp), Some(seen))
@@ -149,19 +149,28 @@ impl Looker {
         }
     }
 
-    /// Puts lines into place that an earlier look has left beside the file, and looks at it then.
-    fn bring_over(&self, job: &Job, root: Option<&Path>) -> Result<Looked, Error> {
-        if self.enforces && self.late_lines().contains(&*job.path) {
-            if let Some(why) = settle_late(&job.path)? {
-                return Ok(Looked::of(Some(Outcome::deferred(why)), None));
-            }
-            self.late_lines().remove(&*job.path);
+    /// What is seen of the file, once lines that wait beside it are in their place.
+    fn see(&self, job: &Job, root: Option<&Path>) -> Result<Looked, Error> {
+        if let Some(why) = self.place_late_lines(&job.path)? {
+            return Ok(Looked::of(Some(Outcome::deferred(why)), None));
         }
         let looked = self.examine(job, root).and_then(|looked| self.rescued(job, root, looked))?;
         if looked.outcome.as_ref().is_some_and(|outcome| outcome.late.is_some()) {
             self.late_lines().insert(job.path.to_path_buf());
         }
         Ok(looked)
+    }
+
+    /// Puts lines into place that an earlier look has left beside the file. Gives why they still have to wait.
+    fn place_late_lines(&self, path: &Path) -> Result<Option<Deferral>, Error> {
+        if !self.enforces || !self.late_lines().contains(path) {
+            return Ok(None);
+        }
+        let waits = settle_late(path)?;
+        if waits.is_none() {
+            self.late_lines().remove(path);
+        }
+        Ok(waits)
     }
 
     fn late_lines(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
@@ -336,21 +345,36 @@ impl Seen {
     }
 }
 
+/// One list of words: a counter begins with each, and a new reason has to have one.
+macro_rules! causes {
+    ($($reason:pat => $word:literal,)*) => {
+        /// All words for why a file is put off.
+        pub(crate) const CAUSES: &[&str] = &[$($word),*];
+
+        fn word(reason: &Deferral) -> &'static str {
+            match reason {
+                $($reason => $word,)*
+            }
+        }
+    };
+}
+
+causes! {
+    Deferral::Growing { .. } => "growing",
+    Deferral::RecentHistory { .. } => "recent",
+    Deferral::Changed => "changed",
+    Deferral::HeldOpen | Deferral::Open { .. } => "open",
+    Deferral::OtherTailor => "other-tailor",
+    Deferral::Running { .. } => "running",
+    Deferral::Locked { .. } | Deferral::Doubtful { .. } | Deferral::Busy { .. } => "locked",
+    Deferral::InUse { .. } => "in-use",
+    Deferral::Unseen { .. } => "unseen",
+    Deferral::Unprovable { .. } => "unprovable",
+    Deferral::LateLines(_) => "late-lines",
+}
+
 fn cause(ending: &Ending) -> &'static str {
-    let Ending::Deferred(reason) = ending else { return "" };
-    match reason {
-        Deferral::Growing { .. } => "growing",
-        Deferral::RecentHistory { .. } => "recent",
-        Deferral::Changed => "changed",
-        Deferral::HeldOpen | Deferral::Open { .. } => "open",
-        Deferral::OtherTailor => "other-tailor",
-        Deferral::Running { .. } => "running",
-        Deferral::Locked { .. } | Deferral::Doubtful { .. } | Deferral::Busy { .. } => "locked",
-        Deferral::InUse { .. } => "in-use",
-        Deferral::Unseen { .. } => "unseen",
-        Deferral::Unprovable { .. } => "unprovable",
-        Deferral::LateLines(_) => "late-lines",
-    }
+    if let Ending::Deferred(reason) = ending { word(reason) } else { "" }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Numbers for Prometheus: present from the start, and few. Which file, is in the log and in `tailor status`.
 
+use crate::look::CAUSES;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -20,19 +21,6 @@ const OUTCOMES: &[&str] = &[
     "unsupported",
     "error",
     "gone",
-];
-const CAUSES: &[&str] = &[
-    "growing",
-    "recent",
-    "changed",
-    "open",
-    "other-tailor",
-    "running",
-    "locked",
-    "in-use",
-    "unseen",
-    "unprovable",
-    "late-lines",
 ];
 const WALKS: &[&str] = &["begin", "time", "overflow"];
 

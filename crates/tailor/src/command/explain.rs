@@ -62,10 +62,18 @@ fn unknown(what: &str, file: Option<&Path>) -> Status {
     let listed = profiles.join(", ");
     // What holds a space is no name.
     if what.contains(char::is_whitespace) {
-        talk(
-            "this error is not known, so it is not said to be about the file. `tailor scan FILE` checks it all the \
-             same; if that finds nothing and the session still fails, please report the text",
-        );
+        let report = "finds nothing and the session still fails, please report the text";
+        talk(&match file {
+            Some(_) => format!(
+                "this error is not known, so it is not said to be about the file. `tailor scan FILE` checks it all the \
+                 same; if that {report}"
+            ),
+            None => format!(
+                "not the text of an error that is known. explain takes a rule's code or name (tailor explain lists them), \
+                 a profile ({listed}), or the whole text of an error, and a file that may be to blame. `tailor scan FILE` \
+                 checks a session whatever the error; if that {report}"
+            ),
+        });
     } else {
         let message = format!(
             "{what}: no such rule (tailor explain lists them), no profile ({listed}), and no error that is known; an \

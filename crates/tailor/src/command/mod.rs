@@ -143,7 +143,7 @@ fn failed(error: &impl std::fmt::Display) -> Status {
 /// Nobody reads our output any more: quietly stop, unless something else is wrong with it.
 fn deaf(name: &str, error: &io::Error) -> Status {
     if error.kind() != io::ErrorKind::BrokenPipe {
-        talk(&format!("{name}: could not write: {error}"));
+        talk(&format!("{name}: could not write results: {error}"));
     }
     Status::Error
 }

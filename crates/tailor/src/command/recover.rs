@@ -131,16 +131,21 @@ impl Report {
 
     fn print(&self, done: &Recovered) {
         let path = plain(&self.change.path);
+        let sizes = self.change.bytes.zip(self.change.bytes_after);
+        // What is no shorter was broken, and is whole now.
+        let mended = self.left_out.is_none() && sizes.is_some_and(|(before, after)| after >= before);
         let word = match done.outcome.ending {
+            Ending::Fixed if mended => "mended",
+            Ending::WouldFix if mended => "would mend",
             Ending::Fixed => "recovered",
             Ending::WouldFix => "would recover",
             Ending::Clean => "nothing to recover from",
             _ => self.change.outcome,
         };
-        let level =
-            self.level.zip(self.change.bytes.zip(self.change.bytes_after)).map(|(level, (before, after))| {
-                format!(" at level {level}: {} -> {}", size(before), size(after))
-            });
+        let level = self.level.zip(sizes).map(|(level, (before, after))| {
+            let only = if mended { ", but nothing is shortened or left out" } else { "" };
+            format!(" at level {level}: {} -> {}{only}", size(before), size(after))
+        });
         let shares = self
             .kept
             .zip(self.left_out)

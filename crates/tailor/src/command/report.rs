@@ -4,6 +4,7 @@ use super::progress::Progress;
 use super::top::contents;
 use super::{BATCH_FILES, failed, gather, nothing_found};
 use crate::args::Report;
+use crate::output::Whole;
 use crate::page::{Looked, Page, may_replace};
 use crate::printer::{plural, talk};
 use crate::status::Status;
@@ -11,7 +12,7 @@ use crate::tokens;
 use crate::weighed::Weighed;
 use keeper::{Error, Found, Policies};
 use rayon::prelude::*;
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::path::Path;
 use transcript::plan::Rendered;
 use transcript::weight::weigh;
@@ -125,13 +126,9 @@ fn look(
 /// Writes the page beside its place, for nobody else to read, and puts it there when it is whole.
 fn write(page: Page, path: &Path, content: bool) -> io::Result<u64> {
     let sessions = page.sessions();
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = BufWriter::new(tempfile::Builder::new().prefix(".tailor-report-").tempfile_in(folder)?);
+    let mut file = Whole::beside(path)?;
     let made = jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string();
     page.write(&mut file, made, content)?;
-    file.flush()?;
-    let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
+    file.put_in_place(path)?;
     Ok(sessions)
 }

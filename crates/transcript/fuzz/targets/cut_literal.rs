@@ -17,7 +17,7 @@ fuzz_target!(|data: &[u8]| {
     let count = |bytes: &[u8]| units(bytes, unit);
 
     let whole = Span::new(0, literal.len() as u64);
-    let measured = measure(&literal, whole, unit, true).expect("bytes in memory can be read");
+    let measured = measure(&literal, whole, None, unit, true).expect("bytes in memory can be read");
     let cut = cut(&literal, &measured, keep, Lines::Half).expect("bytes in memory can be read");
     assert!(whole.contains(cut.out), "{cut:?}");
     let text = decode(literal);
@@ -59,7 +59,7 @@ fn is_literal(bytes: &[u8]) -> bool {
 }
 
 fn units(literal: &[u8], unit: Unit) -> u64 {
-    measure(&literal, Span::new(0, literal.len() as u64), unit, false)
+    measure(&literal, Span::new(0, literal.len() as u64), None, unit, false)
         .expect("bytes in memory can be read")
         .units
 }

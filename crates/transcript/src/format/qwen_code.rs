@@ -194,20 +194,24 @@ pub(super) fn said(part: Value<'_>, draft: &mut Draft<'_>) {
 /// Reads a part of what the user, or the user's tools, said; whether it is a result.
 pub(super) fn asked(part: Value<'_>, draft: &mut Draft<'_>) -> bool {
     let [text, answer] = part.pick(["text", "functionResponse"]);
-    if let Some(text) = text {
-        draft.user_text(text);
-        draft.blank(part, text);
-    } else if let Some(answer) = answer {
-        let [id, name] = answer.pick(["id", "name"]);
-        let failed = answer.get("response").is_some_and(|response| response.get("error").is_some());
-        draft.result(part, id.or(name), name, failed);
-        if id.is_none() {
-            draft.unpaired();
+    match (text, answer) {
+        (Some(text), _) => {
+            draft.user_text(text);
+            draft.blank(part, text);
         }
-        response(answer, draft);
-        return true;
-    } else {
-        draft.image(part);
+        (None, Some(answer)) => answered(part, answer, draft),
+        (None, None) => draft.image(part),
     }
-    false
+    text.is_none() && answer.is_some()
+}
+
+/// Reads a result.
+fn answered(part: Value<'_>, answer: Value<'_>, draft: &mut Draft<'_>) {
+    let [id, name] = answer.pick(["id", "name"]);
+    let failed = answer.get("response").is_some_and(|response| response.get("error").is_some());
+    draft.result(part, id.or(name), name, failed);
+    if id.is_none() {
+        draft.unpaired();
+    }
+    response(answer, draft);
 }

@@ -19,6 +19,9 @@ pub(super) struct DuplicateCallId;
 /// How many new ids are tried.
 const RENAMES_MAX: usize = 1000;
 
+/// How many calls, and how many results, from a call to its result are looked through.
+const NEAR_MAX: usize = 1000;
+
 /// Blocks longer than this are not compared; they count as different.
 const BLOCK_BYTES_MAX: u64 = 1 << 20;
 
@@ -122,9 +125,30 @@ fn rename(session: &Session<'_>, call: u32, count: u32) -> Result<Fix, Fault> {
             return Ok(Fix::held(Held::Tangled));
         }
         let places = core::iter::once(session.result(result).call_at).chain(again(session, result)?);
+        let places = places.chain(start(session, call, result));
         ops.extend(places.map(|at| Op::Replace { at, with: with.clone() }));
     }
     Ok(Fix::guarded(Guard::RewritesIds, ops))
+}
+
+/// Where it is said that the tool of a call began to run, if it is sure that this call is meant: from the call to its
+/// result no other call or result has the id, and one start.
+fn start(session: &Session<'_>, call: u32, result: usize) -> Option<Span> {
+    let found = session.call(call);
+    let (from, to, transcript) = (found.entry, session.result(result).entry, session.transcript);
+    if to <= from {
+        return None;
+    }
+    let calls = &transcript.calls[transcript.calls_of(from).start..transcript.calls_of(to).end];
+    let results = &transcript.results[transcript.results_of(from).start..transcript.results_of(to).end];
+    let starts = transcript.starts_between(from, to);
+    if starts.is_empty() || calls.len().max(results.len()).max(starts.len()) > NEAR_MAX {
+        return None;
+    }
+    let alone = calls.iter().filter(|other| other.id == found.id).count() == 1
+        && results.iter().filter(|other| other.call == found.id).count() == 1;
+    let mut own = starts.iter().filter(|start| Some(start.call) == found.id);
+    own.next().filter(|_| alone && own.next().is_none()).map(|start| start.at)
 }
 
 /// Where the line of a result names its call once more.

@@ -7,7 +7,6 @@ use crate::format::Format;
 use crate::json::{self, Value};
 use crate::session::Session;
 use crate::source::{Fault, Span, read_span};
-use alloc::collections::BTreeSet;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
@@ -46,11 +45,10 @@ impl Rule for MisorderedResults {
             let index = own[0].entry;
             let Some(doc) = json::parse(session.source, session.entry(index).span)? else { continue };
             let inside = doc.root().into_iter().flat_map(Value::descendants);
-            let results = results(session, index);
             let mut ops = Vec::new();
             for content in inside.filter(|value| mixed.contains(&value.span())) {
                 let blocks: Vec<Value<'_>> = content.items().collect();
-                let moved = reordered(session, &blocks, &results)?;
+                let moved = reordered(session, &blocks)?;
                 ops.extend(moved.map(|(at, with)| Op::Replace { at, with }));
             }
             let severity = severity_in_context(session, index);
@@ -62,18 +60,9 @@ impl Rule for MisorderedResults {
     }
 }
 
-/// The results that are sent: what only looks like one, in arguments or beside the message, is nobody's to move.
-fn results(session: &Session<'_>, entry: u32) -> BTreeSet<Span> {
-    session.transcript.results_of(entry).map(|result| session.result(result).block).collect()
-}
-
 /// The blocks up to the last result with the results first; `None` if they stand so.
-fn reordered(
-    session: &Session<'_>,
-    blocks: &[Value<'_>],
-    results: &BTreeSet<Span>,
-) -> Result<Option<(Span, Vec<u8>)>, Fault> {
-    let is_result = |block: &&Value<'_>| results.contains(&block.span());
+fn reordered(session: &Session<'_>, blocks: &[Value<'_>]) -> Result<Option<(Span, Vec<u8>)>, Fault> {
+    let is_result = |block: &&Value<'_>| block.get("type").is_some_and(|kind| kind.is("tool_result"));
     let first = blocks.iter().position(|block| !is_result(&block));
     let last = blocks.iter().rposition(|block| is_result(&block));
     let (Some(first), Some(last)) = (first, last) else { return Ok(None) };

@@ -1,9 +1,9 @@
 //! M8: nothing that a person said is in context.
 
 use super::{Cover, Help, Rule, about};
-use crate::entry::{Kind, QuirkKind, Role};
+use crate::entry::{Entry, Kind, QuirkKind, Role};
 use crate::finding::{Finding, Severity};
-use crate::format::Format;
+use crate::format::{Format, Shape};
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::string::ToString;
@@ -23,7 +23,8 @@ impl Rule for NoUserTurn {
     fn help(&self) -> Help {
         Help {
             what: "What the agent would send holds no message of a user: a compaction kept turns of the model and of tools \
-                   alone. To Gemini, it begins with calls.",
+                   alone. (pi, Claude Code and Qwen Code send its summary as a user's message.) To Gemini, it begins \
+                   with calls.",
             why: "\"No user query found in messages\" (LM Studio, llama.cpp); \"Please ensure that function call turn comes \
                   immediately after a user turn or after a function response turn\" (Gemini). A session that ends with the model's words \
                   (\"does not support assistant message prefill\") is whole, and not reported.",
@@ -72,5 +73,17 @@ fn call_first(session: &Session<'_>) -> Option<u32> {
 
 /// Whether no user message is in context.
 pub(crate) fn lacks_a_user(session: &Session<'_>) -> bool {
-    !session.sent().any(|entry| session.entry(entry).kind == Kind::Message(Role::User))
+    let shape = session.format.shape();
+    !session.sent().any(|entry| is_from_user(session.entry(entry), shape))
+}
+
+/// Whether an entry is sent as a user's message.
+pub(crate) fn is_from_user(entry: &Entry, shape: Shape) -> bool {
+    match (entry.kind, shape) {
+        // pi and Qwen Code send the summary of a compaction so,
+        (Kind::Message(Role::User), _) | (Kind::Boundary, Shape::Branch) => true,
+        // and Claude Code writes it down so, in a line of its own; its attachments hold no text.
+        (Kind::Note, Shape::Graph) => entry.text_chars > 0,
+        _ => false,
+    }
 }

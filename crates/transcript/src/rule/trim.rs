@@ -1,7 +1,7 @@
 //! Not a rule: how the size rules shorten texts.
 
 use crate::Depth;
-use crate::cut::{Keep, Measure, cut, has_foreign_marker, line_breaks, lines_end, measure_text};
+use crate::cut::{Keep, Measure, cut, has_foreign_marker, line_breaks, lines_end, measure};
 use crate::entry::Text;
 use crate::finding::{Fix, Op};
 use crate::marker;
@@ -116,15 +116,13 @@ impl Measured {
 
     fn text(session: &Session<'_>, text: &Text, limit: u64) -> Result<Measure, Fault> {
         let unit = session.policy.unit;
-        match session.depth {
-            // Far above the limit, and what another tool may leave, it does not matter whether one of our markers
-            // is in it, nor how much more than its characters it counts in another unit.
-            Depth::Sizes if text.chars > limit.saturating_mul(2).saturating_add(marker::BYTES_MAX as u64) => {
-                Ok(Measure::counted(text.inner, text.chars, unit))
-            }
-            Depth::Sizes => measure_text(session.source, text, unit, false),
-            Depth::Plan => measure_text(session.source, text, unit, true),
+        let planned = session.depth == Depth::Plan;
+        // Far above the limit, and what another tool may leave, it does not matter for a size whether one of our
+        // markers is in it, nor how much more than its characters it counts in another unit.
+        if !planned && text.chars > limit.saturating_mul(2).saturating_add(marker::BYTES_MAX as u64) {
+            return Ok(Measure::counted(text.inner, text.chars, unit));
         }
+        measure(session.source, text.inner, text.length(unit), unit, planned)
     }
 
     /// What counts against a limit: all texts, without our own markers.

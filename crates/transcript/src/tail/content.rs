@@ -5,7 +5,7 @@ use super::Reason;
 use crate::entry::{Entry, Kind, QuirkKind, Role, Service, Transcript};
 use crate::finding::{Finding, Safety, Severity};
 use crate::rule::mirrored_reply::MIRROR;
-use crate::rule::{Flow, Titles, flow, lacks_a_user};
+use crate::rule::{Flow, Titles, flow, is_from_user, lacks_a_user};
 use crate::session::Session;
 
 #[derive(Clone, Copy, Debug)]
@@ -123,7 +123,7 @@ impl Content {
         });
         let again = self.asked && flow_of(added, entry) == Flow::Asks;
         let alone = match found.kind {
-            Kind::Message(Role::User) => self.lacking,
+            _ if from_user(added, entry) => self.lacking,
             // That nobody asked is told; that calls stand there, where that matters, is told in other words.
             Kind::Message(Role::Assistant) => {
                 let first = added.format.is_some_and(|format| format.content().begins_with_user.is_some());
@@ -143,7 +143,7 @@ impl Content {
     /// Takes an entry of the live branch in.
     pub(super) fn take(&mut self, added: &Transcript, entry: u32, begins: bool) {
         let found = &added.entries[entry as usize];
-        self.user |= found.kind == Kind::Message(Role::User);
+        self.user |= from_user(added, entry);
         match flow_of(added, entry) {
             Flow::Asks => self.asked = true,
             Flow::Answers => self.asked = false,
@@ -160,6 +160,10 @@ impl Content {
         let known = if entry.aside { self.aside } else { self.beside };
         if spoken && !known { Err(Reason::Branched) } else { Ok(()) }
     }
+}
+
+fn from_user(added: &Transcript, entry: u32) -> bool {
+    added.format.is_some_and(|format| is_from_user(&added.entries[entry as usize], format.shape()))
 }
 
 fn ends(kind: QuirkKind) -> bool {

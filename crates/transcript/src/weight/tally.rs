@@ -275,7 +275,8 @@ impl<'a> Tally<'a> {
             for text in self.session.transcript.bodies_of(index) {
                 if text.inner.len() < CUT_BYTES_MAX.min(budget) {
                     budget -= text.inner.len();
-                    cut |= cut::measure_text(source, text, Unit::Chars, false)?.own.is_some();
+                    cut |=
+                        cut::measure(source, text.inner, Some(text.chars), Unit::Chars, false)?.own.is_some();
                 }
             }
             weight.turns[self.turn_of[result.entry as usize] as usize].cuts += u32::from(cut);

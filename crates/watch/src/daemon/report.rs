@@ -134,6 +134,7 @@ pub(super) fn plain(text: &str) -> String {
 }
 
 fn fixed(file: &str, seen: &Seen) {
+    let (codes, late, sentence) = (seen.codes.join(","), late(seen), done(seen));
     if let Some(level) = seen.level {
         info!(
             event = "recovered",
@@ -144,14 +145,11 @@ fn fixed(file: &str, seen: &Seen) {
             after = seen.after,
             level,
             reason = "too long",
-            "{file}: recovered, level {level}: {} -> {} bytes, run {}",
-            seen.before,
-            seen.after,
-            seen.run.as_deref().unwrap_or("unknown")
+            late,
+            "{file}: {sentence}"
         );
         return;
     }
-    let codes = seen.codes.join(",");
     info!(
         event = "fixed",
         file,
@@ -162,11 +160,25 @@ fn fixed(file: &str, seen: &Seen) {
         after = seen.after,
         remaining = seen.findings,
         reason = codes,
-        "{file}: fixed {codes}: {} -> {} bytes, run {}",
-        seen.before,
-        seen.after,
-        seen.run.as_deref().unwrap_or("unknown")
+        late,
+        "{file}: {sentence}"
     );
+}
+
+/// Why lines that came late still wait, if some do: nothing else is to be said of what is done.
+fn late(seen: &Seen) -> Option<String> {
+    seen.reason.as_deref().map(plain)
+}
+
+/// What was done to a file, in a sentence.
+fn done(seen: &Seen) -> String {
+    let what = seen.level.map_or_else(
+        || format!("fixed {}", seen.codes.join(",")),
+        |level| format!("recovered, level {level}"),
+    );
+    let run = seen.run.as_deref().unwrap_or("unknown");
+    let late = late(seen).map(|late| format!("; {late}")).unwrap_or_default();
+    format!("{what}: {} -> {} bytes, run {run}{late}", seen.before, seen.after)
 }
 
 fn said(file: &str, seen: &Seen) {
@@ -206,4 +218,20 @@ fn left_alone(file: &str, seen: &Seen, rest: Duration) {
         reason = why,
         "{file}: left alone for {rest_seconds} s: {why}"
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_still_wait_are_told_of_with_what_was_done() {
+        let fixed =
+            Seen { codes: vec!["P1", "S1"], before: 20, after: 10, run: Some("r".into()), ..Seen::default() };
+        assert_eq!(done(&fixed), "fixed P1,S1: 20 -> 10 bytes, run r");
+        let late = Seen { reason: Some("lines wait\n".into()), ..fixed };
+        assert_eq!(done(&late), "fixed P1,S1: 20 -> 10 bytes, run r; lines wait\\n");
+        let recovered = Seen { level: Some(2), ..late };
+        assert_eq!(done(&recovered), "recovered, level 2: 20 -> 10 bytes, run r; lines wait\\n");
+    }
 }
