@@ -313,7 +313,7 @@ pub(crate) mod tests {
             panic!("another command")
         };
         let judge = Judge { shared: &scan.shared, baseline: Baseline::default() };
-        let late = Some(Deferral::LateLines(Box::new(Deferral::HeldOpen)));
+        let late = Some(Deferral::LateLines("a program has it open".into()));
         let outcome = Outcome {
             ending,
             late,
