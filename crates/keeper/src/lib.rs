@@ -98,7 +98,7 @@ pub fn maintain(path: &Path, root: Option<&Path>, options: &Options) -> Result<O
         return Ok(Outcome::without_look(ending));
     }
     if options.mode != Mode::Look {
-        return carry(path, root, options, &|snapshot, policies| draw(snapshot, policies, options));
+        return carry(path, root, options, &|snapshot, policies| draw_repair(snapshot, policies, options));
     }
     let snapshot = match Snapshot::open(path, root)? {
         Ok(snapshot) if snapshot.is_empty() => return Ok(Outcome::empty()),
@@ -146,7 +146,7 @@ impl From<Repair> for Job {
 
 /// The plan that mends a file. What it takes out is compressed by another processor while the plan is checked; nothing is
 /// written yet.
-fn draw(snapshot: &Snapshot, policies: &Policies, options: &Options) -> Result<Drawn, Error> {
+fn draw_repair(snapshot: &Snapshot, policies: &Policies, options: &Options) -> Result<Drawn, Error> {
     let keeps = options.mode == Mode::Fix && options.vault.is_some();
     let checked = AtomicBool::new(false);
     std::thread::scope(|scope| {
