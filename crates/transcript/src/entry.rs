@@ -392,6 +392,8 @@ pub enum QuirkKind {
     Ordinal,
     /// The record says how many messages were summed up.
     Counts(u64),
+    /// Some bytes of a name in the record were written over; what it was, if only one will do. The block is its literal.
+    Marred(Option<&'static str>),
 }
 
 /// An image as it is sent.

@@ -7,7 +7,8 @@
 
 use super::{
     Answer, Arguments, Compaction, Content, Counted, Format, Level, Lost, Part, Root, Shape, Vote, Writer,
-    Writing, answered, asked, content_parts, first_text, is_string, items, listed_calls, only_keys, says,
+    Writing, answered, asked, content_parts, first_text, is_string, items, listed_calls, marred, only_keys,
+    says,
 };
 use crate::entry::{Draft, Kind, QuirkKind, Role};
 use crate::json::{Doc, Kind as Json, Value};
@@ -127,6 +128,9 @@ const KEYS: &[&str] = &[
 pub(super) const ARGUMENTS: Arguments =
     Arguments { at: &[&["function", "arguments"], &["arguments"]], none: "\"{}\"" };
 const ROLES: &[&str] = &["system", "developer", "user", "assistant", "tool", "function"];
+/// What a message cannot do without, or one of these.
+const NEEDED: &[&str] =
+    &["role", "content", "tool_calls", "tool_call_id", "user", "assistant", "system", "developer", "tool"];
 /// Blocks of the other dialects in which a role has a content.
 const NOT_PARTS: &[&str] =
     &["tool_use", "tool_result", "thinking", "redacted_thinking", "tool-call", "tool-result"];
@@ -159,6 +163,7 @@ impl Format for Profile {
     fn vote(&self, doc: &Doc) -> Vote {
         match self.sign {
             None if is_bare(doc) => Vote::Own,
+            None if marred(doc.root(), KEYS, ROLES).is_some() => Vote::Marred,
             None => Vote::Foreign,
             Some(sign) if sign(doc) => Vote::Own,
             Some(_) if is_bare(doc) => Vote::Fits,
@@ -200,6 +205,7 @@ impl Format for Profile {
 
     fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
         message(doc.root(), draft);
+        is_marred(doc, draft);
         let count = self.summed_up.and_then(|field| doc.get(field)).and_then(Value::whole);
         if let Some(count) = count.filter(|_| says(doc, "_type", "metadata")) {
             draft.quirk(QuirkKind::Counts(count), draft.entry.span);
@@ -225,6 +231,21 @@ impl Format for Profile {
     /// A message in the place of those that are left out.
     fn compaction(&self, made: &Compaction<'_>) -> Vec<Vec<u8>> {
         [Writing::new().text("role", b"user").text("content", made.summary.as_bytes()).end()].into()
+    }
+}
+
+/// Notes a name that was written over, where a message lacks what it cannot do without.
+fn is_marred(doc: &Doc, draft: &mut Draft<'_>) {
+    let Some(message) = doc.root() else { return };
+    let [role, content, calls, id] = message.pick(["role", "content", "tool_calls", "tool_call_id"]);
+    let says = |value: Option<Value<'_>>| value.is_some_and(|value| !value.is_null());
+    let tool = draft.entry.kind == Kind::Message(Role::Tool);
+    let known = draft.entry.kind != Kind::Opaque || !is_string(role);
+    if role.is_some() && known && (says(content) || says(calls)) && (!tool || id.is_some()) {
+        return;
+    }
+    if let Some(name) = marred(Some(message), KEYS, ROLES) {
+        name.note(NEEDED, draft);
     }
 }
 

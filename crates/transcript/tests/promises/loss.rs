@@ -1,6 +1,6 @@
 //! What a repair may take away and what not, told from the rows alone.
 
-use super::reader::{Row, blocks, live, message, rows_before_tear};
+use super::reader::{Row, blocks, is_marred, live, message, rows_before_tear};
 use super::story::Dialect;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -20,7 +20,9 @@ fn holds_nothing(dialect: Dialect, row: &Value) -> bool {
 
 /// An object with all that may change left out. `None` if a repair may remove it whole.
 fn skeleton(dialect: Dialect, row: &Value, policy: &Policy) -> Option<Value> {
-    if holds_nothing(dialect, row) {
+    // What a name was that was written over may be told again.
+    let bare = matches!(dialect, Dialect::OpenAiChat | Dialect::Anthropic);
+    if holds_nothing(dialect, row) || (bare && is_marred(row)) {
         return None;
     }
     let mut left = row.clone();

@@ -129,12 +129,20 @@ pub(crate) fn message(dialect: Dialect, row: &Value) -> &Value {
     }
 }
 
-/// Whether there are lines that are not whole objects.
+/// Whether there are lines that are not whole objects, or whose names cannot be read.
 pub(crate) fn is_broken(bytes: &[u8]) -> bool {
-    let lines = lines(bytes);
-    bytes.starts_with(b"\xef\xbb\xbf")
-        || !bytes.ends_with(b"\n")
-        || lines.into_iter().any(|line| !parse(line).whole)
+    let broken = |line: &[u8]| {
+        let parsed = parse(line);
+        !parsed.whole || parsed.objects.iter().any(is_marred)
+    };
+    bytes.starts_with(b"\xef\xbb\xbf") || !bytes.ends_with(b"\n") || lines(bytes).into_iter().any(broken)
+}
+
+/// Whether a name, or who speaks, was written over, and by what no name holds.
+pub(crate) fn is_marred(row: &Value) -> bool {
+    let odd = |text: &str| text.chars().any(|c| !c.is_alphanumeric() && !"_-. $:/@".contains(c));
+    let keys = row.as_object().into_iter().flatten();
+    keys.clone().any(|(key, _)| odd(key)) || row["role"].as_str().is_some_and(odd)
 }
 
 /// What persons said, sorted.
