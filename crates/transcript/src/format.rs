@@ -796,6 +796,11 @@ fn most_like(name: Value<'_>, names: &mut dyn Iterator<Item = &'static str>) -> 
     best.map(|(_, was)| Marred { at: name.span(), was })
 }
 
+/// Whether a name was this one before some bytes of it were written over.
+pub(crate) fn was(name: Value<'_>, what: &'static str) -> bool {
+    most_like(name, &mut core::iter::once(what)).is_some()
+}
+
 /// Whether every field has one of these names.
 fn only_keys(doc: &Doc, names: &[&str]) -> bool {
     let fields = doc.root().into_iter().flat_map(Value::fields);

@@ -27,6 +27,8 @@ mod pairing;
 mod plainer;
 #[path = "promises/reader.rs"]
 mod reader;
+#[path = "promises/real.rs"]
+mod real;
 #[path = "promises/requests.rs"]
 mod requests;
 #[path = "promises/rescue.rs"]

@@ -134,7 +134,9 @@ impl Content {
         let foreign = !self.foreign && added.session.is_some() && added.session != self.session;
         let mirror = added.id_text(found.model) == MIRROR;
         let images = !added.images_of(entry).is_empty();
-        if !known || odd || again || alone || images || foreign || mirror || (begins && self.thought) {
+        // What thinking belongs to does not come any more.
+        let cut_off = self.thought && (begins || found.kind == Kind::Message(Role::Tool));
+        if !known || odd || again || alone || images || foreign || mirror || cut_off {
             return Err(Reason::Content);
         }
         Ok(())

@@ -72,7 +72,7 @@ fn damaged(kind: &'static Kind) -> impl Strategy<Value = Case> {
 }
 
 /// The lines of a file, with the ids that others may hang on.
-fn lines(bytes: &[u8]) -> Vec<Line> {
+pub(crate) fn lines(bytes: &[u8]) -> Vec<Line> {
     let lines = bytes.strip_suffix(b"\n").unwrap_or(bytes).split(|&byte| byte == b'\n');
     let line = |bytes: &[u8]| {
         let value: Value = serde_json::from_slice(bytes).unwrap_or_default();
@@ -136,7 +136,7 @@ fn is_told_apart(kind: &Kind, case: &Case) -> Checked {
 }
 
 /// What was taken out is in the plan, and nothing that a person said is among it.
-fn nothing_is_lost(case: &Case) -> Checked {
+pub(crate) fn nothing_is_lost(case: &Case) -> Checked {
     let Some((plan, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
     prop_assert_eq!(&undone(&case.bytes, &after, &plan), &case.bytes);
     if lets_history_go(&case.policy) {

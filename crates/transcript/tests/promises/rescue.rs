@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use transcript::finding::{Held, Safety};
+use transcript::finding::{Held, Safety, Severity};
 use transcript::plan::Rendered;
 use transcript::policy::{Selection, SignedThinking};
 use transcript::scan::detect;
 use transcript::{Awaits, Finding, Piece, Plan, Policy, examine};
 
-fn dialect(format: &str) -> Option<Dialect> {
+pub(crate) fn dialect(format: &str) -> Option<Dialect> {
     match format {
         "pi" => Some(Dialect::Pi),
         "claude-code" => Some(Dialect::ClaudeCode),
@@ -41,7 +41,7 @@ pub(crate) fn folders(of: &Path) -> Vec<PathBuf> {
 const PAIRING: [&str; 8] = ["P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8"];
 
 /// What the providers would say to a file of a format; `None` if that is not known.
-fn refusals_of(format: &str, bytes: &[u8]) -> Option<Vec<Refusal>> {
+pub(crate) fn refusals_of(format: &str, bytes: &[u8]) -> Option<Vec<Refusal>> {
     let of_dialect = dialect(format).map(|dialect| refusals(dialect, bytes));
     of_dialect.or_else(|| requests::refusals(format, bytes))
 }
@@ -82,7 +82,7 @@ fn what_a_fixture_becomes_is_accepted_or_said_not_to_be() {
     assert!(wrong.is_empty(), "{} would be refused:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-fn gather(folder: &Path, files: &mut Vec<PathBuf>) {
+pub(crate) fn gather(folder: &Path, files: &mut Vec<PathBuf>) {
     for path in folders(folder) {
         if path.is_dir() {
             gather(&path, files);
@@ -114,7 +114,7 @@ fn real_transcripts_are_accepted_or_said_not_to_be() {
 }
 
 /// What somebody asks for who wants a session back: lines and ids may change, and thinking may go.
-fn rescue_policy() -> Policy {
+pub(crate) fn rescue_policy() -> Policy {
     let codes = transcript::rule::RULES.iter().map(|rule| rule.code());
     let wanted = |code: &&str| code.starts_with(['P', 'T', 'M']) || *code == "B5";
     let allow = codes.filter(wanted).map(str::to_string).collect();
@@ -159,7 +159,7 @@ pub(crate) fn undone(before: &[u8], after: &[u8], plan: &Plan) -> Vec<u8> {
 
 /// What became of a damaged session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum End {
+pub(crate) enum End {
     Accepted,
     /// Not accepted, and a finding says so.
     Announced,
@@ -171,7 +171,7 @@ enum End {
 
 /// What becomes of it, and of what waits for a tool in its newest turn once the conversation has gone on: until then
 /// nothing is sent, and that turn is never touched.
-fn end(case: &Case) -> Result<End, TestCaseError> {
+pub(crate) fn end(case: &Case) -> Result<End, TestCaseError> {
     let (mut end, after) = end_now(case)?;
     let found = || examine(&after.as_slice(), &case.policy).unwrap();
     if end == End::Announced
@@ -315,4 +315,18 @@ fn told(case: &Case) -> String {
     let found = found.iter().map(|finding| (finding.rule, &finding.message, &finding.fix.safety));
     let refusals = refusals(case.dialect, &after);
     format!("{head}\nbecame\n{}\n{:?}\n{refusals:#?}", lossy(&after), found.collect::<Vec<_>>())
+}
+
+/// The same of a session that is too long to be printed.
+pub(crate) fn shown_in_short(format: &str, case: &Case) -> String {
+    let repair = match tried(&case.bytes, &case.policy).repair {
+        Ok(repair) => repair,
+        Err(why) => return format!("no plan: {why:?}"),
+    };
+    let after = read_all(&Rendered::new(&case.bytes.as_slice(), &repair.plan));
+    let found = examine(&after.as_slice(), &case.policy).unwrap().findings;
+    let found = found.iter().filter(|finding| finding.severity == Severity::Error);
+    let found: Vec<_> =
+        found.map(|finding| (finding.line, finding.rule, &finding.message, &finding.fix.safety)).collect();
+    format!("{found:?}\n{:?}", refusals_of(format, &after))
 }
