@@ -784,7 +784,8 @@ fn most_like(name: Value<'_>, names: &mut dyn Iterator<Item = &'static str>) -> 
         let before = text.chars().zip(other.chars()).take_while(same).count();
         let behind = text.chars().rev().zip(other.chars().rev()).take_while(same).count();
         let left = before + behind;
-        if left * 4 < other.len() {
+        // No character is made of fewer bytes than one.
+        if left * 4 < other.len() || text.chars().count() > other.len() {
             continue;
         }
         best = match best {
@@ -915,7 +916,10 @@ mod tests {
             r#"{"version":1,"session":"s"}"#,
             r#"{"content":"go"}"#,
             r#"{"a":1}"#,
-            // What is another format's.
+            // What is another format's, or would be if its name were whole.
+            r#"{"r;le":"assistant","content":"","tool_calls":[{"id":"d","name":"ls","arguments":"{}"}]}"#,
+            r#"{"role":"assistant","content":"","t;ol_calls":[{"id":"d","name":"ls","arguments":"{}"}]}"#,
+            r#"{"r;le":"assistant","content":[{"type":"tool-call","toolCallId":"d","toolName":"ls","input":{}}]}"#,
             r#"{"role":"user","content":"go","created_at":"2026-07-01T10:00:00Z","type":"x"}"#,
             r#"{"type":"session","version":3,"id":"s","timestamp":"2026-07-01T10:00:00.000Z","cwd":"/w"}"#,
         ];

@@ -21,6 +21,9 @@ const ROLES: &[&str] = &["user", "assistant", "system"];
 const NEEDED: &[&str] = &["role", "content", "user", "assistant", "system"];
 const BLOCKS: &[&str] = &["tool_use", "tool_result", "thinking", "redacted_thinking"];
 
+/// Parts of the AI SDK's messages.
+const AISDK: &[&str] = &["tool-call", "tool-result"];
+
 impl Format for Anthropic {
     fn name(&self) -> &'static str {
         "anthropic"
@@ -36,11 +39,10 @@ impl Format for Anthropic {
             kinds.any(|kind| names.iter().any(|name| kind.is(name)))
         };
         match fits {
-            // The AI SDK's parts.
-            true if holds(&["tool-call", "tool-result"]) => Vote::Foreign,
+            true if holds(AISDK) => Vote::Foreign,
             true if holds(BLOCKS) || doc.get("stop_reason").is_some() => Vote::Own,
             true => Vote::Fits,
-            false if marred(doc.root(), KEYS, ROLES).is_some() => Vote::Marred,
+            false if marred(doc.root(), KEYS, ROLES).is_some() && !holds(AISDK) => Vote::Marred,
             false => Vote::Foreign,
         }
     }

@@ -139,20 +139,35 @@ fn is_message(doc: &Doc) -> bool {
     ROLES.iter().any(|role| says(doc, "role", role))
 }
 
+/// Whether there are calls without a `function` around their name: Reasonix's.
+fn is_flat(calls: Option<Value<'_>>) -> bool {
+    items(calls).any(|call| call.get("function").is_none())
+}
+
+/// Whether there are blocks of another dialect.
+fn has_other_parts(content: Option<Value<'_>>) -> bool {
+    let mut kinds = items(content).filter_map(|part| part.get("type"));
+    kinds.any(|kind| NOT_PARTS.iter().any(|name| kind.is(name)))
+}
+
 /// Whether an object is a message of the bare dialect.
 fn is_bare(doc: &Doc) -> bool {
-    let flat = || items(doc.get("tool_calls")).any(|call| call.get("function").is_none());
-    let other = || {
-        items(doc.get("content"))
-            .filter_map(|part| part.get("type"))
-            .any(|kind| NOT_PARTS.iter().any(|name| kind.is(name)))
-    };
     only_keys(doc, KEYS)
         && is_message(doc)
         && (doc.get("content").is_some() || doc.get("tool_calls").is_some())
         && (!says(doc, "role", "tool") || is_string(doc.get("tool_call_id")))
-        && !flat()
-        && !other()
+        && !is_flat(doc.get("tool_calls"))
+        && !has_other_parts(doc.get("content"))
+}
+
+/// Whether it would be one, but for a name that was written over. Of what stands under that name everything is asked.
+fn is_marred_bare(doc: &Doc) -> bool {
+    let Some(name) = marred(doc.root(), KEYS, ROLES) else { return false };
+    let mut fields = doc.root().into_iter().flat_map(Value::fields);
+    fields.all(|(key, value)| {
+        let is = |own: &str| key.is(own) || (key.span() == name.at && name.was.is_none_or(|was| was == own));
+        !(is("tool_calls") && is_flat(Some(value))) && !(is("content") && has_other_parts(Some(value)))
+    })
 }
 
 impl Format for Profile {
@@ -163,7 +178,7 @@ impl Format for Profile {
     fn vote(&self, doc: &Doc) -> Vote {
         match self.sign {
             None if is_bare(doc) => Vote::Own,
-            None if marred(doc.root(), KEYS, ROLES).is_some() => Vote::Marred,
+            None if is_marred_bare(doc) => Vote::Marred,
             None => Vote::Foreign,
             Some(sign) if sign(doc) => Vote::Own,
             Some(_) if is_bare(doc) => Vote::Fits,

@@ -210,9 +210,33 @@ fn is_accepted_or_said_not_to_be(kind: &Kind, case: &Case) -> Checked {
     let read = !overwritten && counts(&found).keys().all(|code| !code.starts_with('B'));
     let known = found.facts.format.map(Format::name).filter(|name| read && *name == kind.format.name());
     let Some(refusals) = known.and_then(|name| requests::refusals(name, &after)) else { return Ok(()) };
-    let left = unannounced(refusals, &after, &Policy::default());
+    let rows = rows(&after);
+    // Of two sessions in one file the ids of records are the same, and which one is meant cannot be told.
+    let begins = |row: &&super::reader::Row| {
+        row.value["type"] == "session.start" || row.value["projectHash"].is_string()
+    };
+    if rows.iter().filter(begins).count() > 1 {
+        return Ok(());
+    }
+    let mut left = unannounced(refusals, &after, &Policy::default());
+    // Gemini joins pairs without ids by their place; of those nothing is said.
+    if rows.iter().any(|row| has_unnamed_result(&row.value)) {
+        left.retain(|refusal| !["P1", "P2"].contains(&refusal.class));
+    }
     prop_assert!(left.is_empty(), "{left:#?}\n{}", lossy(&after));
     Ok(())
+}
+
+/// Whether there is a result of Gemini's without an id.
+fn has_unnamed_result(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(has_unnamed_result),
+        Value::Object(members) => {
+            let unnamed = members.get("functionResponse").is_some_and(|answer| !answer["id"].is_string());
+            unnamed || members.values().any(has_unnamed_result)
+        }
+        _ => false,
+    }
 }
 
 fn keeps_the_promises(kind: &Kind, case: &Case) -> Checked {
