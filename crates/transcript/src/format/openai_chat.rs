@@ -166,7 +166,9 @@ fn is_marred_bare(doc: &Doc) -> bool {
     let mut fields = doc.root().into_iter().flat_map(Value::fields);
     fields.all(|(key, value)| {
         let is = |own: &str| key.is(own) || (key.span() == name.at && name.was.is_none_or(|was| was == own));
-        !(is("tool_calls") && is_flat(Some(value))) && !(is("content") && has_other_parts(Some(value)))
+        let other =
+            (is("tool_calls") && is_flat(Some(value))) || (is("content") && has_other_parts(Some(value)));
+        !other
     })
 }
 
@@ -220,7 +222,6 @@ impl Format for Profile {
 
     fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
         message(doc.root(), draft);
-        is_marred(doc, draft);
         let count = self.summed_up.and_then(|field| doc.get(field)).and_then(Value::whole);
         if let Some(count) = count.filter(|_| says(doc, "_type", "metadata")) {
             draft.quirk(QuirkKind::Counts(count), draft.entry.span);
@@ -249,26 +250,13 @@ impl Format for Profile {
     }
 }
 
-/// Notes a name that was written over, where a message lacks what it cannot do without.
-fn is_marred(doc: &Doc, draft: &mut Draft<'_>) {
-    let Some(message) = doc.root() else { return };
-    let [role, content, calls, id] = message.pick(["role", "content", "tool_calls", "tool_call_id"]);
-    let says = |value: Option<Value<'_>>| value.is_some_and(|value| !value.is_null());
-    let tool = draft.entry.kind == Kind::Message(Role::Tool);
-    let known = draft.entry.kind != Kind::Opaque || !is_string(role);
-    if role.is_some() && known && (says(content) || says(calls)) && (!tool || id.is_some()) {
-        return;
-    }
-    if let Some(name) = marred(Some(message), KEYS, ROLES) {
-        name.note(NEEDED, draft);
-    }
-}
-
 /// Reads a message of this dialect.
 pub(super) fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
     let Some(message) = message else { return };
     let [role, content, calls, refusal, audio, call] =
         message.pick(["role", "content", "tool_calls", "refusal", "audio", "function_call"]);
+    let there = |value: Option<Value<'_>>| value.is_some_and(|value| !value.is_null());
+    let mut lacks = !there(content) && !there(calls);
     draft.entry.kind = match role.and_then(Value::text).as_deref() {
         Some(b"user") => {
             asked(content, draft);
@@ -292,6 +280,7 @@ pub(super) fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
             let [id, name] = message.pick(["tool_call_id", "name"]);
             draft.result(message, id, name, false);
             draft.content(content);
+            lacks |= id.is_none();
             Kind::Message(Role::Tool)
         }
         Some(b"system" | b"developer") => Kind::Message(Role::System),
@@ -299,4 +288,16 @@ pub(super) fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
         Some(b"function") => Kind::Note,
         _ => Kind::Opaque,
     };
+    if lacks || draft.entry.kind == Kind::Opaque {
+        lacking(message, draft);
+    }
+}
+
+/// Reads a message that lacks something: a name in it may have been written over.
+#[cold]
+#[inline(never)]
+fn lacking(message: Value<'_>, draft: &mut Draft<'_>) {
+    if let Some(name) = marred(Some(message), KEYS, ROLES) {
+        name.note(NEEDED, draft);
+    }
 }
