@@ -3,7 +3,7 @@
 //! An [`Entry`] is one JSON object of the file, reduced to what rules need: ids, links, and the places of what
 //! may be altered. It holds no text; who needs more reads the entry's span again.
 
-use crate::format::{Format, Head};
+use crate::format::{Format, Head, was};
 use crate::json::{Kind as Json, Odd, Value};
 use crate::literal::Unit;
 use crate::source::Span;
@@ -392,6 +392,8 @@ pub enum QuirkKind {
     Ordinal,
     /// The record says how many messages were summed up.
     Counts(u64),
+    /// Some bytes of a name in the record were written over; what it was, if only one will do. The block is its literal.
+    Marred(Option<&'static str>),
 }
 
 /// An image as it is sent.
@@ -802,11 +804,23 @@ impl Draft<'_> {
 
     /// Looks at a block without a text in what the model said.
     pub fn other_block(&mut self, block: Value<'_>) {
-        if block.get("type").is_some_and(|kind| kind.is("text")) {
-            self.quirk(QuirkKind::Blank, block.span());
-        } else {
+        if !self.lacks_text(block) {
             self.shows();
         }
+    }
+
+    /// Notes a text block that has no text, or not under its name.
+    fn lacks_text(&mut self, block: Value<'_>) -> bool {
+        let text = block.get("type").is_some_and(|kind| kind.is("text")) && block.get("text").is_none();
+        if text {
+            let (kind, at) = match block.fields().map(|(key, _)| key).find(|key| was(*key, "text")) {
+                Some(key) => (QuirkKind::Marred(Some("text")), key.span()),
+                None => (QuirkKind::Blank, block.span()),
+            };
+            self.shown |= kind != QuirkKind::Blank;
+            self.quirk(kind, at);
+        }
+        text
     }
 
     /// Counts a text that a person said.
@@ -992,6 +1006,9 @@ impl Draft<'_> {
 
     /// Looks at a block that holds no text: whether it is an image.
     pub fn image(&mut self, block: Value<'_>) {
+        if self.lacks_text(block) {
+            return;
+        }
         self.shown = true;
         if let Some(image) = crate::image::may_be(block).then(|| crate::image::of_block(block)).flatten() {
             let entry = self.transcript.entries.len() as u32;

@@ -4,9 +4,10 @@
 //! [`crate::entry`], which branch it would load, how it spells a result, and how it writes. It decides
 //! nothing; rules do.
 
-use crate::entry::Draft;
+use crate::entry::{Draft, QuirkKind};
 use crate::finding::Severity;
 use crate::json::{Doc, Kind, Value};
+use crate::source::Span;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -530,6 +531,9 @@ pub enum Vote {
     Own,
     /// It may be: such objects occur in its files, but do not tell them from others.
     Fits,
+    /// It may be, if some bytes of a name in it were written over. That says nothing against it while most
+    /// objects are whole.
+    Marred,
     /// It is not, whatever other objects say.
     Foreign,
     /// Nothing.
@@ -556,6 +560,8 @@ pub(crate) struct Head {
     own: Bits,
     /// Of which formats some object cannot be.
     foreign: Bits,
+    /// How many objects are of no format, but may be of one if a name in them was written over.
+    marred: usize,
 }
 
 /// A bit for each of [`FORMATS`].
@@ -574,11 +580,12 @@ impl Head {
     pub(crate) fn hear(&mut self, doc: &Doc) {
         self.objects += 1;
         self.nodes += doc.size();
-        let (mut own, mut fits) = (0, 0);
+        let (mut own, mut fits, mut marred) = (0, 0, false);
         for (n, format) in FORMATS.iter().enumerate() {
             match format.vote(doc) {
                 Vote::Own => own |= 1 << n,
                 Vote::Fits => fits |= 1 << n,
+                Vote::Marred => marred = true,
                 Vote::Foreign => self.foreign |= 1 << n,
                 Vote::Silent => {}
             }
@@ -586,6 +593,7 @@ impl Head {
         if own != 0 {
             self.foreign |= !(own | fits);
         }
+        self.marred += usize::from(marred && own == 0);
         self.own |= own;
     }
 
@@ -594,10 +602,15 @@ impl Head {
         is_head(self.objects, self.nodes)
     }
 
-    /// The format of a file that begins so: the only one that claims it.
+    /// The format of a file that begins so: the only one that claims it, if most of its objects are whole.
     pub(crate) fn format(&self) -> Option<&'static dyn Format> {
         let claimed = self.own & !self.foreign;
-        if claimed.is_power_of_two() { FORMATS.get(claimed.trailing_zeros() as usize).copied() } else { None }
+        let whole = self.marred == 0 || self.marred * 2 < self.objects;
+        if claimed.is_power_of_two() && whole {
+            FORMATS.get(claimed.trailing_zeros() as usize).copied()
+        } else {
+            None
+        }
     }
 }
 
@@ -717,6 +730,78 @@ fn broken_by_stop_reason(message: Option<Value<'_>>) -> Option<Broken<'_>> {
     stop.is("model_context_window_exceeded").then_some(Broken::Error(Some(stop)))
 }
 
+/// A name of which some bytes were written over.
+struct Marred {
+    /// Its literal.
+    at: Span,
+    /// What it was, if only one name will do.
+    was: Option<&'static str>,
+}
+
+/// Finds the name of a message that was written over, a key or the role, if there is exactly one, and everything else
+/// is as it should be.
+///
+/// Such a name holds characters that no program puts into one, and at least a quarter of what it was is left around
+/// them: what some other program writes is not taken for damage.
+fn marred(
+    message: Option<Value<'_>>,
+    keys: &'static [&'static str],
+    roles: &'static [&'static str],
+) -> Option<Marred> {
+    let fields = || message.into_iter().flat_map(Value::fields);
+    let known = |key: Value<'_>| keys.iter().any(|name| key.is(name));
+    let is_role = |value: Value<'_>| roles.iter().any(|role| value.is(role));
+    let wrong = |(key, value): &(Value<'_>, Value<'_>)| !known(*key) || (key.is("role") && !is_role(*value));
+    let mut all_wrong = fields().filter(wrong);
+    let (key, value) = all_wrong.next().filter(|_| all_wrong.next().is_none())?;
+    if known(key) {
+        return most_like(value, &mut roles.iter().copied());
+    }
+    // It was none of those that are there.
+    let there = |name: &&'static str| fields().any(|(key, _)| key.is(name));
+    most_like(key, &mut keys.iter().copied().filter(|name| !there(name)))
+}
+
+impl Marred {
+    /// Notes it, where a message lacks what it cannot do without: one of these names, or a role.
+    fn note(self, needed: &[&str], draft: &mut Draft<'_>) {
+        let was = self.was.filter(|was| needed.contains(was));
+        draft.quirk(QuirkKind::Marred(was), self.at);
+    }
+}
+
+/// Which of these a name was before some bytes of it were written over; `None` if it is not like any of them.
+fn most_like(name: Value<'_>, names: &mut dyn Iterator<Item = &'static str>) -> Option<Marred> {
+    let text = name.text()?;
+    let text = String::from_utf8_lossy(&text);
+    let usual = |c: char| c.is_alphanumeric() || "_-. $:/@".contains(c);
+    if text.chars().all(usual) {
+        return None;
+    }
+    let mut best: Option<(usize, Option<&'static str>)> = None;
+    for other in names {
+        let same = |(one, two): &(char, char)| one == two;
+        let before = text.chars().zip(other.chars()).take_while(same).count();
+        let behind = text.chars().rev().zip(other.chars().rev()).take_while(same).count();
+        let left = before + behind;
+        // No character is made of fewer bytes than one.
+        if left * 4 < other.len() || text.chars().count() > other.len() {
+            continue;
+        }
+        best = match best {
+            Some((most, _)) if most > left => best,
+            Some((most, _)) if most == left => Some((left, None)),
+            _ => Some((left, Some(other))),
+        };
+    }
+    best.map(|(_, was)| Marred { at: name.span(), was })
+}
+
+/// Whether a name was this one before some bytes of it were written over.
+pub(crate) fn was(name: Value<'_>, what: &'static str) -> bool {
+    most_like(name, &mut core::iter::once(what)).is_some()
+}
+
 /// Whether every field has one of these names.
 fn only_keys(doc: &Doc, names: &[&str]) -> bool {
     let fields = doc.root().into_iter().flat_map(Value::fields);
@@ -777,6 +862,98 @@ mod tests {
     use super::{later, written_ms};
     use crate::json;
     use crate::source::Span;
+
+    /// The format of a file with these lines.
+    fn told(lines: &[&str]) -> Option<&'static str> {
+        let bytes = lines.join("\n").into_bytes();
+        crate::scan::scan(&bytes.as_slice()).unwrap().format.map(super::Format::name)
+    }
+
+    const CHAT: [&str; 3] = [
+        r#"{"role":"user","content":"list"}"#,
+        r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"ls","arguments":"{}"}}]}"#,
+        r#"{"role":"tool","tool_call_id":"c","content":"a.txt"}"#,
+    ];
+
+    const MESSAGES: [&str; 3] = [
+        r#"{"role":"user","content":"list"}"#,
+        r#"{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"ls","input":{}}]}"#,
+        r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"a.txt"}]}"#,
+    ];
+
+    #[test]
+    fn a_name_that_was_written_over_does_not_hide_the_format() {
+        let marred = [
+            r#"{"role":"us\u0001r","content":"go"}"#,
+            "{\"role\":\"user\",\"con\u{fffd}ent\":\"go\"}",
+            r#"{"r#le":"user","content":"go"}"#,
+        ];
+        for line in marred {
+            assert_eq!(told(&[&CHAT[..], &[line]].concat()), Some("openai-chat"), "{line}");
+            assert_eq!(told(&[&MESSAGES[..], &[line]].concat()), Some("anthropic"), "{line}");
+            // Of half the objects nothing is known.
+            assert_eq!(told(&[CHAT[0], line]), None, "{line}");
+            assert_eq!(told(&[line]), None, "{line}");
+        }
+        let tool = r#"{"role":"tool","tool_c%ll_id":"c","content":"b"}"#;
+        assert_eq!(told(&[&CHAT[..], &[tool]].concat()), Some("openai-chat"));
+        assert_eq!(told(&[&MESSAGES[..], &[tool]].concat()), None, "no message of Anthropic's");
+    }
+
+    #[test]
+    fn what_another_program_writes_is_not_taken_for_damage() {
+        let others = [
+            // Names that somebody may give.
+            r#"{"role":"user","contents":"go"}"#,
+            r#"{"rule":"user","content":"go"}"#,
+            r#"{"role":"narrator","content":"go"}"#,
+            r#"{"role":"user","content":"go","né":1}"#,
+            r#"{"role":"user","content":"go","x#y":1}"#,
+            // Two at once, or one beside something else.
+            r#"{"role":"us#r","c#ntent":"go"}"#,
+            r#"{"r#le":"user","content":"go","time":1}"#,
+            // Records of their own.
+            r#"{"version":1,"session":"s"}"#,
+            r#"{"content":"go"}"#,
+            r#"{"a":1}"#,
+            // What is another format's, or would be if its name were whole.
+            r#"{"r;le":"assistant","content":"","tool_calls":[{"id":"d","name":"ls","arguments":"{}"}]}"#,
+            r#"{"role":"assistant","content":"","t;ol_calls":[{"id":"d","name":"ls","arguments":"{}"}]}"#,
+            r#"{"r;le":"assistant","content":[{"type":"tool-call","toolCallId":"d","toolName":"ls","input":{}}]}"#,
+            r#"{"role":"user","content":"go","created_at":"2026-07-01T10:00:00Z","type":"x"}"#,
+            r#"{"type":"session","version":3,"id":"s","timestamp":"2026-07-01T10:00:00.000Z","cwd":"/w"}"#,
+        ];
+        for line in others {
+            assert_eq!(told(&[&CHAT[..], &[line]].concat()), None, "{line}");
+            assert_eq!(told(&[&MESSAGES[..], &[line]].concat()), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn pi_is_told_by_what_only_pi_writes() {
+        let said = r#"{"type":"message","timestamp":"2026-07-01T10:00:00.000Z","message":{"role":"user","content":"list"}}"#;
+        let own = [
+            r#"{"type":"message","timestamp":"2026-07-01T10:00:01.000Z","message":{"role":"assistant","content":[{"type":"text","text":"a"}],"stopReason":"stop"}}"#,
+            r#"{"type":"message","timestamp":"2026-07-01T10:00:01.000Z","message":{"role":"assistant","content":[{"type":"toolCall","id":"c","name":"ls","arguments":{}}]}}"#,
+            r#"{"type":"message","timestamp":"2026-07-01T10:00:01.000Z","message":{"role":"toolResult","toolCallId":"c","content":[]}}"#,
+            r#"{"type":"custom","timestamp":"2026-07-01T10:00:01.000Z","customType":"x"}"#,
+            r#"{"type":"compaction","timestamp":"2026-07-01T10:00:01.000Z","summary":"","firstKeptEntryIndex":1}"#,
+        ];
+        assert_eq!(told(&[said]), None);
+        for line in own {
+            assert_eq!(told(&[said, line]), Some("pi"), "{line}");
+            assert_eq!(told(&[said, line, CHAT[0]]), None, "{line}");
+        }
+        let others = [
+            r#"{"type":"message","id":"d","timestamp":"2026-07-01T10:00:01.000Z","message":{"role":"assistant","content":[{"type":"text","text":"a"}]}}"#,
+            r#"{"type":"message","timestamp":5,"message":{"role":"toolResult","toolCallId":"c"}}"#,
+            r#"{"type":"custom","timestamp":"2026-07-01T10:00:01.000Z","name":"x"}"#,
+            r#"{"type":"message","message":{"role":"assistant","content":[]}}"#,
+        ];
+        for line in others {
+            assert_eq!(told(&[said, line]), None, "{line}");
+        }
+    }
 
     #[test]
     fn the_time_of_an_object_is_its_own_or_that_of_its_message() {

@@ -5,7 +5,7 @@
 use super::claude_code::{blocks, spoken};
 use super::{
     Answer, Arguments, Broken, Compaction, Content, Format, Level, Lost, Part, Results, Shape, Vote, Writing,
-    broken_by_stop_reason, content_parts, items, only_keys, says,
+    broken_by_stop_reason, content_parts, items, marred, only_keys, says,
 };
 use crate::entry::{Draft, Kind, QuirkKind, Role};
 use crate::json::{Doc, Value};
@@ -16,7 +16,13 @@ pub(super) struct Anthropic;
 
 const KEYS: &[&str] =
     &["role", "content", "id", "type", "model", "stop_reason", "stop_sequence", "usage", "container"];
+const ROLES: &[&str] = &["user", "assistant", "system"];
+/// What a message cannot do without, or one of these.
+const NEEDED: &[&str] = &["role", "content", "user", "assistant", "system"];
 const BLOCKS: &[&str] = &["tool_use", "tool_result", "thinking", "redacted_thinking"];
+
+/// Parts of the AI SDK's messages.
+const AISDK: &[&str] = &["tool-call", "tool-result"];
 
 impl Format for Anthropic {
     fn name(&self) -> &'static str {
@@ -26,23 +32,19 @@ impl Format for Anthropic {
     fn vote(&self, doc: &Doc) -> Vote {
         let fits = only_keys(doc, KEYS)
             && doc.get("content").is_some()
-            && ["user", "assistant", "system"].iter().any(|role| says(doc, "role", role))
+            && ROLES.iter().any(|role| says(doc, "role", role))
             && doc.get("type").is_none_or(|kind| kind.is("message"));
         let holds = |names: &[&str]| {
             let mut kinds = items(doc.get("content")).filter_map(|block| block.get("type"));
             kinds.any(|kind| names.iter().any(|name| kind.is(name)))
         };
         match fits {
-            // The AI SDK's parts.
-            true if holds(&["tool-call", "tool-result"]) => Vote::Foreign,
-            true if holds(BLOCKS) => Vote::Own,
+            true if holds(AISDK) => Vote::Foreign,
+            true if holds(BLOCKS) || doc.get("stop_reason").is_some() => Vote::Own,
             true => Vote::Fits,
+            false if marred(doc.root(), KEYS, ROLES).is_some() && !holds(AISDK) => Vote::Marred,
             false => Vote::Foreign,
         }
-    }
-
-    fn is_record(&self, doc: &Doc) -> bool {
-        self.vote(doc) != Vote::Foreign
     }
 
     fn arguments(&self) -> Option<Arguments> {
@@ -67,6 +69,11 @@ impl Format for Anthropic {
 
     fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
         doc.root().into_iter().for_each(|root| message(root, draft));
+        if (draft.entry.kind == Kind::Opaque || doc.get("content").is_none())
+            && let Some(name) = marred(doc.root(), KEYS, ROLES)
+        {
+            name.note(NEEDED, draft);
+        }
     }
 
     fn results(&self) -> Results {

@@ -30,10 +30,17 @@ impl Format for ClaudeCode {
     }
 
     fn vote(&self, doc: &Doc) -> Vote {
-        let own = (says(doc, "type", "user") || says(doc, "type", "assistant"))
-            && is_string(doc.get("uuid"))
-            && doc.get("parentUuid").is_some()
+        let linked = is_string(doc.get("uuid")) && doc.get("parentUuid").is_some();
+        let said = (says(doc, "type", "user") || says(doc, "type", "assistant"))
             && doc.get("message").is_some_and(|message| message.get("content").is_some());
+        // Of a file in which little is said, or little of it can be read.
+        let envelope = CHAIN.iter().any(|kind| says(doc, "type", kind))
+            && is_string(doc.get("sessionId"))
+            && doc.get("isSidechain").is_some();
+        let snapshot = says(doc, "type", "file-history-snapshot")
+            && is_string(doc.get("messageId"))
+            && doc.get("snapshot").is_some();
+        let own = (linked && (said || envelope)) || snapshot;
         // Qwen Code shares the envelope and has `parts`.
         let foreign = doc.get("message").is_some_and(|message| message.get("parts").is_some());
         match (foreign, own) {

@@ -162,7 +162,7 @@ impl Format for Dataset {
                 Vote::Own => said = Vote::Own,
                 Vote::Fits if said == Vote::Silent => said = Vote::Fits,
                 Vote::Fits => {}
-                Vote::Silent | Vote::Foreign => return Vote::Silent,
+                Vote::Silent | Vote::Marred | Vote::Foreign => return Vote::Silent,
             }
         }
         said

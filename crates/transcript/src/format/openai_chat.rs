@@ -7,7 +7,8 @@
 
 use super::{
     Answer, Arguments, Compaction, Content, Counted, Format, Level, Lost, Part, Root, Shape, Vote, Writer,
-    Writing, answered, asked, content_parts, first_text, is_string, items, listed_calls, only_keys, says,
+    Writing, answered, asked, content_parts, first_text, is_string, items, listed_calls, marred, only_keys,
+    says,
 };
 use crate::entry::{Draft, Kind, QuirkKind, Role};
 use crate::json::{Doc, Kind as Json, Value};
@@ -127,6 +128,9 @@ const KEYS: &[&str] = &[
 pub(super) const ARGUMENTS: Arguments =
     Arguments { at: &[&["function", "arguments"], &["arguments"]], none: "\"{}\"" };
 const ROLES: &[&str] = &["system", "developer", "user", "assistant", "tool", "function"];
+/// What a message cannot do without, or one of these.
+const NEEDED: &[&str] =
+    &["role", "content", "tool_calls", "tool_call_id", "user", "assistant", "system", "developer", "tool"];
 /// Blocks of the other dialects in which a role has a content.
 const NOT_PARTS: &[&str] =
     &["tool_use", "tool_result", "thinking", "redacted_thinking", "tool-call", "tool-result"];
@@ -135,20 +139,37 @@ fn is_message(doc: &Doc) -> bool {
     ROLES.iter().any(|role| says(doc, "role", role))
 }
 
+/// Whether there are calls without a `function` around their name: Reasonix's.
+fn is_flat(calls: Option<Value<'_>>) -> bool {
+    items(calls).any(|call| call.get("function").is_none())
+}
+
+/// Whether there are blocks of another dialect.
+fn has_other_parts(content: Option<Value<'_>>) -> bool {
+    let mut kinds = items(content).filter_map(|part| part.get("type"));
+    kinds.any(|kind| NOT_PARTS.iter().any(|name| kind.is(name)))
+}
+
 /// Whether an object is a message of the bare dialect.
 fn is_bare(doc: &Doc) -> bool {
-    let flat = || items(doc.get("tool_calls")).any(|call| call.get("function").is_none());
-    let other = || {
-        items(doc.get("content"))
-            .filter_map(|part| part.get("type"))
-            .any(|kind| NOT_PARTS.iter().any(|name| kind.is(name)))
-    };
     only_keys(doc, KEYS)
         && is_message(doc)
         && (doc.get("content").is_some() || doc.get("tool_calls").is_some())
         && (!says(doc, "role", "tool") || is_string(doc.get("tool_call_id")))
-        && !flat()
-        && !other()
+        && !is_flat(doc.get("tool_calls"))
+        && !has_other_parts(doc.get("content"))
+}
+
+/// Whether it would be one, but for a name that was written over. Of what stands under that name everything is asked.
+fn is_marred_bare(doc: &Doc) -> bool {
+    let Some(name) = marred(doc.root(), KEYS, ROLES) else { return false };
+    let mut fields = doc.root().into_iter().flat_map(Value::fields);
+    fields.all(|(key, value)| {
+        let is = |own: &str| key.is(own) || (key.span() == name.at && name.was.is_none_or(|was| was == own));
+        let other =
+            (is("tool_calls") && is_flat(Some(value))) || (is("content") && has_other_parts(Some(value)));
+        !other
+    })
 }
 
 impl Format for Profile {
@@ -159,6 +180,7 @@ impl Format for Profile {
     fn vote(&self, doc: &Doc) -> Vote {
         match self.sign {
             None if is_bare(doc) => Vote::Own,
+            None if is_marred_bare(doc) => Vote::Marred,
             None => Vote::Foreign,
             Some(sign) if sign(doc) => Vote::Own,
             Some(_) if is_bare(doc) => Vote::Fits,
@@ -233,6 +255,8 @@ pub(super) fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
     let Some(message) = message else { return };
     let [role, content, calls, refusal, audio, call] =
         message.pick(["role", "content", "tool_calls", "refusal", "audio", "function_call"]);
+    let there = |value: Option<Value<'_>>| value.is_some_and(|value| !value.is_null());
+    let mut lacks = !there(content) && !there(calls);
     draft.entry.kind = match role.and_then(Value::text).as_deref() {
         Some(b"user") => {
             asked(content, draft);
@@ -256,6 +280,7 @@ pub(super) fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
             let [id, name] = message.pick(["tool_call_id", "name"]);
             draft.result(message, id, name, false);
             draft.content(content);
+            lacks |= id.is_none();
             Kind::Message(Role::Tool)
         }
         Some(b"system" | b"developer") => Kind::Message(Role::System),
@@ -263,4 +288,16 @@ pub(super) fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
         Some(b"function") => Kind::Note,
         _ => Kind::Opaque,
     };
+    if lacks || draft.entry.kind == Kind::Opaque {
+        lacking(message, draft);
+    }
+}
+
+/// Reads a message that lacks something: a name in it may have been written over.
+#[cold]
+#[inline(never)]
+fn lacking(message: Value<'_>, draft: &mut Draft<'_>) {
+    if let Some(name) = marred(Some(message), KEYS, ROLES) {
+        name.note(NEEDED, draft);
+    }
 }

@@ -22,6 +22,18 @@ pub(super) struct Pi;
 /// The names under which results name their call.
 const CALL_IDS: &[&str] = &["toolCallId", "toolUseId", "tool_call_id", "tool_use_id", "callId", "call_id"];
 
+/// Entries that are no messages, and a field that only pi's have.
+const ENTRIES: &[(&str, &str)] = &[
+    ("custom", "customType"),
+    ("custom_message", "customType"),
+    ("compaction", "firstKeptEntryId"),
+    ("compaction", "firstKeptEntryIndex"),
+    ("branch_summary", "fromId"),
+    ("label", "targetId"),
+    ("model_change", "modelId"),
+    ("thinking_level_change", "thinkingLevel"),
+];
+
 impl Format for Pi {
     fn name(&self) -> &'static str {
         "pi"
@@ -34,17 +46,7 @@ impl Format for Pi {
         let foreign = doc.get("uuid").is_some()
             || doc.get("payload").is_some()
             || (says(doc, "type", "message") && doc.get("message").is_none() && doc.get("role").is_some());
-        // Of a file whose header is lost: what only pi writes.
-        let message =
-            doc.get("message").filter(|_| says(doc, "type", "message") && doc.get("parentId").is_some());
-        let telling = message.is_some_and(|message| {
-            let role = message.get("role");
-            let call = items(message.get("content"))
-                .any(|block| block.get("type").is_some_and(|kind| kind.is("toolCall")));
-            role.is_some_and(|role| role.is("toolResult"))
-                || (call && role.is_some_and(|role| role.is("assistant")))
-        });
-        match (foreign, header || telling) {
+        match (foreign, header || is_telling(doc)) {
             (true, _) => Vote::Foreign,
             (false, true) => Vote::Own,
             // Others wrap their messages alike, with other blocks in them.
@@ -232,6 +234,24 @@ impl Format for Pi {
             .raw("fromHook", b"true");
         [line.end()].into()
     }
+}
+
+/// Whether only pi writes such an entry: of a file whose header is lost, with or without ids.
+fn is_telling(doc: &Doc) -> bool {
+    if !is_string(doc.get("timestamp")) {
+        return false;
+    }
+    if let Some(message) = doc.get("message") {
+        let [role, stop, content] = message.pick(["role", "stopReason", "content"]);
+        let calls = || {
+            let mut kinds = items(content).filter_map(|block| block.get("type"));
+            kinds.any(|kind| kind.is("toolCall"))
+        };
+        let answers = role.is_some_and(|role| role.is("toolResult"));
+        let speaks = role.is_some_and(|role| role.is("assistant")) && (is_string(stop) || calls());
+        return says(doc, "type", "message") && (answers || speaks);
+    }
+    ENTRIES.iter().any(|(kind, key)| says(doc, "type", kind) && doc.get(key).is_some())
 }
 
 /// Notes that what pi sends is not there. An empty text or list is; pi leaves it out, and extensions show such notes.

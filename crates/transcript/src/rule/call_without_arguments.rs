@@ -2,8 +2,8 @@
 
 use super::{Cover, Help, Rule, about_call, severity_in_context};
 use crate::entry::Stop;
-use crate::finding::{Finding, Fix, Op};
-use crate::format::{Arguments, Format};
+use crate::finding::{Finding, Fix, Held, Op};
+use crate::format::{Arguments, Format, was};
 use crate::json::{self, Value};
 use crate::literal::quote;
 use crate::session::Session;
@@ -27,7 +27,8 @@ impl Rule for CallWithoutArguments {
             what: "A call that was written to its end has no arguments at all.",
             why: "Some models leave them out for tools that take none, and APIs want them: \"tool_use.input: Field required\", \
                   \"Input should be a valid dictionary\", \"Missing required parameter: …function.arguments\".",
-            fix: "An empty object is put in, if the tool has answered. Arguments that were cut off are never completed (P3).",
+            fix: "An empty object is put in, if the tool has answered. Where only some bytes of the name were written over, it is \
+                  written again. Arguments that were cut off are never completed (P3).",
             source: "OpenClaw #1509, #3442; claude-code #6696",
         }
     }
@@ -39,36 +40,47 @@ impl Rule for CallWithoutArguments {
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
         let Some(place) = session.format.arguments() else { return Ok(()) };
         for (index, call) in session.transcript.calls.iter().enumerate().filter(|(_, call)| call.partial) {
-            let done = session.result_of(index as u32).is_some();
-            let open = !done && session.is_pending(call.entry);
-            if open || session.entry(call.entry).stop == Stop::Aborted || session.superseded(call.entry) {
+            if session.entry(call.entry).stop == Stop::Aborted || session.superseded(call.entry) {
                 continue;
             }
             let Some(block) = json::parse(session.source, call.block)? else { continue };
             let Some(root) = block.root().filter(|root| root.get("partialJson").is_none()) else { continue };
             let Some((holder, field)) = holder(root, place) else { continue };
-            let fix = match holder.get(field) {
-                Some(value) if value.is_null() => {
-                    vec![Op::Replace { at: value.span(), with: place.none.into() }]
-                }
-                Some(_) => continue,
-                None => {
-                    let mut with = b",".to_vec();
-                    quote(field.as_bytes(), &mut with);
-                    with.push(b':');
-                    with.extend_from_slice(place.none.as_bytes());
-                    let end = holder.span().end - 1;
-                    vec![Op::Replace { at: Span::new(end, end), with }]
-                }
+            if holder.get(field).is_some_and(|value| !value.is_null()) {
+                continue;
+            }
+            let done = session.result_of(index as u32).is_some();
+            let marred = holder.fields().map(|(key, _)| key).find(|key| was(*key, field));
+            let fix = match marred {
+                Some(key) => Fix::safe(vec![Op::Replace { at: key.span(), with: quoted(field) }]),
+                None if done => Fix::safe(vec![none(holder, field, place.none)]),
+                None if session.is_pending(call.entry) => Fix::held(Held::NewestTurn),
+                None => Fix::NONE,
             };
+            let message =
+                if marred.is_some() { "`arguments` was written over" } else { "the call has no arguments" };
             let severity = severity_in_context(session, call.entry);
-            let found =
-                about_call(&CallWithoutArguments, session, index, severity, "the call has no arguments");
-            let fix = if done { Fix::safe(fix) } else { Fix::NONE };
+            let found = about_call(&CallWithoutArguments, session, index, severity, message);
             out.push(Finding { fix, ..found });
         }
         Ok(())
     }
+}
+
+/// Puts in that there are none.
+fn none(holder: Value<'_>, field: &str, none: &str) -> Op {
+    if let Some(null) = holder.get(field) {
+        return Op::Replace { at: null.span(), with: none.into() };
+    }
+    let end = holder.span().end - 1;
+    let with = [&b","[..], &quoted(field), b":", none.as_bytes()].concat();
+    Op::Replace { at: Span::new(end, end), with }
+}
+
+fn quoted(name: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    quote(name.as_bytes(), &mut out);
+    out
 }
 
 /// The object in which a call has its arguments, and under which name. It is not empty.

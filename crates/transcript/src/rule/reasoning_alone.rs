@@ -3,9 +3,9 @@
 use super::invalid_thinking::ends_its_turn;
 use super::removal::{only_if_asked, take_out_blocks};
 use super::{Cover, Help, Rule, about};
-use crate::entry::QuirkKind;
+use crate::entry::{Kind, QuirkKind, Role};
 use crate::finding::{Finding, Guard, Severity};
-use crate::format::Format;
+use crate::format::{Format, Shape};
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::string::ToString;
@@ -40,9 +40,8 @@ impl Rule for ReasoningAlone {
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
         let quirks =
             session.transcript.quirks().iter().filter(|quirk| quirk.kind == QuirkKind::ReasoningLast);
-        for quirk in
-            quirks.filter(|quirk| session.is_live(quirk.entry) && ends_its_turn(session, quirk.entry))
-        {
+        let alone = |entry: u32| ends_its_turn(session, entry) || is_cut_off(session, entry);
+        for quirk in quirks.filter(|quirk| session.is_live(quirk.entry) && alone(quirk.entry)) {
             let severity = if session.in_context(quirk.entry) { Severity::Warning } else { Severity::Note };
             let fix = take_out_blocks(session, quirk.entry, &[quirk.block])?;
             let fix = only_if_asked(fix, Guard::Thinking);
@@ -51,4 +50,12 @@ impl Rule for ReasoningAlone {
         }
         Ok(())
     }
+}
+
+/// In a log, whether somebody else speaks right behind an entry: its turn may go on, but not with what belongs to it.
+fn is_cut_off(session: &Session<'_>, entry: u32) -> bool {
+    let behind = session.place(entry).map_or(&[][..], |place| &session.live[place + 1..]);
+    let mut kinds = behind.iter().map(|&other| session.entry(other).kind);
+    let next = kinds.find(|kind| matches!(kind, Kind::Message(_)));
+    session.format.shape() == Shape::Log && next.is_some_and(|kind| kind != Kind::Message(Role::Assistant))
 }

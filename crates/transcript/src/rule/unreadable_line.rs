@@ -1,13 +1,14 @@
-//! B9: a line that is not a record.
+//! B9: a line that is not a record, or not any more.
 
-use super::{Cover, Help, Rule, Stage, about_wreck};
-use crate::entry::DamageKind;
-use crate::finding::{Finding, Fix};
+use super::{Cover, Help, Rule, Stage, about, about_wreck};
+use crate::entry::{DamageKind, QuirkKind};
+use crate::finding::{Finding, Fix, Op, Severity};
 use crate::format::{Counted, Format};
 use crate::salvage::Cause;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::format;
+use alloc::string::ToString;
 use alloc::vec::Vec;
 
 pub(super) struct UnreadableLine;
@@ -23,10 +24,13 @@ impl Rule for UnreadableLine {
 
     fn help(&self) -> Help {
         Help {
-            what: "A line holds no whole record: log text, a cut record, `null`, garbage.",
-            why: "Agents skip the line in silence, and everything that hangs on it; some refuse the file.",
+            what: "A line holds no whole record: log text, a cut record, `null`, garbage; or some bytes of a name in its record \
+                   were written over.",
+            why: "Agents skip the line in silence, and everything that hangs on it; some refuse the file. APIs refuse a message \
+                  whose role they do not know, or that lacks its content.",
             fix: "The line is taken out (it stays in the copy of the original). One of more than 16 MiB, or with too many \
-                  values to look into, is only reported.",
+                  values to look into, is only reported. A name is written again if what is left of it, and what the record lacks, \
+                  tell which it was. Nothing else of the record changes.",
             source: "claude-code #76059, #49876; OpenClaw #98669",
         }
     }
@@ -58,6 +62,22 @@ impl Rule for UnreadableLine {
             }
             out.push(finding);
         }
+        marred(session, out);
         Ok(())
+    }
+}
+
+/// Records with a name that was written over.
+fn marred(session: &Session<'_>, out: &mut Vec<Finding>) {
+    for quirk in session.transcript.quirks() {
+        let QuirkKind::Marred(was) = quirk.kind else { continue };
+        let (message, fix) = match was {
+            Some(name) => {
+                let op = Op::Replace { at: quirk.block, with: format!("\"{name}\"").into_bytes() };
+                (format!("`{name}` was written over"), Fix::safe([op].into()))
+            }
+            None => ("a name was written over".to_string(), Fix::NONE),
+        };
+        out.push(Finding { fix, ..about(&UnreadableLine, session, quirk.entry, Severity::Error, message) });
     }
 }

@@ -134,7 +134,12 @@ impl Content {
         let foreign = !self.foreign && added.session.is_some() && added.session != self.session;
         let mirror = added.id_text(found.model) == MIRROR;
         let images = !added.images_of(entry).is_empty();
-        if !known || odd || again || alone || images || foreign || mirror || (begins && self.thought) {
+        // A line that is a whole conversation waits for nothing.
+        let whole = added.format.is_some_and(|format| format.results().of_conversations());
+        let unanswered = whole && added.calls_of(entry).len() > added.results_of(entry).len();
+        // What thinking belongs to does not come any more.
+        let cut_off = self.thought && (begins || found.kind == Kind::Message(Role::Tool));
+        if !known || odd || again || alone || images || foreign || mirror || cut_off || unanswered {
             return Err(Reason::Content);
         }
         Ok(())

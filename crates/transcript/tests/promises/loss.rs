@@ -1,6 +1,6 @@
 //! What a repair may take away and what not, told from the rows alone.
 
-use super::reader::{Row, blocks, live, message, rows_before_tear};
+use super::reader::{Row, blocks, is_marred, is_odd, live, message, rows_before_tear};
 use super::story::Dialect;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -20,7 +20,9 @@ fn holds_nothing(dialect: Dialect, row: &Value) -> bool {
 
 /// An object with all that may change left out. `None` if a repair may remove it whole.
 fn skeleton(dialect: Dialect, row: &Value, policy: &Policy) -> Option<Value> {
-    if holds_nothing(dialect, row) {
+    // What a name was that was written over may be told again.
+    let bare = matches!(dialect, Dialect::OpenAiChat | Dialect::Anthropic);
+    if holds_nothing(dialect, row) || (bare && is_marred(row)) {
         return None;
     }
     let mut left = row.clone();
@@ -48,6 +50,7 @@ fn skeleton(dialect: Dialect, row: &Value, policy: &Policy) -> Option<Value> {
     let strip = policy.thinking == SignedThinking::Strip;
     for key in ["content", "tool_calls"] {
         let Some(items) = spoken.get_mut(key).and_then(Value::as_array_mut) else { continue };
+        items.iter_mut().for_each(name_again);
         let mut seen: Vec<Value> = Vec::new();
         let empty = items.is_empty();
         items.retain(|block| {
@@ -83,6 +86,21 @@ fn skeleton(dialect: Dialect, row: &Value, policy: &Policy) -> Option<Value> {
         }
     }
     Some(left)
+}
+
+/// Gives a block the name back that was written over.
+fn name_again(block: &mut Value) {
+    let name = match block["type"].as_str() {
+        Some("text") => "text",
+        Some("tool_use") => "input",
+        _ => "arguments",
+    };
+    let holder = if block["function"].is_object() { &mut block["function"] } else { block };
+    let Some(holder) = holder.as_object_mut() else { return };
+    let marred = holder.keys().find(|key| is_odd(key)).cloned();
+    if let Some(value) = marred.and_then(|key| holder.remove(&key)) {
+        holder.insert(name.into(), value);
+    }
 }
 
 /// Objects of `before` that are not in `after` although no rule may remove them, and the other way round.

@@ -52,7 +52,19 @@ pub(crate) fn refusals(dialect: Dialect, bytes: &[u8]) -> Vec<Refusal> {
         Dialect::OpenAiChat => openai_chat(&messages, &mut out),
     }
     body(&messages, &mut out);
+    if matches!(dialect, Dialect::OpenAiChat | Dialect::Anthropic) {
+        roles(&rows, &mut out);
+    }
     out
+}
+
+/// Where messages are sent as they stand: who speaks has to be known.
+fn roles(rows: &[Row], out: &mut Vec<Refusal>) {
+    const ROLES: [&str; 6] = ["system", "developer", "user", "assistant", "tool", "function"];
+    let unknown =
+        rows.iter().map(|row| &row.value["role"]).filter(|own| !ROLES.iter().any(|role| *own == role));
+    let text = |role: &Value| format!("Invalid value: {role}. Supported values are: {ROLES:?}");
+    out.extend(unknown.map(|role| Refusal { class: "B9", text: text(role) }));
 }
 
 /// The messages of the live context.

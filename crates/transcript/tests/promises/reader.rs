@@ -129,12 +129,31 @@ pub(crate) fn message(dialect: Dialect, row: &Value) -> &Value {
     }
 }
 
-/// Whether there are lines that are not whole objects.
+/// Whether there are lines that are not whole objects, or whose names cannot be read.
 pub(crate) fn is_broken(bytes: &[u8]) -> bool {
-    let lines = lines(bytes);
-    bytes.starts_with(b"\xef\xbb\xbf")
-        || !bytes.ends_with(b"\n")
-        || lines.into_iter().any(|line| !parse(line).whole)
+    let broken = |line: &[u8]| {
+        let parsed = parse(line);
+        !parsed.whole || parsed.objects.iter().any(|row| is_marred(row) || texts_are_marred(row))
+    };
+    bytes.starts_with(b"\xef\xbb\xbf") || !bytes.ends_with(b"\n") || lines(bytes).into_iter().any(broken)
+}
+
+/// Whether a name, or who speaks, was written over, and by what no name holds.
+pub(crate) fn is_marred(row: &Value) -> bool {
+    let keys = row.as_object().into_iter().flatten();
+    keys.clone().any(|(key, _)| is_odd(key)) || row["role"].as_str().is_some_and(is_odd)
+}
+
+/// The same of a text block in the row.
+fn texts_are_marred(row: &Value) -> bool {
+    let said = row.get("message").unwrap_or(row);
+    let mut names = blocks(&said["content"]).iter().filter_map(Value::as_object).flatten();
+    names.any(|(key, _)| is_odd(key))
+}
+
+/// Whether no program gives such a name.
+pub(crate) fn is_odd(name: &str) -> bool {
+    name.chars().any(|c| !c.is_alphanumeric() && !"_-. $:/@".contains(c))
 }
 
 /// What persons said, sorted.
