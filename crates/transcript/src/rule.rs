@@ -10,6 +10,7 @@ use crate::format::{Answer, Counted, Format, Results};
 use crate::salvage::Wreck;
 use crate::session::Session;
 use crate::source::{Fault, Span, read_span};
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -437,8 +438,9 @@ fn about_place(rule: &'static dyn Rule, line: u64, severity: Severity, message: 
 
 /// A finding about a line that is no record, with what would mend it.
 fn about_wreck(rule: &'static dyn Rule, wreck: &Wreck, message: String) -> Finding {
-    // Without the line, records are hidden from the agent; else it was nothing that anybody could read.
-    let severity = if wreck.records > 0 { Severity::Error } else { Severity::Warning };
+    // Without the line, records are hidden from the agent; else it was nothing that any program could read.
+    let severity = if wreck.records > 0 || wreck.user { Severity::Error } else { Severity::Warning };
+    let message = if wreck.user { format!("{message}; a user's message begins in it") } else { message };
     let replace = |(at, with): &(Span, Vec<u8>)| Op::Replace { at: *at, with: with.clone() };
     let fix = Fix::safe(wreck.edits.iter().map(replace).collect());
     about_line(rule, &wreck.damage, severity, message, fix)

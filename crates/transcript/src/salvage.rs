@@ -14,7 +14,7 @@ use crate::source::{Fault, Source, Span, read_span};
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
-use memchr::{memchr, memchr2};
+use memchr::{memchr, memchr2, memmem};
 
 /// Longer lines are only reported.
 pub(crate) const LINE_BYTES_MAX: u64 = 16 << 20;
@@ -54,12 +54,14 @@ pub(crate) struct Wreck {
     pub records: usize,
     /// What has to go, and what comes in its place: sorted, and no two overlap.
     pub edits: Vec<(Span, Vec<u8>)>,
+    /// Whether what has to go holds the beginning of a user's message.
+    pub user: bool,
 }
 
 impl Wreck {
-    /// Whether it is the end of the file, not ended by a line break.
+    /// Whether it is the end of the file, not ended by a line break. NUL bytes alone are no line.
     pub(crate) fn is_torn(&self) -> bool {
-        self.damage.kind == DamageKind::Torn
+        self.damage.kind == DamageKind::Torn && (self.cause != Cause::Nul || self.records > 0)
     }
 }
 
@@ -89,7 +91,7 @@ fn is_broken(kind: DamageKind) -> bool {
 /// Looks at the first of these, and says how many belong to it.
 fn look(session: &Session<'_>, damage: &[Damage]) -> Result<(Wreck, usize), Fault> {
     let first = damage[0];
-    let unknown = Wreck { damage: first, cause: Cause::Unknown, records: 0, edits: Vec::new() };
+    let unknown = Wreck { damage: first, cause: Cause::Unknown, records: 0, edits: Vec::new(), user: false };
     if first.kind == DamageKind::TooComplex || first.span.len() > LINE_BYTES_MAX {
         return Ok((unknown, 1));
     }
@@ -129,12 +131,25 @@ fn joined(session: &Session<'_>, damage: &[Damage]) -> Result<Option<(Wreck, usi
         }
         let Some(found) = record(session.format, &bytes, open, &mut work) else { continue };
         if bytes[found.end..].iter().all(u8::is_ascii_whitespace) {
-            let edits = found.edits.into_iter().map(|edit| placed(edit, start)).collect();
+            let mut edits: Vec<_> = found.edits.into_iter().map(|edit| placed(edit, start)).collect();
+            between_tokens(&damage[..lines], &mut edits);
             let damage = Damage { span: whole, ..damage[0] };
-            return Ok(Some((Wreck { damage, cause: Cause::Broken, records: 1, edits }, lines)));
+            let wreck = Wreck { damage, cause: Cause::Broken, records: 1, edits, user: false };
+            return Ok(Some((wreck, lines)));
         }
     }
     Ok(None)
+}
+
+/// Takes out the line breaks that are no part of a text: JSON does not mind them, but a record has to be one line.
+fn between_tokens(lines: &[Damage], edits: &mut Vec<(Span, Vec<u8>)>) {
+    for pair in lines.windows(2) {
+        let gap = Span::new(pair[0].span.end, pair[1].span.start);
+        if !edits.iter().any(|(at, _)| at.start < gap.end && gap.start < at.end) {
+            edits.push((gap, Vec::new()));
+        }
+    }
+    edits.sort_unstable_by_key(|(at, _)| at.start);
 }
 
 fn is_blank(source: &dyn Source, span: Span) -> Result<bool, Fault> {
@@ -165,14 +180,16 @@ fn one(session: &Session<'_>, damage: Damage) -> Result<Option<Wreck>, Fault> {
     odd.gap(rest);
     if records.is_empty() {
         edits.push((Span::new(0, damage.span.len()), if before { b"\n".to_vec() } else { Vec::new() }));
-        return Ok(Some(nothing(session.source, damage, edits, &odd)?));
+        let wreck = nothing(session.source, damage, edits, &odd)?;
+        return Ok(Some(Wreck { user: begins_user(&bytes), ..wreck }));
     }
     if torn || !rest.iter().all(u8::is_ascii_whitespace) {
         edits
             .push((Span::new(at as u64, bytes.len() as u64), if torn { b"\n".to_vec() } else { Vec::new() }));
     }
+    let user = edits.iter().any(|(at, _)| begins_user(&bytes[at.start as usize..at.end as usize]));
     let edits = edits.into_iter().map(|edit| placed(edit, damage.span.start)).collect();
-    Ok(Some(Wreck { damage, cause: odd.cause(), records: records.len(), edits }))
+    Ok(Some(Wreck { damage, cause: odd.cause(), records: records.len(), edits, user }))
 }
 
 /// A line without a record goes with its line break.
@@ -188,7 +205,16 @@ fn nothing(
     }
     let edits = edits.into_iter().map(|edit| placed(edit, damage.span.start)).collect();
     let cause = if odd.nul && !odd.fragment { Cause::Nul } else { Cause::Nothing };
-    Ok(Wreck { damage, cause, records: 0, edits })
+    Ok(Wreck { damage, cause, records: 0, edits, user: false })
+}
+
+/// Whether a fragment is of a message that says that a user wrote it, and is no result of a tool. It is told by its bytes:
+/// there is no more to go by.
+fn begins_user(fragment: &[u8]) -> bool {
+    let holds = |what: &[u8]| memmem::find(fragment, what).is_some();
+    let spaced = |key: &str| [format!("\"{key}\":\"user\""), format!("\"{key}\": \"user\"")];
+    let says = ["role", "type"].iter().flat_map(|key| spaced(key)).any(|pair| holds(pair.as_bytes()));
+    says && !holds(b"tool_result") && !holds(b"toolUseResult") && !holds(b"functionResponse")
 }
 
 fn placed((at, with): (Span, Vec<u8>), base: u64) -> (Span, Vec<u8>) {

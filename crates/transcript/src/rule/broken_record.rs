@@ -21,9 +21,11 @@ impl Rule for BrokenRecord {
 
     fn help(&self) -> Help {
         Help {
-            what: "A string holds raw line breaks or other control characters, so that its record is no JSON, or lies on several lines.",
+            what: "A string holds raw line breaks or other control characters, so that its record is no JSON, or lies on several lines; \
+                   or line breaks stand between its parts.",
             why: "JSON wants them escaped. Agents skip each of the lines, so the record is lost, and with it often a tool result.",
-            fix: "They are written as escapes; the text is the same, and lines that were one record become one again.",
+            fix: "In a string they are written as escapes, elsewhere they are taken out; the text is the same, and lines that were \
+                  one record become one again.",
             source: "copilot-cli #2649",
         }
     }
@@ -38,7 +40,12 @@ impl Rule for BrokenRecord {
             session.wrecks()?.iter().filter(|wreck| causes.contains(&wreck.cause) && !wreck.is_torn())
         {
             let count = wreck.edits.len();
-            let message = format!("raw control characters at {count} places inside a record");
+            let message = match wreck.cause {
+                Cause::Broken => {
+                    format!("line breaks and other raw characters at {count} places inside a record")
+                }
+                _ => format!("raw control characters at {count} places inside a record"),
+            };
             out.push(about_wreck(&BrokenRecord, wreck, message));
         }
         Ok(())
