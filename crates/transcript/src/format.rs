@@ -802,6 +802,15 @@ pub(crate) fn was(name: Value<'_>, what: &'static str) -> bool {
     most_like(name, &mut core::iter::once(what)).is_some()
 }
 
+/// Notes that the name under which a message says whose it is was written over, and says whether it was.
+fn marred_role(message: Value<'_>, draft: &mut Draft<'_>) -> bool {
+    let name = message.fields().map(|(key, _)| key).find(|key| was(*key, "role"));
+    if let Some(key) = name {
+        draft.quirk(QuirkKind::Marred(Some("role")), key.span());
+    }
+    name.is_some()
+}
+
 /// Whether every field has one of these names.
 fn only_keys(doc: &Doc, names: &[&str]) -> bool {
     let fields = doc.root().into_iter().flat_map(Value::fields);

@@ -6,7 +6,7 @@
 
 use super::{
     Answer, Arguments, Broken, Compaction, Content, Format, Gate, Lost, Part, Results, Root, Shape, Vote,
-    Writer, Writing, alone, broken_by_stop_reason, content_parts, is_string, items, later, says,
+    Writer, Writing, alone, broken_by_stop_reason, content_parts, is_string, items, later, marred_role, says,
 };
 use crate::entry::{Draft, Kind, QuirkKind, Role, Service, Stop, Target, is_blank};
 use crate::finding::Severity;
@@ -138,6 +138,9 @@ impl Format for ClaudeCode {
         draft.session(session);
         draft.entry.aside = sidechain.is_some_and(Value::is_true) || is_string(team);
         draft.entry.injected = meta.is_some_and(Value::is_true);
+        if let Some(message) = message.filter(|message| message.get("role").is_none()) {
+            marred_role(message, draft);
+        }
         match *kind {
             "user" => user(line, message, draft),
             "assistant" => assistant(line, message, draft),

@@ -6,7 +6,7 @@
 
 use super::{
     Answer, Arguments, Broken, CALLS, Compaction, Content, Format, Gate, Lost, Part, Root, Shape, Vote,
-    Writer, Writing, alone, content_parts, is_string, items, later, says,
+    Writer, Writing, alone, content_parts, is_string, items, later, marred_role, says,
 };
 use crate::entry::{Draft, Kind, QuirkKind, Role, Stop, Target, is_altered, is_blank};
 use crate::finding::Severity;
@@ -274,7 +274,7 @@ fn texts(content: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {
 }
 
 fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
-    let Some(message) = message else { return };
+    let Some(message) = message else { return draft.quirk(QuirkKind::Marred(None), draft.entry.span) };
     let role = message.get("role").and_then(Value::text);
     let content = message.get("content");
     draft.entry.kind = match role.as_deref() {
@@ -304,7 +304,13 @@ fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
             texts(content).for_each(|text| draft.text(text));
             Kind::Note
         }
-        None => Kind::Opaque,
+        None => {
+            // pi always says whose a message is.
+            if !marred_role(message, draft) {
+                draft.quirk(QuirkKind::Marred(None), message.span());
+            }
+            Kind::Opaque
+        }
     };
 }
 

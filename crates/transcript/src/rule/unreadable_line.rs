@@ -76,7 +76,7 @@ fn marred(session: &Session<'_>, out: &mut Vec<Finding>) {
                 let op = Op::Replace { at: quirk.block, with: format!("\"{name}\"").into_bytes() };
                 (format!("`{name}` was written over"), Fix::safe([op].into()))
             }
-            None => ("a name was written over".to_string(), Fix::NONE),
+            None => ("a name was written over, or is missing".to_string(), Fix::NONE),
         };
         out.push(Finding { fix, ..about(&UnreadableLine, session, quirk.entry, Severity::Error, message) });
     }
