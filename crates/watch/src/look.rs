@@ -363,7 +363,7 @@ impl Seen {
         let would_be = outcome.before.as_ref().map_or(outcome.bytes, |found| found.bytes_after);
         Self {
             outcome: outcome.ending.name(),
-            reason: outcome.reason(),
+            reason: reason(outcome),
             cause: cause(&outcome.ending),
             agent: outcome.agent(),
             before: outcome.bytes,
@@ -379,6 +379,20 @@ impl Seen {
             entries: entries(told.into_iter()),
         }
     }
+}
+
+/// Why nothing was done. What the command line sets by an option is here a key of the configuration, for all files.
+fn reason(outcome: &Outcome) -> Option<String> {
+    let reason = outcome.reason()?;
+    let Ending::Deferred(why) = &outcome.ending else { return Some(reason) };
+    Some(match why {
+        Deferral::Growing { .. } => reason.replace("(--settle)", "(`settle` in the configuration)"),
+        Deferral::Running { .. } => reason.replace(
+            "--settle 0 says that no agent is running",
+            "`settle = 0` in the configuration says that no agent ever runs",
+        ),
+        _ => reason,
+    })
 }
 
 /// One list of words: a counter begins with each, and a new reason has to have one.
@@ -418,7 +432,7 @@ mod tests {
     use super::*;
     use crate::config::Roots;
     use keeper::{Keep, Policies, Vault};
-    use transcript::Policy;
+    use transcript::{Awaits, Policy};
 
     fn config() -> Config {
         Config {
@@ -435,6 +449,17 @@ mod tests {
             metrics_textfile: None,
             socket: PathBuf::new(),
             state: PathBuf::new(),
+        }
+    }
+
+    /// Deferrals are worded in the keeper, for the command line; this fails if that is worded anew.
+    #[test]
+    fn a_deferral_names_no_option_of_the_command_line() {
+        let quiet = Duration::from_secs(30);
+        let running = Deferral::Running { awaits: Awaits::Model, quiet, wanted: quiet * 2 };
+        for why in [Deferral::Growing { quiet, settle: quiet * 2 }, running] {
+            let said = reason(&Outcome::deferred(why)).unwrap();
+            assert!(said.contains("in the configuration") && !said.contains("--"), "{said}");
         }
     }
 
