@@ -66,3 +66,80 @@ fn what_is_not_known_is_said_not_to_be() {
     let talk = &run.stderr;
     assert!(run.status == 2 && talk.contains("/nowhere/s.jsonl"), "{talk}");
 }
+
+/// Of an error that nobody knows nothing is said to be the reason, and no repair is proposed.
+#[test]
+fn an_unknown_error_proposes_nothing() {
+    let dir = Dir::new();
+    for (text, file, has) in [
+        ("foo bar", "claude-code/s6-progress", "No error is found in it."),
+        ("429 rate limit", "pi/s1-head-and-tail", "No error is found in it."),
+        ("foo bar", "pi/p1-lost-result", "scan also finds:\n  line 3: P1 "),
+        ("", "pi/p1-lost-result", "scan also finds:\n  line 3: P1 "),
+    ] {
+        let run = dir.tailor(&["explain", text, &fixture(file)]);
+        let said = run.text();
+        assert_eq!(run.status, 2);
+        assert!(said.contains(has) && !said.contains("Settle it") && !said.contains("S6"), "{text}: {said}");
+    }
+}
+
+#[test]
+fn what_is_not_found_in_a_file_is_said_not_to_be() {
+    let (dir, file) = (Dir::new(), fixture("pi/p1-lost-result"));
+    let said = dir.tailor(&["explain", "messages: text content blocks must be non-empty", &file]).text();
+    assert!(said.contains("Not found in this file: M2 empty-text, M1 empty-turn.\n"), "{said}");
+    assert!(!said.contains("tailor fix"), "{said}");
+    // An id that is not there is no proof of anything, but worth knowing.
+    let text = "tool_use ids were found without tool_result blocks: toolu_A, toolu_01, call_abc (call_id)";
+    let said = dir.tailor(&["explain", text, &file]).text();
+    for part in ["toolu_A is on line 3\n", "toolu_01 is not in this file\n", "call_abc is not in this file\n"]
+    {
+        assert!(said.contains(part), "{part} is not in\n{said}");
+    }
+    assert!(!said.contains("call_id is"), "{said}");
+}
+
+/// A repair that would change nothing is not proposed, nor one that is only reported.
+#[test]
+fn what_settles_it_does_so() {
+    let dir = Dir::new();
+    let said = |text: &str, file: &str| dir.tailor(&["explain", text, &fixture(file)]).text();
+    let doubled = said("Duplicate value for 'tool_call_id' of 'c1'", "openai-chat/p5-invented-then-real");
+    assert!(doubled.contains("P5 duplicate-result, P6 ") && doubled.contains("--allow P5 "), "{doubled}");
+    let blocked = said("Output blocked by content filtering policy", "pi/m9-blocked");
+    assert!(blocked.contains(": M9 ") && blocked.contains("changes nothing about it"), "{blocked}");
+}
+
+#[test]
+fn a_session_that_is_too_long_is_to_be_recovered() {
+    let (dir, text) = (Dir::new(), "prompt is too long: 210000 tokens > 200000 maximum");
+    let short = fixture("pi/p1-lost-result");
+    let said = dir.tailor(&["explain", text, &short]).text();
+    assert!(said.contains(&format!("tailor recover {short} ")) && !said.contains("tailor fix"), "{said}");
+    let long = dir.path("long.jsonl").to_str().unwrap().to_string();
+    let one = std::fs::read_to_string(fixture("pi/s1-head-and-tail")).unwrap();
+    dir.write("long.jsonl", one.replace("row 01", &"x".repeat(40_000)));
+    let said = dir.tailor(&["explain", text, &long]).text();
+    assert!(said.contains("tailor recover ") && said.contains("Settle it: tailor fix "), "{said}");
+}
+
+/// What is no matter of a file has no rule.
+#[test]
+fn a_class_without_a_rule_is_not_called_one() {
+    let dir = Dir::new();
+    for (text, rules, has) in [
+        ("ENOSPC: no space left on device", "Rules: B1 torn-line\n", "The disk was full"),
+        (
+            "No conversation found with session ID: 5",
+            "Rules: B1 torn-line, B10 misplaced-header, S11 ",
+            "deleted",
+        ),
+        ("session file locked (timeout 10000ms)", "", "waits for a lock"),
+    ] {
+        let said = dir.tailor(&["explain", text]).text();
+        assert!(said.contains(rules) && said.contains(has), "{said}");
+        assert_eq!(said.contains("Rules:"), !rules.is_empty(), "{said}");
+        assert!(!["C3", "C4", "C8", "C9"].iter().any(|code| said.contains(code)), "{said}");
+    }
+}

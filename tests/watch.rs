@@ -1015,6 +1015,36 @@ fn what_keeps_coming_back_is_left_alone_after_a_while() {
     assert!(log(&dir).contains("left alone for 3600 s"), "{}", log(&dir));
 }
 
+/// What the daemon says that it mended, it has mended; what it left is said as well, and is no trouble.
+#[test]
+fn only_what_was_mended_is_said_to_be() {
+    let dir = Dir::new();
+    let fixture = fs::read_to_string(root().join("fixtures/claude-code/s6-progress/in.jsonl")).unwrap();
+    let long = format!(r#""type":"tool_result","content":"{}""#, "x".repeat(900));
+    let text = fixture.replace(r#""type":"tool_result","content":"a""#, &long);
+    assert_ne!(text, fixture);
+    let limit = format!("result_chars_max={LIMIT}");
+    let daemon = Daemon::start(&dir, &arguments(".", &limit));
+    let path = dir.write("s.jsonl", &text);
+    daemon.until("it is mended", |status| status["fixed"] == 1 && status["waiting"] == 0);
+    let progress = |text: &str| text.matches(r#""type":"progress""#).count();
+    assert_eq!(progress(&fs::read_to_string(&path).unwrap()), progress(&text));
+    let said = log(&dir);
+    assert!(said.contains("s.jsonl: fixed S1: ") && said.contains("; left S6"), "{said}");
+    assert_eq!(daemon.status().unwrap()["findings"], 1);
+    assert_eq!(daemon.status().unwrap()["troubles"], Value::Array(Vec::new()));
+    drop(daemon);
+
+    // Once it is asked for it is done, and said to be.
+    fs::remove_file(dir.home().join("log")).unwrap();
+    let mut allowed = arguments(".", &limit);
+    allowed.extend(["--set", "allow=['S6']"]);
+    let daemon = Daemon::start(&dir, &allowed);
+    daemon.until("it is mended", |status| status["fixed"] == 1);
+    let said = log(&dir);
+    assert!(said.contains("s.jsonl: fixed S6: ") && !said.contains("; left "), "{said}");
+}
+
 #[test]
 fn without_watches_a_root_is_walked() {
     let dir = Dir::new();

@@ -237,12 +237,7 @@ impl Deferral {
             Self::Busy { agent, lock } => write!(f, "{agent} holds its {lock}"),
             Self::Open { pid, name } => write!(f, "process {pid} ({name}) has it open for writing"),
             Self::Unseen { processes, quiet, wanted } => {
-                let (quiet, wanted) = (Span(*quiet), Span(*wanted));
-                write!(
-                    f,
-                    "{processes} processes do not show which files they have open, and it was written {quiet} ago; \
-                     wanted are {wanted} (root sees all processes)"
-                )
+                f.write_str(&unseen(*processes, *quiet, *wanted, rustix::process::geteuid().is_root()))
             }
             Self::Unprovable { agent } => {
                 write!(f, "{agent} has a lock on it, and nothing here proves that its owner is gone")
@@ -256,6 +251,21 @@ impl Deferral {
             }
         }
     }
+}
+
+/// That processes do not show what they have open, and what can be done.
+fn unseen(processes: usize, quiet: Duration, wanted: Duration, is_root: bool) -> String {
+    let who = match processes {
+        1 => "1 process does not show which files it has open".to_string(),
+        _ => format!("{processes} processes do not show which files they have open"),
+    };
+    let (quiet, wanted) = (Span(quiet), Span(wanted));
+    // In a container even root does not see all of them.
+    let root = if is_root { "" } else { "root sees more of them; " };
+    format!(
+        "{who}, and the file was written {quiet} ago; wanted are {wanted} ({root}`tailor fix --out DIR FILE`, or \
+         `tailor fix - < FILE`, writes a mended copy at once)"
+    )
 }
 
 impl fmt::Display for Deferral {
@@ -550,5 +560,30 @@ impl Outcome {
             _ => self.before.as_ref(),
         };
         now.map_or(&[], |found| &found.findings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_unseen_is_told_with_what_helps() {
+        let told = |processes, is_root| {
+            unseen(processes, Duration::from_secs(3), Duration::from_secs(7 * 86_400), is_root)
+        };
+        let one = told(1, true);
+        assert!(
+            one.starts_with("1 process does not show which files it has open, and the file was"),
+            "{one}"
+        );
+        assert!(
+            one.contains("wanted are 7 days") && one.contains("--out DIR") && one.contains("fix - "),
+            "{one}"
+        );
+        assert!(!one.contains("root"), "root cannot become root: {one}");
+        let some = told(2, false);
+        assert!(some.starts_with("2 processes do not show which files they have open, "), "{some}");
+        assert!(some.contains("root sees more"), "{some}");
     }
 }

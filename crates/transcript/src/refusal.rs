@@ -14,12 +14,15 @@ use alloc::string::String;
 pub struct Refusal {
     /// What the text holds, one of these; `*` stands for anything. Case, quotes and white space do not matter.
     pub says: &'static [&'static str],
-    /// The failure classes, the likeliest first. Most are codes of rules.
+    /// The failure classes, the likeliest first. Most are codes of rules; what has none is not in the file (C1, C3, C4, C8,
+    /// C9: locks, disks and files that are gone).
     pub codes: &'static [&'static str],
     /// What it means, in one or two sentences.
     pub what: &'static str,
-    /// What to do if no finding in the file tells.
-    pub settle: &'static str,
+    /// What a repair does about it where one of these is found; empty if none does anything.
+    pub fix: &'static str,
+    /// What to do besides, whatever is found; empty if there is nothing.
+    pub advice: &'static str,
 }
 
 /// All errors that are known. The first that fits counts, so what is more special stands before what is less.
@@ -35,7 +38,8 @@ pub static REFUSALS: &[Refusal] = &[
         ],
         codes: &["P1", "P4", "P7", "P8"],
         what: "A tool was called, and the request holds no result right behind the call: it was lost, or something stands in between.",
-        settle: "tailor fix FILE puts results where they belong, and a neutral one where there is none.",
+        fix: "tailor fix FILE puts results where they belong, and a neutral one where there is none.",
+        advice: "",
     },
     Refusal {
         says: &[
@@ -48,29 +52,36 @@ pub static REFUSALS: &[Refusal] = &[
         ],
         codes: &["P2", "P3", "P8"],
         what: "A result stands in the request without its call: the call was compacted away, cut off, or never finished.",
-        settle: "tailor fix FILE takes such results out; --allow P2 also in files of bare messages.",
+        fix: "tailor fix FILE takes such results out; --allow P2 also in files of bare messages.",
+        advice: "",
+    },
+    Refusal {
+        says: &["Duplicate value for tool_call_id"],
+        codes: &["P5", "P6"],
+        what: "One call has several results, or two calls share an id.",
+        fix: "tailor fix FILE keeps the best of several results; --allow P6 gives a later pair an id of its own.",
+        advice: "",
     },
     Refusal {
         says: &["each tool_use must have a single result"],
         codes: &["P5"],
         what: "One call has several results.",
-        settle: "tailor fix FILE keeps the best of them.",
+        fix: "tailor fix FILE keeps the best of them.",
+        advice: "",
     },
     Refusal {
-        says: &[
-            "tool_use ids must be unique",
-            "Duplicate value for tool_call_id",
-            "reuses id * already seen",
-        ],
+        says: &["tool_use ids must be unique", "reuses id * already seen"],
         codes: &["P6"],
         what: "Two calls share an id.",
-        settle: "tailor fix --allow P6 FILE gives the later pair an id of its own.",
+        fix: "tailor fix --allow P6 FILE gives the later pair an id of its own.",
+        advice: "",
     },
     Refusal {
         says: &["Expected toolResult blocks at * but found", "Did not find * tool_result block"],
         codes: &["P7", "P4"],
         what: "Results of one turn stand in another order than their calls, or behind text.",
-        settle: "tailor fix FILE moves results up behind their calls.",
+        fix: "tailor fix FILE moves results up behind their calls.",
+        advice: "",
     },
     Refusal {
         says: &[
@@ -81,13 +92,15 @@ pub static REFUSALS: &[Refusal] = &[
         ],
         codes: &["P9"],
         what: "A call has no arguments, or some that are no JSON object.",
-        settle: "tailor scan FILE names the call; a call that was cut off is best left behind in a new branch.",
+        fix: "tailor scan FILE names the call.",
+        advice: "A call that was cut off is best left behind in a new branch.",
     },
     Refusal {
         says: &[".name: string does not match pattern", "tool_use.name: String should match pattern"],
         codes: &["P10"],
         what: "The name of a tool holds characters that the API does not take.",
-        settle: "tailor scan FILE names the call.",
+        fix: "tailor scan FILE names the call.",
+        advice: "",
     },
     Refusal {
         says: &[
@@ -99,13 +112,33 @@ pub static REFUSALS: &[Refusal] = &[
         ],
         codes: &["P11"],
         what: "Ids of calls come from another provider, and this one does not take their form.",
-        settle: "Go on with the provider that the session was begun with, or let the agent translate ids.",
+        fix: "",
+        advice: "Go on with the provider that the session was begun with, or let the agent translate ids.",
+    },
+    Refusal {
+        says: &["String should match pattern"],
+        codes: &["P11", "P10"],
+        what: "The id of a call, or the name of a tool, holds characters that the API does not take.",
+        fix: "tailor scan FILE names the call.",
+        advice: "Ids of another provider: go on with that one, or let the agent translate them.",
+    },
+    Refusal {
+        says: &[
+            "messages*.role: Field required",
+            "messages*.content: Field required",
+            "Missing required parameter: messages",
+        ],
+        codes: &["B9", "M1"],
+        what: "A message of the request has no role or no content: its record is damaged, or was never whole.",
+        fix: "tailor fix FILE writes a damaged name again where only one will do, and takes out what is no record.",
+        advice: "",
     },
     Refusal {
         says: &["cache_control cannot be set for empty text blocks"],
         codes: &["M2"],
         what: "A text block is empty, and the agent marked it for the prompt cache.",
-        settle: "tailor fix FILE takes empty texts out.",
+        fix: "tailor fix FILE takes empty texts out.",
+        advice: "",
     },
     Refusal {
         says: &[
@@ -116,7 +149,8 @@ pub static REFUSALS: &[Refusal] = &[
         ],
         codes: &["M2", "M1"],
         what: "A text in the request is empty, or nothing but white space.",
-        settle: "tailor fix FILE takes empty texts out, and says so where a tool printed nothing.",
+        fix: "tailor fix FILE takes empty texts out, and says so where a tool printed nothing.",
+        advice: "",
     },
     Refusal {
         says: &[
@@ -126,14 +160,15 @@ pub static REFUSALS: &[Refusal] = &[
         ],
         codes: &["M1", "M2"],
         what: "A message of the request holds nothing, mostly a turn that failed before its first word.",
-        settle: "tailor fix FILE takes empty turns out.",
+        fix: "tailor fix FILE takes empty turns out.",
+        advice: "",
     },
     Refusal {
         says: &["bound to a different conversation", "prefix_mismatch_behavior"],
         codes: &["M4"],
         what: "Signed thinking is bound to all that was before it, and something there has changed.",
-        settle: "tailor undo FILE if Tailor changed it with --thinking ignore; else remove the later thinking: \
-                 tailor fix --thinking strip takes it out with the next change that it makes.",
+        fix: "",
+        advice: "tailor undo FILE if Tailor changed it with --thinking ignore; else remove the later thinking: tailor fix --thinking strip takes it out with the next change that it makes.",
     },
     Refusal {
         says: &[
@@ -145,7 +180,8 @@ pub static REFUSALS: &[Refusal] = &[
         ],
         codes: &["M3", "M4"],
         what: "A thinking block was altered, has no valid signature, or stands where none may stand.",
-        settle: "tailor fix FILE removes such blocks whole; a switch of model or account needs a new session.",
+        fix: "tailor fix FILE removes such blocks whole.",
+        advice: "A switch of model or account needs a new session.",
     },
     Refusal {
         says: &[
@@ -158,32 +194,45 @@ pub static REFUSALS: &[Refusal] = &[
         ],
         codes: &["M5"],
         what: "A reasoning item of OpenAI stands without the item that belongs to it, or is from another account or model.",
-        settle: "tailor fix FILE takes reasoning out that nothing follows; items of another account need a new session.",
+        fix: "tailor fix FILE takes reasoning out that nothing follows.",
+        advice: "Items of another account need a new session.",
     },
     Refusal {
         says: &["Corrupted thought signature", "missing a thought_signature"],
         codes: &["M6"],
         what: "Gemini misses the thought signature of a call, or finds it altered.",
-        settle: "Nothing in the file can put a signature back: go on with another model, or from before that call.",
+        fix: "",
+        advice: "Nothing in the file can put a signature back: go on with another model, or from before that call.",
     },
     Refusal {
         says: &["roles must alternate", "incorrect role information"],
         codes: &["M7"],
         what: "Two messages of one role follow each other, and this model's template does not take that.",
-        settle: "Tailor deletes nothing that a person said. Let the agent or a proxy merge such messages.",
+        fix: "",
+        advice: "Tailor deletes nothing that a person said. Let the agent or a proxy merge such messages.",
     },
     Refusal {
         says: &["does not support assistant message prefill", "No user query found"],
         codes: &["M8"],
         what: "The request does not end with a user message, or holds none.",
-        settle: "Say something: a session that ends with the model's words is whole. Before a compaction without a user \
-                 message, the agent has to add one.",
+        fix: "",
+        advice: "Say something: a session that ends with the model's words is whole. Before a compaction without a user message, the agent has to add one.",
+    },
+    Refusal {
+        says: &["function call turn comes immediately after a user turn"],
+        codes: &["M8", "P4", "P7"],
+        what: "Gemini takes calls only right behind a user's turn or results: the conversation begins with calls, or \
+               something stands before them.",
+        fix: "tailor fix FILE puts results back behind their calls.",
+        advice: "Where the conversation begins with calls, the agent has to put a user's message in front: Tailor puts \
+                 nothing into a person's mouth.",
     },
     Refusal {
         says: &["prompt injection patterns detected", "blocked by content filter", "Request blocked:"],
         codes: &["M9"],
         what: "A filter of the provider refuses something that was said or read in the session.",
-        settle: "Go back to before the turn that is refused; Tailor deletes nothing that a person said.",
+        fix: "",
+        advice: "Go back to before the turn that is refused; Tailor deletes nothing that a person said.",
     },
     Refusal {
         says: &[
@@ -200,20 +249,31 @@ pub static REFUSALS: &[Refusal] = &[
         ],
         codes: &["S4"],
         what: "Images in the request are too large, too many, or not what they are said to be.",
-        settle: "tailor fix --only images FILE puts a line of text in the place of those that are refused.",
+        fix: "tailor fix --only images FILE puts a line of text in the place of those that are refused.",
+        advice: "tailor recover FILE shortens what is not images; where the session itself does not tell of the error, --error gives it the text.",
     },
     Refusal {
         says: &[
             "prompt is too long",
+            "input is too long",
+            "input length and max_tokens exceed",
+            "exceed context limit",
+            "exceeds the context window",
+            "exceeds the available context size",
+            "exceeded model token limit",
+            "input token count * exceeds",
+            "maximum prompt length",
             "Context overflow",
             "context_length_exceeded",
+            "model_context_window_exceeded",
             "maximum context length",
             "Summary unavailable due to context limits",
             "Auto-compaction could not recover",
         ],
         codes: &["S1", "S2", "S3"],
         what: "The conversation does not fit into the model's window, often because of a few results.",
-        settle: "tailor fix FILE shortens long results; --result-chars-max says to what.",
+        fix: "tailor fix FILE shortens long results; --result-chars-max says to what.",
+        advice: "tailor recover FILE makes the session shorter, level by level; where the session itself does not tell of the error, --error gives it the text.",
     },
     Refusal {
         says: &[
@@ -225,7 +285,8 @@ pub static REFUSALS: &[Refusal] = &[
         ],
         codes: &["S10", "S6", "S5"],
         what: "The file, or one line of it, is longer than the program can read at once.",
-        settle: "tailor scan FILE says what fills it; tailor fix --only dead-weight FILE takes out what is not loaded.",
+        fix: "tailor fix --only dead-weight FILE takes out what is not loaded.",
+        advice: "tailor top FILE says what fills it.",
     },
     Refusal {
         says: &[
@@ -236,7 +297,29 @@ pub static REFUSALS: &[Refusal] = &[
         ],
         codes: &["B4", "B5"],
         what: "Bytes or escapes in the file are half a character.",
-        settle: "tailor fix FILE puts a replacement character there.",
+        fix: "tailor fix FILE puts a replacement character there.",
+        advice: "",
+    },
+    Refusal {
+        says: &["Bad control character in string literal", "Invalid control character at"],
+        codes: &["B8", "B3"],
+        what: "A string holds a raw line break, NUL or other control character, which JSON does not allow.",
+        fix: "tailor fix FILE writes them as escapes and puts the record on one line.",
+        advice: "",
+    },
+    Refusal {
+        says: &["Unexpected token <*JSON"],
+        codes: &["B9"],
+        what: "A page of HTML came where JSON was wanted: a proxy or a wrong address answered. It may stand in the file too.",
+        fix: "tailor fix FILE takes lines out that hold no record.",
+        advice: "If there is none, it is no matter of the session: look at the address and the proxy.",
+    },
+    Refusal {
+        says: &["Unexpected token*JSON", "Unexpected non-whitespace character after JSON"],
+        codes: &["B1", "B2", "B3", "B7", "B8", "B9"],
+        what: "A line holds something that is no JSON: it is torn, glued to another one, or damaged.",
+        fix: "tailor fix FILE mends what can be mended and names the rest.",
+        advice: "",
     },
     Refusal {
         says: &[
@@ -247,38 +330,44 @@ pub static REFUSALS: &[Refusal] = &[
         ],
         codes: &["B1", "B2", "B6", "B8"],
         what: "A line is torn, glued to another one, or split.",
-        settle: "tailor fix FILE mends what can be mended and names the rest.",
+        fix: "tailor fix FILE mends what can be mended and names the rest.",
+        advice: "",
     },
     Refusal {
         says: &["session file changed while embedded prompt lock was released"],
         codes: &["C1"],
         what: "OpenClaw saw its session file replaced in the middle of a turn, and gave the turn up.",
-        settle: "Send the message again. Tailor waits for OpenClaw's lock; another program that rewrites does not.",
+        fix: "",
+        advice: "Send the message again. Tailor waits for OpenClaw's lock; another program that rewrites does not.",
     },
     Refusal {
         says: &["session file locked"],
         codes: &["C3"],
         what: "OpenClaw waits for a lock that another process holds, or that a dead one left behind.",
-        settle: "tailor fix FILE removes the lock of a dead process, and names the live one otherwise.",
+        fix: "",
+        advice: "tailor fix FILE removes the lock of a dead process, and names the live one otherwise.",
     },
     Refusal {
         says: &["No space left on device", "ENOSPC"],
-        codes: &["C4"],
+        codes: &["C4", "B1"],
         what: "The disk was full, and the last line may be torn.",
-        settle: "Make room (tailor gc removes old originals), then tailor fix FILE.",
+        fix: "tailor fix FILE mends the last line.",
+        advice: "Make room first (tailor gc removes old originals).",
     },
     Refusal {
         says: &["expected ordinal * got", "missing an ordinal"],
         codes: &["T7"],
         what: "Codex counts the records of its rollout, and the count does not fit.",
-        settle: "Tailor does not renumber. Stop Codex and keep a copy; see openai/codex issue 41079.",
+        fix: "",
+        advice: "Tailor does not renumber. Stop Codex and keep a copy; see openai/codex issue 41079.",
     },
     Refusal {
         says: &["session * not found", "No conversation found", "No saved session found"],
         codes: &["B1", "B10", "S11", "C8", "C9"],
         what: "The agent does not see the file: its first or last line is damaged, its title is out of sight, or it has \
                moved or been deleted.",
-        settle: "tailor scan FILE says whether the file is whole; if it is gone, the agent's retention took it.",
+        fix: "tailor fix FILE mends the line or the title.",
+        advice: "If the file is gone, the agent's retention took it.",
     },
 ];
 

@@ -16,8 +16,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use transcript::Finding;
 use transcript::finding::Safety;
 use transcript::overflow::Failure;
+use transcript::policy::Selection;
 use transcript::recover::Level;
 
 /// How often in a row a session is recovered before it is given up.
@@ -76,8 +78,10 @@ pub(crate) struct Seen {
     pub(crate) too_long: Option<Failure>,
     /// The level of recovery, if it was recovered.
     pub(crate) level: Option<u8>,
-    /// Codes of what was found, each once.
+    /// Codes of what was found, each once; of a file that was mended, of what was mended.
     pub(crate) codes: Vec<&'static str>,
+    /// Codes of what was found and is left, if the file was mended.
+    pub(crate) left: Vec<&'static str>,
     /// Ids of the entries that it is about, the first of them.
     pub(crate) entries: Vec<String>,
 }
@@ -138,8 +142,9 @@ impl Looker {
     fn read(&self, job: &Job, root: Option<&Path>, stamp: Stamp) -> (Done, Option<Seen>) {
         match self.see(job, root) {
             Ok(Looked { outcome: Some(outcome), too_long, level }) => {
-                let seen = Seen { too_long, level, ..Seen::new(&outcome) };
-                (done(&job.path, &outcome, stamp), Some(seen))
+                let selection = self.selection(job.pace, &outcome);
+                let seen = Seen { too_long, level, ..Seen::new(&outcome, selection) };
+                (done(&job.path, &outcome, stamp, selection), Some(seen))
             }
             Ok(Looked { outcome: None, too_long, .. }) => {
                 (Done::Settled(stamp), Some(Seen { outcome: "same", too_long, ..Seen::default() }))
@@ -147,6 +152,13 @@ impl Looker {
             Err(error) if error.is_missing() => (Done::Gone, None),
             Err(error) => (failed(error.is_hindrance()), Some(Seen::error(error.to_string()))),
         }
+    }
+
+    /// Which fixes are made in such a file.
+    fn selection(&self, pace: Pace, outcome: &Outcome) -> &Selection {
+        let options = if pace == Pace::Late { &self.late } else { &self.soon };
+        let format = outcome.before.as_ref().and_then(|found| found.facts.format);
+        &options.policy.of(format).selection
     }
 
     /// What is seen of the file, once lines that wait beside it are in their place.
@@ -263,13 +275,13 @@ fn now_ms() -> Option<u64> {
     u64::try_from(since.as_millis()).ok()
 }
 
-fn done(path: &Path, outcome: &Outcome, stamp: Stamp) -> Done {
+fn done(path: &Path, outcome: &Outcome, stamp: Stamp, selection: &Selection) -> Done {
     if let Some(why) = &outcome.late {
         return Done::Deferred { as_it_is: None, after: why.retry_after(), cure: Cure::Others };
     }
     match &outcome.ending {
         Ending::Fixed => {
-            let lines = mended_lines(outcome);
+            let lines = mended_lines(outcome, selection);
             let found = outcome.before.as_ref().map_or(0, |found| found.findings.len());
             let gain = outcome.remaining().len() < found;
             Done::Mended { now: untouched(path, outcome, stamp), lines, gain }
@@ -289,14 +301,44 @@ fn failed(hindered: bool) -> Done {
     if hindered { Done::Hindered } else { Done::Failed }
 }
 
-/// First and last line of what was wrong and could be mended.
-fn mended_lines(outcome: &Outcome) -> (u64, u64) {
-    let findings = outcome.before.iter().flat_map(|found| &found.findings);
-    let mut lines = findings
-        .filter(|finding| matches!(finding.fix.safety, Safety::Safe | Safety::Guarded(_)))
-        .map(|finding| finding.line);
+/// What was wrong in a file that was mended and has been put right: its fix is one of those that are made, or nothing held
+/// it back any more once others had been made.
+fn mended<'a>(outcome: &'a Outcome, selection: &Selection) -> impl Iterator<Item = &'a Finding> {
+    let is_left = |code| outcome.remaining().iter().any(|left| left.rule.code() == code);
+    let is_mended = move |finding: &&Finding| match finding.fix.safety {
+        Safety::Held(_) => !is_left(finding.rule.code()),
+        _ => selection.applies(finding),
+    };
+    outcome.before.iter().flat_map(|found| &found.findings).filter(is_mended)
+}
+
+/// First and last line of what was mended.
+fn mended_lines(outcome: &Outcome, selection: &Selection) -> (u64, u64) {
+    let mut lines = mended(outcome, selection).map(|finding| finding.line);
     let first = lines.next().unwrap_or(1);
     lines.fold((first, first), |(low, high), line| (low.min(line), high.max(line)))
+}
+
+/// The codes of findings, each once, in their order.
+fn codes<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<&'static str> {
+    let mut codes = Vec::new();
+    for finding in findings {
+        if !codes.contains(&finding.rule.code()) {
+            codes.push(finding.rule.code());
+        }
+    }
+    codes
+}
+
+/// The ids of the entries that findings are about, the first of them.
+fn entries<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<String> {
+    let mut entries: Vec<String> = Vec::new();
+    for entry in findings.filter_map(|finding| finding.labels.entry.as_ref()) {
+        if entries.len() < ENTRIES_MAX && !entries.contains(entry) {
+            entries.push(entry.chars().take(ENTRY_CHARS_MAX).collect());
+        }
+    }
+    entries
 }
 
 /// The new file, if it is as we left it: what comes later makes it longer, or sets its time anew.
@@ -310,25 +352,18 @@ impl Seen {
         Self { outcome: "error", reason: Some(reason), ..Self::default() }
     }
 
-    fn new(outcome: &Outcome) -> Self {
-        let mut codes: Vec<&'static str> = Vec::new();
-        let mut entries: Vec<String> = Vec::new();
-        for finding in outcome.before.iter().flat_map(|found| &found.findings) {
-            if !codes.contains(&finding.rule.code()) {
-                codes.push(finding.rule.code());
-            }
-            if let Some(entry) = &finding.labels.entry
-                && entries.len() < ENTRIES_MAX
-                && !entries.contains(entry)
-            {
-                entries.push(entry.chars().take(ENTRY_CHARS_MAX).collect());
-            }
-        }
-        let would_be = outcome.before.as_ref().map_or(outcome.bytes, |found| found.bytes_after);
+    fn new(outcome: &Outcome, selection: &Selection) -> Self {
         let fixed = outcome.ending == Ending::Fixed;
+        let told: Vec<&Finding> = if fixed {
+            mended(outcome, selection).collect()
+        } else {
+            outcome.before.iter().flat_map(|found| &found.findings).collect()
+        };
+        let left = if fixed { codes(outcome.remaining().iter()) } else { Vec::new() };
+        let would_be = outcome.before.as_ref().map_or(outcome.bytes, |found| found.bytes_after);
         Self {
             outcome: outcome.ending.name(),
-            reason: outcome.reason(),
+            reason: reason(outcome),
             cause: cause(&outcome.ending),
             agent: outcome.agent(),
             before: outcome.bytes,
@@ -339,10 +374,25 @@ impl Seen {
             saves_bytes: if fixed { 0 } else { outcome.bytes.saturating_sub(would_be) },
             too_long: None,
             level: None,
-            codes,
-            entries,
+            codes: codes(told.iter().copied()),
+            left,
+            entries: entries(told.into_iter()),
         }
     }
+}
+
+/// Why nothing was done. What the command line sets by an option is here a key of the configuration, for all files.
+fn reason(outcome: &Outcome) -> Option<String> {
+    let reason = outcome.reason()?;
+    let Ending::Deferred(why) = &outcome.ending else { return Some(reason) };
+    Some(match why {
+        Deferral::Growing { .. } => reason.replace("(--settle)", "(`settle` in the configuration)"),
+        Deferral::Running { .. } => reason.replace(
+            "--settle 0 says that no agent is running",
+            "`settle = 0` in the configuration says that no agent ever runs",
+        ),
+        _ => reason,
+    })
 }
 
 /// One list of words: a counter begins with each, and a new reason has to have one.
@@ -382,7 +432,7 @@ mod tests {
     use super::*;
     use crate::config::Roots;
     use keeper::{Keep, Policies, Vault};
-    use transcript::Policy;
+    use transcript::{Awaits, Policy};
 
     fn config() -> Config {
         Config {
@@ -399,6 +449,17 @@ mod tests {
             metrics_textfile: None,
             socket: PathBuf::new(),
             state: PathBuf::new(),
+        }
+    }
+
+    /// Deferrals are worded in the keeper, for the command line; this fails if that is worded anew.
+    #[test]
+    fn a_deferral_names_no_option_of_the_command_line() {
+        let quiet = Duration::from_secs(30);
+        let running = Deferral::Running { awaits: Awaits::Model, quiet, wanted: quiet * 2 };
+        for why in [Deferral::Growing { quiet, settle: quiet * 2 }, running] {
+            let said = reason(&Outcome::deferred(why)).unwrap();
+            assert!(said.contains("in the configuration") && !said.contains("--"), "{said}");
         }
     }
 

@@ -76,7 +76,7 @@ pub struct RootStatus {
 pub struct Trouble {
     /// The file.
     pub path: String,
-    /// `deferred`, `refused`, `error` or `tripped`.
+    /// `deferred`, `refused`, `error` or `tripped`; `fixed` if lines that came late still wait.
     pub outcome: String,
     /// Why.
     pub reason: String,

@@ -9,7 +9,7 @@ use crate::status::Status;
 use crate::terminal::plain;
 use keeper::read;
 use std::path::Path;
-use transcript::finding::Safety;
+use transcript::finding::{Safety, Severity};
 use transcript::profile::{self, PROFILES};
 use transcript::refusal::{self, Refusal};
 use transcript::request::{Blame, blame};
@@ -30,10 +30,16 @@ pub(crate) fn run(explain: &Explain) -> Status {
         println!("{}\n\n{}\n\nSource: {}", profile.name, profile.what, profile.source);
     } else if let Some(rule) = rule::find(what) {
         describe(rule);
-        let about = |code: &str| code == rule.code();
         if let Some(path) = &explain.file {
             println!();
-            return in_file(path, "", &about, &format!("No finding of {} is in it.", rule.code()));
+            let none = format!("No finding of {} is in it.", rule.code());
+            return in_file(
+                path,
+                "",
+                None,
+                &|finding| finding.rule.code() == rule.code(),
+                &|findings, shown| settles(findings, shown).unwrap_or_else(|| none.clone()),
+            );
         }
     } else if let Some(known) = refusal::find(what) {
         return error(known, what, explain.file.as_deref());
@@ -60,8 +66,10 @@ fn describe(rule: &dyn Rule) {
 fn unknown(what: &str, file: Option<&Path>) -> Status {
     let profiles: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
     let listed = profiles.join(", ");
+    if what.trim().is_empty() {
+        talk("the text is empty: explain takes the whole text of an error");
     // What holds a space is no name.
-    if what.contains(char::is_whitespace) {
+    } else if what.contains(char::is_whitespace) {
         let report = "finds nothing and the session still fails, please report the text";
         talk(&match file {
             Some(_) => format!(
@@ -82,55 +90,99 @@ fn unknown(what: &str, file: Option<&Path>) -> Status {
         talk(&or_meant(message, what, &[rules(), profiles].concat()));
     }
     if let Some(path) = file {
-        in_file(path, what, &|_| true, "Nothing is wrong with it that Tailor knows.");
+        // Whether one of these is the reason nobody knows, so no repair is proposed.
+        in_file(
+            path,
+            what,
+            Some("scan also finds"),
+            &|finding| finding.severity == Severity::Error,
+            &|findings, _| {
+                if findings.is_empty() { "No error is found in it.".to_string() } else { String::new() }
+            },
+        );
     }
     Status::Error
 }
 
 fn error(known: &Refusal, text: &str, file: Option<&Path>) -> Status {
-    let name = |code: &&str| rule::find(code).map_or(String::new(), |rule| format!(" {}", rule.name()));
-    let classes: Vec<String> = known.codes.iter().map(|code| format!("{code}{}", name(code))).collect();
-    println!("{}\n\nRules: {}\n", known.what, classes.join(", "));
+    let rules: Vec<&dyn Rule> = known.codes.iter().filter_map(|code| rule::find(code)).collect();
+    let names: Vec<String> = rules.iter().map(|rule| format!("{} {}", rule.code(), rule.name())).collect();
+    let names = names.join(", ");
+    println!("{}\n", known.what);
+    if !rules.is_empty() {
+        println!("Rules: {names}\n");
+    }
     let Some(path) = file else {
-        println!("{}", known.settle);
+        println!("{}", paragraphs(&[known.fix, known.advice]));
         return Status::Clean;
     };
-    let settle = known.settle.replace("FILE", &plain(&path.to_string_lossy()));
-    in_file(path, text, &|code| known.codes.contains(&code), &settle)
+    let about = |finding: &Finding| known.codes.contains(&finding.rule.code());
+    in_file(path, text, None, &about, &|findings, shown| {
+        let settled = match settles(findings, shown) {
+            _ if rules.is_empty() => known.fix.to_string(),
+            None => format!("Not found in this file: {names}."),
+            Some(settled) => settled,
+        };
+        paragraphs(&[&settled, &known.advice.replace("FILE", shown)])
+    })
 }
 
-/// What of a file is to blame, and the command that settles it; `otherwise` if no finding tells one.
-fn in_file(path: &Path, text: &str, about: &dyn Fn(&str) -> bool, otherwise: &str) -> Status {
-    if let Err(why) = one_session(path, "look for the error in it") {
-        return failed(&why);
-    }
-    let looked =
-        read(path, None, |source| Ok((blame(source, text)?, examine(source, &Policy::default())?.findings)));
-    let could_not = |why: &dyn std::fmt::Display| {
-        format!("{}: could not look for the error in it: {why}", path.display())
-    };
-    let (blame, mut findings) = match looked {
-        Err(error) => return failed(&error),
-        Ok(Err(refusal)) => return failed(&could_not(&refusal)),
-        Ok(Ok((None, _))) => return failed(&could_not(&keeper::Unsupported::UnknownFormat)),
-        Ok(Ok((Some(blame), findings))) => (blame, findings),
+/// What there is of these, each on a line.
+fn paragraphs(parts: &[&str]) -> String {
+    let parts: Vec<&str> = parts.iter().copied().filter(|part| !part.is_empty()).collect();
+    parts.join("\n")
+}
+
+/// What of a file is to blame, under a heading if it has one, and what is to be said of that behind it.
+fn in_file(
+    path: &Path,
+    text: &str,
+    heading: Option<&str>,
+    about: &dyn Fn(&Finding) -> bool,
+    end: &dyn Fn(&[Finding], &str) -> String,
+) -> Status {
+    let (blame, mut findings) = match look(path, text) {
+        Ok(found) => found,
+        Err(why) => return failed(&why),
     };
     let shown = plain(&path.to_string_lossy());
     println!("{shown}:");
-    tell(&blame);
-    findings.retain(|finding| about(finding.rule.code()));
+    tell(&blame, text);
+    findings.retain(|finding| about(finding));
+    if let Some(heading) = heading.filter(|_| !findings.is_empty()) {
+        println!("  {heading}:");
+    }
     for found in findings.iter().take(FINDINGS_MAX) {
         println!("  line {}: {} {}: {}", found.line, found.rule.code(), found.rule.name(), found.message);
     }
     if findings.len() > FINDINGS_MAX {
         println!("  and {} more (tailor scan)", findings.len() - FINDINGS_MAX);
     }
-    println!("\n{}", settles(&findings, &shown).unwrap_or_else(|| otherwise.to_string()));
+    let end = end(&findings, &shown);
+    if !end.is_empty() {
+        println!("\n{end}");
+    }
     Status::Clean
 }
 
-/// The lines that the error names, by number and by id.
-fn tell(blame: &Blame) {
+/// The places of a file that a text names, and all that is found in it.
+fn look(path: &Path, text: &str) -> Result<(Blame, Vec<Finding>), String> {
+    one_session(path, "look for the error in it")?;
+    let looked =
+        read(path, None, |source| Ok((blame(source, text)?, examine(source, &Policy::default())?.findings)));
+    let could_not = |why: &dyn std::fmt::Display| {
+        format!("{}: could not look for the error in it: {why}", path.display())
+    };
+    match looked {
+        Err(error) => Err(error.to_string()),
+        Ok(Err(refusal)) => Err(could_not(&refusal)),
+        Ok(Ok((None, _))) => Err(could_not(&keeper::Unsupported::UnknownFormat)),
+        Ok(Ok((Some(blame), findings))) => Ok((blame, findings)),
+    }
+}
+
+/// The lines that the error names, by number and by id; and ids that are not in the file.
+fn tell(blame: &Blame, text: &str) {
     match (&blame.place, &blame.at[..]) {
         (Some(place), []) => {
             let messages = plural(blame.messages as u64, "message");
@@ -142,6 +194,26 @@ fn tell(blame: &Blame) {
     for (id, lines) in &blame.named {
         println!("  {} is on {}", plain(id), in_words(lines));
     }
+    for id in ids(text) {
+        if !blame.named.iter().any(|(named, _)| named == id) {
+            println!("  {} is not in this file", plain(id));
+        }
+    }
+}
+
+/// Words of a text that can be nothing but ids of calls or items, each once.
+fn ids(text: &str) -> Vec<&str> {
+    const BEGIN: [&str; 6] = ["toolu_", "srvtoolu_", "call_", "chatcmpl-tool-", "fc_", "rs_"];
+    /// Fields of requests, which errors name.
+    const FIELDS: [&str; 2] = ["call_id", "call_ids"];
+    let mut found = Vec::new();
+    for word in text.split(|c: char| !(c.is_ascii_alphanumeric() || "_-".contains(c))) {
+        let rest = BEGIN.iter().find_map(|begin| word.strip_prefix(begin));
+        if rest.is_some_and(|rest| !rest.is_empty()) && !FIELDS.contains(&word) && !found.contains(&word) {
+            found.push(word);
+        }
+    }
+    found
 }
 
 /// `line 3`, `lines 3, 4 and 9`.
@@ -153,20 +225,27 @@ fn in_words(lines: &[u64]) -> String {
     }
 }
 
-/// The command that mends most of what was found.
+/// The command that mends most of what was found, or why there is none; `None` if nothing was.
 fn settles(findings: &[Finding], path: &str) -> Option<String> {
-    let with = |wanted: &dyn Fn(Safety) -> bool| {
-        findings.iter().find(|finding| wanted(finding.fix.safety)).map(|finding| finding.rule.code())
-    };
-    if with(&|safety| safety == Safety::Safe).is_some() {
+    if findings.is_empty() {
+        return None;
+    }
+    if findings.iter().any(|finding| finding.fix.safety == Safety::Safe) {
         return Some(format!("Settle it: tailor fix {path}"));
     }
-    if let Some(code) = with(&|safety| matches!(safety, Safety::Guarded(_))) {
-        return Some(format!("Settle it: tailor fix --allow {code} {path}"));
+    let mut guarded: Vec<&str> = Vec::new();
+    for finding in findings.iter().filter(|finding| matches!(finding.fix.safety, Safety::Guarded(_))) {
+        if !guarded.contains(&finding.rule.code()) {
+            guarded.push(finding.rule.code());
+        }
+    }
+    if !guarded.is_empty() {
+        return Some(format!("Settle it: tailor fix --allow {} {path}", guarded.join(",")));
     }
     let held = findings.iter().find_map(|finding| match finding.fix.safety {
         Safety::Held(held) => Some(held),
         _ => None,
     });
-    held.map(|held| format!("Tailor holds the repair back: {held}."))
+    let only_told = "Tailor reports this and changes nothing about it.";
+    Some(held.map_or(only_told.to_string(), |held| format!("Tailor holds the repair back: {held}.")))
 }

@@ -22,6 +22,7 @@ fn each_row_of_the_table_is_known() {
         ),
         ("each tool_use must have a single result", "P5"),
         ("`tool_use` ids must be unique|Duplicate value for tool_call_id", "P6"),
+        ("Duplicate value for 'tool_call_id' of 'call_a' in message with role 'tool'", "P5 P6"),
         ("Expected toolResult blocks at messages.4.content for the following Ids: a, but found: b", "P7"),
         (
             "tool_use.input: Field required|Input should be a valid dictionary|invalid function arguments json string",
@@ -106,6 +107,25 @@ fn ids_numbers_quotes_and_what_stands_around_do_not_matter() {
             "messages.9.content.2.image.source.base64: image exceeds 5 MB maximum: 7340032 bytes > 5242880 bytes",
             "S4",
         ),
+        (
+            "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000, decrease input length",
+            "S1",
+        ),
+        ("Your input exceeds the context window of this model.", "S1"),
+        ("SyntaxError: Bad control character in string literal in JSON at position 211", "B8"),
+        ("SyntaxError: Unexpected token } in JSON at position 12", "B2"),
+        ("SyntaxError: Unexpected token 'a', \"{\"a\":a}\" is not valid JSON", "B9"),
+        ("Unexpected token '<', \"<!DOCTYPE \"... is not valid JSON", "B9"),
+        ("messages.3.role: Field required", "B9"),
+        ("messages.3.content.0.tool_use.input: Field required", "P9"),
+        ("messages.1.content.1.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'", "P11"),
+        ("messages.1.content.1.tool_use.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'", "P10"),
+        ("String should match pattern '^[a-zA-Z0-9_-]+$'", "P11"),
+        ("String should match pattern '^[a-zA-Z0-9_-]+$'", "P10"),
+        (
+            "Please ensure that function call turn comes immediately after a user turn or after a function response turn.",
+            "M8",
+        ),
         ("nginx: 413 Request Entity Too Large", "S4"),
         ("prompt is too long: 211884 tokens > 200000 maximum", "S1"),
         ("Item 'rs_0a1b' of type 'reasoning' was provided without its required following item.", "M5"),
@@ -122,7 +142,16 @@ fn ids_numbers_quotes_and_what_stands_around_do_not_matter() {
 
 #[test]
 fn what_is_not_known_is_not_guessed() {
-    for text in ["", "P1", "hello", "overloaded_error", "429 rate limit", "request id 84130", "req_4139"] {
+    for text in [
+        "",
+        "P1",
+        "hello",
+        "overloaded_error",
+        "429 rate limit",
+        "request id 84130",
+        "req_4139",
+        "Unexpected token '}'",
+    ] {
         assert!(find(text).is_none(), "{text}: {:?}", find(text));
     }
 }
@@ -134,5 +163,15 @@ fn each_text_of_the_table_finds_its_own_row() {
             let text = says.replace('*', " something ");
             assert!(find(&text).is_some_and(|found| core::ptr::eq(found, refusal)), "{says}");
         }
+    }
+}
+
+/// What is said without a file names only what there is: a command for a repair, or advice.
+#[test]
+fn each_error_has_something_to_do() {
+    for refusal in REFUSALS {
+        assert!(!refusal.fix.is_empty() || !refusal.advice.is_empty(), "{refusal:?}");
+        let codes = refusal.codes.iter().filter(|code| crate::rule::find(code).is_none());
+        codes.for_each(|code| assert!(code.starts_with('C'), "{code}"));
     }
 }

@@ -50,7 +50,8 @@ impl Daemon {
         let mut troubles: Vec<Trouble> = self
             .told
             .iter()
-            .filter(|(_, told)| told.outcome != "findings")
+            // What is only found, or left after a fix, is counted; what stands here has a reason.
+            .filter(|(_, told)| told.outcome != "findings" && !told.reason.is_empty())
             .take(LISTED_MAX)
             .map(|(path, told)| Trouble {
                 path: name(path),

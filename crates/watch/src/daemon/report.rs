@@ -57,7 +57,7 @@ impl Daemon {
         let news = Told {
             outcome: if tripped { "tripped" } else { seen.outcome },
             cause: seen.cause,
-            reason: plain(seen.reason.as_deref().unwrap_or_default()),
+            reason: if tripped { why_left_alone(seen) } else { said_of(seen) },
             findings,
             saves_bytes,
         };
@@ -150,6 +150,7 @@ fn fixed(file: &str, seen: &Seen) {
         );
         return;
     }
+    let left = (!seen.left.is_empty()).then(|| seen.left.join(","));
     info!(
         event = "fixed",
         file,
@@ -160,6 +161,7 @@ fn fixed(file: &str, seen: &Seen) {
         after = seen.after,
         remaining = seen.findings,
         reason = codes,
+        left,
         late,
         "{file}: {sentence}"
     );
@@ -178,11 +180,14 @@ fn done(seen: &Seen) -> String {
     );
     let run = seen.run.as_deref().unwrap_or("unknown");
     let late = late(seen).map(|late| format!("; {late}")).unwrap_or_default();
-    format!("{what}: {} -> {} bytes, run {run}{late}", seen.before, seen.after)
+    let codes = seen.left.join(",");
+    let left =
+        if seen.level.is_none() && !codes.is_empty() { format!("; left {codes}") } else { String::new() };
+    format!("{what}: {} -> {} bytes, run {run}{left}{late}", seen.before, seen.after)
 }
 
 fn said(file: &str, seen: &Seen) {
-    let reason = plain(seen.reason.as_deref().unwrap_or_default());
+    let reason = said_of(seen);
     let (event, codes) = (seen.outcome, seen.codes.join(","));
     match event {
         "findings" => info!(
@@ -206,9 +211,18 @@ fn said(file: &str, seen: &Seen) {
     }
 }
 
-fn left_alone(file: &str, seen: &Seen, rest: Duration) {
+/// The reason for how it ended; nothing if there is none.
+fn said_of(seen: &Seen) -> String {
+    plain(seen.reason.as_deref().unwrap_or_default())
+}
+
+fn why_left_alone(seen: &Seen) -> String {
     let again = "it was mended again and again, and what was mended came back";
-    let why = plain(seen.reason.as_deref().unwrap_or(again));
+    plain(seen.reason.as_deref().unwrap_or(again))
+}
+
+fn left_alone(file: &str, seen: &Seen, rest: Duration) {
+    let why = why_left_alone(seen);
     let rest_seconds = rest.as_secs();
     warn!(
         event = "tripped",
@@ -229,6 +243,9 @@ mod tests {
         let fixed =
             Seen { codes: vec!["P1", "S1"], before: 20, after: 10, run: Some("r".into()), ..Seen::default() };
         assert_eq!(done(&fixed), "fixed P1,S1: 20 -> 10 bytes, run r");
+        let some = Seen { left: vec!["S6", "S18"], ..fixed };
+        assert_eq!(done(&some), "fixed P1,S1: 20 -> 10 bytes, run r; left S6,S18");
+        let fixed = Seen { left: Vec::new(), ..some };
         let late = Seen { reason: Some("lines wait\n".into()), ..fixed };
         assert_eq!(done(&late), "fixed P1,S1: 20 -> 10 bytes, run r; lines wait\\n");
         let recovered = Seen { level: Some(2), ..late };
