@@ -110,8 +110,7 @@ fn excused(session: &Session<'_>, call: &Call) -> bool {
 /// Whether the next thing after the turn is a compaction: the summary takes the call's place.
 fn before_boundary(session: &Session<'_>, entry: u32) -> bool {
     let turn = session.turn(entry);
-    let later = session.place(entry).map_or(&[][..], |place| &session.live[place + 1..]);
-    let next = later.iter().find(|&&later| match session.entry(later).kind {
+    let next = session.behind(entry).iter().find(|&&later| match session.entry(later).kind {
         Kind::Message(Role::Assistant) => session.turn(later) != turn,
         Kind::Message(Role::Tool) | Kind::Opaque | Kind::Leaf | Kind::Header => false,
         Kind::Message(_) | Kind::Note | Kind::Boundary => true,

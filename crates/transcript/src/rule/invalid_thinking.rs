@@ -2,7 +2,7 @@
 
 use super::removal::{only_if_asked, take_out_blocks};
 use super::{Cover, Help, Rule, about, severity_in_context};
-use crate::entry::{QuirkKind, Stop};
+use crate::entry::{Kind, QuirkKind, Role, Stop};
 use crate::finding::{Finding, Guard, Severity};
 use crate::format::{Format, Shape};
 use crate::session::Session;
@@ -78,12 +78,12 @@ fn signs(session: &Session<'_>, entry: u32) -> bool {
 /// Whether nothing comes behind an entry in its message, and the message is over.
 pub(super) fn ends_its_turn(session: &Session<'_>, entry: u32) -> bool {
     let turn = session.turn(entry);
-    let at = |entry: u32| (session.sequence(entry), entry);
-    let told = session.told();
-    let behind = &told[told.partition_point(|&other| at(other) <= at(entry))..];
-    // The last line may still be followed by more of its message. Agents do not send turns that failed.
-    session.newest() != Some(entry)
-        && session.entry(entry).stop != Stop::Aborted
+    let behind = session.behind(entry);
+    let answered = || behind.iter().any(|&other| session.entry(other).kind == Kind::Message(Role::Tool));
+    // The last line may still be followed by more of its message: where each block is a line of its own, also once
+    // a tool has answered. Agents do not send turns that failed.
+    let over = session.newest() != Some(entry) || (session.format.shape() != Shape::Graph && answered());
+    over && session.entry(entry).stop != Stop::Aborted
         && !behind.iter().any(|&other| session.turn(other) == turn)
 }
 
