@@ -79,12 +79,21 @@ fn signs(session: &Session<'_>, entry: u32) -> bool {
 pub(super) fn ends_its_turn(session: &Session<'_>, entry: u32) -> bool {
     let turn = session.turn(entry);
     let behind = session.behind(entry);
-    let answered = || behind.iter().any(|&other| session.entry(other).kind == Kind::Message(Role::Tool));
-    // The last line may still be followed by more of its message: where each block is a line of its own, also once
-    // a tool has answered. Agents do not send turns that failed.
-    let over = session.newest() != Some(entry) || (session.format.shape() != Shape::Graph && answered());
-    over && session.entry(entry).stop != Stop::Aborted
+    // The last line may still be followed by more of its message. Agents do not send turns that failed.
+    (session.newest() != Some(entry) || is_over(session, entry, behind))
+        && session.entry(entry).stop != Stop::Aborted
         && !behind.iter().any(|&other| session.turn(other) == turn)
+}
+
+/// Whether the message with which the branch ends is over: a tool has answered, which says nothing where each block is
+/// a line of its own, or somebody spoke behind its beginning.
+fn is_over(session: &Session<'_>, entry: u32, behind: &[u32]) -> bool {
+    if session.format.shape() != Shape::Graph {
+        return behind.iter().any(|&other| session.entry(other).kind == Kind::Message(Role::Tool));
+    }
+    let turn = session.turn(entry);
+    let first = session.told().iter().copied().find(|&other| session.turn(other) == turn);
+    first.is_some_and(|first| session.moved_on(first))
 }
 
 fn last(session: &Session<'_>, entry: u32, blocks: &[Span]) -> Result<Finding, Fault> {
