@@ -3,7 +3,7 @@
 use super::{Cover, Help, Rule, about, records_stay, severity_in_context};
 use crate::entry::{Call, Id, Kind, Role, Stop};
 use crate::finding::{Finding, Fix, Guard, Held, Op};
-use crate::format::{Answer, Format, Results};
+use crate::format::{Answer, Format, Results, Shape};
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::string::ToString;
@@ -100,7 +100,9 @@ fn excused(session: &Session<'_>, call: &Call) -> bool {
     if session.is_whole_conversation(entry) {
         return !call.followed;
     }
-    if !session.is_live(entry) || session.superseded(entry) || session.entry(entry).stop == Stop::Aborted {
+    // In a log both are sent.
+    let superseded = session.superseded(entry) && session.format.shape() != Shape::Log;
+    if !session.is_live(entry) || superseded || session.entry(entry).stop == Stop::Aborted {
         return true;
     }
     // A compaction that keeps the call sends it without a result.
