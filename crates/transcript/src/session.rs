@@ -287,6 +287,13 @@ impl<'a> Session<'a> {
         self.told().iter().copied().filter(|&entry| self.in_context(entry))
     }
 
+    /// What of the branch the model sees behind an entry of it.
+    pub(crate) fn behind(&self, entry: u32) -> &[u32] {
+        let at = |entry: u32| (self.sequence(entry), entry);
+        let told = self.told();
+        &told[told.partition_point(|&other| at(other) <= at(entry))..]
+    }
+
     /// When the model sees the entry, compared with others of the branch.
     pub fn sequence(&self, entry: u32) -> Option<u32> {
         let place = self.place(entry)?;
@@ -382,7 +389,7 @@ impl<'a> Session<'a> {
             Kind::Message(role @ (Role::User | Role::Assistant | Role::Tool)) => Some((role, entry)),
             _ => None,
         };
-        let (role, last) = self.live.iter().rev().find_map(message)?;
+        let (role, last) = self.told().iter().rev().find_map(message)?;
         match (role, self.entry(last).stop) {
             // Some of the tools of a turn may have answered, and others not.
             _ if self.pending_from != NONE => Some(Awaits::Tool),
@@ -409,7 +416,7 @@ impl<'a> Session<'a> {
 
     /// The last compaction of the branch.
     pub fn last_boundary(&self) -> Option<u32> {
-        self.live.iter().rev().copied().find(|&entry| self.entry(entry).kind == Kind::Boundary)
+        self.told().iter().rev().copied().find(|&entry| self.entry(entry).kind == Kind::Boundary)
     }
 
     /// Why nothing of the file may be changed, if that is so.
@@ -548,20 +555,25 @@ impl<'a> Session<'a> {
         }
         (self.leaf, self.ends) = (best.map(|(_, leaf)| leaf), ends);
         let chain = self.path(self.leaf);
-        let live = self.gather(&chain);
-        let boundary = live.iter().rposition(|&entry| self.entry(entry).kind == Kind::Boundary);
-        for &entry in &live[boundary.unwrap_or(0)..] {
-            self.context[entry as usize] = true;
-        }
-        let kept = boundary.map_or_else(Vec::new, |at| self.preserved(live[at]));
-        for &entry in &kept {
-            self.context[entry as usize] = true;
-        }
-        let mut live = live;
-        live.extend(kept);
-        live.sort_unstable();
-        live.dedup();
+        let mut live = self.gather(&chain);
         self.rank = self.ranks(&chain, &live);
+        let rank = |entry: u32| self.rank[entry as usize];
+        // The way up ends at a compaction: what hangs on it is loaded, also where its line stands before it.
+        let boundaries = live.iter().copied().filter(|&entry| self.entry(entry).kind == Kind::Boundary);
+        let boundary = boundaries.max_by_key(|&entry| rank(entry));
+        for &entry in live.iter().filter(|&&entry| boundary.is_none_or(|from| rank(entry) >= rank(from))) {
+            self.context[entry as usize] = true;
+        }
+        let kept = boundary.map_or_else(Vec::new, |boundary| self.preserved(boundary));
+        if !kept.is_empty() {
+            for &entry in &kept {
+                self.context[entry as usize] = true;
+            }
+            live.extend(kept);
+            live.sort_unstable();
+            live.dedup();
+            self.rank = self.ranks(&chain, &live);
+        }
         self.told.clone_from(&live);
         self.told.sort_unstable_by_key(|&entry| (self.rank[entry as usize], entry));
         self.set_live(live);
@@ -582,11 +594,18 @@ impl<'a> Session<'a> {
         for &entry in chain {
             on_chain[entry as usize] = true;
         }
-        for &entry in live.iter().filter(|&&entry| !on_chain[entry as usize]) {
+        let beside = || live.iter().filter(|&&entry| !on_chain[entry as usize]);
+        let of_its_message = |entry: u32| {
             let group = self.entry(entry).group.map(|group| of_group[group.index()]);
-            let beside = group.filter(|&rank| rank != NONE).map(|rank| rank + 1);
-            let parent = || self.parent(entry).map(|parent| ranks[parent as usize] / 3 * 3 + 2);
-            ranks[entry as usize] = beside.or_else(parent).unwrap_or(0);
+            group.filter(|&rank| rank != NONE).map(|rank| rank + 1)
+        };
+        for &entry in beside() {
+            ranks[entry as usize] = of_its_message(entry).unwrap_or(0);
+        }
+        // Now that all calls have their place: results may stand on lines before theirs.
+        for &entry in beside().filter(|&&entry| of_its_message(entry).is_none()) {
+            let parent = self.parent(entry).map(|parent| ranks[parent as usize] / 3 * 3 + 2);
+            ranks[entry as usize] = parent.unwrap_or(0);
         }
         ranks
     }
@@ -816,8 +835,10 @@ impl<'a> Session<'a> {
     /// Whether somebody spoke after the turn of this entry: then its tools are not running any more.
     pub fn moved_on(&self, entry: u32) -> bool {
         let turn = self.turn(entry);
-        let Some(place) = self.place(entry) else { return true };
-        self.live[place + 1..].iter().any(|&later| match self.entry(later).kind {
+        if !self.is_live(entry) {
+            return true;
+        }
+        self.behind(entry).iter().any(|&later| match self.entry(later).kind {
             _ if self.is_beside(later, entry) => false,
             Kind::Message(Role::User | Role::System) => true,
             Kind::Message(Role::Assistant) => self.turn(later) != turn,
@@ -827,7 +848,7 @@ impl<'a> Session<'a> {
 
     /// The last entry of the live branch with which a turn can begin, or go on.
     pub(crate) fn newest(&self) -> Option<u32> {
-        self.live.iter().rev().copied().find(|&entry| {
+        self.told().iter().rev().copied().find(|&entry| {
             let beside = !self.runs.is_empty() && self.entry(entry).aside;
             let speaks =
                 matches!(self.entry(entry).kind, Kind::Message(Role::Assistant | Role::User | Role::System));

@@ -66,7 +66,8 @@ impl Format for KimiCode {
 
     fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
         match doc.get("type").and_then(Value::text).as_deref() {
-            Some(b"metadata") => draft.entry.kind = Kind::Header,
+            // Without a version it is none to the agent.
+            Some(b"metadata") if doc.get("protocol_version").is_some() => draft.entry.kind = Kind::Header,
             Some(b"context.append_message") => message(doc.get("message"), draft),
             Some(b"context.append_loop_event") => event(doc.get("event"), draft),
             Some(b"context.apply_compaction") => {

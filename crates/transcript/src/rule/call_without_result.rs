@@ -3,7 +3,7 @@
 use super::{Cover, Help, Rule, about, records_stay, severity_in_context};
 use crate::entry::{Call, Id, Kind, Role, Stop};
 use crate::finding::{Finding, Fix, Guard, Held, Op};
-use crate::format::{Answer, Format, Results};
+use crate::format::{Answer, Format, Results, Shape};
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::string::ToString;
@@ -100,7 +100,9 @@ fn excused(session: &Session<'_>, call: &Call) -> bool {
     if session.is_whole_conversation(entry) {
         return !call.followed;
     }
-    if !session.is_live(entry) || session.superseded(entry) || session.entry(entry).stop == Stop::Aborted {
+    // In a log both are sent.
+    let superseded = session.superseded(entry) && session.format.shape() != Shape::Log;
+    if !session.is_live(entry) || superseded || session.entry(entry).stop == Stop::Aborted {
         return true;
     }
     // A compaction that keeps the call sends it without a result.
@@ -110,8 +112,7 @@ fn excused(session: &Session<'_>, call: &Call) -> bool {
 /// Whether the next thing after the turn is a compaction: the summary takes the call's place.
 fn before_boundary(session: &Session<'_>, entry: u32) -> bool {
     let turn = session.turn(entry);
-    let later = session.place(entry).map_or(&[][..], |place| &session.live[place + 1..]);
-    let next = later.iter().find(|&&later| match session.entry(later).kind {
+    let next = session.behind(entry).iter().find(|&&later| match session.entry(later).kind {
         Kind::Message(Role::Assistant) => session.turn(later) != turn,
         Kind::Message(Role::Tool) | Kind::Opaque | Kind::Leaf | Kind::Header => false,
         Kind::Message(_) | Kind::Note | Kind::Boundary => true,

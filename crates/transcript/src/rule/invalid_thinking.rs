@@ -2,7 +2,7 @@
 
 use super::removal::{only_if_asked, take_out_blocks};
 use super::{Cover, Help, Rule, about, severity_in_context};
-use crate::entry::{QuirkKind, Stop};
+use crate::entry::{Kind, QuirkKind, Role, Stop};
 use crate::finding::{Finding, Guard, Severity};
 use crate::format::{Format, Shape};
 use crate::session::Session;
@@ -78,13 +78,22 @@ fn signs(session: &Session<'_>, entry: u32) -> bool {
 /// Whether nothing comes behind an entry in its message, and the message is over.
 pub(super) fn ends_its_turn(session: &Session<'_>, entry: u32) -> bool {
     let turn = session.turn(entry);
-    let at = |entry: u32| (session.sequence(entry), entry);
-    let told = session.told();
-    let behind = &told[told.partition_point(|&other| at(other) <= at(entry))..];
+    let behind = session.behind(entry);
     // The last line may still be followed by more of its message. Agents do not send turns that failed.
-    session.newest() != Some(entry)
+    (session.newest() != Some(entry) || is_over(session, entry, behind))
         && session.entry(entry).stop != Stop::Aborted
         && !behind.iter().any(|&other| session.turn(other) == turn)
+}
+
+/// Whether the message with which the branch ends is over: a tool has answered, which says nothing where each block is
+/// a line of its own, or somebody spoke behind its beginning.
+fn is_over(session: &Session<'_>, entry: u32, behind: &[u32]) -> bool {
+    if session.format.shape() != Shape::Graph {
+        return behind.iter().any(|&other| session.entry(other).kind == Kind::Message(Role::Tool));
+    }
+    let turn = session.turn(entry);
+    let first = session.told().iter().copied().find(|&other| session.turn(other) == turn);
+    first.is_some_and(|first| session.moved_on(first))
 }
 
 fn last(session: &Session<'_>, entry: u32, blocks: &[Span]) -> Result<Finding, Fault> {

@@ -115,8 +115,7 @@ impl Turn {
                 own.push(Open { id: Key::of(transcript.ids.text(id)), limits })?;
                 ids.push(id);
                 open_calls.push(call as u32);
-                let behind = session.place(entry).map_or(&[][..], |place| &session.live[place + 1..]);
-                own.interrupted |= behind.iter().any(|&other| speaks(session, entry, other));
+                own.interrupted |= session.behind(entry).iter().any(|&other| speaks(session, entry, other));
             }
         }
         // Which of several calls with one id a result answers is not told from the newest turn alone.

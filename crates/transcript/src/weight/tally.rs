@@ -111,12 +111,11 @@ struct Tally<'a> {
 impl<'a> Tally<'a> {
     fn new(session: &'a Session<'a>, meter: &'a Meter, largest_max: usize, exact: Exact) -> Self {
         let count = session.transcript.entries.len();
-        let boundary = session.live.iter().rev().copied();
         Self {
             session,
             meter,
             exact,
-            boundary: boundary.into_iter().find(|&entry| session.entry(entry).kind == Kind::Boundary),
+            boundary: session.last_boundary(),
             tools: HashMap::new(),
             kinds: vec![Amount::default(); meter.kinds.all.len()],
             largest: BinaryHeap::new(),

@@ -16,7 +16,6 @@ pub(crate) struct Refusal {
     /// The failure class.
     pub class: &'static str,
     /// In the provider's words.
-    #[expect(dead_code, reason = "what a failed test prints")]
     pub text: String,
 }
 
@@ -48,7 +47,11 @@ pub(crate) fn refusals(dialect: Dialect, bytes: &[u8]) -> Vec<Refusal> {
             openai_responses(&messages, &mut out);
             gemini(&messages, &mut out);
         }
-        Dialect::ClaudeCode | Dialect::Anthropic => anthropic(&messages, true, &mut out),
+        Dialect::ClaudeCode => {
+            anthropic(&messages, true, &mut out);
+            unfinished(&messages, &mut out);
+        }
+        Dialect::Anthropic => anthropic(&messages, true, &mut out),
         Dialect::OpenAiChat => openai_chat(&messages, &mut out),
     }
     body(&messages, &mut out);
@@ -56,6 +59,21 @@ pub(crate) fn refusals(dialect: Dialect, bytes: &[u8]) -> Vec<Refusal> {
         roles(&rows, &mut out);
     }
     out
+}
+
+/// The class of what is refused only as long as more of the message may come.
+pub(crate) const UNFINISHED: &str = "unfinished";
+
+/// Tools begin while Claude Code still writes the lines of a message (A6), so that their results end nothing: until
+/// somebody speaks, the newest message may go on behind its thinking.
+fn unfinished(messages: &[Message], out: &mut [Refusal]) {
+    let messages = merged(messages);
+    let newest = messages.iter().rposition(|message| message.assistant);
+    let Some(newest) = newest.filter(|&newest| running(&messages, newest)) else { return };
+    let own = format!("messages.{newest}:");
+    for refusal in out.iter_mut().filter(|refusal| refusal.class == "M3" && refusal.text.starts_with(&own)) {
+        refusal.class = UNFINISHED;
+    }
 }
 
 /// Where messages are sent as they stand: who speaks has to be known.

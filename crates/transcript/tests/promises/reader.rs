@@ -393,16 +393,9 @@ impl<'r> Chain<'r> {
         leaves.iter().copied().filter(main).max().or(leaves.iter().copied().max())
     }
 
-    fn boundary(&self, live: &BTreeSet<usize>) -> Option<usize> {
-        live.iter().copied().rfind(|&at| says(&self.rows[at].value, "subtype", "compact_boundary"))
-    }
-
-    /// What the last compaction of the branch carried over.
-    fn preserved(&self, live: &BTreeSet<usize>) -> BTreeSet<usize> {
-        let boundary =
-            live.iter().rev().find(|&&at| says(&self.rows[at].value, "subtype", "compact_boundary"));
-        let Some(boundary) = boundary else { return BTreeSet::new() };
-        let kept = &self.rows[*boundary].value["compactMetadata"]["preservedSegment"];
+    /// What a compaction carried over.
+    fn preserved(&self, boundary: usize) -> BTreeSet<usize> {
+        let kept = &self.rows[boundary].value["compactMetadata"]["preservedSegment"];
         let end = |key: &str| self.by_id.get(kept[key].as_str()?).copied();
         let (Some(head), Some(tail)) = (end("headUuid"), end("tailUuid")) else { return BTreeSet::new() };
         let path = self.ancestors(tail);
@@ -434,12 +427,15 @@ impl<'r> Chain<'r> {
 fn claude(rows: &[Row]) -> Vec<Spoken> {
     let chain = Chain::new(rows);
     let Some(leaf) = chain.leaf() else { return Vec::new() };
-    let mut live = chain.gathered(&chain.ancestors(leaf));
-    let boundary = chain.boundary(&live).unwrap_or(0);
-    let kept = chain.preserved(&live);
-    live.extend(&kept);
+    let gathered = chain.gathered(&chain.ancestors(leaf)).into_iter();
+    let told = by_links(rows, gathered.map(|at| spoken(Dialect::ClaudeCode, rows, at)).collect());
+    // The way up ends at the compaction (A9, step 5), wherever the lines stand.
+    let boundary = told.iter().rposition(|spoken| spoken.kind == Kind::Boundary);
+    let kept = boundary.map_or_else(BTreeSet::new, |boundary| chain.preserved(told[boundary].row));
+    let sent: BTreeSet<usize> = told[boundary.unwrap_or(0)..].iter().map(|spoken| spoken.row).collect();
+    let live: BTreeSet<usize> = told.iter().map(|spoken| spoken.row).chain(kept.iter().copied()).collect();
     let word = |at: usize| Spoken {
-        in_context: at >= boundary || kept.contains(&at),
+        in_context: sent.contains(&at) || kept.contains(&at),
         ..spoken(Dialect::ClaudeCode, rows, at)
     };
     live.into_iter().map(word).collect()

@@ -1,7 +1,7 @@
 //! Healthy sessions, damaged and mended: the providers take what comes out, and nothing that a person said is lost.
 
 use super::damage;
-use super::oracle::{Refusal, refusals};
+use super::oracle::{Refusal, UNFINISHED, refusals};
 use super::reader::{leaf, rows};
 use super::requests;
 use super::spell::spell;
@@ -60,7 +60,7 @@ pub(crate) fn unannounced(mut refusals: Vec<Refusal>, bytes: &[u8], policy: &Pol
         // The other half of a pair may stand behind another object, on a line that is not touched yet.
         let glued = |finding: &Finding| finding.rule.code() == "B2" && waits(finding);
         let hidden = PAIRING.contains(&class) && found.findings.iter().any(glued);
-        paired || alike || unread || hidden || codes.contains(class)
+        paired || alike || unread || hidden || class == UNFINISHED || codes.contains(class)
     };
     refusals.retain(|refusal| !said(refusal.class));
     refusals
@@ -174,9 +174,9 @@ pub(crate) enum End {
 pub(crate) fn end(case: &Case) -> Result<End, TestCaseError> {
     let (mut end, after) = end_now(case)?;
     let found = || examine(&after.as_slice(), &case.policy).unwrap();
-    if end == End::Announced
-        && (found().findings.iter().any(waits) || found().facts.awaits == Some(Awaits::Tool))
-    {
+    let unfinished = || refusals(case.dialect, &after).iter().any(|refusal| refusal.class == UNFINISHED);
+    let waiting = || found().findings.iter().any(waits) || found().facts.awaits == Some(Awaits::Tool);
+    if end == End::Announced && (waiting() || unfinished()) {
         let bytes = goes_on(case.dialect, after);
         end = end_now(&Case { bytes, ..case.clone() })?.0;
     }
