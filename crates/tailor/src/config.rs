@@ -165,6 +165,14 @@ impl Loaded {
             Some(roots) => Roots::These(roots.iter().map(|root| at_home(root)).collect()),
             None => Roots::Known,
         };
+        let metrics_textfile = file.metrics_textfile.as_ref().map(|path| at_home(path));
+        // It is put in place anew each time: a pipe or a device would be gone.
+        if let Some(path) = metrics_textfile.as_ref().filter(|path| path.exists() && !path.is_file()) {
+            return Err(format!(
+                "configuration: `metrics_textfile`: {} is there and is not a file",
+                path.display()
+            ));
+        }
         Ok(Config {
             roots,
             mode: file.mode.map_or_else(Mode::default, Into::into),
@@ -175,7 +183,7 @@ impl Loaded {
             rescan: file.rescan.map_or(RESCAN, |span| unless_off(span.0)),
             keep: self.keep(),
             listen: file.listen.as_ref().map(|listen| listen.0.clone()),
-            metrics_textfile: file.metrics_textfile.as_ref().map(|path| at_home(path)),
+            metrics_textfile,
             socket: self.socket(),
             // Whose a root is must be the same for all who ask, wherever they keep their originals.
             state: Vault::default_root().unwrap_or_else(|| vault.clone()).join("watch"),
@@ -398,6 +406,8 @@ mod tests {
             assert!(wrong(text).contains("could not understand"), "{text}");
         }
         assert!(read("roots = []").is_err());
+        let device = read("metrics_textfile = \"/dev/null\"").unwrap_err();
+        assert!(device.ends_with("`metrics_textfile`: /dev/null is there and is not a file"), "{device}");
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(crate) struct Report {
     /// Files or folders. Without one, the folders of known agents.
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// The page to write. What is there already must be a report.
+    /// The page to write; `-` is standard output. A file that is there already must be a report.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: PathBuf,
     /// Show how the largest entries begin. The page is for whoever may read the transcripts, then.

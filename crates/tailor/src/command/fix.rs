@@ -2,6 +2,7 @@
 
 use super::{Telling, deaf, diff, failed, finish, is_stream, over_files};
 use crate::args::Fix;
+use crate::output::is_stdout;
 use crate::printer::{Printer, talk};
 use crate::report::{FileReport, Judge};
 use crate::status::Status;
@@ -67,6 +68,11 @@ fn copy_path(out: &Path, found: &Found) -> PathBuf {
 fn stream(fix: &Fix, options: &Options, judge: &Judge<'_>) -> Status {
     let results = &fix.shared.results;
     let printer = match &results.output {
+        Some(file) if is_stdout(file) => {
+            Err("-: could not write results: standard output carries the transcript, \
+                                              and results go to standard error (leave out -o, or name a file)"
+                .to_string())
+        }
         Some(file) => Printer::to_file(results.format, file),
         None => Ok(Printer::beside_a_transcript(results.format)),
     };

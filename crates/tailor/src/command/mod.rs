@@ -21,6 +21,7 @@ pub(crate) mod undo;
 pub(crate) mod watch;
 
 use crate::args::{Format, ReportFormat, Results};
+use crate::output::is_stdout;
 use crate::printer::{Printer, talk};
 use crate::report::FileReport;
 use crate::status::Status;
@@ -49,7 +50,8 @@ struct Telling<'a> {
 
 impl<'a> Telling<'a> {
     fn of(results: &'a Results) -> Self {
-        Self { format: results.format, file: results.output.as_deref(), if_any: results.if_any }
+        let file = results.output.as_deref().filter(|path| !is_stdout(path));
+        Self { format: results.format, file, if_any: results.if_any }
     }
 
     /// Results to standard output.
