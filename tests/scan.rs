@@ -3,6 +3,7 @@
 use crate::support::{BROKEN, Dir, WHOLE, run};
 use serde_json::Value;
 use std::fs;
+use std::process::Stdio;
 
 /// A call without a result, a result without a call, and no line break at the end.
 fn three_findings() -> String {
@@ -141,7 +142,7 @@ fn standard_input() {
     assert_eq!(empty.file()["outcome"], "unsupported");
 }
 
-/// Nobody reads on: no panic, no complaint.
+/// Nobody reads on, or nobody reads at all: no panic, no complaint.
 #[test]
 fn a_reader_that_leaves_early() {
     let dir = Dir::new();
@@ -154,6 +155,65 @@ fn a_reader_that_leaves_early() {
         .env("PATH", "/usr/bin:/bin");
     let run = run(&mut shell, b"");
     assert_eq!((run.text().lines().count(), run.stderr.as_str()), (1, ""));
+}
+
+#[test]
+fn no_command_minds_that_nobody_listens() {
+    let dir = Dir::new();
+    let path = dir.write("s.jsonl", BROKEN);
+    assert_eq!(dir.tailor(&["fix", "s.jsonl"]).status, 0);
+    fs::write(&path, BROKEN).unwrap();
+    for arguments in [
+        &["undo", "--list", "."][..],
+        &["undo", "--list", "--format", "json", "s.jsonl"],
+        &["gc", "--dry-run"],
+        &["config", "check"],
+        &["config", "print"],
+        &["explain"],
+        &["explain", "P1"],
+        &["explain", "chatcli"],
+        &["explain", "prompt is too long", "s.jsonl"],
+        &["recover", "s.jsonl", "--dry-run", "--level", "1"],
+        &["recover", "s.jsonl", "--dry-run", "--json"],
+        &["compact", "s.jsonl", "--dry-run"],
+        &["compact", "s.jsonl", "--dry-run", "--format", "json"],
+        &["chunk", "s.jsonl"],
+        &["top", "s.jsonl"],
+        &["scan", "s.jsonl"],
+        &["report", "s.jsonl", "-o", "-"],
+        &["completions", "bash"],
+        &["help"],
+        &[],
+    ] {
+        for deaf in ["stdout", "stderr"] {
+            let (reader, writer) = std::io::pipe().unwrap();
+            drop(reader);
+            let mut command = dir.command();
+            command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            if deaf == "stdout" {
+                command.stdout(writer)
+            } else {
+                command.stderr(writer)
+            };
+            let ended = command.spawn().unwrap().wait_with_output().unwrap();
+            let said = String::from_utf8_lossy(&ended.stderr);
+            // A panic would end with 101, or by a signal.
+            assert!(
+                matches!(ended.status.code(), Some(0..=2)),
+                "{arguments:?}, {deaf}: {}\n{said}",
+                ended.status
+            );
+            assert!(!said.contains("panicked") && !said.contains("pipe"), "{arguments:?}, {deaf}: {said}");
+        }
+    }
+    let closed = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let ended = dir.command().args(["undo", "--list", "."]).stdout(closed).output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(2));
+    assert_eq!(
+        said,
+        "tailor: standard output: could not write results: No space left on device (os error 28)\n"
+    );
 }
 
 #[test]

@@ -1,5 +1,4 @@
 //! Results in the shape that was asked for; talk to standard error. The only place that prints results about files.
-#![expect(clippy::print_stderr, reason = "this is where talk goes out")]
 
 mod github;
 mod human;
@@ -14,7 +13,7 @@ use crate::status::Status;
 use crate::terminal::{Screen, plain};
 use humansize::{DECIMAL, SizeFormatter};
 use serde::Serialize;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::time::Instant;
 
 /// What results look like. One file each, below; [`shape`] lists them.
@@ -89,7 +88,7 @@ fn is_zero(count: &u64) -> bool {
 impl Printer {
     /// Results to standard output.
     pub(crate) fn new(format: ReportFormat) -> Self {
-        Self::with(format, Output::Stdout(BufWriter::new(io::stdout().lock())), Screen::of_stdout())
+        Self::with(format, Output::stdout(), Screen::of_stdout())
     }
 
     /// Results to standard error: standard output carries a transcript.

@@ -1,5 +1,4 @@
 //! `tailor undo`: what a run changed, put back.
-#![expect(clippy::print_stdout, reason = "the list of runs is the result")]
 
 use super::{Telling, failed, gather, over_files};
 use crate::args::{Format, Undo};
