@@ -5,6 +5,20 @@ use serde_json::Value;
 use std::fs;
 use std::process::Stdio;
 
+/// One call with two results, in a file in which whole lines are not taken out unasked.
+const DOUBLED: &str = concat!(
+    r#"{"role":"user","content":"go"}"#,
+    "\n",
+    r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"ls","arguments":"{}"}}]}"#,
+    "\n",
+    r#"{"role":"tool","tool_call_id":"c","content":"one"}"#,
+    "\n",
+    r#"{"role":"tool","tool_call_id":"c","content":"one"}"#,
+    "\n",
+    r#"{"role":"assistant","content":"done"}"#,
+    "\n",
+);
+
 /// A call without a result, a result without a call, and no line break at the end.
 fn three_findings() -> String {
     let orphan = r#"{"type":"message","id":"r","parentId":"a3","message":{"role":"toolResult","toolCallId":"x","toolName":"read","content":"?"}}"#;
@@ -138,8 +152,90 @@ fn standard_input() {
     assert_eq!((run.status, run.codes()), (1, vec!["P1".to_string()]));
     assert_eq!(run.file()["path"], "-");
     assert_eq!(dir.pipe(WHOLE.as_bytes(), &["scan", "-"]).status, 0);
-    let empty = dir.pipe(b"", &["scan", "-", "--format", "json"]);
-    assert_eq!(empty.file()["outcome"], "unsupported");
+}
+
+/// It may be a session that has just begun; by which way it came makes no difference.
+#[test]
+fn what_is_empty_is_no_error() {
+    let dir = Dir::new();
+    dir.write("e.jsonl", "");
+    for command in ["scan", "fix"] {
+        let file = dir.tailor(&[command, "e.jsonl"]);
+        let piped = dir.pipe(b"", &[command, "-"]);
+        assert_eq!((file.status, piped.status), (0, 0), "{command}: {}{}", piped.text(), piped.stderr);
+        let said = piped.text() + &piped.stderr;
+        assert_eq!(said, file.text().replace("e.jsonl:", "-:"));
+        assert!(said.starts_with("-: unsupported: the file is empty\n"), "{said}");
+    }
+    assert_eq!(dir.pipe(b"no transcript\n", &["scan", "-"]).status, 2);
+}
+
+#[test]
+fn standard_input_stands_alone() {
+    let dir = Dir::new();
+    dir.write("w.jsonl", WHOLE);
+    for paths in [["-", "-"], ["-", "w.jsonl"], ["w.jsonl", "-"]] {
+        for command in ["scan", "fix", "top"] {
+            let run = dir.pipe(WHOLE.as_bytes(), &[command, paths[0], paths[1]]);
+            assert_eq!((run.status, run.text().as_str()), (2, ""), "{command} {paths:?}");
+            assert!(
+                run.stderr.starts_with("tailor: `-` is standard input and stands alone"),
+                "{}",
+                run.stderr
+            );
+        }
+    }
+    dir.write("-", WHOLE);
+    assert_eq!(dir.tailor(&["scan", "./-", "w.jsonl"]).status, 0);
+}
+
+#[test]
+fn that_nothing_is_wrong_is_said_of_the_rules_that_were_asked() {
+    let dir = Dir::new();
+    dir.write("w.jsonl", WHOLE);
+    let last = |arguments: &[&str]| {
+        let run = dir.tailor(&[&["scan", "w.jsonl"], arguments].concat());
+        run.text().trim_end().rsplit_once(": ").unwrap().1.to_string()
+    };
+    assert_eq!(last(&[]), "nothing wrong");
+    assert_eq!(last(&["--select", "P1,oversized-result"]), "nothing wrong by P1, S1");
+    let many = last(&["--only", "pairing"]);
+    assert!(many.starts_with("nothing wrong by P1, P2, P3, ") && many.ends_with(" more rules"), "{many}");
+}
+
+/// What nobody has counted is not 0.
+#[test]
+fn what_was_not_looked_at_is_left_out() {
+    let dir = Dir::new();
+    dir.write("s.jsonl", WHOLE);
+    let bytes = WHOLE.len();
+    let counted = ["lines", "entries", "calls", "results", "remaining", "saves_bytes"];
+    let check = |file: &Value, bytes: Option<usize>| {
+        assert_eq!(file["bytes"].as_u64(), bytes.map(|bytes| bytes as u64), "{file}");
+        assert!(counted.iter().all(|field| file.get(field).is_none()), "{file}");
+    };
+    check(&dir.tailor(&["undo", "s.jsonl", "--format", "json"]).file(), Some(bytes));
+    let none = dir.tailor(&["undo", "s.jsonl"]);
+    let size = format!("\n1 file, {bytes} B: 1 refused\n");
+    assert!(none.text().ends_with(&size), "{}", none.text());
+    check(&dir.tailor(&["scan", "gone.jsonl", "--format", "json"]).file(), None);
+    assert_eq!(dir.tailor(&["scan", "gone.jsonl"]).text(), "1 file: 1 error\n");
+    let looked = dir.tailor(&["scan", "s.jsonl", "--format", "json"]).file();
+    assert!(counted.iter().all(|field| looked[*field].is_u64()), "{looked}");
+    assert!(looked["findings"].is_array());
+}
+
+#[test]
+fn what_was_allowed_is_not_said_to_wait_for_leave() {
+    let dir = Dir::new();
+    dir.write("f.jsonl", DOUBLED);
+    let guarded = "[guarded: ";
+    let scanned = dir.tailor(&["scan", "f.jsonl"]).text();
+    assert!(scanned.contains(guarded) && scanned.contains("(--allow P5)]"), "{scanned}");
+    for arguments in [&["--allow", "P5", "--dry-run"][..], &["--allow", "P5"]] {
+        let done = dir.tailor(&[&["fix", "f.jsonl"], arguments].concat()).text();
+        assert!(done.contains(" P5 ") && !done.contains(guarded), "{done}");
+    }
 }
 
 /// Nobody reads on, or nobody reads at all: no panic, no complaint.

@@ -548,7 +548,7 @@ impl ConfigAt {
 /// What `scan` and `fix` have in common.
 #[derive(ClapArgs)]
 pub(crate) struct Shared {
-    /// Files or folders; `-` is standard input. Without one, the folders of known agents.
+    /// Files or folders; `-` alone is standard input. Without one, the folders of known agents.
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// Only these rules.

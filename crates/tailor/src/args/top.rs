@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 #[derive(ClapArgs)]
 pub(crate) struct Top {
-    /// Files or folders; `-` is standard input. Without one, the folders of known agents.
+    /// Files or folders; `-` alone is standard input. Without one, the folders of known agents.
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// How many rows of each table are printed; the others are one row. Without it 6, and 100 with --json.

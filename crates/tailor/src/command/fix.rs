@@ -17,17 +17,19 @@ pub(crate) fn run(fix: &Fix) -> Status {
         Ok(asked) => asked,
         Err(error) => return failed(&error),
     };
-    let judge = match Judge::new(&fix.shared) {
+    let judge = match Judge::new(&fix.shared, &asked.options.policy) {
         Ok(judge) => judge,
         Err(error) => return failed(&error),
     };
-    if is_stream(&fix.shared.paths) {
-        return stream(fix, &asked.options, &judge);
+    match is_stream(&fix.shared.paths) {
+        Ok(false) => {}
+        Ok(true) => return stream(fix, &asked.options, &judge),
+        Err(error) => return failed(&error),
     }
     if asked.options.mode == Mode::Fix && fix.out.is_none() {
         settle(&fix.shared.paths);
     }
-    let telling = Telling::of(&fix.shared.results);
+    let telling = Telling::of(&fix.shared.results, &asked.options.policy);
     let status =
         over_files(&fix.shared.paths, &telling, |found| Some(one(fix, &asked.options, &judge, found)));
     if let Some(Err(error)) = asked.options.vault.map(|vault| vault.gc_if_due(asked.keep)) {
@@ -54,7 +56,7 @@ fn one(fix: &Fix, options: &Options, judge: &Judge<'_>, found: &Found) -> FileRe
             report.diff = diff.unwrap_or_default();
             report
         }
-        Err(error) => FileReport::failed(&error),
+        Err(error) => FileReport::failed_at(&found.path, &error),
     }
 }
 
@@ -77,14 +79,15 @@ fn stream(fix: &Fix, options: &Options, judge: &Judge<'_>) -> Status {
         None => Ok(Printer::beside_a_transcript(results.format)),
     };
     let mut printer = match printer {
-        Ok(printer) => printer,
+        Ok(printer) => printer.by(&options.policy.all().selection.select),
         Err(error) => return failed(&error),
     };
     let mut mended = BufWriter::new(io::stdout().lock());
     let mut done: io::Result<()> = Ok(());
     let spooled = spool(io::stdin().lock(), |source| {
         let Mended { before, repair } = mend(source, options.policy.choose(source)?)?;
-        let mut outcome = Outcome::looked(before, source.len());
+        let mut outcome =
+            if source.is_empty() { Outcome::empty() } else { Outcome::looked(before, source.len()) };
         let plan = match repair {
             Ok(Repair { plan, after }) => {
                 if !plan.is_empty() {

@@ -26,7 +26,7 @@ use crate::printer::{Printer, talk};
 use crate::report::FileReport;
 use crate::status::Status;
 use interrupt::Interrupt;
-use keeper::{Error, Found, find, known_roots, known_stores};
+use keeper::{Error, Found, Policies, find, known_roots, known_stores};
 use progress::Progress;
 use rayon::prelude::*;
 use std::io;
@@ -35,9 +35,13 @@ use std::path::{Path, PathBuf};
 /// How many files are worked on before results are printed, so that memory stays bounded and order is kept.
 const BATCH_FILES: usize = 64;
 
-/// Whether the paths are standard input alone.
-fn is_stream(paths: &[PathBuf]) -> bool {
-    paths == [Path::new("-")]
+/// Whether the paths are standard input, which stands alone.
+fn is_stream(paths: &[PathBuf]) -> Result<bool, String> {
+    let is_stdin = |path: &PathBuf| path == Path::new("-");
+    if paths.len() > 1 && paths.iter().any(is_stdin) {
+        return Err("`-` is standard input and stands alone (a file of that name is ./-)".to_string());
+    }
+    Ok(paths.iter().any(is_stdin))
 }
 
 /// What becomes of the results.
@@ -46,12 +50,15 @@ struct Telling<'a> {
     file: Option<&'a Path>,
     /// That there is nothing to do is no error.
     if_any: bool,
+    /// The rules that were asked for; none stands for all.
+    by: &'a [String],
 }
 
 impl<'a> Telling<'a> {
-    fn of(results: &'a Results) -> Self {
+    fn of(results: &'a Results, policies: &'a Policies) -> Self {
         let file = results.output.as_deref().filter(|path| !is_stdout(path));
-        Self { format: results.format, file, if_any: results.if_any }
+        let by = &policies.all().selection.select;
+        Self { format: results.format, file, if_any: results.if_any, by }
     }
 
     /// Results to standard output.
@@ -60,14 +67,15 @@ impl<'a> Telling<'a> {
             Format::Human => ReportFormat::Human,
             Format::Json => ReportFormat::Json,
         };
-        Self { format, file: None, if_any: false }
+        Self { format, file: None, if_any: false, by: &[] }
     }
 
     fn printer(&self) -> Result<Printer, String> {
-        match self.file {
+        let printer = match self.file {
             Some(file) => Printer::to_file(self.format, file),
             None => Ok(Printer::new(self.format)),
-        }
+        };
+        Ok(printer?.by(self.by))
     }
 }
 

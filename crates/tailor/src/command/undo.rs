@@ -29,7 +29,7 @@ fn one(asked: &Undo, options: &Options, found: &Found) -> Option<FileReport> {
             None
         }
         Ok(outcome) => Some(FileReport::of_undo(&found.path, &outcome)),
-        Err(error) => Some(FileReport::failed(&error)),
+        Err(error) => Some(FileReport::failed_undo(&found.path, &error)),
     }
 }
 
