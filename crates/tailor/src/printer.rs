@@ -140,8 +140,8 @@ impl Printer {
     }
 
     /// Only these rules were asked for; none stands for all.
-    pub(crate) fn by(mut self, rules: &[String]) -> Self {
-        self.totals.by = rules.to_vec();
+    pub(crate) fn by(mut self, rules: Vec<String>) -> Self {
+        self.totals.by = rules;
         self
     }
 

@@ -1,12 +1,15 @@
 //! `tailor fix`: what is wrong, mended.
 
-use super::{Telling, deaf, diff, failed, finish, is_stream, over_files};
+use super::{Telling, asked_rules, deaf, diff, failed, finish, is_stream, over_files};
 use crate::args::Fix;
 use crate::output::is_stdout;
 use crate::printer::{Printer, talk};
 use crate::report::{FileReport, Judge};
 use crate::status::Status;
-use keeper::{Ending, Found, Mode, Options, Outcome, Refusal, known_roots, maintain, settle_all, spool};
+use keeper::{
+    Ending, Found, Mode, Options, Outcome, Refusal, known_roots, maintain_shown, settle_all, spool,
+};
+use std::cell::RefCell;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use transcript::plan::Plan;
@@ -49,11 +52,18 @@ fn settle(paths: &[PathBuf]) {
 fn one(fix: &Fix, options: &Options, judge: &Judge<'_>, found: &Found) -> FileReport {
     let copying =
         fix.out.as_ref().map(|out| Options { mode: Mode::CopyTo(copy_path(out, found)), ..options.clone() });
-    match maintain(&found.path, found.root.as_deref(), copying.as_ref().unwrap_or(options)) {
+    let changes = RefCell::new(Vec::new());
+    let show = |source: &dyn Source, plan: &Plan| {
+        if fix.diff {
+            changes.replace(diff::describe(&found.path, source, plan, fix.show_content)?);
+        }
+        Ok(())
+    };
+    match maintain_shown(&found.path, found.root.as_deref(), copying.as_ref().unwrap_or(options), &show) {
         Ok(outcome) => {
-            let diff = fix.diff.then(|| diff::describe(&found.path, &outcome, fix.show_content));
+            let is_changed = !outcome.plan.is_empty();
             let mut report = FileReport::new(&found.path, found.root.is_none(), outcome, judge);
-            report.diff = diff.unwrap_or_default();
+            report.diff = if is_changed { changes.into_inner() } else { Vec::new() };
             report
         }
         Err(error) => FileReport::failed_at(&found.path, &error),
@@ -79,7 +89,7 @@ fn stream(fix: &Fix, options: &Options, judge: &Judge<'_>) -> Status {
         None => Ok(Printer::beside_a_transcript(results.format)),
     };
     let mut printer = match printer {
-        Ok(printer) => printer.by(&options.policy.all().selection.select),
+        Ok(printer) => printer.by(asked_rules(&options.policy)),
         Err(error) => return failed(&error),
     };
     let mut mended = BufWriter::new(io::stdout().lock());
@@ -110,7 +120,10 @@ fn stream(fix: &Fix, options: &Options, judge: &Judge<'_>) -> Status {
                 }
             }
         }
-        let report = FileReport::new(Path::new("-"), true, outcome, judge);
+        let mut report = FileReport::new(Path::new("-"), true, outcome, judge);
+        if fix.diff {
+            report.diff = diff::describe(Path::new("-"), source, &plan, fix.show_content)?;
+        }
         let rendered = Rendered::new(source, &plan);
         if !fix.dry_run {
             rendered.pieces(Span::new(0, rendered.len()), &mut |bytes| {

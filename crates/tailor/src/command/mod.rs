@@ -51,13 +51,13 @@ struct Telling<'a> {
     /// That there is nothing to do is no error.
     if_any: bool,
     /// The rules that were asked for; none stands for all.
-    by: &'a [String],
+    by: Vec<String>,
 }
 
 impl<'a> Telling<'a> {
     fn of(results: &'a Results, policies: &'a Policies) -> Self {
         let file = results.output.as_deref().filter(|path| !is_stdout(path));
-        let by = &policies.all().selection.select;
+        let by = asked_rules(policies);
         Self { format: results.format, file, if_any: results.if_any, by }
     }
 
@@ -67,7 +67,7 @@ impl<'a> Telling<'a> {
             Format::Human => ReportFormat::Human,
             Format::Json => ReportFormat::Json,
         };
-        Self { format, file: None, if_any: false, by: &[] }
+        Self { format, file: None, if_any: false, by: Vec::new() }
     }
 
     fn printer(&self) -> Result<Printer, String> {
@@ -75,8 +75,14 @@ impl<'a> Telling<'a> {
             Some(file) => Printer::to_file(self.format, file),
             None => Ok(Printer::new(self.format)),
         };
-        Ok(printer?.by(self.by))
+        Ok(printer?.by(self.by.clone()))
     }
+}
+
+/// The rules that were chosen; none stands for all.
+fn asked_rules(policies: &Policies) -> Vec<String> {
+    let selection = &policies.all().selection;
+    selection.select.iter().filter(|code| selection.includes(code)).cloned().collect()
 }
 
 /// Does `work` to each file that the paths lead to and prints what came of it, if that is worth a word. An interrupted
