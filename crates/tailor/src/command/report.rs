@@ -30,7 +30,7 @@ pub(crate) fn run(report: &Report) -> Status {
     if files.is_empty() {
         return nothing_found(&report.paths);
     }
-    let policies = match report.config.load().and_then(|config| report.limits.policies(&config)) {
+    let policies = match report.config.load().map(|config| report.limits.policies(&config)) {
         Ok(policies) => policies,
         Err(error) => return failed(&error),
     };
