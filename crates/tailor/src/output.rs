@@ -1,9 +1,9 @@
 //! Where results go: standard output, standard error beside a transcript, or a file that appears whole or not at all.
 
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, BufWriter, StderrLock, StdoutLock, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tempfile::TempPath;
 
@@ -47,6 +47,14 @@ impl Output {
             whole.file.get_ref().set_permissions(there.permissions())?;
         }
         Ok(Self::File(whole, path))
+    }
+
+    /// Lets nobody else read the file, whatever the mode was of the one that it replaces.
+    pub(crate) fn make_private(&self) -> io::Result<()> {
+        match self {
+            Self::File(whole, _) => whole.file.get_ref().set_permissions(Permissions::from_mode(0o600)),
+            _ => Ok(()),
+        }
     }
 
     /// The file that will be replaced, if one will be.

@@ -74,7 +74,8 @@ fn place(path: &Path) -> Result<(Output, String), String> {
         return Ok((Output::stdout(), "standard output".to_string()));
     }
     let name = path.display().to_string();
-    let out = Output::to_file(path).map_err(|error| unwritten(&name, &error))?;
+    let out = Output::to_file(path).and_then(|out| out.make_private().map(|()| out));
+    let out = out.map_err(|error| unwritten(&name, &error))?;
     match out.replaces().map_or(Ok(true), may_replace) {
         Ok(true) => Ok((out, name)),
         Ok(false) => {
