@@ -2,11 +2,13 @@
 //!
 //! That SARIF and JUnit are what their schemas want is checked by `tests/schemas/run`; here it is what they say.
 
-use crate::support::{BROKEN, Dir, Run, WHOLE, root, run};
+use crate::support::{BROKEN, Dir, Run, WHOLE, root, run, skipped};
 use serde_json::{Value, json};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 /// A result of so many characters, behind the call of [`BROKEN`].
 fn with_result(chars: usize) -> String {
@@ -211,6 +213,103 @@ fn a_file_of_results_appears_whole_and_private() {
     // A device cannot be replaced.
     let run = dir.tailor(&["scan", "b.jsonl", "--format", "json", "-o", "/dev/stdout"]);
     assert_eq!(run.json().len(), 2);
+}
+
+/// What is printed into a pipe, by a program that must not wait for anybody but its reader.
+fn through_a_pipe(dir: &Dir, arguments: &[&str]) -> String {
+    let pipe = dir.path("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut reader = dir.command_of("/bin/cat").arg(&pipe).stdout(Stdio::piped()).spawn().unwrap();
+    let mut program = dir.command().args(arguments).arg(&pipe).stderr(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    while program.try_wait().unwrap().is_none() {
+        if begun.elapsed() > Duration::from_secs(20) {
+            program.kill().and_then(|()| reader.kill()).unwrap();
+            panic!("it hangs: {arguments:?}");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let is_pipe = fs::symlink_metadata(&pipe).unwrap().file_type().is_fifo();
+    if !is_pipe {
+        reader.kill().unwrap();
+    }
+    assert!(is_pipe, "it is not replaced: {arguments:?}");
+    fs::remove_file(&pipe).unwrap();
+    String::from_utf8(reader.wait_with_output().unwrap().stdout).unwrap()
+}
+
+#[test]
+fn results_go_into_a_pipe() {
+    let dir = Dir::new();
+    dir.write("b.jsonl", BROKEN);
+    assert!(through_a_pipe(&dir, &["scan", "b.jsonl", "-o"]).contains(": 1 finding"));
+    assert!(through_a_pipe(&dir, &["report", "b.jsonl", "-o"]).ends_with("</html>\n"));
+    assert_eq!(dir.names(), ["b.jsonl"]);
+}
+
+/// A node of our own, which takes everything: the real one belongs to all.
+#[test]
+fn a_device_takes_results_and_stays() {
+    let dir = Dir::new();
+    dir.write("b.jsonl", BROKEN);
+    let null = dir.path("null");
+    let made = std::process::Command::new("mknod").arg(&null).args(["c", "1", "3"]).output();
+    if !made.is_ok_and(|made| made.status.success()) || fs::write(&null, "x").is_err() {
+        return skipped("device nodes cannot be made or used here; what -o does to one was not looked at");
+    }
+    let is_device = || fs::symlink_metadata(&null).unwrap().file_type().is_char_device();
+    std::os::unix::fs::symlink("null", dir.path("link")).unwrap();
+    for name in ["null", "link"] {
+        assert_eq!(dir.tailor(&["scan", "b.jsonl", "-o", name]).status, 1);
+        assert!(is_device(), "scan {name}");
+        let run = dir.tailor(&["report", "b.jsonl", "-o", name]);
+        assert_eq!((run.status, is_device()), (0, true), "report {name}: {}", run.stderr);
+    }
+    assert_eq!(dir.names(), ["b.jsonl", "link", "null"]);
+}
+
+#[test]
+fn a_minus_is_standard_output_and_no_file() {
+    let dir = Dir::new();
+    dir.write("b.jsonl", BROKEN);
+    let plain = dir.tailor(&["scan", "b.jsonl"]);
+    let minus = dir.tailor(&["scan", "b.jsonl", "-o", "-"]);
+    assert_eq!((minus.status, minus.text(), minus.stderr), (1, plain.text(), plain.stderr));
+    let page = dir.tailor(&["report", "b.jsonl", "-o", "-"]);
+    assert!(page.status == 0 && page.text().ends_with("</html>\n"), "{}", page.stderr);
+    assert_eq!(page.stderr, "tailor: standard output: a report on 1 session\n");
+    // There it would be in the middle of the transcript.
+    let stream = dir.pipe(BROKEN.as_bytes(), &["fix", "-", "-o", "-"]);
+    assert_eq!((stream.status, stream.text().as_str()), (2, ""));
+    assert!(stream.stderr.contains("standard output carries the transcript"), "{}", stream.stderr);
+    assert_eq!(dir.names(), ["b.jsonl"]);
+}
+
+/// `-o /dev/stdout >> log`: what the log had stays.
+#[test]
+fn our_own_standard_output_is_written_from_where_it_stands() {
+    for arguments in [["scan", "b.jsonl", "-o", "/dev/stdout"], ["report", "b.jsonl", "-o", "/dev/stdout"]] {
+        let dir = Dir::new();
+        dir.write("b.jsonl", BROKEN);
+        fs::write(dir.path("log"), "what was there\n").unwrap();
+        let log = fs::File::options().append(true).open(dir.path("log")).unwrap();
+        dir.command().args(arguments).stdout(log).stderr(Stdio::null()).status().unwrap();
+        let text = fs::read_to_string(dir.path("log")).unwrap();
+        assert!(text.starts_with("what was there\n") && text.len() > 50, "{arguments:?}: {text}");
+        assert_eq!(dir.names(), ["b.jsonl", "log"]);
+    }
+}
+
+#[test]
+fn a_link_that_leads_nowhere_is_not_replaced() {
+    let dir = Dir::new();
+    dir.write("b.jsonl", BROKEN);
+    std::os::unix::fs::symlink("gone", dir.path("link")).unwrap();
+    for command in ["scan", "report"] {
+        let run = dir.tailor(&[command, "b.jsonl", "-o", "link"]);
+        assert!(run.status == 2 && run.stderr.contains("a link that leads nowhere"), "{}", run.stderr);
+        assert!(dir.path("link").is_symlink());
+    }
 }
 
 #[test]

@@ -170,6 +170,68 @@ fn a_diff_shows_places_and_content_only_if_asked() {
     assert_eq!(dir.tailor(&["fix", "--show-content", "s.jsonl"]).status, 2, "only together with --diff");
 }
 
+/// A session with a line in the middle that is no record, a call without a result behind it, and a torn end: it takes
+/// several looks to mend.
+fn damaged() -> String {
+    let lines: Vec<&str> = BROKEN.lines().collect();
+    let mut text = vec![lines[0].to_string(), lines[1].replace("a1", "b1")];
+    for n in 2..9 {
+        text.push(lines[1].replace("a1", &format!("b{n}")).replace("null", &format!("\"b{}\"", n - 1)));
+    }
+    text.insert(5, "{\"type\":\"mess\u{1b}[2Jage secret".to_string());
+    text.push(lines[2].replace("\"a1\"", "\"b8\""));
+    text.push(lines[3].to_string());
+    text.push("{\"type\":\"message\",\"id\":\"a4\",\"par".to_string());
+    text.join("\n")
+}
+
+/// The hunks of a diff: lines, bytes, and what follows.
+fn hunks(text: &str) -> Vec<(usize, usize, usize, String)> {
+    let one = |hunk: &str| {
+        let (head, body) = hunk.split_once(" @@\n").unwrap();
+        let (line, bytes) = head.split_once(", bytes ").unwrap();
+        let (start, end) = bytes.split_once("..").unwrap();
+        let number = |text: &str| text.parse().unwrap();
+        (number(line), number(start), number(end), body.to_string())
+    };
+    text.split("@@ line ").skip(1).map(one).collect()
+}
+
+#[test]
+fn a_diff_names_the_lines_of_the_file_as_it_is() {
+    let dir = Dir::new();
+    let text = damaged();
+    let path = dir.write("s.jsonl", &text);
+    let dry = dir.tailor(&["fix", "--dry-run", "--diff", "s.jsonl"]).text();
+    let hunks = hunks(&dry);
+    let lines: Vec<usize> = hunks.iter().map(|(line, ..)| *line).collect();
+    assert_eq!(lines, [6, 11, 12, 13], "{dry}");
+    for (line, start, end, body) in &hunks {
+        let begin: usize = text.split_inclusive('\n').take(line - 1).map(str::len).sum();
+        let length = text.split_inclusive('\n').nth(line - 1).unwrap().len();
+        assert!((begin..=begin + length).contains(start), "{line}: {start}\n{dry}");
+        assert!(start == end || body.starts_with(&format!("- {} bytes\n", end - start)), "{dry}");
+    }
+    assert!(!dry.contains("secret"));
+    // With the text, and the same in whatever way it is mended.
+    let content = ["--diff", "--show-content", "s.jsonl"];
+    let of = |run: &Run| {
+        let all = run.text() + &run.stderr;
+        let from = all.find("@@ line").unwrap_or_else(|| panic!("no diff: {all}"));
+        let to = all[from..].find(": fixed").or(all[from..].find(": would fix")).unwrap();
+        let shown = &all[from..from + to];
+        shown[..shown.rfind('\n').unwrap()].to_string()
+    };
+    let dry = of(&dir.tailor(&[&["fix", "--dry-run"][..], &content].concat()));
+    assert!(dry.contains("- {\"type\":\"mess\\u{1b}[2Jage secret\\u{a}\n"), "{dry}");
+    assert_eq!(of(&dir.tailor(&[&["fix", "--out", "out"][..], &content].concat())), dry);
+    assert_eq!(of(&dir.pipe(text.as_bytes(), &["fix", "--diff", "--show-content", "-", "--dry-run"])), dry);
+    assert_eq!(of(&dir.tailor(&[&["fix"][..], &content].concat())), dry);
+    assert_ne!(fs::read_to_string(path).unwrap(), text);
+    let clean = dir.tailor(&[&["fix"][..], &content].concat());
+    assert!(!clean.text().contains("---"), "{}", clean.text());
+}
+
 #[test]
 fn select_ignore_and_allow_choose_what_is_mended() {
     let dir = Dir::new();

@@ -3,6 +3,21 @@
 use crate::support::{BROKEN, Dir, WHOLE, run};
 use serde_json::Value;
 use std::fs;
+use std::process::Stdio;
+
+/// One call with two results, in a file in which whole lines are not taken out unasked.
+const DOUBLED: &str = concat!(
+    r#"{"role":"user","content":"go"}"#,
+    "\n",
+    r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"ls","arguments":"{}"}}]}"#,
+    "\n",
+    r#"{"role":"tool","tool_call_id":"c","content":"one"}"#,
+    "\n",
+    r#"{"role":"tool","tool_call_id":"c","content":"one"}"#,
+    "\n",
+    r#"{"role":"assistant","content":"done"}"#,
+    "\n",
+);
 
 /// A call without a result, a result without a call, and no line break at the end.
 fn three_findings() -> String {
@@ -137,11 +152,93 @@ fn standard_input() {
     assert_eq!((run.status, run.codes()), (1, vec!["P1".to_string()]));
     assert_eq!(run.file()["path"], "-");
     assert_eq!(dir.pipe(WHOLE.as_bytes(), &["scan", "-"]).status, 0);
-    let empty = dir.pipe(b"", &["scan", "-", "--format", "json"]);
-    assert_eq!(empty.file()["outcome"], "unsupported");
 }
 
-/// Nobody reads on: no panic, no complaint.
+/// It may be a session that has just begun; by which way it came makes no difference.
+#[test]
+fn what_is_empty_is_no_error() {
+    let dir = Dir::new();
+    dir.write("e.jsonl", "");
+    for command in ["scan", "fix"] {
+        let file = dir.tailor(&[command, "e.jsonl"]);
+        let piped = dir.pipe(b"", &[command, "-"]);
+        assert_eq!((file.status, piped.status), (0, 0), "{command}: {}{}", piped.text(), piped.stderr);
+        let said = piped.text() + &piped.stderr;
+        assert_eq!(said, file.text().replace("e.jsonl:", "-:"));
+        assert!(said.starts_with("-: unsupported: the file is empty\n"), "{said}");
+    }
+    assert_eq!(dir.pipe(b"no transcript\n", &["scan", "-"]).status, 2);
+}
+
+#[test]
+fn standard_input_stands_alone() {
+    let dir = Dir::new();
+    dir.write("w.jsonl", WHOLE);
+    for paths in [["-", "-"], ["-", "w.jsonl"], ["w.jsonl", "-"]] {
+        for command in ["scan", "fix", "top"] {
+            let run = dir.pipe(WHOLE.as_bytes(), &[command, paths[0], paths[1]]);
+            assert_eq!((run.status, run.text().as_str()), (2, ""), "{command} {paths:?}");
+            assert!(
+                run.stderr.starts_with("tailor: `-` is standard input and stands alone"),
+                "{}",
+                run.stderr
+            );
+        }
+    }
+    dir.write("-", WHOLE);
+    assert_eq!(dir.tailor(&["scan", "./-", "w.jsonl"]).status, 0);
+}
+
+#[test]
+fn that_nothing_is_wrong_is_said_of_the_rules_that_were_asked() {
+    let dir = Dir::new();
+    dir.write("w.jsonl", WHOLE);
+    let last = |arguments: &[&str]| {
+        let run = dir.tailor(&[&["scan", "w.jsonl"], arguments].concat());
+        run.text().trim_end().rsplit_once(": ").unwrap().1.to_string()
+    };
+    assert_eq!(last(&[]), "nothing wrong");
+    assert_eq!(last(&["--select", "P1,oversized-result"]), "nothing wrong by P1, S1");
+    let many = last(&["--only", "pairing"]);
+    assert!(many.starts_with("nothing wrong by P1, P2, P3, ") && many.ends_with(" more rules"), "{many}");
+}
+
+/// What nobody has counted is not 0.
+#[test]
+fn what_was_not_looked_at_is_left_out() {
+    let dir = Dir::new();
+    dir.write("s.jsonl", WHOLE);
+    let bytes = WHOLE.len();
+    let counted = ["lines", "entries", "calls", "results", "remaining", "saves_bytes"];
+    let check = |file: &Value, bytes: Option<usize>| {
+        assert_eq!(file["bytes"].as_u64(), bytes.map(|bytes| bytes as u64), "{file}");
+        assert!(counted.iter().all(|field| file.get(field).is_none()), "{file}");
+    };
+    check(&dir.tailor(&["undo", "s.jsonl", "--format", "json"]).file(), Some(bytes));
+    let none = dir.tailor(&["undo", "s.jsonl"]);
+    let size = format!("\n1 file, {bytes} B: 1 refused\n");
+    assert!(none.text().ends_with(&size), "{}", none.text());
+    check(&dir.tailor(&["scan", "gone.jsonl", "--format", "json"]).file(), None);
+    assert_eq!(dir.tailor(&["scan", "gone.jsonl"]).text(), "1 file: 1 error\n");
+    let looked = dir.tailor(&["scan", "s.jsonl", "--format", "json"]).file();
+    assert!(counted.iter().all(|field| looked[*field].is_u64()), "{looked}");
+    assert!(looked["findings"].is_array());
+}
+
+#[test]
+fn what_was_allowed_is_not_said_to_wait_for_leave() {
+    let dir = Dir::new();
+    dir.write("f.jsonl", DOUBLED);
+    let guarded = "[guarded: ";
+    let scanned = dir.tailor(&["scan", "f.jsonl"]).text();
+    assert!(scanned.contains(guarded) && scanned.contains("(--allow P5)]"), "{scanned}");
+    for arguments in [&["--allow", "P5", "--dry-run"][..], &["--allow", "P5"]] {
+        let done = dir.tailor(&[&["fix", "f.jsonl"], arguments].concat()).text();
+        assert!(done.contains(" P5 ") && !done.contains(guarded), "{done}");
+    }
+}
+
+/// Nobody reads on, or nobody reads at all: no panic, no complaint.
 #[test]
 fn a_reader_that_leaves_early() {
     let dir = Dir::new();
@@ -154,6 +251,65 @@ fn a_reader_that_leaves_early() {
         .env("PATH", "/usr/bin:/bin");
     let run = run(&mut shell, b"");
     assert_eq!((run.text().lines().count(), run.stderr.as_str()), (1, ""));
+}
+
+#[test]
+fn no_command_minds_that_nobody_listens() {
+    let dir = Dir::new();
+    let path = dir.write("s.jsonl", BROKEN);
+    assert_eq!(dir.tailor(&["fix", "s.jsonl"]).status, 0);
+    fs::write(&path, BROKEN).unwrap();
+    for arguments in [
+        &["undo", "--list", "."][..],
+        &["undo", "--list", "--format", "json", "s.jsonl"],
+        &["gc", "--dry-run"],
+        &["config", "check"],
+        &["config", "print"],
+        &["explain"],
+        &["explain", "P1"],
+        &["explain", "chatcli"],
+        &["explain", "prompt is too long", "s.jsonl"],
+        &["recover", "s.jsonl", "--dry-run", "--level", "1"],
+        &["recover", "s.jsonl", "--dry-run", "--json"],
+        &["compact", "s.jsonl", "--dry-run"],
+        &["compact", "s.jsonl", "--dry-run", "--format", "json"],
+        &["chunk", "s.jsonl"],
+        &["top", "s.jsonl"],
+        &["scan", "s.jsonl"],
+        &["report", "s.jsonl", "-o", "-"],
+        &["completions", "bash"],
+        &["help"],
+        &[],
+    ] {
+        for deaf in ["stdout", "stderr"] {
+            let (reader, writer) = std::io::pipe().unwrap();
+            drop(reader);
+            let mut command = dir.command();
+            command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            if deaf == "stdout" {
+                command.stdout(writer)
+            } else {
+                command.stderr(writer)
+            };
+            let ended = command.spawn().unwrap().wait_with_output().unwrap();
+            let said = String::from_utf8_lossy(&ended.stderr);
+            // A panic would end with 101, or by a signal.
+            assert!(
+                matches!(ended.status.code(), Some(0..=2)),
+                "{arguments:?}, {deaf}: {}\n{said}",
+                ended.status
+            );
+            assert!(!said.contains("panicked") && !said.contains("pipe"), "{arguments:?}, {deaf}: {said}");
+        }
+    }
+    let closed = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let ended = dir.command().args(["undo", "--list", "."]).stdout(closed).output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(2));
+    assert_eq!(
+        said,
+        "tailor: standard output: could not write results: No space left on device (os error 28)\n"
+    );
 }
 
 #[test]

@@ -138,7 +138,13 @@ fn a_report_is_written_for_nobody_else_and_over_nothing_else() {
         let done = dir.tailor(&["report", "s.jsonl", "-o", "report.html"]);
         assert_eq!((done.status, done.text().as_str()), (0, ""), "{}", done.stderr);
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
     }
+    // A link stays one, and what it leads to is asked and replaced.
+    std::os::unix::fs::symlink("report.html", dir.path("link")).unwrap();
+    assert_eq!(dir.tailor(&["report", "s.jsonl", "-o", "link"]).status, 0);
+    assert!(dir.path("link").is_symlink());
+    fs::remove_file(dir.path("link")).unwrap();
     let page = fs::read_to_string(&path).unwrap();
     assert!(page.starts_with("<!doctype html>") && page.contains("default-src 'none'"));
     assert!(!page.contains("row of many"), "no content unless asked for");

@@ -52,6 +52,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 use transcript::finding::{Held, Safety};
 use transcript::format::Gate;
+use transcript::plan::Plan;
 use transcript::{Examination, Facts, Fault, Finding, Mended, Policy, Repair, Source, examine, mend_while};
 use vault::Packed;
 
@@ -91,6 +92,21 @@ pub struct Options {
 ///
 /// When the file cannot be read or written. Then it is as it was, unless the error says otherwise.
 pub fn maintain(path: &Path, root: Option<&Path>, options: &Options) -> Result<Outcome, Error> {
+    maintain_shown(path, root, options, &|_, _| Ok(()))
+}
+
+/// The same. `show` is shown the text as it is together with the plan that was drawn for it, before anything is written;
+/// once more if the file had to be looked at again. If the outcome has a plan, it is the last one that was shown.
+///
+/// # Errors
+///
+/// As for [`maintain`].
+pub fn maintain_shown(
+    path: &Path,
+    root: Option<&Path>,
+    options: &Options,
+    show: &dyn Fn(&dyn Source, &Plan) -> Result<(), Fault>,
+) -> Result<Outcome, Error> {
     if packed::plain(path).is_some() {
         return packed::look(path, root, options);
     }
@@ -98,7 +114,13 @@ pub fn maintain(path: &Path, root: Option<&Path>, options: &Options) -> Result<O
         return Ok(Outcome::without_look(ending));
     }
     if options.mode != Mode::Look {
-        return carry(path, root, options, &|snapshot, policies| draw_repair(snapshot, policies, options));
+        return carry(path, root, options, &|snapshot, policies| {
+            let drawn = draw_repair(snapshot, policies, options)?;
+            if let Ok(job) = &drawn.job {
+                snapshot.read(|source| show(source, &job.repair.plan))?;
+            }
+            Ok(drawn)
+        });
     }
     let snapshot = match Snapshot::open(path, root)? {
         Ok(snapshot) if snapshot.is_empty() => return Ok(Outcome::empty()),

@@ -497,8 +497,8 @@ impl Outcome {
         Self::without_look(Ending::Deferred(reason))
     }
 
-    /// The outcome of a file without a byte.
-    pub(crate) fn empty() -> Self {
+    /// The outcome of a file without a byte, as a session is in many agents that has just begun.
+    pub fn empty() -> Self {
         Self::without_look(Ending::Unsupported(Unsupported::Empty))
     }
 

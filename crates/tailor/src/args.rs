@@ -214,14 +214,10 @@ pub(crate) struct Change {
 impl Change {
     /// What is asked for, with the policies that `of` makes of the configuration. Older history does not wait: these
     /// commands are run for its sake.
-    fn options(
-        &self,
-        dry_run: bool,
-        of: impl FnOnce(&Loaded) -> Result<Policies, String>,
-    ) -> Result<Options, String> {
+    fn options(&self, dry_run: bool, of: impl FnOnce(&Loaded) -> Policies) -> Result<Options, String> {
         let config = self.config.load()?;
         Ok(Options {
-            policy: of(&config)?,
+            policy: of(&config),
             mode: if dry_run { Mode::DryRun } else { Mode::Fix },
             settle: self.settle.unwrap_or_else(|| config.settle()),
             settle_stale: Duration::ZERO,
@@ -337,7 +333,7 @@ pub(crate) struct Compact {
 impl Compact {
     pub(crate) fn options(&self) -> Result<Options, String> {
         self.change.options(self.dry_run, |config| {
-            Ok(config.policies()?.map(|policy| policy.thinking = self.thinking.signed()))
+            config.policies().map(|policy| policy.thinking = self.thinking.signed())
         })
     }
 }
@@ -393,7 +389,7 @@ impl Recover {
     pub(crate) fn options(&self) -> Result<Options, String> {
         self.change.options(self.dry_run, |config| {
             let thinking = self.limits.thinking.map_or(SignedThinking::Strip, Thinking::signed);
-            Ok(self.limits.policies(config)?.map(|policy| policy.thinking = thinking))
+            self.limits.policies(config).map(|policy| policy.thinking = thinking)
         })
     }
 }
@@ -548,7 +544,7 @@ impl ConfigAt {
 /// What `scan` and `fix` have in common.
 #[derive(ClapArgs)]
 pub(crate) struct Shared {
-    /// Files or folders; `-` is standard input. Without one, the folders of known agents.
+    /// Files or folders; `-` alone is standard input. Without one, the folders of known agents.
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// Only these rules.
@@ -716,14 +712,14 @@ pub(crate) enum FailOn {
 
 impl Limits {
     /// What the configuration asks for, with these over it. A profile takes the place of all limits.
-    pub(crate) fn policies(&self, config: &Loaded) -> Result<Policies, String> {
-        let mut policies = config.policies()?;
+    pub(crate) fn policies(&self, config: &Loaded) -> Policies {
+        let mut policies = config.policies();
         if let Some(profile) = self.profile {
             let all = policies.all();
             let (thinking, selection, downscale) = (all.thinking, all.selection.clone(), all.downscale);
             policies = Policy { thinking, selection, downscale, ..profile.policy() }.into();
         }
-        Ok(policies.map(|policy| self.apply(policy)))
+        policies.map(|policy| self.apply(policy))
     }
 
     /// Changes in a policy what was asked for.
@@ -760,19 +756,19 @@ impl Thinking {
 
 impl Shared {
     /// What the configuration asks for, with the flags over it, now.
-    pub(crate) fn policies(&self, config: &Loaded) -> Result<Policies, String> {
+    pub(crate) fn policies(&self, config: &Loaded) -> Policies {
         let asked = |codes: &Vec<String>| (!codes.is_empty()).then(|| codes.clone());
         let only = self.only();
         let since = SystemTime::now().duration_since(UNIX_EPOCH).ok();
-        let policies = self.limits.policies(config)?;
-        Ok(policies.map(|policy| {
+        let policies = self.limits.policies(config);
+        policies.map(|policy| {
             policy.now_ms = since.map(millis);
             override_each([
                 (&mut policy.selection.select, asked(&only).or_else(|| asked(&self.select))),
                 (&mut policy.selection.ignore, asked(&self.ignore)),
             ]);
             policy.selection.allow.extend(only.iter().cloned());
-        }))
+        })
     }
 
     /// The codes of the group that is asked for, whose fixes are allowed by that; none without one.
@@ -823,7 +819,7 @@ pub(crate) fn override_each<T, const N: usize>(places: [(&mut T, Option<T>); N])
 
 impl Scan {
     pub(crate) fn options(&self) -> Result<Options, String> {
-        let policies = self.shared.policies(&self.shared.config.load()?)?;
+        let policies = self.shared.policies(&self.shared.config.load()?);
         let policy = policies.map(|policy| policy.budget = self.allowed.budget());
         let (settle, settle_stale) = (Duration::ZERO, Duration::ZERO);
         Ok(Options { policy, mode: Mode::Look, settle, settle_stale, vault: None })
@@ -841,7 +837,7 @@ pub(crate) struct Asked {
 impl Fix {
     pub(crate) fn asked(&self) -> Result<Asked, String> {
         let config = self.shared.config.load()?;
-        let policy = self.shared.policies(&config)?.map(|policy| {
+        let policy = self.shared.policies(&config).map(|policy| {
             policy.spill.clone_from(&self.spill);
             if !self.allow.is_empty() {
                 policy.selection.allow = [&self.allow[..], &self.shared.only()].concat();
@@ -868,7 +864,7 @@ impl Fix {
 
 impl Undo {
     pub(crate) fn options(&self) -> Result<Options, String> {
-        self.change.options(self.dry_run, |_| Ok(Policy::default().into()))
+        self.change.options(self.dry_run, |_| Policy::default().into())
     }
 }
 

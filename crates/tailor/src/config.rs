@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::{Table, Value};
 use transcript::Policy;
-use transcript::format::FORMATS;
 use transcript::profile::{self, Profile};
 use watch::{Config, Mode, Roots};
 
@@ -99,24 +98,11 @@ fn places(named: Option<&Path>) -> Vec<(PathBuf, bool)> {
 
 impl Loaded {
     /// What is asked for.
-    pub(crate) fn policies(&self) -> Result<Policies, String> {
-        let names: Vec<&str> = FORMATS.iter().map(|format| format.name()).collect();
+    pub(crate) fn policies(&self) -> Policies {
         let base = self.file.policy_over(&Policy::default());
-        let mut agents = BTreeMap::new();
-        for (name, own) in &self.file.agents {
-            if !names.contains(&name.as_str()) {
-                let hint = nearest(name, names.iter().copied()).unwrap_or_default();
-                return Err(format!("configuration: there is no agent `{name}` (did you mean `{hint}`?)"));
-            }
-            if let Some(key) = own.not_for_agents() {
-                return Err(format!(
-                    "configuration: `{key}` in [agents.{name}] has no meaning: it is for all agents alike \
-                     (put it in front of the first table)"
-                ));
-            }
-            agents.insert(name.clone(), own.policy_over(&base));
-        }
-        Ok(Policies::new(base, agents))
+        let agents = self.file.agents.iter().map(|(name, own)| (name.0.clone(), own.0.policy_over(&base)));
+        let agents: BTreeMap<String, Policy> = agents.collect();
+        Policies::new(base, agents)
     }
 
     /// Where originals are kept.
@@ -165,17 +151,25 @@ impl Loaded {
             Some(roots) => Roots::These(roots.iter().map(|root| at_home(root)).collect()),
             None => Roots::Known,
         };
+        let metrics_textfile = file.metrics_textfile.as_ref().map(|path| at_home(path));
+        // It is put in place anew each time: a pipe or a device would be gone.
+        if let Some(path) = metrics_textfile.as_ref().filter(|path| path.exists() && !path.is_file()) {
+            return Err(format!(
+                "configuration: `metrics_textfile`: {} is there and is not a file",
+                path.display()
+            ));
+        }
         Ok(Config {
             roots,
             mode: file.mode.map_or_else(Mode::default, Into::into),
-            policy: self.policies()?,
+            policy: self.policies(),
             settle: self.settle(),
             settle_stale: self.settle_stale(),
             recover: file.recover.unwrap_or(false),
             rescan: file.rescan.map_or(RESCAN, |span| unless_off(span.0)),
             keep: self.keep(),
             listen: file.listen.as_ref().map(|listen| listen.0.clone()),
-            metrics_textfile: file.metrics_textfile.as_ref().map(|path| at_home(path)),
+            metrics_textfile,
             socket: self.socket(),
             // Whose a root is must be the same for all who ask, wherever they keep their originals.
             state: Vault::default_root().unwrap_or_else(|| vault.clone()).join("watch"),
@@ -347,6 +341,7 @@ fn at_home(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
     use crate::args::find_profile;
+    use transcript::format::FORMATS;
     use transcript::literal::Unit;
     use transcript::policy::{SignedThinking, Stale};
 
@@ -378,12 +373,31 @@ mod tests {
             ("thinking = \"stripp\"", "did you mean `strip`?"),
             ("[stale]\nshorten_turn = 5", "did you mean `shorten_turns`?"),
             ("profile = \"chatcl\"", "no such profile; there are default, chatcli"),
+            ("[agents.claude]", "line 1: there is no agent `claude` (did you mean `claude-code`?)"),
+            ("\n\n[agents.pi]\nsettle = 5", "line 3: `settle` in the table of an agent has no meaning"),
         ] {
             let wrong = wrong(text);
             assert!(wrong.contains(says), "{wrong}");
         }
-        assert!(read("[agents.claude]").unwrap_err().contains("did you mean `claude-code`?"));
-        assert!(read("[agents.pi]\nmode = \"enforce\"").unwrap_err().contains("`mode` in [agents.pi]"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_line() {
+        for (text, line) in [
+            ("[tools.bash]\nresult_chars_max = \"x\"", 2),
+            ("[tools.bash]\n\nresult_chars = 5", 3),
+            ("[tools.bash]\nresult_chars_max = 5\n[tools]\nkeep = [\n 1]", 5),
+            ("[tools]\nonly = \"bash\"", 2),
+            ("[agents.pi]\n[agents.pi.tools.bash]\nresult_chars_max = -1", 3),
+            ("settle = 5\n[agents.claude]\nresult_chars_max = 1", 2),
+            ("[agents.pi]\nresult_chars_max = 1\nselect = [\"P1\", \"P99\"]", 3),
+            ("[originals.keep]\ndays = 1\nbytes = \"5 lightyears\"", 3),
+            ("[crowded]\ncache_ttl = true", 2),
+            ("[stale]\n\n\nshorten_turns = \"x\"", 4),
+        ] {
+            let wrong = wrong(text);
+            assert!(wrong.starts_with("c.toml: ") && wrong.contains(&format!(": line {line}: ")), "{wrong}");
+        }
     }
 
     #[test]
@@ -398,6 +412,8 @@ mod tests {
             assert!(wrong(text).contains("could not understand"), "{text}");
         }
         assert!(read("roots = []").is_err());
+        let device = read("metrics_textfile = \"/dev/null\"").unwrap_err();
+        assert!(device.ends_with("`metrics_textfile`: /dev/null is there and is not a file"), "{device}");
     }
 
     #[test]
@@ -425,7 +441,7 @@ mod tests {
         merge(&mut table, parse(text, "c.toml").unwrap());
         fill(&mut table);
         assert_eq!(table["turn_chars_max"].as_integer(), Some(200_000));
-        let policies = loaded(table).policies().unwrap();
+        let policies = loaded(table).policies();
         let policy = policies.all();
         assert_eq!((policy.unit, policy.result_chars_max, policy.turn_chars_max), (Unit::Bytes, 7, 200_000));
         assert_eq!((policy.stale.shorten_at, policy.stale.clear_at), (2, 9));

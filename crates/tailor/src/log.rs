@@ -8,7 +8,8 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{fmt, registry};
 
-/// Begins to log.
+/// Begins to log. That nobody reads standard error any more is no error: telling of it there would be the end of the
+/// daemon.
 pub(crate) fn begin(format: Option<LogFormat>) {
     let is_journal = std::env::var_os("JOURNAL_STREAM").is_some();
     let journal = if is_journal && format.is_none() { tracing_journald::layer().ok() } else { None };
@@ -20,6 +21,7 @@ pub(crate) fn begin(format: Option<LogFormat>) {
             .try_init(),
         (None, Some(LogFormat::Json)) => {
             let json = fmt::layer().json().flatten_event(true).with_target(false).with_writer(stderr);
+            let json = json.log_internal_errors(false);
             registry().with(LevelFilter::INFO).with(json).try_init()
         }
         (None, _) => {
@@ -28,7 +30,7 @@ pub(crate) fn begin(format: Option<LogFormat>) {
                 if field.name() == "message" { write!(writer, "{value:?}") } else { Ok(()) }
             });
             let plain = fmt::layer().with_ansi(false).with_target(false).fmt_fields(message);
-            let plain = plain.with_writer(stderr);
+            let plain = plain.with_writer(stderr).log_internal_errors(false);
             registry().with(LevelFilter::INFO).with(plain).try_init()
         }
     };

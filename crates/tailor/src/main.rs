@@ -1,5 +1,8 @@
 //! People: arguments in, text out. The binary `tailor`.
 
+#[macro_use]
+mod say;
+
 mod args;
 mod bars;
 mod baseline;
@@ -27,7 +30,7 @@ fn main() -> ExitCode {
         return code;
     }
     let Some(command) = args::Args::parse().command else { return command::start::run().into() };
-    match command {
+    let status = match command {
         args::Command::Scan(scan) => command::scan::run(&scan),
         args::Command::Fix(fix) => command::fix::run(&fix),
         args::Command::Top(top) => command::top::run(&top),
@@ -44,6 +47,6 @@ fn main() -> ExitCode {
         args::Command::Explain(explain) => command::explain::run(&explain),
         args::Command::Completions(asked) => command::generate::completions(&asked),
         args::Command::Man(asked) => command::generate::man(&asked),
-    }
-    .into()
+    };
+    say::heard(status).into()
 }

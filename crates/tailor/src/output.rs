@@ -1,8 +1,9 @@
 //! Where results go: standard output, standard error beside a transcript, or a file that appears whole or not at all.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, BufWriter, StderrLock, StdoutLock, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tempfile::TempPath;
 
@@ -19,19 +20,49 @@ pub(crate) enum Output {
 }
 
 impl Output {
+    /// Standard output.
+    pub(crate) fn stdout() -> Self {
+        Self::Stdout(BufWriter::new(io::stdout().lock()))
+    }
+
     /// Opens a file for results. Its folder must be there.
     pub(crate) fn to_file(path: &Path) -> io::Result<Self> {
-        // What a link leads to is replaced, not the link.
-        let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-        let there = fs::metadata(&path).ok();
-        if there.as_ref().is_some_and(|there| !there.is_file()) {
-            return Ok(Self::Device(BufWriter::new(File::options().write(true).open(&path)?)));
+        let there = fs::metadata(path).ok();
+        if let Some(own) = there.as_ref().and_then(own_stream) {
+            return Ok(Self::Device(BufWriter::new(own)));
         }
-        let whole = Whole::beside(&path)?;
+        // What a link leads to is replaced, not the link.
+        let whole = match (&there, path.canonicalize()) {
+            (Some(there), Ok(real)) if there.is_file() => (Whole::beside(&real)?, real),
+            (Some(_), _) => {
+                return Ok(Self::Device(BufWriter::new(File::options().write(true).open(path)?)));
+            }
+            (None, _) if path.is_symlink() => {
+                return Err(io::Error::other("it is a link that leads nowhere"));
+            }
+            (None, _) => (Whole::beside(path)?, path.to_path_buf()),
+        };
+        let (whole, path) = whole;
         if let Some(there) = there {
             whole.file.get_ref().set_permissions(there.permissions())?;
         }
         Ok(Self::File(whole, path))
+    }
+
+    /// Lets nobody else read the file, whatever the mode was of the one that it replaces.
+    pub(crate) fn make_private(&self) -> io::Result<()> {
+        match self {
+            Self::File(whole, _) => whole.file.get_ref().set_permissions(Permissions::from_mode(0o600)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The file that will be replaced, if one will be.
+    pub(crate) fn replaces(&self) -> Option<&Path> {
+        match self {
+            Self::File(_, path) => Some(path),
+            _ => None,
+        }
     }
 
     /// Whether people read along.
@@ -68,6 +99,20 @@ impl Write for Output {
             Self::Device(out) => out.flush(),
         }
     }
+}
+
+/// Whether a path is the word for standard output.
+pub(crate) fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// The standard stream of ours that a file is, however it was named (`/dev/stdout`): it is written to from where it
+/// stands. A log that a shell appends to would be lost if it were replaced.
+fn own_stream(there: &Metadata) -> Option<File> {
+    let streams = [io::stdout().as_fd().try_clone_to_owned(), io::stderr().as_fd().try_clone_to_owned()];
+    let same =
+        |file: &File| file.metadata().is_ok_and(|own| (own.dev(), own.ino()) == (there.dev(), there.ino()));
+    streams.into_iter().flatten().map(File::from).find(same)
 }
 
 /// A file that appears whole or not at all: it is written beside its place, for nobody else to read. Errors do not say

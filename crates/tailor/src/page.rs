@@ -404,7 +404,8 @@ fn escape(json: &str) -> String {
     plain.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
-/// Whether there is nothing at a path that is not a report.
+/// Whether there is no file at a path that is not a report. What is no file, and would wait for a writer, is not for
+/// this.
 pub(crate) fn may_replace(path: &Path) -> io::Result<bool> {
     match std::fs::File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),

@@ -1,5 +1,4 @@
 //! Results in the shape that was asked for; talk to standard error. The only place that prints results about files.
-#![expect(clippy::print_stderr, reason = "this is where talk goes out")]
 
 mod github;
 mod human;
@@ -14,7 +13,7 @@ use crate::status::Status;
 use crate::terminal::{Screen, plain};
 use humansize::{DECIMAL, SizeFormatter};
 use serde::Serialize;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::time::Instant;
 
 /// What results look like. One file each, below; [`shape`] lists them.
@@ -48,6 +47,9 @@ pub(crate) struct Printer {
     file: Option<String>,
 }
 
+/// How many of the rules that were asked for are named.
+const NAMED_MAX: usize = 8;
+
 /// The last line of `--format json`.
 #[derive(Default, Serialize)]
 pub(crate) struct Totals {
@@ -79,6 +81,12 @@ pub(crate) struct Totals {
     would_fix: bool,
     #[serde(skip)]
     would_undo: u64,
+    /// The length of some file is known.
+    #[serde(skip)]
+    measured: bool,
+    /// The rules that were asked for; none stands for all.
+    #[serde(skip)]
+    by: Vec<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
@@ -89,7 +97,7 @@ fn is_zero(count: &u64) -> bool {
 impl Printer {
     /// Results to standard output.
     pub(crate) fn new(format: ReportFormat) -> Self {
-        Self::with(format, Output::Stdout(BufWriter::new(io::stdout().lock())), Screen::of_stdout())
+        Self::with(format, Output::stdout(), Screen::of_stdout())
     }
 
     /// Results to standard error: standard output carries a transcript.
@@ -131,6 +139,12 @@ impl Printer {
         }
     }
 
+    /// Only these rules were asked for; none stands for all.
+    pub(crate) fn by(mut self, rules: Vec<String>) -> Self {
+        self.totals.by = rules;
+        self
+    }
+
     /// Notes that the run was interrupted before these files.
     pub(crate) fn not_looked_at(&mut self, files: usize) {
         self.totals.not_looked_at += files as u64;
@@ -164,14 +178,15 @@ impl Totals {
         self.refused += u64::from(report.outcome == "refused");
         self.unsupported += u64::from(report.outcome == "unsupported");
         self.errors += u64::from(report.outcome == "error");
-        self.findings += report.findings.len() as u64;
+        self.findings += report.findings().len() as u64;
         self.known += report.left().iter().filter(|finding| finding.known).count() as u64;
-        self.remaining += report.remaining as u64;
-        self.bytes += report.bytes;
-        self.saves_bytes += report.saves_bytes;
+        self.remaining += report.remaining.unwrap_or(0) as u64;
+        self.bytes += report.bytes.unwrap_or(0);
+        self.measured |= report.bytes.is_some();
+        self.saves_bytes += report.saves_bytes.unwrap_or(0);
         self.status = self.status.max(report.status);
         self.would_fix |=
-            report.outcome == "findings" && report.findings.iter().any(|finding| finding.fix == "safe");
+            report.outcome == "findings" && report.findings().iter().any(|finding| finding.fix == "safe");
     }
 
     fn sentence(&self) -> String {
@@ -180,7 +195,7 @@ impl Totals {
             (0, 0) if nothing_read => String::new(),
             (0, 0) if self.files + self.not_looked_at == 0 => "nothing to do".to_string(),
             (0, 0) => "no findings".to_string(),
-            (0, _) => "nothing wrong".to_string(),
+            (0, _) => format!("nothing wrong{}", self.by()),
             (count, _) if self.known > 0 => format!("{}, {} known", plural(count, "finding"), self.known),
             (count, _) => plural(count, "finding"),
         };
@@ -211,7 +226,21 @@ impl Totals {
         let hint = " (tailor fix mends what is safe; tailor explain CODE says what a code means)";
         let hint = if self.would_fix { hint } else { "" };
         parts.retain(|part| !part.is_empty());
-        format!("{}, {}: {}{hint}", plural(self.files, "file"), size(self.bytes), parts.join(", "))
+        let files = plural(self.files, "file");
+        let bytes =
+            if self.files == 0 || self.measured { format!(", {}", size(self.bytes)) } else { String::new() };
+        format!("{files}{bytes}: {}{hint}", parts.join(", "))
+    }
+
+    /// By which rules, if not by all.
+    fn by(&self) -> String {
+        match &self.by[..] {
+            [] => String::new(),
+            few if few.len() <= NAMED_MAX => format!(" by {}", few.join(", ")),
+            many => {
+                format!(" by {} and {} more rules", many[..NAMED_MAX].join(", "), many.len() - NAMED_MAX)
+            }
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::args::{ReportFormat, Shared};
 use crate::baseline::{Baseline, fingerprints};
 use crate::status::Status;
-use keeper::{Ending, Error, Guarantee, Outcome, Unsupported};
+use keeper::{Ending, Error, Guarantee, Outcome, Policies, Unsupported};
 use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
@@ -17,19 +17,28 @@ pub(crate) struct FileReport {
     pub(crate) path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) format: Option<&'static str>,
-    pub(crate) bytes: u64,
-    lines: u64,
-    entries: usize,
-    calls: usize,
-    results: usize,
+    /// Nothing of what follows is told of a file that was not looked at, rather than 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lines: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    entries: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    calls: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    results: Option<usize>,
     pub(crate) outcome: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
-    pub(crate) findings: Vec<FindingReport>,
+    /// `None` where nobody looks for any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    findings: Option<Vec<FindingReport>>,
     /// What is found now, if the file was changed.
     #[serde(skip)]
     after: Option<Vec<FindingReport>>,
-    pub(crate) saves_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) saves_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) bytes_after: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,7 +50,8 @@ pub(crate) struct FileReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     guarantee: Option<&'static str>,
     /// How many of the findings are still there.
-    pub(crate) remaining: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) remaining: Option<usize>,
     /// How many of them a fix leaves, or would leave.
     #[serde(skip)]
     pub(crate) stays: usize,
@@ -85,6 +95,9 @@ pub(crate) struct FindingReport {
     /// It makes the run fail.
     #[serde(skip)]
     pub(crate) fails: bool,
+    /// Its guarded fix was asked for and made, or would be.
+    #[serde(skip)]
+    pub(crate) done: bool,
 }
 
 impl FindingReport {
@@ -127,6 +140,7 @@ impl FindingReport {
             fingerprint: String::new(),
             known: false,
             fails: false,
+            done: false,
         }
     }
 }
@@ -134,12 +148,13 @@ impl FindingReport {
 /// What findings are held against.
 pub(crate) struct Judge<'a> {
     pub(crate) shared: &'a Shared,
+    pub(crate) policies: &'a Policies,
     pub(crate) baseline: Baseline,
 }
 
 impl<'a> Judge<'a> {
-    pub(crate) fn new(shared: &'a Shared) -> Result<Self, String> {
-        Ok(Self { shared, baseline: Baseline::read(shared.results.baseline.as_deref())? })
+    pub(crate) fn new(shared: &'a Shared, policies: &'a Policies) -> Result<Self, String> {
+        Ok(Self { shared, policies, baseline: Baseline::read(shared.results.baseline.as_deref())? })
     }
 
     /// Whether anybody asks by what findings are recognised.
@@ -154,21 +169,21 @@ impl FileReport {
             kind: "file",
             path: path.to_string_lossy().into_owned(),
             format: None,
-            bytes: 0,
-            lines: 0,
-            entries: 0,
-            calls: 0,
-            results: 0,
+            bytes: None,
+            lines: None,
+            entries: None,
+            calls: None,
+            results: None,
             outcome,
             reason,
-            findings: Vec::new(),
+            findings: Some(Vec::new()),
             after: None,
-            saves_bytes: 0,
+            saves_bytes: None,
             bytes_after: None,
             run: None,
             retry_seconds: None,
             guarantee: None,
-            remaining: 0,
+            remaining: None,
             stays: 0,
             compared: false,
             status,
@@ -176,8 +191,15 @@ impl FileReport {
         }
     }
 
+    /// What could not be found.
     pub(crate) fn failed(error: &Error) -> Self {
-        Self::empty(error.path(), "error", Some(error.to_string()), Status::Error)
+        Self::failed_at(error.path(), error)
+    }
+
+    /// A file that could not be dealt with. The error may be about another one, as that of its original.
+    pub(crate) fn failed_at(path: &Path, error: &Error) -> Self {
+        let report = Self::empty(path, "error", Some(error.to_string()), Status::Error);
+        Self { bytes: length(path), ..report }
     }
 
     /// `named` says whether the user named this very file: then not to know it is an error.
@@ -189,11 +211,12 @@ impl FileReport {
             _ => Status::Clean,
         };
         let mut report = Self::empty(path, outcome.ending.name(), outcome.reason(), status);
-        report.bytes = outcome.bytes;
+        report.bytes = bytes(path, &outcome);
         report.retry_seconds = retry_seconds(outcome.retry_after());
         report.guarantee = outcome.guarantee.map(Guarantee::name);
-        report.remaining = outcome.remaining().len();
-        report.stays = outcome.after.as_ref().map_or(report.remaining, |after| after.findings.len());
+        let remaining = outcome.remaining().len();
+        report.remaining = outcome.before.as_ref().map(|_| remaining);
+        report.stays = outcome.after.as_ref().map_or(remaining, |after| after.findings.len());
         if matches!(outcome.ending, Ending::Fixed | Ending::WouldFix) {
             report.bytes_after = Some(outcome.bytes_after);
         }
@@ -202,14 +225,20 @@ impl FileReport {
             report.after = Some(FindingReport::all(path, outcome.remaining().to_vec(), judge));
         }
         report.run = outcome.run;
+        let changes = matches!(outcome.ending, Ending::Fixed | Ending::WouldFix);
         if let Some(found) = outcome.before {
             let facts = found.facts;
-            report.lines = facts.lines;
-            report.entries = facts.entries;
-            report.calls = facts.calls;
-            report.results = facts.results;
-            report.saves_bytes = outcome.bytes.saturating_sub(found.bytes_after);
-            report.findings = FindingReport::all(path, found.findings, judge);
+            report.lines = Some(facts.lines);
+            report.entries = Some(facts.entries);
+            report.calls = Some(facts.calls);
+            report.results = Some(facts.results);
+            report.saves_bytes = Some(outcome.bytes.saturating_sub(found.bytes_after));
+            let mut findings = FindingReport::all(path, found.findings, judge);
+            let allow = &judge.policies.of(facts.format).selection.allow;
+            for finding in findings.iter_mut().filter(|finding| changes && finding.fix == "guarded") {
+                finding.done = allow.iter().any(|code| code == finding.code);
+            }
+            report.findings = Some(findings);
         }
         report.compared = judge.baseline.is_given();
         if !results.exit_zero && report.left().iter().any(|finding| finding.fails) {
@@ -218,9 +247,14 @@ impl FileReport {
         report
     }
 
+    /// What was found before any fix.
+    pub(crate) fn findings(&self) -> &[FindingReport] {
+        self.findings.as_deref().unwrap_or_default()
+    }
+
     /// What is still found.
     pub(crate) fn left(&self) -> &[FindingReport] {
-        self.after.as_ref().unwrap_or(&self.findings)
+        self.after.as_deref().unwrap_or_else(|| self.findings())
     }
 }
 
@@ -229,7 +263,8 @@ impl FileReport {
     pub(crate) fn of_undo(path: &Path, outcome: &Outcome) -> Self {
         let status = Status::of_change(&outcome.ending);
         let mut report = Self::empty(path, outcome.ending.name(), outcome.reason(), status);
-        report.bytes = outcome.bytes;
+        report.bytes = bytes(path, outcome);
+        report.findings = None;
         report.run.clone_from(&outcome.run);
         report.retry_seconds = retry_seconds(outcome.retry_after());
         report.guarantee = outcome.guarantee.map(Guarantee::name);
@@ -238,6 +273,22 @@ impl FileReport {
         }
         report
     }
+
+    /// An undo that could not be done: it looks for no findings.
+    pub(crate) fn failed_undo(path: &Path, error: &Error) -> Self {
+        Self { findings: None, ..Self::failed_at(path, error) }
+    }
+}
+
+/// How long a file was, or is if it was not read.
+fn bytes(path: &Path, outcome: &Outcome) -> Option<u64> {
+    let is_empty = outcome.ending == Ending::Unsupported(Unsupported::Empty);
+    if is_empty || outcome.before.is_some() || outcome.bytes > 0 { Some(outcome.bytes) } else { length(path) }
+}
+
+/// How long the file is that stands there; `None` if there is none.
+fn length(path: &Path) -> Option<u64> {
+    path.metadata().ok().filter(std::fs::Metadata::is_file).map(|there| there.len())
 }
 
 /// What `recover` and `compact` print of a session, each with more of its own.
@@ -312,7 +363,8 @@ pub(crate) mod tests {
         let Some(Command::Scan(scan)) = Args::parse_from(["tailor", "scan", "s.jsonl"]).command else {
             panic!("another command")
         };
-        let judge = Judge { shared: &scan.shared, baseline: Baseline::default() };
+        let policies = transcript::Policy::default().into();
+        let judge = Judge { shared: &scan.shared, policies: &policies, baseline: Baseline::default() };
         let late = Some(Deferral::LateLines("a program has it open".into()));
         let outcome = Outcome {
             ending,

@@ -49,7 +49,7 @@ pub(crate) struct Results {
     /// How to print results.
     #[arg(long, value_enum, default_value_t = ReportFormat::Human)]
     pub(crate) format: ReportFormat,
-    /// Write results to this file, all at once at the end, instead of to standard output.
+    /// Write results to this file, all at once at the end, instead of to standard output (`-`).
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Findings that this file names are known and fail nothing. `--format json -o FILE` writes one.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 #[derive(ClapArgs)]
 pub(crate) struct Top {
-    /// Files or folders; `-` is standard input. Without one, the folders of known agents.
+    /// Files or folders; `-` alone is standard input. Without one, the folders of known agents.
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// How many rows of each table are printed; the others are one row. Without it 6, and 100 with --json.
@@ -35,7 +35,7 @@ pub(crate) struct Report {
     /// Files or folders. Without one, the folders of known agents.
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// The page to write. What is there already must be a report.
+    /// The page to write; `-` is standard output. A file that is there already must be a report.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: PathBuf,
     /// Show how the largest entries begin. The page is for whoever may read the transcripts, then.

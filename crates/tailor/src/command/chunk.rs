@@ -1,6 +1,6 @@
 //! `tailor chunk`: what is in context, in chunks that a summariser can take.
 
-use super::{deaf, failed, is_stream, one_session};
+use super::{deaf, failed, one_session};
 use crate::args::{Chunk as Asked, Tokenizer};
 use crate::printer::talk;
 use crate::status::Status;
@@ -9,6 +9,7 @@ use crate::tokens;
 use keeper::{Error, spool};
 use serde::Serialize;
 use std::io::{self, BufWriter, Write};
+use std::path::Path;
 use transcript::chunk::{Chunk, Message, Totals, chunks};
 use transcript::compact::Unable;
 use transcript::format::{Format, Level};
@@ -29,7 +30,7 @@ pub(crate) fn run(asked: &Asked) -> Status {
         }
         Ok(done)
     };
-    let done = if is_stream(std::slice::from_ref(&asked.path)) {
+    let done = if asked.path == Path::new("-") {
         let mut done = Ok(Totals::default());
         let spooled = spool(io::stdin().lock(), |source| {
             done = cut(source)?;
@@ -66,7 +67,7 @@ fn empty(asked: &Asked, printer: Printer, totals: &Totals, format: Option<&dyn F
 
 /// What came of reading, or why nothing did, in a sentence.
 pub(super) fn told<T>(
-    path: &std::path::Path,
+    path: &Path,
     done: Result<Result<Result<T, Unable>, keeper::Refusal>, Error>,
 ) -> Result<T, String> {
     let verb = "read the conversation";

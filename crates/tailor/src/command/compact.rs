@@ -1,5 +1,4 @@
 //! `tailor compact`: what is older gives way to a summary that a command of the user's writes.
-#![expect(clippy::print_stdout, reason = "what was done is the result")]
 
 use super::chunk::{Printer, told};
 use super::{deaf, failed, one_session};

@@ -1,5 +1,4 @@
 //! `tailor config`: whether the configuration is right, and what it comes to.
-#![expect(clippy::print_stdout, reason = "the configuration is the result")]
 
 use super::failed;
 use crate::args::ConfigWhat;

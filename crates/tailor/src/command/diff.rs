@@ -1,49 +1,72 @@
 //! `--diff`: each change with its place. What was taken out is a size unless text was asked for.
 
 use crate::terminal::plain;
-use keeper::Outcome;
-use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
-use transcript::Span;
-use transcript::plan::{Edit, Piece};
+use transcript::plan::{Piece, Plan};
+use transcript::source::read_span;
+use transcript::{Fault, Source, Span};
 
 /// How much of a text is shown.
 const SHOWN_BYTES_MAX: u64 = 2000;
 
-/// The changes of an outcome, as lines to print.
-pub(crate) fn describe(path: &Path, outcome: &Outcome, content: bool) -> Vec<String> {
-    // The original may have been replaced by now; then its text is gone from the path.
-    let original = content.then(|| File::open(path).ok()).flatten().filter(|_| outcome.run.is_none());
+/// The changes of a plan for a text, as lines to print; none if it changes nothing.
+pub(crate) fn describe(
+    path: &Path,
+    source: &dyn Source,
+    plan: &Plan,
+    content: bool,
+) -> Result<Vec<String>, Fault> {
+    if plan.is_empty() {
+        return Ok(Vec::new());
+    }
     let mut lines = vec![format!("--- {}", plain(&path.to_string_lossy()))];
-    for edit in outcome.plan.edits() {
-        let line = edit.line;
-        lines.push(format!("@@ line {line}, bytes {}..{} @@", edit.at.start, edit.at.end));
-        lines.extend(change(edit, original.as_ref()));
+    let mut place = Place::default();
+    for edit in plan.edits() {
+        let at = edit.at;
+        lines.push(format!("@@ line {}, bytes {}..{} @@", place.line_of(source, at)?, at.start, at.end));
+        if !at.is_empty() {
+            lines.push(if content { text(source, at)? } else { format!("- {} bytes", at.len()) });
+        }
+        lines.extend(edit.with.iter().map(new));
     }
-    lines
+    Ok(lines)
 }
 
-fn change(edit: &Edit, original: Option<&File>) -> Vec<String> {
-    let mut lines = Vec::new();
-    if !edit.at.is_empty() {
-        lines.push(match original.and_then(|file| text(file, edit.at)) {
-            Some(text) => format!("- {text}"),
-            None => format!("- {} bytes", edit.at.len()),
-        });
-    }
-    for piece in &edit.with {
-        lines.push(match piece {
-            Piece::New(bytes) => format!("+ {}", plain(&String::from_utf8_lossy(bytes))),
-            Piece::Kept(span) | Piece::Moved(span) => format!("+ bytes {}..{}", span.start, span.end),
-        });
-    }
-    lines
+/// How far the line breaks of the text are counted. A plan may come of several looks, of which the later ones count
+/// other lines: those of the file are counted here.
+#[derive(Default)]
+struct Place {
+    at: u64,
+    breaks: u64,
+    /// The byte before is a line break.
+    is_line_start: bool,
 }
 
-fn text(file: &File, at: Span) -> Option<String> {
-    let mut bytes = vec![0; at.len().min(SHOWN_BYTES_MAX) as usize];
-    file.read_exact_at(&mut bytes, at.start).ok()?;
-    let more = if at.len() > SHOWN_BYTES_MAX { format!(" … ({} bytes)", at.len()) } else { String::new() };
-    Some(plain(&String::from_utf8_lossy(&bytes)) + &more)
+impl Place {
+    /// The line of an edit, from 1; what only comes in at the beginning of a line is behind the one before.
+    fn line_of(&mut self, source: &dyn Source, edit: Span) -> Result<u64, Fault> {
+        source.pieces(Span::new(self.at, edit.start), &mut |bytes| {
+            // One piece more than breaks.
+            self.breaks += bytes.split(|byte| *byte == b'\n').count() as u64 - 1;
+            self.is_line_start = bytes.last().map_or(self.is_line_start, |last| *last == b'\n');
+            true
+        })?;
+        self.at = edit.start;
+        let is_behind = edit.is_empty() && self.is_line_start;
+        Ok(self.breaks + u64::from(!is_behind))
+    }
+}
+
+fn new(piece: &Piece) -> String {
+    match piece {
+        Piece::New(bytes) => format!("+ {}", plain(&String::from_utf8_lossy(bytes))),
+        Piece::Kept(span) | Piece::Moved(span) => format!("+ bytes {}..{}", span.start, span.end),
+    }
+}
+
+fn text(source: &dyn Source, at: Span) -> Result<String, Fault> {
+    let shown = Span::new(at.start, at.end.min(at.start + SHOWN_BYTES_MAX));
+    let bytes = read_span(source, shown)?;
+    let more = if shown == at { String::new() } else { format!(" … ({} bytes)", at.len()) };
+    Ok(format!("- {}{more}", plain(&String::from_utf8_lossy(&bytes))))
 }

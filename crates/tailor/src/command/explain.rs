@@ -1,6 +1,5 @@
 //! `tailor explain`: what a rule means, what an error of an API is about and which lines are to blame, or what a profile
 //! does.
-#![expect(clippy::print_stdout, reason = "the explanation is the result")]
 
 use super::{failed, one_session};
 use crate::args::{Explain, or_meant, rules};

@@ -1,11 +1,15 @@
 //! `tailor fix`: what is wrong, mended.
 
-use super::{Telling, deaf, diff, failed, finish, is_stream, over_files};
+use super::{Telling, asked_rules, deaf, diff, failed, finish, is_stream, over_files};
 use crate::args::Fix;
+use crate::output::is_stdout;
 use crate::printer::{Printer, talk};
 use crate::report::{FileReport, Judge};
 use crate::status::Status;
-use keeper::{Ending, Found, Mode, Options, Outcome, Refusal, known_roots, maintain, settle_all, spool};
+use keeper::{
+    Ending, Found, Mode, Options, Outcome, Refusal, known_roots, maintain_shown, settle_all, spool,
+};
+use std::cell::RefCell;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use transcript::plan::Plan;
@@ -16,17 +20,19 @@ pub(crate) fn run(fix: &Fix) -> Status {
         Ok(asked) => asked,
         Err(error) => return failed(&error),
     };
-    let judge = match Judge::new(&fix.shared) {
+    let judge = match Judge::new(&fix.shared, &asked.options.policy) {
         Ok(judge) => judge,
         Err(error) => return failed(&error),
     };
-    if is_stream(&fix.shared.paths) {
-        return stream(fix, &asked.options, &judge);
+    match is_stream(&fix.shared.paths) {
+        Ok(false) => {}
+        Ok(true) => return stream(fix, &asked.options, &judge),
+        Err(error) => return failed(&error),
     }
     if asked.options.mode == Mode::Fix && fix.out.is_none() {
         settle(&fix.shared.paths);
     }
-    let telling = Telling::of(&fix.shared.results);
+    let telling = Telling::of(&fix.shared.results, &asked.options.policy);
     let status =
         over_files(&fix.shared.paths, &telling, |found| Some(one(fix, &asked.options, &judge, found)));
     if let Some(Err(error)) = asked.options.vault.map(|vault| vault.gc_if_due(asked.keep)) {
@@ -46,14 +52,21 @@ fn settle(paths: &[PathBuf]) {
 fn one(fix: &Fix, options: &Options, judge: &Judge<'_>, found: &Found) -> FileReport {
     let copying =
         fix.out.as_ref().map(|out| Options { mode: Mode::CopyTo(copy_path(out, found)), ..options.clone() });
-    match maintain(&found.path, found.root.as_deref(), copying.as_ref().unwrap_or(options)) {
+    let changes = RefCell::new(Vec::new());
+    let show = |source: &dyn Source, plan: &Plan| {
+        if fix.diff {
+            changes.replace(diff::describe(&found.path, source, plan, fix.show_content)?);
+        }
+        Ok(())
+    };
+    match maintain_shown(&found.path, found.root.as_deref(), copying.as_ref().unwrap_or(options), &show) {
         Ok(outcome) => {
-            let diff = fix.diff.then(|| diff::describe(&found.path, &outcome, fix.show_content));
+            let is_changed = !outcome.plan.is_empty();
             let mut report = FileReport::new(&found.path, found.root.is_none(), outcome, judge);
-            report.diff = diff.unwrap_or_default();
+            report.diff = if is_changed { changes.into_inner() } else { Vec::new() };
             report
         }
-        Err(error) => FileReport::failed(&error),
+        Err(error) => FileReport::failed_at(&found.path, &error),
     }
 }
 
@@ -67,18 +80,24 @@ fn copy_path(out: &Path, found: &Found) -> PathBuf {
 fn stream(fix: &Fix, options: &Options, judge: &Judge<'_>) -> Status {
     let results = &fix.shared.results;
     let printer = match &results.output {
+        Some(file) if is_stdout(file) => {
+            Err("-: could not write results: standard output carries the transcript, \
+                                              and results go to standard error (leave out -o, or name a file)"
+                .to_string())
+        }
         Some(file) => Printer::to_file(results.format, file),
         None => Ok(Printer::beside_a_transcript(results.format)),
     };
     let mut printer = match printer {
-        Ok(printer) => printer,
+        Ok(printer) => printer.by(asked_rules(&options.policy)),
         Err(error) => return failed(&error),
     };
     let mut mended = BufWriter::new(io::stdout().lock());
     let mut done: io::Result<()> = Ok(());
     let spooled = spool(io::stdin().lock(), |source| {
         let Mended { before, repair } = mend(source, options.policy.choose(source)?)?;
-        let mut outcome = Outcome::looked(before, source.len());
+        let mut outcome =
+            if source.is_empty() { Outcome::empty() } else { Outcome::looked(before, source.len()) };
         let plan = match repair {
             Ok(Repair { plan, after }) => {
                 if !plan.is_empty() {
@@ -101,7 +120,10 @@ fn stream(fix: &Fix, options: &Options, judge: &Judge<'_>) -> Status {
                 }
             }
         }
-        let report = FileReport::new(Path::new("-"), true, outcome, judge);
+        let mut report = FileReport::new(Path::new("-"), true, outcome, judge);
+        if fix.diff {
+            report.diff = diff::describe(Path::new("-"), source, &plan, fix.show_content)?;
+        }
         let rendered = Rendered::new(source, &plan);
         if !fix.dry_run {
             rendered.pieces(Span::new(0, rendered.len()), &mut |bytes| {

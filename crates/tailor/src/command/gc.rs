@@ -1,5 +1,4 @@
 //! `tailor gc`: originals that need not be kept any longer.
-#![expect(clippy::print_stdout, reason = "what was removed is the result")]
 
 use super::failed;
 use crate::args::Gc;

@@ -21,11 +21,12 @@ pub(crate) mod undo;
 pub(crate) mod watch;
 
 use crate::args::{Format, ReportFormat, Results};
+use crate::output::is_stdout;
 use crate::printer::{Printer, talk};
 use crate::report::FileReport;
 use crate::status::Status;
 use interrupt::Interrupt;
-use keeper::{Error, Found, find, known_roots, known_stores};
+use keeper::{Error, Found, Policies, find, known_roots, known_stores};
 use progress::Progress;
 use rayon::prelude::*;
 use std::io;
@@ -34,9 +35,13 @@ use std::path::{Path, PathBuf};
 /// How many files are worked on before results are printed, so that memory stays bounded and order is kept.
 const BATCH_FILES: usize = 64;
 
-/// Whether the paths are standard input alone.
-fn is_stream(paths: &[PathBuf]) -> bool {
-    paths == [Path::new("-")]
+/// Whether the paths are standard input, which stands alone.
+fn is_stream(paths: &[PathBuf]) -> Result<bool, String> {
+    let is_stdin = |path: &PathBuf| path == Path::new("-");
+    if paths.len() > 1 && paths.iter().any(is_stdin) {
+        return Err("`-` is standard input and stands alone (a file of that name is ./-)".to_string());
+    }
+    Ok(paths.iter().any(is_stdin))
 }
 
 /// What becomes of the results.
@@ -45,11 +50,15 @@ struct Telling<'a> {
     file: Option<&'a Path>,
     /// That there is nothing to do is no error.
     if_any: bool,
+    /// The rules that were asked for; none stands for all.
+    by: Vec<String>,
 }
 
 impl<'a> Telling<'a> {
-    fn of(results: &'a Results) -> Self {
-        Self { format: results.format, file: results.output.as_deref(), if_any: results.if_any }
+    fn of(results: &'a Results, policies: &'a Policies) -> Self {
+        let file = results.output.as_deref().filter(|path| !is_stdout(path));
+        let by = asked_rules(policies);
+        Self { format: results.format, file, if_any: results.if_any, by }
     }
 
     /// Results to standard output.
@@ -58,15 +67,22 @@ impl<'a> Telling<'a> {
             Format::Human => ReportFormat::Human,
             Format::Json => ReportFormat::Json,
         };
-        Self { format, file: None, if_any: false }
+        Self { format, file: None, if_any: false, by: Vec::new() }
     }
 
     fn printer(&self) -> Result<Printer, String> {
-        match self.file {
+        let printer = match self.file {
             Some(file) => Printer::to_file(self.format, file),
             None => Ok(Printer::new(self.format)),
-        }
+        };
+        Ok(printer?.by(self.by.clone()))
     }
+}
+
+/// The rules that were chosen; none stands for all.
+fn asked_rules(policies: &Policies) -> Vec<String> {
+    let selection = &policies.all().selection;
+    selection.select.iter().filter(|code| selection.includes(code)).cloned().collect()
 }
 
 /// Does `work` to each file that the paths lead to and prints what came of it, if that is worth a word. An interrupted

@@ -1,5 +1,4 @@
 //! `tailor recover`: a session that is too long for the API, made shorter.
-#![expect(clippy::print_stdout, reason = "what was done is the result")]
 
 use super::{failed, one_session};
 use crate::args::{Format, Recover};

@@ -2,9 +2,9 @@
 
 use super::progress::Progress;
 use super::top::contents;
-use super::{BATCH_FILES, failed, gather, nothing_found};
+use super::{BATCH_FILES, deaf, failed, gather, nothing_found};
 use crate::args::Report;
-use crate::output::Whole;
+use crate::output::{Output, is_stdout};
 use crate::page::{Looked, Page, may_replace};
 use crate::printer::{plural, talk};
 use crate::status::Status;
@@ -22,20 +22,15 @@ use transcript::{Fault, Source, mend};
 const LARGEST: usize = 12;
 
 pub(crate) fn run(report: &Report) -> Status {
-    let path = &report.output;
-    match may_replace(path) {
-        Ok(true) => {}
-        Ok(false) => {
-            let what = "is there and is not a report; name another file, or remove it first";
-            return failed(&format!("{}: could not write the report: {what}", path.display()));
-        }
-        Err(error) => return failed(&unwritten(path, &error)),
-    }
+    let (out, name) = match place(&report.output) {
+        Ok(place) => place,
+        Err(error) => return failed(&error),
+    };
     let files = gather(&report.paths);
     if files.is_empty() {
         return nothing_found(&report.paths);
     }
-    let policies = match report.config.load().and_then(|config| report.limits.policies(&config)) {
+    let policies = match report.config.load().map(|config| report.limits.policies(&config)) {
         Ok(policies) => policies,
         Err(error) => return failed(&error),
     };
@@ -60,22 +55,39 @@ pub(crate) fn run(report: &Report) -> Status {
     }
     progress.end();
     if page.is_empty() {
-        return failed(&format!(
-            "{}: could not write the report: there is no transcript to report on",
-            path.display()
-        ));
+        return failed(&format!("{name}: could not write the report: there is no transcript to report on"));
     }
-    match write(page, path, report.show_content) {
+    match write(page, out, report.show_content) {
         Ok(sessions) => {
-            talk(&format!("{}: a report on {}", path.display(), plural(sessions, "session")));
+            talk(&format!("{name}: a report on {}", plural(sessions, "session")));
             status
         }
-        Err(error) => failed(&unwritten(path, &error)),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => deaf(&name, &error),
+        Err(error) => failed(&unwritten(&name, &error)),
     }
 }
 
-fn unwritten(path: &Path, error: &io::Error) -> String {
-    format!("{}: could not write the report: {error}", path.display())
+/// Where the page goes, and what that is called. Only a file is asked whether it is a report: a pipe would wait for
+/// somebody to answer, and neither it nor a device is replaced.
+fn place(path: &Path) -> Result<(Output, String), String> {
+    if is_stdout(path) {
+        return Ok((Output::stdout(), "standard output".to_string()));
+    }
+    let name = path.display().to_string();
+    let out = Output::to_file(path).and_then(|out| out.make_private().map(|()| out));
+    let out = out.map_err(|error| unwritten(&name, &error))?;
+    match out.replaces().map_or(Ok(true), may_replace) {
+        Ok(true) => Ok((out, name)),
+        Ok(false) => {
+            let what = "is there and is not a report; name another file, or remove it first";
+            Err(format!("{name}: could not write the report: {what}"))
+        }
+        Err(error) => Err(unwritten(&name, &error)),
+    }
+}
+
+fn unwritten(name: &str, error: &io::Error) -> String {
+    format!("{name}: could not write the report: {error}")
 }
 
 /// Of what lies in a folder and is no transcript only the number is told.
@@ -123,12 +135,11 @@ fn look(
     Ok(Ok(Looked::new(weighed, after.as_ref(), &mended)))
 }
 
-/// Writes the page beside its place, for nobody else to read, and puts it there when it is whole.
-fn write(page: Page, path: &Path, content: bool) -> io::Result<u64> {
+/// Writes the page and puts it in its place when it is whole.
+fn write(page: Page, mut out: Output, content: bool) -> io::Result<u64> {
     let sessions = page.sessions();
-    let mut file = Whole::beside(path)?;
     let made = jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M UTC").to_string();
-    page.write(&mut file, made, content)?;
-    file.put_in_place(path)?;
+    page.write(&mut out, made, content)?;
+    out.finish()?;
     Ok(sessions)
 }

@@ -14,29 +14,36 @@ pub(crate) fn run(scan: &Scan) -> Status {
         Ok(options) => options,
         Err(error) => return failed(&error),
     };
-    let judge = match Judge::new(&scan.shared) {
+    let judge = match Judge::new(&scan.shared, &options.policy) {
         Ok(judge) => judge,
         Err(error) => return failed(&error),
     };
-    if is_stream(&scan.shared.paths) {
-        return stream(scan, &options, &judge);
+    match is_stream(&scan.shared.paths) {
+        Ok(false) => {}
+        Ok(true) => return stream(scan, &options, &judge),
+        Err(error) => return failed(&error),
     }
-    over_files(&scan.shared.paths, &Telling::of(&scan.shared.results), |found| {
-        match maintain(&found.path, found.root.as_deref(), &options) {
+    over_files(
+        &scan.shared.paths,
+        &Telling::of(&scan.shared.results, &options.policy),
+        |found| match maintain(&found.path, found.root.as_deref(), &options) {
             Ok(outcome) => Some(FileReport::new(&found.path, found.root.is_none(), outcome, &judge)),
-            Err(error) => Some(FileReport::failed(&error)),
-        }
-    })
+            Err(error) => Some(FileReport::failed_at(&found.path, &error)),
+        },
+    )
 }
 
 fn stream(scan: &Scan, options: &Options, judge: &Judge<'_>) -> Status {
-    let mut printer = match Telling::of(&scan.shared.results).printer() {
+    let mut printer = match Telling::of(&scan.shared.results, &options.policy).printer() {
         Ok(printer) => printer,
         Err(error) => return failed(&error),
     };
     let mut report = None;
     let spooled = spool(io::stdin().lock(), |source| {
-        let outcome = Outcome::looked(examine(source, options.policy.choose(source)?)?, source.len());
+        let outcome = match source.len() {
+            0 => Outcome::empty(),
+            bytes => Outcome::looked(examine(source, options.policy.choose(source)?)?, bytes),
+        };
         report = Some(FileReport::new(Path::new("-"), true, outcome, judge));
         Ok(())
     });

@@ -1,5 +1,4 @@
 //! `tailor` alone: what to do next.
-#![expect(clippy::print_stderr, reason = "nothing was asked for, so there is no result")]
 
 use crate::status::Status;
 use crate::terminal::plain;

@@ -1,5 +1,4 @@
 //! `tailor status`: how the daemon is doing.
-#![expect(clippy::print_stdout, reason = "how it is doing is the result")]
 
 use super::failed;
 use crate::args::{AskStatus, Format};

@@ -1,7 +1,7 @@
 //! `tailor top`: what fills a file and the context.
 
 use super::progress::Progress;
-use super::{BATCH_FILES, deaf, gather, is_stream, nothing_found};
+use super::{BATCH_FILES, deaf, failed, gather, is_stream, nothing_found};
 use crate::args::Top;
 use crate::bars::{Canvas, Line, grouped, percent};
 use crate::printer::{plural, size, talk};
@@ -23,7 +23,11 @@ const CONTENT_BYTES: u64 = 600;
 const CONTENT_CHARS: usize = 160;
 
 pub(crate) fn run(top: &Top) -> Status {
-    let done = if is_stream(&top.paths) { stream(top) } else { files(top) };
+    let done = match is_stream(&top.paths) {
+        Ok(true) => stream(top),
+        Ok(false) => files(top),
+        Err(error) => return failed(&error),
+    };
     done.unwrap_or_else(|error| deaf("standard output", &error))
 }
 

@@ -1,5 +1,4 @@
 //! `tailor undo`: what a run changed, put back.
-#![expect(clippy::print_stdout, reason = "the list of runs is the result")]
 
 use super::{Telling, failed, gather, over_files};
 use crate::args::{Format, Undo};
@@ -30,7 +29,7 @@ fn one(asked: &Undo, options: &Options, found: &Found) -> Option<FileReport> {
             None
         }
         Ok(outcome) => Some(FileReport::of_undo(&found.path, &outcome)),
-        Err(error) => Some(FileReport::failed(&error)),
+        Err(error) => Some(FileReport::failed_undo(&found.path, &error)),
     }
 }
 

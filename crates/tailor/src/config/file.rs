@@ -1,12 +1,17 @@
 //! What may stand in a configuration file: shapes only.
 
+use super::nearest;
 use crate::args::{Oversized, find_profile, millis, override_each, rule_code, size_in_bytes};
 use serde::Deserialize;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
-use toml::{Table, Value};
+use toml::Value;
 use transcript::Policy;
+use transcript::format::FORMATS;
 use transcript::policy::SignedThinking;
 use transcript::profile::Profile;
 
@@ -48,7 +53,7 @@ pub(super) const SCALARS: &[(&str, Scalar)] = &[
 ];
 
 /// All keys, side by side, so that an unknown one is found among all of them. The table of an agent is one more of
-/// these; which keys have no meaning there is told by [`File::not_for_agents`].
+/// these, an [`Agent`]; which keys have no meaning there is told by [`File::not_for_agents`].
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct File {
@@ -65,7 +70,7 @@ pub(super) struct File {
     #[serde(default)]
     pub(super) originals: Originals,
     #[serde(default)]
-    pub(super) agents: BTreeMap<String, Self>,
+    pub(super) agents: BTreeMap<AgentName, Agent>,
     profile: Option<ProfileName>,
     result_chars_max: Option<u64>,
     turn_chars_max: Option<u64>,
@@ -91,7 +96,7 @@ pub(super) struct File {
 
 impl File {
     /// A key that is here and can be given only once, for all agents.
-    pub(super) fn not_for_agents(&self) -> Option<&'static str> {
+    fn not_for_agents(&self) -> Option<&'static str> {
         let keep = &self.originals.keep;
         let given = [
             ("mode", self.mode.is_some()),
@@ -207,9 +212,46 @@ impl TryFrom<String> for ProfileName {
     }
 }
 
+/// The name of an agent's format.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct AgentName(pub(super) String);
+
+impl TryFrom<String> for AgentName {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        let names = || FORMATS.iter().map(|format| format.name());
+        if names().any(|known| known == name) {
+            return Ok(Self(name));
+        }
+        let hint = nearest(&name, names()).unwrap_or_default();
+        Err(format!("there is no agent `{name}` (did you mean `{hint}`?)"))
+    }
+}
+
+/// What is different for one agent.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "File")]
+pub(super) struct Agent(pub(super) File);
+
+impl TryFrom<File> for Agent {
+    type Error = String;
+
+    fn try_from(own: File) -> Result<Self, String> {
+        match own.not_for_agents() {
+            None => Ok(Self(own)),
+            Some(key) => Err(format!(
+                "`{key}` in the table of an agent has no meaning: it is for all agents alike (put it in front of the \
+                 first table)"
+            )),
+        }
+    }
+}
+
 /// `keep` and `only` are lists of names; each other key is a tool.
 #[derive(Debug, Default, Deserialize)]
-#[serde(try_from = "Table")]
+#[serde(try_from = "BTreeMap<String, ToolValue>")]
 struct Tools {
     keep: Option<Vec<String>>,
     only: Option<Vec<String>>,
@@ -222,19 +264,48 @@ struct Tool {
     result_chars_max: u64,
 }
 
-impl TryFrom<Table> for Tools {
+/// What stands behind a key of [`Tools`]. Read by hand, because what serde derives forgets the line that is wrong.
+enum ToolValue {
+    Names(Vec<String>),
+    Tool(Tool),
+}
+
+impl<'de> Deserialize<'de> for ToolValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Shape;
+        impl<'de> Visitor<'de> for Shape {
+            type Value = ToolValue;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of names, or a table with `result_chars_max`")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, names: A) -> Result<ToolValue, A::Error> {
+                Deserialize::deserialize(SeqAccessDeserializer::new(names)).map(ToolValue::Names)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, tool: A) -> Result<ToolValue, A::Error> {
+                Deserialize::deserialize(MapAccessDeserializer::new(tool)).map(ToolValue::Tool)
+            }
+        }
+        deserializer.deserialize_any(Shape)
+    }
+}
+
+impl TryFrom<BTreeMap<String, ToolValue>> for Tools {
     type Error = String;
 
-    fn try_from(table: Table) -> Result<Self, String> {
+    fn try_from(table: BTreeMap<String, ToolValue>) -> Result<Self, String> {
         let mut tools = Self::default();
         for (name, value) in table {
-            let wrong = |error: toml::de::Error| format!("tools.{name}: {}", error.message());
             match (name.as_str(), value) {
-                ("keep", value @ Value::Array(_)) => tools.keep = Some(value.try_into().map_err(wrong)?),
-                ("only", value @ Value::Array(_)) => tools.only = Some(value.try_into().map_err(wrong)?),
-                (_, value) => {
-                    let tool: Tool = value.try_into().map_err(wrong)?;
-                    tools.limits.push((name, tool.result_chars_max));
+                ("keep", ToolValue::Names(names)) => tools.keep = Some(names),
+                ("only", ToolValue::Names(names)) => tools.only = Some(names),
+                (_, ToolValue::Tool(tool)) => tools.limits.push((name, tool.result_chars_max)),
+                (_, ToolValue::Names(_)) => {
+                    return Err(format!(
+                        "tools.{name}: a list, where a table with `result_chars_max` is wanted"
+                    ));
                 }
             }
         }

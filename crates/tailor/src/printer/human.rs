@@ -58,6 +58,7 @@ fn say(finding: &FindingReport, text: &mut String) {
         text.push(')');
     }
     match (&finding.reason, finding.fix) {
+        _ if finding.done => {}
         (Some(reason), fix) => text.extend([" [", fix, ": ", reason, "]"]),
         (None, "none") => text.push_str(" [report only]"),
         _ => {}
@@ -68,7 +69,7 @@ impl Shape for Human {
     fn file(&mut self, report: &FileReport, out: &mut dyn Write) -> io::Result<()> {
         let path = plain(&report.path);
         let mut text = String::new();
-        for finding in report.findings.iter().filter(|finding| !finding.known) {
+        for finding in report.findings().iter().filter(|finding| !finding.known) {
             text.clear();
             self.finding(&path, finding, &mut text);
             self.line(&text, out)?;
@@ -79,7 +80,7 @@ impl Shape for Human {
         match (report.outcome, &report.reason, report.bytes_after) {
             ("error", Some(_), _) => Ok(()),
             (outcome, reason, Some(after)) => {
-                let sizes = format!("{} -> {}", size(report.bytes), size(after));
+                let sizes = format!("{} -> {}", size(report.bytes.unwrap_or(0)), size(after));
                 let kept = match report.stays {
                     0 => String::new(),
                     1 => ", 1 finding stays".to_string(),
