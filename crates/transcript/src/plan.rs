@@ -39,8 +39,6 @@ impl Piece {
 /// One change: bytes of the original, and what comes in their place (never [`Piece::Kept`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// Line of the entry that it is in or behind, from 1, in the text that the plan was first drawn on.
-    pub line: u64,
     /// What goes; empty for an insertion.
     pub at: Span,
     /// What comes.
@@ -119,21 +117,19 @@ impl Plan {
         let pieces = through(&own, next.pieces());
         let mut texts = self.texts.clone();
         texts.extend(next.texts.iter().map(|text| through(&own, text.clone())));
-        let lines = || self.edits.iter().chain(&next.edits);
-        let line = |at: u64| lines().find(|edit| edit.at.end >= at).map_or(1, |edit| edit.line);
         let mut edits = Vec::new();
         let (mut start, mut with) = (0, Vec::new());
         for piece in pieces {
             match piece {
                 Piece::Kept(span) => {
                     let at = Span::new(start, span.start);
-                    edits.push(Edit { line: line(start), at, with: core::mem::take(&mut with) });
+                    edits.push(Edit { at, with: core::mem::take(&mut with) });
                     start = span.end;
                 }
                 other => with.push(other),
             }
         }
-        edits.push(Edit { line: line(start), at: Span::new(start, self.length), with });
+        edits.push(Edit { at: Span::new(start, self.length), with });
         edits.retain(|edit| !(edit.at.is_empty() && edit.with.is_empty()));
         Self::new(self.length, edits, texts)
     }

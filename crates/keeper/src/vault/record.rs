@@ -183,7 +183,7 @@ impl Draft {
         let within = kept_spans(plan.texts(), hashes);
         let (mut edits, mut inline, mut done) = (Vec::new(), Vec::new(), 0);
         let (mut at, mut before) = (0, 0);
-        for Edit { at: old, with, .. } in plan.edits() {
+        for Edit { at: old, with } in plan.edits() {
             at += old.start - before;
             let length = with.iter().map(Piece::len).sum();
             let mut change = Change { at, length, check: String::new(), old: Vec::new() };

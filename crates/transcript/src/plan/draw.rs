@@ -96,7 +96,7 @@ enum Node {
 
 /// An edit whose line is told when all of them are in order.
 fn edit(at: Span, with: Vec<Piece>) -> Edit {
-    Edit { line: 1, at, with }
+    Edit { at, with }
 }
 
 impl<'a> Drawing<'a> {
@@ -506,11 +506,8 @@ impl<'a> Drawing<'a> {
                 _ => merged.push(edit),
             }
         }
-        let (entries, mut behind) = (&self.session.transcript.entries, 0);
         for edit in &mut merged {
             edit.with.retain(|piece| !piece.is_empty());
-            behind += entries[behind..].iter().take_while(|entry| entry.span.start <= edit.at.start).count();
-            edit.line = behind.checked_sub(1).map_or(1, |index| entries[index].line);
         }
         let texts = self.texts.iter().map(|&text| vec![Piece::Kept(text)]).collect();
         Ok(Plan::new(self.session.transcript.bytes, merged, texts))
