@@ -1,5 +1,6 @@
 # What the comparisons share: how one ends, what `tailor fix --format json` found and did, and what a cut looks like.
 
+import difflib
 import json
 import os
 import re
@@ -46,6 +47,11 @@ class Findings:
     def mended(self, *codes):
         return any(f["code"] in codes for f in self.applied)
 
+    def names_written_over(self):
+        """What names were of which some bytes were written over, as the findings say."""
+        said = (re.match(r"`(\w+)` was written over", f["message"]) for f in self.applied)
+        return {name[1] for name in said if name}
+
     def calls(self, *codes):
         return {f["call"] for f in self.applied if f["code"] in codes and f.get("call")}
 
@@ -82,8 +88,9 @@ def unglue(line):
 
 
 def readable(data, findings):
-    """What a file would say if its damaged lines (B2 glued, B3 NULs, B4 not UTF-8) were readable."""
-    if not findings.mended("B2", "B3", "B4"):
+    """What a file would say if its damaged lines (B2 glued, B3 NULs, B4 not UTF-8) and names were readable."""
+    names = findings.names_written_over()
+    if not findings.mended("B2", "B3", "B4") and not names:
         return data
     text = data.decode("utf-8", "replace" if findings.mended("B4") else "surrogateescape")
     if findings.mended("B3"):
@@ -92,7 +99,17 @@ def readable(data, findings):
         whole = lambda line: not line.strip() or parse(line) is not None
         lines = ([line] if whole(line) else unglue(line) for line in text.split("\n"))
         text = "\n".join(piece for pieces in lines for piece in pieces)
+    for name in names:
+        text = KEY.sub(lambda key: f'"{name}"' if is_damaged(key[1], name) else key[0], text)
     return text.encode("utf-8", "surrogateescape")
+
+
+KEY = re.compile(r'"([^"\\]*)"(?=\s*:)')
+
+
+def is_damaged(key, name):
+    """Whether a key holds what no name does, and is else about this one."""
+    return re.search(r"[^\w. $:/@-]", key) and difflib.SequenceMatcher(None, key, name).ratio() > 0.3
 
 
 def well_formed(value):

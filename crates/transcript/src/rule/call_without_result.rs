@@ -62,6 +62,7 @@ impl Rule for CallWithoutResult {
             let ids = [call.id, session.entry(entry).id].map(|id| session.transcript.id_text(id));
             let fix = match session.format.answer() {
                 _ if ids.iter().any(|id| core::str::from_utf8(id).is_err()) => Fix::held(Held::Tangled),
+                _ if stands_behind_the_leaf(session, entry) => Fix::held(Held::Tangled),
                 Answer::LineIfAllowed => Fix::guarded(Guard::ChangesLineCount, ops),
                 // A message of its own has to be put in.
                 Answer::NextUser if next_user(session, entry).is_none() => {
@@ -85,6 +86,12 @@ impl Rule for CallWithoutResult {
         }
         Ok(())
     }
+}
+
+/// Whether a line behind an entry would be the last that nothing hangs on, and so where the conversation ends: the last
+/// line of Claude Code's that nothing hangs on is the leaf.
+fn stands_behind_the_leaf(session: &Session<'_>, entry: u32) -> bool {
+    session.format.shape() == Shape::Graph && session.leaf.is_some_and(|leaf| leaf < entry)
 }
 
 /// The ids that have a result, turn by turn.
