@@ -49,6 +49,7 @@ use replace::Replacement;
 use snapshot::Snapshot;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Builder;
 use std::time::{Duration, SystemTime};
 use transcript::finding::{Held, Safety};
 use transcript::format::Gate;
@@ -178,7 +179,7 @@ fn draw_repair(snapshot: &Snapshot, policies: &Policies, options: &Options) -> R
                 if keeps && Packed::is_worth_it(plan.texts()) {
                     let texts = plan.texts().to_vec();
                     let pack = || snapshot.read(|source| Ok(Packed::ahead(source, texts, &checked)));
-                    packing = Some(scope.spawn(pack));
+                    packing = Builder::new().spawn_scoped(scope, pack).ok();
                 }
             })
         });

@@ -18,7 +18,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::thread::sleep;
+use std::thread::{Builder, sleep};
 use std::time::{Duration, Instant, SystemTime};
 use transcript::plan::Plan;
 
@@ -184,7 +184,8 @@ impl<'a> Replacement<'a> {
         drop(hold);
         drop(pass);
         let lingered = std::thread::scope(|scope| {
-            scope.spawn(|| give_back_memory(&self.old.file));
+            // Without a thread it is done when the file is closed.
+            let _ = Builder::new().spawn_scoped(scope, || give_back_memory(&self.old.file));
             self.sync()?;
             self.linger(guarantee)
         });
@@ -215,8 +216,14 @@ impl<'a> Replacement<'a> {
         before(Step::WriteText).map_err(fail)?;
         let (old, new) = (&self.old.file, &self.new);
         let (kept, written) = std::thread::scope(|scope| {
-            let writing = scope.spawn(|| text.write(old, new).and_then(|()| new.sync_data()));
-            (keep(), writing.join().unwrap_or_else(|_| Err(io::Error::other("a thread ended early"))))
+            let write = || text.write(old, new).and_then(|()| new.sync_data());
+            match Builder::new().spawn_scoped(scope, write) {
+                Ok(writing) => {
+                    (keep(), writing.join().unwrap_or_else(|_| Err(io::Error::other("a thread ended early"))))
+                }
+                // No more threads are to be had.
+                Err(_) => (keep(), write()),
+            }
         });
         let kept = kept?;
         written.and_then(|()| self.sync_text()).map_err(fail)?;

@@ -21,8 +21,7 @@ fn holds_nothing(dialect: Dialect, row: &Value) -> bool {
 /// An object with all that may change left out. `None` if a repair may remove it whole.
 fn skeleton(dialect: Dialect, row: &Value, policy: &Policy) -> Option<Value> {
     // What a name was that was written over may be told again.
-    let bare = matches!(dialect, Dialect::OpenAiChat | Dialect::Anthropic);
-    if holds_nothing(dialect, row) || (bare && is_marred(row)) {
+    if holds_nothing(dialect, row) || is_marred(message(dialect, row)) {
         return None;
     }
     let mut left = row.clone();
