@@ -94,7 +94,7 @@ enum Node {
     New(usize),
 }
 
-/// An edit whose line is told when all of them are in order.
+/// A change, from its parts.
 fn edit(at: Span, with: Vec<Piece>) -> Edit {
     Edit { at, with }
 }
