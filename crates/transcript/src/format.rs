@@ -804,11 +804,14 @@ pub(crate) fn was(name: Value<'_>, what: &'static str) -> bool {
 
 /// Notes that the name under which a message says whose it is was written over, and says whether it was.
 fn marred_role(message: Value<'_>, draft: &mut Draft<'_>) -> bool {
-    let name = message.fields().map(|(key, _)| key).find(|key| was(*key, "role"));
-    if let Some(key) = name {
-        draft.quirk(QuirkKind::Marred(Some("role")), key.span());
-    }
-    name.is_some()
+    written_over(message, "role", draft).is_some()
+}
+
+/// What an object that lacks this name holds under one that it may have been, and notes that it was written over.
+fn written_over<'d>(object: Value<'d>, name: &'static str, draft: &mut Draft<'_>) -> Option<Value<'d>> {
+    let (key, value) = object.fields().find(|(key, _)| was(*key, name))?;
+    draft.quirk(QuirkKind::Marred(Some(name)), key.span());
+    Some(value)
 }
 
 /// Whether every field has one of these names.

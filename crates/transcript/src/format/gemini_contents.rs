@@ -61,7 +61,7 @@ pub(super) fn message(root: Value<'_>, draft: &mut Draft<'_>) {
         Role::Assistant
     } else {
         let mut results = false;
-        items(parts).for_each(|part| results |= qwen_code::asked(part, draft));
+        items(parts).for_each(|part| results |= qwen_code::asked(part, true, draft));
         if results { Role::Tool } else { Role::User }
     });
 }

@@ -7,9 +7,9 @@
 use super::gemini_cli::{response, response_parts};
 use super::{
     Answer, Content, Format, Gate, Level, Lost, Part, Results, Root, Shape, Vote, Writer, Writing,
-    content_parts, is_string, items, later, says,
+    content_parts, is_string, items, later, says, written_over,
 };
-use crate::entry::{Draft, Kind, QuirkKind, Role, is_altered};
+use crate::entry::{Draft, Kind, Link, QuirkKind, Role, is_altered};
 use crate::finding::Severity;
 use crate::json::{Doc, Value};
 use crate::marker::MISSING_RESULT;
@@ -97,12 +97,18 @@ impl Format for QwenCode {
             draft.read_only(MANAGED);
         }
         draft.entry.id = draft.intern(id);
+        let parent = parent.or_else(|| written_over(line, "parentUuid", draft));
         draft.parent(parent);
+        if parent.is_none() && draft.entry.id.is_some() {
+            // Each record names one, though it be `null`. Where the name is gone Qwen Code ends its way up.
+            draft.entry.parent = Link::Root;
+            draft.quirk(QuirkKind::Marred(None), draft.entry.span);
+        }
         draft.session(session);
         let parts = || items(message.and_then(|message| message.get("parts")));
         match kind.and_then(Value::text).as_deref() {
             Some(b"user") if subtype.is_empty() => {
-                parts().for_each(|part| _ = asked(part, draft));
+                parts().for_each(|part| _ = asked(part, false, draft));
                 draft.entry.kind = Kind::Message(Role::User);
             }
             Some(b"user") => draft.entry.kind = Kind::Note,
@@ -113,7 +119,7 @@ impl Format for QwenCode {
             }
             Some(b"tool_result") => {
                 draft.entry.kind = Kind::Message(Role::Tool);
-                parts().for_each(|part| _ = asked(part, draft));
+                parts().for_each(|part| _ = asked(part, false, draft));
                 draft.sides(doc.get("toolCallResult").and_then(|result| result.get("resultDisplay")));
             }
             Some(b"system") if subtype == &b"chat_compression"[..] => {
@@ -174,6 +180,7 @@ pub(super) fn said(part: Value<'_>, draft: &mut Draft<'_>) {
     let [text, thought, call, signature] = part.pick(["text", "thought", "functionCall", "thoughtSignature"]);
     if let Some(call) = call {
         let [id, name] = call.pick(["id", "name"]);
+        let id = id.or_else(|| written_over(call, "id", draft));
         draft.call(part, id, name, false);
         if signature.is_some_and(is_altered) {
             draft.quirk(QuirkKind::AlteredThought, part.span());
@@ -191,25 +198,27 @@ pub(super) fn said(part: Value<'_>, draft: &mut Draft<'_>) {
     }
 }
 
-/// Reads a part of what the user, or the user's tools, said; whether it is a result.
-pub(super) fn asked(part: Value<'_>, draft: &mut Draft<'_>) -> bool {
+/// Reads a part of what the user, or the user's tools, said; whether it is a result. `by_place` says whether one without
+/// an id finds its call by its place.
+pub(super) fn asked(part: Value<'_>, by_place: bool, draft: &mut Draft<'_>) -> bool {
     let [text, answer] = part.pick(["text", "functionResponse"]);
     match (text, answer) {
         (Some(text), _) => {
             draft.user_text(text);
             draft.blank(part, text);
         }
-        (None, Some(answer)) => answered(part, answer, draft),
+        (None, Some(answer)) => answered(part, answer, by_place, draft),
         (None, None) => draft.image(part),
     }
     text.is_none() && answer.is_some()
 }
 
 /// Reads a result.
-fn answered(part: Value<'_>, answer: Value<'_>, draft: &mut Draft<'_>) {
+fn answered(part: Value<'_>, answer: Value<'_>, by_place: bool, draft: &mut Draft<'_>) {
     let [id, name] = answer.pick(["id", "name"]);
+    let id = id.or_else(|| written_over(answer, "id", draft));
     let failed = answer.get("response").is_some_and(|response| response.get("error").is_some());
-    draft.result(part, id.or(name), name, failed);
+    draft.result(part, id.or(name.filter(|_| by_place)), name, failed);
     if id.is_none() {
         draft.unpaired();
     }
