@@ -1,125 +1,310 @@
-//! Sixty-four bytes at a time: which of them are quotes, backslashes, control characters, ends of lines.
+//! What stands where in a window of a transcript, told sixty-four bytes at a time: quotes, escapes, control characters,
+//! ends of lines.
 //!
-//! A transcript has a quote or a backslash in every dozen bytes, so that a search that starts anew at each of
-//! them spends its time on starting. Here one look at a block answers for all bytes in it.
+//! A transcript has a quote or a backslash in every dozen bytes, so that a search that starts anew at each of them spends
+//! its time on starting. Here each byte is looked at once, with the widest comparisons that the processor has, and who
+//! follows a string asks for the next mark. What the strings mean is the business of [`crate::json`].
 
-use wide::u8x16;
+use crate::source::WINDOW_BYTES;
+use alloc::vec::Vec;
+use fearless_simd::prelude::*;
+use fearless_simd::{Level, dispatch, u8x64};
 
 /// Bytes in a block.
 pub(crate) const SIZE: usize = 64;
 
-/// What stands in a block: one bit a byte, the first byte in the lowest bit. The bytes are taken to begin
-/// between two escapes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Block {
-    /// How many bytes this speaks about: [`SIZE`], or one less where the last byte begins an escape, or what there is.
-    pub(crate) len: usize,
-    /// Quotes that are not escaped.
-    pub(crate) quotes: u64,
+/// Counts of marks in a window fit into a `u16`.
+const _: () = assert!(WINDOW_BYTES < 1 << 16);
+
+/// The marks of one block: one bit a byte, the first byte in the lowest bit.
+#[derive(Clone, Copy, Debug, Default)]
+struct Block {
+    /// Where a string cannot just go on: quotes that are not escaped, escapes other than the five commonest
+    /// (`\n \" \\ \t \r`), control characters, and the end of the window.
+    stops: u64,
     /// Backslashes that begin an escape.
-    pub(crate) escapes: u64,
-    /// Those among them that are not one of the five commonest: `\n \" \\ \t \r`.
-    pub(crate) rare: u64,
+    escapes: u64,
+    /// Bytes that make no character of their own: those backslashes, and what goes on with a character of UTF-8.
+    extra: u64,
+    /// How many `escapes` there are in the blocks before.
+    escapes_before: u16,
+    /// How many `extra` bytes there are in the blocks before.
+    extra_before: u16,
+    kinds: Kinds,
 }
 
-impl Block {
-    /// Looks at the first bytes of a slice.
-    #[expect(clippy::inline_always, reason = "a call and a struct in memory would be a tenth of the cost")]
+/// What kinds of bytes there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Kinds {
+    /// Some are above 0x7f.
+    pub(crate) beyond_ascii: bool,
+    /// Some begin a character of four bytes, which UTF-16 writes as a pair.
+    pub(crate) pairs: bool,
+}
+
+impl core::ops::BitOr for Kinds {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self { beyond_ascii: self.beyond_ascii | other.beyond_ascii, pairs: self.pairs | other.pairs }
+    }
+}
+
+/// The marks of a window. Reused from window to window.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Marks {
+    /// The last one that counts has a stop at the end of the window; what lies behind it is left from other windows.
+    blocks: Vec<Block>,
+    /// Where lines end.
+    line_ends: Vec<u16>,
+    kinds: Kinds,
+    /// The last byte begins an escape: the first one of the next window is escaped.
+    split: bool,
+}
+
+/// How far a string was followed.
+pub(crate) struct Reach {
+    /// Where it cannot just go on: see [`Block::stops`].
+    pub(crate) stop: usize,
+    /// There is an escape before that.
+    pub(crate) escaped: bool,
+    /// How many bytes more than characters there are before that.
+    pub(crate) excess: u64,
+}
+
+impl Marks {
+    /// Looks at the first bytes of a slice that follows upon those looked at last, and says at how many: what a window
+    /// holds.
+    pub(crate) fn look(&mut self, bytes: &[u8]) -> usize {
+        let window = &bytes[..bytes.len().min(WINDOW_BYTES)];
+        let blocks_min = window.len() / SIZE + 1;
+        if self.blocks.len() < blocks_min {
+            self.blocks.resize(blocks_min, Block::default());
+        }
+        self.line_ends.clear();
+        self.kinds = Kinds::default();
+        dispatch!(Level::new(), simd => look(simd, window, self));
+        window.len()
+    }
+
+    /// Where lines end, in order.
+    pub(crate) fn line_ends(&self) -> impl Iterator<Item = usize> {
+        self.line_ends.iter().map(|&at| usize::from(at))
+    }
+
+    /// What kinds of bytes there may be in a part of the window; of the blocks at its ends all is told.
+    pub(crate) fn kinds(&self, from: usize, to: usize) -> Kinds {
+        if self.kinds == Kinds::default() {
+            return self.kinds;
+        }
+        let blocks = &self.blocks[from / SIZE..to.div_ceil(SIZE)];
+        blocks.iter().fold(Kinds::default(), |all, block| all | block.kinds)
+    }
+
+    /// Follows a string from a place inside it.
+    #[expect(clippy::inline_always, reason = "most strings end in the block: a call would cost as much")]
     #[inline(always)]
-    pub(crate) fn look(bytes: &[u8]) -> Self {
-        match bytes.first_chunk() {
-            Some(block) => Self::of(block, SIZE),
-            None => Self::of_few(bytes),
+    pub(crate) fn follow(&self, from: usize) -> Reach {
+        let (block, skip) = (&self.blocks[from / SIZE], from % SIZE);
+        let stops = block.stops >> skip;
+        if stops == 0 {
+            return self.follow_on(from);
+        }
+        let len = stops.trailing_zeros() as usize;
+        let (escapes, extra) = (block.escapes >> skip & below(len), block.extra >> skip & below(len));
+        // Counting bits is a dozen instructions where the processor cannot be asked for it.
+        let excess = if extra == 0 { 0 } else { u64::from(extra.count_ones()) };
+        Reach { stop: from + len, escaped: escapes != 0, excess }
+    }
+
+    /// The same where the string goes on behind the block.
+    #[inline(never)]
+    fn follow_on(&self, from: usize) -> Reach {
+        let first = &self.blocks[from / SIZE];
+        let blocks = &self.blocks[from / SIZE + 1..];
+        // There is one, at the end of the window at the latest.
+        let more = blocks.iter().take_while(|block| block.stops == 0).count();
+        let (last, len) = (&blocks[more], blocks[more].stops.trailing_zeros() as usize);
+        let count = |mask: fn(&Block) -> u64, before: fn(&Block) -> u16| {
+            let ones = |block: &Block, n| (mask(block) & below(n)).count_ones();
+            let upto = u32::from(before(last)) + ones(last, len);
+            upto - u32::from(before(first)) - ones(first, from % SIZE)
+        };
+        Reach {
+            stop: (from / SIZE + 1 + more) * SIZE + len,
+            escaped: count(|block| block.escapes, |block| block.escapes_before) > 0,
+            excess: u64::from(count(|block| block.extra, |block| block.extra_before)),
         }
     }
+}
 
-    /// The end of a piece: out of the way of the other case.
-    #[cold]
-    fn of_few(bytes: &[u8]) -> Self {
-        Self::of(&padded(bytes), bytes.len())
+/// Fills in the marks of a window.
+#[expect(clippy::inline_always, reason = "only what is inlined is built for the processor's widest vectors")]
+#[inline(always)]
+fn look<S: Simd>(simd: S, window: &[u8], marks: &mut Marks) {
+    let (whole, rest) = window.as_chunks::<SIZE>();
+    let mut last = [b' '; SIZE];
+    last[..rest.len()].copy_from_slice(rest);
+    let Marks { blocks, line_ends, kinds, .. } = marks;
+    let mut split = marks.split;
+    let (mut escapes_before, mut extra_before) = (0_u32, 0_u32);
+    for (n, block) in blocks[..=whole.len()].iter_mut().enumerate() {
+        let bytes = whole.get(n).unwrap_or(&last);
+        let seen = Seen::new(simd, bytes);
+        let mut found = Block { stops: seen.quotes | seen.controls, ..Block::default() };
+        if seen.slashes != 0 || split {
+            let behind = u64::from(split);
+            found.escapes = escape_starts(seen.slashes & !behind);
+            // The next block waits for nothing where a branch tells that no escape is split, and nearly always none is.
+            split = false;
+            let mut common = common(simd, bytes, &seen);
+            if found.escapes >> (SIZE - 1) == 1 {
+                split = true;
+                common |= common_at_end(window.get((n + 1) * SIZE));
+            }
+            let rare = found.escapes & !common;
+            found.stops = seen.quotes & !(found.escapes << 1 | behind) | seen.controls | rare;
+        }
+        found.extra = found.escapes;
+        if seen.beyond_ascii != 0 {
+            let goes_on;
+            (goes_on, found.kinds) = utf8(simd, bytes);
+            found.extra |= goes_on;
+            *kinds = *kinds | found.kinds;
+        }
+        if seen.controls != 0 {
+            note_line_ends(bytes, seen.controls, n * SIZE, line_ends);
+        }
+        (found.escapes_before, found.extra_before) = (escapes_before as u16, extra_before as u16);
+        escapes_before += found.escapes.count_ones();
+        extra_before += found.extra.count_ones();
+        *block = found;
     }
+    blocks[whole.len()].stops |= 1 << rest.len();
+    if let Some(last) = window.len().checked_sub(1) {
+        marks.split = blocks[last / SIZE].escapes >> (last % SIZE) & 1 == 1;
+    }
+}
 
+/// Where the bytes stand that are asked for in every block.
+struct Seen {
+    slashes: u64,
+    quotes: u64,
+    controls: u64,
+    beyond_ascii: u64,
+}
+
+impl Seen {
     #[expect(clippy::inline_always, reason = "as above")]
     #[inline(always)]
-    fn of(block: &[u8; SIZE], len: usize) -> Self {
-        let slashes = fold(block, |part| part.simd_eq(u8x16::splat(b'\\')));
-        let quotes = fold(block, |part| part.simd_eq(u8x16::splat(b'"')));
-        if slashes == 0 {
-            return Self { len, quotes, escapes: 0, rare: 0 };
-        }
-        let (escapes, split) = escapes(slashes);
-        let is = |part: u8x16, byte| part.simd_eq(u8x16::splat(byte));
-        // Quotes and backslashes are known already.
-        let letters = fold(block, |part| is(part, b'n') | is(part, b't'));
-        // A carriage return is not as rare as the others, but rare enough to be asked for only if needed.
-        let mut rare = escapes & !((letters | quotes | slashes) >> 1);
-        if rare != 0 {
-            rare &= !(fold(block, |part| is(part, b'r')) >> 1);
-        }
-        Self { len: len - split, quotes: quotes & !(escapes << 1), escapes, rare }
-    }
-}
-
-/// The escapes in a block, for those who know where the literal ends: less to look for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Escapes {
-    /// How many bytes this speaks about, as in [`Block`].
-    pub(crate) len: usize,
-    /// Backslashes that begin an escape.
-    pub(crate) all: u64,
-    /// Those among them that are not one ASCII character with a backslash: before a `u`, before what is no ASCII, or at
-    /// the very end.
-    pub(crate) odd: u64,
-}
-
-impl Escapes {
-    /// Looks at the first bytes of a slice.
-    #[inline]
-    pub(crate) fn look(bytes: &[u8]) -> Self {
-        let len = bytes.len().min(SIZE);
-        match bytes.first_chunk() {
-            Some(block) => Self::of(block, len),
-            None => Self::of(&padded(bytes), len),
+    fn new<S: Simd>(simd: S, bytes: &[u8; SIZE]) -> Self {
+        let bytes = u8x64::load_array_ref(simd, bytes);
+        Self {
+            slashes: bytes.simd_eq(b'\\').to_bitmask(),
+            quotes: bytes.simd_eq(b'"').to_bitmask(),
+            controls: bytes.simd_lt(0x20).to_bitmask(),
+            beyond_ascii: bytes.max(0x80).simd_eq(bytes).to_bitmask(),
         }
     }
-
-    #[inline]
-    fn of(block: &[u8; SIZE], len: usize) -> Self {
-        let slashes = fold(block, |part| part.simd_eq(u8x16::splat(b'\\')));
-        if slashes == 0 {
-            return Self { len, all: 0, odd: 0 };
-        }
-        let (all, split) = escapes(slashes);
-        // A bit is the highest one of its byte, which ASCII has not.
-        let odd = fold(block, |part| part.simd_eq(u8x16::splat(b'u')) | part) >> 1;
-        let last = if len < SIZE { 1 << (len - 1) } else { 0 };
-        Self { len: len - split, all, odd: all & (odd | last) }
-    }
-}
-
-/// Which backslashes begin an escape that ends in the block, and how many bytes at its end are left to the next one: an
-/// escape may begin with the last byte.
-#[expect(clippy::inline_always, reason = "as above")]
-#[inline(always)]
-fn escapes(slashes: u64) -> (u64, usize) {
-    let starts = escape_starts(slashes);
-    (starts & (u64::MAX >> 1), (starts >> (SIZE - 1)) as usize)
 }
 
 /// Which backslashes begin an escape: in a run of them, every other one.
 #[inline]
 fn escape_starts(slashes: u64) -> u64 {
-    if slashes & (slashes << 1) == 0 {
-        return slashes;
+    const EVEN: u64 = 0x5555_5555_5555_5555;
+    let heads = slashes & !(slashes << 1);
+    // Added to a run, its head moves behind it, and nothing is left of the run: so those that begin at an even place are
+    // told from the others.
+    let odd = slashes & slashes.wrapping_add(heads & EVEN);
+    (slashes & !odd & EVEN) | (odd & !EVEN)
+}
+
+/// The bytes before those that make a common escape with a backslash, in the block.
+#[expect(clippy::inline_always, reason = "as above")]
+#[inline(always)]
+fn common<S: Simd>(simd: S, bytes: &[u8; SIZE], seen: &Seen) -> u64 {
+    let bytes = u8x64::load_array_ref(simd, bytes);
+    let letters = bytes.simd_eq(b'n') | bytes.simd_eq(b't') | bytes.simd_eq(b'r');
+    (letters.to_bitmask() | seen.quotes | seen.slashes) >> 1
+}
+
+/// The same for the last byte, if the byte behind the block is such a one.
+#[cold]
+#[inline(never)]
+fn common_at_end(next: Option<&u8>) -> u64 {
+    u64::from(next.is_some_and(|byte| b"nt\"\\r".contains(byte))) << (SIZE - 1)
+}
+
+/// The bytes that go on with a character, and the kinds of all.
+#[expect(clippy::inline_always, reason = "as above")]
+#[inline(always)]
+fn utf8<S: Simd>(simd: S, bytes: &[u8; SIZE]) -> (u64, Kinds) {
+    let bytes = u8x64::load_array_ref(simd, bytes);
+    let goes_on = (bytes & 0xc0).simd_eq(0x80).to_bitmask();
+    let pairs = bytes.max(0xf0).simd_eq(bytes).to_bitmask() != 0;
+    (goes_on, Kinds { beyond_ascii: true, pairs })
+}
+
+/// Notes where lines end in a block that begins at `base`.
+#[inline(never)]
+fn note_line_ends(bytes: &[u8; SIZE], controls: u64, base: usize, line_ends: &mut Vec<u16>) {
+    let ends = ones(controls).filter(|&n| bytes[n] == b'\n');
+    line_ends.extend(ends.map(|n| (base + n) as u16));
+}
+
+/// The escapes in a block of a literal, for those who count its characters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Escapes {
+    /// Backslashes that begin an escape.
+    pub(crate) slashes: u64,
+    /// Bytes that go on with a character.
+    pub(crate) goes_on: u64,
+    /// Bytes that begin a character of four.
+    pub(crate) pairs: u64,
+    /// Backslashes of escapes that are not one ASCII character with a backslash: before a `u`, before what is no ASCII,
+    /// or at the very end.
+    pub(crate) odd: u64,
+}
+
+impl Escapes {
+    /// Looks at a block; `next` is the byte behind it, and `split` says whether its first one is escaped.
+    #[expect(clippy::inline_always, reason = "as above")]
+    #[inline(always)]
+    pub(crate) fn look<S: Simd>(simd: S, bytes: &[u8; SIZE], next: Option<&u8>, split: bool) -> Self {
+        let bytes = u8x64::load_array_ref(simd, bytes);
+        let beyond_ascii = bytes.max(0x80).simd_eq(bytes).to_bitmask();
+        let slashes = bytes.simd_eq(b'\\').to_bitmask();
+        let mut found = Self::default();
+        if slashes != 0 {
+            found.slashes = escape_starts(slashes & !u64::from(split));
+            found.odd = found.slashes & ((bytes.simd_eq(b'u').to_bitmask() | beyond_ascii) >> 1);
+            if found.slashes >> (SIZE - 1) == 1 {
+                found.odd |= odd_at_end(next);
+            }
+        }
+        if beyond_ascii != 0 {
+            found.goes_on = (bytes & 0xc0).simd_eq(0x80).to_bitmask();
+            found.pairs = bytes.max(0xf0).simd_eq(bytes).to_bitmask();
+        }
+        found
     }
-    let (mut starts, mut rest) = (0, slashes);
-    while rest != 0 {
-        let first = rest.trailing_zeros();
-        starts |= 1 << first;
-        // The byte behind it is escaped, backslash or not.
-        rest &= !(3 << first);
-    }
-    starts
+}
+
+/// The last byte, if the escape that it begins is an odd one.
+#[cold]
+#[inline(never)]
+fn odd_at_end(next: Option<&u8>) -> u64 {
+    u64::from(next.is_none_or(|&byte| byte == b'u' || !byte.is_ascii())) << (SIZE - 1)
+}
+
+/// The places of the ones in a mask, in order.
+pub(crate) fn ones(mask: u64) -> impl Iterator<Item = usize> {
+    let mut rest = mask;
+    core::iter::from_fn(move || {
+        let place = (rest != 0).then(|| rest.trailing_zeros() as usize);
+        rest &= rest.wrapping_sub(1);
+        place
+    })
 }
 
 /// The lowest `n` bits.
@@ -128,124 +313,68 @@ pub(crate) fn below(n: usize) -> u64 {
     if n >= SIZE { u64::MAX } else { (1 << n) - 1 }
 }
 
-/// Bytes of a block that go on with a character of UTF-8, and those that begin one of four bytes.
-pub(crate) fn utf8(bytes: &[u8]) -> (u64, u64) {
-    let block = &padded(bytes);
-    let beyond_ascii =
-        block.as_chunks::<16>().0.iter().fold(u8x16::ZERO, |any, part| any | u8x16::new(*part));
-    if beyond_ascii.to_bitmask() == 0 {
-        return (0, 0);
-    }
-    (between(block, 0x80, 0xbf), between(block, 0xf0, 0xff))
-}
-
-/// A block of bytes; what lies behind their end counts as zeros.
-#[inline]
-fn padded(bytes: &[u8]) -> [u8; SIZE] {
-    bytes.first_chunk().copied().unwrap_or_else(|| {
-        let mut block = [0; SIZE];
-        block[..bytes.len()].copy_from_slice(bytes);
-        block
-    })
-}
-
-/// What kinds of bytes there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Survey {
-    /// Some are below 0x20.
-    pub(crate) controls: bool,
-    /// Some are above 0x7f.
-    pub(crate) beyond_ascii: bool,
-    /// Some begin a character of four bytes, which UTF-16 writes as a pair.
-    pub(crate) pairs: bool,
-}
-
-/// Looks at all bytes for what is rare in a line.
-pub(crate) fn survey(bytes: &[u8]) -> Survey {
-    // Both questions in one pass.
-    let (blocks, rest) = bytes.as_chunks::<SIZE>();
-    let (mut low, mut high) = (u8x16::MAX, u8x16::ZERO);
-    for block in blocks {
-        for part in block.as_chunks::<16>().0 {
-            (low, high) = (low.min(u8x16::new(*part)), high.max(u8x16::new(*part)));
-        }
-    }
-    let least = low.to_array().iter().chain(rest).fold(0xff, |least, &byte| byte.min(least));
-    let most = high.to_array().iter().chain(rest).fold(0, |most, &byte| byte.max(most));
-    Survey { controls: least < 0x20, beyond_ascii: most > 0x7f, pairs: most >= 0xf0 }
-}
-
-/// How many bytes go on with a character of UTF-8.
-pub(crate) fn continuations(bytes: &[u8]) -> u64 {
-    let (parts, rest) = bytes.as_chunks::<16>();
-    let goes_on = |byte: &&u8| **byte & 0xc0 == 0x80;
-    let few = rest.iter().filter(goes_on).count() as u64;
-    // In stretches of 255, so that a byte of the vector is enough to count in.
-    parts.chunks(255).fold(few, |count, stretch| {
-        let lanes = stretch.iter().fold(u8x16::ZERO, |lanes, part| {
-            lanes - (u8x16::new(*part) & u8x16::splat(0xc0)).simd_eq(u8x16::splat(0x80))
-        });
-        count + lanes.to_array().into_iter().map(u64::from).sum::<u64>()
-    })
-}
-
-/// One bit a byte for which `of` says yes.
-#[inline]
-fn fold(block: &[u8; SIZE], of: impl Fn(u8x16) -> u8x16) -> u64 {
-    let parts = block.as_chunks::<16>().0.iter().enumerate();
-    parts.fold(0, |mask, (n, part)| mask | u64::from(of(u8x16::new(*part)).to_bitmask()) << (n * 16))
-}
-
-#[inline]
-fn between(block: &[u8; SIZE], low: u8, high: u8) -> u64 {
-    let (low, high) = (u8x16::splat(low), u8x16::splat(high));
-    fold(block, |part| part.simd_eq(part.max(low).min(high)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec;
     use proptest::prelude::*;
+
+    /// What a plain walk says of a window: where a string stops, the escapes, the bytes without a character of their own.
+    fn plainly(bytes: &[u8]) -> (Vec<usize>, Vec<usize>, Vec<usize>) {
+        let (mut stops, mut escapes, mut extra, mut behind) = (vec![], vec![], vec![], false);
+        for (i, &byte) in bytes.iter().enumerate() {
+            let begins = byte == b'\\' && !behind;
+            let common = bytes.get(i + 1).is_some_and(|next| b"n\"\\tr".contains(next));
+            if (byte == b'"' && !behind) || byte < 0x20 || (begins && !common) {
+                stops.push(i);
+            }
+            if begins {
+                escapes.push(i);
+            }
+            if begins || byte & 0xc0 == 0x80 {
+                extra.push(i);
+            }
+            behind = begins;
+        }
+        (stops, escapes, extra)
+    }
 
     proptest! {
         #[test]
-        fn a_block_says_what_a_plain_walk_says(text in r#"[nu"\\xé]{0,90}"#) {
+        fn marks_say_what_a_plain_walk_says(text in r#"([nu"\\x]|é|😀|\n|[a-z]{20}|\\\\\\){0,90}"#, from in 0usize..400) {
             let bytes = text.as_bytes();
-            let block = Block::look(bytes);
-            let (mut i, mut plain) = (0, Block { len: block.len, ..Block::default() });
-            while i < block.len {
-                match bytes[i] {
-                    b'\\' => {
-                        plain.escapes |= 1 << i;
-                        if !bytes.get(i + 1).is_some_and(|b| b"n\"\\tr".contains(b)) {
-                            plain.rare |= 1 << i;
-                        }
-                        i += 1;
-                    }
-                    b'"' => plain.quotes |= 1 << i,
-                    _ => {}
-                }
-                i += 1;
+            let mut marks = Marks::default();
+            prop_assert_eq!(marks.look(bytes), bytes.len());
+            let (stops, escapes, extra) = plainly(bytes);
+            let from = from.min(bytes.len());
+            let reach = marks.follow(from);
+            let stop = stops.into_iter().find(|&at| at >= from).unwrap_or(bytes.len());
+            let within = |places: Vec<usize>| places.into_iter().filter(|at| (from..stop).contains(at)).count();
+            prop_assert_eq!(reach.stop, stop);
+            prop_assert_eq!(reach.escaped, within(escapes) > 0);
+            prop_assert_eq!(reach.excess, within(extra) as u64);
+            let ends: Vec<_> = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(n, _)| n).collect();
+            prop_assert_eq!(marks.line_ends().collect::<Vec<_>>(), ends);
+            if !bytes.is_empty() {
+                let kinds = Kinds { beyond_ascii: !text.is_ascii(), pairs: text.contains('😀') };
+                prop_assert_eq!(marks.kinds(0, bytes.len()), kinds);
             }
-            prop_assert_eq!(block, plain);
-            let odd = |n: &usize| bytes.get(n + 1).is_none_or(|byte| *byte == b'u' || !byte.is_ascii());
-            let odd = (0..64).filter(|n| plain.escapes >> n & 1 == 1).filter(odd).fold(0, |all, n| all | 1 << n);
-            prop_assert_eq!(Escapes::look(bytes), Escapes { len: plain.len, all: plain.escapes, odd });
-            prop_assert!(block.len == bytes.len() || block.len >= SIZE - 1);
         }
 
         #[test]
-        fn surveys_and_characters(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
-            let (more, four) = utf8(&bytes);
-            for (n, &byte) in bytes.iter().take(SIZE).enumerate() {
-                prop_assert_eq!(more >> n & 1 == 1, byte & 0xc0 == 0x80);
-                prop_assert_eq!(four >> n & 1 == 1, byte >= 0xf0);
+        fn windows_do_not_matter(text in r#"[n"\\x]{0,300}"#, size in 1usize..200) {
+            let bytes = text.as_bytes();
+            let (mut marks, mut found) = (Marks::default(), vec![]);
+            for (n, window) in bytes.chunks(size).enumerate() {
+                marks.look(window);
+                let mut at = 0;
+                while at < window.len() {
+                    at = marks.follow(at).stop + 1;
+                    found.extend(window.get(at - 1).filter(|byte| **byte == b'"').map(|_| n * size + at - 1));
+                }
             }
-            let survey = survey(&bytes);
-            prop_assert_eq!(survey.controls, bytes.iter().any(|b| *b < 0x20));
-            prop_assert_eq!(survey.beyond_ascii, bytes.iter().any(|b| *b > 0x7f));
-            prop_assert_eq!(survey.pairs, bytes.iter().any(|b| *b >= 0xf0));
-            prop_assert_eq!(continuations(&bytes), bytes.iter().filter(|b| **b & 0xc0 == 0x80).count() as u64);
+            let (stops, ..) = plainly(bytes);
+            prop_assert_eq!(found, stops.into_iter().filter(|&at| bytes[at] == b'"').collect::<Vec<_>>());
         }
     }
 }

@@ -9,7 +9,7 @@
 //! lone surrogates, duplicate keys, big numbers, any depth and invalid UTF-8 are data here. It refuses to know
 //! what a key means; that is the business of [`crate::format`].
 
-use crate::block::{self, Block, Survey};
+use crate::block::{Kinds, Marks, Reach};
 use crate::literal;
 use crate::source::{Fault, Source, Span, WINDOW_BYTES, window};
 use alloc::borrow::Cow;
@@ -183,7 +183,7 @@ impl<'d> Value<'d> {
                 keys.iter().position(|name| key.is(name))
             } else {
                 let own = key.prefix();
-                keys.iter().position(|name| name.as_bytes() == own)
+                keys.iter().position(|name| same(name.as_bytes(), own))
             };
             if let Some(n) = same {
                 found[n] = Some(value);
@@ -255,20 +255,34 @@ impl<'d> Value<'d> {
     }
 
     /// Whether it is a string and exactly this one.
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "with a known text it is a comparison or two, asked for every field"
+    )]
+    #[inline(always)]
     pub fn is(self, text: &str) -> bool {
         let node = self.node();
-        let (bytes, wanted) = (node.span.len(), text.len() as u64 + 2);
-        // Most strings are told apart by their length alone; an escape makes them longer, at most sixfold.
-        if node.kind != Kind::String || bytes < wanted || (bytes > wanted && !node.escaped) {
-            return false;
-        }
         if node.escaped {
-            return bytes <= text.len() as u64 * 6 + 2
-                && self.text().is_some_and(|own| *own == *text.as_bytes());
+            return self.is_escaped(text);
         }
-        self.prefix() == text.as_bytes()
+        node.span.len() == text.len() as u64 + 2
+            && node.kind == Kind::String
+            && same(self.prefix(), text.as_bytes())
     }
+
+    #[cold]
+    fn is_escaped(self, text: &str) -> bool {
+        let bytes = self.span().len();
+        // An escape makes a string longer, at most sixfold.
+        (text.len() as u64 + 2..=text.len() as u64 * 6 + 2).contains(&bytes)
+            && self.text().is_some_and(|own| *own == *text.as_bytes())
+    }
+}
+
+/// Whether two short texts are the same: most that are not already differ in their length or where they begin.
+#[inline]
+fn same(one: &[u8], two: &[u8]) -> bool {
+    one.len() == two.len() && one.first() == two.first() && one == two
 }
 
 /// What became of a piece of input.
@@ -313,85 +327,14 @@ enum Number {
     ExponentDigits,
 }
 
-/// The block last looked at, kept from one string to the next: most are shorter than a block.
-#[derive(Default)]
-struct Looked {
-    base: usize,
-    block: Block,
-}
-
-/// What the tokeniser is fed at once.
-struct Piece<'b> {
-    bytes: &'b [u8],
-    /// Where it stands in the source.
-    base: u64,
-    survey: Survey,
-    looked: Looked,
-}
-
-/// How far a string was followed.
-struct Reach {
-    /// Where its quote stands, or a rare escape; the end of the piece if there is neither.
-    stop: usize,
-    /// How many common escapes stand before that.
-    escapes: u32,
-    /// It is a rare escape.
-    rare: bool,
-}
-
-impl Looked {
-    /// Follows a string from a place inside it.
-    #[expect(
-        clippy::inline_always,
-        reason = "most strings end in the block that is known: a call would cost as much"
-    )]
-    #[inline(always)]
-    fn follow(&mut self, bytes: &[u8], from: usize) -> Reach {
-        let skip = from.wrapping_sub(self.base);
-        if skip < self.block.len
-            && let Some(reach) = reach(self.block, from, skip)
-        {
-            return reach;
-        }
-        self.follow_on(bytes, from)
-    }
-
-    /// The same, block after block.
-    #[inline(never)]
-    fn follow_on(&mut self, bytes: &[u8], from: usize) -> Reach {
-        let (mut base, mut block) = (self.base, self.block);
-        let (mut i, mut escapes) = (from, 0);
-        let reach = loop {
-            if i >= bytes.len() {
-                break Reach { stop: bytes.len(), escapes, rare: false };
-            }
-            if i < base || i >= base + block.len {
-                (base, block) = (i, Block::look(&bytes[i..]));
-            }
-            let skip = i - base;
-            if let Some(reach) = reach(block, i, skip) {
-                break Reach { escapes: escapes + reach.escapes, ..reach };
-            }
-            escapes += (block.escapes >> skip).count_ones();
-            i = base + block.len;
-        };
-        (self.base, self.block) = (base, block);
-        reach
-    }
-}
-
-/// Where a string that is followed from the place `from`, `skip` bytes inside a block, stops in it.
-#[inline]
-fn reach(block: Block, from: usize, skip: usize) -> Option<Reach> {
-    let stops = (block.quotes | block.rare) >> skip;
-    if stops == 0 {
-        return None;
-    }
-    let stop = stops.trailing_zeros();
-    let begun = block.escapes >> skip;
-    // Counting bits is a dozen instructions where the processor cannot be asked for it.
-    let escapes = if begun == 0 { 0 } else { (begun & block::below(stop as usize)).count_ones() };
-    Some(Reach { stop: from + stop as usize, escapes, rare: block.rare >> skip >> stop & 1 == 1 })
+/// What the tokeniser is fed at once: a window up to where the piece ends, and where that ends a string stops.
+#[derive(Clone, Copy)]
+pub(crate) struct Piece<'b> {
+    pub(crate) bytes: &'b [u8],
+    /// Where the window stands in the source.
+    pub(crate) base: u64,
+    pub(crate) marks: &'b Marks,
+    pub(crate) kinds: Kinds,
 }
 
 /// Reads one object from pieces of any size.
@@ -441,15 +384,15 @@ impl Tokeniser {
         matches!(self.state, State::Text | State::Escape | State::Hex(_))
     }
 
-    /// Takes the bytes that stand at offset `base`. `survey` is of these bytes.
-    pub(crate) fn feed(&mut self, bytes: &[u8], base: u64, survey: Survey) -> Fed {
-        let piece = &mut Piece { bytes, base, survey, looked: Looked::default() };
-        self.doc.pairs |= survey.pairs;
-        let mut i = 0;
+    /// Takes the bytes of a piece from a place on. The marks are of these bytes and of those that were taken before them.
+    pub(crate) fn feed(&mut self, piece: Piece<'_>, from: usize) -> Fed {
+        let bytes = piece.bytes;
+        self.doc.pairs |= piece.kinds.pairs;
+        let mut i = from;
         while i < bytes.len() {
             let taken = match self.state {
                 State::Text => self.text(piece, i),
-                State::Escape | State::Hex(_) => self.escape(bytes[i], base + i as u64).map(|()| i + 1),
+                State::Escape | State::Hex(_) => self.escape(bytes[i], piece.base + i as u64).map(|()| i + 1),
                 State::Number(number) => self.number(number, piece, i),
                 State::Word(word, at) => self.word(word, at, piece, i),
                 State::Done => return Fed::Done(i),
@@ -464,8 +407,24 @@ impl Tokeniser {
         if matches!(self.state, State::Done) { Fed::Done(i) } else { Fed::More }
     }
 
+    /// Takes what stands at offset `base`, window by window.
+    pub(crate) fn feed_all(&mut self, bytes: &[u8], base: u64, marks: &mut Marks) -> Fed {
+        let mut at = 0;
+        while at < bytes.len() {
+            let taken = marks.look(&bytes[at..]);
+            let (window, kinds) = (&bytes[at..at + taken], marks.kinds(0, taken));
+            match self.feed(Piece { bytes: window, base: base + at as u64, marks, kinds }, 0) {
+                Fed::More => at += taken,
+                Fed::Done(n) => return Fed::Done(at + n),
+                Fed::Bad(n) => return Fed::Bad(at + n),
+                Fed::TooComplex => return Fed::TooComplex,
+            }
+        }
+        Fed::More
+    }
+
     /// Takes the byte at `i`, and the strings behind it.
-    fn structure(&mut self, piece: &mut Piece<'_>, i: usize) -> Option<usize> {
+    fn structure(&mut self, piece: Piece<'_>, i: usize) -> Option<usize> {
         let (byte, at) = (piece.bytes[i], piece.base + i as u64);
         if matches!(byte, b' ' | b'\t' | b'\r' | b'\n') {
             return Some(i + 1);
@@ -563,19 +522,19 @@ impl Tokeniser {
 
     /// Reads the string whose inside begins at `from`, and the strings behind it as long as nothing stands between them
     /// but what nearly always does in compact JSON: a colon behind a key, and a comma behind a value of an object.
-    fn strings(&mut self, piece: &mut Piece<'_>, from: usize, key: bool) -> Option<usize> {
+    fn strings(&mut self, piece: Piece<'_>, from: usize, key: bool) -> Option<usize> {
         let bytes = piece.bytes;
         let (mut from, mut key) = (from, key);
         loop {
-            let Reach { stop, escapes, rare } = piece.looked.follow(bytes, from);
-            if rare || stop == bytes.len() || piece.survey.controls {
+            let reach = piece.marks.follow(from);
+            let stop = reach.stop;
+            if bytes.get(stop) != Some(&b'"') {
                 // It wants a closer look, or its end is not here.
                 self.key = key;
                 self.open_leaf(Kind::String, piece.base + from as u64 - 1, State::Text)?;
                 return self.text(piece, from);
             }
-            let more = if piece.survey.beyond_ascii { block::continuations(&bytes[from..stop]) } else { 0 };
-            self.whole(piece, from, stop, (escapes, more))?;
+            self.whole(piece, from, &reach)?;
             let next = stop + 1;
             key = match (key, bytes.get(next), bytes.get(next + 1)) {
                 (true, Some(b':'), Some(b'"')) => false,
@@ -596,11 +555,12 @@ impl Tokeniser {
 
     /// Adds a string that stands in one piece.
     #[inline]
-    fn whole(&mut self, piece: &Piece<'_>, from: usize, to: usize, more: (u32, u64)) -> Option<()> {
+    fn whole(&mut self, piece: Piece<'_>, from: usize, reach: &Reach) -> Option<()> {
         let Doc { nodes, text, .. } = &mut self.doc;
         if nodes.len() >= NODES_MAX {
             return None;
         }
+        let to = reach.stop;
         let (text_at, taken) = (text.len(), (to - from).min(CAPTURE_BYTES_MAX));
         // Most strings are short: those are copied with some of what follows, which is then let go, because copying a
         // fixed number of bytes costs less than asking how many.
@@ -617,42 +577,40 @@ impl Tokeniser {
             text_at: text_at as u32,
             text_len: taken as u16,
             kind: Kind::String,
-            escaped: more.0 > 0,
-            excess: u64::from(more.0) + more.1,
+            escaped: reach.escaped,
+            excess: reach.excess,
         });
         Some(())
     }
 
     /// Reads on inside a string, up to its end, the end of the piece, or an escape that wants a closer look.
-    fn text(&mut self, piece: &mut Piece<'_>, from: usize) -> Option<usize> {
-        let Reach { stop, escapes, rare } = piece.looked.follow(piece.bytes, from);
-        if piece.survey.controls
-            && let Some(at) = piece.bytes[from..stop].iter().position(|&byte| byte < 0x20)
-        {
-            self.bad_at = Some(from + at);
-            return None;
-        }
-        let inside = &piece.bytes[from..stop];
-        let more = if piece.survey.beyond_ascii { block::continuations(inside) } else { 0 };
+    fn text(&mut self, piece: Piece<'_>, from: usize) -> Option<usize> {
+        let Reach { stop, escaped, excess } = piece.marks.follow(from);
+        let stop = stop.min(piece.bytes.len());
+        let stopped_by = piece.bytes.get(stop).copied();
+        let rare = stopped_by == Some(b'\\');
         self.capture(&piece.bytes[from..stop + usize::from(rare)]);
         let node = self.doc.nodes.last_mut()?;
-        node.escaped |= escapes > 0 || rare;
-        node.excess += u64::from(escapes) + more;
-        if rare {
-            self.state = State::Escape;
-            return Some(stop + 1);
+        node.escaped |= escaped || rare;
+        node.excess += excess;
+        match stopped_by {
+            None => return Some(stop),
+            Some(b'\\') => self.state = State::Escape,
+            Some(b'"') => {
+                node.span.end = piece.base + stop as u64 + 1;
+                self.state = if self.key { State::Colon } else { State::CommaOrEnd };
+            }
+            Some(_) => {
+                self.bad_at = Some(stop);
+                return None;
+            }
         }
-        if stop == piece.bytes.len() {
-            return Some(stop);
-        }
-        node.span.end = piece.base + stop as u64 + 1;
-        self.state = if self.key { State::Colon } else { State::CommaOrEnd };
         Some(stop + 1)
     }
 
     /// Goes on behind a value that has ended, to the next key if there is one.
     #[inline]
-    fn on_to_next(&mut self, piece: &mut Piece<'_>, next: usize) -> Option<usize> {
+    fn on_to_next(&mut self, piece: Piece<'_>, next: usize) -> Option<usize> {
         let comma = matches!(piece.bytes.get(next..next + 2), Some(b",\""));
         if comma && matches!(self.state, State::CommaOrEnd) && self.container() == Kind::Object {
             return self.strings(piece, next + 2, true);
@@ -703,7 +661,7 @@ impl Tokeniser {
     }
 
     /// Goes on with a word: all of it that the piece holds.
-    fn word(&mut self, word: &'static [u8], at: u8, piece: &mut Piece<'_>, i: usize) -> Option<usize> {
+    fn word(&mut self, word: &'static [u8], at: u8, piece: Piece<'_>, i: usize) -> Option<usize> {
         let bytes = piece.bytes;
         let rest = &word[usize::from(at)..];
         let same = rest.iter().zip(&bytes[i..]).take_while(|(wanted, byte)| wanted == byte).count();
@@ -721,7 +679,7 @@ impl Tokeniser {
     }
 
     /// One character of a number with the digits behind it, or its end: then the byte is not taken.
-    fn number(&mut self, number: Number, piece: &mut Piece<'_>, i: usize) -> Option<usize> {
+    fn number(&mut self, number: Number, piece: Piece<'_>, i: usize) -> Option<usize> {
         use Number::{Exponent, ExponentDigits, ExponentSign, Fraction, Minus, Point, Whole, Zero};
         let bytes = piece.bytes;
         let next = match (number, bytes[i]) {
@@ -749,12 +707,12 @@ impl Tokeniser {
 
 /// Tokenises the object at `span` again, for what a scan does not keep.
 pub fn parse(source: &dyn Source, span: Span) -> Result<Option<Doc>, Fault> {
-    let mut tokeniser = Tokeniser::new();
+    let (mut tokeniser, mut marks) = (Tokeniser::new(), Marks::default());
     let mut buffer = vec![0; WINDOW_BYTES.min(span.len() as usize)];
     let mut at = span.start;
     while at < span.end {
         let window = window(source, Span::new(at, span.end), &mut buffer)?;
-        match tokeniser.feed(window, at, block::survey(window)) {
+        match tokeniser.feed_all(window, at, &mut marks) {
             Fed::More => at += window.len() as u64,
             Fed::Done(taken) if at + taken as u64 == span.end => return Ok(Some(tokeniser.doc)),
             _ => return Ok(None),
@@ -771,10 +729,10 @@ mod tests {
     use proptest::prelude::*;
 
     fn feed_in_pieces(bytes: &[u8], size: usize) -> (Fed, Tokeniser) {
-        let mut tokeniser = Tokeniser::new();
+        let (mut tokeniser, mut marks) = (Tokeniser::new(), Marks::default());
         let mut fed = Fed::More;
         for (n, piece) in bytes.chunks(size.max(1)).enumerate() {
-            fed = tokeniser.feed(piece, (n * size.max(1)) as u64, block::survey(piece));
+            fed = tokeniser.feed_all(piece, (n * size.max(1)) as u64, &mut marks);
             if fed != Fed::More {
                 break;
             }
@@ -783,9 +741,9 @@ mod tests {
     }
 
     fn accepted(bytes: &[u8], size: usize) -> bool {
-        let mut tokeniser = Tokeniser::new();
+        let (mut tokeniser, mut marks) = (Tokeniser::new(), Marks::default());
         for (n, piece) in bytes.chunks(size).enumerate() {
-            match tokeniser.feed(piece, (n * size) as u64, block::survey(piece)) {
+            match tokeniser.feed_all(piece, (n * size) as u64, &mut marks) {
                 Fed::More => {}
                 Fed::Done(taken) => {
                     return bytes[n * size + taken..].iter().all(|byte| b" \t\r\n".contains(byte));

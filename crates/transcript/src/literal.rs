@@ -6,6 +6,8 @@
 
 use crate::block::{self, Escapes};
 use alloc::vec::Vec;
+use fearless_simd::prelude::*;
+use fearless_simd::{Level, dispatch};
 
 /// How text is counted. Each system that a profile reproduces has its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -208,31 +210,37 @@ pub fn quote(text: &[u8], out: &mut Vec<u8>) {
 /// Counts the units of bytes that begin and end between two units: bytes that begin a character, less what
 /// escapes take up.
 pub(crate) fn count(bytes: &[u8], unit: Unit) -> u64 {
-    // Most texts are ASCII, and then no byte goes on with a character.
-    let simple = unit == Unit::Bytes || bytes.is_ascii();
+    dispatch!(Level::new(), simd => count_with(simd, bytes, unit))
+}
+
+#[expect(clippy::inline_always, reason = "only what is inlined is built for the processor's widest vectors")]
+#[inline(always)]
+fn count_with<S: Simd>(simd: S, bytes: &[u8], unit: Unit) -> u64 {
+    let (whole, rest) = bytes.as_chunks();
+    let mut last = [b' '; block::SIZE];
+    last[..rest.len()].copy_from_slice(rest);
+    let (mut split, mut done) = (false, 0);
     // The second half of an escape may lie in the next block, so the sum may be below zero for a while.
-    let (mut total, mut at, mut done) = (0_i64, 0, 0);
-    while at < bytes.len() {
-        let rest = &bytes[at..];
-        let Escapes { len, all, mut odd } = Escapes::look(rest);
-        let ones = |mask: u64| i64::from((mask & block::below(len)).count_ones());
-        let (more, four) = if simple { (0, 0) } else { block::utf8(rest) };
+    let mut total = (bytes.len() as u64).cast_signed();
+    for (n, block) in whole.iter().chain([&last]).enumerate() {
+        let at = n * block::SIZE;
+        let Escapes { slashes, goes_on, pairs, odd } =
+            Escapes::look(simd, block, bytes.get(at + block::SIZE), split);
+        split = slashes >> (block::SIZE - 1) == 1;
         // Each escape has a backslash too many; no byte is both.
-        total += (len as u64).cast_signed() - ones(more | all);
-        if unit == Unit::Utf16 && four != 0 {
-            total += ones(four);
+        let extra = if unit == Unit::Bytes { slashes } else { slashes | goes_on };
+        total -= i64::from(extra.count_ones());
+        if unit == Unit::Utf16 {
+            total += i64::from(pairs.count_ones());
         }
-        while odd != 0 {
-            let from = odd.trailing_zeros() as usize;
-            odd &= odd - 1;
+        for from in block::ones(odd).map(|from| at + from) {
             // The second half of a pair was seen with the first.
-            if at + from >= done {
-                let unit_here = piece(&rest[from..]);
-                done = at + from + unit_here.raw;
-                total -= surplus(&rest[from..from + unit_here.raw], unit_here.length(unit), unit);
+            if from >= done {
+                let unit_here = piece(&bytes[from..]);
+                done = from + unit_here.raw;
+                total -= surplus(&bytes[from..done], unit_here.length(unit), unit);
             }
         }
-        at += len;
     }
     total.max(0).cast_unsigned()
 }

@@ -4,7 +4,7 @@
 //! Only damaged lines come here, and each is held in memory while it is looked at. Nothing is ever completed: a record is
 //! whole in the bytes that are there, or it is a fragment.
 
-use crate::block;
+use crate::block::Marks;
 use crate::entry::{Damage, DamageKind};
 use crate::format::{Format, Vote};
 use crate::json::{Fed, Tokeniser};
@@ -290,7 +290,7 @@ fn records(format: &dyn Format, bytes: &[u8]) -> Option<Vec<Found>> {
 fn runs_on(bytes: &[u8], from: usize) -> bool {
     let Some(open) = memchr(b'{', &bytes[from..]) else { return false };
     let rest = &bytes[from + open..];
-    matches!(Tokeniser::new().feed(rest, 0, block::survey(rest)), Fed::More)
+    matches!(Tokeniser::new().feed_all(rest, 0, &mut Marks::default()), Fed::More)
 }
 
 /// The record that begins at `start`, if there is one.
@@ -301,7 +301,7 @@ fn record(format: &dyn Format, bytes: &[u8], start: usize, work: &mut usize) -> 
     loop {
         let text = if clean.is_empty() { &bytes[start..] } else { &clean[..] };
         let mut tokens = Tokeniser::new();
-        let fed = tokens.feed(text, 0, block::survey(text));
+        let fed = tokens.feed_all(text, 0, &mut Marks::default());
         let passed = match fed {
             Fed::Done(taken) => taken,
             Fed::Bad(at) => at,

@@ -3,15 +3,15 @@
 //! Lines end at `\n` and nowhere else. What is not an object is noted as [`Damage`] and otherwise left alone.
 //! Two whole objects on one line are two entries, the second one marked as glued.
 
-use crate::block;
+use crate::block::Marks;
 use crate::entry::{Damage, DamageKind, Transcript};
 use crate::format::{self, Format, Head};
-use crate::json::{Doc, Fed, Tokeniser};
+use crate::json::{Doc, Fed, Piece, Tokeniser};
 use crate::source::{Fault, Source, Span};
 use crate::weight::Meter;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use memchr::{memchr, memchr_iter};
+use memchr::memchr_iter;
 
 /// Most entries in one transcript. More than this many is refused, because what is kept of each entry would
 /// outgrow memory.
@@ -64,6 +64,7 @@ struct Waiting {
 pub struct Scanner {
     transcript: Transcript,
     tokens: Tokeniser,
+    marks: Marks,
     head: Option<Vec<Waiting>>,
     head_nodes: usize,
     at: u64,
@@ -133,6 +134,7 @@ impl Scanner {
         Self {
             transcript: Transcript::default(),
             tokens: Tokeniser::new(),
+            marks: Marks::default(),
             head: Some(Vec::new()),
             head_nodes: 0,
             at: 0,
@@ -152,19 +154,32 @@ impl Scanner {
 
     /// Takes the next bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
+        let mut marks = core::mem::take(&mut self.marks);
         let mut rest = bytes;
         while !rest.is_empty() && !self.hopeless() {
-            let end = memchr(b'\n', rest);
-            let piece = &rest[..end.unwrap_or(rest.len())];
-            self.piece(piece);
-            self.at += piece.len() as u64;
-            if let Some(end) = end {
-                self.at += 1;
-                self.end_line(true);
-                rest = &rest[end + 1..];
-            } else {
-                rest = &[];
+            let (window, behind) = rest.split_at(marks.look(rest));
+            self.window(window, &marks);
+            rest = behind;
+        }
+        self.marks = marks;
+    }
+
+    /// Takes a window, line by line.
+    fn window(&mut self, window: &[u8], marks: &Marks) {
+        let (base, mut from) = (self.at, 0);
+        let piece = |from, to| Piece { bytes: &window[..to], base, marks, kinds: marks.kinds(from, to) };
+        for end in marks.line_ends() {
+            if self.hopeless() {
+                return;
             }
+            self.piece(piece(from, end), from);
+            self.at = base + end as u64 + 1;
+            self.end_line(true);
+            from = end + 1;
+        }
+        if from < window.len() && !self.hopeless() {
+            self.piece(piece(from, window.len()), from);
+            self.at = base + window.len() as u64;
         }
     }
 
@@ -184,48 +199,43 @@ impl Scanner {
         (self.transcript, self.meter)
     }
 
-    fn piece(&mut self, bytes: &[u8]) {
-        let mut bytes = bytes;
-        let mut base = self.at;
+    fn piece(&mut self, piece: Piece<'_>, from: usize) {
+        let Piece { bytes, base, .. } = piece;
+        let mut at = from;
         if let Some(matched) = &mut self.bom {
-            while *matched < BOM.len() && bytes.first() == Some(&BOM[*matched]) {
+            while *matched < BOM.len() && bytes.get(at) == Some(&BOM[*matched]) {
                 *matched += 1;
-                (bytes, base) = (&bytes[1..], base + 1);
+                at += 1;
             }
             let matched = *matched;
             if matched == BOM.len() {
                 self.transcript.damage.push(Damage { line: 1, span: Span::new(0, 3), kind: DamageKind::Bom });
                 self.bom = None;
-            } else if !bytes.is_empty() {
+            } else if at < bytes.len() {
                 // It merely began like one, if that.
                 self.line.bad = (matched > 0).then_some(DamageKind::NotJson(0));
                 self.bom = None;
             }
         }
-        let survey = block::survey(bytes);
-        if (survey.beyond_ascii || self.utf8.pending())
-            && let Some(bad) = self.utf8.feed(bytes, base)
+        if (piece.kinds.beyond_ascii || self.utf8.pending())
+            && let Some(bad) = self.utf8.feed(&bytes[at..], base + at as u64)
         {
             self.line.not_utf8.get_or_insert(bad);
         }
-        while self.line.bad.is_none() && !bytes.is_empty() {
+        while self.line.bad.is_none() && at < bytes.len() {
             if self.tokens.untouched() {
-                let blank = bytes.iter().take_while(|byte| b" \t\r".contains(byte)).count();
-                (bytes, base) = (&bytes[blank..], base + blank as u64);
-                self.line.object_start = base;
-                self.line.any |= !bytes.is_empty();
-                if bytes.is_empty() {
-                    return;
-                }
+                at += bytes[at..].iter().take_while(|byte| b" \t\r".contains(byte)).count();
+                self.line.object_start = base + at as u64;
+                self.line.any |= at < bytes.len();
             }
-            match self.tokens.feed(bytes, base, survey) {
+            match self.tokens.feed(piece, at) {
                 Fed::More => return,
-                Fed::Done(taken) => {
-                    (bytes, base) = (&bytes[taken..], base + taken as u64);
-                    self.object(Span::new(self.line.object_start, base));
+                Fed::Done(end) => {
+                    at = end;
+                    self.object(Span::new(self.line.object_start, base + end as u64));
                 }
-                Fed::Bad(at) if bytes[at] == 0 => self.line.bad = Some(DamageKind::Nul(base + at as u64)),
-                Fed::Bad(at) => self.line.bad = Some(DamageKind::NotJson(base + at as u64)),
+                Fed::Bad(bad) if bytes[bad] == 0 => self.line.bad = Some(DamageKind::Nul(base + bad as u64)),
+                Fed::Bad(bad) => self.line.bad = Some(DamageKind::NotJson(base + bad as u64)),
                 Fed::TooComplex => self.line.bad = Some(DamageKind::TooComplex),
             }
         }
