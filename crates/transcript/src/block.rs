@@ -76,6 +76,10 @@ impl Marks {
     /// Looks at the first bytes of a slice that follows upon those looked at last, and says at how many: what a window
     /// holds.
     pub(crate) fn look(&mut self, bytes: &[u8]) -> usize {
+        self.look_with(Level::new(), bytes)
+    }
+
+    fn look_with(&mut self, level: Level, bytes: &[u8]) -> usize {
         let window = &bytes[..bytes.len().min(WINDOW_BYTES)];
         let blocks_min = window.len() / SIZE + 1;
         if self.blocks.len() < blocks_min {
@@ -83,7 +87,7 @@ impl Marks {
         }
         self.line_ends.clear();
         self.kinds = Kinds::default();
-        dispatch!(Level::new(), simd => look(simd, window, self));
+        dispatch!(level, simd => look(simd, window, self));
         window.len()
     }
 
@@ -101,40 +105,53 @@ impl Marks {
         blocks.iter().fold(Kinds::default(), |all, block| all | block.kinds)
     }
 
+    /// The stretches of a part of the window that hold bytes beyond ASCII, in order; between them is only ASCII.
+    pub(crate) fn beyond_ascii(&self, from: usize, to: usize) -> impl Iterator<Item = (usize, usize)> {
+        let mut n = from / SIZE;
+        let blocks = &self.blocks[..to.div_ceil(SIZE)];
+        core::iter::from_fn(move || {
+            let first = n + blocks[n..].iter().position(|block| block.kinds.beyond_ascii)?;
+            n = first + blocks[first..].iter().take_while(|block| block.kinds.beyond_ascii).count();
+            Some(((first * SIZE).max(from), (n * SIZE).min(to)))
+        })
+    }
+
     /// Follows a string from a place inside it.
     #[expect(clippy::inline_always, reason = "most strings end in the block: a call would cost as much")]
     #[inline(always)]
     pub(crate) fn follow(&self, from: usize) -> Reach {
         let (block, skip) = (&self.blocks[from / SIZE], from % SIZE);
         let stops = block.stops >> skip;
-        if stops == 0 {
+        // A stop is one bit, and below it are as many as there are bytes before it.
+        let before = stops.wrapping_sub(1) & !stops;
+        if stops == 0 || block.extra >> skip & before != 0 {
             return self.follow_on(from);
         }
-        let len = stops.trailing_zeros() as usize;
-        let (escapes, extra) = (block.escapes >> skip & below(len), block.extra >> skip & below(len));
-        // Counting bits is a dozen instructions where the processor cannot be asked for it.
-        let excess = if extra == 0 { 0 } else { u64::from(extra.count_ones()) };
-        Reach { stop: from + len, escaped: escapes != 0, excess }
+        Reach { stop: from + stops.trailing_zeros() as usize, escaped: false, excess: 0 }
     }
 
-    /// The same where the string goes on behind the block.
+    /// The same where the string goes on behind the block, or has bytes to be counted.
     #[inline(never)]
     fn follow_on(&self, from: usize) -> Reach {
-        let first = &self.blocks[from / SIZE];
-        let blocks = &self.blocks[from / SIZE + 1..];
-        // There is one, at the end of the window at the latest.
-        let more = blocks.iter().take_while(|block| block.stops == 0).count();
-        let (last, len) = (&blocks[more], blocks[more].stops.trailing_zeros() as usize);
-        let count = |mask: fn(&Block) -> u64, before: fn(&Block) -> u16| {
-            let ones = |block: &Block, n| (mask(block) & below(n)).count_ones();
-            let upto = u32::from(before(last)) + ones(last, len);
-            upto - u32::from(before(first)) - ones(first, from % SIZE)
+        let (first, skip) = (from / SIZE, from % SIZE);
+        let goes_on = self.blocks[first].stops >> skip == 0;
+        // There is a block with a stop, at the end of the window at the latest.
+        let last = match goes_on {
+            true => first + 1 + self.blocks[first + 1..].iter().take_while(|block| block.stops == 0).count(),
+            false => first,
         };
-        Reach {
-            stop: (from / SIZE + 1 + more) * SIZE + len,
-            escaped: count(|block| block.escapes, |block| block.escapes_before) > 0,
-            excess: u64::from(count(|block| block.extra, |block| block.extra_before)),
-        }
+        let stops = self.blocks[last].stops;
+        let len = if goes_on { stops } else { stops & !below(skip) }.trailing_zeros() as usize;
+        let count = |mask: fn(&Block) -> u64, before: fn(&Block) -> u16| {
+            let upto = |n: usize, bits| {
+                let block = &self.blocks[n];
+                u64::from(before(block)) + u64::from((mask(block) & below(bits)).count_ones())
+            };
+            upto(last, len) - upto(first, skip)
+        };
+        let excess = count(|block| block.extra, |block| block.extra_before);
+        let escaped = excess > 0 && count(|block| block.escapes, |block| block.escapes_before) > 0;
+        Reach { stop: last * SIZE + len, escaped, excess }
     }
 }
 
@@ -339,25 +356,37 @@ mod tests {
         (stops, escapes, extra)
     }
 
+    /// What the processor has, and less.
+    fn levels() -> Vec<Level> {
+        let mut levels = vec![Level::new(), Level::baseline()];
+        #[cfg(target_arch = "x86_64")]
+        levels.extend(Level::new().as_avx2().map(Level::Avx2));
+        levels
+    }
+
     proptest! {
         #[test]
         fn marks_say_what_a_plain_walk_says(text in r#"([nu"\\x]|é|😀|\n|[a-z]{20}|\\\\\\){0,90}"#, from in 0usize..400) {
             let bytes = text.as_bytes();
-            let mut marks = Marks::default();
-            prop_assert_eq!(marks.look(bytes), bytes.len());
             let (stops, escapes, extra) = plainly(bytes);
             let from = from.min(bytes.len());
-            let reach = marks.follow(from);
             let stop = stops.into_iter().find(|&at| at >= from).unwrap_or(bytes.len());
-            let within = |places: Vec<usize>| places.into_iter().filter(|at| (from..stop).contains(at)).count();
-            prop_assert_eq!(reach.stop, stop);
-            prop_assert_eq!(reach.escaped, within(escapes) > 0);
-            prop_assert_eq!(reach.excess, within(extra) as u64);
-            let ends: Vec<_> = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(n, _)| n).collect();
-            prop_assert_eq!(marks.line_ends().collect::<Vec<_>>(), ends);
-            if !bytes.is_empty() {
+            let within = |places: &[usize]| places.iter().filter(|at| (from..stop).contains(*at)).count();
+            for level in levels() {
+                let mut marks = Marks::default();
+                prop_assert_eq!(marks.look_with(level, bytes), bytes.len());
+                let reach = marks.follow(from);
+                prop_assert_eq!(reach.stop, stop);
+                prop_assert_eq!(reach.escaped, within(&escapes) > 0);
+                prop_assert_eq!(reach.excess, within(&extra) as u64);
+                let places = bytes.iter().enumerate();
+                let ends: Vec<_> = places.filter(|(_, byte)| **byte == b'\n').map(|(n, _)| n).collect();
+                prop_assert_eq!(marks.line_ends().collect::<Vec<_>>(), ends);
                 let kinds = Kinds { beyond_ascii: !text.is_ascii(), pairs: text.contains('😀') };
                 prop_assert_eq!(marks.kinds(0, bytes.len()), kinds);
+                let mut ascii = bytes.to_vec();
+                marks.beyond_ascii(0, bytes.len()).for_each(|(start, end)| ascii[start..end].fill(b' '));
+                prop_assert!(ascii.is_ascii());
             }
         }
 

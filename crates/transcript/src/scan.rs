@@ -218,7 +218,7 @@ impl Scanner {
             }
         }
         if (piece.kinds.beyond_ascii || self.utf8.pending())
-            && let Some(bad) = self.utf8.feed(&bytes[at..], base + at as u64)
+            && let Some(bad) = self.utf8.feed(piece, at)
         {
             self.line.not_utf8.get_or_insert(bad);
         }
@@ -267,7 +267,7 @@ impl Scanner {
 
     /// Ends a line; `terminated` says whether by a line break.
     fn end_line(&mut self, terminated: bool) {
-        if let Some(bad) = self.utf8.end_line() {
+        if let Some(bad) = self.utf8.end() {
             self.line.not_utf8.get_or_insert(bad);
         }
         let separator = self.utf8.separator.take().filter(|_| self.line.not_utf8.is_none());
@@ -359,9 +359,6 @@ fn read(
     draft.finish();
 }
 
-/// How many bytes are asked at once whether they are all ASCII.
-const STRETCH_BYTES: usize = 256;
-
 /// Finds bytes that are not UTF-8, across pieces.
 #[derive(Default)]
 struct Utf8 {
@@ -384,13 +381,22 @@ impl Utf8 {
         self.length > 0
     }
 
-    /// The offset of the first character that cannot be, in bytes that stand at `base`.
-    fn feed(&mut self, bytes: &[u8], base: u64) -> Option<u64> {
-        // Even in a text with other characters most stretches are ASCII, and that is seen many bytes at a time.
-        let mut stretches = (base..).step_by(STRETCH_BYTES).zip(bytes.chunks(STRETCH_BYTES));
-        stretches.find_map(|(at, stretch)| {
-            if !self.pending() && stretch.is_ascii() { None } else { self.stretch(stretch, at) }
-        })
+    /// The offset of the first character that cannot be, in a piece from a place on.
+    fn feed(&mut self, piece: Piece<'_>, from: usize) -> Option<u64> {
+        let Piece { bytes, base, marks, .. } = piece;
+        // Even in a text with other characters most is ASCII, and the marks tell where.
+        let mut at = from;
+        for (start, end) in marks.beyond_ascii(from, bytes.len()) {
+            if start > at && self.pending() {
+                break;
+            }
+            if let Some(bad) = self.stretch(&bytes[start..end], base + start as u64) {
+                return Some(bad);
+            }
+            at = end;
+        }
+        // A character does not go on in ASCII.
+        if at < bytes.len() { self.end() } else { None }
     }
 
     fn stretch(&mut self, bytes: &[u8], base: u64) -> Option<u64> {
@@ -429,8 +435,8 @@ impl Utf8 {
         None
     }
 
-    /// Ends the line: where a character was left open.
-    fn end_line(&mut self) -> Option<u64> {
+    /// Where a character was left open.
+    fn end(&mut self) -> Option<u64> {
         (core::mem::take(&mut self.length) > 0).then_some(self.at)
     }
 }
