@@ -8,7 +8,7 @@
 use crate::source::WINDOW_BYTES;
 use alloc::vec::Vec;
 use fearless_simd::prelude::*;
-use fearless_simd::{Level, dispatch, u8x64};
+use fearless_simd::{Level, dispatch, i8x64, u8x64};
 
 /// Bytes in a block.
 pub(crate) const SIZE: usize = 64;
@@ -168,7 +168,7 @@ fn look<S: Simd>(simd: S, window: &[u8], marks: &mut Marks) {
     for (n, block) in blocks[..=whole.len()].iter_mut().enumerate() {
         let bytes = whole.get(n).unwrap_or(&last);
         let seen = Seen::new(simd, bytes);
-        let mut found = Block { stops: seen.quotes | seen.controls, ..Block::default() };
+        let mut found = Block { stops: seen.quotes, ..Block::default() };
         if seen.slashes != 0 || split {
             let behind = u64::from(split);
             found.escapes = escape_starts(seen.slashes & !behind);
@@ -179,18 +179,16 @@ fn look<S: Simd>(simd: S, window: &[u8], marks: &mut Marks) {
                 split = true;
                 common |= common_at_end(window.get((n + 1) * SIZE));
             }
-            let rare = found.escapes & !common;
-            found.stops = seen.quotes & !(found.escapes << 1 | behind) | seen.controls | rare;
+            found.stops = seen.quotes & !(found.escapes << 1 | behind) | found.escapes & !common;
         }
         found.extra = found.escapes;
-        if seen.beyond_ascii != 0 {
-            let goes_on;
-            (goes_on, found.kinds) = utf8(simd, bytes);
-            found.extra |= goes_on;
+        if seen.beyond_text != 0 {
+            let beyond = BeyondText::new(simd, bytes);
+            note_line_ends(bytes, beyond.controls, n * SIZE, line_ends);
+            found.stops |= beyond.controls;
+            found.extra |= beyond.goes_on;
+            found.kinds = beyond.kinds;
             *kinds = *kinds | found.kinds;
-        }
-        if seen.controls != 0 {
-            note_line_ends(bytes, seen.controls, n * SIZE, line_ends);
         }
         (found.escapes_before, found.extra_before) = (escapes_before as u16, extra_before as u16);
         escapes_before += found.escapes.count_ones();
@@ -207,8 +205,8 @@ fn look<S: Simd>(simd: S, window: &[u8], marks: &mut Marks) {
 struct Seen {
     slashes: u64,
     quotes: u64,
-    controls: u64,
-    beyond_ascii: u64,
+    /// Control characters, and what is beyond ASCII.
+    beyond_text: u64,
 }
 
 impl Seen {
@@ -216,11 +214,34 @@ impl Seen {
     #[inline(always)]
     fn new<S: Simd>(simd: S, bytes: &[u8; SIZE]) -> Self {
         let bytes = u8x64::load_array_ref(simd, bytes);
+        // With a sign, what is beyond ASCII is below all others.
+        let signed: i8x64<S> = bytes.bitcast();
         Self {
             slashes: bytes.simd_eq(b'\\').to_bitmask(),
             quotes: bytes.simd_eq(b'"').to_bitmask(),
+            beyond_text: signed.simd_lt(0x20).to_bitmask(),
+        }
+    }
+}
+
+/// The same for the few blocks that have others than the letters and signs of ASCII.
+struct BeyondText {
+    controls: u64,
+    /// What goes on with a character.
+    goes_on: u64,
+    kinds: Kinds,
+}
+
+impl BeyondText {
+    #[expect(clippy::inline_always, reason = "as above")]
+    #[inline(always)]
+    fn new<S: Simd>(simd: S, bytes: &[u8; SIZE]) -> Self {
+        let bytes = u8x64::load_array_ref(simd, bytes);
+        let from = |least: u8| bytes.max(least).simd_eq(bytes).to_bitmask() != 0;
+        Self {
             controls: bytes.simd_lt(0x20).to_bitmask(),
-            beyond_ascii: bytes.max(0x80).simd_eq(bytes).to_bitmask(),
+            goes_on: (bytes & 0xc0).simd_eq(0x80).to_bitmask(),
+            kinds: Kinds { beyond_ascii: from(0x80), pairs: from(0xf0) },
         }
     }
 }
@@ -250,16 +271,6 @@ fn common<S: Simd>(simd: S, bytes: &[u8; SIZE], seen: &Seen) -> u64 {
 #[inline(never)]
 fn common_at_end(next: Option<&u8>) -> u64 {
     u64::from(next.is_some_and(|byte| b"nt\"\\r".contains(byte))) << (SIZE - 1)
-}
-
-/// The bytes that go on with a character, and the kinds of all.
-#[expect(clippy::inline_always, reason = "as above")]
-#[inline(always)]
-fn utf8<S: Simd>(simd: S, bytes: &[u8; SIZE]) -> (u64, Kinds) {
-    let bytes = u8x64::load_array_ref(simd, bytes);
-    let goes_on = (bytes & 0xc0).simd_eq(0x80).to_bitmask();
-    let pairs = bytes.max(0xf0).simd_eq(bytes).to_bitmask() != 0;
-    (goes_on, Kinds { beyond_ascii: true, pairs })
 }
 
 /// Notes where lines end in a block that begins at `base`.
