@@ -3,6 +3,7 @@
 //! An [`Entry`] is one JSON object of the file, reduced to what rules need: ids, links, and the places of what
 //! may be altered. It holds no text; who needs more reads the entry's span again.
 
+use crate::fingerprint;
 use crate::format::{Format, Head, was};
 use crate::json::{Kind as Json, Odd, Value};
 use crate::literal::Unit;
@@ -770,7 +771,7 @@ impl Draft<'_> {
     /// Notes to which session the row belongs.
     pub fn session(&mut self, name: Option<Value<'_>>) {
         let Some(name) = name.and_then(Value::text) else { return };
-        let own = fingerprint(name.iter());
+        let own = fingerprint::of(&name);
         if *self.transcript.session.get_or_insert(own) != own {
             self.quirk(QuirkKind::Foreign, self.entry.span);
         }
@@ -835,8 +836,7 @@ impl Draft<'_> {
                 return;
             }
             // Of the beginning and the length; summed, so that order does not matter.
-            let length = value.inner().len().to_le_bytes();
-            let hash = fingerprint(value.prefix().iter().chain(&length));
+            let hash = fingerprint::mix(fingerprint::of(value.prefix()) ^ value.inner().len());
             self.transcript.user_text = self.transcript.user_text.wrapping_add(hash);
             self.transcript.user_texts += 1;
             self.said = (self.said.0.wrapping_add(hash), self.said.1 + 1);
@@ -1136,11 +1136,6 @@ pub(crate) fn is_altered(signature: Value<'_>) -> bool {
             && ["\u{2026}".as_bytes(), b"\\u2026", b"...", b"***"].into_iter().any(mark)
     };
     !bytes.starts_with(b"{") && (marked() || mark(b"REDACTED"))
-}
-
-/// FNV-1a.
-fn fingerprint<'b>(bytes: impl Iterator<Item = &'b u8>) -> u64 {
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// Whether a text is nothing but white space. What is longer than is kept of a string is not asked.

@@ -44,6 +44,7 @@ mod context;
 pub mod cut;
 pub mod entry;
 pub mod finding;
+mod fingerprint;
 pub mod format;
 pub mod image;
 pub mod json;

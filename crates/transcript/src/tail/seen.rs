@@ -6,6 +6,7 @@
 
 use super::Reason;
 use crate::entry::Ids;
+use crate::fingerprint;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -71,23 +72,9 @@ impl Seen {
     }
 
     fn places(&self, text: &[u8]) -> impl Iterator<Item = usize> + use<> {
-        let (first, count) = (spread(text), self.bits.len() as u128 * 64);
-        let step = mix(first) | 1;
+        let (first, count) = (fingerprint::of(text), self.bits.len() as u128 * 64);
+        let step = fingerprint::mix(first) | 1;
         let each = move |n| first.wrapping_add(step.wrapping_mul(n));
         (0..self.probes).map(move |n| ((u128::from(each(n)) * count) >> 64) as usize)
     }
-}
-
-/// A hash that is the same everywhere. Who finds two texts with the same one wins a look.
-fn spread(text: &[u8]) -> u64 {
-    let (words, rest) = text.as_chunks::<8>();
-    let hash = words.iter().fold(text.len() as u64, |hash, word| mix(hash ^ u64::from_le_bytes(*word)));
-    let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    mix(hash ^ u64::from_le_bytes(last))
-}
-
-fn mix(value: u64) -> u64 {
-    let wide = u128::from(value ^ 0x9e37_79b9_7f4a_7c15) * 0xd6e8_feb8_6659_fd93;
-    wide as u64 ^ (wide >> 64) as u64
 }
