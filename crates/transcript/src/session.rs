@@ -575,7 +575,7 @@ impl<'a> Session<'a> {
             self.rank = self.ranks(&chain, &live);
         }
         self.told.clone_from(&live);
-        self.told.sort_unstable_by_key(|&entry| (self.rank[entry as usize], entry));
+        self.told.sort_by_key(|&entry| self.rank[entry as usize]);
         self.set_live(live);
     }
 
