@@ -134,14 +134,13 @@ impl Marks {
     #[inline(never)]
     fn follow_on(&self, from: usize) -> Reach {
         let (first, skip) = (from / SIZE, from % SIZE);
-        let goes_on = self.blocks[first].stops >> skip == 0;
-        // There is a block with a stop, at the end of the window at the latest.
-        let last = match goes_on {
-            true => first + 1 + self.blocks[first + 1..].iter().take_while(|block| block.stops == 0).count(),
-            false => first,
-        };
-        let stops = self.blocks[last].stops;
-        let len = if goes_on { stops } else { stops & !below(skip) }.trailing_zeros() as usize;
+        let (mut last, mut stops) = (first, self.blocks[first].stops & !below(skip));
+        if stops == 0 {
+            // There is one at the end of the window at the latest.
+            last += 1 + self.blocks[first + 1..].iter().take_while(|block| block.stops == 0).count();
+            stops = self.blocks[last].stops;
+        }
+        let len = stops.trailing_zeros() as usize;
         let count = |mask: fn(&Block) -> u64, before: fn(&Block) -> u16| {
             let upto = |n: usize, bits| {
                 let block = &self.blocks[n];
