@@ -34,7 +34,7 @@ pub use follow::{Remembered, follow};
 pub use gate::quiet_for;
 pub use leftover::{settle_all, settle_late};
 pub use network::network;
-pub use outcome::{Deferral, Ending, Guarantee, Outcome, Refusal, Unsupported};
+pub use outcome::{Deferral, Ending, Guarantee, Outcome, Refusal, SetBy, Unsupported};
 pub use policies::Policies;
 pub use recover::{Recovered, Recovery, recover};
 pub use snapshot::{bytes_read, spool};

@@ -182,29 +182,34 @@ impl Deferral {
 
     /// The reason alone.
     pub(crate) fn why(&self) -> String {
-        struct Why<'a>(&'a Deferral);
-        impl fmt::Display for Why<'_> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.reason(f)
-            }
-        }
-        Why(self).to_string()
+        Told { deferral: self, set_by: SetBy::Options, with_retry: false }.to_string()
     }
 
-    fn reason(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// The reason and when to try again, with the way out named as one has it there.
+    pub fn told(&self, set_by: SetBy) -> impl fmt::Display {
+        Told { deferral: self, set_by, with_retry: true }
+    }
+
+    fn reason(&self, set_by: SetBy, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let set = |option: &'static str, key: &'static str| match set_by {
+            SetBy::Options => option,
+            SetBy::Configuration => key,
+        };
         match self {
             Self::Growing { quiet, settle } => write!(
                 f,
-                "still growing: last written {:.1} s ago, wanted are {:.1} s of quiet (--settle)",
+                "still growing: last written {:.1} s ago, wanted are {:.1} s of quiet ({})",
                 quiet.as_secs_f64(),
-                settle.as_secs_f64()
+                settle.as_secs_f64(),
+                set("--settle", "`settle` in the configuration")
             ),
             Self::RecentHistory { quiet, wanted } => write!(
                 f,
                 "nothing but older history would change, and a prompt cache may hold that: last written {} ago, wanted \
-                 are {} (--settle-stale 0 changes it now)",
+                 are {} ({})",
                 Span(*quiet),
-                Span(*wanted)
+                Span(*wanted),
+                set("--settle-stale 0 changes it now", "`settle_stale` in the configuration")
             ),
             Self::HeldOpen => f.write_str("a program that does not show itself has it open for writing"),
             Self::OtherTailor => f.write_str("another tailor, or its own agent, has locked it"),
@@ -214,11 +219,11 @@ impl Deferral {
                     Awaits::Tool => "a tool was called and has not answered",
                     Awaits::Model => "the model has not answered yet",
                 };
-                let ago = Span(*quiet);
-                write!(
-                    f,
-                    "a run is in progress: {who}, last written {ago} ago; --settle 0 says that no agent is running"
-                )
+                let says = set(
+                    "--settle 0 says that no agent is running",
+                    "`settle = 0` in the configuration says that no agent ever runs",
+                );
+                write!(f, "a run is in progress: {who}, last written {} ago; {says}", Span(*quiet))
             }
             Self::Locked { pid, age } => {
                 write!(f, "process {pid} has held OpenClaw's write lock for {}", Span(*age))
@@ -268,10 +273,34 @@ fn unseen(processes: usize, quiet: Duration, wanted: Duration, is_root: bool) ->
     )
 }
 
+/// How a person sets what makes a file wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetBy {
+    /// By an option of the command, for this file.
+    Options,
+    /// By a key of the daemon's configuration, for all files.
+    Configuration,
+}
+
+struct Told<'a> {
+    deferral: &'a Deferral,
+    set_by: SetBy,
+    with_retry: bool,
+}
+
+impl fmt::Display for Told<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.deferral.reason(self.set_by, f)?;
+        if !self.with_retry {
+            return Ok(());
+        }
+        write!(f, "; try again in {}", Span(self.deferral.retry_after()))
+    }
+}
+
 impl fmt::Display for Deferral {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.reason(f)?;
-        write!(f, "; try again in {}", Span(self.retry_after()))
+        self.told(SetBy::Options).fmt(f)
     }
 }
 

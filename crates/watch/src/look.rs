@@ -7,7 +7,7 @@ use crate::config::{Config, Mode};
 use crate::memory::Memory;
 use crate::queue::{Cure, Done, Job, Pace, Stamp};
 use keeper::{
-    Deferral, Ending, Error, Options, Outcome, Recovery, Remembered, bytes_read, follow, is_hindrance,
+    Deferral, Ending, Error, Options, Outcome, Recovery, Remembered, SetBy, bytes_read, follow, is_hindrance,
     maintain, recover, settle_late,
 };
 use std::collections::HashSet;
@@ -381,18 +381,12 @@ impl Seen {
     }
 }
 
-/// Why nothing was done. What the command line sets by an option is here a key of the configuration, for all files.
+/// Why nothing was done.
 fn reason(outcome: &Outcome) -> Option<String> {
-    let reason = outcome.reason()?;
-    let Ending::Deferred(why) = &outcome.ending else { return Some(reason) };
-    Some(match why {
-        Deferral::Growing { .. } => reason.replace("(--settle)", "(`settle` in the configuration)"),
-        Deferral::Running { .. } => reason.replace(
-            "--settle 0 says that no agent is running",
-            "`settle = 0` in the configuration says that no agent ever runs",
-        ),
-        _ => reason,
-    })
+    match &outcome.ending {
+        Ending::Deferred(why) => Some(why.told(SetBy::Configuration).to_string()),
+        _ => outcome.reason(),
+    }
 }
 
 /// One list of words: a counter begins with each, and a new reason has to have one.
@@ -452,12 +446,12 @@ mod tests {
         }
     }
 
-    /// Deferrals are worded in the keeper, for the command line; this fails if that is worded anew.
     #[test]
     fn a_deferral_names_no_option_of_the_command_line() {
         let quiet = Duration::from_secs(30);
         let running = Deferral::Running { awaits: Awaits::Model, quiet, wanted: quiet * 2 };
-        for why in [Deferral::Growing { quiet, settle: quiet * 2 }, running] {
+        let stale = Deferral::RecentHistory { quiet, wanted: quiet * 2 };
+        for why in [Deferral::Growing { quiet, settle: quiet * 2 }, stale, running] {
             let said = reason(&Outcome::deferred(why)).unwrap();
             assert!(said.contains("in the configuration") && !said.contains("--"), "{said}");
         }

@@ -94,11 +94,6 @@ enum Node {
     New(usize),
 }
 
-/// A change, from its parts.
-fn edit(at: Span, with: Vec<Piece>) -> Edit {
-    Edit { at, with }
-}
-
 impl<'a> Drawing<'a> {
     fn new(session: &'a Session<'a>) -> Self {
         Self {
@@ -478,21 +473,21 @@ impl<'a> Drawing<'a> {
         for (at, with) in replace {
             if !within(at, &gone) {
                 // At one place, new lines come before the line break that parts glued ones.
-                edits.push((1, edit(at, vec![Piece::New(with)])));
+                edits.push((1, Edit { at, with: vec![Piece::New(with)] }));
             }
         }
-        edits.extend(gone.into_iter().map(|at| (2, edit(at, Vec::new()))));
+        edits.extend(gone.into_iter().map(|at| (2, Edit { at, with: Vec::new() })));
         for (after, with) in self.arrivals(&inside)? {
             let end = self.session.entry(after).span.end;
-            edits.push((0, edit(Span::new(end, end), with)));
+            edits.push((0, Edit { at: Span::new(end, end), with }));
         }
         if let Some(first) = self.first {
             let line_break = self.line_break(first)?.to_vec();
             let line = vec![Piece::Moved(self.session.entry(first).span), Piece::New(line_break)];
-            edits.push((0, edit(Span::new(0, 0), line)));
+            edits.push((0, Edit { at: Span::new(0, 0), with: line }));
         }
         for (at, with) in core::mem::take(&mut self.inserts) {
-            edits.push((3, edit(Span::new(at, at), vec![Piece::New(with)])));
+            edits.push((3, Edit { at: Span::new(at, at), with: vec![Piece::New(with)] }));
         }
         edits.sort_by_key(|(order, edit)| (edit.at.start, edit.at.end, *order));
         let mut merged: Vec<Edit> = Vec::new();
