@@ -139,11 +139,32 @@ fn halved(policy: &Policy) -> Policy {
     half
 }
 
-/// Only what puts calls, results and lines right.
+/// Only what puts calls, results and lines right. Lines of no record among them: one that is a byte order mark may come
+/// to be the first, and then the file begins with it.
 fn pairing(policy: &Policy) -> Policy {
-    let select = ["P1", "P2", "P3", "P4", "P5", "P6", "P8", "B1", "B2", "M4"]
+    let select = ["P1", "P2", "P3", "P4", "P5", "P6", "P8", "B1", "B2", "B7", "B9", "M4"]
         .map(alloc::string::ToString::to_string)
         .into();
     let selection = Selection { select, ..policy.selection.clone() };
     Policy { selection, ..policy.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Level, recover};
+    use crate::plan::Rendered;
+    use crate::{Policy, examine};
+    use alloc::vec::Vec;
+
+    #[test]
+    fn a_mark_does_not_come_to_stand_in_front() {
+        let text = "{\"role\":\"user\",\"content\":\"one\"}\n\u{feff}\n\
+                    {\"role\":\"user\",\"content\":\"two\"}\n{\"role\":\"user\",\"content\":\"three\"}\n";
+        let source = text.as_bytes();
+        let done = recover(&source, &Policy::default(), Level::Two, 1).unwrap();
+        let after =
+            examine(&Rendered::new(&source, &done.repair.ok().unwrap().plan), &Policy::default()).unwrap();
+        let codes: Vec<_> = after.findings.iter().map(|finding| finding.rule.code()).collect();
+        assert_eq!(codes, ["M7"]);
+    }
 }
