@@ -1,6 +1,6 @@
 //! What a repair may take away and what not, told from the rows alone.
 
-use super::reader::{Row, blocks, is_marred, is_odd, live, message, rows_before_tear};
+use super::reader::{Row, blocks, is_marred, is_odd, lines, live, message, parse, rows_before_tear};
 use super::story::Dialect;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -144,8 +144,6 @@ fn results(dialect: Dialect, rows: &[Row]) -> BTreeMap<String, Vec<Vec<String>>>
         let mut note = |id: &Value, content: &Value| {
             let alone = content.as_str().into_iter();
             let texts = alone.chain(blocks(content).iter().filter_map(|block| block["text"].as_str()));
-            // What a tool left empty is said to be.
-            let texts = texts.filter(|text| !text.trim().is_empty() && *text != "(no output)");
             if let Some(id) = id.as_str() {
                 results.entry(id.to_string()).or_default().push(texts.map(str::to_string).collect());
             }
@@ -185,7 +183,7 @@ fn calls(dialect: Dialect, rows: &[Row]) -> BTreeMap<String, usize> {
 pub(crate) fn lost_results(dialect: Dialect, before: &[u8], after: &[u8], policy: &Policy) -> Vec<String> {
     let (old_rows, new_rows) = (rows_before_tear(before), rows_before_tear(after));
     let (old, new) = (results(dialect, &old_rows), results(dialect, &new_rows));
-    let calls = calls(dialect, &old_rows);
+    let (calls, unread) = (calls(dialect, &old_rows), unread(before));
     let answered: Vec<String> = live(dialect, &old_rows).into_iter().flat_map(|s| s.results).collect();
     let mut lost = Vec::new();
     for (id, old) in old {
@@ -193,22 +191,58 @@ pub(crate) fn lost_results(dialect: Dialect, before: &[u8], after: &[u8], policy
         if !answered.contains(&id) {
             continue;
         }
-        match new.get(&id).map(Vec::as_slice) {
-            Some([new]) if new.len() == old.len() => {
-                // What another tool has cut is left alone up to twice the limit, if it is not too much for
-                // its turn.
-                let foreign = |text: &String| FOREIGN.iter().any(|marker| text.contains(marker));
-                let limit = policy.result_chars_max * (1 + u64::from(old.iter().any(foreign)));
-                // Without a limit of its own a result is cut, if at all, for its age.
-                let limit = if limit == 0 { u64::MAX } else { limit };
-                let wrong = old.iter().zip(new).filter(|(old, new)| !is_cut_of(old, new, limit, policy.unit));
-                lost.extend(wrong.map(|(old, new)| format!("{id}: {old:?} became {new:?}")));
+        let new = new.get(&id).map_or(&[][..], Vec::as_slice);
+        // A line that can be read only now may hold another one: then this was not the only one. It stays all the
+        // same, unless it only stood for one that was lost.
+        let found = unread.contains(&format!("\"{id}\""));
+        if found && (new.len() > 1 || (new.len() == 1 && old.iter().any(|text| is_invented(text)))) {
+            if !old.iter().any(|text| is_invented(text))
+                && !new.iter().any(|new| differences(old, new, policy).is_empty())
+            {
+                lost.push(format!("{id}: is none of {} results", new.len()));
             }
-            Some([_]) => lost.push(format!("{id}: has other texts")),
-            found => lost.push(format!("{id}: {} results", found.map_or(0, <[_]>::len))),
+            continue;
+        }
+        match new {
+            [new] => {
+                lost.extend(differences(old, new, policy).into_iter().map(|what| format!("{id}: {what}")))
+            }
+            _ => lost.push(format!("{id}: {} results", new.len())),
         }
     }
     lost
+}
+
+/// The lines that agents cannot read.
+fn unread(bytes: &[u8]) -> String {
+    let lines = lines(bytes).into_iter().filter(|line| !parse(line).whole);
+    lines.map(String::from_utf8_lossy).collect::<Vec<_>>().join("\n")
+}
+
+/// What of a result's texts is neither as it was nor cut as it should be.
+fn differences(old: &[String], new: &[String], policy: &Policy) -> Vec<String> {
+    // What another tool has cut is left alone up to twice the limit, if it is not too much for its turn.
+    let foreign = |text: &String| FOREIGN.iter().any(|marker| text.contains(marker));
+    let limit = policy.result_chars_max * (1 + u64::from(old.iter().any(foreign)));
+    // Without a limit of its own a result is cut, if at all, for its age.
+    let limit = if limit == 0 { u64::MAX } else { limit };
+    // White space says nothing, and may go where there is more.
+    let says =
+        |texts: &[String]| -> Vec<String> { texts.iter().filter(|text| !is_blank(text)).cloned().collect() };
+    let (old, new) =
+        if old.len() == new.len() { (old.to_vec(), new.to_vec()) } else { (says(old), says(new)) };
+    if old.len() != new.len() {
+        return vec!["has other texts".to_string()];
+    }
+    let stays =
+        |old: &str, new: &str| (is_blank(old) && is_blank(new)) || is_cut_of(old, new, limit, policy.unit);
+    let wrong = old.iter().zip(&new).filter(|(old, new)| !stays(old, new));
+    wrong.map(|(old, new)| format!("{old:?} became {new:?}")).collect()
+}
+
+/// Whether a tool said nothing. What it left empty is said to be.
+fn is_blank(text: &str) -> bool {
+    text.trim().is_empty() || text == "(no output)"
 }
 
 fn length(text: &str, unit: Unit) -> usize {
@@ -265,12 +299,16 @@ fn is_cut_of(old: &str, new: &str, limit: u64, unit: Unit) -> bool {
 /// What stands for lost results in stories, and where a repair put one in.
 const INVENTED: [&str; 2] = ["[tailor: tool result missing", "[openclaw] missing tool result"];
 
+fn is_invented(text: &str) -> bool {
+    INVENTED.iter().any(|invented| text.starts_with(invented))
+}
+
 /// How much of a result's texts is left beside our own markers and the line breaks that may stand around them; at
 /// least that much.
 fn kept(texts: &[String], unit: Unit) -> u64 {
     let of = |text: &String| {
         // What was put in for a lost result has no weight.
-        if INVENTED.iter().any(|invented| text.starts_with(invented)) {
+        if is_invented(text) || is_blank(text) {
             return 0;
         }
         let markers = text.match_indices("[tailor: ").filter_map(|(at, _)| marker(&text[at..]));
@@ -281,18 +319,18 @@ fn kept(texts: &[String], unit: Unit) -> u64 {
 }
 
 /// Turns whose results are longer together than the policy allows: the ids of their calls. Only results count that
-/// are the only ones of the only call with their id.
+/// are the only ones of the only call with their id; which one of a turn is named is another matter.
 pub(crate) fn long_turns(dialect: Dialect, bytes: &[u8], policy: &Policy) -> Vec<Vec<String>> {
     let rows = rows_before_tear(bytes);
     let (results, calls) = (results(dialect, &rows), calls(dialect, &rows));
     let mut turns: BTreeMap<String, (u64, Vec<String>)> = BTreeMap::new();
     for spoken in live(dialect, &rows).into_iter().filter(|spoken| !spoken.aborted) {
         for id in spoken.calls {
+            let turn = turns.entry(spoken.group.clone()).or_default();
             if let (Some([texts]), Some(1)) = (results.get(&id).map(Vec::as_slice), calls.get(&id)) {
-                let turn = turns.entry(spoken.group.clone()).or_default();
                 turn.0 += kept(texts, policy.unit);
-                turn.1.push(id);
             }
+            turn.1.push(id);
         }
     }
     let over = turns.into_values().filter(|(length, _)| *length > policy.turn_chars_max);

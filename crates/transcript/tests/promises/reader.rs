@@ -438,11 +438,12 @@ fn claude(rows: &[Row]) -> Vec<Spoken> {
         in_context: sent.contains(&at) || kept.contains(&at),
         ..spoken(Dialect::ClaudeCode, rows, at)
     };
-    live.into_iter().map(word).collect()
+    // Who speaks last is told by the links: the lines of a conversation may have changed places.
+    by_links(rows, live.into_iter().map(word).collect())
 }
 
 /// The same in the order that the links tell, which is that of the conversation, and not that of the lines.
-pub(crate) fn by_links(rows: &[Row], mut live: Vec<Spoken>) -> Vec<Spoken> {
+fn by_links(rows: &[Row], mut live: Vec<Spoken>) -> Vec<Spoken> {
     let chain = Chain::new(rows);
     let path = chain.leaf().map_or_else(Vec::new, |leaf| chain.ancestors(leaf));
     let group = |at: usize| rows[at].value["message"]["id"].as_str();
