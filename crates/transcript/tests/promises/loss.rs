@@ -3,7 +3,7 @@
 use super::reader::{Row, blocks, is_marred, is_odd, lines, live, message, parse, rows_before_tear};
 use super::story::Dialect;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use transcript::literal::Unit;
 use transcript::policy::{Policy, SignedThinking};
 
@@ -120,7 +120,7 @@ pub(crate) fn difference(dialect: Dialect, before: &[u8], after: &[u8], policy: 
     for (bytes, step) in [(before, 1), (after, -1)] {
         let rows = rows_before_tear(bytes).into_iter().filter(|row| !outdone(&row.value));
         let rows = rows.filter_map(|row| skeleton(dialect, &row.value, policy));
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         for left in rows {
             let text = left.to_string();
             // Of an entry that was written twice one copy is enough.
@@ -183,7 +183,9 @@ fn calls(dialect: Dialect, rows: &[Row]) -> BTreeMap<String, usize> {
 pub(crate) fn lost_results(dialect: Dialect, before: &[u8], after: &[u8], policy: &Policy) -> Vec<String> {
     let (old_rows, new_rows) = (rows_before_tear(before), rows_before_tear(after));
     let (old, new) = (results(dialect, &old_rows), results(dialect, &new_rows));
-    let (calls, unread) = (calls(dialect, &old_rows), unread(before));
+    let calls = calls(dialect, &old_rows);
+    let unread = unread(before);
+    let uncovered = results(dialect, &rows_before_tear(&uncover(before)));
     let answered: Vec<String> = live(dialect, &old_rows).into_iter().flat_map(|s| s.results).collect();
     let mut lost = Vec::new();
     for (id, old) in old {
@@ -192,14 +194,12 @@ pub(crate) fn lost_results(dialect: Dialect, before: &[u8], after: &[u8], policy
             continue;
         }
         let new = new.get(&id).map_or(&[][..], Vec::as_slice);
-        // A line that can be read only now may hold another one: then this was not the only one. It stays all the
-        // same, unless it only stood for one that was lost.
-        let found = unread.contains(&format!("\"{id}\""));
-        if found && (new.len() > 1 || (new.len() == 1 && old.iter().any(|text| is_invented(text)))) {
-            if !old.iter().any(|text| is_invented(text))
-                && !new.iter().any(|new| differences(old, new, policy).is_empty())
-            {
-                lost.push(format!("{id}: is none of {} results", new.len()));
+        // A line that can be read only now may hold another one: then this was not the only one, but one of them stays.
+        let several = uncovered.get(&id).map_or(&[][..], Vec::as_slice);
+        if several.len() > 1 || unread.contains(&format!("\"{id}\"")) {
+            let stays = |old: &Vec<String>| new.iter().any(|new| differences(old, new, policy).is_empty());
+            if !stays(old) && !several.iter().any(stays) {
+                lost.push(format!("{id}: neither this nor one of {} is among {}", several.len(), new.len()));
             }
             continue;
         }
@@ -217,6 +217,15 @@ pub(crate) fn lost_results(dialect: Dialect, before: &[u8], after: &[u8], policy
 fn unread(bytes: &[u8]) -> String {
     let lines = lines(bytes).into_iter().filter(|line| !parse(line).whole);
     lines.map(String::from_utf8_lossy).collect::<Vec<_>>().join("\n")
+}
+
+/// The bytes without what keeps whole records from being read.
+fn uncover(bytes: &[u8]) -> Vec<u8> {
+    let text = bytes.iter().copied().filter(|&byte| byte != 0).collect::<Vec<u8>>();
+    text.split(|&byte| byte == b'\n')
+        .map(|line| line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line))
+        .collect::<Vec<_>>()
+        .join(&b'\n')
 }
 
 /// What of a result's texts is neither as it was nor cut as it should be.
@@ -299,16 +308,12 @@ fn is_cut_of(old: &str, new: &str, limit: u64, unit: Unit) -> bool {
 /// What stands for lost results in stories, and where a repair put one in.
 const INVENTED: [&str; 2] = ["[tailor: tool result missing", "[openclaw] missing tool result"];
 
-fn is_invented(text: &str) -> bool {
-    INVENTED.iter().any(|invented| text.starts_with(invented))
-}
-
 /// How much of a result's texts is left beside our own markers and the line breaks that may stand around them; at
 /// least that much.
 fn kept(texts: &[String], unit: Unit) -> u64 {
     let of = |text: &String| {
         // What was put in for a lost result has no weight.
-        if is_invented(text) || is_blank(text) {
+        if INVENTED.iter().any(|invented| text.starts_with(invented)) || is_blank(text) {
             return 0;
         }
         let markers = text.match_indices("[tailor: ").filter_map(|(at, _)| marker(&text[at..]));
@@ -318,16 +323,20 @@ fn kept(texts: &[String], unit: Unit) -> u64 {
     texts.iter().map(of).sum()
 }
 
-/// Turns whose results are longer together than the policy allows: the ids of their calls. Only results count that
-/// are the only ones of the only call with their id; which one of a turn is named is another matter.
+/// Turns whose results are longer together than the policy allows: the ids of their calls. Only results on the
+/// live branch count that are the only ones of the only call with their id; which one of a turn is named is another
+/// matter.
 pub(crate) fn long_turns(dialect: Dialect, bytes: &[u8], policy: &Policy) -> Vec<Vec<String>> {
     let rows = rows_before_tear(bytes);
     let (results, calls) = (results(dialect, &rows), calls(dialect, &rows));
+    let live = live(dialect, &rows);
+    let answered: BTreeSet<String> = live.iter().flat_map(|spoken| spoken.results.clone()).collect();
     let mut turns: BTreeMap<String, (u64, Vec<String>)> = BTreeMap::new();
-    for spoken in live(dialect, &rows).into_iter().filter(|spoken| !spoken.aborted) {
+    for spoken in live.into_iter().filter(|spoken| !spoken.aborted) {
         for id in spoken.calls {
             let turn = turns.entry(spoken.group.clone()).or_default();
-            if let (Some([texts]), Some(1)) = (results.get(&id).map(Vec::as_slice), calls.get(&id)) {
+            let only = results.get(&id).filter(|_| answered.contains(&id)).map(Vec::as_slice);
+            if let (Some([texts]), Some(1)) = (only, calls.get(&id)) {
                 turn.0 += kept(texts, policy.unit);
             }
             turn.1.push(id);

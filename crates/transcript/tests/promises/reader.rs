@@ -133,7 +133,8 @@ pub(crate) fn message(dialect: Dialect, row: &Value) -> &Value {
 pub(crate) fn is_broken(bytes: &[u8]) -> bool {
     let broken = |line: &[u8]| {
         let parsed = parse(line);
-        !parsed.whole || parsed.objects.iter().any(|row| is_marred(row) || texts_are_marred(row))
+        let marred = |row: &Value| is_marred(row) || is_marred(&row["message"]) || texts_are_marred(row);
+        !parsed.whole || parsed.objects.iter().any(marred)
     };
     bytes.starts_with(b"\xef\xbb\xbf") || !bytes.ends_with(b"\n") || lines(bytes).into_iter().any(broken)
 }
