@@ -7,6 +7,7 @@ use crate::compact::{Request, Shares, Stay, Unable, compact, said_in};
 use crate::plan::Rendered;
 use crate::policy::{Policy, Selection};
 use crate::source::{Fault, Source};
+use crate::verdict::Worse;
 use crate::{Depth, Examination, Plan, Repair, look, mend};
 use core::fmt;
 
@@ -124,6 +125,10 @@ pub fn recover(source: &dyn Source, policy: &Policy, level: Level, keep: u64) ->
             kept = said_in(session);
         })?;
         shares.kept = kept?;
+        // What was to stay may be of a turn that was interrupted, and go with it.
+        if shares.kept == 0 {
+            return Ok(Recovered { before, repair: Err(Unable::Worse(Worse::Emptied)), shares: None });
+        }
     }
     Ok(Recovered { before, repair: Ok(Repair { plan, after }), shares: Some(shares) })
 }
@@ -139,11 +144,46 @@ fn halved(policy: &Policy) -> Policy {
     half
 }
 
-/// Only what puts calls, results and lines right.
+/// Only what puts calls, results and lines right. Lines of no record among them: one that is a byte order mark may come
+/// to be the first, and then the file begins with it.
 fn pairing(policy: &Policy) -> Policy {
-    let select = ["P1", "P2", "P3", "P4", "P5", "P6", "P8", "B1", "B2", "M4"]
+    let select = ["P1", "P2", "P3", "P4", "P5", "P6", "P8", "B1", "B2", "B7", "B9", "M4"]
         .map(alloc::string::ToString::to_string)
         .into();
     let selection = Selection { select, ..policy.selection.clone() };
     Policy { selection, ..policy.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Level, Unable, Worse, recover};
+    use crate::plan::Rendered;
+    use crate::{Policy, examine};
+    use alloc::format;
+    use alloc::vec::Vec;
+
+    #[test]
+    fn a_mark_does_not_come_to_stand_in_front() {
+        let text = "{\"role\":\"user\",\"content\":\"one\"}\n\u{feff}\n\
+                    {\"role\":\"user\",\"content\":\"two\"}\n{\"role\":\"user\",\"content\":\"three\"}\n";
+        let source = text.as_bytes();
+        let done = recover(&source, &Policy::default(), Level::Two, 1).unwrap();
+        let after =
+            examine(&Rendered::new(&source, &done.repair.ok().unwrap().plan), &Policy::default()).unwrap();
+        let codes: Vec<_> = after.findings.iter().map(|finding| finding.rule.code()).collect();
+        assert_eq!(codes, ["M7"]);
+    }
+
+    #[test]
+    fn what_stays_does_not_go_with_its_turn() {
+        let text = [
+            r#"{"type":"session","version":3,"id":"s","timestamp":"2026-07-01T10:00:00.000Z","cwd":"/w"}"#,
+            r#"{"type":"message","id":"a1","parentId":null,"message":{"role":"user","content":"go"}}"#,
+            r#"{"type":"message","id":"a2","parentId":"a1","message":{"role":"assistant","content":[{"type":"toolCall","id":"c","name":"read","arguments":{},"partialJson":"{"}],"stopReason":"aborted"}}"#,
+            r#"{"type":"message","id":"a3","parentId":"a2","message":{"role":"toolResult","toolCallId":"c","toolName":"read","content":[{"type":"text","text":"x"}]}}"#,
+        ];
+        let text = text.map(|line| format!("{line}\n")).concat();
+        let done = recover(&text.as_bytes(), &Policy::default(), Level::Two, 1).unwrap();
+        assert!(matches!(done.repair, Err(Unable::Worse(Worse::Emptied))));
+    }
 }

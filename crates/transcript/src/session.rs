@@ -343,7 +343,9 @@ impl<'a> Session<'a> {
         false
     }
 
-    /// Of each circle of parents, the first entry whose parent stands behind it, or is itself.
+    /// Of each circle of parents, the entry whose link is wrong: the first whose parent stands behind it, or is itself.
+    /// But a result hangs on its call wherever their lines have come to stand; if no other link goes forward, the first
+    /// entry's is wrong.
     pub(crate) fn circles(&self) -> Vec<u32> {
         const NEW: u32 = 0;
         let mut walk = vec![NEW; self.transcript.entries.len()];
@@ -355,14 +357,41 @@ impl<'a> Session<'a> {
                 next = self.parent(at);
             }
             let Some(at) = next.filter(|&at| walk[at as usize] == mine) else { continue };
-            let (mut member, mut first) = (at, at);
-            while let Some(parent) = self.parent(member).filter(|&parent| parent != at) {
-                member = parent;
-                first = first.min(member);
-            }
-            circles.push(first);
+            let others = core::iter::successors(self.parent(at), |&member| self.parent(member));
+            let circle: Vec<u32> =
+                core::iter::once(at).chain(others.take_while(|&other| other != at)).collect();
+            circles.push(self.wrongly_linked(circle));
         }
         circles
+    }
+
+    /// Of a circle of parents, from child to parent, the entry whose link is wrong.
+    fn wrongly_linked(&self, mut circle: Vec<u32>) -> u32 {
+        let is_result = |entry: u32| self.entry(entry).kind == Kind::Message(Role::Tool);
+        // Other results may stand between one and its call: go down from what is none.
+        circle.reverse();
+        let spoken = circle.iter().position(|&entry| !is_result(entry)).unwrap_or(0);
+        circle.rotate_left(spoken);
+        let (mut above, mut best) = (circle[0], (true, true, NONE));
+        for &entry in &circle {
+            let sure = is_result(entry) && self.answers_a_call_of(entry, above);
+            let forward = self.parent(entry) >= Some(entry);
+            best = best.min((sure, !forward, entry));
+            if !is_result(entry) {
+                above = entry;
+            }
+        }
+        best.2
+    }
+
+    /// Whether a result of `entry` is one of a call of the same turn as `caller`.
+    fn answers_a_call_of(&self, entry: u32, caller: u32) -> bool {
+        self.transcript.results_of(entry).any(|result| match self.answers[result] {
+            Answers::Call(call) | Answers::Again(call) => {
+                self.turn(self.call(call).entry) == self.turn(caller)
+            }
+            Answers::Nothing | Answers::Unseen => false,
+        })
     }
 
     /// Whether the branch begins at an entry whose parent is missing, so that what stood before is out of sight.

@@ -402,7 +402,13 @@ fn looks_say_what_tries_find(case: &Case) -> Checked {
 
 /// What is found once bytes, lines and links are right: before that, some of it cannot be seen.
 fn laid_open(case: &Case) -> Option<Examination> {
-    let asked = &case.policy.selection;
+    let open = opened(&case.bytes, &case.policy)?;
+    examine(&open.as_slice(), &case.policy).ok()
+}
+
+/// The bytes after the rules that put bytes, lines and links right, as far as these are asked for.
+fn opened(bytes: &[u8], policy: &Policy) -> Option<Vec<u8>> {
+    let asked = &policy.selection;
     let first = transcript::rule::RULES
         .iter()
         .filter(|rule| rule.stage() < Stage::Talk && asked.includes(rule.code()));
@@ -411,8 +417,7 @@ fn laid_open(case: &Case) -> Option<Examination> {
         return None;
     }
     let selection = Selection { select, ..asked.clone() };
-    let (_, open, _) = repaired(&case.bytes, &Policy { selection, ..case.policy.clone() })?;
-    examine(&open.as_slice(), &case.policy).ok()
+    repaired(bytes, &Policy { selection, ..policy.clone() }).map(|(_, open, _)| open)
 }
 
 /// Who allows that history goes lets go of what was said there.

@@ -2,7 +2,7 @@
 //! stands afterwards.
 
 use super::{Edit, Piece, Plan};
-use crate::entry::{Kind, Link};
+use crate::entry::{DamageKind, Kind, Link};
 use crate::finding::{Finding, Op};
 use crate::format::{Answer, Lost, Shape};
 use crate::json::{self, Doc, Kind as Json};
@@ -484,7 +484,8 @@ impl<'a> Drawing<'a> {
         if let Some(first) = self.first {
             let line_break = self.line_break(first)?.to_vec();
             let line = vec![Piece::Moved(self.session.entry(first).span), Piece::New(line_break)];
-            edits.push((0, Edit { at: Span::new(0, 0), with: line }));
+            let front = self.front();
+            edits.push((0, Edit { at: Span::new(front, front), with: line }));
         }
         for (at, with) in core::mem::take(&mut self.inserts) {
             edits.push((3, Edit { at: Span::new(at, at), with: vec![Piece::New(with)] }));
@@ -506,6 +507,13 @@ impl<'a> Drawing<'a> {
         }
         let texts = self.texts.iter().map(|&text| vec![Piece::Kept(text)]).collect();
         Ok(Plan::new(self.session.transcript.bytes, merged, texts))
+    }
+
+    /// Where the first line begins: behind the file's byte order mark, which in front of any other line would keep that
+    /// from being read.
+    fn front(&self) -> u64 {
+        let damage = &self.session.transcript.damage;
+        damage.iter().find(|found| found.kind == DamageKind::Bom).map_or(0, |mark| mark.span.end)
     }
 
     /// What comes behind which entry: new lines, then moved ones with their own edits inside.

@@ -25,7 +25,7 @@ impl Rule for ParentCycle {
             what: "Following the parents of an entry leads back to it.",
             why: "Agents without a guard walk in circles for ever; others lose everything before the circle.",
             fix: "The link that goes forward in the file is cut: its entry is linked to the one before it, as if the line between \
-                  them had been lost.",
+                  them had been lost. A result stays with its call.",
             source: "claude-code #22245, #22042, #22057",
         }
     }

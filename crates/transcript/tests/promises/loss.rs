@@ -1,9 +1,9 @@
 //! What a repair may take away and what not, told from the rows alone.
 
-use super::reader::{Row, blocks, is_marred, is_odd, live, message, rows_before_tear};
+use super::reader::{Row, blocks, is_marred, is_odd, lines, live, message, parse, rows_before_tear};
 use super::story::Dialect;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use transcript::literal::Unit;
 use transcript::policy::{Policy, SignedThinking};
 
@@ -120,7 +120,7 @@ pub(crate) fn difference(dialect: Dialect, before: &[u8], after: &[u8], policy: 
     for (bytes, step) in [(before, 1), (after, -1)] {
         let rows = rows_before_tear(bytes).into_iter().filter(|row| !outdone(&row.value));
         let rows = rows.filter_map(|row| skeleton(dialect, &row.value, policy));
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         for left in rows {
             let text = left.to_string();
             // Of an entry that was written twice one copy is enough.
@@ -144,8 +144,6 @@ fn results(dialect: Dialect, rows: &[Row]) -> BTreeMap<String, Vec<Vec<String>>>
         let mut note = |id: &Value, content: &Value| {
             let alone = content.as_str().into_iter();
             let texts = alone.chain(blocks(content).iter().filter_map(|block| block["text"].as_str()));
-            // What a tool left empty is said to be.
-            let texts = texts.filter(|text| !text.trim().is_empty() && *text != "(no output)");
             if let Some(id) = id.as_str() {
                 results.entry(id.to_string()).or_default().push(texts.map(str::to_string).collect());
             }
@@ -186,6 +184,8 @@ pub(crate) fn lost_results(dialect: Dialect, before: &[u8], after: &[u8], policy
     let (old_rows, new_rows) = (rows_before_tear(before), rows_before_tear(after));
     let (old, new) = (results(dialect, &old_rows), results(dialect, &new_rows));
     let calls = calls(dialect, &old_rows);
+    let unread = unread(before);
+    let uncovered = results(dialect, &rows_before_tear(&uncover(before)));
     let answered: Vec<String> = live(dialect, &old_rows).into_iter().flat_map(|s| s.results).collect();
     let mut lost = Vec::new();
     for (id, old) in old {
@@ -193,22 +193,65 @@ pub(crate) fn lost_results(dialect: Dialect, before: &[u8], after: &[u8], policy
         if !answered.contains(&id) {
             continue;
         }
-        match new.get(&id).map(Vec::as_slice) {
-            Some([new]) if new.len() == old.len() => {
-                // What another tool has cut is left alone up to twice the limit, if it is not too much for
-                // its turn.
-                let foreign = |text: &String| FOREIGN.iter().any(|marker| text.contains(marker));
-                let limit = policy.result_chars_max * (1 + u64::from(old.iter().any(foreign)));
-                // Without a limit of its own a result is cut, if at all, for its age.
-                let limit = if limit == 0 { u64::MAX } else { limit };
-                let wrong = old.iter().zip(new).filter(|(old, new)| !is_cut_of(old, new, limit, policy.unit));
-                lost.extend(wrong.map(|(old, new)| format!("{id}: {old:?} became {new:?}")));
+        let new = new.get(&id).map_or(&[][..], Vec::as_slice);
+        // A line that can be read only now may hold another one: then this was not the only one, but one of them stays.
+        let several = uncovered.get(&id).map_or(&[][..], Vec::as_slice);
+        if several.len() > 1 || unread.contains(&format!("\"{id}\"")) {
+            let stays = |old: &Vec<String>| new.iter().any(|new| differences(old, new, policy).is_empty());
+            if !stays(old) && !several.iter().any(stays) {
+                lost.push(format!("{id}: neither this nor one of {} is among {}", several.len(), new.len()));
             }
-            Some([_]) => lost.push(format!("{id}: has other texts")),
-            found => lost.push(format!("{id}: {} results", found.map_or(0, <[_]>::len))),
+            continue;
+        }
+        match new {
+            [new] => {
+                lost.extend(differences(old, new, policy).into_iter().map(|what| format!("{id}: {what}")))
+            }
+            _ => lost.push(format!("{id}: {} results", new.len())),
         }
     }
     lost
+}
+
+/// The lines that agents cannot read.
+fn unread(bytes: &[u8]) -> String {
+    let lines = lines(bytes).into_iter().filter(|line| !parse(line).whole);
+    lines.map(String::from_utf8_lossy).collect::<Vec<_>>().join("\n")
+}
+
+/// The bytes without what keeps whole records from being read.
+fn uncover(bytes: &[u8]) -> Vec<u8> {
+    let text = bytes.iter().copied().filter(|&byte| byte != 0).collect::<Vec<u8>>();
+    text.split(|&byte| byte == b'\n')
+        .map(|line| line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line))
+        .collect::<Vec<_>>()
+        .join(&b'\n')
+}
+
+/// What of a result's texts is neither as it was nor cut as it should be.
+fn differences(old: &[String], new: &[String], policy: &Policy) -> Vec<String> {
+    // What another tool has cut is left alone up to twice the limit, if it is not too much for its turn.
+    let foreign = |text: &String| FOREIGN.iter().any(|marker| text.contains(marker));
+    let limit = policy.result_chars_max * (1 + u64::from(old.iter().any(foreign)));
+    // Without a limit of its own a result is cut, if at all, for its age.
+    let limit = if limit == 0 { u64::MAX } else { limit };
+    // White space says nothing, and may go where there is more.
+    let says =
+        |texts: &[String]| -> Vec<String> { texts.iter().filter(|text| !is_blank(text)).cloned().collect() };
+    let (old, new) =
+        if old.len() == new.len() { (old.to_vec(), new.to_vec()) } else { (says(old), says(new)) };
+    if old.len() != new.len() {
+        return vec!["has other texts".to_string()];
+    }
+    let stays =
+        |old: &str, new: &str| (is_blank(old) && is_blank(new)) || is_cut_of(old, new, limit, policy.unit);
+    let wrong = old.iter().zip(&new).filter(|(old, new)| !stays(old, new));
+    wrong.map(|(old, new)| format!("{old:?} became {new:?}")).collect()
+}
+
+/// Whether a tool said nothing. What it left empty is said to be.
+fn is_blank(text: &str) -> bool {
+    text.trim().is_empty() || text == "(no output)"
 }
 
 fn length(text: &str, unit: Unit) -> usize {
@@ -270,7 +313,7 @@ const INVENTED: [&str; 2] = ["[tailor: tool result missing", "[openclaw] missing
 fn kept(texts: &[String], unit: Unit) -> u64 {
     let of = |text: &String| {
         // What was put in for a lost result has no weight.
-        if INVENTED.iter().any(|invented| text.starts_with(invented)) {
+        if INVENTED.iter().any(|invented| text.starts_with(invented)) || is_blank(text) {
             return 0;
         }
         let markers = text.match_indices("[tailor: ").filter_map(|(at, _)| marker(&text[at..]));
@@ -280,19 +323,23 @@ fn kept(texts: &[String], unit: Unit) -> u64 {
     texts.iter().map(of).sum()
 }
 
-/// Turns whose results are longer together than the policy allows: the ids of their calls. Only results count that
-/// are the only ones of the only call with their id.
+/// Turns whose results are longer together than the policy allows: the ids of their calls. Only results on the
+/// live branch count that are the only ones of the only call with their id; which one of a turn is named is another
+/// matter.
 pub(crate) fn long_turns(dialect: Dialect, bytes: &[u8], policy: &Policy) -> Vec<Vec<String>> {
     let rows = rows_before_tear(bytes);
     let (results, calls) = (results(dialect, &rows), calls(dialect, &rows));
+    let live = live(dialect, &rows);
+    let answered: BTreeSet<String> = live.iter().flat_map(|spoken| spoken.results.clone()).collect();
     let mut turns: BTreeMap<String, (u64, Vec<String>)> = BTreeMap::new();
-    for spoken in live(dialect, &rows).into_iter().filter(|spoken| !spoken.aborted) {
+    for spoken in live.into_iter().filter(|spoken| !spoken.aborted) {
         for id in spoken.calls {
-            if let (Some([texts]), Some(1)) = (results.get(&id).map(Vec::as_slice), calls.get(&id)) {
-                let turn = turns.entry(spoken.group.clone()).or_default();
+            let turn = turns.entry(spoken.group.clone()).or_default();
+            let only = results.get(&id).filter(|_| answered.contains(&id)).map(Vec::as_slice);
+            if let (Some([texts]), Some(1)) = (only, calls.get(&id)) {
                 turn.0 += kept(texts, policy.unit);
-                turn.1.push(id);
             }
+            turn.1.push(id);
         }
     }
     let over = turns.into_values().filter(|(length, _)| *length > policy.turn_chars_max);

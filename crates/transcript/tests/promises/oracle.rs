@@ -5,7 +5,7 @@
 //! failure class that it belongs to. What only a running conversation can break (prefill, prefix binding, images) and
 //! what the agents mend on sending (ids that pi cleans) is left out.
 
-use super::reader::{Kind, LONE, Row, Spoken, blocks, by_links, live, message, rows_with_lone};
+use super::reader::{Kind, LONE, Row, Spoken, blocks, live, message, rows_with_lone};
 use super::story::Dialect;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -90,7 +90,7 @@ fn request(dialect: Dialect, rows: &[Row]) -> Vec<Message> {
     let live: Vec<Spoken> = live(dialect, rows).into_iter().filter(|spoken| spoken.in_context).collect();
     match dialect {
         Dialect::Pi | Dialect::PiFlat => pi(rows, &live),
-        Dialect::ClaudeCode => claude(rows, &by_links(rows, live)),
+        Dialect::ClaudeCode => claude(rows, &live),
         Dialect::OpenAiChat | Dialect::Anthropic => {
             let spoken = live.iter().map(|spoken| &rows[spoken.row].value);
             let spoken = spoken.filter(|value| !["system", "developer"].contains(&role(value)));

@@ -133,7 +133,8 @@ pub(crate) fn message(dialect: Dialect, row: &Value) -> &Value {
 pub(crate) fn is_broken(bytes: &[u8]) -> bool {
     let broken = |line: &[u8]| {
         let parsed = parse(line);
-        !parsed.whole || parsed.objects.iter().any(|row| is_marred(row) || texts_are_marred(row))
+        let marred = |row: &Value| is_marred(row) || is_marred(&row["message"]) || texts_are_marred(row);
+        !parsed.whole || parsed.objects.iter().any(marred)
     };
     bytes.starts_with(b"\xef\xbb\xbf") || !bytes.ends_with(b"\n") || lines(bytes).into_iter().any(broken)
 }
@@ -438,11 +439,12 @@ fn claude(rows: &[Row]) -> Vec<Spoken> {
         in_context: sent.contains(&at) || kept.contains(&at),
         ..spoken(Dialect::ClaudeCode, rows, at)
     };
-    live.into_iter().map(word).collect()
+    // Who speaks last is told by the links: the lines of a conversation may have changed places.
+    by_links(rows, live.into_iter().map(word).collect())
 }
 
 /// The same in the order that the links tell, which is that of the conversation, and not that of the lines.
-pub(crate) fn by_links(rows: &[Row], mut live: Vec<Spoken>) -> Vec<Spoken> {
+fn by_links(rows: &[Row], mut live: Vec<Spoken>) -> Vec<Spoken> {
     let chain = Chain::new(rows);
     let path = chain.leaf().map_or_else(Vec::new, |leaf| chain.ancestors(leaf));
     let group = |at: usize| rows[at].value["message"]["id"].as_str();
