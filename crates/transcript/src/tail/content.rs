@@ -58,9 +58,26 @@ impl Content {
         if findings.iter().any(stays) || told("T8") || ["S6", "S7", "S8", "S18", "M2"].iter().any(allows) {
             return Err(Reason::Unsettled);
         }
+        // What comes to hang on a compaction hangs on its copy too, and then something came of that.
+        let copied = |finding: &Finding| {
+            finding.rule.code() == "T3" && finding.entry.is_some_and(|entry| session.shares_its_id(entry))
+        };
+        if findings.iter().any(copied) {
+            return Err(Reason::Unsettled);
+        }
         let newest = session.newest().map(|newest| session.turn(newest));
         let thinks = |&entry: &u32| session.transcript.quirks_of(entry).iter().any(|quirk| ends(quirk.kind));
         let in_turn = |&entry: &u32| Some(session.turn(entry)) == newest;
+        let empty_is_nothing =
+            session.format.content().empty.is_none() && session.format.content().blank.is_none();
+        // A message of nothing but empty texts is told as such; once a line of it says more, its texts are.
+        let is_blank = |entry: u32| {
+            session.transcript.quirks_of(entry).iter().any(|quirk| quirk.kind == QuirkKind::Blank)
+        };
+        let mut turn = session.live.iter().copied().filter(in_turn);
+        if !empty_is_nothing && !texts_known && turn.any(is_blank) {
+            return Err(Reason::Unsettled);
+        }
         let last = session.live.iter().rev().map(|&entry| flow_of(session.transcript, entry));
         let asked = last.into_iter().find(|flow| *flow != Flow::Neither) == Some(Flow::Asks);
         Ok(Self {
@@ -68,8 +85,7 @@ impl Content {
             lacking: told("M8") && lacks_a_user(session),
             asked,
             thought: session.live.iter().copied().filter(in_turn).any(|entry| thinks(&entry)),
-            empty_is_nothing: session.format.content().empty.is_none()
-                && session.format.content().blank.is_none(),
+            empty_is_nothing,
             blank: session.format.content().blank == Some(Severity::Note) && texts_known,
             altered: known("M6"),
             foreign: known("T6"),

@@ -247,6 +247,42 @@ fn what_only_a_look_can_tell_is_not_called_the_same() {
     }
 }
 
+/// What is told of a message's first line may be told in other words, or not any more, once another line has come.
+#[test]
+fn what_is_told_otherwise_later_is_looked_at() {
+    let part = |id: &str, parent: &str, text: &str| {
+        format!(
+            r#"{{"parentUuid":"{parent}","isSidechain":false,"sessionId":"S","type":"assistant","message":{{"id":"m","role":"assistant","model":"claude-x","content":[{{"type":"text","text":"{text}"}}]}},"uuid":"{id}","timestamp":"2026-07-01T10:00:00.000Z"}}"#
+        ) + "\n"
+    };
+    let asked = r#"{"parentUuid":null,"isSidechain":false,"sessionId":"S","type":"user","message":{"role":"user","content":"go"},"uuid":"u","timestamp":"2026-07-01T10:00:00.000Z"}"#;
+    let split =
+        [&format!("{asked}\n"), &part("a", "u", ""), &part("b", "a", "said")].map(String::as_str).concat();
+    let pi = |kind: &str, id: &str, parent: &str, more: &str| {
+        format!(
+            r#"{{"type":"{kind}","id":"{id}","parentId":{parent},"timestamp":"2026-07-01T10:00:00.000Z",{more}}}"#
+        ) + "\n"
+    };
+    let said = r#""message":{"role":"user","content":"go"}"#;
+    let summary = r#""summary":"So far.","firstKeptEntryId":"00000001","tokensBefore":9"#;
+    let compaction = pi("compaction", "00000002", "\"00000001\"", summary);
+    let copied = [
+        compaction.clone(),
+        "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timestamp\":\"2026-07-01T10:00:00.000Z\",\"cwd\":\"/w\"}\n".to_string(),
+        pi("message", "00000001", "null", said),
+        compaction,
+        pi("message", "00000003", "\"00000002\"", said),
+    ]
+    .concat();
+    for (text, ignored) in [(split, "M1"), (copied, "P6")] {
+        let policy = Policy {
+            selection: Selection { ignore: vec![ignored.to_string()], ..Selection::default() },
+            ..Policy::default()
+        };
+        follow(text.as_bytes(), &line_ends(text.as_bytes()), &policy, &mut Counts::new()).unwrap();
+    }
+}
+
 /// What is asked for of a session that is in use, and by which name.
 fn asked() -> Vec<(&'static str, Policy)> {
     let profiles = PROFILES.iter().map(|profile| (profile.name, profile.policy()));
