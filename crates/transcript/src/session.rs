@@ -289,8 +289,12 @@ impl<'a> Session<'a> {
 
     /// What of the branch the model sees behind an entry of it.
     pub(crate) fn behind(&self, entry: u32) -> &[u32] {
-        let at = |entry: u32| (self.sequence(entry), entry);
         let told = self.told();
+        // Nearly everywhere the order of the lines is that of the conversation.
+        if let Some(place) = self.place(entry).filter(|&place| told.get(place) == Some(&entry)) {
+            return &told[place + 1..];
+        }
+        let at = |entry: u32| (self.sequence(entry), entry);
         &told[told.partition_point(|&other| at(other) <= at(entry))..]
     }
 
