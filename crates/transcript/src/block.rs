@@ -122,7 +122,7 @@ impl Marks {
     pub(crate) fn follow(&self, from: usize) -> Reach {
         let (block, skip) = (&self.blocks[from / SIZE], from % SIZE);
         let stops = block.stops >> skip;
-        // A stop is one bit, and below it are as many as there are bytes before it.
+        // One bit for each byte before the first stop.
         let before = stops.wrapping_sub(1) & !stops;
         if stops == 0 || block.extra >> skip & before != 0 {
             return self.follow_on(from);
@@ -370,7 +370,13 @@ mod tests {
     fn levels() -> Vec<Level> {
         let mut levels = vec![Level::new(), Level::baseline()];
         #[cfg(target_arch = "x86_64")]
-        levels.extend(Level::new().as_avx2().map(Level::Avx2));
+        levels.extend(
+            Level::new()
+                .as_sse4_2()
+                .map(Level::Sse4_2)
+                .into_iter()
+                .chain(Level::new().as_avx2().map(Level::Avx2)),
+        );
         levels
     }
 

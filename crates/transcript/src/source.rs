@@ -48,9 +48,6 @@ pub struct Fault {
 /// How many bytes the readers of this crate ask for at a time: what the nearest cache holds.
 pub const WINDOW_BYTES: usize = 48 * 1024;
 
-/// How many bytes are asked for at a time by who reads all: enough that asking costs nothing.
-const PIECE_BYTES: usize = 4 * WINDOW_BYTES;
-
 /// Bytes that can be read again and again and that do not change in between.
 pub trait Source {
     /// Length in bytes.
@@ -73,7 +70,7 @@ pub trait Source {
     /// Calls `each` with the consecutive pieces of a span, of whatever size suits the source, until it says
     /// `false`. A source that has its bytes in memory lends them instead of copying.
     fn pieces(&self, span: Span, each: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), Fault> {
-        let mut buffer = vec![0; PIECE_BYTES.min(span.len() as usize)];
+        let mut buffer = vec![0; WINDOW_BYTES.min(span.len() as usize)];
         let mut at = span.start;
         while at < span.end {
             let wanted = (span.end - at).min(buffer.len() as u64) as usize;

@@ -55,6 +55,5 @@ impl Rule for UnacceptableCallId {
 
 /// Whether Anthropic takes it as the id of a call.
 pub(crate) fn is_taken(id: &[u8]) -> bool {
-    // All are asked, and so many at a time.
-    id.iter().fold(true, |all, byte| all & (byte.is_ascii_alphanumeric() | matches!(byte, b'_' | b'-')))
+    id.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }

@@ -263,15 +263,21 @@ fn what_is_told_otherwise_later_is_looked_at() {
             r#"{{"type":"{kind}","id":"{id}","parentId":{parent},"timestamp":"2026-07-01T10:00:00.000Z",{more}}}"#
         ) + "\n"
     };
-    let said = r#""message":{"role":"user","content":"go"}"#;
-    let summary = r#""summary":"So far.","firstKeptEntryId":"00000001","tokensBefore":9"#;
-    let compaction = pi("compaction", "00000002", "\"00000001\"", summary);
+    let said = r#""message":{"role":"user","content":""}"#;
+    let called = r#""message":{"role":"assistant","content":[{"type":"toolCall","id":"c","name":"read","arguments":{}}],"model":"m","stopReason":"toolUse"}"#;
+    let summary = |kept| format!(r#""summary":"So far.","firstKeptEntryId":"{kept}","tokensBefore":9"#);
+    let compaction = pi("compaction", "a5", "\"a4\"", &summary("a4"));
+    let header =
+        r#"{"type":"session","version":3,"id":"s","timestamp":"2026-07-01T10:00:00.000Z","cwd":"/w"}"#;
     let copied = [
         compaction.clone(),
-        "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timestamp\":\"2026-07-01T10:00:00.000Z\",\"cwd\":\"/w\"}\n".to_string(),
-        pi("message", "00000001", "null", said),
+        format!("{header}\n"),
+        pi("message", "a1", "null", said),
+        pi("message", "a2", "\"a1\"", said),
+        pi("compaction", "a3", "\"a2\"", &summary("a2")),
+        pi("message", "a4", "\"a3\"", said),
         compaction,
-        pi("message", "00000003", "\"00000002\"", said),
+        pi("message", "a6", "\"a5\"", called),
     ]
     .concat();
     for (text, ignored) in [(split, "M1"), (copied, "P6")] {
