@@ -166,7 +166,7 @@ fn fix(path: &Path, root: Option<&Path>, options: &Options) -> Result<Looked, Er
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bytes_read;
+    use crate::{Vault, bytes_read};
     use std::fs::File;
     use std::io::Write;
     use std::time::Duration;
@@ -198,7 +198,8 @@ mod tests {
         let selection = Selection { ignore: vec!["M8".into()], ..Selection::default() };
         let policy = Policy { result_chars_max: 1_000, selection, ..Policy::default() };
         let (settle, settle_stale) = (Duration::ZERO, Duration::ZERO);
-        let options = Options { policy: policy.into(), mode: Mode::Fix, settle, settle_stale, vault: None };
+        let vault = Some(Vault::new(dir.path().join("vault")));
+        let options = Options { policy: policy.into(), mode: Mode::Fix, settle, settle_stale, vault };
         let mut remembered = None;
         let (mut same, mut fixed) = (0, 0);
         for n in 0..400 {
@@ -236,7 +237,8 @@ mod tests {
         append(&path, &(1..300).map(|n| call(n) + &result(n, 900)).collect::<String>());
         let hour = Duration::from_secs(3_600);
         let (policy, settle_stale) = (Policy::default().into(), Duration::ZERO);
-        let mut options = Options { policy, mode: Mode::Fix, settle: hour, settle_stale, vault: None };
+        let vault = Some(Vault::new(dir.path().join("vault")));
+        let mut options = Options { policy, mode: Mode::Fix, settle: hour, settle_stale, vault };
         let mut remembered = None;
         let first = follow(&path, None, &options, &mut remembered).unwrap().unwrap();
         assert!(matches!(first.ending, Ending::Deferred(_)) && first.before.is_some());

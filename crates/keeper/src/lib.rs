@@ -25,6 +25,7 @@ mod step;
 mod store;
 mod tail;
 mod undo;
+#[cfg_attr(not(test), expect(dead_code, reason = "replacements do not use all of it yet"))]
 mod vault;
 
 pub use compact::{Compacting, closed, compact};
@@ -47,6 +48,7 @@ use leftover::Settled;
 use new_text::NewText;
 use replace::Replacement;
 use snapshot::Snapshot;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Builder;
@@ -55,7 +57,7 @@ use transcript::finding::{Held, Safety};
 use transcript::format::Gate;
 use transcript::plan::Plan;
 use transcript::{Examination, Facts, Fault, Finding, Mended, Policy, Repair, Source, examine, mend_while};
-use vault::Packed;
+use vault::{Packed, Pending};
 
 /// What to do with a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,7 +83,7 @@ pub struct Options {
     pub settle: Duration,
     /// How long before anything in it that rewrites older history is: prompt caches may hold that.
     pub settle_stale: Duration,
-    /// Where what is taken out is kept. Without one nothing can be undone.
+    /// Where originals are kept. [`Mode::Fix`] needs one.
     pub vault: Option<Vault>,
 }
 
@@ -170,7 +172,7 @@ impl From<Repair> for Job {
 /// The plan that mends a file. What it takes out is compressed by another processor while the plan is checked; nothing is
 /// written yet.
 fn draw_repair(snapshot: &Snapshot, policies: &Policies, options: &Options) -> Result<Drawn, Error> {
-    let keeps = options.mode == Mode::Fix && options.vault.is_some();
+    let keeps = options.mode == Mode::Fix;
     let checked = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let mut packing = None;
@@ -306,10 +308,11 @@ fn fix_once(snapshot: &Snapshot, options: &Options, draw: Draw<'_>) -> Result<Op
             Err(reason) => return Ok(Some(Outcome { ending: Ending::Deferred(reason), ..outcome })),
         }
     }
-    let keep = || keep(snapshot, &job, &snapshot.path, options);
-    match carry_out(snapshot, &job.repair.plan, options.vault.as_ref(), keep, enter)? {
+    let vault = options.vault.as_ref().ok_or_else(|| no_vault(&snapshot.path))?;
+    let keep = |pending| keep(snapshot, &job, pending, options);
+    match carry_out(snapshot, &job.repair.plan, vault, keep, enter)? {
         Ok(done) => {
-            outcome.run = done.run.map(|run| run.name().to_string());
+            outcome.run = Some(done.run);
             outcome.guarantee = Some(done.guarantee);
             outcome.late = done.late;
             outcome.end(Ending::Fixed, job.repair);
@@ -338,27 +341,33 @@ fn may_write(
 /// What came of a replacement that landed.
 struct Done {
     guarantee: Guarantee,
-    run: Option<Run>,
+    /// The name of the run.
+    run: String,
     /// Why lines that came late still wait for their place.
     late: Option<Deferral>,
 }
 
-/// Replaces the file, with what it loses kept by then, and tells the vault whether the run landed. `enter` says whether
-/// it may be replaced.
+/// An error that says where the originals could go.
+fn no_vault(path: &Path) -> Error {
+    Error::new(path, "keep the originals", io::Error::other("there is no vault"))
+        .with_way_out("--vault DIR names one")
+}
+
+/// Replaces the file after what it loses has been kept, and records in the vault whether the run landed. `enter` says
+/// whether the file may be replaced.
 fn carry_out(
     snapshot: &Snapshot,
     text: &(dyn NewText + Sync),
-    vault: Option<&Vault>,
-    keep: impl FnOnce() -> Result<Option<Run>, Error>,
+    vault: &Vault,
+    keep: impl FnOnce(Pending) -> Result<Run, Error>,
     enter: impl FnOnce() -> Result<Result<Pass, NotNow>, Error>,
 ) -> Result<Result<Done, NotNow>, Error> {
-    if let Some(vault) = vault {
-        vault.prepare(&snapshot.path)?;
-    }
+    let pending = vault.begin(&snapshot.path)?;
+    let name = pending.run().to_string();
     let work = Replacement::stage(snapshot, text.length())?;
     let mut run = None;
     let kept = work.write(text, || {
-        run = keep()?;
+        run = Some(keep(pending)?);
         Ok(())
     });
     let replaced = kept.and_then(|()| work.land(enter));
@@ -368,13 +377,15 @@ fn carry_out(
         // will ask the file.
         Err(_) => !snapshot.is_at_path().unwrap_or(false),
     };
-    tell(vault, run.as_ref(), landed);
+    if let Some(run) = &run {
+        record(vault, run, landed);
+    }
     Ok(match replaced? {
         Ok(landed) => {
             // The run has landed whatever becomes of them.
             let settled = if landed.late { settle_late(&snapshot.path) } else { Ok(None) };
             let late = settled.unwrap_or_else(|error| Some(Deferral::LateLines(error.to_string())));
-            Ok(Done { guarantee: landed.guarantee, run, late })
+            Ok(Done { guarantee: landed.guarantee, run: name, late })
         }
         Err(reason) => Err(reason),
     })
@@ -390,24 +401,22 @@ fn copy(snapshot: &Snapshot, job: &Job, path: &Path, options: &Options) -> Resul
         _ => real,
     };
     let plan = &job.repair.plan;
-    let run = if plan.is_empty() { None } else { keep(snapshot, job, &real, options)? };
+    let vault = options.vault.as_ref().filter(|_| !plan.is_empty());
+    let kept = vault.map(|vault| Ok((vault, keep(snapshot, job, vault.begin(&real)?, options)?))).transpose()?;
     let copied = replace::copy_to(snapshot, plan, path);
-    tell(options.vault.as_ref(), run.as_ref(), copied.is_ok());
-    copied.map(|()| run.map(|run| run.name().to_string()))
+    if let Some((vault, run)) = &kept {
+        record(vault, run, copied.is_ok());
+    }
+    copied.map(|()| kept.map(|(_, run)| run.name().to_string()))
 }
 
-fn keep(snapshot: &Snapshot, job: &Job, path: &Path, options: &Options) -> Result<Option<Run>, Error> {
-    let Some(vault) = &options.vault else { return Ok(None) };
+fn keep(snapshot: &Snapshot, job: &Job, pending: Pending, options: &Options) -> Result<Run, Error> {
     let Job { repair, purpose, packed } = job;
     let spill = options.policy.all().spill.as_ref();
-    snapshot.read(|source| vault.keep(source, path, &repair.plan, packed, spill, *purpose))?.map(Some)
+    snapshot.read(|source| pending.keep(source, &repair.plan, packed, spill, *purpose, None))?
 }
 
-/// Tells the vault whether the new text was put in place.
-fn tell(vault: Option<&Vault>, run: Option<&Run>, landed: bool) {
-    match (vault, run) {
-        (Some(vault), Some(run)) if landed => vault.landed(run),
-        (Some(vault), Some(run)) => vault.forget(run),
-        _ => {}
-    }
+/// Records in the vault whether the new text was put in place.
+fn record(vault: &Vault, run: &Run, landed: bool) {
+    if landed { vault.landed(run) } else { vault.forget(run) }
 }

@@ -8,8 +8,8 @@ use crate::leftover::{self, ROUNDS_MAX, Settled};
 use crate::new_text::{NewText, copy_span};
 use crate::outcome::{Deferral, Ending, Outcome, Refusal};
 use crate::snapshot::Snapshot;
-use crate::vault::{Body, Change, History, Old, Originals, Record, State, Vault, check};
-use crate::{Done, Mode, Options, carry_out, may_write};
+use crate::vault::{Change, History, Old, Originals, Pending, Purpose, Record, State, Text, Vault, check};
+use crate::{Done, Mode, Options, carry_out, may_write, no_vault};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
@@ -40,9 +40,7 @@ pub fn undo(
     run: Option<&str>,
     extent: Extent,
 ) -> Result<Outcome, Error> {
-    let Some(vault) = &options.vault else {
-        return Ok(Outcome::without_look(Ending::Refused(Refusal::NothingToUndo)));
-    };
+    let vault = options.vault.as_ref().ok_or_else(|| no_vault(path))?;
     let opened = if options.mode == Mode::Fix {
         settled(path, root)?
     } else {
@@ -122,8 +120,8 @@ fn take_back(
     enter: impl FnOnce() -> Result<Result<Pass, NotNow>, Error>,
 ) -> Result<Result<Done, NotNow>, Error> {
     let text = Restored { vault, record: &runs.target, parts: way.parts, length: way.length };
-    let keep = || vault.keep_undo(&runs.target, &snapshot.path, snapshot.bytes(), way.changes).map(Some);
-    let done = carry_out(snapshot, &text, Some(vault), keep, enter)?;
+    let keep = |pending: Pending| pending.keep_undo(&runs.target, snapshot.bytes(), way.changes, None);
+    let done = carry_out(snapshot, &text, vault, keep, enter)?;
     if done.is_ok() {
         // The record of another file that is still there belongs to that one.
         let of = runs.target.path();
@@ -156,12 +154,14 @@ fn choose(vault: &Vault, snapshot: &Snapshot, run: Option<&str>) -> Result<Resul
         let record = record?;
         let wanted = match run {
             Some(run) => record.run() == run,
-            None => record.undoes().is_none() && !is_undone(&record, &later),
+            None => record.can_be_undone() && !is_undone(&record, &later),
         };
         let landed = snapshot.read(|source| landed(&record, &records, &later, source))?;
         if wanted && (landed || run.is_some()) {
             return Ok(if record.undoes().is_some() || is_undone(&record, &later) {
                 Err(Refusal::AlreadyUndone(record.run().to_string()))
+            } else if is_merge(&record) && !record.removes() {
+                Err(Refusal::NothingToUndo)
             } else {
                 Ok(Runs { target: record, later })
             });
@@ -175,6 +175,11 @@ fn choose(vault: &Vault, snapshot: &Snapshot, run: Option<&str>) -> Result<Resul
 
 fn is_undone(record: &Record, later: &[Record]) -> bool {
     record.state() == State::Undone || later.iter().any(|other| other.undoes() == Some(record.run()))
+}
+
+/// Whether it brought over lines of an interrupted run. Undoing it puts back what it dropped, and leaves these lines.
+fn is_merge(record: &Record) -> bool {
+    record.purpose() == Some(Purpose::Merge)
 }
 
 /// Whether the file was replaced in this run. If nobody lived to write that down, the file tells: it holds what the
@@ -207,10 +212,10 @@ enum Wrong {
 
 /// The first place that is not what the run left behind.
 fn first_wrong(record: &Record, history: &History<'_>, source: &dyn Source) -> Result<Option<Wrong>, Fault> {
-    let header = &record.header;
-    for (change, place) in header.edits.iter().zip(history.places(&header.edits)) {
+    let index = &record.index;
+    for (change, place) in index.edits.iter().zip(history.places(&index.edits)) {
         let Some(at) = place else { return Ok(Some(Wrong::Touched)) };
-        let (front, behind) = change.context(header.bytes_after);
+        let (front, behind) = change.context(index.bytes_after);
         let there = at.checked_add(change.length + behind).is_some_and(|end| end <= source.len());
         if !there || check(source, Span::new(at, at + change.length), front, behind)? != change.check {
             return Ok(Some(Wrong::Other(at)));
@@ -245,8 +250,8 @@ impl Way {
             Some(Wrong::Other(at)) => return Ok(Err(Refusal::ChangedSince { line: line_of(source, at)? })),
             None => {}
         }
-        let header = &runs.target.header;
-        let mut going = header.edits.len();
+        let index = &runs.target.index;
+        let mut going = index.edits.len();
         if let Some(line) = built_upon(&runs.target, &history, source)? {
             going -= 1;
             let alone = going == 0;
@@ -256,20 +261,22 @@ impl Way {
         }
         let mut way = Self { parts: Vec::new(), length: 0, changes: Vec::new() };
         let mut from = 0;
-        let places = history.places(&header.edits);
-        for (index, (change, place)) in header.edits.iter().zip(places).enumerate().take(going) {
+        let places = history.places(&index.edits);
+        for (number, (change, place)) in index.edits.iter().zip(places).enumerate().take(going) {
             let Some(at) = place else { return Ok(Err(runs.who_touched())) };
-            way.parts.extend([Part::Kept(Span::new(from, at)), Part::Old(index)]);
-            from = at + change.length;
+            let end = at + change.length;
+            let goes = if is_merge(&runs.target) { Span::new(end, end) } else { Span::new(at, end) };
+            way.parts.extend([Part::Kept(Span::new(from, goes.start)), Part::Old(number)]);
+            from = end;
             let mut length = change.length_before();
-            // What was appended to a whole line must not come to stand behind half a one.
-            let is_end = change.at + change.length == header.bytes_after;
-            if is_end && !header.ends_line && from < source.len() {
+            // What was appended to a whole line must not end up on the same line as half a one.
+            let is_end = change.at + change.length == index.bytes_after;
+            if is_end && !index.ends_line && from < source.len() {
                 way.parts.push(Part::Break);
                 length += 1;
             }
-            let old = vec![Old::Gone { gone: change.length }];
-            way.changes.push(Change { at, length, check: String::new(), old });
+            let old = vec![Old::Gone { gone: goes.len() }];
+            way.changes.push(Change { at: goes.start, length, check: String::new(), old });
         }
         way.parts.push(Part::Kept(Span::new(from, source.len())));
         way.settle(source.len());
@@ -293,7 +300,7 @@ impl Runs {
     /// found any more.
     fn who_touched(&self) -> Refusal {
         let lost = |upto: usize| {
-            History::through(&self.later[..upto]).places(&self.target.header.edits).contains(&None)
+            History::through(&self.later[..upto]).places(&self.target.index.edits).contains(&None)
         };
         let found = (0..self.later.len()).rev().find(|&upto| !lost(upto)).unwrap_or(0);
         let mut culprits = self.later[found..].iter().filter(|run| run.undoes().is_none());
@@ -305,11 +312,12 @@ impl Runs {
 /// The line of an entry that hangs on the compaction with which the run ended the file, if there is one. Whatever else a
 /// run writes stands in front of entries that are hung back when it is undone.
 fn built_upon(record: &Record, history: &History<'_>, source: &dyn Source) -> Result<Option<u64>, Fault> {
-    let last = record.header.edits.last().filter(|_| record.purpose().is_some());
+    let compacts = |purpose| purpose != Purpose::Merge;
+    let last = record.index.edits.last().filter(|_| record.purpose().is_some_and(compacts));
     let Some(change) = last.filter(|last| last.at + last.length == record.bytes_after()) else {
         return Ok(None);
     };
-    let Some(&Some(at)) = history.places(&record.header.edits).last() else { return Ok(None) };
+    let Some(&Some(at)) = history.places(&record.index.edits).last() else { return Ok(None) };
     let written = Span::new(at, at + change.length);
     let found = transcript::scan::scan(source)?;
     let ours = |id| found.entries.iter().any(|entry| entry.id == Some(id) && written.contains(entry.span));
@@ -342,28 +350,28 @@ impl NewText for Restored<'_> {
     }
 
     fn write(&self, original: &File, mut out: &File) -> io::Result<()> {
-        let mut kept =
-            Kept { originals: self.vault.originals()?, body: self.vault.body(self.record)?, at: 0 };
+        let originals = self.vault.originals(self.record)?;
+        let mut kept = Kept { inline: originals.inline()?, originals, at: 0 };
         for part in &self.parts {
             match part {
                 Part::Kept(span) => copy_span(original, *span, out)?,
                 Part::Break => out.write_all(b"\n")?,
                 Part::Old(index) => {
-                    let old = self.record.header.edits.get(*index).map_or(&[][..], |change| &change.old);
+                    let old = self.record.index.edits.get(*index).map_or(&[][..], |change| &change.old);
                     old.iter().try_for_each(|old| kept.write(old, out))?;
                 }
             }
         }
-        // Only at its end does the record tell whether it is what was written.
-        io::copy(&mut kept.body, &mut io::sink())?;
+        // Bytes from the vault are checked when they have been read to the end.
+        kept.inline.map_or(Ok(0), |mut inline| io::copy(&mut inline, &mut io::sink()))?;
         Ok(())
     }
 }
 
-/// What was taken out: texts, and the bytes in the record, which are read in their order.
+/// What the run removed. The inline bytes are read in order.
 struct Kept {
     originals: Originals,
-    body: Body,
+    inline: Option<Text>,
     at: u64,
 }
 
@@ -373,7 +381,7 @@ impl Kept {
             Old::Gone { .. } => Err(broken("these bytes were not kept")),
             Old::Inline { inline: (from, to) } => self.write_inline(*from, *to, out),
             Old::Text { text, from, to } => {
-                let mut text = self.originals.open(&text.0)?;
+                let mut text = self.originals.text(text)?;
                 io::copy(&mut text.by_ref().take(*from), &mut io::sink())?;
                 let copied = io::copy(&mut text.by_ref().take(to - from), &mut out)?;
                 io::copy(&mut text, &mut io::sink())?;
@@ -383,12 +391,11 @@ impl Kept {
     }
 
     fn write_inline(&mut self, from: u64, to: u64, mut out: &File) -> io::Result<()> {
-        let copied = io::copy(&mut self.body.by_ref().take(to.saturating_sub(from)), &mut out)?;
-        if from != self.at || copied < to - from {
-            return Err(broken("the record is cut short"));
-        }
+        let inline = self.inline.as_mut().filter(|_| from == self.at);
+        let inline = inline.ok_or_else(|| broken("the index contradicts itself"))?;
+        let copied = io::copy(&mut inline.take(to - from), &mut out)?;
         self.at = to;
-        Ok(())
+        if copied < to - from { Err(broken("the removed bytes are cut short")) } else { Ok(()) }
     }
 }
 

@@ -1,57 +1,58 @@
-//! Where originals are kept: texts by their hash, and a record of each run by which it can be undone.
+//! The vault: the originals of each run over a transcript, in one file a run, by which it can be undone.
 //!
-//! Below the root, folders are for their owner alone (0700) and so are files (0600):
+//! Below the root, folders have mode 0700 and files 0600:
 //!
 //! ```text
-//! lock                          shared by runs, held alone by gc
-//! texts/<name>.pack             the texts that a run was the first to cut
-//! runs/<16 hex>/<run>.kept      the record of a run over the file whose path has this hash
-//! runs/<16 hex>/<run>.undo      … after the file was replaced
-//! runs/<16 hex>/<run>.undone    … after that was undone
+//! lock                             shared by runs, exclusive for gc
+//! runs/<hash>/<run>.kept           a run over the transcript whose path has this hash
+//! runs/<hash>/<run>.undo           the same after the transcript was replaced
+//! runs/<hash>/<run>.undone         the same after that was undone
+//! runs/<hash>/.tmp-<run>           a run that is not kept yet
 //! ```
 //!
-//! What a transcript means is not known here, nor how a file is replaced.
+//! What a transcript means and how it is replaced is decided elsewhere.
 
-mod catalogue;
+mod file;
 mod folder;
 mod gc;
 mod history;
-mod pack;
 mod record;
 mod texts;
 
+pub use file::Text;
 pub use gc::{Freed, Keep};
-pub use pack::Text;
 pub use record::{Purpose, Record, State};
 pub(crate) use texts::Packed;
 
+pub(crate) use file::Ledger;
 pub(crate) use history::History;
-pub(crate) use record::{Body, Change, Old, check};
+pub(crate) use record::{Account, Change, Digest, Old, Swap, check};
 
 use crate::error::Error;
 use crate::step::{Step, before};
 use blake3::Hash;
-use catalogue::Catalogue;
-use folder::Folder;
+use file::Writer;
+use folder::{Folder, Unfinished};
 use jiff::tz::TimeZone;
-use record::{Draft, Header};
+use record::{Index, Stored};
+use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 use transcript::plan::Plan;
 use transcript::{Fault, Source, marker};
 
 const LOCK: &str = "lock";
-const TEXTS: &str = "texts";
 const RUNS: &str = "runs";
 
 /// What to do when the vault cannot be used.
 const ELSEWHERE: &str = "the file is as it was; --vault DIR keeps originals elsewhere";
 
-/// How the time stands in the name of a run.
+/// Format of the time in the name of a run.
 const TIME: &str = "%Y%m%dT%H%M%S%.3f";
 
 /// How many names are tried for a run.
@@ -63,18 +64,32 @@ pub struct Vault {
     root: PathBuf,
 }
 
-/// A run whose originals are kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Run {
-    name: String,
-    folder: String,
+/// A run that has a name but has not kept anything yet. What it wrote goes if it never does.
+pub(crate) struct Pending {
+    root: PathBuf,
+    folder: Folder,
+    unfinished: Unfinished,
+    index: Index,
+    /// Keeps gc away.
+    _lock: File,
 }
 
-impl Run {
-    /// Its name, which sorts by time.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
+/// A run whose originals are kept.
+#[derive(Debug)]
+pub struct Run {
+    name: String,
+    folder: Folder,
+    file: Arc<File>,
+    /// How many ledgers were written.
+    notes: AtomicU64,
+}
+
+/// A change of [`Purpose::Merge`]: `length` bytes were put in at offset `at` of the new text, in the place of others.
+pub(crate) struct Merged<'a> {
+    pub(crate) at: u64,
+    pub(crate) length: u64,
+    /// How many bytes were removed there, and where to read them.
+    pub(crate) removed: Option<(u64, &'a mut dyn Read)>,
 }
 
 /// Why originals could not be kept.
@@ -104,7 +119,7 @@ impl Vault {
         Self { root }
     }
 
-    /// Where it is unless somebody says otherwise; `None` if nobody says where home is.
+    /// The default place; `None` if no home folder is known.
     pub fn default_root() -> Option<PathBuf> {
         let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
         let home = std::env::home_dir().filter(|home| home.is_absolute());
@@ -116,42 +131,37 @@ impl Vault {
         &self.root
     }
 
-    /// Makes the folders that a run over a file needs, and makes them last: quickly done as long as nothing is being
-    /// written, for the disk finishes that first.
-    pub(crate) fn prepare(&self, path: &Path) -> Result<(), Error> {
-        let made = self.lock().and_then(|(root, _lock)| {
-            root.make_child(TEXTS)?;
-            root.make_child(RUNS)?.make_child(&folder_of(path))
-        });
-        made.map(drop).map_err(|cause| self.failed("keep the originals", cause))
+    /// Begins a run over a file: reserves its name and makes its folder durable. That is quick as long as nothing else is
+    /// being written, because the disk finishes that first. `path` has no symbolic links in it.
+    pub(crate) fn begin(&self, path: &Path) -> Result<Pending, Error> {
+        self.reserve(path).map_err(|cause| cannot_keep(&self.root, cause))
     }
 
-    /// Keeps what a plan is going to take out of a file, so that it lasts before this returns. With `spill` the
-    /// texts that are cut also become plain files. What is `packed` need not be compressed any more.
-    ///
-    /// A fault is one of the source, and an error one of the vault.
-    pub(crate) fn keep(
-        &self,
-        source: &dyn Source,
-        path: &Path,
-        plan: &Plan,
-        packed: &Packed,
-        spill: Option<&marker::Folder>,
-        purpose: Option<Purpose>,
-    ) -> Result<Result<Run, Error>, Fault> {
-        let kept = self.lock().map_err(Failure::Disk).and_then(|(root, _lock)| {
-            let catalogue = Catalogue::load(root.make_child(TEXTS)?)?;
-            let hashes = texts::keep(&catalogue, source, plan.texts(), packed)?;
-            if let Some(folder) = spill {
-                texts::spill(folder, source, plan.texts(), &hashes)?;
+    fn reserve(&self, path: &Path) -> io::Result<Pending> {
+        let root = Folder::make(&self.root)?;
+        let lock = root.shared(LOCK)?;
+        lock.lock_shared()?;
+        let folder = root.make_child(RUNS)?.make_child(folder_of(path))?;
+        let last = folder.names()?.iter().filter_map(|name| time_of(run_of(name)?.0)).max();
+        for attempt in 0..TRIES_MAX {
+            let now = i64::try_from(now()).unwrap_or(i64::MAX);
+            let time = now.max(last.map_or(0, |last| last + 1 + i64::from(attempt)));
+            let (run, time) = run_name(time, path)?;
+            let unfinished = match folder.begin(&run) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+                other => other?,
+            };
+            // Whoever has the unfinished file has the name, unless another run has just finished with it.
+            if State::ALL.iter().any(|state| folder.has(&name_of(&run, *state)).unwrap_or(true)) {
+                continue;
             }
-            let draft = Draft { purpose, ..Draft::of(source, plan, &hashes)? };
-            write_record(&root, draft, source, path)
-        });
-        self.told(kept)
+            let index = Index::new(path, &run, time);
+            return Ok(Pending { root: self.root.clone(), folder, unfinished, index, _lock: lock });
+        }
+        Err(ErrorKind::AlreadyExists.into())
     }
 
-    /// Keeps what a plan is going to take out of a stream, so that its markers lead somewhere.
+    /// Keeps what a plan will remove from a stream, so that its markers lead somewhere.
     ///
     /// A fault is one of the source, and an error one of the vault.
     ///
@@ -164,106 +174,61 @@ impl Vault {
         plan: &Plan,
         spill: Option<&marker::Folder>,
     ) -> Result<Result<Run, Error>, Fault> {
-        let kept = self.keep(source, Path::new("-"), plan, &Packed::default(), spill, None)?;
+        let pending = match self.begin(Path::new("-")) {
+            Ok(pending) => pending,
+            Err(error) => return Ok(Err(error)),
+        };
+        let kept = pending.keep(source, plan, &Packed::default(), spill, None, None)?;
         Ok(kept.inspect(|run| self.landed(run)))
     }
 
-    /// Keeps the places that undoing a run is going to change: so many bytes go there, and so many come.
-    pub(crate) fn keep_undo(
-        &self,
-        target: &Record,
-        path: &Path,
-        length: u64,
-        changes: Vec<Change>,
-    ) -> Result<Run, Error> {
-        let after = changes.iter().fold(length, |sum, change| sum + change.length - change.length_before());
-        let draft = Draft {
-            bytes_before: length,
-            bytes_after: after,
-            ends_line: true,
-            undoes: Some(target.run().to_string()),
-            purpose: None,
-            edits: changes,
-            texts: Vec::new(),
-            inline: Vec::new(),
-        };
-        let kept = self.lock().map_err(Failure::Disk);
-        let kept = kept.and_then(|(root, _lock)| write_record(&root, draft, &&b""[..], path));
-        self.told(kept).unwrap_or_else(|fault| {
-            Err(self.failed("keep the record", io::Error::other(format!("byte {} is missing", fault.at))))
-        })
-    }
-
-    fn told(&self, kept: Result<Run, Failure>) -> Result<Result<Run, Error>, Fault> {
-        match kept {
-            Ok(run) => Ok(Ok(run)),
-            Err(Failure::Disk(cause)) => Ok(Err(self.failed("keep the originals", cause))),
-            Err(Failure::Source(fault)) => Err(fault),
-        }
-    }
-
-    fn failed(&self, verb: &'static str, cause: io::Error) -> Error {
-        Error::new(&self.root, verb, cause).with_way_out(ELSEWHERE)
-    }
-
-    /// Opens the root, made if it is missing, and keeps gc away for as long as the lock is held.
-    fn lock(&self) -> io::Result<(Folder, File)> {
-        let root = Folder::make(&self.root)?;
-        let lock = root.shared(LOCK)?;
-        lock.lock_shared()?;
-        Ok((root, lock))
-    }
-
-    /// Says that the file was replaced. If that cannot be written down, the file itself tells later.
+    /// Records that the transcript was replaced. If that fails, the transcript itself tells later.
+    #[expect(clippy::unused_self, reason = "a run belongs to a vault")]
     pub(crate) fn landed(&self, run: &Run) {
-        self.mark(&run.folder, &run.name, State::Kept, State::Landed);
+        let _ = run.folder.rename(&name_of(&run.name, State::Kept), &name_of(&run.name, State::Landed));
     }
 
-    /// Says that a run was undone. If that cannot be written down, the record of the run that did it tells.
-    pub(crate) fn undone(&self, record: &Record) {
-        self.mark(&folder_of(&record.path()), record.run(), record.state, State::Undone);
-    }
-
-    fn mark(&self, folder: &str, run: &str, from: State, to: State) {
-        let mark = || {
-            let folder = self.runs_in(folder)?.ok_or(ErrorKind::NotFound)?;
-            folder.rename(&format!("{run}{}", from.ending()), &format!("{run}{}", to.ending()))
-        };
-        let _: io::Result<()> = mark();
-    }
-
-    /// Removes the record of a run after which the file was not replaced.
+    /// Removes a run after which the transcript was not replaced.
+    #[expect(clippy::unused_self, reason = "a run belongs to a vault")]
     pub(crate) fn forget(&self, run: &Run) {
-        let remove = || {
-            before(Step::Clean)?;
-            let folder = self.runs_in(&run.folder)?.ok_or(ErrorKind::NotFound)?;
-            folder.remove(&format!("{}{}", run.name, State::Kept.ending()))
+        // If that fails, the run is known as one that never landed: the transcript does not hold what it wrote.
+        let remove = || run.folder.remove(&name_of(&run.name, State::Kept));
+        let _ = before(Step::Clean).and_then(|()| remove());
+    }
+
+    /// Records that a run was undone. If that fails, the run that undid it tells later.
+    pub(crate) fn undone(&self, record: &Record) {
+        let rename = |folder: Folder| {
+            folder.rename(&name_of(record.run(), record.state), &name_of(record.run(), State::Undone))
         };
-        // What stays is known as a run that never landed, since the file does not hold what it would have written.
-        let _: io::Result<()> = remove();
+        let _ = self.runs_over(&record.path()).map(|folder| folder.map(rename));
     }
 
-    fn runs_in(&self, folder: &str) -> io::Result<Option<Folder>> {
-        let Some(root) = Folder::open(&self.root)? else { return Ok(None) };
-        let Some(runs) = root.child(RUNS)? else { return Ok(None) };
-        runs.child(folder)
+    /// All runs, over whatever file.
+    fn all_runs(&self) -> io::Result<Option<Folder>> {
+        Folder::open(&self.root)?.map_or(Ok(None), |root| root.child(RUNS))
     }
 
-    /// The runs over a file, oldest first; `path` is without links. A record that cannot be read is an error among
-    /// the others.
+    /// The runs over a file.
+    fn runs_over(&self, path: &Path) -> io::Result<Option<Folder>> {
+        self.all_runs()?.map_or(Ok(None), |runs| runs.child(folder_of(path)))
+    }
+
+    /// The runs over a file, oldest first. A run that cannot be read is an error among the others. `path` has no symbolic
+    /// links in it.
     ///
     /// # Errors
     ///
     /// When the vault cannot be read.
     pub fn runs(&self, path: &Path) -> Result<Vec<Result<Record, Error>>, Error> {
         let fail = |cause| Error::new(&self.root, "read the records", cause);
-        let Some(folder) = self.runs_in(&folder_of(path)).map_err(fail)? else { return Ok(Vec::new()) };
+        let Some(folder) = self.runs_over(path).map_err(fail)? else { return Ok(Vec::new()) };
         let mut records = Vec::new();
         for name in folder.names().map_err(fail)? {
-            let Some((_, state)) = run_of(&name) else { continue };
-            match read_record(&folder, &name, state) {
-                Ok(Some((record, _))) if record.path() == path => records.push(Ok(record)),
-                // It was undone or forgotten a moment ago, or is about a file whose path has the same hash.
+            let Some((run, _)) = run_of(&name) else { continue };
+            match read_run(&folder, run) {
+                Ok(Some(record)) if record.path() == path => records.push(Ok(record)),
+                // It is gone by now, or it is over a file whose path has the same hash.
                 Ok(_) => {}
                 Err(cause) => records.push(Err(broken_record(&folder, &name, cause))),
             }
@@ -271,53 +236,46 @@ impl Vault {
         Ok(records)
     }
 
-    /// The run with this name, over whatever file.
+    /// The run of this name, over whatever file.
     ///
     /// # Errors
     ///
-    /// When the vault cannot be read, or the record.
+    /// When the vault cannot be read, or the run.
     pub fn run(&self, run: &str) -> Result<Option<Record>, Error> {
-        let fail = |cause| Error::new(&self.root, "look for the run", cause);
         let find = || {
-            let Some(root) = Folder::open(&self.root)? else { return Ok(None) };
-            let Some(runs) = root.child(RUNS)? else { return Ok(None) };
+            let Some(runs) = self.all_runs()?.filter(|_| is_run(run)) else { return Ok(None) };
             for name in runs.names()? {
-                let Some(folder) = runs.child(&name)? else { continue };
-                for state in State::ALL {
-                    if is_run(run)
-                        && let Some((record, _)) =
-                            read_record(&folder, &format!("{run}{}", state.ending()), state)?
-                    {
-                        return Ok(Some(record));
-                    }
+                let found = runs.child(&name)?.map_or(Ok(None), |folder| read_run(&folder, run))?;
+                if found.is_some() {
+                    return Ok(found);
                 }
             }
             Ok(None)
         };
-        find().map_err(fail)
+        find().map_err(|cause| Error::new(&self.root, "look for the run", cause))
     }
 
-    /// The bytes that a run put into its record.
-    pub(crate) fn body(&self, record: &Record) -> io::Result<Body> {
-        let folder = self.runs_in(&folder_of(&record.path()))?.ok_or(ErrorKind::NotFound)?;
-        let name = format!("{}{}", record.run(), record.state.ending());
-        Ok(read_record(&folder, &name, record.state)?.ok_or(ErrorKind::NotFound)?.1)
+    /// Opens the file of a run, in whatever state, so that [`Run::note`] can go on after a restart.
+    pub(crate) fn run_for_notes(&self, record: &Record) -> io::Result<Run> {
+        let folder = self.runs_over(&record.path())?.ok_or(ErrorKind::NotFound)?;
+        let (file, _) = open_run(&folder, record.run(), Folder::update)?.ok_or(ErrorKind::NotFound)?;
+        let notes = file::ledger(&file, record.run())?.map_or(0, |(sequence, _)| sequence);
+        Ok(Run { name: record.run().to_string(), folder, file: file.into(), notes: notes.into() })
     }
 
-    /// What texts there are. Gc, which moves them, is kept away for as long as this is there.
-    pub(crate) fn originals(&self) -> io::Result<Originals> {
-        let Some(root) = Folder::open(&self.root)? else { return Ok(Originals::default()) };
-        let lock = root.read(LOCK)?;
-        lock.as_ref().map_or(Ok(()), File::lock_shared)?;
-        let catalogue = root.child(TEXTS)?.map(Catalogue::load).transpose()?;
-        Ok(Originals { catalogue, _lock: lock })
+    /// Opens what a run removed.
+    pub(crate) fn originals(&self, record: &Record) -> io::Result<Originals> {
+        let folder = self.runs_over(&record.path())?.ok_or(ErrorKind::NotFound)?;
+        let (file, _) = open_run(&folder, record.run(), Folder::read)?.ok_or(ErrorKind::NotFound)?;
+        let texts = record.index.texts.iter().map(|stored| (stored.hash.0, *stored)).collect();
+        Ok(Originals { file: file.into(), texts, inline: record.index.inline })
     }
 
     /// Opens the text whose hash begins with these hex digits, 8 to 64 of them.
     ///
     /// # Errors
     ///
-    /// When there is no such text or there are several, or it cannot be read.
+    /// When there is no such text or several, or it cannot be read.
     pub fn text(&self, digits: &str) -> Result<Text, Error> {
         let fail = |cause| Error::new(&self.root, "open the text", cause);
         let other = |text: String| Err(fail(io::Error::other(text)));
@@ -325,93 +283,275 @@ impl Vault {
         if !hex {
             return other(format!("`{digits}` is not an id: 8 to 64 hex digits, as a marker names them"));
         }
-        let originals = self.originals().map_err(fail)?;
-        let catalogue = originals.catalogue.as_ref();
         let digits = digits.to_ascii_lowercase();
-        match &catalogue.map_or_else(Vec::new, |all| all.beginning_with(&digits))[..] {
-            [hash] => originals.open(hash).map_err(fail),
+        let (found, excuse) = self.copies(&digits).map_err(fail)?;
+        let mut hashes: Vec<String> = found.iter().map(|(_, stored)| String::from(stored.hash)).collect();
+        hashes.sort();
+        hashes.dedup();
+        if hashes.len() > 1 {
+            let (count, ids) = (hashes.len(), hashes.join(", "));
+            return other(format!("{digits} is the beginning of {count} texts; give more digits: {ids}"));
+        }
+        let open = |(file, stored): &(Arc<File>, Stored)| Text::open(file, stored);
+        let is_whole = |copy: &&(Arc<File>, Stored)| {
+            open(copy).and_then(|mut text| io::copy(&mut text, &mut io::sink())).is_ok()
+        };
+        match &found[..] {
             [] => other(format!(
-                "no text begins with {digits}: it was never here, or gc removed it (--vault DIR looks elsewhere){}",
-                catalogue.map_or_else(String::new, Catalogue::excuse)
+                "no text begins with {digits}: it was never here, or gc removed it (--vault DIR looks elsewhere){excuse}"
             )),
-            several => {
-                let ids: Vec<String> = several.iter().map(Hash::to_string).collect();
-                other(format!(
-                    "{digits} is the beginning of {} texts; give more digits: {}",
-                    ids.len(),
-                    ids.join(", ")
-                ))
+            [copy] => open(copy).map_err(fail),
+            [newest, ..] => open(found.iter().find(is_whole).unwrap_or(newest)).map_err(fail),
+        }
+    }
+
+    /// The copies of texts whose hashes begin with these digits, newest first, and why one may be missing.
+    fn copies(&self, digits: &str) -> io::Result<(Vec<(Arc<File>, Stored)>, String)> {
+        let (mut all, mut found, mut excuse) = (Vec::new(), Vec::new(), String::new());
+        let Some(runs) = self.all_runs()? else { return Ok((found, excuse)) };
+        for name in runs.names()? {
+            let Some(folder) = runs.child(&name)? else { continue };
+            let names = folder.names()?;
+            all.extend(names.iter().filter_map(|name| Some((run_of(name)?.0.to_string(), folder.clone()))));
+        }
+        all.sort_by(|(one, _), (other, _)| other.cmp(one));
+        for (run, folder) in all {
+            let read = || {
+                let Some((file, _)) = open_run(&folder, &run, Folder::read)? else { return Ok(()) };
+                let file = Arc::new(file);
+                let index = file::read_index(&file, &run)?;
+                let begins = |stored: &&Stored| stored.hash.0.to_hex().starts_with(digits);
+                found.extend(index.texts.iter().find(begins).map(|stored| (file.clone(), *stored)));
+                Ok(())
+            };
+            let done: io::Result<()> = { read }();
+            if let Err(cause) = done {
+                let path = folder.path_of(&run);
+                excuse = format!("; it may be in {}, which cannot be read: {cause}", path.display());
             }
         }
+        Ok((found, excuse))
     }
 }
 
-/// The texts of a vault, to be read.
-#[derive(Default)]
+impl Pending {
+    /// The name of the run, which sorts by time.
+    pub(crate) fn run(&self) -> &str {
+        &self.index.run
+    }
+
+    /// Keeps what a plan will remove, and makes it durable. With `spill` the texts that are cut become plain files too.
+    /// What is `packed` need not be compressed again.
+    ///
+    /// A fault is one of the source, and an error one of the vault.
+    pub(crate) fn keep(
+        mut self,
+        source: &dyn Source,
+        plan: &Plan,
+        packed: &Packed,
+        spill: Option<&marker::Folder>,
+        purpose: Option<Purpose>,
+        swap: Option<Swap>,
+    ) -> Result<Result<Run, Error>, Fault> {
+        let root = self.root.clone();
+        let kept = || {
+            let mut out = Writer::begin(&self.unfinished.file)?;
+            let hashes = texts::write(&mut out, source, plan.texts(), packed)?;
+            if let Some(folder) = spill {
+                texts::spill(folder, source, plan.texts(), &hashes)?;
+            }
+            let (edits, inline) = record::changes(source, plan, &hashes)?;
+            let index = &mut self.index;
+            (index.bytes_before, index.bytes_after) = (source.len(), plan.length_after());
+            index.ends_line = record::ends_line(source)?;
+            (index.purpose, index.swap, index.edits) = (purpose, swap, edits);
+            before(Step::WriteRecord)?;
+            if !inline.is_empty() {
+                self.index.inline = Some(out.stream(None, |out| {
+                    let mut copy = |span| texts::copy(source, span, &mut |bytes| out.write_all(bytes));
+                    inline.into_iter().try_for_each(&mut copy)
+                })?);
+            }
+            Ok(self.finish(out)?)
+        };
+        told(&root, kept())
+    }
+
+    /// Keeps the places that undoing a run will change in a transcript of `length` bytes.
+    pub(crate) fn keep_undo(
+        mut self,
+        target: &Record,
+        length: u64,
+        changes: Vec<Change>,
+        swap: Option<Swap>,
+    ) -> Result<Run, Error> {
+        let root = self.root.clone();
+        let index = &mut self.index;
+        index.bytes_before = length;
+        index.bytes_after =
+            changes.iter().fold(length, |sum, change| sum + change.length - change.length_before());
+        (index.undoes, index.edits, index.swap) = (Some(target.run().to_string()), changes, swap);
+        let kept = || {
+            before(Step::WriteRecord)?;
+            let out = Writer::begin(&self.unfinished.file)?;
+            self.finish(out)
+        };
+        kept().map_err(|cause| cannot_keep(&root, cause))
+    }
+
+    /// Keeps what merging late lines removes from a transcript of `bytes_before` bytes; `new` is the text after it.
+    ///
+    /// A fault is one of `new`, and an error one of the vault or of what was removed.
+    pub(crate) fn keep_merge(
+        mut self,
+        new: &dyn Source,
+        bytes_before: u64,
+        edits: Vec<Merged<'_>>,
+        swap: Option<Swap>,
+        accounts: Vec<Account>,
+    ) -> Result<Result<Run, Error>, Fault> {
+        let root = self.root.clone();
+        let kept = || {
+            let mut removed = Vec::new();
+            let (mut done, mut ends_with_old) = (0, false);
+            for edit in edits {
+                let start = done;
+                done += edit.removed.as_ref().map_or(0, |(bytes, _)| *bytes);
+                ends_with_old = start < done;
+                let old = if start < done { vec![Old::Inline { inline: (start, done) }] } else { Vec::new() };
+                self.index.edits.push(Change::checked(new, edit.at, edit.length, old)?);
+                removed.extend(edit.removed);
+            }
+            let index = &mut self.index;
+            (index.bytes_before, index.bytes_after) = (bytes_before, new.len());
+            (index.purpose, index.swap, index.accounts) = (Some(Purpose::Merge), swap, accounts);
+            before(Step::WriteRecord)?;
+            let mut out = Writer::begin(&self.unfinished.file)?;
+            if done > 0 {
+                let mut last = b'\n';
+                self.index.inline = Some(out.stream(Some(done), |out| {
+                    removed.into_iter().try_for_each(|(bytes, from)| copy(from, bytes, out, &mut last))
+                })?);
+                self.index.ends_line = last == b'\n' || !ends_with_old;
+            }
+            Ok(self.finish(out)?)
+        };
+        told(&root, kept())
+    }
+
+    /// Writes the index, makes the file durable and gives it its name.
+    fn finish(mut self, mut out: Writer) -> io::Result<Run> {
+        self.index.texts = out.take_texts();
+        out.finish(&self.index)?;
+        before(Step::SyncRecord)?;
+        let file = self.unfinished.file.clone();
+        file.sync_all()?;
+        self.unfinished.place(&name_of(&self.index.run, State::Kept))?;
+        before(Step::SyncRecord)?;
+        self.folder.sync()?;
+        Ok(Run { name: self.index.run, folder: self.folder, file, notes: AtomicU64::new(0) })
+    }
+}
+
+/// Copies so many bytes and remembers the last one.
+fn copy(from: &mut dyn Read, bytes: u64, out: &mut dyn Write, last: &mut u8) -> io::Result<()> {
+    let mut buffer = [0; 8192];
+    let mut rest = bytes;
+    while rest > 0 {
+        let wanted = rest.min(buffer.len() as u64) as usize;
+        from.read_exact(&mut buffer[..wanted])?;
+        out.write_all(&buffer[..wanted])?;
+        *last = buffer[wanted - 1];
+        rest -= wanted as u64;
+    }
+    Ok(())
+}
+
+impl Run {
+    /// Its name, which sorts by time.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Records how far the old file is accounted for. This survives the end of the process, but not a power cut before
+    /// [`Self::sync`].
+    pub(crate) fn note(&self, ledger: &Ledger) -> io::Result<()> {
+        let written = self.notes.fetch_add(1, Ordering::Relaxed);
+        file::note(&self.file, &self.name, written + 1, ledger)
+    }
+
+    /// Makes what was noted durable.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+}
+
+/// What a run removed, to be read.
 pub(crate) struct Originals {
-    catalogue: Option<Catalogue>,
-    _lock: Option<File>,
+    file: Arc<File>,
+    texts: HashMap<Hash, Stored>,
+    inline: Option<Stored>,
 }
 
 impl Originals {
-    /// Opens the text with this hash.
-    pub(crate) fn open(&self, hash: &Hash) -> io::Result<Text> {
-        let catalogue = self.catalogue.as_ref();
-        let text = catalogue.map_or(Ok(None), |all| all.open(hash))?;
-        text.ok_or_else(|| {
-            let excuse = catalogue.map_or_else(String::new, Catalogue::excuse);
-            io::Error::new(ErrorKind::NotFound, format!("the text {hash} is not in the vault{excuse}"))
-        })
+    /// Opens a text.
+    pub(crate) fn text(&self, digest: &Digest) -> io::Result<Text> {
+        Text::open(&self.file, self.texts.get(&digest.0).ok_or(ErrorKind::NotFound)?)
+    }
+
+    /// Opens the bytes that are part of no text; `None` if there are none.
+    pub(crate) fn inline(&self) -> io::Result<Option<Text>> {
+        self.inline.as_ref().map(|stored| Text::open(&self.file, stored)).transpose()
     }
 }
 
-fn write_record(root: &Folder, draft: Draft, source: &dyn Source, path: &Path) -> Result<Run, Failure> {
-    let runs = root.make_child(RUNS)?;
-    let name = folder_of(path);
-    let folder = runs.make_child(&name)?;
-    let last = folder.names()?.iter().filter_map(|name| time_of(run_of(name)?.0)).max();
-    let mut draft = Some(draft);
-    for attempt in 0..TRIES_MAX {
-        let now = i64::try_from(now()).unwrap_or(i64::MAX);
-        let time = now.max(last.map_or(0, |last| last + 1 + i64::from(attempt)));
-        let (run, time) = run_name(time, path)?;
-        let unfinished = match folder.begin(&run) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
-            other => other?,
-        };
-        // Who has the unfinished file has the name, unless somebody has just finished one.
-        let taken = State::ALL.iter().map(|state| folder.has(&format!("{run}{}", state.ending())));
-        if taken.collect::<io::Result<Vec<bool>>>()?.contains(&true) {
-            continue;
-        }
-        let Some(mut draft) = draft.take() else { break };
-        let inline = std::mem::take(&mut draft.inline);
-        before(Step::WriteRecord)?;
-        record::write(&unfinished.file, &Header::new(draft, path, &run, time), source, &inline)?;
-        before(Step::SyncRecord)?;
-        unfinished.file.sync_all()?;
-        unfinished.place(&folder, &format!("{run}{}", State::Kept.ending()))?;
-        before(Step::SyncRecord)?;
-        folder.sync()?;
-        return Ok(Run { name: run, folder: name });
+fn told(root: &Path, kept: Result<Run, Failure>) -> Result<Result<Run, Error>, Fault> {
+    match kept {
+        Ok(run) => Ok(Ok(run)),
+        Err(Failure::Disk(cause)) => Ok(Err(cannot_keep(root, cause))),
+        Err(Failure::Source(fault)) => Err(fault),
     }
-    Err(io::Error::from(ErrorKind::AlreadyExists).into())
 }
 
-/// A record of which not even the header can be read.
+fn cannot_keep(root: &Path, cause: io::Error) -> Error {
+    Error::new(root, "keep the originals", cause).with_way_out(ELSEWHERE)
+}
+
 fn broken_record(folder: &Folder, name: &str, cause: io::Error) -> Error {
     Error::new(&folder.path_of(name), "read the record", cause)
         .with_way_out("this run cannot be undone; without the record those before it can")
 }
 
-fn read_record(folder: &Folder, name: &str, state: State) -> io::Result<Option<(Record, Body)>> {
-    let Some(file) = folder.read(name)? else { return Ok(None) };
-    let size = file.metadata()?.len();
-    let (header, body) = record::read(file)?;
-    Ok(Some((Record { header, state, size }, body)))
+/// Opens the file of a run, whatever state it is in.
+fn open_run(
+    folder: &Folder,
+    run: &str,
+    open: impl Fn(&Folder, &str) -> io::Result<Option<File>>,
+) -> io::Result<Option<(File, State)>> {
+    // In the order in which a run goes through them, so that one that is renamed meanwhile is found.
+    for state in State::ALL {
+        if let Some(file) = open(folder, &name_of(run, state))? {
+            return Ok(Some((file, state)));
+        }
+    }
+    Ok(None)
 }
 
-/// The folder of the records of a file.
+/// Reads the record of a run; `None` if there is no such run in the folder.
+fn read_run(folder: &Folder, run: &str) -> io::Result<Option<Record>> {
+    let Some((file, state)) = open_run(folder, run, Folder::read)? else { return Ok(None) };
+    let file = Arc::new(file);
+    let index = file::read_index(&file, run)?;
+    let ledger = file::ledger(&file, run)?.map(|(_, ledger)| ledger);
+    Ok(Some(Record { index, state, ledger }))
+}
+
+/// The file of a run in a state.
+fn name_of(run: &str, state: State) -> String {
+    format!("{run}{}", state.ending())
+}
+
+/// The folder of the runs over a file.
 fn folder_of(path: &Path) -> String {
     blake3::hash(path.as_os_str().as_bytes()).to_hex()[..16].to_string()
 }
@@ -422,7 +562,7 @@ fn now() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A name that no other writer gives to what it writes.
+/// A name that nobody else uses.
 fn fresh(what: &str) -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -434,7 +574,7 @@ fn run_name(millis: i64, path: &Path) -> io::Result<(String, jiff::Timestamp)> {
     let time =
         jiff::Timestamp::from_millisecond(millis).map_err(|error| io::Error::other(error.to_string()))?;
     let seed = fresh(&path.to_string_lossy());
-    let random = &blake3::hash(seed.as_bytes()).to_hex()[..4];
+    let random = &blake3::hash(seed.as_bytes()).to_hex()[..8];
     Ok((format!("{}Z-{random}", time.to_zoned(TimeZone::UTC).strftime(TIME)), time))
 }
 
@@ -453,7 +593,7 @@ fn is_run(name: &str) -> bool {
         && !name.starts_with('.')
 }
 
-/// The run of which this is the name of the record, and how far it has got.
+/// The run whose file has this name, and its state.
 fn run_of(name: &str) -> Option<(&str, State)> {
     if Folder::is_unfinished(name) {
         return None;

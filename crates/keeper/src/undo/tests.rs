@@ -8,7 +8,7 @@ use crate::{Mode, Options, maintain};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use transcript::Policy;
@@ -180,29 +180,28 @@ fn bytes_that_somebody_else_changed_are_left_alone() {
     assert_eq!(place.text(), HELLO);
 }
 
-/// Turns a bit in the middle of a file, or cuts it there.
+/// Turns a bit of the first text in the file of a run, or cuts the file there.
 fn damage(path: &Path, cut: bool) {
     let mut bytes = fs::read(path).unwrap();
-    let middle = bytes.len() / 2;
     if cut {
-        bytes.truncate(middle);
+        bytes.truncate(1_600);
     } else {
-        bytes[middle] ^= 1;
+        bytes[1_600] ^= 1;
     }
     fs::write(path, bytes).unwrap();
 }
 
 #[test]
 fn a_damaged_vault_is_an_error_and_the_file_stays() {
-    for (ending, cut) in [(".pack", false), (".pack", true), (".undo", false), (".undo", true)] {
+    for cut in [false, true] {
         let place = Place::new(&session(&[900]));
         place.fix(200).unwrap();
         let fixed = place.text();
-        damage(&place.kept_named(ending)[0], cut);
+        damage(&place.kept_named(".undo")[0], cut);
         let error = undo(&place.path(), None, &place.options(0), None, Extent::Whole).err();
-        let Some(error) = error else { panic!("{ending} {cut}: no error") };
+        let Some(error) = error else { panic!("{cut}: no error") };
         assert!(error.to_string().contains(": could not "), "{error}");
-        assert_eq!(place.text(), fixed, "{ending} {cut}");
+        assert_eq!(place.text(), fixed, "{cut}");
         let names = fs::read_dir(place.folder.path()).unwrap().count();
         assert_eq!(names, 2, "nothing is left beside the file");
     }
@@ -231,29 +230,27 @@ fn a_broken_record_stops_only_what_needs_it() {
     }
 }
 
-/// A text that is there but damaged is written again when it is cut out once more.
+/// Each run keeps its own copy of a text, so that a damaged one is passed over while there is another.
 #[test]
-fn a_damaged_text_is_replaced_by_a_whole_one() {
+fn a_text_is_found_as_long_as_a_copy_is_whole() {
     let text = session(&[900]);
     let place = Place::new(&text);
-    place.fix(200).unwrap();
-    damage(&place.kept_named(".pack")[0], true);
-    fs::write(place.path(), &text).unwrap();
-    place.fix(200).unwrap();
-    assert_eq!(place.undo(None), Ending::Undone);
-    assert_eq!(place.text(), text);
-}
-
-#[test]
-fn a_text_is_kept_once() {
-    let text = session(&[900]);
-    let place = Place::new(&text);
-    for _ in 0..3 {
+    for _ in 0..2 {
+        fs::write(place.path(), &text).unwrap();
         place.fix(200).unwrap();
-        assert_eq!(place.undo(None), Ending::Undone);
     }
-    assert_eq!(place.kept_named(".pack").len(), 1);
-    assert_eq!(place.text(), text);
+    let fixed = place.text();
+    let (_, id) = fixed.split_once("tailor show ").unwrap();
+    let show = || {
+        let mut found = Vec::new();
+        place.vault().text(&id[..8]).and_then(|mut text| Ok(text.read_to_end(&mut found).is_ok())).is_ok_and(|whole| whole)
+    };
+    let copies = place.kept_named(".undo");
+    for (copy, still_there) in copies.iter().rev().zip([true, false]) {
+        assert!(show());
+        damage(copy, false);
+        assert_eq!(show(), still_there);
+    }
 }
 
 /// A run that died before the file was replaced does not stand in the way.
@@ -375,14 +372,14 @@ fn gc_keeps_the_newest_run_over_each_file() {
     let vault = place.vault();
     let all = Keep { age: Duration::MAX, bytes: u64::MAX };
     let freed = vault.gc(all, false).unwrap();
-    assert_eq!((freed.runs, freed.texts, freed.runs_kept, freed.texts_kept), (0, 0, 2, 3));
+    assert_eq!((freed.runs, freed.runs_kept), (0, 2));
     let before = place.kept();
     let none = Keep { age: Duration::ZERO, bytes: 0 };
     let would = vault.gc(none, true).unwrap();
     assert_eq!(place.kept(), before, "a dry run removes nothing");
     let freed = vault.gc(none, false).unwrap();
-    assert_eq!((freed.runs, freed.texts, freed.runs_kept, freed.texts_kept), (1, 2, 1, 1));
-    assert_eq!((would.runs, would.texts, would.bytes), (freed.runs, freed.texts, freed.bytes));
+    assert_eq!((freed.runs, freed.runs_kept), (1, 1));
+    assert_eq!((would.runs, would.bytes), (freed.runs, freed.bytes));
     assert!(freed.errors.is_empty());
     assert_eq!(place.undo(None), Ending::Undone);
     assert_eq!(place.text(), whole);
@@ -416,82 +413,7 @@ fn gc_frees_the_oldest_first_until_the_rest_fits() {
     assert_eq!(runs(&place), all[1..]);
 }
 
-/// Two files had the same text cut, and only one of them still needs it.
-fn shared_text() -> (Place, PathBuf, String) {
-    let place = Place::new(&session(&[900, 700]));
-    place.fix(200).unwrap();
-    let other = place.folder.path().join("t.jsonl");
-    let text = session(&[900]);
-    fs::write(&other, &text).unwrap();
-    maintain(&other, None, &place.options(200)).unwrap();
-    assert_eq!(place.kept_named(".pack").len(), 1, "both texts were there");
-    assert_eq!(place.undo(None), Ending::Undone);
-    (place, other, text)
-}
-
-#[test]
-fn gc_writes_a_pack_anew_of_which_a_part_stays() {
-    let none = Keep { age: Duration::ZERO, bytes: 0 };
-    let gc = |place: &Place| place.vault().gc(none, false).unwrap();
-    let (place, other, text) = shared_text();
-    let bytes = |place: &Place| fs::metadata(&place.kept_named(".pack")[0]).unwrap().len();
-    let before = bytes(&place);
-    let steps = with(None, || gc(&place)).1.len();
-    assert!(bytes(&place) < before && place.kept_named(".pack").len() == 1);
-    assert_eq!(undo(&other, None, &place.options(0), None, Extent::Whole).unwrap().ending, Ending::Undone);
-    assert_eq!(fs::read_to_string(&other).unwrap(), text);
-    for at in 0..steps {
-        for fault in [Fault::Error { at, errno: 28 }, Fault::Death { at }] {
-            let (place, other, text) = shared_text();
-            drop(with(Some(fault), || place.vault().gc(none, false)).0);
-            let freed = gc(&place);
-            assert!(freed.errors.is_empty() && freed.texts_kept == 1, "{fault:?}");
-            assert_eq!(place.kept_named(".pack").len(), 1, "{fault:?}");
-            assert_eq!(
-                undo(&other, None, &place.options(0), None, Extent::Whole).unwrap().ending,
-                Ending::Undone
-            );
-            assert_eq!(fs::read_to_string(&other).unwrap(), text, "{fault:?}");
-        }
-    }
-}
-
-#[test]
-fn gc_makes_few_packs_out_of_many() {
-    let mut whole = session(&[]);
-    let mut place = Place::new(&whole);
-    let all = Keep { age: Duration::MAX, bytes: u64::MAX };
-    for runs in 1..40 {
-        whole += &place.append_pair(500);
-        place.append(HELLO);
-        whole += HELLO;
-        place.fix(200).unwrap();
-        assert_eq!(place.kept_named(".pack").len(), runs);
-    }
-    let would = place.vault().gc(all, true).unwrap();
-    assert_eq!(place.kept_named(".pack").len(), 39);
-    let freed = place.vault().gc(all, false).unwrap();
-    assert_eq!((freed.texts, freed.texts_kept, freed.bytes), (0, 39, 0));
-    assert_eq!((would.texts_kept, would.bytes_kept), (freed.texts_kept, freed.bytes_kept));
-    assert_eq!(place.kept_named(".pack").len(), 1);
-    while place.undo(None) == Ending::Undone {}
-    assert_eq!(place.text(), whole);
-}
-
-/// One that is too old goes, since nobody will ever read it.
-#[test]
-fn a_pack_that_cannot_be_read_is_told_until_it_is_too_old() {
-    let place = Place::new(&session(&[900]));
-    place.fix(200).unwrap();
-    let pack = place.kept_named(".pack").pop().unwrap();
-    damage(&pack, true);
-    let freed = place.vault().gc(Keep::default(), false).unwrap();
-    assert!(freed.errors[0].to_string().contains("could not read the texts"), "{}", freed.errors[0]);
-    assert!(pack.exists());
-    let freed = place.vault().gc(Keep { age: Duration::ZERO, bytes: 0 }, false).unwrap();
-    assert!(freed.errors.is_empty() && freed.leftovers == 1 && !pack.exists());
-}
-
+/// A damaged run stays until it is too old, and stops nothing.
 #[test]
 fn gc_reports_what_it_cannot_read_and_goes_on() {
     let place = Place::new(&session(&[900]));
@@ -499,19 +421,23 @@ fn gc_reports_what_it_cannot_read_and_goes_on() {
     assert_eq!(place.undo(None), Ending::Undone);
     place.fix(150).unwrap();
     let broken = place.kept_named(".undone").pop().unwrap();
-    fs::write(&broken, "not a record").unwrap();
-    let leftover = broken.with_file_name(".tmp-20200101T000000.000Z-0000");
+    let newer = broken.with_file_name("20200101T000000.000Z-00000000.undone");
+    let mut bytes = fs::read(&broken).unwrap();
+    bytes[7] = b'2';
+    fs::write(&newer, bytes).unwrap();
+    damage(&broken, true);
+    let leftover = broken.with_file_name(".tmp-20200101T000000.000Z-00000000");
     fs::write(&leftover, "half").unwrap();
+    let freed = place.vault().gc(Keep::default(), false).unwrap();
+    let errors: Vec<String> = freed.errors.iter().map(ToString::to_string).collect();
+    assert!(errors.iter().all(|error| error.contains("could not read the record")), "{errors:?}");
+    assert_eq!((errors.len(), freed.leftovers, freed.runs), (2, 1, 0));
+    assert!(errors[0].contains("its format is not known"), "{errors:?}");
+    assert!(broken.exists() && newer.exists() && !leftover.exists());
     let freed = place.vault().gc(Keep { age: Duration::ZERO, bytes: 0 }, false).unwrap();
-    assert!(freed.errors[0].to_string().contains("could not read the record"), "{}", freed.errors[0]);
-    assert!(broken.exists() && !leftover.exists());
-    assert_eq!(freed.leftovers, 1);
-    // A text that only the broken record may name stays for as long as a run does.
-    let place = Place::new(&session(&[900]));
-    place.fix(200).unwrap();
-    fs::write(&place.kept_named(".undo")[0], "not a record").unwrap();
-    assert_eq!(place.vault().gc(Keep::default(), false).unwrap().texts_kept, 1);
-    assert_eq!(place.vault().gc(Keep { age: Duration::ZERO, bytes: 0 }, false).unwrap().texts, 1);
+    assert_eq!(freed.errors.len(), 1);
+    assert!(!broken.exists() && newer.exists(), "a newer version may still need it");
+    assert_eq!(place.undo(None), Ending::Undone);
 }
 
 #[test]
@@ -520,14 +446,10 @@ fn nothing_in_the_vault_is_reached_through_a_link() {
     fs::create_dir(place.root()).unwrap();
     let elsewhere = place.folder.path().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
-    for name in ["texts", "runs"] {
-        let link = place.root().join(name);
-        std::os::unix::fs::symlink(&elsewhere, &link).unwrap();
-        let before = place.text();
-        assert!(maintain(&place.path(), None, &place.options(200)).is_err(), "{name}");
-        assert_eq!(place.text(), before);
-        fs::remove_file(link).unwrap();
-    }
+    std::os::unix::fs::symlink(&elsewhere, place.root().join("runs")).unwrap();
+    let before = place.text();
+    assert!(maintain(&place.path(), None, &place.options(200)).is_err());
+    assert_eq!(place.text(), before);
     assert_eq!(fs::read_dir(elsewhere).unwrap().count(), 0);
 }
 
@@ -583,7 +505,7 @@ fn all_comes_back(lengths: &[usize], actions: &[Action]) {
             }
             Action::Gc => {
                 let freed = place.vault().gc(Keep { age: Duration::MAX, bytes: u64::MAX }, false).unwrap();
-                assert!(freed.errors.is_empty() && freed.runs == 0 && freed.texts == 0);
+                assert!(freed.errors.is_empty() && freed.runs == 0);
             }
         }
     }

@@ -1,63 +1,61 @@
-//! Folders of the vault: each is held open, and what is in it is reached by a single name from there, so that no
-//! link on the way is ever followed. What the files hold is not known here.
+//! Folders of the vault. Each is held open, and everything in it is opened by a single name relative to it, so no symbolic
+//! link on the way is ever followed.
 
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-/// Folders are for their owner alone.
+/// Mode of folders: only their owner gets in.
 const FOLDER: Mode = Mode::RWXU;
 
-/// Files too.
+/// Mode of files.
 const FILE: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// Names of files that are being written begin like this.
+/// Prefix of the names of files that are still being written.
 const UNFINISHED: &str = ".tmp-";
 
 /// An open folder.
+#[derive(Clone, Debug)]
 pub(super) struct Folder {
-    file: File,
+    file: Arc<File>,
     path: PathBuf,
 }
 
 impl Folder {
     /// Opens a folder by its path; `None` if there is none.
     pub(super) fn open(path: &Path) -> io::Result<Option<Self>> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        match rustix::fs::open(path, flags, Mode::empty()) {
-            Ok(file) => Ok(Some(Self { file: file.into(), path: path.to_path_buf() })),
-            Err(rustix::io::Errno::NOENT) => Ok(None),
-            Err(errno) => Err(errno.into()),
-        }
+        Self::open_at(rustix::fs::CWD, path, path, OFlags::empty())
     }
 
-    /// Opens a folder by its path and makes it if there is none.
+    fn open_at(at: impl AsFd, name: &Path, path: &Path, more: OFlags) -> io::Result<Option<Self>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | more;
+        let file = existing(rustix::fs::openat(at, name, flags, Mode::empty()))?;
+        Ok(file.map(|file| Self { file: Arc::new(file), path: path.to_path_buf() }))
+    }
+
+    /// Opens a folder by its path. Creates it and its parents if they are missing, and makes their names durable.
     pub(super) fn make(path: &Path) -> io::Result<Self> {
         if let Some(folder) = Self::open(path)? {
             return Ok(folder);
         }
-        DirBuilder::new().recursive(true).mode(FOLDER.bits()).create(path)?;
-        let made = Self::open(path)?.ok_or(ErrorKind::NotFound)?;
-        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            File::open(parent)?.sync_all()?;
-        }
-        Ok(made)
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(ErrorKind::NotFound.into());
+        };
+        Self::make(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })?.make_child(name)
     }
 
     /// Opens a folder in this one; `None` if there is none.
-    pub(super) fn child(&self, name: &str) -> io::Result<Option<Self>> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        match rustix::fs::openat(&self.file, name, flags, Mode::empty()) {
-            Ok(file) => Ok(Some(Self { file: file.into(), path: self.path.join(name) })),
-            Err(rustix::io::Errno::NOENT) => Ok(None),
-            Err(errno) => Err(errno.into()),
-        }
+    pub(super) fn child(&self, name: impl AsRef<Path>) -> io::Result<Option<Self>> {
+        let name = name.as_ref();
+        Self::open_at(&*self.file, name, &self.path.join(name), OFlags::NOFOLLOW)
     }
 
-    /// Opens a folder in this one and makes it if there is none.
-    pub(super) fn make_child(&self, name: &str) -> io::Result<Self> {
+    /// Opens a folder in this one. Creates it if it is missing, and makes its name durable.
+    pub(super) fn make_child(&self, name: impl AsRef<Path>) -> io::Result<Self> {
+        let name = name.as_ref();
         if let Some(child) = self.child(name)? {
             return Ok(child);
         }
@@ -69,48 +67,50 @@ impl Folder {
         self.child(name)?.ok_or_else(|| ErrorKind::NotFound.into())
     }
 
-    /// Where something in this folder lies.
+    /// The path of something in this folder.
     pub(super) fn path_of(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
     /// Opens a regular file for reading; `None` if there is none.
     pub(super) fn read(&self, name: &str) -> io::Result<Option<File>> {
-        // Without waiting: a named pipe would block here for ever.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let file = match rustix::fs::openat(&self.file, name, flags, Mode::empty()) {
-            Ok(file) => File::from(file),
-            Err(rustix::io::Errno::NOENT) => return Ok(None),
-            Err(errno) => return Err(errno.into()),
+        self.open_file(name, OFlags::RDONLY)
+    }
+
+    /// Opens a regular file for reading and writing; `None` if there is none.
+    pub(super) fn update(&self, name: &str) -> io::Result<Option<File>> {
+        self.open_file(name, OFlags::RDWR)
+    }
+
+    fn open_file(&self, name: &str, access: OFlags) -> io::Result<Option<File>> {
+        // Opening a named pipe without `NONBLOCK` would wait forever.
+        let flags = access | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let Some(file) = existing(rustix::fs::openat(&self.file, name, flags, Mode::empty()))? else {
+            return Ok(None);
         };
         if file.metadata()?.is_file() { Ok(Some(file)) } else { Err(io::Error::other("it is not a file")) }
     }
 
-    /// Makes a file that must not exist.
-    pub(super) fn create(&self, name: &str) -> io::Result<File> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(rustix::fs::openat(&self.file, name, flags, FILE)?.into())
-    }
-
-    /// Opens a file that all runs share, to lock it.
+    /// Opens the file that all runs share as a lock, and creates it if there is none.
     pub(super) fn shared(&self, name: &str) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(rustix::fs::openat(&self.file, name, flags, FILE)?.into())
     }
 
-    /// Begins a file under a name that says that it is not whole yet.
-    pub(super) fn begin(&self, name: &str) -> io::Result<Unfinished<'_>> {
+    /// Creates a file, which must not exist, under a name that marks it as unfinished.
+    pub(super) fn begin(&self, name: &str) -> io::Result<Unfinished> {
         let name = format!("{UNFINISHED}{name}");
-        let file = self.create(&name)?;
-        Ok(Unfinished { folder: self, name, file, placed: false })
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = Arc::new(rustix::fs::openat(&self.file, &*name, flags, FILE)?.into());
+        Ok(Unfinished { folder: self.clone(), name, file, placed: false })
     }
 
-    /// Whether a name is that of a file that was not finished.
+    /// Whether a name is that of an unfinished file.
     pub(super) fn is_unfinished(name: &str) -> bool {
         name.starts_with(UNFINISHED)
     }
 
-    /// All names in the folder, sorted. None of ours is other than ASCII.
+    /// All names in the folder that are UTF-8 (ours are ASCII), sorted.
     pub(super) fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.file)? {
@@ -125,7 +125,7 @@ impl Folder {
         Ok(names)
     }
 
-    /// Whether there is something of that name.
+    /// Whether something of that name exists.
     pub(super) fn has(&self, name: &str) -> io::Result<bool> {
         match rustix::fs::statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(_) => Ok(true),
@@ -142,39 +142,44 @@ impl Folder {
         Ok(rustix::fs::unlinkat(&self.file, name, AtFlags::empty())?)
     }
 
-    /// Removes a folder if it is empty, and says whether it was.
-    pub(super) fn remove_child(&self, name: &str) -> io::Result<bool> {
-        match rustix::fs::unlinkat(&self.file, name, AtFlags::REMOVEDIR) {
-            Ok(()) => Ok(true),
-            Err(rustix::io::Errno::NOTEMPTY | rustix::io::Errno::EXIST) => Ok(false),
-            Err(errno) => Err(errno.into()),
-        }
+    /// Removes an empty folder.
+    pub(super) fn remove_child(&self, name: &str) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(&self.file, name, AtFlags::REMOVEDIR)?)
     }
 
-    /// Makes the names in it last.
+    /// Makes the names in the folder durable.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.file.sync_all()
     }
 }
 
-/// A file that is being written. It goes if it is not placed.
-pub(super) struct Unfinished<'f> {
-    folder: &'f Folder,
+/// A file that is being written. It is removed unless it is placed.
+pub(super) struct Unfinished {
+    folder: Folder,
     name: String,
-    pub(super) file: File,
+    pub(super) file: Arc<File>,
     placed: bool,
 }
 
-impl Unfinished<'_> {
-    /// Gives the file its name, in the place of whatever had it.
-    pub(super) fn place(mut self, folder: &Folder, name: &str) -> io::Result<()> {
-        rustix::fs::renameat(&self.folder.file, &self.name, &folder.file, name)?;
+impl Unfinished {
+    /// Gives the file its final name, and replaces any file of that name.
+    pub(super) fn place(mut self, name: &str) -> io::Result<()> {
+        self.folder.rename(&self.name, name)?;
         self.placed = true;
         Ok(())
     }
 }
 
-impl Drop for Unfinished<'_> {
+/// What was opened; `None` if it does not exist.
+fn existing(opened: rustix::io::Result<OwnedFd>) -> io::Result<Option<File>> {
+    match opened {
+        Ok(file) => Ok(Some(file.into())),
+        Err(rustix::io::Errno::NOENT) => Ok(None),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+impl Drop for Unfinished {
     fn drop(&mut self) {
         if !self.placed {
             let _ = self.folder.remove(&self.name);

@@ -1,20 +1,19 @@
-//! What is kept for how long. What a record is about, and whether its file still exists, is not known here.
+//! How long runs are kept.
 
-mod packs;
-
-use super::catalogue::Catalogue;
 use super::folder::Folder;
-use super::pack::{END_BYTES, Entry};
 use super::record::{Record, State};
-use super::{LOCK, RUNS, TEXTS, Vault, broken_record, read_record, run_of};
+use super::{LOCK, RUNS, Vault, broken_record, read_run, run_of, time_of};
 use crate::error::Error;
 use crate::step::{Step, before};
-use blake3::Hash;
-use std::collections::{HashMap, HashSet};
-use std::io;
+use std::collections::HashSet;
+use std::io::{self, ErrorKind};
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// What is to stay.
+/// How long a run is kept that may still have lines to bring over.
+const UNFINISHED_KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// Which runs to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keep {
     /// How old a run may be.
@@ -30,56 +29,44 @@ impl Default for Keep {
     }
 }
 
-/// What was removed, and what stays.
+/// What was removed, and what was kept.
 #[derive(Debug, Default)]
 pub struct Freed {
-    /// Records of runs that are gone.
+    /// Runs that were removed.
     pub runs: u64,
-    /// Texts that are gone.
-    pub texts: u64,
-    /// Files of runs that died that are gone.
+    /// Files of runs that died that were removed.
     pub leftovers: u64,
-    /// How many bytes that is.
+    /// How many bytes these were.
     pub bytes: u64,
-    /// Records that stay.
+    /// Runs that were kept.
     pub runs_kept: u64,
-    /// Texts that stay.
-    pub texts_kept: u64,
-    /// How many bytes that is.
+    /// How many bytes these are.
     pub bytes_kept: u64,
     /// What could not be read or removed. It stays.
     pub errors: Vec<Error>,
 }
 
-/// The record of a run, and where it is.
-struct RunEntry {
-    folder: String,
+/// The file of a run.
+struct Entry {
+    folder: Folder,
     name: String,
-    record: Record,
-    /// Newest run over its file that can be undone, or later.
-    protected: bool,
-}
-
-/// A text, and who names it.
-struct TextEntry {
+    run: String,
     bytes: u64,
-    age: Duration,
-    names: u64,
+    stays: bool,
 }
 
-/// The vault, listed. Nobody else writes to it meanwhile.
+/// The vault. Nobody else writes to it meanwhile.
 struct Sweep {
-    root: Folder,
-    runs: Option<Folder>,
-    catalogue: Option<Catalogue>,
+    keep: Keep,
+    now: SystemTime,
     dry_run: bool,
     freed: Freed,
 }
 
 impl Vault {
-    /// Removes what need not be kept any longer, or with `dry_run` only says what that would be: runs that are too
-    /// old, then the oldest of those that are too many, but never the newest run over a file; then the texts that no
-    /// run names, and what runs left behind that died.
+    /// Removes runs that are too old, then the oldest ones until the rest fits, and what runs that died left behind. With
+    /// `dry_run` it only counts them. It keeps the newest run over each file that can be undone, all later ones over
+    /// that file, and runs that may still have lines to bring over.
     ///
     /// # Errors
     ///
@@ -89,16 +76,16 @@ impl Vault {
         let Some(root) = Folder::open(self.root()).map_err(fail)? else { return Ok(Freed::default()) };
         let lock = root.shared(LOCK).map_err(fail)?;
         lock.lock().map_err(fail)?;
-        let freed = sweep(root, keep, dry_run).map_err(fail)?;
+        let freed = sweep(&root, keep, dry_run).map_err(fail)?;
         if !dry_run {
-            // When it was done last; see `gc_if_due`.
+            // `gc_if_due` reads when it was done last.
             let _ = lock.set_modified(SystemTime::now());
         }
         Ok(freed)
     }
 
-    /// The same, so that the vault stays bounded without anybody's care: not if it was done less than
-    /// [`Self::GC_EVERY`] ago, and not if somebody is writing to the vault. `None` then.
+    /// Does the same, unless it was done less than [`Self::GC_EVERY`] ago or somebody is writing to the vault; then
+    /// `None`. So the vault stays bounded without anybody looking after it.
     ///
     /// # Errors
     ///
@@ -112,214 +99,123 @@ impl Vault {
         if !due || lock.try_lock().is_err() {
             return Ok(None);
         }
-        let freed = sweep(root, keep, false).map_err(fail)?;
+        let freed = sweep(&root, keep, false).map_err(fail)?;
         let _ = lock.set_modified(SystemTime::now());
         Ok(Some(freed))
     }
 
-    /// How often a vault is cleared by those who write to it.
+    /// How often those who write to a vault clear it.
     pub const GC_EVERY: Duration = Duration::from_secs(24 * 60 * 60);
 }
 
-fn sweep(root: Folder, keep: Keep, dry_run: bool) -> io::Result<Freed> {
-    let runs = root.child(RUNS)?;
-    let catalogue = root.child(TEXTS)?.map(Catalogue::load).transpose()?;
-    let mut sweep = Sweep { root, runs, catalogue, dry_run, freed: Freed::default() };
-    sweep.run(keep);
+fn sweep(root: &Folder, keep: Keep, dry_run: bool) -> io::Result<Freed> {
+    let mut sweep = Sweep { keep, now: SystemTime::now(), dry_run, freed: Freed::default() };
+    let Some(runs) = root.child(RUNS)? else { return Ok(sweep.freed) };
+    let mut entries = Vec::new();
+    for name in runs.names()? {
+        match runs.child(&name) {
+            Ok(Some(folder)) => entries.extend(sweep.entries(&folder)),
+            Ok(None) => {}
+            Err(cause) => sweep.failed(&runs.path_of(&name), "open the folder", cause),
+        }
+    }
+    entries.sort_by(|one, other| one.run.cmp(&other.run));
+    let mut total: u64 = entries.iter().map(|entry| entry.bytes).sum();
+    for entry in entries {
+        let goes = !entry.stays && (sweep.is_old(&entry.run) || total > keep.bytes);
+        if goes && sweep.remove(&entry.folder, &entry.name) {
+            total -= entry.bytes;
+            sweep.freed.runs += 1;
+            sweep.freed.bytes += entry.bytes;
+        } else {
+            sweep.freed.runs_kept += 1;
+            sweep.freed.bytes_kept += entry.bytes;
+        }
+    }
+    for name in runs.names()?.iter().filter(|_| !dry_run) {
+        // This fails for a folder that is not empty.
+        let _ = before(Step::Clean).and_then(|()| runs.remove_child(name));
+    }
     Ok(sweep.freed)
 }
 
 impl Sweep {
-    fn run(&mut self, keep: Keep) {
-        let now = SystemTime::now();
-        let (entries, broken) = self.entries();
-        let mut texts = self.texts(now);
-        for entry in &entries {
-            for digest in &entry.record.header.texts {
-                if let Some(text) = texts.get_mut(&digest.0) {
-                    text.names += 1;
+    /// The runs in a folder, oldest first. What runs that died left there goes.
+    fn entries(&mut self, folder: &Folder) -> Vec<Entry> {
+        let names = folder.names().unwrap_or_else(|cause| {
+            self.failed(&folder.path_of(""), "list the folder", cause);
+            Vec::new()
+        });
+        for name in names.iter().filter(|name| Folder::is_unfinished(name)) {
+            let bytes = size(folder, name);
+            if self.remove(folder, name) {
+                self.freed.leftovers += 1;
+                self.freed.bytes += bytes;
+            }
+        }
+        let mut records = Vec::new();
+        let mut entries = Vec::new();
+        for name in names {
+            let Some((run, _)) = run_of(&name) else { continue };
+            let bytes = size(folder, &name);
+            let mut stays = false;
+            match read_run(folder, run) {
+                Ok(Some(record)) => records.push((entries.len(), record)),
+                Ok(None) => continue,
+                // A damaged file is of no use when it is old. One in a newer format is.
+                Err(cause) if self.is_old(run) && cause.kind() != ErrorKind::Unsupported => {}
+                Err(cause) => {
+                    stays = true;
+                    self.freed.errors.push(broken_record(folder, &name, cause));
                 }
             }
+            let run = run.to_string();
+            entries.push(Entry { folder: folder.clone(), name, run, bytes, stays });
         }
-        // A text that only an unreadable record names cannot be told from one that none names, until it is too old.
-        let lost = |text: &TextEntry| text.names == 0 && (!broken || text.age > keep.age);
-        let mut total: u64 = entries.iter().map(|entry| entry.record.size).sum();
-        total += texts.values().filter(|text| !lost(text)).map(|text| text.bytes).sum::<u64>();
-        total += self.catalogue.iter().map(|all| (all.packs.len() * END_BYTES) as u64).sum::<u64>();
-        for entry in entries {
-            let age = age(entry.record.run(), now);
-            if entry.protected || (age <= keep.age && total <= keep.bytes) || !self.remove_run(&entry) {
-                self.freed.runs_kept += 1;
-                self.freed.bytes_kept += entry.record.size;
-                continue;
-            }
-            total -= entry.record.size;
-            for digest in &entry.record.header.texts {
-                if let Some(text) = texts.get_mut(&digest.0) {
-                    text.names -= 1;
-                    total -= if lost(text) { text.bytes } else { 0 };
-                }
-            }
-        }
-        self.remove_rubbish(keep, now);
-        if let Some(catalogue) = &self.catalogue {
-            let stays = |hash: &Hash| texts.get(hash).is_some_and(|text| !lost(text));
-            packs::clear(catalogue, &stays, self.dry_run, &mut self.freed);
-        }
-        self.remove_empty();
+        self.protect(&records, &mut entries);
+        entries
     }
 
-    /// All records, oldest first, and whether one could not be read.
-    fn entries(&mut self) -> (Vec<RunEntry>, bool) {
-        let mut all = Vec::new();
-        let mut broken = false;
-        for (folder_name, folder) in children(self.runs.as_ref(), &mut self.freed) {
-            let mut entries: Vec<RunEntry> = Vec::new();
-            for name in listed(&folder, &mut self.freed) {
-                let Some((_, state)) = run_of(&name) else {
-                    self.remove_leftover(&folder, &name);
-                    continue;
-                };
-                match read_record(&folder, &name, state) {
-                    Ok(Some((mut record, _))) => {
-                        // What was taken out and where is of no interest here, and may be much.
-                        record.header.edits = Vec::new();
-                        entries.push(RunEntry {
-                            folder: folder_name.clone(),
-                            name,
-                            record,
-                            protected: false,
-                        });
-                    }
-                    Ok(None) => {}
-                    Err(cause) => {
-                        broken = true;
-                        self.freed.runs_kept += 1;
-                        self.freed.errors.push(broken_record(&folder, &name, cause));
-                    }
-                }
-            }
-            entries.sort_by(|one, other| one.record.run().cmp(other.record.run()));
-            let undone: HashSet<String> =
-                entries.iter().filter_map(|entry| entry.record.undoes().map(str::to_string)).collect();
-            let active = |entry: &RunEntry| {
-                let record = &entry.record;
-                record.undoes().is_none() && record.state() != State::Undone && !undone.contains(record.run())
-            };
-            // Later ones tell where its places are now.
-            if let Some(newest) = entries.iter().rposition(active) {
-                entries[newest..].iter_mut().for_each(|entry| entry.protected = true);
-            }
-            all.extend(entries);
-        }
-        all.sort_by(|one, other| one.record.run().cmp(other.record.run()));
-        (all, broken)
-    }
-
-    fn texts(&mut self, now: SystemTime) -> HashMap<Hash, TextEntry> {
-        let text = |entry: &Entry| TextEntry { bytes: entry.bytes(), age: since(entry.kept, now), names: 0 };
-        let places = self.catalogue.iter().flat_map(Catalogue::places);
-        places.map(|place| (place.entry.hash, text(&place.entry))).collect()
-    }
-
-    /// What died in the making, and packs that cannot be read any more and are too old.
-    fn remove_rubbish(&mut self, keep: Keep, now: SystemTime) {
-        let Some(catalogue) = &mut self.catalogue else { return };
-        for name in listed(&catalogue.folder, &mut self.freed) {
-            if Folder::is_unfinished(&name) {
-                remove_leftover(&catalogue.folder, &name, self.dry_run, &mut self.freed);
-            }
-        }
-        for (name, cause) in std::mem::take(&mut catalogue.broken) {
-            let found = catalogue.folder.read(&name).ok().flatten();
-            let modified = found.and_then(|file| file.metadata().ok()?.modified().ok());
-            let age = modified.and_then(|modified| now.duration_since(modified).ok());
-            if age.is_some_and(|age| age > keep.age) {
-                remove_leftover(&catalogue.folder, &name, self.dry_run, &mut self.freed);
-            } else {
-                let error = Error::new(&catalogue.folder.path_of(&name), "read the texts", cause);
-                self.freed.errors.push(error);
+    /// Keeps the newest run that can be undone, and the later ones, which tell where its places are now.
+    fn protect(&self, records: &[(usize, Record)], entries: &mut [Entry]) {
+        let undone: HashSet<&str> = records.iter().filter_map(|(_, record)| record.undoes()).collect();
+        let active = |(_, record): &(usize, Record)| record.can_be_undone() && !undone.contains(record.run());
+        let newest = records.iter().rposition(active).unwrap_or(records.len());
+        for (number, (index, record)) in records.iter().enumerate() {
+            let unfinished = record.state() == State::Kept
+                && record.swap().is_some()
+                && self.age(record.run()) < UNFINISHED_KEPT;
+            if number >= newest || unfinished {
+                entries[*index].stays = true;
             }
         }
     }
 
-    fn remove_run(&mut self, entry: &RunEntry) -> bool {
-        let remove = |runs: &Folder| match runs.child(&entry.folder)? {
-            Some(folder) => remove(&folder, &entry.name, self.dry_run),
-            None => Ok(()),
-        };
-        let done = self.runs.as_ref().map_or(Ok(()), remove);
-        let path = self.root.path_of(RUNS).join(&entry.folder).join(&entry.name);
-        let removed = note(&mut self.freed, &path, done);
-        self.freed.runs += u64::from(removed);
-        self.freed.bytes += if removed { entry.record.size } else { 0 };
-        removed
+    fn is_old(&self, run: &str) -> bool {
+        self.age(run) > self.keep.age
     }
 
-    fn remove_leftover(&mut self, folder: &Folder, name: &str) {
-        if Folder::is_unfinished(name) {
-            remove_leftover(folder, name, self.dry_run, &mut self.freed);
-        }
+    /// How long ago a run was.
+    fn age(&self, run: &str) -> Duration {
+        let millis = time_of(run).and_then(|millis| u64::try_from(millis).ok()).unwrap_or(u64::MAX);
+        let then = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(millis));
+        then.and_then(|then| self.now.duration_since(then).ok()).unwrap_or_default()
     }
 
-    fn remove_empty(&mut self) {
-        let Some(runs) = self.runs.as_ref().filter(|_| !self.dry_run) else { return };
-        for name in runs.names().unwrap_or_default() {
-            // One that is not empty stays, and so does what is no folder.
-            let _ = before(Step::Clean).and_then(|()| runs.remove_child(&name));
-        }
+    /// Removes a file, and says whether that worked.
+    fn remove(&mut self, folder: &Folder, name: &str) -> bool {
+        let remove = || before(Step::Clean).and_then(|()| folder.remove(name));
+        let done = if self.dry_run { Ok(()) } else { remove() };
+        done.map_err(|cause| self.failed(&folder.path_of(name), "remove it from the vault", cause)).is_ok()
+    }
+
+    fn failed(&mut self, path: &Path, verb: &'static str, cause: io::Error) {
+        self.freed.errors.push(Error::new(path, verb, cause));
     }
 }
 
-fn age(run: &str, now: SystemTime) -> Duration {
-    let millis = super::time_of(run).and_then(|millis| u64::try_from(millis).ok()).unwrap_or(u64::MAX);
-    since(millis, now)
-}
-
-/// How long ago so many milliseconds after 1970 was.
-fn since(millis: u64, now: SystemTime) -> Duration {
-    let then = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(millis));
-    then.and_then(|then| now.duration_since(then).ok()).unwrap_or_default()
-}
-
-fn remove(folder: &Folder, name: &str, dry_run: bool) -> io::Result<()> {
-    if dry_run {
-        return Ok(());
-    }
-    before(Step::Clean)?;
-    folder.remove(name)
-}
-
-fn remove_leftover(folder: &Folder, name: &str, dry_run: bool, freed: &mut Freed) {
-    let bytes = folder.read(name).ok().flatten().and_then(|file| Some(file.metadata().ok()?.len()));
-    if note(freed, &folder.path_of(name), remove(folder, name, dry_run)) {
-        freed.leftovers += 1;
-        freed.bytes += bytes.unwrap_or(0);
-    }
-}
-
-/// Whether something was done; if not, why is told.
-fn note(freed: &mut Freed, path: &std::path::Path, done: io::Result<()>) -> bool {
-    let done = done.map_err(|cause| freed.errors.push(Error::new(path, "remove it from the vault", cause)));
-    done.is_ok()
-}
-
-fn listed(folder: &Folder, freed: &mut Freed) -> Vec<String> {
-    folder.names().unwrap_or_else(|cause| {
-        freed.errors.push(Error::new(&folder.path_of(""), "list the folder", cause));
-        Vec::new()
-    })
-}
-
-fn children(folder: Option<&Folder>, freed: &mut Freed) -> Vec<(String, Folder)> {
-    let Some(folder) = folder else { return Vec::new() };
-    let mut children = Vec::new();
-    for name in listed(folder, freed).into_iter().filter(|name| !Folder::is_unfinished(name)) {
-        match folder.child(&name) {
-            Ok(Some(child)) => children.push((name, child)),
-            Ok(None) => {}
-            Err(cause) => freed.errors.push(Error::new(&folder.path_of(&name), "open the folder", cause)),
-        }
-    }
-    children
+/// Length of a file; 0 if that cannot be found out.
+fn size(folder: &Folder, name: &str) -> u64 {
+    let found = folder.read(name).ok().flatten();
+    found.and_then(|file| Some(file.metadata().ok()?.len())).unwrap_or(0)
 }

@@ -1,7 +1,7 @@
 //! Where the places of an older run are now: each later run moved them, covered them, or put them back. Only
 //! places are known here, no bytes.
 
-use super::record::{CONTEXT_BYTES, Change, Header, Record};
+use super::record::{CONTEXT_BYTES, Change, Index, Record};
 use std::collections::HashMap;
 use transcript::Span;
 
@@ -46,12 +46,12 @@ impl<'r> History<'r> {
     pub(crate) fn through(later: impl IntoIterator<Item = &'r Record>) -> Self {
         let mut history = Self { parts: vec![Part::Old(Span::new(0, OPEN_END))], taken: HashMap::new() };
         for record in later {
-            history.apply(&record.header);
+            history.apply(&record.index);
         }
         history
     }
 
-    fn apply(&mut self, run: &'r Header) {
+    fn apply(&mut self, run: &'r Index) {
         let mut out = Vec::new();
         let (mut before, mut after) = (0, 0);
         for (index, change) in run.edits.iter().enumerate() {

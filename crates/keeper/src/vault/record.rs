@@ -1,36 +1,27 @@
-//! What a run took out and where: a line of JSON, and behind it the bytes that are in no kept text, compressed
-//! together. Whether the file still holds what the run wrote is not known here.
+//! What a run did to a file: the places it changed, and where in its own file the bytes are that it removed. Whether the
+//! transcript still holds what the run wrote is decided in `undo`.
 
-use super::Failure;
-use super::pack::compressor;
-use super::texts::copy;
+use super::file::Ledger;
 use blake3::{Hash, Hasher};
 use serde::{Deserialize, Serialize};
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use transcript::plan::{Edit, Piece, Plan};
 use transcript::{Fault, Rendered, Source, Span};
 
-/// The version of the format that is written, and the only one that is read.
-const VERSION: u32 = 1;
-
-/// Longest header that is read.
-const HEADER_BYTES_MAX: u64 = 1 << 30;
-
-/// How many bytes around a place are part of what tells it from another.
+/// How many bytes before and after a place its check covers.
 pub(crate) const CONTEXT_BYTES: u64 = 32;
 
-/// Hex digits of the hash over a place and its context.
+/// Hex digits of the check of a place.
 const CHECK_DIGITS: usize = 16;
 
-/// How far a run has got.
+/// How far a run got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Its originals are kept. Whether the file was replaced then only the file tells.
+    /// Its originals are kept. Only the transcript tells whether it was replaced.
     Kept,
-    /// The file was replaced.
+    /// The transcript was replaced.
     Landed,
     /// It was undone.
     Undone,
@@ -48,19 +39,17 @@ impl State {
     }
 }
 
-/// One run over one file.
+/// A run over a transcript.
 #[derive(Clone, Debug)]
 pub struct Record {
-    pub(crate) header: Header,
-    pub(crate) state: State,
-    /// Length of its own file.
-    pub(crate) size: u64,
+    pub(crate) index: Index,
+    pub(super) state: State,
+    pub(super) ledger: Option<Ledger>,
 }
 
-/// The first line of a record.
+/// What the file of a run says about the run and about its own frames.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Header {
-    version: u32,
+pub(crate) struct Index {
     path: Name,
     pub(crate) run: String,
     pub(crate) time: String,
@@ -71,12 +60,21 @@ pub(crate) struct Header {
     /// The run that this one undid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) undoes: Option<String>,
-    /// What the run was for, if it was more than mending.
+    /// `None` for a repair.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) purpose: Option<Purpose>,
+    /// How the transcript was replaced; `None` for a copy or a stream.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) swap: Option<Swap>,
+    /// How far the old files of other runs are accounted for once this run has landed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) accounts: Vec<Account>,
     pub(crate) edits: Vec<Change>,
-    /// All texts that markers of this run name.
-    pub(crate) texts: Vec<Digest>,
+    /// The texts that were cut.
+    pub(crate) texts: Vec<Stored>,
+    /// The other bytes that were removed, one after the other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) inline: Option<Stored>,
 }
 
 /// What a run was for.
@@ -87,6 +85,44 @@ pub enum Purpose {
     Recover(u8),
     /// A compaction.
     Compact,
+    /// Finishing an interrupted run: late lines were merged into the transcript.
+    Merge,
+}
+
+/// Which file, on which device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FileId {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+}
+
+/// How a transcript was replaced: what a later start needs to finish that.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Swap {
+    pub(crate) old: FileId,
+    pub(crate) new: FileId,
+    /// Length of the old text that was read.
+    pub(crate) before: u64,
+    /// Hash of its last bytes.
+    pub(crate) end: Digest,
+    /// Length of the new text as rendered.
+    pub(crate) after: u64,
+}
+
+/// How far the old file of another run is accounted for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Account {
+    pub(crate) run: String,
+    pub(crate) ledger: Ledger,
+}
+
+/// A frame in the file of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Stored {
+    /// Hash of the bytes that are compressed in it.
+    pub(super) hash: Digest,
+    /// Where it begins and ends.
+    pub(super) frame: (u64, u64),
 }
 
 /// A path, which need not be text.
@@ -97,10 +133,16 @@ enum Name {
     Bytes(Vec<u8>),
 }
 
-/// The hash of a text, in hex.
+/// A BLAKE3 hash, in hex where it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub(crate) struct Digest(pub(crate) Hash);
+
+impl From<Hash> for Digest {
+    fn from(hash: Hash) -> Self {
+        Self(hash)
+    }
+}
 
 impl From<Digest> for String {
     fn from(digest: Digest) -> Self {
@@ -116,28 +158,28 @@ impl TryFrom<String> for Digest {
     }
 }
 
-/// One place that a run changed.
+/// A place that a run changed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Change {
     /// Where the new bytes stand in the new text.
     pub(crate) at: u64,
     /// How many they are.
     pub(crate) length: u64,
-    /// Hash of them and what stands around them.
+    /// Hash of them and of the bytes around them.
     pub(crate) check: String,
     /// What stood there before, in order.
     pub(crate) old: Vec<Old>,
 }
 
-/// Bytes that a run took out.
+/// Bytes that a run removed, and where they are kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Old {
-    /// They are part of a text.
+    /// Part of a text.
     Text { text: Digest, from: u64, to: u64 },
-    /// They are in the record, at this place behind the header.
+    /// Part of the inline bytes.
     Inline { inline: (u64, u64) },
-    /// They are not kept: a run that undoes another takes out nothing but what that one wrote.
+    /// Not kept: a run that undoes another removes nothing but what that one wrote.
     Gone { gone: u64 },
 }
 
@@ -151,63 +193,49 @@ impl Old {
 }
 
 impl Change {
+    /// A change whose new bytes stand in `new`.
+    pub(super) fn checked(new: &dyn Source, at: u64, length: u64, old: Vec<Old>) -> Result<Self, Fault> {
+        let mut change = Self { at, length, check: String::new(), old };
+        let (front, behind) = change.context(new.len());
+        change.check = check(new, Span::new(at, at + length), front, behind)?;
+        Ok(change)
+    }
+
     /// How many bytes stood there before.
     pub(crate) fn length_before(&self) -> u64 {
         self.old.iter().filter_map(Old::len).sum()
     }
 
-    /// How many bytes in front of the place and behind it its check covers, in a text of this length.
+    /// How many bytes before the place and after it its check covers, in a text of this length.
     pub(crate) fn context(&self, length: u64) -> (u64, u64) {
         let behind = length.saturating_sub(self.at.saturating_add(self.length));
         (self.at.min(CONTEXT_BYTES), behind.min(CONTEXT_BYTES))
     }
 }
 
-/// What is known of a run before it has a name.
-pub(super) struct Draft {
-    pub(super) bytes_before: u64,
-    pub(super) bytes_after: u64,
-    pub(super) ends_line: bool,
-    pub(super) undoes: Option<String>,
-    pub(super) purpose: Option<Purpose>,
-    pub(super) edits: Vec<Change>,
-    pub(super) texts: Vec<Hash>,
-    /// What goes behind the header, as places in the old text.
-    pub(super) inline: Vec<Span>,
-}
-
-impl Draft {
-    /// What a plan is going to change. `hashes` are those of its texts.
-    pub(super) fn of(source: &dyn Source, plan: &Plan, hashes: &[Hash]) -> Result<Self, Fault> {
-        let new = Rendered::new(source, plan);
-        let within = kept_spans(plan.texts(), hashes);
-        let (mut edits, mut inline, mut done) = (Vec::new(), Vec::new(), 0);
-        let (mut at, mut before) = (0, 0);
-        for Edit { at: old, with } in plan.edits() {
-            at += old.start - before;
-            let length = with.iter().map(Piece::len).sum();
-            let mut change = Change { at, length, check: String::new(), old: Vec::new() };
-            let (front, behind) = change.context(new.len());
-            change.check = check(&new, Span::new(at, at + length), front, behind)?;
-            change.old = split(*old, &within, &mut inline, &mut done);
-            edits.push(change);
-            at += length;
-            before = old.end;
-        }
-        Ok(Self {
-            bytes_before: source.len(),
-            bytes_after: new.len(),
-            ends_line: ends_line(source)?,
-            undoes: None,
-            purpose: None,
-            edits,
-            texts: hashes.to_vec(),
-            inline,
-        })
+/// What a plan changes, and the places in the old text whose bytes are kept inline. `hashes` are those of its texts.
+pub(super) fn changes(
+    source: &dyn Source,
+    plan: &Plan,
+    hashes: &[Hash],
+) -> Result<(Vec<Change>, Vec<Span>), Fault> {
+    let new = Rendered::new(source, plan);
+    let within = kept_spans(plan.texts(), hashes);
+    let (mut edits, mut inline, mut done) = (Vec::new(), Vec::new(), 0);
+    let (mut at, mut before) = (0, 0);
+    for Edit { at: old, with } in plan.edits() {
+        at += old.start - before;
+        let length = with.iter().map(Piece::len).sum();
+        let old_parts = split(*old, &within, &mut inline, &mut done);
+        edits.push(Change::checked(&new, at, length, old_parts)?);
+        at += length;
+        before = old.end;
     }
+    Ok((edits, inline))
 }
 
-fn ends_line(source: &dyn Source) -> Result<bool, Fault> {
+/// Whether a text ends with a line break, or is empty.
+pub(super) fn ends_line(source: &dyn Source) -> Result<bool, Fault> {
     let mut last = [b'\n'];
     if let Some(at) = source.len().checked_sub(1) {
         source.read(at, &mut last)?;
@@ -215,7 +243,7 @@ fn ends_line(source: &dyn Source) -> Result<bool, Fault> {
     Ok(last == *b"\n")
 }
 
-/// Where in the old text the bytes of kept texts stand: place, text, and offset in it, sorted.
+/// Where in the old text the bytes of the texts stand: place, text, and offset in it, sorted.
 fn kept_spans(texts: &[Vec<Piece>], hashes: &[Hash]) -> Vec<(Span, Hash, u64)> {
     let mut spans = Vec::new();
     for (text, hash) in texts.iter().zip(hashes) {
@@ -231,7 +259,7 @@ fn kept_spans(texts: &[Vec<Piece>], hashes: &[Hash]) -> Vec<(Span, Hash, u64)> {
     spans
 }
 
-/// Where the bytes of a span are to be found later.
+/// Where the bytes of a span of the old text will be kept.
 fn split(old: Span, within: &[(Span, Hash, u64)], inline: &mut Vec<Span>, done: &mut u64) -> Vec<Old> {
     let mut parts = Vec::new();
     let mut alone = |from: u64, to: u64, parts: &mut Vec<Old>| {
@@ -255,7 +283,7 @@ fn split(old: Span, within: &[(Span, Hash, u64)], inline: &mut Vec<Span>, done: 
     parts
 }
 
-/// The hash over a place and so many bytes in front of it and behind it.
+/// The hash of a place and of so many bytes before and after it.
 pub(crate) fn check(source: &dyn Source, place: Span, front: u64, behind: u64) -> Result<String, Fault> {
     let mut hasher = Hasher::new();
     source.pieces(Span::new(place.start - front, place.end + behind), &mut |bytes| {
@@ -265,15 +293,26 @@ pub(crate) fn check(source: &dyn Source, place: Span, front: u64, behind: u64) -
     Ok(hasher.finalize().to_hex()[..CHECK_DIGITS].to_string())
 }
 
-impl Header {
-    pub(super) fn new(draft: Draft, path: &Path, run: &str, time: jiff::Timestamp) -> Self {
+impl Index {
+    /// The index of a run that changes nothing.
+    pub(super) fn new(path: &Path, run: &str, time: jiff::Timestamp) -> Self {
         let bytes = path.as_os_str().as_bytes();
         let path = String::from_utf8(bytes.to_vec()).map_or_else(|_| Name::Bytes(bytes.to_vec()), Name::Text);
-        let Draft { bytes_before, bytes_after, ends_line, undoes, purpose, edits, texts, inline: _ } = draft;
-        let (run, time) = (run.to_string(), time.to_string());
-        let texts = texts.into_iter().map(Digest).collect();
-        let version = VERSION;
-        Self { version, path, run, time, bytes_before, bytes_after, ends_line, undoes, purpose, edits, texts }
+        Self {
+            path,
+            run: run.to_string(),
+            time: time.to_string(),
+            bytes_before: 0,
+            bytes_after: 0,
+            ends_line: true,
+            undoes: None,
+            purpose: None,
+            swap: None,
+            accounts: Vec::new(),
+            edits: Vec::new(),
+            texts: Vec::new(),
+            inline: None,
+        }
     }
 
     pub(crate) fn path(&self) -> PathBuf {
@@ -283,103 +322,107 @@ impl Header {
         }
     }
 
-    /// Whether places are in order and within the texts that they are about.
-    fn is_sound(&self) -> bool {
-        let (mut after, mut before) = (0_u64, 0_u64);
+    /// Whether the edits are in order and add up, what they removed is in the file, and all frames are within `room`.
+    pub(super) fn is_sound(&self, room: Span) -> bool {
+        let fits = |stored: &Stored| {
+            let (start, end) = stored.frame;
+            start <= end && room.contains(Span::new(start, end))
+        };
+        let texts: HashSet<Hash> = self.texts.iter().map(|stored| stored.hash.0).collect();
+        self.adds_up(&texts).unwrap_or(false) && self.texts.iter().chain(&self.inline).all(fits)
+    }
+
+    /// `None` if a number is out of range.
+    fn adds_up(&self, texts: &HashSet<Hash>) -> Option<bool> {
+        let (mut after, mut before, mut inline) = (0_u64, 0_u64, 0_u64);
         for change in &self.edits {
-            let Some(kept) = change.at.checked_sub(after) else { return false };
-            let old = change.old.iter().try_fold(0_u64, |sum, old| sum.checked_add(old.len()?));
-            let ends = (
-                change.at.checked_add(change.length),
-                old.and_then(|old| before.checked_add(kept)?.checked_add(old)),
-            );
-            let (Some(end), Some(old)) = ends else { return false };
-            (after, before) = (end, old);
+            before = before.checked_add(change.at.checked_sub(after)?)?;
+            after = change.at.checked_add(change.length)?;
+            for old in &change.old {
+                before = before.checked_add(old.len()?)?;
+                match old {
+                    Old::Text { text, .. } if !texts.contains(&text.0) => return None,
+                    Old::Inline { inline: (from, _) } if *from != inline => return None,
+                    Old::Inline { inline: (_, to) } => inline = *to,
+                    Old::Text { .. } | Old::Gone { .. } => {}
+                }
+            }
         }
-        let rest = self.bytes_after.checked_sub(after);
-        rest.is_some() && rest == self.bytes_before.checked_sub(before)
+        let rest = self.bytes_after.checked_sub(after)?;
+        let is_kept = inline == 0 || self.inline.is_some();
+        Some(is_kept && self.bytes_before.checked_sub(before)? == rest)
     }
-}
-
-/// Writes a record: the header and the bytes behind it are one stream.
-pub(super) fn write(
-    file: &File,
-    header: &Header,
-    source: &dyn Source,
-    inline: &[Span],
-) -> Result<(), Failure> {
-    let mut out = compressor(file, None)?;
-    serde_json::to_writer(&mut out, header).map_err(io::Error::from)?;
-    out.write_all(b"\n")?;
-    for span in inline {
-        copy(source, *span, &mut |bytes| out.write_all(bytes))?;
-    }
-    out.finish()?;
-    Ok(())
-}
-
-/// The bytes behind the header of a record.
-pub(crate) type Body = BufReader<zstd::stream::read::Decoder<'static, BufReader<File>>>;
-
-/// Reads the header of a record and leaves the rest to be read.
-pub(super) fn read(file: File) -> io::Result<(Header, Body)> {
-    let broken = |why: String| io::Error::new(ErrorKind::InvalidData, why);
-    let mut body = BufReader::new(zstd::stream::read::Decoder::new(file)?);
-    let mut line = Vec::new();
-    body.by_ref().take(HEADER_BYTES_MAX).read_until(b'\n', &mut line)?;
-    let header: Header = serde_json::from_slice(&line).map_err(|error| broken(error.to_string()))?;
-    if header.version != VERSION {
-        return Err(broken(format!("its version is {}, and only {VERSION} is known", header.version)));
-    }
-    if !header.is_sound() {
-        return Err(broken("its places contradict each other".into()));
-    }
-    Ok((header, body))
 }
 
 impl Record {
     /// Name of the run.
     pub fn run(&self) -> &str {
-        &self.header.run
+        &self.index.run
     }
 
     /// When it was, as in `2026-11-21T16:01:02.123Z`.
     pub fn time(&self) -> &str {
-        &self.header.time
+        &self.index.time
     }
 
     /// Which file it changed.
     pub fn path(&self) -> PathBuf {
-        self.header.path()
+        self.index.path()
     }
 
     /// How many places it changed.
     pub fn edits(&self) -> usize {
-        self.header.edits.len()
+        self.index.edits.len()
     }
 
     /// Length of the file before.
     pub fn bytes_before(&self) -> u64 {
-        self.header.bytes_before
+        self.index.bytes_before
     }
 
     /// Length of the file afterwards.
     pub fn bytes_after(&self) -> u64 {
-        self.header.bytes_after
+        self.index.bytes_after
     }
 
     /// The run that this one undid, if it did nothing else.
     pub fn undoes(&self) -> Option<&str> {
-        self.header.undoes.as_deref()
+        self.index.undoes.as_deref()
     }
 
-    /// What it was for, if it was more than mending.
+    /// What it was for; `None` for a repair.
     pub fn purpose(&self) -> Option<Purpose> {
-        self.header.purpose
+        self.index.purpose
     }
 
-    /// How far it has got.
+    /// How far it got.
     pub fn state(&self) -> State {
         self.state
+    }
+
+    /// Whether it is one of those that `undo` looks for when no run is named.
+    pub(crate) fn can_be_undone(&self) -> bool {
+        let merged = self.purpose() == Some(Purpose::Merge);
+        self.undoes().is_none() && self.state != State::Undone && !merged
+    }
+
+    /// Whether the transcript lost bytes by it.
+    pub(crate) fn removes(&self) -> bool {
+        self.index.edits.iter().any(|change| change.length_before() > 0)
+    }
+
+    /// How the transcript was replaced; `None` for a copy or a stream.
+    pub(crate) fn swap(&self) -> Option<&Swap> {
+        self.index.swap.as_ref()
+    }
+
+    /// How far the old files of other runs are accounted for once this run has landed.
+    pub(crate) fn accounts(&self) -> &[Account] {
+        &self.index.accounts
+    }
+
+    /// How far the old file is accounted for; `None` if nothing was noted.
+    pub(crate) fn ledger(&self) -> Option<Ledger> {
+        self.ledger
     }
 }

@@ -1,32 +1,29 @@
-//! Texts that are cut, on their way into the vault: each under the hash of its bytes, as they were written, without
-//! quotes. Those of a run become one pack: a file of its own for each costs more than all the rest. Where they stood is
-//! not known here.
+//! Texts that are cut, on their way into the file of a run: compressed on all cores, each under the hash of its bytes as
+//! they were written, without quotes.
 
 use super::Failure;
-use super::catalogue::Catalogue;
+use super::file::{Packer, Writer};
 use super::folder::Folder;
-use super::pack::{Packer, Writer};
 use crate::step::{Step, before};
-use blake3::{Hash, Hasher};
+use blake3::Hash;
 use rayon::prelude::*;
-use std::collections::HashSet;
 use std::io::{self, Write};
 use std::ops::Range;
 use std::slice;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use transcript::literal::Decoder;
 use transcript::marker::{self, Id};
 use transcript::plan::Piece;
 use transcript::{Fault, Source, Span};
 
-/// How many bytes are compressed at once. Small enough to stay in the processor's cache.
+/// Bytes that are compressed at once: small enough to stay in the processor's cache.
 const BATCH_BYTES: u64 = 4 << 20;
 
 /// Longest text that is read into memory to be compressed there; longer ones are streamed.
 const PACKED_BYTES_MAX: u64 = 1 << 20;
 
-/// How many bytes of compressed texts are held in memory.
+/// Bytes of compressed texts that are held in memory.
 const AHEAD_BYTES_MAX: usize = 16 << 20;
 
 /// Gives the bytes of a text to `each`, in order.
@@ -58,22 +55,22 @@ pub(super) fn copy(
     Ok(done?)
 }
 
-/// Texts that were compressed before it is known whether they have to be kept.
+/// Texts that were compressed while the plan was still being checked.
 #[derive(Default)]
 pub(crate) struct Packed {
     texts: Vec<Vec<Piece>>,
-    /// Of the first of these texts, in their order.
+    /// Those of the first of these texts, in order.
     frames: Vec<(Hash, Vec<u8>)>,
 }
 
 impl Packed {
-    /// Whether the texts are so long that a thread for them pays.
+    /// Whether the texts are long enough to be worth a thread.
     pub(crate) fn is_worth_it(texts: &[Vec<Piece>]) -> bool {
         texts.iter().map(|text| length(text)).sum::<u64>() > PACKED_BYTES_MAX
     }
 
-    /// Compresses texts one by one until it is told to stop, or they would take too much memory. What goes wrong is told
-    /// when they are kept.
+    /// Compresses texts one by one until `stop` is set or they take too much memory. After an error it only stops: the
+    /// error comes again when the rest is written.
     pub(crate) fn ahead(source: &dyn Source, texts: Vec<Vec<Piece>>, stop: &AtomicBool) -> Self {
         let mut frames = Vec::new();
         let mut pack = || -> Result<(), Failure> {
@@ -94,137 +91,50 @@ impl Packed {
         Self { texts, frames }
     }
 
-    /// Those of the first of these texts.
+    /// The frames of the first of these texts, if they are the same ones.
     fn of<'p>(&'p self, texts: &[Vec<Piece>]) -> impl Iterator<Item = &'p (Hash, Vec<u8>)> {
         let same = self.texts.iter().zip(texts).take_while(|(one, other)| one == other).count();
         self.frames.iter().take(same)
     }
 }
 
-/// Keeps texts so that they last, and gives their hashes. One that is there and whole is not written again.
-pub(super) fn keep(
-    catalogue: &Catalogue,
+/// Writes texts into the file of a run, and gives their hashes.
+pub(super) fn write(
+    out: &mut Writer,
     source: &dyn Source,
     texts: &[Vec<Piece>],
     packed: &Packed,
 ) -> Result<Vec<Hash>, Failure> {
-    let kept = super::now().max(catalogue.newest().map_or(0, |newest| newest + 1));
-    let new = Mutex::new(New { hashes: HashSet::new(), pack: None, packers: Vec::new() });
-    let keeping = Keeping { catalogue, kept, new };
     let mut hashes = Vec::with_capacity(texts.len());
     for (hash, frame) in packed.of(texts) {
         before(Step::WriteOriginal)?;
-        keeping.put_packed(*hash, frame)?;
+        out.put(*hash, frame)?;
         hashes.push(*hash);
     }
-    let texts = &texts[hashes.len()..];
+    let packers = Mutex::new(Vec::new());
     let (mut raw, mut ahead) = (Raw::default(), Raw::default());
-    let mut batches = batches(texts);
+    let mut batches = batches(&texts[hashes.len()..]);
     let mut batch: &[Vec<Piece>] = &[];
     loop {
         let next = batches.next();
         next.into_iter().flatten().try_for_each(|_| before(Step::WriteOriginal))?;
-        // One is packed while the next is read.
-        let mut put = Ok(Vec::new());
+        // One batch is compressed while the next is read.
+        let mut frames = Ok(Vec::new());
         rayon::in_place_scope(|scope| {
-            scope.spawn(|_| put = keeping.put_all(&raw));
+            scope.spawn(|_| frames = raw.pack(&packers, out));
             next.map_or(Ok(()), |next| ahead.read(source, next))
         })?;
-        for (text, hash) in batch.iter().zip(put?) {
-            hashes.push(hash.map_or_else(|| keeping.stream(source, text), Ok)?);
+        for (text, frame) in batch.iter().zip(frames?) {
+            hashes.push(match frame {
+                Some((hash, frame)) => out.put(hash, &frame).map(|()| hash)?,
+                None => out.put_long(length(text), |out| {
+                    for_each(source, text, &mut |bytes| out.write_all(bytes))
+                })?,
+            });
         }
-        let Some(next) = next else { break };
+        let Some(next) = next else { return Ok(hashes) };
         batch = next;
         std::mem::swap(&mut raw, &mut ahead);
-    }
-    keeping.finish()?;
-    Ok(hashes)
-}
-
-/// Texts on their way into a pack.
-struct Keeping<'a> {
-    catalogue: &'a Catalogue,
-    kept: u64,
-    new: Mutex<New<'a>>,
-}
-
-struct New<'a> {
-    hashes: HashSet<Hash>,
-    /// Made when the first text comes.
-    pack: Option<Writer<'a>>,
-    packers: Vec<Packer>,
-}
-
-impl<'a> Keeping<'a> {
-    fn so_far(&self) -> MutexGuard<'_, New<'a>> {
-        self.new.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether a text has to be written. The first who asks has to do it.
-    fn wants(&self, hash: &Hash) -> bool {
-        self.so_far().hashes.insert(*hash) && !self.catalogue.has_whole(hash)
-    }
-
-    /// Puts in the texts that are in memory, on all processors, in no order.
-    fn put_all(&self, raw: &Raw) -> io::Result<Vec<Option<Hash>>> {
-        let put = |place: &Option<Range<usize>>| {
-            let bytes = place.clone().and_then(|place| raw.bytes.get(place));
-            bytes.map(|bytes| self.put(bytes)).transpose()
-        };
-        raw.places.par_iter().map(put).collect()
-    }
-
-    fn put(&self, bytes: &[u8]) -> io::Result<Hash> {
-        let hash = blake3::hash(bytes);
-        if self.wants(&hash) {
-            let packer = self.so_far().packers.pop();
-            let mut packer = packer.map_or_else(Packer::new, Ok)?;
-            let frame = packer.pack(bytes)?;
-            let mut new = self.so_far();
-            new.pack(&self.catalogue.folder)?.put(hash, self.kept, frame)?;
-            new.packers.push(packer);
-        }
-        Ok(hash)
-    }
-
-    fn put_packed(&self, hash: Hash, frame: &[u8]) -> io::Result<()> {
-        if self.wants(&hash) {
-            self.so_far().pack(&self.catalogue.folder)?.put(hash, self.kept, frame)?;
-        }
-        Ok(())
-    }
-
-    /// Puts in a text that is too long for memory.
-    fn stream(&self, source: &dyn Source, text: &[Piece]) -> Result<Hash, Failure> {
-        let hash = hash_of(source, text)?;
-        if self.wants(&hash) {
-            let mut new = self.so_far();
-            let pack = new.pack(&self.catalogue.folder)?;
-            pack.stream((hash, self.kept), length(text), |out| {
-                let mut hasher = Hasher::new();
-                for_each(source, text, &mut |bytes| {
-                    hasher.update(bytes);
-                    out.write_all(bytes)
-                })?;
-                let changed = || io::Error::other("the file changed while it was read").into();
-                if hasher.finalize() == hash { Ok(()) } else { Err(changed()) }
-            })?;
-        }
-        Ok(hash)
-    }
-
-    fn finish(self) -> io::Result<()> {
-        let new = self.new.into_inner().unwrap_or_else(PoisonError::into_inner);
-        new.pack.map_or(Ok(()), Writer::finish)
-    }
-}
-
-impl<'a> New<'a> {
-    fn pack(&mut self, folder: &'a Folder) -> io::Result<&mut Writer<'a>> {
-        match &mut self.pack {
-            Some(pack) => Ok(pack),
-            none => Ok(none.insert(Writer::begin(folder)?)),
-        }
     }
 }
 
@@ -274,21 +184,31 @@ impl Raw {
         Ok(())
     }
 
+    /// Compresses the texts on all cores: the hash and the frame of each, an empty one if `out` has the text; `None` for
+    /// one that is too long for memory.
+    fn pack(&self, packers: &Mutex<Vec<Packer>>, out: &Writer) -> io::Result<Vec<Option<(Hash, Vec<u8>)>>> {
+        let idle = || packers.lock().unwrap_or_else(PoisonError::into_inner);
+        let pack = |place: &Option<Range<usize>>| {
+            let Some(bytes) = place.clone().and_then(|place| self.bytes.get(place)) else { return Ok(None) };
+            let hash = blake3::hash(bytes);
+            if out.has(&hash) {
+                return Ok(Some((hash, Vec::new())));
+            }
+            let packer = idle().pop();
+            let mut packer = packer.map_or_else(Packer::new, Ok)?;
+            let frame = packer.pack(bytes)?.to_vec();
+            idle().push(packer);
+            Ok(Some((hash, frame)))
+        };
+        self.places.par_iter().map(pack).collect()
+    }
+
     fn read_span(&mut self, source: &dyn Source, span: Span) -> Result<(), Fault> {
         let start = self.bytes.len();
         self.bytes.resize(start + span.len() as usize, 0);
         let got = source.read(span.start, &mut self.bytes[start..])? as u64;
         if got == span.len() { Ok(()) } else { Err(Fault { at: span.start + got }) }
     }
-}
-
-fn hash_of(source: &dyn Source, text: &[Piece]) -> Result<Hash, Failure> {
-    let mut hasher = Hasher::new();
-    for_each(source, text, &mut |bytes| {
-        hasher.update(bytes);
-        Ok(())
-    })?;
-    Ok(hasher.finalize())
 }
 
 /// Writes each text as a plain file, decoded, under the name that its marker gives.
@@ -308,19 +228,20 @@ pub(super) fn spill(
             none => none.insert(Folder::make(parent)?),
         };
         before(Step::WriteOriginal)?;
-        let mut unfinished = folder.begin(&super::fresh(&id.to_string()))?;
+        let unfinished = folder.begin(&super::fresh(&id.to_string()))?;
+        let mut file = &*unfinished.file;
         let (mut decoder, mut plain) = (Decoder::default(), Vec::new());
         for_each(source, text, &mut |bytes| {
             plain.clear();
             decoder.feed(bytes, &mut plain);
-            unfinished.file.write_all(&plain)
+            file.write_all(&plain)
         })?;
         plain.clear();
         decoder.finish(&mut plain);
-        unfinished.file.write_all(&plain)?;
+        file.write_all(&plain)?;
         before(Step::SyncOriginal)?;
-        unfinished.file.sync_all()?;
-        unfinished.place(folder, &name.to_string_lossy())?;
+        file.sync_all()?;
+        unfinished.place(&name.to_string_lossy())?;
     }
     if let Some(folder) = folder {
         before(Step::SyncOriginal)?;
@@ -332,7 +253,9 @@ pub(super) fn spill(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vault::Text;
     use std::io::Read;
+    use std::sync::Arc;
 
     /// Three texts one after the other, the last too long for memory.
     fn source() -> (Vec<u8>, Vec<Vec<Piece>>) {
@@ -346,7 +269,7 @@ mod tests {
         (bytes, texts)
     }
 
-    /// What is packed before is kept like the rest, and what is packed in vain is not.
+    /// Texts packed ahead are kept like the others, and those packed in vain are not.
     #[test]
     fn texts_that_are_packed_ahead_are_kept_like_the_others() {
         let (bytes, texts) = source();
@@ -358,16 +281,21 @@ mod tests {
         let counts = [&others, &all, &none].map(|packed| packed.of(&texts).count());
         assert_eq!((counts, others.frames.len()), ([0, 2, 0], 1));
         for packed in [others, all, none] {
-            let folder = tempfile::tempdir().unwrap();
-            let open = || Catalogue::load(Folder::make(folder.path()).unwrap()).unwrap();
-            let hashes = keep(&open(), &bytes.as_slice(), &texts, &packed).unwrap();
-            for (text, hash) in texts.iter().zip(&hashes) {
+            let file = Arc::new(tempfile::tempfile().unwrap());
+            let mut out = Writer::begin(&file).unwrap();
+            // Each of them twice.
+            let twice = [&texts[..], &texts[..]].concat();
+            let hashes = write(&mut out, &bytes.as_slice(), &twice, &packed).unwrap();
+            let stored = out.take_texts();
+            assert_eq!((hashes.len(), stored.len()), (6, 3), "a text is kept once");
+            for ((text, hash), stored) in texts.iter().zip(&hashes).zip(&stored) {
                 let [Piece::Kept(span)] = text[..] else { panic!("{text:?}") };
+                let mut text = Text::open(&file, stored).unwrap();
                 let mut kept = Vec::new();
-                open().open(hash).unwrap().unwrap().read_to_end(&mut kept).unwrap();
-                assert!(kept == bytes[span.start as usize..span.end as usize]);
+                text.read_to_end(&mut kept).unwrap();
+                assert!(kept == bytes[span.start as usize..span.end as usize] && text.hash() == hash.to_string());
             }
-            assert_eq!(hashes.len(), texts.len());
+            assert_eq!(hashes[..3], hashes[3..]);
         }
     }
 }
