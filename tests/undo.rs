@@ -137,7 +137,7 @@ fn an_older_run_waits_for_those_that_came_after_it() {
     let refused = dir.tailor(&["undo", "--run", &first, "s.jsonl"]);
     assert_eq!(refused.status, 2);
     assert!(refused.text().contains(&format!("run {second} changed the same place")), "{}", refused.text());
-    let unknown = dir.tailor(&["undo", "--run", "20000101T000000.000Z-0000", "s.jsonl"]);
+    let unknown = dir.tailor(&["undo", "--run", "20000101T000000.000Z-00000000", "s.jsonl"]);
     assert!(unknown.status == 2 && unknown.text().contains("there is no run 2000"), "{}", unknown.text());
     assert_eq!(fs::read_to_string(&path).unwrap(), now);
     assert_eq!(dir.tailor(&["undo", "--run", &second, "s.jsonl"]).status, 0);
@@ -228,29 +228,24 @@ fn show_says_what_is_wrong_with_an_id() {
     }
     dir.write("s.jsonl", long());
     dir.tailor(&["fix", "s.jsonl"]);
-    let texts = dir.home().join(".state/tailor/texts");
+    let fixed = fs::read(dir.path("s.jsonl")).unwrap();
+    let id = &ids(&fixed)[0][..8];
+    assert_eq!(dir.tailor(&["show", id]).status, 0);
+    let runs = dir.home().join(".state/tailor/runs");
     let mut names = Vec::new();
-    list(&texts, &texts, &mut names);
-    // The same text again under a hash that begins in the same way: 24 bytes of its entry follow, and the end.
-    let mut pack = fs::read(texts.join(&names[0])).unwrap();
-    let hash = pack.len() - 16 - 24 - 32;
-    let id = format!("{:08x}", u32::from_be_bytes(pack[hash..hash + 4].try_into().unwrap()));
-    pack[hash + 4..hash + 32].fill(0);
-    fs::write(texts.join("twin.pack"), pack).unwrap();
-    let run = dir.tailor(&["show", &id]);
-    assert!(run.status == 2 && run.stderr.contains("the beginning of 2 texts"), "{}", run.stderr);
-    // What is not what its name says is not passed off for it.
-    let run = dir.tailor(&["show", &format!("{id}00000000")]);
-    assert!(run.status == 2 && run.stderr.contains("not what was put there"), "{}", run.stderr);
-    // A pack that cannot be read may have held it.
-    fs::write(texts.join(&names[0]), "").unwrap();
-    fs::remove_file(texts.join("twin.pack")).unwrap();
-    let run = dir.tailor(&["show", &id]);
-    assert!(
-        run.status == 2 && run.stderr.contains("which cannot be read: its end is missing"),
-        "{}",
-        run.stderr
-    );
+    list(&runs, &runs, &mut names);
+    let run = runs.join(&names[0]);
+    let whole = fs::read(&run).unwrap();
+    // A text that is not what was kept is never printed without saying so.
+    let mut damaged = whole.clone();
+    damaged[1_600] ^= 1;
+    fs::write(&run, damaged).unwrap();
+    let shown = dir.tailor(&["show", id]);
+    assert!(shown.status == 2 && shown.stderr.contains("is not to be trusted"), "{}", shown.stderr);
+    // The text may have been in a run that cannot be read.
+    fs::write(&run, &whole[..whole.len() - 1]).unwrap();
+    let shown = dir.tailor(&["show", id]);
+    assert!(shown.status == 2 && shown.stderr.contains("which cannot be read: "), "{}", shown.stderr);
 }
 
 #[test]
@@ -276,7 +271,7 @@ fn the_vault_is_for_its_owner_alone() {
             }
         }
     }
-    assert_eq!(seen, 4, "lock, text, record and plain file");
+    assert_eq!(seen, 3, "lock, run and plain file");
 }
 
 #[test]
@@ -351,15 +346,12 @@ fn gc_keeps_the_newest_run_and_says_what_it_removed() {
     let dir = Dir::new();
     let path = dir.write("s.jsonl", long());
     let empty = dir.tailor(&["gc"]);
-    assert_eq!(
-        (empty.status, empty.text().as_str()),
-        (0, "removed 0 runs, 0 texts, 0 B; 0 runs, 0 texts, 0 B stay\n")
-    );
+    assert_eq!((empty.status, empty.text().as_str()), (0, "removed 0 runs, 0 B; kept 0 runs, 0 B\n"));
     dir.tailor(&["fix", "s.jsonl"]);
     let once = fs::read_to_string(&path).unwrap();
     dir.tailor(&["fix", "--result-chars-max", "1000", "s.jsonl"]);
     let kept = dir.tailor(&["gc"]).text();
-    assert!(kept.starts_with("removed 0 runs, 0 texts, 0 B; 2 runs, "), "{kept}");
+    assert!(kept.starts_with("removed 0 runs, 0 B; kept 2 runs, "), "{kept}");
     let would = dir.tailor(&["gc", "--dry-run", "--older-than", "0", "--max-bytes", "0"]).text();
     assert!(would.starts_with("would remove 1 run, "), "{would}");
     let gone = dir.tailor(&["gc", "--older-than", "0", "--max-bytes", "0"]).text();

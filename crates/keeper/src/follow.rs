@@ -166,6 +166,7 @@ fn fix(path: &Path, root: Option<&Path>, options: &Options) -> Result<Looked, Er
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gate::process::tests::NO_FORKS;
     use crate::{Vault, bytes_read};
     use std::fs::File;
     use std::io::Write;
@@ -192,6 +193,7 @@ mod tests {
     /// only the end is read.
     #[test]
     fn a_file_that_is_followed_ends_like_one_that_is_looked_at() {
+        let _forks = NO_FORKS.read();
         let dir = tempfile::tempdir().unwrap();
         let (one, other) = (dir.path().join("followed.jsonl"), dir.path().join("looked-at.jsonl"));
         // Nobody asks here.
@@ -231,6 +233,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_mended_yet_costs_no_look() {
+        let _forks = NO_FORKS.read();
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s.jsonl");
         append(&path, &(call(0) + &result(0, 50_000)));

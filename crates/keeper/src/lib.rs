@@ -402,7 +402,8 @@ fn copy(snapshot: &Snapshot, job: &Job, path: &Path, options: &Options) -> Resul
     };
     let plan = &job.repair.plan;
     let vault = options.vault.as_ref().filter(|_| !plan.is_empty());
-    let kept = vault.map(|vault| Ok((vault, keep(snapshot, job, vault.begin(&real)?, options)?))).transpose()?;
+    let kept =
+        vault.map(|vault| Ok((vault, keep(snapshot, job, vault.begin(&real)?, options)?))).transpose()?;
     let copied = replace::copy_to(snapshot, plan, path);
     if let Some((vault, run)) = &kept {
         record(vault, run, copied.is_ok());

@@ -92,6 +92,9 @@ pub(crate) struct Merged<'a> {
     pub(crate) removed: Option<(u64, &'a mut dyn Read)>,
 }
 
+/// A frame, and the file that it is in.
+type StoredIn = (Arc<File>, Stored);
+
 /// Why originals could not be kept.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -292,10 +295,9 @@ impl Vault {
             let (count, ids) = (hashes.len(), hashes.join(", "));
             return other(format!("{digits} is the beginning of {count} texts; give more digits: {ids}"));
         }
-        let open = |(file, stored): &(Arc<File>, Stored)| Text::open(file, stored);
-        let is_whole = |copy: &&(Arc<File>, Stored)| {
-            open(copy).and_then(|mut text| io::copy(&mut text, &mut io::sink())).is_ok()
-        };
+        let open = |(file, stored): &StoredIn| Text::open(file, stored);
+        let is_whole =
+            |copy: &&StoredIn| open(copy).and_then(|mut text| io::copy(&mut text, &mut io::sink())).is_ok();
         match &found[..] {
             [] => other(format!(
                 "no text begins with {digits}: it was never here, or gc removed it (--vault DIR looks elsewhere){excuse}"
@@ -306,7 +308,7 @@ impl Vault {
     }
 
     /// The copies of texts whose hashes begin with these digits, newest first, and why one may be missing.
-    fn copies(&self, digits: &str) -> io::Result<(Vec<(Arc<File>, Stored)>, String)> {
+    fn copies(&self, digits: &str) -> io::Result<(Vec<StoredIn>, String)> {
         let (mut all, mut found, mut excuse) = (Vec::new(), Vec::new(), String::new());
         let Some(runs) = self.all_runs()? else { return Ok((found, excuse)) };
         for name in runs.names()? {
@@ -320,8 +322,9 @@ impl Vault {
                 let Some((file, _)) = open_run(&folder, &run, Folder::read)? else { return Ok(()) };
                 let file = Arc::new(file);
                 let index = file::read_index(&file, &run)?;
-                let begins = |stored: &&Stored| stored.hash.0.to_hex().starts_with(digits);
-                found.extend(index.texts.iter().find(begins).map(|stored| (file.clone(), *stored)));
+                let begins = |stored: &Stored| stored.hash.0.to_hex().starts_with(digits);
+                let texts = index.texts.into_iter().filter(begins);
+                found.extend(texts.map(|stored| (file.clone(), stored)));
                 Ok(())
             };
             let done: io::Result<()> = { read }();
@@ -603,3 +606,6 @@ fn run_of(name: &str) -> Option<(&str, State)> {
         is_run(run).then_some((run, *state))
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -61,7 +61,7 @@ pub(crate) enum Command {
     Report(Report),
     /// Puts back what a run of `fix` changed, also after more was appended.
     #[command(after_help = "Examples:\n  tailor undo session.jsonl --list\n  tailor undo session.jsonl\n  \
-        tailor undo session.jsonl --run 20261121T160102.123Z-3f9a")]
+        tailor undo session.jsonl --run 20261121T160102.123Z-3f9a1c20")]
     Undo(Undo),
     /// Prints what is in context in chunks that a summariser can take, as JSON lines.
     #[command(after_help = "Examples:\n  tailor chunk session.jsonl --max-tokens 50000\n  \

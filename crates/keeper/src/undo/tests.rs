@@ -3,7 +3,7 @@
 use super::{Extent, undo};
 use crate::outcome::{Ending, Refusal};
 use crate::step::fault::{Fault, with};
-use crate::vault::{Keep, State, Vault};
+use crate::vault::{Keep, Merged, State, Vault};
 use crate::{Mode, Options, maintain};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -242,14 +242,14 @@ fn a_text_is_found_as_long_as_a_copy_is_whole() {
     let fixed = place.text();
     let (_, id) = fixed.split_once("tailor show ").unwrap();
     let show = || {
-        let mut found = Vec::new();
-        place.vault().text(&id[..8]).and_then(|mut text| Ok(text.read_to_end(&mut found).is_ok())).is_ok_and(|whole| whole)
+        let mut text = place.vault().text(&id[..8]).ok()?;
+        text.read_to_end(&mut Vec::new()).ok()
     };
     let copies = place.kept_named(".undo");
     for (copy, still_there) in copies.iter().rev().zip([true, false]) {
-        assert!(show());
+        assert!(show().is_some());
         damage(copy, false);
-        assert_eq!(show(), still_there);
+        assert_eq!(show().is_some(), still_there);
     }
 }
 
@@ -358,6 +358,59 @@ fn an_undo_on_a_disk_that_fails() {
             assert_eq!(place.text(), text, "{fault:?}");
         }
     }
+}
+
+/// Finishing an interrupted run drops half a line and brings over whole ones: only the half comes back, and only when
+/// asked for.
+#[test]
+fn what_a_merge_dropped_comes_back_and_what_it_brought_stays() {
+    for at_end in [false, true] {
+        let text = session(&[900]);
+        let mut place = Place::new(&text);
+        let first = place.fix(200).unwrap();
+        let fixed = place.text();
+        let (half, late, more) = ("{\"role\":\"us", pair("late", 20), HELLO);
+        let rest = if at_end { "" } else { more };
+        let before = format!("{fixed}{half}{rest}");
+        let after = format!("{fixed}{late}{rest}");
+        let pending = place.vault().begin(&place.path().canonicalize().unwrap()).unwrap();
+        let merge = pending.run().to_string();
+        let mut dropped = half.as_bytes();
+        let edit = Merged {
+            at: fixed.len() as u64,
+            length: late.len() as u64,
+            removed: Some((half.len() as u64, &mut dropped)),
+        };
+        let run = pending.keep_merge(&after.as_bytes(), before.len() as u64, vec![edit], None, Vec::new());
+        let run = run.unwrap().unwrap();
+        fs::write(place.path(), &after).unwrap();
+        // It landed, even if nobody lived to write that down.
+        if at_end {
+            place.vault().landed(&run);
+        }
+        place.append(HELLO);
+        let glued = if at_end { "\n" } else { "" };
+        assert_eq!(place.undo(Some(&merge)), Ending::Undone);
+        assert_eq!(place.text(), format!("{fixed}{late}{half}{glued}{rest}{HELLO}"));
+        assert_eq!(place.undo(Some(&merge)), Ending::Refused(Refusal::AlreadyUndone(merge)));
+        // The run before it is the newest that can be undone, and its places are found.
+        assert_eq!(place.undo(None), Ending::Undone);
+        assert_eq!(place.text(), format!("{text}{late}{half}{glued}{rest}{HELLO}"));
+        assert_eq!(place.undo(Some(&first)), Ending::Refused(Refusal::AlreadyUndone(first)));
+    }
+}
+
+#[test]
+fn a_fix_without_a_vault_is_an_error_that_says_so() {
+    let place = Place::new(&session(&[900]));
+    let options = Options { vault: None, ..place.options(200) };
+    let before = place.text();
+    let errors = [
+        maintain(&place.path(), None, &options).err(),
+        undo(&place.path(), None, &options, None, Extent::Whole).err(),
+    ];
+    assert!(errors.into_iter().all(|error| error.unwrap().to_string().contains("--vault DIR")));
+    assert_eq!(place.text(), before);
 }
 
 #[test]

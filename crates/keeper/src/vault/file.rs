@@ -131,7 +131,11 @@ pub(super) fn read_index(file: &Arc<File>, run: &str) -> io::Result<Index> {
     if found.run != run {
         return Err(broken("it is about another run"));
     }
-    if found.is_sound(Span::new(FRAMES, index.frame.0)) { Ok(found) } else { Err(broken("its index contradicts itself")) }
+    if found.is_sound(Span::new(FRAMES, index.frame.0)) {
+        Ok(found)
+    } else {
+        Err(broken("its index contradicts itself"))
+    }
 }
 
 /// The file of a run that is being written.
@@ -193,8 +197,8 @@ impl Writer {
         encoder.set_pledged_src_size(bytes)?;
         let mut out = Hashing { encoder, hasher: Hasher::new() };
         fill(&mut out)?;
-        let mut file = out.encoder.finish()?;
-        let start = std::mem::replace(&mut self.at, file.stream_position()?);
+        let end = out.encoder.finish()?.stream_position()?;
+        let start = std::mem::replace(&mut self.at, end);
         Ok(Stored { hash: out.hasher.finalize().into(), frame: (start, self.at) })
     }
 

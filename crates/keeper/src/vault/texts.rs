@@ -55,12 +55,15 @@ pub(super) fn copy(
     Ok(done?)
 }
 
+/// A compressed text and the hash of it before that.
+type Frame = (Hash, Vec<u8>);
+
 /// Texts that were compressed while the plan was still being checked.
 #[derive(Default)]
 pub(crate) struct Packed {
     texts: Vec<Vec<Piece>>,
     /// Those of the first of these texts, in order.
-    frames: Vec<(Hash, Vec<u8>)>,
+    frames: Vec<Frame>,
 }
 
 impl Packed {
@@ -92,7 +95,7 @@ impl Packed {
     }
 
     /// The frames of the first of these texts, if they are the same ones.
-    fn of<'p>(&'p self, texts: &[Vec<Piece>]) -> impl Iterator<Item = &'p (Hash, Vec<u8>)> {
+    fn of<'p>(&'p self, texts: &[Vec<Piece>]) -> impl Iterator<Item = &'p Frame> {
         let same = self.texts.iter().zip(texts).take_while(|(one, other)| one == other).count();
         self.frames.iter().take(same)
     }
@@ -186,7 +189,7 @@ impl Raw {
 
     /// Compresses the texts on all cores: the hash and the frame of each, an empty one if `out` has the text; `None` for
     /// one that is too long for memory.
-    fn pack(&self, packers: &Mutex<Vec<Packer>>, out: &Writer) -> io::Result<Vec<Option<(Hash, Vec<u8>)>>> {
+    fn pack(&self, packers: &Mutex<Vec<Packer>>, out: &Writer) -> io::Result<Vec<Option<Frame>>> {
         let idle = || packers.lock().unwrap_or_else(PoisonError::into_inner);
         let pack = |place: &Option<Range<usize>>| {
             let Some(bytes) = place.clone().and_then(|place| self.bytes.get(place)) else { return Ok(None) };
@@ -293,7 +296,9 @@ mod tests {
                 let mut text = Text::open(&file, stored).unwrap();
                 let mut kept = Vec::new();
                 text.read_to_end(&mut kept).unwrap();
-                assert!(kept == bytes[span.start as usize..span.end as usize] && text.hash() == hash.to_string());
+                assert!(
+                    kept == bytes[span.start as usize..span.end as usize] && text.hash() == hash.to_string()
+                );
             }
             assert_eq!(hashes[..3], hashes[3..]);
         }

@@ -1,4 +1,4 @@
-//! `tailor gc`: originals that need not be kept any longer.
+//! `tailor gc`: removes runs from the vault that are too old or too many.
 
 use super::failed;
 use crate::args::Gc;
@@ -16,19 +16,16 @@ pub(crate) fn run(gc: &Gc) -> Status {
         Err(error) => return failed(&error),
     };
     for error in &freed.errors {
-        talk(&format!("{error}; it stays"));
+        talk(&format!("{error}; kept"));
     }
-    let mut gone = vec![plural(freed.runs, "run"), plural(freed.texts, "text")];
-    if freed.leftovers > 0 {
-        gone.push(plural(freed.leftovers, "leftover"));
-    }
+    let leftovers =
+        if freed.leftovers > 0 { plural(freed.leftovers, "leftover") + ", " } else { String::new() };
     println!(
-        "{} {}, {}; {}, {}, {} stay",
+        "{} {}, {leftovers}{}; kept {}, {}",
         if gc.dry_run { "would remove" } else { "removed" },
-        gone.join(", "),
+        plural(freed.runs, "run"),
         size(freed.bytes),
         plural(freed.runs_kept, "run"),
-        plural(freed.texts_kept, "text"),
         size(freed.bytes_kept)
     );
     if freed.errors.is_empty() { Status::Clean } else { Status::Error }

@@ -6,7 +6,7 @@ use crate::printer::{plural, size, talk};
 use crate::report::FileReport;
 use crate::status::Status;
 use crate::terminal::plain;
-use keeper::{Ending, Error, Extent, Found, Options, Record, Refusal, State, Vault, undo};
+use keeper::{Ending, Error, Extent, Found, Options, Purpose, Record, Refusal, State, Vault, undo};
 use serde::Serialize;
 
 pub(crate) fn run(asked: &Undo) -> Status {
@@ -93,7 +93,13 @@ fn print(format: Format, found: &Found, record: &Record, undone: bool) {
             let edits = plural(record.edits() as u64, "edit");
             let sizes = format!("{} -> {}", size(record.bytes_before()), size(record.bytes_after()));
             let undone = if undone { ", undone" } else { "" };
-            println!("{}: {}  {}  {edits}, {sizes}{undone}", plain(&path), record.run(), record.time());
+            let merged = if record.purpose() == Some(Purpose::Merge) { ", merged late lines" } else { "" };
+            println!(
+                "{}: {}  {}  {edits}, {sizes}{merged}{undone}",
+                plain(&path),
+                record.run(),
+                record.time()
+            );
         }
         Format::Json => {
             let line = Line {

@@ -1,0 +1,227 @@
+//! The format, damage to it, and what only the vault itself can be asked.
+
+use super::*;
+use std::fs;
+use std::os::unix::fs::FileExt;
+use transcript::Span;
+use transcript::plan::Piece;
+
+/// The file of a run as version 1 wrote it.
+const GOLDEN: &[u8] = include_bytes!("testdata/20261121T160102.123Z-3f9a1c20.undo");
+
+const RUN: &str = "20261121T160102.123Z-3f9a1c20";
+
+/// The old text of the run: a text that was cut, and 15 bytes that were removed.
+const OLD: &str = "a line of the transcript, \"0123456789\", removed bytes, the end\n";
+
+const LEDGERS: [Ledger; 2] =
+    [Ledger { known: 63, upto: 63, at: 54, current: 7 }, Ledger { known: 63, upto: 80, at: 71, current: 7 }];
+
+fn swap() -> Swap {
+    let end = blake3::hash(OLD.as_bytes()).into();
+    let file = |inode| record::FileId { device: 2050, inode };
+    Swap { old: file(6), new: file(7), before: OLD.len() as u64, end, after: 54 }
+}
+
+fn edits() -> Vec<Change> {
+    let text = Digest::from(blake3::hash(b"0123456789"));
+    let change = |at, length, check: &str, old| Change { at, length, check: check.into(), old: vec![old] };
+    vec![
+        change(27, 3, "00c0ffee00c0ffee", Old::Text { text, from: 0, to: 10 }),
+        change(33, 0, "0123456789abcdef", Old::Inline { inline: (0, 15) }),
+    ]
+}
+
+/// Writes the run that is in [`GOLDEN`].
+fn write(vault: &Vault) -> Run {
+    let mut pending = vault.begin(Path::new("/sessions/s.jsonl")).unwrap();
+    let time = "2026-11-21T16:01:02.123Z".parse().unwrap();
+    pending.index = Index::new(Path::new("/sessions/s.jsonl"), RUN, time);
+    let index = &mut pending.index;
+    (index.bytes_before, index.bytes_after) = (OLD.len() as u64, OLD.len() as u64 - 22);
+    (index.purpose, index.swap, index.edits) = (Some(Purpose::Recover(2)), Some(swap()), edits());
+    index.accounts = vec![Account { run: "20261121T160000.000Z-00000001".into(), ledger: LEDGERS[0] }];
+    let mut out = Writer::begin(&pending.unfinished.file).unwrap();
+    let texts = [vec![Piece::Kept(Span::new(27, 37))]];
+    texts::write(&mut out, &OLD.as_bytes(), &texts, &Packed::default()).unwrap();
+    let inline = out.stream::<io::Error>(None, |out| out.write_all(&OLD.as_bytes()[40..55]));
+    pending.index.inline = Some(inline.unwrap());
+    let run = pending.finish(out).unwrap();
+    for ledger in &LEDGERS {
+        run.note(ledger).unwrap();
+    }
+    run.sync().unwrap();
+    run
+}
+
+/// What is in the file of a run: index, text, inline bytes, and the ledger if one is whole.
+type Content = (Index, Vec<u8>, Vec<u8>, Option<Ledger>);
+
+fn read(bytes: &[u8]) -> io::Result<Content> {
+    let file = tempfile::tempfile()?;
+    file.write_all_at(bytes, 0)?;
+    let file = Arc::new(file);
+    let index = file::read_index(&file, RUN)?;
+    let ledger = file::ledger(&file, RUN)?.map(|(_, ledger)| ledger);
+    let all = |stored: &Stored| {
+        let mut all = Vec::new();
+        Text::open(&file, stored)?.read_to_end(&mut all).map(|_| all)
+    };
+    let text = index.texts.first().map(all).transpose()?.unwrap_or_default();
+    let inline = index.inline.as_ref().map(all).transpose()?.unwrap_or_default();
+    Ok((index, text, inline, ledger))
+}
+
+/// The JSON of the index, without the places of frames: these depend on how well zstd compresses.
+fn json(bytes: &[u8]) -> String {
+    let at = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().unwrap()) as usize;
+    let json = zstd::decode_all(&bytes[at(8)..at(16)]).unwrap();
+    let json = String::from_utf8(json).unwrap();
+    let mut parts = json.split("\"frame\":[");
+    let first = parts.next().unwrap().to_string();
+    parts.fold(first, |json, part| json + part.split_once(']').unwrap().1)
+}
+
+#[test]
+fn the_format_is_what_version_1_wrote() {
+    let (index, text, inline, ledger) = read(GOLDEN).unwrap();
+    assert_eq!((index.path(), &*index.run), (PathBuf::from("/sessions/s.jsonl"), RUN));
+    assert_eq!((&*index.time, index.bytes_before, index.bytes_after), ("2026-11-21T16:01:02.123Z", 63, 41));
+    assert_eq!((index.purpose, index.swap), (Some(Purpose::Recover(2)), Some(swap())));
+    assert_eq!(format!("{:?}", index.edits), format!("{:?}", edits()));
+    assert_eq!((index.accounts[0].ledger, ledger), (LEDGERS[0], Some(LEDGERS[1])));
+    assert_eq!((&*text, &*inline), (&b"0123456789"[..], &b"removed bytes, "[..]));
+
+    let folder = tempfile::tempdir().unwrap();
+    let vault = Vault::new(folder.path().join("vault"));
+    write(&vault);
+    let written = folder.path().join("vault/runs").join(folder_of(Path::new("/sessions/s.jsonl")));
+    let written = fs::read(written.join(format!("{RUN}.kept"))).unwrap();
+    assert_eq!(json(&written), json(GOLDEN));
+    assert_eq!((&written[..8], &written[64..1536]), (&GOLDEN[..8], &GOLDEN[64..1536]));
+}
+
+/// Whatever happens to the bytes of a file, what is read from it is right or an error. A damaged ledger is an older one
+/// or none.
+#[test]
+fn a_damaged_file_gives_what_was_written_or_an_error() {
+    let right = read(GOLDEN).unwrap();
+    let mut whole = 0;
+    let mut try_it = |bytes: &[u8], what: &str| {
+        let Ok(found) = read(bytes) else { return };
+        whole += 1;
+        assert_eq!(format!("{:?}", found.0), format!("{:?}", right.0), "{what}");
+        assert_eq!((&found.1, &found.2), (&right.1, &right.2), "{what}");
+        assert!([Some(LEDGERS[1]), Some(LEDGERS[0]), None].contains(&found.3), "{what}: {:?}", found.3);
+    };
+    for at in 0..GOLDEN.len() {
+        let mut bytes = GOLDEN.to_vec();
+        bytes[at] ^= 1 << (at % 8);
+        try_it(&bytes, &format!("a bit of byte {at} flipped"));
+        let mut bytes = GOLDEN.to_vec();
+        bytes[at..].iter_mut().take(64).for_each(|byte| *byte = 0);
+        try_it(&bytes, &format!("64 bytes from {at} zeroed"));
+        try_it(&GOLDEN[..at], &format!("cut to {at} bytes"));
+        let mut bytes = GOLDEN.to_vec();
+        bytes.rotate_left(at);
+        try_it(&bytes, &format!("the first {at} bytes moved to the end"));
+    }
+    // What lies between the header, the slots and the frames means nothing.
+    assert!(whole > 1_000, "{whole}");
+    for at in [0, 8, 24, 1_536, 1_560, GOLDEN.len() - 1] {
+        let mut bytes = GOLDEN.to_vec();
+        bytes[at] ^= 1;
+        assert!(read(&bytes).is_err(), "{at}");
+    }
+    let mut newer = GOLDEN.to_vec();
+    newer[7] = b'2';
+    assert_eq!(read(&newer).unwrap_err().kind(), ErrorKind::Unsupported);
+}
+
+#[test]
+fn a_run_under_the_name_of_another_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let vault = Vault::new(folder.path().join("vault"));
+    let run = write(&vault);
+    let path = Path::new("/sessions/s.jsonl");
+    run.folder.rename(&format!("{RUN}.kept"), "20261121T160102.124Z-3f9a1c20.kept").unwrap();
+    let error = vault.runs(path).unwrap().pop().unwrap().unwrap_err().to_string();
+    assert!(error.contains("it is about another run"), "{error}");
+}
+
+#[test]
+fn the_newest_whole_ledger_counts_and_notes_go_on_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let vault = Vault::new(folder.path().join("vault"));
+    let run = write(&vault);
+    let path = Path::new("/sessions/s.jsonl");
+    let record = || vault.runs(path).unwrap().pop().unwrap().unwrap();
+    assert_eq!(record().ledger(), Some(LEDGERS[1]));
+    vault.landed(&run);
+    let (third, fourth) = (Ledger { known: 80, ..LEDGERS[1] }, Ledger { known: 90, upto: 90, ..LEDGERS[1] });
+    run.note(&third).unwrap();
+    assert_eq!((record().state(), record().ledger()), (State::Landed, Some(third)));
+    // The newest one, torn.
+    let file = run.folder.update(&format!("{RUN}.undo")).unwrap().unwrap();
+    file.write_all_at(&[0xff; 20], 1_024).unwrap();
+    assert_eq!(record().ledger(), Some(LEDGERS[1]));
+    drop(run);
+    let run = vault.run_for_notes(&record()).unwrap();
+    run.note(&third).unwrap();
+    run.note(&fourth).unwrap();
+    run.sync().unwrap();
+    assert_eq!(record().ledger(), Some(fourth));
+    file.write_all_at(&[0xff; 20], 512).unwrap();
+    assert_eq!(record().ledger(), Some(third));
+    assert_eq!(record().swap(), Some(&swap()));
+    assert_eq!(record().accounts()[0].ledger, LEDGERS[0]);
+}
+
+#[test]
+fn a_run_that_may_have_late_lines_is_not_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let vault = Vault::new(folder.path().join("vault"));
+    let none = Keep { age: std::time::Duration::ZERO, bytes: 0 };
+    let path = folder.path().join("s.jsonl");
+    let keep = |swap| {
+        let source = b"old".as_slice();
+        let pending = vault.begin(&path).unwrap();
+        let plan = Plan::unchanged(3);
+        pending.keep(&source, &plan, &Packed::default(), None, None, swap).unwrap().unwrap()
+    };
+    let states = || {
+        let records = vault.runs(&path).unwrap();
+        records.into_iter().map(|record| record.unwrap().state()).collect::<Vec<_>>()
+    };
+    keep(Some(swap()));
+    vault.landed(&keep(None));
+    vault.landed(&keep(None));
+    let pending = vault.begin(&path).unwrap();
+    drop(pending);
+    let freed = vault.gc(none, false).unwrap();
+    assert_eq!((freed.runs, freed.runs_kept, freed.leftovers), (1, 2, 0));
+    assert_eq!(states(), [State::Kept, State::Landed]);
+}
+
+#[test]
+fn an_id_that_fits_two_texts_is_not_enough() {
+    let folder = tempfile::tempdir().unwrap();
+    let vault = Vault::new(folder.path().join("vault"));
+    let pending = vault.begin(Path::new("/sessions/s.jsonl")).unwrap();
+    let mut out = Writer::begin(&pending.unfinished.file).unwrap();
+    let frame = file::Packer::new().unwrap().pack(b"text").unwrap().to_vec();
+    let (hash, mut twin) = (blake3::hash(b"text"), [0; 32]);
+    twin[..4].copy_from_slice(&hash.as_bytes()[..4]);
+    out.put(hash, &frame).unwrap();
+    out.put(Hash::from_bytes(twin), &frame).unwrap();
+    pending.finish(out).unwrap();
+    let id = hash.to_hex();
+    let show = |id: &str| vault.text(id).map_err(|error| error.to_string());
+    assert!(show(&id[..8]).err().unwrap().contains("the beginning of 2 texts"));
+    let mut text = String::new();
+    show(&id[..64]).unwrap().read_to_string(&mut text).unwrap();
+    assert_eq!(text, "text");
+    // What is not what its hash says is not passed off for it.
+    let wrong = show(&Hash::from_bytes(twin).to_hex()).unwrap().read_to_string(&mut text);
+    assert!(wrong.unwrap_err().to_string().contains("not what was put there"));
+}
