@@ -238,7 +238,7 @@ fn show_says_what_is_wrong_with_an_id() {
     let whole = fs::read(&run).unwrap();
     // A text that is not what was kept is never printed without saying so.
     let mut damaged = whole.clone();
-    damaged[1_600] ^= 1;
+    damaged[1_545] ^= 1;
     fs::write(&run, damaged).unwrap();
     let shown = dir.tailor(&["show", id]);
     assert!(shown.status == 2 && shown.stderr.contains("is not to be trusted"), "{}", shown.stderr);
