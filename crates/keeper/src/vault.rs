@@ -35,7 +35,7 @@ use file::Writer;
 use folder::{Folder, Unfinished};
 use jiff::tz::TimeZone;
 use record::{Index, Stored};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -288,48 +288,46 @@ impl Vault {
         }
         let digits = digits.to_ascii_lowercase();
         let (found, excuse) = self.copies(&digits).map_err(fail)?;
-        let mut hashes: Vec<String> = found.iter().map(|(_, stored)| String::from(stored.hash)).collect();
-        hashes.sort();
-        hashes.dedup();
-        if hashes.len() > 1 {
-            let (count, ids) = (hashes.len(), hashes.join(", "));
-            return other(format!("{digits} is the beginning of {count} texts; give more digits: {ids}"));
-        }
-        let open = |(file, stored): &StoredIn| Text::open(file, stored);
-        let is_whole =
-            |copy: &&StoredIn| open(copy).and_then(|mut text| io::copy(&mut text, &mut io::sink())).is_ok();
-        match &found[..] {
+        match &found.iter().collect::<Vec<_>>()[..] {
             [] => other(format!(
                 "no text begins with {digits}: it was never here, or gc removed it (--vault DIR looks elsewhere){excuse}"
             )),
-            [copy] => open(copy).map_err(fail),
-            [newest, ..] => open(found.iter().find(is_whole).unwrap_or(newest)).map_err(fail),
+            [(_, (file, stored))] => Text::open(file, stored).map_err(fail),
+            several => {
+                let ids: Vec<&str> = several.iter().map(|(hash, _)| &***hash).collect();
+                let (count, ids) = (ids.len(), ids.join(", "));
+                other(format!("{digits} is the beginning of {count} texts; give more digits: {ids}"))
+            }
         }
     }
 
-    /// The copies of texts whose hashes begin with these digits, newest first, and why one may be missing.
-    fn copies(&self, digits: &str) -> io::Result<(Vec<StoredIn>, String)> {
-        let (mut all, mut found, mut excuse) = (Vec::new(), Vec::new(), String::new());
+    /// The texts whose hashes begin with these digits, and why one may be missing. Of several copies the newest whole one.
+    fn copies(&self, digits: &str) -> io::Result<(BTreeMap<String, StoredIn>, String)> {
+        let (mut all, mut found, mut excuse) = (Vec::new(), BTreeMap::new(), String::new());
         let Some(runs) = self.all_runs()? else { return Ok((found, excuse)) };
-        for name in runs.names()? {
-            let Some(folder) = runs.child(&name)? else { continue };
-            let names = folder.names()?;
+        for folder in runs.names()? {
+            let names = runs.child(&folder)?.map_or(Ok(Vec::new()), |folder| folder.names())?;
             all.extend(names.iter().filter_map(|name| Some((run_of(name)?.0.to_string(), folder.clone()))));
         }
-        all.sort_by(|(one, _), (other, _)| other.cmp(one));
-        for (run, folder) in all {
-            let read = || {
+        all.sort();
+        let is_whole = |(file, stored): &StoredIn| {
+            Text::open(file, stored).and_then(|mut text| io::copy(&mut text, &mut io::sink())).is_ok()
+        };
+        for (run, folder) in all.into_iter().rev() {
+            let mut read = || -> io::Result<()> {
+                let Some(folder) = runs.child(&folder)? else { return Ok(()) };
                 let Some((file, _)) = open_run(&folder, &run, Folder::read)? else { return Ok(()) };
                 let file = Arc::new(file);
-                let index = file::read_index(&file, &run)?;
-                let begins = |stored: &Stored| stored.hash.0.to_hex().starts_with(digits);
-                let texts = index.texts.into_iter().filter(begins);
-                found.extend(texts.map(|stored| (file.clone(), stored)));
+                for stored in file::read_index(&file, &run)?.texts {
+                    let hash = String::from(stored.hash);
+                    if hash.starts_with(digits) && !found.get(&hash).is_some_and(is_whole) {
+                        found.insert(hash, (file.clone(), stored));
+                    }
+                }
                 Ok(())
             };
-            let done: io::Result<()> = { read }();
-            if let Err(cause) = done {
-                let path = folder.path_of(&run);
+            if let Err(cause) = read() {
+                let path = runs.path_of(&folder).join(run);
                 excuse = format!("; it may be in {}, which cannot be read: {cause}", path.display());
             }
         }

@@ -48,7 +48,8 @@ pub struct Freed {
 
 /// The file of a run.
 struct Entry {
-    folder: Folder,
+    /// Name of its folder. Held open, the folders of all files would be too many.
+    folder: String,
     name: String,
     run: String,
     bytes: u64,
@@ -114,7 +115,7 @@ fn sweep(root: &Folder, keep: Keep, dry_run: bool) -> io::Result<Freed> {
     let mut entries = Vec::new();
     for name in runs.names()? {
         match runs.child(&name) {
-            Ok(Some(folder)) => entries.extend(sweep.entries(&folder)),
+            Ok(Some(folder)) => entries.extend(sweep.entries(&folder, &name)),
             Ok(None) => {}
             Err(cause) => sweep.failed(&runs.path_of(&name), "open the folder", cause),
         }
@@ -123,7 +124,8 @@ fn sweep(root: &Folder, keep: Keep, dry_run: bool) -> io::Result<Freed> {
     let mut total: u64 = entries.iter().map(|entry| entry.bytes).sum();
     for entry in entries {
         let goes = !entry.stays && (sweep.is_old(&entry.run) || total > keep.bytes);
-        if goes && sweep.remove(&entry.folder, &entry.name) {
+        let folder = if goes { runs.child(&entry.folder).ok().flatten() } else { None };
+        if folder.is_some_and(|folder| sweep.remove(&folder, &entry.name)) {
             total -= entry.bytes;
             sweep.freed.runs += 1;
             sweep.freed.bytes += entry.bytes;
@@ -141,7 +143,7 @@ fn sweep(root: &Folder, keep: Keep, dry_run: bool) -> io::Result<Freed> {
 
 impl Sweep {
     /// The runs in a folder, oldest first. What runs that died left there goes.
-    fn entries(&mut self, folder: &Folder) -> Vec<Entry> {
+    fn entries(&mut self, folder: &Folder, folder_name: &str) -> Vec<Entry> {
         let names = folder.names().unwrap_or_else(|cause| {
             self.failed(&folder.path_of(""), "list the folder", cause);
             Vec::new()
@@ -169,8 +171,8 @@ impl Sweep {
                     self.freed.errors.push(broken_record(folder, &name, cause));
                 }
             }
-            let run = run.to_string();
-            entries.push(Entry { folder: folder.clone(), name, run, bytes, stays });
+            let (folder, run) = (folder_name.to_string(), run.to_string());
+            entries.push(Entry { folder, name, run, bytes, stays });
         }
         self.protect(&records, &mut entries);
         entries
