@@ -18,6 +18,7 @@ mod live; // `tailor fix` beside programs that append to the same session: no li
 mod order; // The system calls of a run: their order, and what a death or a failure at any of them leaves.
 mod people; // What people see: width, colours, suggestions, completions; and what Ctrl-C leaves.
 mod plainer; // Which formats may be taken for a plainer one.
+mod power; // `tailor fix` and a power cut: what the disk lost is all that is lost.
 mod profiles; // docs/profiles.md: that it says what the tests show; and the profiles over real transcripts.
 mod readme; // The examples of README.md, run.
 mod recover; // `tailor recover`, `compact` and `chunk`: what is too long goes on, and every byte can come back.
@@ -25,6 +26,7 @@ mod scan; // `tailor scan`: exit codes, selection, the shape of its JSON.
 mod support; // A folder of its own for each test, and the program running in it.
 mod tidy; // The house rules that no compiler knows.
 mod top; // `tailor top` and `tailor report`: what is printed at two widths, the JSON, the page as a file.
+mod trace; // What strace saw, call by call.
 mod undo; // `tailor undo`, `show` and `gc`: what was taken out comes back, and is kept for as long as it should be.
 mod units; // The units in systemd/: that systemd understands them, and how much they leave open.
 mod watch; // `tailor watch`, `status` and `config`: beside writers, killed, reloaded, misled.

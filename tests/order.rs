@@ -3,7 +3,8 @@
 //!
 //! Goes by what strace sees and not by what the program tells. Skipped, loudly, where there is no strace.
 
-use crate::support::{Dir, Run, run, skipped};
+use crate::support::{Dir, Run, run};
+use crate::trace::{Call, calls, can_trace};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Write;
@@ -58,17 +59,6 @@ fn arguments(dir: &Dir) -> Vec<String> {
     FIX.iter().map(ToString::to_string).chain(["--vault".to_string(), vault(dir)]).collect()
 }
 
-/// Whether strace is there and may trace.
-fn can_trace() -> bool {
-    let mut strace = std::process::Command::new("strace");
-    strace.args(["-o", "/dev/null", "true"]).stdin(Stdio::null());
-    let can = strace.output().is_ok_and(|output| output.status.success());
-    if !can {
-        skipped("strace is not installed or may not trace; the order of system calls was not looked at");
-    }
-    can
-}
-
 /// Runs `fix` under strace, with more of its options. Gives nothing if a signal ended it.
 fn traced<S: AsRef<OsStr>>(dir: &Dir, options: &[S]) -> Option<Run> {
     let mut command = dir.command_of("strace");
@@ -83,79 +73,6 @@ fn traced<S: AsRef<OsStr>>(dir: &Dir, options: &[S]) -> Option<Run> {
         return None;
     }
     Some(Run { status: output.status.code().unwrap(), stdout: output.stdout, stderr })
-}
-
-/// A call that succeeded: its name and all between its brackets.
-#[derive(Debug)]
-struct Call {
-    name: String,
-    arguments: String,
-}
-
-impl Call {
-    /// Whether it concerns a path: as a name in quotes, or as what a descriptor stands for.
-    fn is_on(&self, path: &Path) -> bool {
-        let path = path.display();
-        self.arguments.contains(&format!("\"{path}\"")) || self.arguments.contains(&format!("<{path}>"))
-    }
-
-    fn is_below(&self, folder: &Path) -> bool {
-        let on_itself = self.is_on(folder);
-        let folder = folder.display();
-        on_itself
-            || self.arguments.contains(&format!("\"{folder}/"))
-            || self.arguments.contains(&format!("<{folder}/"))
-    }
-
-    fn is_sync(&self) -> bool {
-        ["fsync", "fdatasync"].contains(&self.name.as_str())
-    }
-
-    /// Whether it puts bytes into a file.
-    fn is_write(&self) -> bool {
-        let writes = [
-            "write",
-            "pwrite64",
-            "writev",
-            "copy_file_range",
-            "sendfile",
-            "splice",
-            "ftruncate",
-            "fallocate",
-        ];
-        writes.contains(&self.name.as_str())
-    }
-
-    /// The descriptor's path that bytes go to: of the calls that copy, the one that is not read.
-    fn written(&self) -> &str {
-        let paths: Vec<&str> =
-            self.arguments.split('<').skip(1).filter_map(|rest| rest.split('>').next()).collect();
-        let place = usize::from(["copy_file_range", "splice"].contains(&self.name.as_str()));
-        paths.get(place).copied().unwrap_or_default()
-    }
-}
-
-/// The calls of a trace in the order in which they came back.
-fn calls(trace: &str) -> Vec<Call> {
-    let mut begun = std::collections::HashMap::new();
-    let mut calls = Vec::new();
-    for line in trace.lines() {
-        let (thread, rest) = line.split_once(' ').unwrap();
-        let mut text = rest.trim_start().to_string();
-        if let Some(start) = text.strip_suffix(" <unfinished ...>") {
-            begun.insert(thread, start.to_string());
-            continue;
-        }
-        if let Some((_, end)) = text.split_once(" resumed>").filter(|_| text.starts_with("<... ")) {
-            text = begun.remove(thread).unwrap_or_default() + end;
-        }
-        let Some((call, result)) = text.rsplit_once(" = ") else { continue };
-        let Some((name, arguments)) = call.split_once('(') else { continue };
-        if !result.starts_with('-') {
-            calls.push(Call { name: name.to_string(), arguments: arguments.to_string() });
-        }
-    }
-    calls
 }
 
 /// The place of the last call before `end` of which something holds.
@@ -348,19 +265,4 @@ fn nothing_is_left(dir: &Dir) -> Result<(), String> {
     let mut names = dir.names();
     names.retain(|name| name != "s.jsonl");
     if names.is_empty() { Ok(()) } else { Err(format!("{names:?} left over")) }
-}
-
-#[test]
-fn a_trace_is_read_call_by_call() {
-    let trace = "1 openat(AT_FDCWD</w>, \"/w/s\", O_RDONLY) = 3</w/s>\n\
-        1 fsync(4</w/t> <unfinished ...>\n\
-        2 unlink(\"/w/u\") = -1 ENOENT (No such file or directory)\n\
-        1 <... fsync resumed>)   = 0\n\
-        1 copy_file_range(3</w/s>, [0], 4</w/t>, NULL, 9, 0) = 9\n\
-        1 +++ exited with 0 +++\n";
-    let calls = calls(trace);
-    let names: Vec<&str> = calls.iter().map(|call| call.name.as_str()).collect();
-    assert_eq!(names, ["openat", "fsync", "copy_file_range"]);
-    assert!(calls[1].is_sync() && calls[1].is_on(Path::new("/w/t")) && calls[1].is_below(Path::new("/w")));
-    assert!(calls[2].is_write() && calls[2].written() == "/w/t");
 }
