@@ -58,6 +58,8 @@ enum Meanwhile {
     Append { writer: usize, at: usize },
     /// It finds the file at one step, and opens what it found at a later one.
     FindThenAppend { writer: usize, at: usize, then: usize },
+    /// It finds the file at one step, opens what it found at a later one, appends a line and keeps it open.
+    FindThenHold { writer: usize, at: usize, then: usize },
     /// It appends a line, closes the file, and appends another one.
     AppendTwice { writer: usize, at: usize },
     /// It finds the file at one step, and at a later one takes its last line back and appends another, in place.
@@ -161,6 +163,13 @@ impl World {
         found.ino() == file.metadata().unwrap().ino()
     }
 
+    /// Whether it is a file that Tailor left beside the transcript, and looks after.
+    fn is_leftover(&self, file: &File) -> bool {
+        let inode = file.metadata().unwrap().ino();
+        let mut names = self.path.parent().unwrap().read_dir().unwrap().map(Result::unwrap);
+        names.any(|name| name.file_name() != "s.jsonl" && name.metadata().unwrap().ino() == inode)
+    }
+
     /// Whether a writer has the file open.
     fn is_held(&self) -> bool {
         let held = self.writers.iter().flat_map(|writer| &writer.held);
@@ -184,7 +193,7 @@ impl World {
         let lands = if let Some(held) = &self.writers[writer].held {
             let mut file = held;
             file.write_all(bytes).unwrap();
-            self.is_at_path(held)
+            self.is_at_path(held) || self.is_leftover(held)
         } else {
             appender(&self.path).unwrap().write_all(bytes).unwrap();
             true
@@ -229,8 +238,9 @@ impl World {
             Action::Maintain(fault, meanwhile) => self.run(*fault, meanwhile, World::fix),
             Action::Undo(fault, meanwhile) => self.run(*fault, meanwhile, World::undo),
             Action::Restart => {
-                let errors = settle_all(self.path.parent().unwrap());
-                assert!(errors.is_empty() || self.is_held(), "{errors:?}");
+                let errors = settle_all(self.path.parent().unwrap(), &self.vault());
+                let held = self.is_held() || self.writers.iter().any(|writer| writer.held.is_some());
+                assert!(errors.is_empty() || held, "{errors:?}");
             }
             _ => {}
         }
@@ -269,13 +279,17 @@ impl World {
         let (hook, others) = Others::new(self, meanwhile);
         let (outcome, steps) = fault::meanwhile(fault, hook, || work(self));
         others.borrow_mut().finish(&steps);
+        for (writer, file) in others.borrow_mut().held.drain(..) {
+            self.writers[writer].held = Some(file);
+        }
         match outcome {
             Ok(outcome) if held => {
                 assert!(!matches!(outcome.ending, Ending::Fixed | Ending::Undone), "held open");
             }
             Ok(outcome) => {
                 let deferred = matches!(outcome.ending, Ending::Deferred(_));
-                assert!(!deferred || !meanwhile.is_empty() || fault.is_some(), "{:?}", outcome.ending);
+                let why = !meanwhile.is_empty() || fault.is_some() || self.leftovers() > 0;
+                assert!(!deferred || why, "{:?}", outcome.ending);
             }
             Err(error) => assert!(fault.is_some(), "{error}"),
         }
@@ -289,12 +303,16 @@ impl World {
         undo(&self.path, None, &self.options(), None, Extent::Whole)
     }
 
+    fn vault(&self) -> Vault {
+        Vault::new(self.folder.path().join("vault"))
+    }
+
     fn options(&self) -> Options {
         // What is written here is no conversation: nobody answers or asks, and each writer has a branch of its own.
         let ignore = ["M7", "M8", "S18"].map(str::to_string).to_vec();
         let selection = Selection { ignore, ..Selection::default() };
         let policy = Policy { result_chars_max: RESULT_CHARS_MAX, selection, ..Policy::default() };
-        let vault = Some(Vault::new(self.folder.path().join("vault")));
+        let vault = Some(self.vault());
         let (settle, settle_stale) = (Duration::ZERO, Duration::ZERO);
         Options { policy: policy.into(), mode: Mode::Fix, settle, settle_stale, vault }
     }
@@ -366,17 +384,29 @@ fn ids_of(bytes: &[u8]) -> Vec<String> {
 /// A line with its id.
 type Text = (String, Vec<u8>);
 
-/// What a writer in a thread did: how many of its lines went in, and whose line it took back.
-type Landed = (usize, Option<String>);
+/// What a writer in a thread did.
+#[derive(Default)]
+struct Landed {
+    /// How many of its lines went in.
+    lines: usize,
+    /// Whose line it took back.
+    taken: Option<String>,
+    /// What it keeps open.
+    held: Option<File>,
+}
 
 /// Writers that do something in the middle of a run of Tailor's.
 struct Others {
     path: PathBuf,
     /// What is to be done, and the lines for it.
     todo: Vec<(Meanwhile, Vec<Text>)>,
-    found: BTreeMap<usize, File>,
+    /// What writers have found, and how many old files had lost their last name by then.
+    found: BTreeMap<usize, (File, usize)>,
+    unlinked: usize,
     waiting: Vec<(usize, Vec<String>, std::thread::JoinHandle<Landed>)>,
     drains: usize,
+    /// What writers keep open.
+    held: Vec<(usize, File)>,
     model: Rc<RefCell<Model>>,
 }
 
@@ -406,8 +436,10 @@ impl Others {
             path: world.path.clone(),
             todo,
             found: BTreeMap::new(),
+            unlinked: 0,
             waiting: Vec::new(),
             drains: 0,
+            held: Vec::new(),
             model: Rc::clone(&world.model),
         };
         let others = Rc::new(RefCell::new(others));
@@ -419,6 +451,7 @@ impl Others {
         match step {
             Step::CreateTemporary => self.drains = 0,
             Step::Drain => self.drains += 1,
+            Step::Unlink => self.unlinked += 1,
             _ => {}
         }
         // Later than this a program would have slept through the whole grace period.
@@ -430,17 +463,21 @@ impl Others {
                 }
                 Meanwhile::Rename { writer, at } if at == number => self.rename(writer, lines),
                 Meanwhile::FindThenAppend { writer, at, then }
+                | Meanwhile::FindThenHold { writer, at, then }
                 | Meanwhile::EditInPlace { writer, at, then } => {
                     if at == number {
                         let found = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(&self.path);
-                        self.found.insert(writer, found.unwrap());
+                        self.found.insert(writer, (found.unwrap(), self.unlinked));
                     }
-                    let Some(path) = self.found(writer).filter(|_| number >= then && in_time) else {
+                    let there =
+                        self.found.get(&writer).is_some_and(|(_, unlinked)| *unlinked == self.unlinked);
+                    let Some(path) = self.found(writer).filter(|_| number >= then && in_time && there) else {
                         self.todo.push((what, lines));
                         continue;
                     };
                     match what {
                         Meanwhile::EditInPlace { .. } => self.edit(writer, lines, path),
+                        Meanwhile::FindThenHold { .. } => self.hold(writer, lines, path),
                         _ => self.append(writer, lines, path),
                     }
                 }
@@ -458,7 +495,9 @@ impl Others {
 
     /// Leads to the very file that a writer found, whatever its name is now.
     fn found(&self, writer: usize) -> Option<PathBuf> {
-        self.found.get(&writer).map(|found| PathBuf::from(format!("/proc/self/fd/{}", found.as_raw_fd())))
+        self.found
+            .get(&writer)
+            .map(|(found, _)| PathBuf::from(format!("/proc/self/fd/{}", found.as_raw_fd())))
     }
 
     /// Appends line after line, each with an open and a close of its own.
@@ -466,7 +505,17 @@ impl Others {
         let (ids, texts): (Vec<_>, Vec<_>) = lines.into_iter().unzip();
         self.start(writer, ids, move || {
             let put = |text: &Vec<u8>| appender(&path).and_then(|mut file| file.write_all(text)).is_ok();
-            (texts.iter().take_while(|text| put(text)).count(), None)
+            Landed { lines: texts.iter().take_while(|text| put(text)).count(), ..Landed::default() }
+        });
+    }
+
+    /// Appends a line and keeps the file open.
+    fn hold(&mut self, writer: usize, lines: Vec<Text>, path: PathBuf) {
+        let (ids, texts): (Vec<_>, Vec<_>) = lines.into_iter().unzip();
+        self.start(writer, ids, move || {
+            let held =
+                appender(&path).and_then(|mut file| file.write_all(&texts.concat()).map(|()| file)).ok();
+            Landed { lines: usize::from(held.is_some()), taken: None, held }
         });
     }
 
@@ -484,7 +533,7 @@ impl Others {
                 file.write_all(&texts.concat())?;
                 Ok(taken)
             };
-            edit().map_or((0, None), |taken| (1, taken))
+            edit().map_or(Landed::default(), |taken| Landed { lines: 1, taken, held: None })
         });
     }
 
@@ -511,15 +560,20 @@ impl Others {
         if !steps.contains(&Step::Unlink) {
             for (what, lines) in std::mem::take(&mut self.todo) {
                 let path = self.found(what.writer());
-                if let (Meanwhile::FindThenAppend { .. }, Some(path)) = (what, path) {
-                    self.append(what.writer(), lines, path);
+                match (what, path) {
+                    (Meanwhile::FindThenAppend { writer, .. }, Some(path)) => {
+                        self.append(writer, lines, path);
+                    }
+                    (Meanwhile::FindThenHold { writer, .. }, Some(path)) => self.hold(writer, lines, path),
+                    _ => {}
                 }
             }
         }
         let mut model = self.model.borrow_mut();
         for (writer, ids, thread) in self.waiting.drain(..) {
-            let (landed, taken) = thread.join().unwrap();
-            model.expected.entry(writer).or_default().extend(ids.into_iter().take(landed));
+            let Landed { lines, taken, held } = thread.join().unwrap();
+            model.expected.entry(writer).or_default().extend(ids.into_iter().take(lines));
+            self.held.extend(held.map(|file| (writer, file)));
             if let Some(taken) = taken {
                 model.take_back(&taken, leftovers(&self.path) > 0);
             }
@@ -533,6 +587,7 @@ impl Meanwhile {
             Self::Append { writer, .. }
             | Self::AppendTwice { writer, .. }
             | Self::FindThenAppend { writer, .. }
+            | Self::FindThenHold { writer, .. }
             | Self::EditInPlace { writer, .. }
             | Self::Rename { writer, .. } => writer,
         }
@@ -546,6 +601,8 @@ fn meanwhile() -> impl Strategy<Value = Meanwhile> {
         4 => (0..WRITERS, 0..STEPS).prop_map(|(writer, at)| Meanwhile::Append { writer, at }),
         4 => (0..WRITERS, 0..STEPS, 0..STEPS)
             .prop_map(|(writer, at, after)| Meanwhile::FindThenAppend { writer, at, then: at + after }),
+        2 => (0..WRITERS, 0..STEPS, 0..STEPS)
+            .prop_map(|(writer, at, after)| Meanwhile::FindThenHold { writer, at, then: at + after }),
         2 => (0..WRITERS, 0..STEPS).prop_map(|(writer, at)| Meanwhile::AppendTwice { writer, at }),
         2 => (0..WRITERS, 0..STEPS, 0..STEPS)
             .prop_map(|(writer, at, after)| Meanwhile::EditInPlace { writer, at, then: at + after }),
@@ -669,7 +726,8 @@ fn without_leases_quiet_is_what_held() {
     let at = steps.iter().position(|step| *step == Step::LeaseOld).unwrap();
     for errno in [libc::EACCES, libc::EINVAL] {
         let mut world = World::new();
-        let late = [Meanwhile::FindThenAppend { writer: 1, at: 0, then: steps.len() - 2 }];
+        let drain = steps.iter().rposition(|step| *step == Step::Drain).unwrap();
+        let late = [Meanwhile::FindThenAppend { writer: 1, at: 0, then: drain }];
         let (hook, others) = Others::new(&mut world, &late);
         let (outcome, steps) = fault::meanwhile(Some(Fault::Error { at, errno }), hook, || world.fix());
         others.borrow_mut().finish(&steps);
@@ -698,10 +756,10 @@ fn late_lines_wait_for_who_holds_the_new_file() {
     let Some(Deferral::LateLines(why)) = outcome.late else { panic!("{:?}", outcome.late) };
     assert!(why.contains(&format!("process {}", std::process::id())), "{why}");
     assert_eq!(world.leftovers(), 1);
-    let waits = crate::settle_late(&world.path).unwrap();
+    let waits = crate::settle_late(&world.path, &world.vault()).unwrap();
     assert!(matches!(waits, Some(Deferral::LateLines(_))), "still held");
     drop(shared.take());
-    assert_eq!(crate::settle_late(&world.path).unwrap(), None);
+    assert_eq!(crate::settle_late(&world.path, &world.vault()).unwrap(), None);
     assert_eq!(world.leftovers(), 0);
     world.end();
 }

@@ -47,6 +47,13 @@ impl<'f> Lease<'f> {
     }
 }
 
+impl Lease<'_> {
+    /// Whether somebody waits for it, or has waited for so long that the kernel took it.
+    pub(crate) fn is_wanted(&self) -> bool {
+        !system::is_whole(self.0)
+    }
+}
+
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
         // It is gone already if somebody waited for longer than the kernel's limit.
@@ -55,7 +62,7 @@ impl Drop for Lease<'_> {
 }
 
 #[cfg(target_os = "linux")]
-#[allow(unsafe_code, reason = "two system calls on descriptors and numbers, no pointers")]
+#[allow(unsafe_code, reason = "three system calls on descriptors and numbers, no pointers")]
 mod system {
     use std::fs::File;
     use std::io;
@@ -81,6 +88,13 @@ mod system {
             _ => Ok(()),
         }
     }
+
+    /// The kernel answers with what the lease is about to become.
+    pub(super) fn is_whole(file: &File) -> bool {
+        // SAFETY: the descriptor is open as long as `file` lives, and the call takes no argument.
+        let kind = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETLEASE) };
+        kind == READ || kind == WRITE
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -94,6 +108,10 @@ mod system {
 
     pub(super) fn set(_: &File, _: i32) -> io::Result<()> {
         Err(rustix::io::Errno::OPNOTSUPP.into())
+    }
+
+    pub(super) fn is_whole(_: &File) -> bool {
+        false
     }
 }
 
@@ -111,12 +129,14 @@ mod tests {
         std::fs::write(&path, "a").unwrap();
         let file = File::open(&path).unwrap();
         let Ok(lease) = Lease::read(&file) else { panic!("no leases in {}", folder.path().display()) };
+        assert!(!lease.is_wanted());
         let writer = std::thread::spawn(move || {
             let start = Instant::now();
             OpenOptions::new().append(true).open(&path).unwrap().write_all(b"b").unwrap();
             start.elapsed()
         });
         std::thread::sleep(Duration::from_millis(50));
+        assert!(lease.is_wanted());
         assert_eq!(file.metadata().unwrap().len(), 1);
         drop(lease);
         assert!(writer.join().unwrap() >= Duration::from_millis(20));

@@ -17,6 +17,7 @@ mod network;
 mod new_text;
 mod outcome;
 mod packed;
+mod place;
 mod policies;
 mod recover;
 mod replace;
@@ -25,7 +26,6 @@ mod step;
 mod store;
 mod tail;
 mod undo;
-#[cfg_attr(not(test), expect(dead_code, reason = "replacements do not use all of it yet"))]
 mod vault;
 
 pub use compact::{Compacting, closed, compact};
@@ -57,7 +57,7 @@ use transcript::finding::{Held, Safety};
 use transcript::format::Gate;
 use transcript::plan::Plan;
 use transcript::{Examination, Facts, Fault, Finding, Mended, Policy, Repair, Source, examine, mend_while};
-use vault::{Packed, Pending};
+use vault::{Packed, Pending, Swap};
 
 /// What to do with a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -296,20 +296,24 @@ fn fix_once(snapshot: &Snapshot, options: &Options, draw: Draw<'_>) -> Result<Op
     // What changes the conversation waits for runs in every format.
     let more: &[Gate] = if job.purpose.is_some() { &[Gate::RunInProgress] } else { &[] };
     let enter = || may_write(snapshot, &facts, options, more);
+    let vault = options.vault.as_ref().ok_or_else(|| no_vault(&snapshot.path))?;
     {
         let _pass = match enter()? {
             Ok(pass) => pass,
             Err(reason) => return Ok(Some(Outcome { ending: reason.into(), ..outcome })),
         };
-        // Lines that an interrupted run has left beside the file come first; then we look again.
-        match leftover::settle(snapshot)? {
+        // Lines that an interrupted run has left beside the file come first; then we look again. As long as more may come,
+        // the file stays as it is: the places that the ledger of that run names are places in this text.
+        match leftover::settle(snapshot, vault)? {
             Ok(Settled::Something) => return Ok(None),
-            Ok(Settled::Nothing | Settled::Held) => {}
+            Ok(Settled::Nothing) => {}
+            Ok(Settled::Held) => {
+                return Ok(Some(Outcome { ending: Ending::Deferred(Deferral::OldFileOpen), ..outcome }));
+            }
             Err(reason) => return Ok(Some(Outcome { ending: Ending::Deferred(reason), ..outcome })),
         }
     }
-    let vault = options.vault.as_ref().ok_or_else(|| no_vault(&snapshot.path))?;
-    let keep = |pending| keep(snapshot, &job, pending, options);
+    let keep = |pending, swap| keep(snapshot, &job, pending, Some(swap), options);
     match carry_out(snapshot, &job.repair.plan, vault, keep, enter)? {
         Ok(done) => {
             outcome.run = Some(done.run);
@@ -359,31 +363,20 @@ fn carry_out(
     snapshot: &Snapshot,
     text: &(dyn NewText + Sync),
     vault: &Vault,
-    keep: impl FnOnce(Pending) -> Result<Run, Error>,
+    keep: impl FnOnce(Pending, Swap) -> Result<Run, Error>,
     enter: impl FnOnce() -> Result<Result<Pass, NotNow>, Error>,
 ) -> Result<Result<Done, NotNow>, Error> {
     let pending = vault.begin(&snapshot.path)?;
     let name = pending.run().to_string();
-    let work = Replacement::stage(snapshot, text.length())?;
-    let mut run = None;
-    let kept = work.write(text, || {
-        run = Some(keep(pending)?);
-        Ok(())
-    });
-    let replaced = kept.and_then(|()| work.land(enter));
-    let landed = match &replaced {
-        Ok(landed) => landed.is_ok(),
-        // Something may have failed after the new text was put in place. If not even that is to be found out, undo
-        // will ask the file.
-        Err(_) => !snapshot.is_at_path().unwrap_or(false),
-    };
-    if let Some(run) = &run {
-        record(vault, run, landed);
-    }
+    let work = Replacement::stage(snapshot, &name, text.length())?;
+    let swap = work.swap();
+    let run = work.write(text, || keep(pending, swap))?;
+    let replaced = work.land(&run, text, enter);
+    leftover::close(vault, &run, leftover::has_landed(&replaced, snapshot), snapshot);
     Ok(match replaced? {
         Ok(landed) => {
             // The run has landed whatever becomes of them.
-            let settled = if landed.late { settle_late(&snapshot.path) } else { Ok(None) };
+            let settled = if landed.late { settle_late(&snapshot.path, vault) } else { Ok(None) };
             let late = settled.unwrap_or_else(|error| Some(Deferral::LateLines(error.to_string())));
             Ok(Done { guarantee: landed.guarantee, run: name, late })
         }
@@ -402,22 +395,24 @@ fn copy(snapshot: &Snapshot, job: &Job, path: &Path, options: &Options) -> Resul
     };
     let plan = &job.repair.plan;
     let vault = options.vault.as_ref().filter(|_| !plan.is_empty());
-    let kept =
-        vault.map(|vault| Ok((vault, keep(snapshot, job, vault.begin(&real)?, options)?))).transpose()?;
+    let kept = vault
+        .map(|vault| Ok((vault, keep(snapshot, job, vault.begin(&real)?, None, options)?)))
+        .transpose()?;
     let copied = replace::copy_to(snapshot, plan, path);
     if let Some((vault, run)) = &kept {
-        record(vault, run, copied.is_ok());
+        if copied.is_ok() { vault.landed(run) } else { vault.forget(run) }
     }
     copied.map(|()| kept.map(|(_, run)| run.name().to_string()))
 }
 
-fn keep(snapshot: &Snapshot, job: &Job, pending: Pending, options: &Options) -> Result<Run, Error> {
+fn keep(
+    snapshot: &Snapshot,
+    job: &Job,
+    pending: Pending,
+    swap: Option<Swap>,
+    options: &Options,
+) -> Result<Run, Error> {
     let Job { repair, purpose, packed } = job;
     let spill = options.policy.all().spill.as_ref();
-    snapshot.read(|source| pending.keep(source, &repair.plan, packed, spill, *purpose, None))?
-}
-
-/// Records in the vault whether the new text was put in place.
-fn record(vault: &Vault, run: &Run, landed: bool) {
-    if landed { vault.landed(run) } else { vault.forget(run) }
+    snapshot.read(|source| pending.keep(source, &repair.plan, packed, spill, *purpose, swap))?
 }

@@ -1,9 +1,14 @@
 //! A text that is to stand in the place of another one. What it means and where it comes from is not known here.
 
+use blake3::{Hash, Hasher};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
 use transcript::Span;
 use transcript::plan::{Piece, Plan};
+
+/// How much of a file is compared or hashed at a time.
+const PIECE_BYTES: usize = 256 * 1024;
 
 /// A new text for a file, made from the old one and from what is put in.
 pub(crate) trait NewText {
@@ -12,6 +17,23 @@ pub(crate) trait NewText {
 
     /// Writes all of it. What cannot be written in full is an error; `out` is thrown away then.
     fn write(&self, original: &File, out: &File) -> io::Result<()>;
+
+    /// The spans of the old text that stand in the new one, and where they do.
+    fn kept(&self) -> Vec<(Span, u64)>;
+
+    /// The spans of the old text, which has so many bytes, that do not stand in the new one.
+    fn removed(&self, length: u64) -> Vec<Span> {
+        let mut kept: Vec<Span> = self.kept().into_iter().map(|(span, _)| span).collect();
+        kept.sort_by_key(|span| span.start);
+        let (mut at, mut removed) = (0, Vec::new());
+        for span in kept.into_iter().chain([Span::new(length, length)]) {
+            if at < span.start {
+                removed.push(Span::new(at, span.start));
+            }
+            at = at.max(span.end);
+        }
+        removed
+    }
 }
 
 impl NewText for Plan {
@@ -28,6 +50,17 @@ impl NewText for Plan {
         }
         Ok(())
     }
+
+    fn kept(&self) -> Vec<(Span, u64)> {
+        let (mut at, mut kept) = (0, Vec::new());
+        for piece in self.pieces() {
+            if let Piece::Kept(span) | Piece::Moved(span) = piece {
+                kept.push((span, at));
+            }
+            at += piece.len();
+        }
+        kept
+    }
 }
 
 /// Copies bytes of one file to the end of what was written to another. The kernel does it, without our memory.
@@ -35,4 +68,114 @@ pub(crate) fn copy_span(mut from: &File, span: Span, mut out: &File) -> io::Resu
     from.seek(SeekFrom::Start(span.start))?;
     let copied = io::copy(&mut from.take(span.len()), &mut out)?;
     if copied < span.len() { Err(io::Error::other("the file shrank meanwhile")) } else { Ok(()) }
+}
+
+/// The hash of some spans of a file, one after the other; `None` if `stop` said so.
+pub(crate) fn hash_of(file: &File, spans: &[Span], stop: &dyn Fn() -> bool) -> io::Result<Option<Hash>> {
+    let mut hasher = Hasher::new();
+    let mut buffer = vec![0; PIECE_BYTES];
+    for span in spans {
+        for piece in pieces(*span) {
+            if stop() {
+                return Ok(None);
+            }
+            let room = &mut buffer[..piece.len() as usize];
+            file.read_exact_at(room, piece.start)?;
+            hasher.update(room);
+        }
+    }
+    Ok(Some(hasher.finalize()))
+}
+
+/// How many of the first bytes of a span stand in another file as well, from `at` on; `None` if `stop` said so.
+pub(crate) fn same_bytes(
+    one: &File,
+    span: Span,
+    other: &File,
+    at: u64,
+    stop: &dyn Fn() -> bool,
+) -> io::Result<Option<u64>> {
+    let (mut left, mut right) = (vec![0; PIECE_BYTES], vec![0; PIECE_BYTES]);
+    for piece in pieces(span) {
+        if stop() {
+            return Ok(None);
+        }
+        let (left, right) = (&mut left[..piece.len() as usize], &mut right[..piece.len() as usize]);
+        let there = at + (piece.start - span.start);
+        let have = read_up_to(one, left, piece.start)?.min(read_up_to(other, right, there)?);
+        let (left, right) = (&left[..have], &right[..have]);
+        if left != right || have < piece.len() as usize {
+            let same = left.iter().zip(right).take_while(|(one, other)| one == other).count();
+            return Ok(Some(piece.start - span.start + same as u64));
+        }
+    }
+    Ok(Some(span.len()))
+}
+
+fn pieces(span: Span) -> impl Iterator<Item = Span> {
+    (span.start..span.end)
+        .step_by(PIECE_BYTES)
+        .map(move |start| Span::new(start, span.end.min(start + PIECE_BYTES as u64)))
+}
+
+/// Fills as much of the buffer as the file has.
+fn read_up_to(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read_at(&mut buffer[filled..], at + filled as u64) {
+            Ok(0) => break,
+            Ok(got) => filled += got,
+            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+            Err(cause) => return Err(cause),
+        }
+    }
+    Ok(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(bytes: &[u8]) -> File {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(bytes).unwrap();
+        file
+    }
+
+    #[test]
+    fn the_first_byte_that_differs_is_found_wherever_it_is() {
+        let length = 2 * PIECE_BYTES + 100;
+        let text = vec![b'a'; length];
+        for at in [0, 1, PIECE_BYTES - 1, PIECE_BYTES, length - 1] {
+            let mut other = text.clone();
+            other[at] = b'b';
+            let span = Span::new(0, length as u64);
+            let same = same_bytes(&file(&text), span, &file(&other), 0, &|| false).unwrap();
+            assert_eq!(same, Some(at as u64));
+            let hash = |bytes: &[u8]| hash_of(&file(bytes), &[span], &|| false).unwrap();
+            assert!(hash(&text) == hash(&text) && hash(&text) != hash(&other));
+        }
+        let shorter = same_bytes(&file(&text), Span::new(5, 50), &file(&text[..20]), 0, &|| false).unwrap();
+        assert_eq!(shorter, Some(20));
+        assert_eq!(same_bytes(&file(&text), Span::new(0, 9), &file(&text), 0, &|| true).unwrap(), None);
+    }
+
+    #[test]
+    fn what_is_not_kept_is_removed() {
+        struct Text(Vec<(Span, u64)>);
+        impl NewText for Text {
+            fn length(&self) -> u64 {
+                0
+            }
+            fn write(&self, _: &File, _: &File) -> io::Result<()> {
+                Ok(())
+            }
+            fn kept(&self) -> Vec<(Span, u64)> {
+                self.0.clone()
+            }
+        }
+        let kept = [(5, 7), (0, 3), (7, 9)].map(|(from, to)| (Span::new(from, to), 0));
+        assert_eq!(Text(kept.to_vec()).removed(12), [Span::new(3, 5), Span::new(9, 12)]);
+        assert_eq!(Text(Vec::new()).removed(2), [Span::new(0, 2)]);
+    }
 }

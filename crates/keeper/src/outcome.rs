@@ -2,6 +2,7 @@
 
 use crate::store::Store;
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 use transcript::compact::Unable;
 use transcript::format::{Format, Level};
@@ -88,6 +89,8 @@ pub enum Deferral {
     Changed,
     /// Somebody has it open for writing who does not show himself.
     HeldOpen,
+    /// A program has the file open that an earlier run replaced, and may still append to it.
+    OldFileOpen,
     /// Another Tailor, or a program that locks its files in the same way, is at it.
     OtherTailor,
     /// Its conversation waits for somebody, and that was not long ago.
@@ -176,6 +179,7 @@ impl Deferral {
             | Self::Busy { .. }
             | Self::Open { .. }
             | Self::HeldOpen
+            | Self::OldFileOpen
             | Self::Unprovable { .. } => LOCK_PATIENCE,
         }
     }
@@ -212,6 +216,10 @@ impl Deferral {
                 set("--settle-stale 0 changes it now", "`settle_stale` in the configuration")
             ),
             Self::HeldOpen => f.write_str("a program that does not show itself has it open for writing"),
+            Self::OldFileOpen => f.write_str(
+                "a program still has the file open that an earlier run replaced; its lines are brought over, and \
+                 nothing else is changed until it closes that file",
+            ),
             Self::OtherTailor => f.write_str("another tailor, or its own agent, has locked it"),
             Self::Changed => f.write_str("it changed while being looked at"),
             Self::Running { awaits, quiet, .. } => {
@@ -350,6 +358,8 @@ pub enum Refusal {
     NotAFile,
     /// It belongs to somebody else.
     ForeignOwner(u32),
+    /// Root would work in a folder that another user than the file's owner may rename or replace.
+    LooseFolder(PathBuf),
     /// It holds more entries than we keep in mind.
     TooManyEntries,
     /// The agent keeps offsets into it, or proofs of what it holds, in another place.
@@ -405,6 +415,12 @@ impl fmt::Display for Refusal {
             ),
             Self::NotAFile => f.write_str("it is not a regular file"),
             Self::ForeignOwner(uid) => write!(f, "it belongs to user {uid} (run as that user, or as root)"),
+            Self::LooseFolder(folder) => write!(
+                f,
+                "another user may rename or replace the folder {} (run as the owner of the file, or take write access \
+                 to the folder away from others)",
+                folder.display()
+            ),
             Self::TooManyEntries => {
                 write!(f, "it holds more than {} entries", transcript::scan::ENTRIES_MAX)
             }

@@ -6,32 +6,35 @@ use crate::gate::{Pass, process};
 use crate::lease::{Lease, Refused};
 use crate::leftover;
 use crate::network;
-use crate::new_text::NewText;
+use crate::new_text::{NewText, hash_of, same_bytes};
 use crate::outcome::{Deferral, Guarantee};
 use crate::snapshot::Snapshot;
 use crate::step::{Step, before};
-use crate::tail::{self, Known, State};
-use rustix::fs::{CWD, FlockOperation, Mode, OFlags, RenameFlags};
+use crate::tail::{Came, Known, State, lines_end};
+use crate::vault::{FileId, Ledger, Run, Swap};
+use blake3::Hash;
+use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::cell::Cell;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread::{Builder, sleep};
 use std::time::{Duration, Instant, SystemTime};
+use transcript::Span;
 use transcript::plan::Plan;
 
-/// How long is waited for what. Tests have less patience, so that there can be more of them.
-struct Patience {
+/// Timeouts of a replacement. Tests have less patience, so that there can be more of them.
+struct Timeouts {
     /// How long to try for the lease on the old file. Nobody waits for us meanwhile.
     lease: Duration,
     /// How long those who open the new file may wait for the drain, if somebody has slipped into the old one and
     /// stays.
     drain: Duration,
-    /// How long a program may take between finding the old file and opening it, if programs were at it lately.
+    /// How long a program may take between finding the old file and opening it, if programs used it lately.
     grace: Duration,
-    /// The same for a file that nobody was seen at.
+    /// The same for a file that nobody used lately.
     grace_quiet: Duration,
     /// How long late lines are waited for where there are no leases that tell when the last program is out.
     grace_without_lease: Duration,
@@ -40,8 +43,8 @@ struct Patience {
     holder: Duration,
 }
 
-const PATIENCE: Patience = if cfg!(test) {
-    Patience {
+const TIMEOUTS: Timeouts = if cfg!(test) {
+    Timeouts {
         lease: Duration::from_millis(2),
         drain: Duration::from_millis(2),
         grace: Duration::from_millis(2),
@@ -50,7 +53,7 @@ const PATIENCE: Patience = if cfg!(test) {
         holder: Duration::from_millis(2),
     }
 } else {
-    Patience {
+    Timeouts {
         lease: Duration::from_millis(250),
         drain: Duration::from_millis(20),
         grace: Duration::from_millis(100),
@@ -63,6 +66,9 @@ const PATIENCE: Patience = if cfg!(test) {
 /// What is done to the new text.
 const WRITE: &str = "write the new text beside it";
 
+/// What is done to lines that others append.
+const COPY: &str = "copy what was appended meanwhile";
+
 /// How long ago is "lately". Whoever keeps to the default settle time finds files quiet for longer.
 const LATELY: Duration = Duration::from_secs(2);
 
@@ -72,8 +78,14 @@ const LOOK_EVERY: Duration = Duration::from_micros(500);
 /// How much may be left to copy when the lease is asked for, in bytes. More is copied and made to last before.
 const CATCH_UP_BYTES: u64 = 64 * 1024;
 
-/// How often it is tried to get below that.
+/// How many times we try to get below that.
 const CATCH_UP_ROUNDS: usize = 8;
+
+/// How many times the comparison of a file that has grown gives way to a writer. The last one is finished first.
+const COMPARE_TRIES: usize = 8;
+
+/// For how long others go first after that.
+const COMPARE_PAUSE: Duration = Duration::from_millis(2);
 
 /// How a replacement ended well.
 pub(crate) struct Landed {
@@ -92,121 +104,100 @@ enum Exchanged {
     Other,
 }
 
+/// Why the old file cannot be shut to others, if it cannot.
+enum Shut<'f> {
+    /// Nobody comes in as long as the lease is held; without one nothing at all has changed.
+    Yes(Option<Lease<'f>>),
+    Changed,
+    Held(Deferral),
+}
+
 /// Puts a new text in the place of a file, of which we hold the lock, without losing what others append meanwhile:
 ///
 /// 1. (Done: the file was opened, locked, read and examined.)
-/// 2. [`stage`](Replacement::stage): make a temporary file in the same folder, under a name that no agent looks for.
+/// 2. [`stage`](Replacement::stage): make a temporary file in the same folder, without a name yet.
 ///    [`write`](Replacement::write): the new text goes there, while the originals are put into the vault and made to
-///    last; then the owner, mode, access list and attributes of the old one; fsync.
-///    [Catch up](Replacement::catch_up): what was appended since goes verbatim to its end.
-/// 3. [`land`](Replacement::land): the locks of the programs that own it. [`lease_old`](Replacement::lease_old): read lease on the old file. From here on a program that opens it for
-///    writing waits. Not to be had: somebody holds it open; wait for another time. No leases here: go on without,
-///    if nothing at all has changed.
-/// 4. [`is_unharmed`](Replacement::is_unharmed): is it still the file at the path, and does it still begin with what
-///    was read? If not, give up. [Catch up](Replacement::catch_up_last) with the rest; fsync it.
+///    last, and the old file too, since agents do not see to that; then the owner, mode, access list and attributes of
+///    the old one; fsync. [Catch up](Replacement::catch_up): what was appended since goes verbatim to its end.
+/// 3. [`land`](Replacement::land): the locks of the programs that own it. [`shut`](Replacement::shut): read lease on the
+///    old file. From here on a program that opens it for writing waits. Not to be had: somebody holds it open; wait for
+///    another time. No leases here: go on without, if nothing at all has changed.
+/// 4. Is it still the file at the path, and does it still begin with what was read, byte for byte? If not, give up.
+///    [Catch up](Replacement::catch_up_last) with the rest; make it last in both files.
 /// 5. [`lease_new`](Replacement::lease_new): write lease on the new file, so that whoever finds it at the path waits
-///    until 6 is done: this keeps the order. Times. [`exchange`](Replacement::exchange) the names of both files: the
+///    until 6 is done: this keeps the order. Times. A name that no agent looks for. [`exchange`](Replacement::exchange) the names of both files: the
 ///    old one keeps a name until its last line is out.
 /// 6. Give back the old lease. [`drain`](Replacement::drain): who had found the old file before 5 opens it now and
 ///    appends; as soon as a read lease is to be had again, nobody is in. What came goes to the end of the new
 ///    file. Give back the new lease and the locks. fsync file and folder.
 /// 7. [`linger`](Replacement::linger): keep the old file open for a grace period and drain again, for a program
-///    may have been interrupted between finding and opening it. Unlink it. If others had appended to the new file by
-///    then, [`leftover`] puts the late lines in before theirs, with this same recipe.
+///    may have been interrupted between finding and opening it. Unlink it, and make that last. If others had appended
+///    to the new file by then, [`leftover`] puts the late lines in before theirs, with this same recipe.
 ///
-/// A crash at any step leaves the old bytes or the new ones at the path. A temporary file whose inode is not the one
-/// in its name is unfinished; one whose inode is, is the old file and may hold late lines: [`leftover`] finishes 6
-/// and 7.
+/// The run's file in the vault names both files by their inodes, and a [`Ledger`] in it says how much of the old one is
+/// accounted for in the new one. It is written before anything is copied, so that [`leftover`] can finish 6 and 7 after
+/// a crash at any step, which leaves the old bytes or the new ones at the path.
 pub(crate) struct Replacement<'a> {
     old: &'a Snapshot,
     new: File,
-    /// The second name: of the new file before the exchange, of the old one after it.
-    temporary: PathBuf,
+    /// Inode of the new file.
+    inode: u64,
+    /// Length of the new text, without what is appended to it.
+    after: u64,
+    /// The second name: of the new file right before the exchange, of the old one after it.
+    temporary: String,
+    /// Whether the new file has that name yet. Before that nothing is left of it if we die.
+    named: Cell<bool>,
     /// How many bytes of the old file are accounted for in the new one.
     known: Known,
+    /// Of what the new text leaves out: the bytes as they were before anything was written.
+    removed: Cell<Option<Hash>>,
     /// Whether the second name is that of the old file.
     exchanged: Cell<bool>,
-    /// Length of the new file when others could first append to it.
+    /// Length of the new file, as far as it is of our making.
     landed: Cell<u64>,
     start: Instant,
 }
 
 impl Drop for Replacement<'_> {
     fn drop(&mut self) {
-        if !self.exchanged.get() && before(Step::Clean).is_ok() {
-            let _ = std::fs::remove_file(&self.temporary);
+        if self.named.get() && !self.exchanged.get() && before(Step::Clean).is_ok() {
+            let _ = self.old.place.remove(&self.temporary);
         }
     }
 }
 
 impl<'a> Replacement<'a> {
-    /// Steps 3 to 7. `enter` asks the programs that own the file, and takes their locks: these are held for no longer
-    /// than others have to stay out. Since the file was examined such a program may have begun something that only
-    /// the new lines tell of; then another look is needed.
-    pub(crate) fn land<E: From<Deferral>>(
-        self,
-        enter: impl FnOnce() -> Result<Result<Pass, E>, Error>,
-    ) -> Result<Result<Landed, E>, Error> {
-        let changed = || Ok(Err(Deferral::Changed.into()));
-        if !self.catch_up()? {
-            return changed();
-        }
-        let pass = match enter()? {
-            Ok(pass) => pass,
-            Err(reason) => return Ok(Err(reason)),
-        };
-        if pass.holds_lock() && !self.old.is_current()? {
-            return changed();
-        }
-        let lease = match self.lease_old() {
-            Ok(lease) => Some(lease),
-            Err(Refused::Busy) => return Ok(Err(self.holder().unwrap_or(Deferral::HeldOpen).into())),
-            Err(Refused::Unavailable) => match self.holder() {
-                Some(held) => return Ok(Err(held.into())),
-                None => None,
-            },
-            Err(Refused::Failed(cause)) => return Err(self.fail("ask for a lease on", cause)),
-        };
-        let guarantee = if lease.is_some() { Guarantee::Lease } else { Guarantee::Quiet };
-        if !self.is_unharmed(guarantee)? || !self.catch_up_last()? {
-            return changed();
-        }
-        let hold = self.lease_new()?;
-        match self.exchange()? {
-            Exchanged::Done => {}
-            Exchanged::Gone => return changed(),
-            Exchanged::Other => return Ok(Err(self.take_back(hold)?.into())),
-        }
-        drop(lease);
-        if self.drain(guarantee)? == State::Rewritten {
-            return Ok(Err(self.give_way(hold)?.into()));
-        }
-        drop(hold);
-        drop(pass);
-        let lingered = std::thread::scope(|scope| {
-            // Without a thread it is done when the file is closed.
-            let _ = Builder::new().spawn_scoped(scope, || give_back_memory(&self.old.file));
-            self.sync()?;
-            self.linger(guarantee)
-        });
-        match lingered? {
-            State::Rewritten => Ok(Err(self.give_way(None)?.into())),
-            state => Ok(Ok(Landed { guarantee, late: state != State::Empty })),
-        }
-    }
-
-    /// Makes the file beside the old one that is to hold the new text, of this many bytes.
-    pub(crate) fn stage(old: &'a Snapshot, bytes: u64) -> Result<Self, Error> {
+    /// Makes the file beside the old one that is to hold the new text, of this many bytes, in this run.
+    pub(crate) fn stage(old: &'a Snapshot, run: &str, after: u64) -> Result<Self, Error> {
         let fail = |cause| Error::new(&old.path, WRITE, cause);
-        let temporary = leftover::name(old, bytes);
+        let temporary = leftover::name(run);
         before(Step::CreateTemporary).map_err(fail)?;
-        let new = create(&temporary).map_err(fail)?;
-        let (known, landed) = (old.known(), Cell::new(0));
-        let exchanged = Cell::new(false);
-        Ok(Self { old, new, temporary, known, exchanged, landed, start: Instant::now() })
+        let (new, named) = match old.place.create_unnamed() {
+            Ok(new) => (new, false),
+            // Not every file system has files without a name.
+            Err(_) => (old.place.create(&temporary).map_err(fail)?, true),
+        };
+        let inode = new.metadata().map_err(fail)?.ino();
+        let (known, landed) = (old.known(), Cell::new(after));
+        let (named, removed, exchanged) = (Cell::new(named), Cell::new(None), Cell::new(false));
+        let start = Instant::now();
+        Ok(Self { old, new, inode, after, temporary, named, known, removed, exchanged, landed, start })
     }
 
-    /// Writes the new text and makes it last, and before that what `keep` keeps: the one while the other is done.
+    /// What the run's file says of this replacement.
+    pub(crate) fn swap(&self) -> Swap {
+        let device = self.old.metadata.dev();
+        Swap {
+            old: FileId { device, inode: self.old.metadata.ino() },
+            new: FileId { device, inode: self.inode },
+            before: self.old.bytes(),
+            end: leftover::end_hash(&self.old.known().end()),
+            after: self.after,
+        }
+    }
+
+    /// Writes the new text and makes it last, and the old one as well, while `keep` keeps what goes.
     pub(crate) fn write<T>(
         &self,
         text: &(dyn NewText + Sync),
@@ -215,8 +206,14 @@ impl<'a> Replacement<'a> {
         let fail = |cause| self.fail(WRITE, cause);
         before(Step::WriteText).map_err(fail)?;
         let (old, new) = (&self.old.file, &self.new);
+        // Before the vault and the new file read these bytes: an edit in between must not go unseen.
+        self.removed.set(hash_of(old, &text.removed(self.old.bytes()), &|| false).map_err(fail)?);
         let (kept, written) = std::thread::scope(|scope| {
-            let write = || text.write(old, new).and_then(|()| new.sync_data());
+            let write = || {
+                old.sync_data()?;
+                text.write(old, new)?;
+                new.sync_data()
+            };
             match Builder::new().spawn_scoped(scope, write) {
                 Ok(writing) => {
                     (keep(), writing.join().unwrap_or_else(|_| Err(io::Error::other("a thread ended early"))))
@@ -248,18 +245,119 @@ impl<'a> Replacement<'a> {
         Error::new(&self.old.path, verb, cause)
     }
 
+    /// Steps 3 to 7, in `run`. `enter` asks the programs that own the file, and takes their locks: these are held for no
+    /// longer than others have to stay out. Since the file was examined such a program may have begun something that
+    /// only the new lines tell of; then another look is needed.
+    pub(crate) fn land<E: From<Deferral>>(
+        self,
+        run: &Run,
+        text: &dyn NewText,
+        enter: impl FnOnce() -> Result<Result<Pass, E>, Error>,
+    ) -> Result<Result<Landed, E>, Error> {
+        let changed = || Ok(Err(Deferral::Changed.into()));
+        if !self.catch_up(run)? {
+            return changed();
+        }
+        let pass = match enter()? {
+            Ok(pass) => pass,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        if pass.holds_lock() && !self.old.is_current()? {
+            return changed();
+        }
+        let lease = match self.shut(run, text)? {
+            Shut::Yes(lease) => lease,
+            Shut::Changed => return changed(),
+            Shut::Held(reason) => return Ok(Err(reason.into())),
+        };
+        let guarantee = if lease.is_some() { Guarantee::Lease } else { Guarantee::Quiet };
+        if !self.catch_up_last(run)? {
+            return changed();
+        }
+        let hold = self.lease_new()?;
+        match self.exchange()? {
+            Exchanged::Done => {}
+            Exchanged::Gone => return changed(),
+            Exchanged::Other => return Ok(Err(self.take_back(run, hold)?.into())),
+        }
+        drop(lease);
+        if self.drain(run, guarantee)? == State::Rewritten {
+            return Ok(Err(self.give_way(run, hold)?.into()));
+        }
+        drop(hold);
+        drop(pass);
+        let lingered = std::thread::scope(|scope| {
+            // Without a thread it is done when the file is closed.
+            let _ = Builder::new().spawn_scoped(scope, || give_back_memory(&self.old.file));
+            self.sync()?;
+            self.linger(run, guarantee)
+        });
+        match lingered? {
+            State::Rewritten => Ok(Err(self.give_way(run, None)?.into())),
+            state => Ok(Ok(Landed { guarantee, late: state != State::Empty })),
+        }
+    }
+
     /// Copies what was appended, until little is left. `false` if the old file shrank.
-    fn catch_up(&self) -> Result<bool, Error> {
-        let fail = |cause| self.fail("copy what was appended meanwhile", cause);
+    fn catch_up(&self, run: &Run) -> Result<bool, Error> {
+        let fail = |cause| self.fail(COPY, cause);
         before(Step::CatchUp).map_err(fail)?;
         for _ in 0..CATCH_UP_ROUNDS {
-            match self.known.copy(&self.old.file, &self.new).map_err(fail)? {
-                tail::Copied::Shrunk => return Ok(false),
-                tail::Copied::Bytes(bytes) if bytes <= CATCH_UP_BYTES => break,
-                tail::Copied::Bytes(_) => self.new.sync_data().map_err(fail)?,
+            let end = self.old.file.metadata().map_err(fail)?.len();
+            match end.checked_sub(self.known.at()) {
+                None => return Ok(false),
+                Some(bytes) if bytes <= CATCH_UP_BYTES => break,
+                Some(_) => {}
             }
+            self.old.file.sync_data().map_err(fail)?;
+            self.carry(run, end).map_err(fail)?;
         }
         Ok(true)
+    }
+
+    /// Brings over what the old file has up to `end`. The ledger tells of it first, so that after a crash what had come
+    /// over is told from what others have appended.
+    fn carry(&self, run: &Run, end: u64) -> io::Result<()> {
+        let (known, at) = (self.known.at(), self.landed.get());
+        if end <= known {
+            return Ok(());
+        }
+        before(Step::Note)?;
+        run.note(&Ledger { known, upto: end, at, current: self.inode })?;
+        run.sync()?;
+        self.known.copy(&self.old.file, &self.new, end)?;
+        self.new.sync_data()?;
+        let at = self.new.metadata()?.len();
+        self.landed.set(at);
+        run.note(&Ledger { known: end, upto: end, at, current: self.inode })
+    }
+
+    /// Keeps writers out of the old file, if it is still what was read but for what was appended. Whether it is takes a
+    /// comparison of all bytes if it has changed at all; a writer who comes meanwhile goes first, a few times.
+    fn shut(&self, run: &Run, text: &dyn NewText) -> Result<Shut<'_>, Error> {
+        for attempt in 1..=COMPARE_TRIES {
+            let lease = match self.lease_old() {
+                Ok(lease) => Some(lease),
+                Err(Refused::Busy) => return Ok(Shut::Held(self.holder().unwrap_or(Deferral::HeldOpen))),
+                Err(Refused::Unavailable) => match self.holder() {
+                    Some(held) => return Ok(Shut::Held(held)),
+                    None => None,
+                },
+                Err(Refused::Failed(cause)) => return Err(self.fail("ask for a lease on", cause)),
+            };
+            let stop = || attempt < COMPARE_TRIES && lease.as_ref().is_some_and(Lease::is_wanted);
+            match self.is_as_read(text, lease.is_some(), &stop)? {
+                Some(true) => return Ok(Shut::Yes(lease)),
+                Some(false) => break,
+                None => {}
+            }
+            drop(lease);
+            sleep(COMPARE_PAUSE);
+            if !self.catch_up(run)? {
+                break;
+            }
+        }
+        Ok(Shut::Changed)
     }
 
     fn lease_old(&self) -> Result<Lease<'_>, Refused> {
@@ -268,7 +366,7 @@ impl<'a> Replacement<'a> {
         if network::holds(&self.old.file) {
             return Err(Refused::Unavailable);
         }
-        let until = Instant::now() + PATIENCE.lease;
+        let until = Instant::now() + TIMEOUTS.lease;
         loop {
             match Lease::read(&self.old.file) {
                 Err(Refused::Busy) if Instant::now() < until => sleep(Duration::from_micros(50)),
@@ -285,23 +383,73 @@ impl<'a> Replacement<'a> {
         writes.map(|holder| Deferral::Open { pid: holder.pid, name: holder.name })
     }
 
-    fn is_unharmed(&self, guarantee: Guarantee) -> Result<bool, Error> {
-        let held = self.known.holds(&self.old.file).map_err(|cause| self.fail("look again at", cause))?;
-        let same = held && self.old.is_at_path()? && self.old.begins_as_read()?;
-        // Without a lease only perfect quiet will do.
-        Ok(same && (guarantee == Guarantee::Lease || self.old.is_current()?))
+    /// Whether the file at the path is the one that was read, and nobody has done anything to it but append. `None` if
+    /// `stop` said so.
+    fn is_as_read(
+        &self,
+        text: &dyn NewText,
+        leased: bool,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Option<bool>, Error> {
+        let is_current = self.old.is_current()?;
+        if is_current && !(leased && self.old.is_fresh()) {
+            return Ok(Some(true));
+        }
+        // Without a lease only perfect quiet will do, and a line that was torn may be a whole one now.
+        let may_have_grown = leased && self.old.ends_line() && self.old.is_at_path()?;
+        if !is_current && !may_have_grown {
+            return Ok(Some(false));
+        }
+        let same = || -> io::Result<Option<bool>> {
+            if !self.known.holds(&self.old.file)? {
+                return Ok(Some(false));
+            }
+            let caught_up = (Span::new(self.old.bytes(), self.known.at()), self.after);
+            for (span, at) in text.kept().into_iter().chain([caught_up]) {
+                match same_bytes(&self.old.file, span, &self.new, at, stop)? {
+                    Some(same) if same == span.len() => {}
+                    other => return Ok(other.map(|_| false)),
+                }
+            }
+            let removed = hash_of(&self.old.file, &text.removed(self.old.bytes()), stop)?;
+            Ok(removed.map(|removed| Some(removed) == self.removed.get()))
+        };
+        same().map_err(|cause| self.fail("look again at", cause))
     }
 
-    fn catch_up_last(&self) -> Result<bool, Error> {
-        let fail = |cause| self.fail("copy what was appended meanwhile", cause);
+    /// Copies the rest, and makes it last in both files: after a power cut nobody must be able to take what the disk lost
+    /// for what a program wrote. `false` if the old file shrank.
+    fn catch_up_last(&self, run: &Run) -> Result<bool, Error> {
+        let fail = |cause| self.fail(COPY, cause);
         before(Step::CatchUpLast).map_err(fail)?;
-        match self.known.copy(&self.old.file, &self.new).map_err(fail)? {
-            tail::Copied::Bytes(0) if self.known.at() == self.old.bytes() => return Ok(true),
-            tail::Copied::Shrunk => return Ok(false),
-            tail::Copied::Bytes(_) => {}
+        let end = self.old.file.metadata().map_err(fail)?.len();
+        let (known, at) = (self.known.at(), self.landed.get());
+        if end <= known {
+            return Ok(end == known);
         }
+        run.note(&Ledger { known, upto: end, at, current: self.inode }).map_err(fail)?;
+        self.known.copy(&self.old.file, &self.new, end).map_err(fail)?;
+        let at = self.new.metadata().map_err(fail)?.len();
+        self.landed.set(at);
+        run.note(&Ledger { known: end, upto: end, at, current: self.inode }).map_err(fail)?;
         before(Step::SyncTail).map_err(fail)?;
-        self.new.sync_data().map_err(fail)?;
+        // At once, for writers wait.
+        std::thread::scope(|scope| {
+            let others = [
+                Builder::new().spawn_scoped(scope, || self.old.file.sync_data()),
+                Builder::new().spawn_scoped(scope, || run.sync()),
+            ];
+            let spawned = others.iter().all(Result::is_ok);
+            let mut done = vec![self.new.sync_data()];
+            for other in others.into_iter().flatten() {
+                done.push(other.join().unwrap_or_else(|_| Err(io::Error::other("a thread ended early"))));
+            }
+            if !spawned {
+                done.extend([self.old.file.sync_data(), run.sync()]);
+            }
+            done.into_iter().collect::<io::Result<()>>()
+        })
+        .map_err(fail)?;
         Ok(true)
     }
 
@@ -323,47 +471,70 @@ impl<'a> Replacement<'a> {
         before(Step::SetTimes).map_err(fail)?;
         let now = self.old.file.metadata().map_err(fail)?;
         attributes::set_times(&self.new, &now).map_err(fail)?;
-        self.landed.set(self.new.metadata().map_err(fail)?.len());
+        if !self.named.get() {
+            before(Step::Name).map_err(fail)?;
+            self.old.place.name_it(&self.new, &self.temporary).map_err(fail)?;
+            self.named.set(true);
+        }
         before(Step::Exchange).map_err(fail)?;
-        match swap(&self.temporary, &self.old.path) {
+        match self.swap_names() {
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Exchanged::Gone),
             other => other.map_err(fail)?,
         }
-        let aside = std::fs::symlink_metadata(&self.temporary).map_err(fail)?;
-        if aside.ino() == now.ino() {
+        let second = self.old.place.look(&self.temporary).map_err(fail)?;
+        if second.is_some_and(|second| second.ino() == now.ino()) {
             self.exchanged.set(true);
             return Ok(Exchanged::Done);
         }
         // Somebody put another file there after we had looked: it belongs there.
-        swap(&self.temporary, &self.old.path).map_err(fail)?;
+        self.swap_names().map_err(fail)?;
         Ok(Exchanged::Other)
     }
 
+    /// Exchanges the names of the two files. Where the file system cannot do that at once, the old file gets its second
+    /// name first, which does no harm: it is the same name as after the exchange, but for its end.
+    fn swap_names(&self) -> io::Result<()> {
+        let (place, temporary) = (&self.old.place, &self.temporary);
+        match place.exchange(temporary, place.name()) {
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+            other => return Ok(other?),
+        }
+        let aside = leftover::aside(temporary);
+        place.link(place.name(), &aside)?;
+        place.rename(temporary, place.name()).inspect_err(|_| {
+            let _ = place.remove(&aside);
+        })?;
+        place.rename(&aside, temporary)
+    }
+
     /// Brings over what those appended who had found the old file in time.
-    fn drain(&self, guarantee: Guarantee) -> Result<State, Error> {
-        let fail = |cause| self.late(cause);
-        before(Step::Drain).map_err(fail)?;
-        let until = Instant::now() + PATIENCE.drain;
+    fn drain(&self, run: &Run, guarantee: Guarantee) -> Result<State, Error> {
+        before(Step::Drain).map_err(|cause| self.late(cause))?;
+        let until = Instant::now() + TIMEOUTS.drain;
         loop {
-            let state = self.drain_once()?;
+            let state = self.drain_once(run)?;
             if state != State::Busy || guarantee == Guarantee::Quiet || Instant::now() > until {
-                self.landed.set(self.new.metadata().map_err(fail)?.len());
                 return Ok(state);
             }
             sleep(Duration::from_micros(20));
         }
     }
 
-    fn drain_once(&self) -> Result<State, Error> {
-        self.known.drain(&self.old.file, &self.new).map_err(|cause| self.late(cause))
+    fn drain_once(&self, run: &Run) -> Result<State, Error> {
+        let fail = |cause| self.late(cause);
+        match self.known.came(&self.old.file).map_err(fail)? {
+            Came::Rewritten => Ok(State::Rewritten),
+            Came::All(end, _lease) => self.carry(run, end).map(|()| State::Empty).map_err(fail),
+            Came::Lines(end) => self.carry(run, end).map(|()| State::Busy).map_err(fail),
+        }
     }
 
     /// The same when others may have opened the new file: only if none of them has appended yet. Otherwise the lines
     /// have to be put in before theirs.
-    fn drain_in_order(&self) -> Result<State, Error> {
+    fn drain_in_order(&self, run: &Run) -> Result<State, Error> {
         let fail = |cause| self.late(cause);
         if self.old.file.metadata().map_err(fail)?.len() == self.known.at() {
-            return self.drain_once();
+            return self.drain_once(run);
         }
         if !self.known.holds(&self.old.file).map_err(fail)? {
             return Ok(State::Rewritten);
@@ -374,31 +545,39 @@ impl<'a> Replacement<'a> {
         if alone.is_err() || length != self.landed.get() {
             return Ok(State::Late);
         }
-        let state = self.drain_once()?;
-        self.landed.set(self.new.metadata().map_err(fail)?.len());
-        Ok(state)
+        self.drain_once(run)
     }
 
     /// Somebody who had found the old file has written it anew from the beginning. That is what they want to see
     /// at the path, so it goes back there.
-    fn give_way(&self, hold: Option<Lease<'_>>) -> Result<Deferral, Error> {
+    fn give_way(&self, run: &Run, hold: Option<Lease<'_>>) -> Result<Deferral, Error> {
         before(Step::Exchange).map_err(|cause| self.late(cause))?;
-        swap(&self.temporary, &self.old.path).map_err(|cause| self.late(cause))?;
+        self.swap_names().map_err(|cause| self.late(cause))?;
         self.exchanged.set(false);
-        self.take_back(hold)
+        self.take_back(run, hold)
     }
 
-    /// Another file is at the path again. What others appended to ours while that was there goes behind it.
-    fn take_back(&self, hold: Option<Lease<'_>>) -> Result<Deferral, Error> {
+    /// Another file is at the path again. What others appended to ours while that was there goes to the end of it.
+    fn take_back(&self, run: &Run, hold: Option<Lease<'_>>) -> Result<Deferral, Error> {
         let fail = |cause| self.late(cause);
         drop(hold);
-        let path = tail::open_to_append(&self.old.path).map_err(fail)?;
-        let reader = File::open(&self.temporary).map_err(fail)?;
-        let landed = Known::of(&reader, self.landed.get()).map_err(fail)?;
-        let until = Instant::now() + PATIENCE.grace;
+        let place = &self.old.place;
+        let path =
+            place.open(place.name(), OFlags::RDWR | OFlags::APPEND).map_err(|cause| fail(cause.into()))?;
+        let reader = place.open(&self.temporary, OFlags::RDONLY).map_err(|cause| fail(cause.into()))?;
+        let current = path.metadata().map_err(fail)?.ino();
+        let ours = Known::of(&reader, self.landed.get()).map_err(fail)?;
+        let until = Instant::now() + TIMEOUTS.grace;
         while Instant::now() < until {
-            if tail::ends_line(&path).map_err(fail)? {
-                landed.drain(&reader, &path).map_err(fail)?;
+            let at = path.metadata().map_err(fail)?.len();
+            if lines_end(&path, at).map_err(fail)? == at
+                && let Came::All(upto, _) | Came::Lines(upto) = ours.came(&reader).map_err(fail)?
+                && upto > ours.at()
+            {
+                run.note(&Ledger { known: ours.at(), upto, at, current }).map_err(fail)?;
+                ours.copy(&reader, &path, upto).map_err(fail)?;
+                let at = path.metadata().map_err(fail)?.len();
+                run.note(&Ledger { known: upto, upto, at, current }).map_err(fail)?;
             }
             sleep(LOOK_EVERY);
         }
@@ -410,21 +589,20 @@ impl<'a> Replacement<'a> {
         before(Step::SyncNew).map_err(|cause| self.late(cause))?;
         self.new.sync_all().map_err(|cause| self.late(cause))?;
         before(Step::SyncFolder).map_err(|cause| self.late(cause))?;
-        sync_folder(&self.old.path).map_err(|cause| self.late(cause))
+        self.old.place.sync().map_err(|cause| self.late(cause))
     }
 
-    fn linger(&self, guarantee: Guarantee) -> Result<State, Error> {
+    fn linger(&self, run: &Run, guarantee: Guarantee) -> Result<State, Error> {
         let fail = |cause| self.late(cause);
-        let known = self.known.at();
         let until = Instant::now() + self.grace(guarantee);
         before(Step::Drain).map_err(fail)?;
         loop {
             // The last look comes after the grace.
             let over = Instant::now() >= until;
-            let state = self.drain_in_order()?;
+            let state = self.drain_in_order(run)?;
             // Without leases every look says that somebody may be in.
             let open = state == State::Busy && guarantee == Guarantee::Lease;
-            let held = open && Instant::now() >= until + PATIENCE.holder;
+            let held = open && Instant::now() >= until + TIMEOUTS.holder;
             if state == State::Rewritten || (over && state == State::Late) || held {
                 return Ok(state);
             }
@@ -433,24 +611,25 @@ impl<'a> Replacement<'a> {
             }
             sleep(LOOK_EVERY);
         }
-        if self.known.at() > known {
-            before(Step::SyncNew).map_err(fail)?;
-            self.new.sync_all().map_err(fail)?;
-        }
         before(Step::Unlink).map_err(fail)?;
-        std::fs::remove_file(&self.temporary).map_err(fail)?;
+        self.old.place.remove(&self.temporary).map_err(fail)?;
+        // A power cut must not bring it back when its record says nothing of it any more.
+        before(Step::SyncUnlink).map_err(fail)?;
+        self.old.place.sync().map_err(fail)?;
+        // What turns up under this name from now on is not ours.
+        run.note(&Ledger::CLOSED).map_err(fail)?;
         Ok(State::Empty)
     }
 
     fn grace(&self, guarantee: Guarantee) -> Duration {
         if guarantee == Guarantee::Quiet {
-            return PATIENCE.grace_without_lease;
+            return TIMEOUTS.grace_without_lease;
         }
         let quiet = self.old.metadata.modified().ok();
         let quiet = quiet.and_then(|modified| SystemTime::now().duration_since(modified).ok());
         let grew = self.known.at() > self.old.bytes();
         let lately = quiet.is_none_or(|quiet| quiet < LATELY + self.start.elapsed());
-        if grew || lately { PATIENCE.grace } else { PATIENCE.grace_quiet }
+        if grew || lately { TIMEOUTS.grace } else { TIMEOUTS.grace_quiet }
     }
 
     /// The new text is in place, but what came late may not be.
@@ -467,48 +646,16 @@ fn give_back_memory(old: &File) {
     let _ = rustix::fs::fadvise(old, 0, None, rustix::fs::Advice::DontNeed);
 }
 
-fn create(path: &Path) -> io::Result<File> {
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    Ok(File::from(rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?))
-}
-
-/// Exchanges the names of two files. Where the file system cannot do that at once, the old file gets its second name
-/// first, which does no harm: it is the same name as after the exchange, but for its end.
-fn swap(temporary: &Path, path: &Path) -> io::Result<()> {
-    match exchange_names(temporary, path) {
-        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
-        other => return Ok(other?),
-    }
-    let aside = leftover::aside(temporary);
-    std::fs::hard_link(path, &aside)?;
-    std::fs::rename(temporary, path).inspect_err(|_| {
-        let _ = std::fs::remove_file(&aside);
-    })?;
-    std::fs::rename(&aside, temporary)
-}
-
-#[cfg(target_os = "linux")]
-fn exchange_names(one: &Path, other: &Path) -> Result<(), Errno> {
-    rustix::fs::renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn exchange_names(_: &Path, _: &Path) -> Result<(), Errno> {
-    Err(Errno::NOSYS)
-}
-
-/// Makes the names in a file's folder last.
-fn sync_folder(path: &Path) -> io::Result<()> {
-    File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
-}
-
 /// Writes what the plan makes of a file to a new one, which must not exist.
 pub(crate) fn copy_to(snapshot: &Snapshot, plan: &Plan, path: &Path) -> Result<(), Error> {
     let fail = |cause| Error::new(path, "write the mended copy", cause);
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(fail)?;
     }
-    let file = create(path).map_err(fail)?;
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let file = File::from(
+        rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR).map_err(|errno| fail(errno.into()))?,
+    );
     let written = plan.write(&snapshot.file, &file).and_then(|()| file.sync_all());
     written.map_err(|cause| {
         let _ = std::fs::remove_file(path);

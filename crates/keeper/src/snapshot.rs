@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::outcome::{Deferral, Refusal};
+use crate::place::Place;
 use crate::tail::{END_BYTES, Known};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -11,18 +12,24 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use transcript::{Fault, Source};
 
 /// An open file and who it is.
 pub(crate) struct Snapshot {
-    /// The file itself, links resolved.
+    /// The file itself, links resolved; for messages and to tell it from others.
     pub(crate) path: PathBuf,
+    /// Where it is, for everything that is done to it.
+    pub(crate) place: Place,
     pub(crate) file: File,
     pub(crate) metadata: Metadata,
     /// The last bytes of what was there when it was opened.
     end: Vec<u8>,
+    opened: SystemTime,
 }
+
+/// How far apart two changes must be to have different times, on kernels before 6.13.
+const CLOCK_TICK: Duration = Duration::from_millis(20);
 
 /// How long somebody may hold a lease on a file that we want to read.
 const LEASE_MAX: Duration = Duration::from_secs(5);
@@ -37,6 +44,8 @@ pub(crate) struct Identity {
     inode: u64,
     bytes: u64,
     modified: (i64, i64),
+    /// Unlike the time above, no program can set this one.
+    changed: (i64, i64),
 }
 
 impl Identity {
@@ -46,6 +55,7 @@ impl Identity {
             inode: metadata.ino(),
             bytes: metadata.len(),
             modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
         }
     }
 }
@@ -61,8 +71,9 @@ impl Snapshot {
             return Ok(Err(Refusal::LinkOutOfRoot));
         }
         // Without waiting: a named pipe would block here for ever.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let file = open_patiently(&real, flags).map_err(fail)?;
+        let place = Place::hold(&real).map_err(fail)?;
+        let file = open_patiently(&place, OFlags::RDONLY | OFlags::NONBLOCK).map_err(fail)?;
+        let opened = SystemTime::now();
         let metadata = file.metadata().map_err(fail)?;
         if !metadata.is_file() {
             return Ok(Err(Refusal::NotAFile));
@@ -72,7 +83,7 @@ impl Snapshot {
         let at = metadata.len() - end.len() as u64;
         let got = file.read_at(&mut end, at).map_err(fail)?;
         end.truncate(got);
-        Ok(Ok(Self { path: real, file, metadata, end }))
+        Ok(Ok(Self { path: real, place, file, metadata, end, opened }))
     }
 
     /// Opens a file and locks it against other Tailors, until the snapshot is dropped: with `flock`, on the file
@@ -108,6 +119,21 @@ impl Snapshot {
         self.bytes() == 0
     }
 
+    /// Whether it was written to right before it was opened: a change after that may carry the same time.
+    pub(crate) fn is_fresh(&self) -> bool {
+        let changed = Duration::new(
+            u64::try_from(self.metadata.ctime()).unwrap_or(0),
+            u32::try_from(self.metadata.ctime_nsec()).unwrap_or(0),
+        );
+        let opened = self.opened.duration_since(UNIX_EPOCH).unwrap_or_default();
+        opened < changed + CLOCK_TICK
+    }
+
+    /// Whether what was there when it was opened ended with a whole line.
+    pub(crate) fn ends_line(&self) -> bool {
+        self.end.is_empty() || self.end.ends_with(b"\n")
+    }
+
     /// Why the file must not be replaced, if there is a reason that time will not cure.
     pub(crate) fn refusal(&self) -> Option<Refusal> {
         let user = rustix::process::geteuid();
@@ -115,7 +141,12 @@ impl Snapshot {
             return Some(Refusal::HardLinks(self.metadata.nlink()));
         }
         let owner = self.metadata.uid();
-        (owner != user.as_raw() && !user.is_root()).then_some(Refusal::ForeignOwner(owner))
+        if user.is_root() {
+            // A folder on the way that cannot be looked at is one that somebody has taken away.
+            let loose = self.place.loose_folder(&self.metadata);
+            return loose.unwrap_or_else(|_| Some(self.place.path_of(""))).map(Refusal::LooseFolder);
+        }
+        (owner != user.as_raw()).then_some(Refusal::ForeignOwner(owner))
     }
 
     /// Whether the path still names this very file.
@@ -133,7 +164,7 @@ impl Snapshot {
         if now.len() == self.bytes() {
             return Ok(Identity::of(&now) == Identity::of(&self.metadata));
         }
-        if now.len() < self.bytes() || !self.end.ends_with(b"\n") {
+        if now.len() < self.bytes() || !self.ends_line() {
             return Ok(false);
         }
         self.known().holds(&self.file).map_err(fail)
@@ -160,15 +191,23 @@ impl Snapshot {
 
     /// What stands at the path now.
     fn at_path(&self) -> Result<Option<Metadata>, Error> {
-        match std::fs::symlink_metadata(&self.path) {
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
-            other => other.map(Some).map_err(|cause| Error::new(&self.path, "look at the file again", cause)),
-        }
+        self.place
+            .look(self.place.name())
+            .map_err(|cause| Error::new(&self.path, "look at the file again", cause))
     }
 
     /// Lets `work` read the bytes and gives the cause if they could not be read.
     pub(crate) fn read<T>(&self, work: impl FnOnce(&dyn Source) -> Result<T, Fault>) -> Result<T, Error> {
-        let source = FileSource::new(&self.file, self.bytes());
+        self.read_first(self.bytes(), work)
+    }
+
+    /// The same with the first `bytes` only.
+    pub(crate) fn read_first<T>(
+        &self,
+        bytes: u64,
+        work: impl FnOnce(&dyn Source) -> Result<T, Fault>,
+    ) -> Result<T, Error> {
+        let source = FileSource::new(&self.file, bytes.min(self.bytes()));
         work(&source).map_err(|fault| {
             let gone =
                 || io::Error::other(format!("the file ends before byte {}: it shrank meanwhile", fault.at));
@@ -179,12 +218,12 @@ impl Snapshot {
 
 /// Opens a file. Another Tailor that has just replaced it holds a lease on it for some milliseconds, for which those
 /// who open it without waiting are turned away.
-fn open_patiently(path: &Path, flags: OFlags) -> io::Result<File> {
+fn open_patiently(place: &Place, flags: OFlags) -> io::Result<File> {
     let until = Instant::now() + LEASE_MAX;
     loop {
-        match rustix::fs::open(path, flags, Mode::empty()) {
+        match place.open(place.name(), flags) {
             Err(Errno::AGAIN) if Instant::now() < until => sleep(Duration::from_millis(1)),
-            other => return Ok(File::from(other?)),
+            other => return Ok(other?),
         }
     }
 }
@@ -250,6 +289,12 @@ pub fn spool(
     spool_as(Path::new("standard input"), "read all of it", stream, work)
 }
 
+/// A temporary file that nobody else can open.
+pub(crate) fn unnamed_file() -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(std::env::temp_dir(), flags, Mode::RUSR | Mode::WUSR)?.into())
+}
+
 /// The same of any stream; `name` and `verb` are for errors.
 pub(crate) fn spool_as(
     name: &Path,
@@ -258,12 +303,8 @@ pub(crate) fn spool_as(
     work: impl FnOnce(&dyn Source) -> Result<(), Fault>,
 ) -> Result<(), Error> {
     let fail = |cause| Error::new(name, verb, cause);
-    let folder = std::env::temp_dir();
-    let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
-    let mut file = match rustix::fs::open(&folder, flags, Mode::RUSR | Mode::WUSR) {
-        Ok(file) => File::from(file),
-        Err(errno) => return Err(Error::new(&folder, "make a temporary file", errno.into())),
-    };
+    let mut file =
+        unnamed_file().map_err(|cause| Error::new(&std::env::temp_dir(), "make a temporary file", cause))?;
     let bytes = io::copy(&mut stream, &mut file).map_err(fail)?;
     let source = FileSource::new(&file, bytes);
     work(&source).map_err(|_| fail(source.cause.take().unwrap_or_else(|| io::Error::other("it ends early"))))

@@ -23,6 +23,8 @@ pub(crate) enum Step {
     SyncText,
     /// What was appended meanwhile is copied, without a lease.
     CatchUp,
+    /// The ledger says what is about to be copied.
+    Note,
     /// Read lease on the old file.
     LeaseOld,
     /// The rest of what was appended is copied, under the lease.
@@ -33,6 +35,8 @@ pub(crate) enum Step {
     LeaseNew,
     /// The new file gets the times of the old one.
     SetTimes,
+    /// The new file gets a name beside the old one.
+    Name,
     /// Old and new change names.
     Exchange,
     /// What still came to the old file is copied.
@@ -43,6 +47,8 @@ pub(crate) enum Step {
     SyncFolder,
     /// The old file loses its last name.
     Unlink,
+    /// … and that is made to last.
+    SyncUnlink,
     /// A file of ours that is of no use any more is removed.
     Clean,
 }
@@ -102,8 +108,20 @@ pub(crate) mod fault {
     ) -> (T, Vec<Step>) {
         let state = State { fault, steps: Vec::new(), meanwhile: Some(Box::new(others)) };
         STATE.with_borrow_mut(|old| *old = state);
+        let end = End;
         let value = work();
-        (value, STATE.with_borrow_mut(std::mem::take).steps)
+        let steps = STATE.with_borrow_mut(|state| std::mem::take(&mut state.steps));
+        drop(end);
+        (value, steps)
+    }
+
+    /// Nothing fails any more, also if a test has.
+    struct End;
+
+    impl Drop for End {
+        fn drop(&mut self) {
+            STATE.with_borrow_mut(std::mem::take);
+        }
     }
 
     pub(super) fn reached(step: Step) -> io::Result<()> {

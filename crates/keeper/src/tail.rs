@@ -1,12 +1,10 @@
-//! The end of a file that others append to: what came behind a known place, and carrying it to another file.
+//! The end of a file that others append to: what came after a known place, and how it gets into another file.
 
 use crate::lease::{Lease, Refused};
-use rustix::fs::{Mode, OFlags};
 use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 
 /// How much is copied at a time.
 const PIECE_BYTES: usize = 1024 * 1024;
@@ -14,15 +12,6 @@ const PIECE_BYTES: usize = 1024 * 1024;
 /// How much is appended at once while others may be writing. A longer line stays where it is until its program is
 /// done.
 const LINES_BYTES_MAX: usize = 16 * PIECE_BYTES;
-
-/// What became of a copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Copied {
-    /// So much came.
-    Bytes(u64),
-    /// The file is shorter than it was.
-    Shrunk,
-}
 
 /// How a file stands that is being drained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +23,16 @@ pub(crate) enum State {
     /// Lines came that cannot go to the end of the new file any more, because others have appended to that.
     Late,
     /// It was emptied or written anew.
+    Rewritten,
+}
+
+/// What there is to be brought over.
+pub(crate) enum Came<'f> {
+    /// All up to this place; nobody has the file open for writing as long as the lease is held.
+    All(u64, Lease<'f>),
+    /// The complete lines up to this place. Somebody may be writing.
+    Lines(u64),
+    /// What was known is not there any more.
     Rewritten,
 }
 
@@ -86,50 +85,40 @@ impl Known {
         self.at.set(self.at() + bytes.len() as u64);
     }
 
-    /// Appends all that stands behind to another file, a torn last line as well.
-    pub(crate) fn copy(&self, from: &File, mut to: &File) -> io::Result<Copied> {
-        let end = from.metadata()?.len();
-        if end < self.at() {
-            return Ok(Copied::Shrunk);
-        }
-        let bytes = end - self.at();
-        while self.at() < end {
-            let piece = read(from, self.at(), (end - self.at()).min(PIECE_BYTES as u64) as usize)?;
-            to.write_all(&piece)?;
-            self.advance(&piece);
-        }
-        Ok(Copied::Bytes(bytes))
-    }
-
-    /// Brings over what came behind: all of it when nobody has the file open for writing, else the complete lines.
-    /// `to` is open for appending.
-    pub(crate) fn drain(&self, from: &File, to: &File) -> io::Result<State> {
+    /// What came after the known place: all of it when nobody has the file open for writing, else the complete lines.
+    pub(crate) fn came<'f>(&self, from: &'f File) -> io::Result<Came<'f>> {
         if !self.holds(from)? {
-            return Ok(State::Rewritten);
+            return Ok(Came::Rewritten);
         }
         match Lease::read(from) {
             // It may have been rewritten just before the lease.
-            Ok(_lease) if !self.holds(from)? => Ok(State::Rewritten),
-            Ok(_lease) => self.copy(from, to).map(|_| State::Empty),
-            Err(Refused::Busy | Refused::Unavailable) => self.copy_lines(from, to),
+            Ok(_) if !self.holds(from)? => Ok(Came::Rewritten),
+            Ok(lease) => Ok(Came::All(from.metadata()?.len(), lease)),
+            Err(Refused::Busy | Refused::Unavailable) => self.lines(from),
             Err(Refused::Failed(cause)) => Err(cause),
         }
     }
 
-    /// Appends the complete lines behind, so that no other program's line comes into the middle of one.
-    fn copy_lines(&self, from: &File, mut to: &File) -> io::Result<State> {
+    fn lines(&self, from: &File) -> io::Result<Came<'static>> {
         let end = from.metadata()?.len();
         if end < self.at() {
-            return Ok(State::Rewritten);
+            return Ok(Came::Rewritten);
         }
         let length = (end - self.at()).min(LINES_BYTES_MAX as u64) as usize;
         let bytes = read(from, self.at(), length)?;
-        if let Some(last) = memchr::memrchr(b'\n', &bytes) {
-            // One write: the kernel puts it at the end in one piece.
-            to.write_all(&bytes[..=last])?;
-            self.advance(&bytes[..=last]);
+        let lines = memchr::memrchr(b'\n', &bytes).map_or(0, |last| last + 1);
+        Ok(Came::Lines(self.at() + lines as u64))
+    }
+
+    /// Appends what stands between the known place and `end` to another file, which is open for appending. In one piece
+    /// if it is not too long, so that no other program's line comes into the middle of one.
+    pub(crate) fn copy(&self, from: &File, mut to: &File, end: u64) -> io::Result<()> {
+        while self.at() < end {
+            let piece = read(from, self.at(), (end - self.at()).min(LINES_BYTES_MAX as u64) as usize)?;
+            to.write_all(&piece)?;
+            self.advance(&piece);
         }
-        Ok(State::Busy)
+        Ok(())
     }
 }
 
@@ -139,14 +128,16 @@ fn read(from: &File, at: u64, length: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whether a file ends with a line break: nobody has written a part of a line only.
-pub(crate) fn ends_line(file: &File) -> io::Result<bool> {
-    let length = file.metadata()?.len();
-    Ok(length == 0 || read(file, length - 1, 1)? == b"\n")
-}
-
-/// Opens a file to append to it as the agents do; never makes one.
-pub(crate) fn open_to_append(path: &Path) -> io::Result<File> {
-    let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
+/// Where the last complete line before `end` ends.
+pub(crate) fn lines_end(file: &File, end: u64) -> io::Result<u64> {
+    let mut at = end;
+    while at > 0 {
+        let start = at.saturating_sub(PIECE_BYTES as u64);
+        let piece = read(file, start, (at - start) as usize)?;
+        if let Some(found) = memchr::memrchr(b'\n', &piece) {
+            return Ok(start + found as u64 + 1);
+        }
+        at = start;
+    }
+    Ok(0)
 }

@@ -7,7 +7,7 @@ use crate::gate::{NotNow, Pass};
 use crate::leftover::{self, ROUNDS_MAX, Settled};
 use crate::new_text::{NewText, copy_span};
 use crate::outcome::{Deferral, Ending, Outcome, Refusal};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, unnamed_file};
 use crate::vault::{Change, History, Old, Originals, Pending, Purpose, Record, State, Text, Vault, check};
 use crate::{Done, Mode, Options, carry_out, may_write, no_vault};
 use std::fs::File;
@@ -42,7 +42,7 @@ pub fn undo(
 ) -> Result<Outcome, Error> {
     let vault = options.vault.as_ref().ok_or_else(|| no_vault(path))?;
     let opened = if options.mode == Mode::Fix {
-        settled(path, root)?
+        settled(path, root, vault)?
     } else {
         Snapshot::open(path, root)?.map_err(Ending::Refused)
     };
@@ -96,16 +96,17 @@ fn undo_once(
 }
 
 /// The file, locked, with nothing left of interrupted runs: late lines must be in it before places are looked for.
-fn settled(path: &Path, root: Option<&Path>) -> Result<Result<Snapshot, Ending>, Error> {
+fn settled(path: &Path, root: Option<&Path>, vault: &Vault) -> Result<Result<Snapshot, Ending>, Error> {
     for _ in 0..ROUNDS_MAX {
         let snapshot = match Snapshot::open_locked(path, root)? {
             Ok(Ok(snapshot)) => snapshot,
             Ok(Err(reason)) => return Ok(Err(Ending::Deferred(reason))),
             Err(refusal) => return Ok(Err(Ending::Refused(refusal))),
         };
-        match leftover::settle(&snapshot)? {
+        match leftover::settle(&snapshot, vault)? {
             Ok(Settled::Something) => {}
-            Ok(Settled::Nothing | Settled::Held) => return Ok(Ok(snapshot)),
+            Ok(Settled::Nothing) => return Ok(Ok(snapshot)),
+            Ok(Settled::Held) => return Ok(Err(Ending::Deferred(Deferral::OldFileOpen))),
             Err(reason) => return Ok(Err(Ending::Deferred(reason))),
         }
     }
@@ -120,7 +121,8 @@ fn take_back(
     enter: impl FnOnce() -> Result<Result<Pass, NotNow>, Error>,
 ) -> Result<Result<Done, NotNow>, Error> {
     let text = Restored { vault, record: &runs.target, parts: way.parts, length: way.length };
-    let keep = |pending: Pending| pending.keep_undo(&runs.target, snapshot.bytes(), way.changes, None);
+    let keep =
+        |pending: Pending, swap| pending.keep_undo(&runs.target, snapshot.bytes(), way.changes, Some(swap));
     let done = carry_out(snapshot, &text, vault, keep, enter)?;
     if done.is_ok() {
         // The record of another file that is still there belongs to that one.
@@ -366,6 +368,32 @@ impl NewText for Restored<'_> {
         kept.inline.map_or(Ok(0), |mut inline| io::copy(&mut inline, &mut io::sink()))?;
         Ok(())
     }
+
+    fn kept(&self) -> Vec<(Span, u64)> {
+        let (mut at, mut kept) = (0, Vec::new());
+        for part in &self.parts {
+            at += match part {
+                Part::Kept(span) => {
+                    kept.push((*span, at));
+                    span.len()
+                }
+                Part::Break => 1,
+                Part::Old(index) => self.record.index.edits.get(*index).map_or(0, Change::length_before),
+            };
+        }
+        kept
+    }
+}
+
+/// The text that a run replaced, in a file without a name; `None` if it cannot be told any more.
+pub(crate) fn text_before(vault: &Vault, record: &Record, now: &Snapshot) -> io::Result<Option<File>> {
+    let runs = Runs { target: record.clone(), later: Vec::new() };
+    let way = now.read_first(record.bytes_after(), |source| Way::back(&runs, Extent::Whole, source));
+    let Ok(Ok(way)) = way else { return Ok(None) };
+    let text = Restored { vault, record, parts: way.parts, length: way.length };
+    let file = unnamed_file()?;
+    // A run that took another back has not kept what it removed.
+    Ok(text.write(&now.file, &file).ok().map(|()| file))
 }
 
 /// What the run removed. The inline bytes are read in order.

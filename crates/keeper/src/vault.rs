@@ -26,7 +26,7 @@ pub(crate) use texts::Packed;
 
 pub(crate) use file::Ledger;
 pub(crate) use history::History;
-pub(crate) use record::{Account, Change, Digest, Old, Swap, check};
+pub(crate) use record::{Account, Change, Digest, FileId, Old, Swap, check};
 
 use crate::error::Error;
 use crate::step::{Step, before};

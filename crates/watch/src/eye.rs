@@ -11,7 +11,7 @@ use crate::pause::{Closed, Pause, Stop, Woken};
 use crate::queue::{RootId, Stamp};
 pub(crate) use inotify::no_watch;
 use inotify::{Happened, Watch};
-use keeper::{DEPTH_MAX, is_candidate, network, quiet_for, settle_all};
+use keeper::{DEPTH_MAX, Vault, is_candidate, network, quiet_for, settle_all};
 use std::collections::{BTreeSet, HashSet};
 use std::fs::Metadata;
 use std::io;
@@ -38,8 +38,8 @@ pub(crate) struct Task {
     pub(crate) id: RootId,
     pub(crate) root: PathBuf,
     pub(crate) rescan: Duration,
-    /// Whether what an interrupted run left behind is to be finished first.
-    pub(crate) settle: bool,
+    /// The vault of interrupted runs that are to be finished; `None` if nothing may be written.
+    pub(crate) settle: Option<Vault>,
     pub(crate) out: SyncSender<Event>,
 }
 
@@ -96,8 +96,8 @@ impl Lids {
 
     /// Finishes what interrupted runs have left, if anything may be written.
     fn settle(&mut self) -> Result<(), Closed> {
-        if self.task.settle {
-            let left = settle_all(&self.task.root).iter().map(ToString::to_string).collect();
+        if let Some(vault) = &self.task.settle {
+            let left = settle_all(&self.task.root, vault).iter().map(ToString::to_string).collect();
             let before = std::mem::replace(&mut self.unsettled, left);
             self.unsettled.difference(&before).try_for_each(|text| self.trouble(text.clone()))?;
         }
@@ -314,19 +314,6 @@ mod tests {
     use std::sync::mpsc::{Receiver, sync_channel};
 
     const PATIENCE: Duration = Duration::from_secs(30);
-    const LINES: [&str; 2] =
-        ["{\"role\":\"user\",\"content\":\"one\"}\n", "{\"role\":\"user\",\"content\":\"late\"}\n"];
-
-    /// What a run leaves that was killed when it had replaced `name`: the old file, with a line that came late.
-    fn leave_behind(folder: &Path, name: &str) {
-        let (old, before) = (folder.join("old"), LINES[0].len());
-        fs::write(&old, LINES.concat()).unwrap();
-        let hash = |bytes: &[u8]| blake3::hash(bytes).to_hex()[..16].to_string();
-        let (of, inode, end) =
-            (hash(name.as_bytes()), fs::metadata(&old).unwrap().ino(), hash(LINES[0].as_bytes()));
-        fs::rename(old, folder.join(format!(".tailor-{of}-{inode:x}-{before:x}-{before:x}-{end}.tmp")))
-            .unwrap();
-    }
 
     #[track_caller]
     fn trouble(events: &Receiver<Event>) -> String {
@@ -337,30 +324,25 @@ mod tests {
         }
     }
 
+    /// A file that no run left is never touched; each is reported once, at the first walk that finds it.
     #[test]
     fn what_could_not_be_finished_is_told_once_and_tried_again_at_each_walk() {
         let dir = tempfile::tempdir().unwrap();
-        leave_behind(dir.path(), "s.jsonl");
+        let leave = |name: &str| fs::write(dir.path().join(name), "whose?").unwrap();
+        leave(".tailor-one.tmp");
         let (out, events) = sync_channel(100_000);
         let (root, rescan) = (dir.path().to_path_buf(), Duration::from_millis(20));
-        let eye = Eye::open(Task { id: 0, root, rescan, settle: true, out }).unwrap();
+        let vault = tempfile::tempdir().unwrap();
+        let settle = Some(Vault::new(vault.path().to_path_buf()));
+        let eye = Eye::open(Task { id: 0, root, rescan, settle, out }).unwrap();
         let told = trouble(&events);
-        assert!(told.contains("its transcript is gone"), "{told}");
-
-        // Its transcript comes back, and nothing is gone.
-        let path = dir.path().join("s.jsonl");
-        fs::write(dir.path().join("new"), LINES[0]).unwrap();
-        fs::rename(dir.path().join("new"), &path).unwrap();
-        let until = Instant::now() + PATIENCE;
-        // Not opened, so that it is never in use.
-        while fs::metadata(&path).unwrap().len() != LINES.concat().len() as u64 {
-            assert!(Instant::now() < until, "the late line was never put into place");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        assert!(told.contains(".tailor-one.tmp") && told.contains("left alone"), "{told}");
+        leave(".tailor-two.tmp");
+        let told = trouble(&events);
+        assert!(told.contains(".tailor-two.tmp"), "{told}");
         drop(eye);
-        assert_eq!(fs::read_to_string(&path).unwrap(), LINES.concat());
-        let again: Vec<Event> =
-            events.iter().filter(|event| matches!(event, Event::Trouble { .. })).collect();
-        assert!(again.is_empty(), "{again:?}");
+        let again = events.iter().filter(|event| matches!(event, Event::Trouble { .. })).count();
+        assert_eq!(again, 0);
+        assert!(dir.path().join(".tailor-one.tmp").exists() && dir.path().join(".tailor-two.tmp").exists());
     }
 }

@@ -175,10 +175,11 @@ impl Looker {
 
     /// Puts lines into place that an earlier look has left beside the file. Gives why they still have to wait.
     fn place_late_lines(&self, path: &Path) -> Result<Option<Deferral>, Error> {
-        if !self.enforces || !self.late_lines().contains(path) {
+        let Some(vault) = self.soon.vault.as_ref().filter(|_| self.enforces) else { return Ok(None) };
+        if !self.late_lines().contains(path) {
             return Ok(None);
         }
-        let waits = settle_late(path)?;
+        let waits = settle_late(path, vault)?;
         if waits.is_none() {
             self.late_lines().remove(path);
         }
@@ -407,7 +408,7 @@ causes! {
     Deferral::Growing { .. } => "growing",
     Deferral::RecentHistory { .. } => "recent",
     Deferral::Changed => "changed",
-    Deferral::HeldOpen | Deferral::Open { .. } => "open",
+    Deferral::HeldOpen | Deferral::Open { .. } | Deferral::OldFileOpen => "open",
     Deferral::OtherTailor => "other-tailor",
     Deferral::Running { .. } => "running",
     Deferral::Locked { .. } | Deferral::Doubtful { .. } | Deferral::Busy { .. } => "locked",

@@ -265,7 +265,8 @@ mod tests {
         let outcome = fault::meanwhile(None, note_it, || maintain(&case.path, None, &options)).0.unwrap();
         assert_eq!(outcome.ending, Ending::Fixed);
         let held = held.take();
-        let with_lock = [Step::LeaseOld, Step::CatchUpLast, Step::LeaseNew, Step::SetTimes, Step::Exchange];
+        let with_lock =
+            [Step::LeaseOld, Step::CatchUpLast, Step::LeaseNew, Step::SetTimes, Step::Name, Step::Exchange];
         assert!(with_lock.iter().all(|step| held.contains(&(*step, true))), "{held:?}");
         let mut rest = held.iter().filter(|(step, _)| !with_lock.contains(step) && *step != Step::Drain);
         assert!(rest.all(|(_, held)| !held), "{held:?}");

@@ -61,6 +61,9 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
+    /// The old file is gone. No file has the inode 0.
+    pub(crate) const CLOSED: Self = Self { known: 0, upto: 0, at: 0, current: 0 };
+
     /// The bytes of a slot.
     fn encode(&self, sequence: u64, run: &str) -> [u8; BLOCK_BYTES] {
         block(run, &[sequence, self.known, self.upto, self.at, self.current].map(u64::to_le_bytes).concat())
@@ -149,7 +152,7 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) fn begin(file: &Arc<File>) -> io::Result<Self> {
         let mut out = &**file;
-        out.seek(SeekFrom::Start(FRAMES))?;
+        out.write_all(&[0; FRAMES as usize])?;
         Ok(Self { file: file.clone(), at: FRAMES, texts: Vec::new(), hashes: HashSet::new() })
     }
 

@@ -1,6 +1,7 @@
 //! Folders of the vault. Each is held open, and everything in it is opened by a single name relative to it, so no symbolic
 //! link on the way is ever followed.
 
+use crate::step::{Step, before};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -181,7 +182,7 @@ fn existing(opened: rustix::io::Result<OwnedFd>) -> io::Result<Option<File>> {
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        if !self.placed {
+        if !self.placed && before(Step::Clean).is_ok() {
             let _ = self.folder.remove(&self.name);
         }
     }

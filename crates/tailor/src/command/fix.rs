@@ -7,7 +7,7 @@ use crate::printer::{Printer, talk};
 use crate::report::{FileReport, Judge};
 use crate::status::Status;
 use keeper::{
-    Ending, Found, Mode, Options, Outcome, Refusal, known_roots, maintain_shown, settle_all, spool,
+    Ending, Found, Mode, Options, Outcome, Refusal, Vault, known_roots, maintain_shown, settle_all, spool,
 };
 use std::cell::RefCell;
 use std::io::{self, BufWriter, Write};
@@ -29,8 +29,10 @@ pub(crate) fn run(fix: &Fix) -> Status {
         Ok(true) => return stream(fix, &asked.options, &judge),
         Err(error) => return failed(&error),
     }
-    if asked.options.mode == Mode::Fix && fix.out.is_none() {
-        settle(&fix.shared.paths);
+    if let Some(vault) =
+        asked.options.vault.as_ref().filter(|_| asked.options.mode == Mode::Fix && fix.out.is_none())
+    {
+        settle(&fix.shared.paths, vault);
     }
     let telling = Telling::of(&fix.shared.results, &asked.options.policy);
     let status =
@@ -41,10 +43,10 @@ pub(crate) fn run(fix: &Fix) -> Status {
     status
 }
 
-/// Finishes what an interrupted run has left. What cannot be finished is said, and stops nothing.
-fn settle(paths: &[PathBuf]) {
+/// Finishes what interrupted runs left. What cannot be finished is reported and stops nothing.
+fn settle(paths: &[PathBuf], vault: &Vault) {
     let roots = if paths.is_empty() { known_roots() } else { paths.to_vec() };
-    for error in roots.iter().flat_map(|path| settle_all(path)) {
+    for error in roots.iter().flat_map(|path| settle_all(path, vault)) {
         talk(&error.to_string());
     }
 }

@@ -82,7 +82,7 @@ impl Daemon {
             id,
             root: path.clone(),
             rescan: self.config.rescan,
-            settle: self.looker.enforces(),
+            settle: self.looker.enforces().then(|| self.config.vault.clone()),
             out: self.events.clone(),
         };
         match Eye::open(task) {

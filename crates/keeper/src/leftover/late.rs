@@ -1,0 +1,408 @@
+//! What of a leftover is not in the transcript yet, and the transcript with it.
+
+use super::{FINISH, Leftover};
+use crate::error::Error;
+use crate::new_text::{NewText, copy_span, same_bytes};
+use crate::snapshot::Snapshot;
+use crate::tail::{END_BYTES, lines_end};
+use crate::undo::text_before;
+use crate::vault::{self, Account, Ledger, Vault};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use transcript::{Fault, Source, Span};
+
+/// How much is read at a time.
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// What of a leftover is not in the transcript yet.
+pub(super) struct Late<'l> {
+    pub(super) leftover: &'l Leftover,
+    /// Complete lines that are to be brought over.
+    lines: Vec<Span>,
+    /// What cannot be brought over: it is kept in the vault.
+    dropped: Vec<Span>,
+    /// Where in the transcript the lines go.
+    at: u64,
+    /// How many bytes stand there of an append of ours that did not come to its end.
+    torn: u64,
+    /// How far the leftover is accounted for then.
+    upto: u64,
+}
+
+/// A place in the leftover from which on nothing is accounted for, and where that goes.
+struct From {
+    known: u64,
+    at: u64,
+    torn: u64,
+}
+
+/// What became of a part of an old file that is accounted for.
+enum Earlier {
+    /// Nothing.
+    Same,
+    /// These lines of it were changed in place.
+    Edited(Span),
+    /// A program has cut it off at this line, and gone on from there.
+    GoesOnFrom(u64),
+    /// It cannot be told.
+    Unknown,
+}
+
+impl<'l> Late<'l> {
+    /// `free` says that nobody has the leftover open for writing.
+    pub(super) fn of(leftover: &'l Leftover, now: &Snapshot, vault: &Vault, free: bool) -> io::Result<Self> {
+        let From { known, at, torn } = leftover.from(now)?;
+        let mut late = Self { leftover, lines: Vec::new(), dropped: Vec::new(), at, torn, upto: known };
+        let (start, lost) = match earlier(leftover, known, now, vault)? {
+            Earlier::Same => (known, None),
+            Earlier::Edited(span) => (known, Some(span)),
+            Earlier::GoesOnFrom(line) => (line, None),
+            Earlier::Unknown => (leftover.length, Some(Span::new(0, leftover.length))),
+        };
+        late.dropped.extend(lost.filter(|_| free));
+        late.split(start, now, free)?;
+        Ok(late)
+    }
+
+    /// Tells complete lines from what the disk has lost. The last line need not be complete if nobody can go on with it
+    /// and it goes to the end of the transcript.
+    fn split(&mut self, start: u64, now: &Snapshot, free: bool) -> io::Result<()> {
+        let leftover = self.leftover;
+        let end = leftover.length;
+        if start >= end {
+            return Ok(());
+        }
+        let mut file = &leftover.file;
+        file.seek(SeekFrom::Start(start))?;
+        let mut reader = BufReader::with_capacity(PIECE_BYTES, file.take(end - start));
+        let (mut line, mut at, mut zeros) = (start, start, false);
+        loop {
+            let window = reader.fill_buf()?;
+            if window.is_empty() {
+                break;
+            }
+            let found = memchr::memchr(b'\n', window);
+            let taken = found.map_or(window.len(), |found| found + 1);
+            zeros |= memchr::memchr(0, &window[..taken]).is_some();
+            reader.consume(taken);
+            at += taken as u64;
+            if found.is_some() {
+                push(if zeros { &mut self.dropped } else { &mut self.lines }, Span::new(line, at));
+                (line, zeros) = (at, false);
+            }
+        }
+        self.upto = line;
+        if line < at && free {
+            let goes_last = self.at + self.torn >= now.bytes();
+            push(if zeros || !goes_last { &mut self.dropped } else { &mut self.lines }, Span::new(line, at));
+            self.upto = at;
+        }
+        Ok(())
+    }
+
+    fn bytes(&self) -> u64 {
+        self.lines.iter().map(|span| span.len()).sum()
+    }
+
+    /// What goes: of the transcript an append that did not come to its end, and what cannot be brought over.
+    fn removed<'r>(&'r self, now: &'r Snapshot) -> Spans<'r> {
+        let torn = (&now.file, Span::new(self.at, self.at + self.torn));
+        let dropped = self.dropped.iter().map(|span| (&self.leftover.file, *span));
+        Spans { spans: [torn].into_iter().chain(dropped).collect(), at: 0 }
+    }
+
+    fn dropped_bytes(&self) -> u64 {
+        self.dropped.iter().map(|span| span.len()).sum()
+    }
+
+    /// Keeps what cannot be brought over, where nothing else is to be done.
+    pub(super) fn keep_dropped(&self, now: &Snapshot, vault: &Vault) -> Result<(), Error> {
+        if self.dropped.is_empty() {
+            return Ok(());
+        }
+        let pending = vault.begin(&now.path)?;
+        let (length, bytes) = (now.bytes(), self.dropped_bytes());
+        let mut removed =
+            Spans { spans: self.dropped.iter().map(|span| (&self.leftover.file, *span)).collect(), at: 0 };
+        let run = now.read(|source| {
+            let edit = vault::Merged { at: length, length: 0, removed: Some((bytes, &mut removed)) };
+            pending.keep_merge(source, length + bytes, vec![edit], None, Vec::new())
+        })??;
+        vault.landed(&run);
+        Ok(())
+    }
+}
+
+fn push(spans: &mut Vec<Span>, span: Span) {
+    match spans.last_mut() {
+        Some(last) if last.end == span.start => last.end = span.end,
+        _ => spans.push(span),
+    }
+}
+
+impl Leftover {
+    /// How far this file is accounted for in the transcript as it is now.
+    fn from(&self, now: &Snapshot) -> io::Result<From> {
+        let ledger = &self.ledger;
+        let end = lines_end(&now.file, now.bytes())?;
+        // A program that has put a file of its own at the path has taken over what was there, as a rule.
+        let is_ours = ledger.current == now.metadata.ino();
+        if !self.is_old() && ledger.current == self.swap.new.inode {
+            // The place is one in this very file, which has never been at the path, or is not any more.
+            let known = (ledger.at + ledger.upto - ledger.known).min(self.length);
+            let own = Span::new(known, self.length);
+            let known = if self.repeats(own, now, ledger.known)? { self.length } else { known };
+            return Ok(From { known, at: end, torn: 0 });
+        }
+        let begun = Span::new(ledger.known, ledger.upto.min(self.length).max(ledger.known));
+        if ledger.at > now.bytes() || lines_end(&now.file, ledger.at)? != ledger.at {
+            return Ok(From { known: ledger.known, at: end, torn: 0 });
+        }
+        // An append had begun. All of it is there, or a part, with zeros for what the disk has lost of it, or nothing.
+        let same = same_bytes(&self.file, begun, &now.file, ledger.at, &|| false)?.unwrap_or(0);
+        if same == begun.len() {
+            return Ok(From { known: begun.end, at: ledger.at + same, torn: 0 });
+        }
+        let there = begun.len().min(now.bytes() - ledger.at);
+        let ours = is_ours && self.repeats(Span::new(begun.start, begun.start + there), now, ledger.at)?;
+        Ok(From { known: begun.start, at: ledger.at, torn: if ours { there } else { 0 } })
+    }
+
+    /// Whether bytes of this file stand in the transcript at `at`, but for zeros on either side, which the disk may have
+    /// put in the place of what it lost.
+    fn repeats(&self, span: Span, now: &Snapshot, at: u64) -> io::Result<bool> {
+        let (mut left, mut right) = (vec![0; PIECE_BYTES], vec![0; PIECE_BYTES]);
+        let mut done = 0;
+        while done < span.len() {
+            let length = (span.len() - done).min(PIECE_BYTES as u64) as usize;
+            let (left, right) = (&mut left[..length], &mut right[..length]);
+            if now.bytes() < at + done + length as u64 {
+                return Ok(false);
+            }
+            self.file.read_exact_at(left, span.start + done)?;
+            now.file.read_exact_at(right, at + done)?;
+            if left.iter().zip(&*right).any(|(one, other)| one != other && *one != 0 && *other != 0) {
+                return Ok(false);
+            }
+            done += length as u64;
+        }
+        Ok(true)
+    }
+}
+
+/// What became of the first `known` bytes of a leftover, which are accounted for, since that was so. Nobody is asked once
+/// a later run has brought lines over.
+fn earlier(leftover: &Leftover, known: u64, now: &Snapshot, vault: &Vault) -> io::Result<Earlier> {
+    if !leftover.is_old() || leftover.brought {
+        return Ok(Earlier::Same);
+    }
+    let swap = &leftover.swap;
+    let caught_up = Span::new(swap.after, swap.after + known.saturating_sub(swap.before));
+    let before = (swap.new.inode == now.metadata.ino() && caught_up.end <= now.bytes())
+        .then(|| text_before(vault, &leftover.record, now))
+        .transpose()?
+        .flatten();
+    let Some(before) = before else {
+        // Only the last bytes that were read are known.
+        let end = Span::new(swap.before.saturating_sub(END_BYTES), swap.before);
+        let mut bytes = vec![0; end.len() as usize];
+        let there = leftover.length >= known && leftover.file.read_exact_at(&mut bytes, end.start).is_ok();
+        let same = there && super::end_hash(&bytes) == swap.end;
+        return Ok(if same { Earlier::Same } else { Earlier::Unknown });
+    };
+    copy_span(&now.file, caught_up, &before)?;
+    let all = Span::new(0, known.min(leftover.length));
+    let same = same_bytes(&leftover.file, all, &before, 0, &|| false)?.unwrap_or(0);
+    if same == all.len() {
+        return Ok(Earlier::Same);
+    }
+    let line = lines_end(&leftover.file, same)?;
+    if leftover.length < known {
+        return Ok(Earlier::GoesOnFrom(line));
+    }
+    // Whoever edits in place leaves whole lines after the edit as they were.
+    let mut last = known;
+    while last > line {
+        let start = lines_end(&leftover.file, last - 1)?;
+        let piece = Span::new(start, last);
+        if same_bytes(&leftover.file, piece, &before, start, &|| false)? != Some(piece.len()) {
+            break;
+        }
+        last = start;
+    }
+    Ok(if last < known { Earlier::Edited(Span::new(line, last)) } else { Earlier::GoesOnFrom(line) })
+}
+
+/// The transcript with the late lines in their places.
+///
+/// Lines that came to an old file go where they belong in the new one: after those that are in both, before those that
+/// other programs have appended since. So each program's lines keep their order, and the last line, from which an agent
+/// goes on, stays the last.
+pub(super) struct Merged<'a> {
+    /// Files other than the transcript, and what of them was dropped.
+    others: Vec<&'a Late<'a>>,
+    parts: Vec<Part>,
+    length_before: u64,
+}
+
+/// Part of the text as it is to be.
+#[derive(Clone, Copy)]
+enum Part {
+    /// Of the transcript as it is.
+    Kept(Span),
+    /// A span of the leftover with this number.
+    Late(usize, Span),
+}
+
+impl Part {
+    fn len(&self) -> u64 {
+        match self {
+            Self::Kept(span) | Self::Late(_, span) => span.len(),
+        }
+    }
+}
+
+impl<'a> Merged<'a> {
+    /// `None` if the transcript has all lines.
+    pub(super) fn of(late: &'a [Late<'a>], now: &Snapshot) -> Option<Self> {
+        let mut others: Vec<&Late<'_>> = late.iter().filter(|late| !late.lines.is_empty()).collect();
+        if others.is_empty() {
+            return None;
+        }
+        others.sort_by_key(|late| late.at);
+        let (mut parts, mut at) = (Vec::new(), 0);
+        for (index, late) in others.iter().enumerate() {
+            parts.push(Part::Kept(Span::new(at, late.at.max(at))));
+            parts.extend(late.lines.iter().map(|span| Part::Late(index, *span)));
+            at = at.max(late.at + late.torn);
+        }
+        parts.push(Part::Kept(Span::new(at, now.bytes())));
+        Some(Self { others, parts, length_before: now.bytes() })
+    }
+
+    /// How far each leftover is accounted for when this text is at the path, in the file with this inode.
+    pub(super) fn accounts(&self, late: &[Late<'_>], current: u64) -> Vec<Account> {
+        let account = |late: &Late<'_>| {
+            let before = self.others.iter().filter(|other| other.at <= late.at);
+            let (come, gone) = before.fold((0, 0), |(come, gone), other| {
+                // Its own lines come before what comes to it later.
+                (come + other.bytes(), gone + if other.at < late.at { other.torn } else { 0 })
+            });
+            let at = (late.at + come).saturating_sub(gone);
+            let ledger = Ledger { known: late.upto, upto: late.upto, at, current };
+            Account { run: late.leftover.record.run().to_string(), ledger }
+        };
+        late.iter().map(account).collect()
+    }
+
+    /// Keeps what this text changes.
+    pub(super) fn keep(
+        &self,
+        pending: vault::Pending,
+        swap: vault::Swap,
+        accounts: Vec<Account>,
+        now: &Snapshot,
+    ) -> Result<vault::Run, Error> {
+        let dropped: Vec<u64> = self.others.iter().map(|late| late.dropped_bytes()).collect();
+        let mut removed: Vec<Spans<'_>> = self.others.iter().map(|late| late.removed(now)).collect();
+        let (mut at, mut before, mut edits) = (0, 0, Vec::new());
+        for ((late, removed), dropped) in self.others.iter().zip(&mut removed).zip(&dropped) {
+            at += late.at.max(before) - before;
+            let length = late.bytes();
+            let removed: Option<(u64, &mut dyn Read)> = Some((late.torn + dropped, removed));
+            edits.push(vault::Merged { at, length, removed });
+            at += length;
+            before = before.max(late.at + late.torn);
+        }
+        let before = self.length_before + dropped.iter().sum::<u64>();
+        let kept = pending.keep_merge(&Text { merged: self, now }, before, edits, Some(swap), accounts);
+        kept.map_err(|fault| {
+            let why = io::Error::other(format!("byte {} cannot be read", fault.at));
+            Error::new(&now.path, FINISH, why)
+        })?
+    }
+}
+
+impl NewText for Merged<'_> {
+    fn length(&self) -> u64 {
+        self.parts.iter().map(Part::len).sum()
+    }
+
+    fn write(&self, original: &File, out: &File) -> io::Result<()> {
+        for part in &self.parts {
+            match part {
+                Part::Kept(span) => copy_span(original, *span, out)?,
+                Part::Late(index, span) => copy_span(&self.others[*index].leftover.file, *span, out)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn kept(&self) -> Vec<(Span, u64)> {
+        let (mut at, mut kept) = (0, Vec::new());
+        for part in &self.parts {
+            if let Part::Kept(span) = part {
+                kept.push((*span, at));
+            }
+            at += part.len();
+        }
+        kept
+    }
+}
+
+/// The new text, to be read at any place.
+struct Text<'a> {
+    merged: &'a Merged<'a>,
+    now: &'a Snapshot,
+}
+
+impl Source for Text<'_> {
+    fn len(&self) -> u64 {
+        self.merged.length()
+    }
+
+    fn read(&self, at: u64, buffer: &mut [u8]) -> Result<usize, Fault> {
+        let (mut start, mut filled) = (0, 0);
+        for part in &self.merged.parts {
+            let end = start + part.len();
+            let from = at + filled as u64;
+            if from < end && filled < buffer.len() {
+                let length = (end - from).min((buffer.len() - filled) as u64) as usize;
+                let (file, span) = match part {
+                    Part::Kept(span) => (&self.now.file, span),
+                    Part::Late(index, span) => (&self.merged.others[*index].leftover.file, span),
+                };
+                let read =
+                    file.read_exact_at(&mut buffer[filled..filled + length], span.start + from - start);
+                read.map_err(|_| Fault { at: from })?;
+                filled += length;
+            }
+            start = end;
+        }
+        Ok(filled)
+    }
+}
+
+/// Spans of files, one after the other.
+struct Spans<'a> {
+    spans: Vec<(&'a File, Span)>,
+    at: u64,
+}
+
+impl Read for Spans<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut start = 0;
+        for (file, span) in &self.spans {
+            if self.at < start + span.len() {
+                let from = span.start + self.at - start;
+                let room = buffer.len().min((span.end - from) as usize);
+                let got = file.read_at(&mut buffer[..room], from)?;
+                self.at += got as u64;
+                return Ok(got);
+            }
+            start += span.len();
+        }
+        Ok(0)
+    }
+}

@@ -1,0 +1,319 @@
+//! Old files that a program holds, copies of them, and files that others planted beside a transcript.
+
+use crate::step::Step;
+use crate::step::fault::{self, Fault};
+use crate::{Deferral, Ending, Extent, Mode, Options, Outcome, Vault, maintain, settle_all, undo};
+use std::cell::RefCell;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+use tempfile::TempDir;
+use transcript::policy::{Policy, Selection};
+
+struct World {
+    dir: TempDir,
+    path: PathBuf,
+}
+
+/// A question, a call, a result of so many characters and an answer.
+fn turn(name: &str, chars: usize) -> String {
+    format!(
+        "{{\"role\":\"user\",\"content\":\"question {name}\"}}\n\
+         {{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{{\"id\":\"call_{name}\",\"type\":\"function\",\
+         \"function\":{{\"name\":\"x\",\"arguments\":\"{{}}\"}}}}]}}\n\
+         {{\"role\":\"tool\",\"tool_call_id\":\"call_{name}\",\"content\":\"{}\"}}\n\
+         {{\"role\":\"assistant\",\"content\":\"answer {name}\"}}\n",
+        "x".repeat(chars)
+    )
+}
+
+const BIG_CHARS: usize = 400;
+
+impl World {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("sessions")).unwrap();
+        let path = dir.path().join("sessions/s.jsonl");
+        fs::write(&path, turn("a", BIG_CHARS)).unwrap();
+        Self { dir, path }
+    }
+
+    fn vault(&self) -> Vault {
+        Vault::new(self.dir.path().join("vault"))
+    }
+
+    fn options(&self) -> Options {
+        let ignore = ["M7", "M8", "S18"].map(str::to_string).to_vec();
+        let policy = Policy {
+            result_chars_max: 150,
+            selection: Selection { ignore, ..Selection::default() },
+            ..Policy::default()
+        };
+        let (settle, settle_stale) = (Duration::ZERO, Duration::ZERO);
+        Options { policy: policy.into(), mode: Mode::Fix, settle, settle_stale, vault: Some(self.vault()) }
+    }
+
+    /// As the command does it: what is left comes first.
+    fn fix(&self) -> Outcome {
+        settle_all(self.folder(), &self.vault());
+        maintain(&self.path, None, &self.options()).unwrap()
+    }
+
+    fn folder(&self) -> &Path {
+        self.path.parent().unwrap()
+    }
+
+    fn beside(&self) -> Vec<String> {
+        let names =
+            self.folder().read_dir().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.filter(|name| name != "s.jsonl").collect()
+    }
+
+    /// What users and models said, and which calls have results, in order.
+    fn told(&self) -> Vec<String> {
+        let text = fs::read_to_string(&self.path).unwrap();
+        let told = |line: &str| {
+            let value: serde_json::Value = serde_json::from_str(line).unwrap();
+            let role = value["role"].as_str().unwrap();
+            match role {
+                "tool" => format!("result {}", value["tool_call_id"].as_str().unwrap()),
+                _ => value["content"].as_str().map_or_else(|| "call".to_string(), str::to_string),
+            }
+        };
+        text.lines().map(told).collect()
+    }
+
+    /// A fix while a program finds the file before the exchange, opens what it found after it, and keeps it open.
+    fn fix_while_held(&self, fault: Option<Fault>) -> File {
+        let (found, held) = (Rc::new(RefCell::new(None)), Rc::new(RefCell::new(None)));
+        let (path, shared, mut drained) = (self.path.clone(), Rc::clone(&held), false);
+        let hook = move |_, step| match step {
+            Step::LeaseOld => {
+                let flags = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(&path);
+                *found.borrow_mut() = flags.ok();
+            }
+            Step::Drain if !drained => {
+                drained = true;
+                let found = found.borrow();
+                let old = format!("/proc/self/fd/{}", found.as_ref().unwrap().as_raw_fd());
+                *shared.borrow_mut() = OpenOptions::new().append(true).open(old).ok();
+            }
+            _ => {}
+        };
+        let _ = fault::meanwhile(fault, hook, || maintain(&self.path, None, &self.options()));
+        held.take().expect("the program got in")
+    }
+}
+
+fn names(turns: &[&str]) -> Vec<String> {
+    let of = |name: &&str| {
+        [
+            format!("question {name}"),
+            "call".to_string(),
+            format!("result call_{name}"),
+            format!("answer {name}"),
+        ]
+    };
+    turns.iter().flat_map(of).collect()
+}
+
+/// Lines are told by their place in the old file: however often we look, and whatever was mended since, each comes over
+/// once and in order, and nothing else changes while more may come.
+#[test]
+fn what_a_program_writes_into_the_old_file_comes_over_once_and_in_order() {
+    let world = World::new();
+    let mut held = world.fix_while_held(None);
+    assert_eq!(world.beside().len(), 1);
+    for (number, name) in ["b", "c", "d"].into_iter().enumerate() {
+        held.write_all(turn(name, BIG_CHARS).as_bytes()).unwrap();
+        // Somebody else appends to the file at the path.
+        let other = ["e", "f", "g"][number];
+        OpenOptions::new()
+            .append(true)
+            .open(&world.path)
+            .unwrap()
+            .write_all(turn(other, 10).as_bytes())
+            .unwrap();
+        for _ in 0..2 {
+            assert_eq!(world.fix().ending, Ending::Deferred(Deferral::OldFileOpen));
+            let waits = undo(&world.path, None, &world.options(), None, Extent::Whole).unwrap();
+            assert_eq!(waits.ending, Ending::Deferred(Deferral::OldFileOpen));
+        }
+    }
+    assert_eq!(world.told(), names(&["a", "b", "c", "d", "e", "f", "g"]));
+    drop(held);
+    assert_eq!(world.fix().ending, Ending::Fixed);
+    assert_eq!(world.fix().ending, Ending::Clean);
+    assert_eq!((world.told(), world.beside()), (names(&["a", "b", "c", "d", "e", "f", "g"]), Vec::new()));
+}
+
+/// The same when the run died in the middle, and each run after it.
+#[test]
+fn late_lines_come_over_once_whenever_a_run_dies() {
+    for at in 12..40 {
+        let world = World::new();
+        let mut held = world.fix_while_held(None);
+        held.write_all(turn("b", BIG_CHARS).as_bytes()).unwrap();
+        OpenOptions::new()
+            .append(true)
+            .open(&world.path)
+            .unwrap()
+            .write_all(turn("c", 10).as_bytes())
+            .unwrap();
+        let _ = fault::with(Some(Fault::Death { at }), || maintain(&world.path, None, &world.options()));
+        held.write_all(turn("d", 10).as_bytes()).unwrap();
+        let _ =
+            fault::with(Some(Fault::Death { at: 52 - at }), || maintain(&world.path, None, &world.options()));
+        drop(held);
+        assert!(settle_all(world.folder(), &world.vault()).is_empty());
+        world.fix();
+        assert_eq!(world.fix().ending, Ending::Clean, "{at}");
+        assert_eq!((world.told(), world.beside()), (names(&["a", "b", "d", "c"]), Vec::new()), "{at}");
+    }
+}
+
+/// What the disk has lost of the old file is no text, and what cannot be brought over can be had from the vault.
+#[test]
+fn zeros_are_not_brought_over_and_undo_has_them() {
+    let world = World::new();
+    let mut held = world.fix_while_held(None);
+    let lost = [&[0; 50][..], b"the end of a line\"}\n"].concat();
+    held.write_all(&lost).unwrap();
+    held.write_all(turn("b", 10).as_bytes()).unwrap();
+    drop(held);
+    world.fix();
+    assert_eq!((world.told(), world.beside()), (names(&["a", "b"]), Vec::new()));
+    let records: Vec<_> =
+        world.vault().runs(&world.path.canonicalize().unwrap()).unwrap().into_iter().flatten().collect();
+    let merge = records.iter().find(|record| record.purpose().is_some()).unwrap();
+    let undone = undo(&world.path, None, &world.options(), Some(merge.run()), Extent::Whole).unwrap();
+    assert_eq!(undone.ending, Ending::Undone);
+    assert!(memchr::memmem::find(&fs::read(&world.path).unwrap(), &lost).is_some());
+}
+
+/// A leftover that is shorter than what was read, or has lost a part of it, never takes the place of the text at the path.
+#[test]
+fn what_the_disk_lost_of_the_old_file_does_not_win() {
+    for damage in 0..4 {
+        let world = World::new();
+        let held = world.fix_while_held(Some(Fault::Death { at: 17 }));
+        let left = world.folder().join(&world.beside()[0]);
+        let file = OpenOptions::new().write(true).open(&left).unwrap();
+        let length = file.metadata().unwrap().len();
+        match damage {
+            0 => file.set_len(0).unwrap(),
+            1 => file.set_len(length / 2).unwrap(),
+            2 => file.write_all_at(&[0; 60], length / 2).unwrap(),
+            _ => file.write_all_at(&[0; 60], length - 60).unwrap(),
+        }
+        drop((file, held));
+        world.fix();
+        assert_eq!((world.told(), world.beside()), (names(&["a"]), Vec::new()), "{damage}");
+        assert!(!fs::read(&world.path).unwrap().contains(&0));
+        assert_eq!(world.fix().ending, Ending::Clean);
+    }
+}
+
+/// An agent changes an early line in place and then appends: the change is in the file afterwards.
+#[test]
+fn an_edit_in_place_before_an_append_is_not_lost() {
+    for step in [Step::WriteText, Step::CatchUp, Step::LeaseOld] {
+        let world = World::new();
+        let (path, mut done) = (world.path.clone(), false);
+        let hook = move |_, now| {
+            if now == step && !done {
+                done = true;
+                OpenOptions::new().write(true).open(&path).unwrap().write_all_at(b"QUESTION", 26).unwrap();
+                let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+                file.write_all(turn("b", 10).as_bytes()).unwrap();
+            }
+        };
+        let outcome = fault::meanwhile(None, hook, || world.fix()).0;
+        world.fix();
+        let expected: Vec<String> =
+            names(&["a", "b"]).into_iter().map(|name| name.replace("question a", "QUESTION a")).collect();
+        assert_eq!(world.told(), expected, "{step:?} {:?}", outcome.ending);
+        assert!(fs::metadata(&world.path).unwrap().len() < 1000, "shortened");
+    }
+}
+
+/// Files with names like ours are left alone, and keep nobody from a fix.
+#[test]
+fn a_file_that_no_run_has_left_is_not_believed() {
+    let world = World::new();
+    let evil = |name: &str| {
+        let path = world.folder().join(name);
+        fs::write(&path, turn("evil", 10)).unwrap();
+        path
+    };
+    let planted = evil(".tailor-20260101T000000.000Z-00000000.tmp");
+    symlink("/etc/passwd", world.folder().join(".tailor-link.tmp")).unwrap();
+    assert_eq!(world.fix().ending, Ending::Fixed);
+    // Now in the name of a run of ours.
+    let records = world.vault().runs(&world.path.canonicalize().unwrap()).unwrap();
+    let run = records[0].as_ref().unwrap().run().to_string();
+    let named = evil(&format!(".tailor-{run}.tmp"));
+    let errors: Vec<String> =
+        settle_all(world.folder(), &world.vault()).iter().map(ToString::to_string).collect();
+    assert!(errors.len() == 3 && errors.iter().all(|error| error.contains("left alone")), "{errors:?}");
+    assert_eq!(world.fix().ending, Ending::Clean);
+    let undone = undo(&world.path, None, &world.options(), None, Extent::Whole).unwrap();
+    assert_eq!(undone.ending, Ending::Undone);
+    assert_eq!(fs::read_to_string(&world.path).unwrap(), turn("a", BIG_CHARS));
+    assert!(planted.exists() && named.exists());
+}
+
+/// The copy of a folder with an old file in it, and a folder that was moved.
+#[test]
+fn late_lines_stay_in_a_copied_folder_and_come_over_in_a_moved_one() {
+    let world = World::new();
+    let mut held = world.fix_while_held(None);
+    held.write_all(turn("b", 10).as_bytes()).unwrap();
+    drop(held);
+    let left = world.beside().remove(0);
+    let copy = world.dir.path().join("copy");
+    fs::create_dir(&copy).unwrap();
+    for name in ["s.jsonl", &left] {
+        fs::copy(world.folder().join(name), copy.join(name)).unwrap();
+    }
+    let errors = settle_all(&copy, &world.vault());
+    assert!(errors.len() == 1 && errors[0].to_string().contains("left alone"), "{errors:?}");
+    assert_eq!(maintain(&copy.join("s.jsonl"), None, &world.options()).unwrap().ending, Ending::Clean);
+    assert!(fs::read_to_string(copy.join(&left)).unwrap().contains("question b"));
+
+    let moved = world.dir.path().join("moved");
+    fs::rename(world.folder(), &moved).unwrap();
+    assert!(settle_all(&moved, &world.vault()).is_empty());
+    let world = World { path: moved.join("s.jsonl"), dir: world.dir };
+    assert_eq!((world.told(), world.beside()), (names(&["a", "b"]), Vec::new()));
+}
+
+/// A transcript that its agent has removed does not come back.
+#[test]
+fn an_old_file_whose_transcript_is_gone_is_kept_only_for_late_lines() {
+    let world = World::new();
+    let mut held = world.fix_while_held(None);
+    held.write_all(turn("b", 10).as_bytes()).unwrap();
+    fs::remove_file(&world.path).unwrap();
+    let errors = settle_all(world.folder(), &world.vault());
+    assert!(errors.len() == 1 && errors[0].to_string().contains("its transcript is gone"), "{errors:?}");
+    assert_eq!(world.beside().len(), 1);
+    held.set_len(turn("a", BIG_CHARS).len() as u64).unwrap();
+    drop(held);
+    assert!(settle_all(world.folder(), &world.vault()).is_empty());
+    assert!(world.beside().is_empty());
+}
+
+#[test]
+fn the_inode_of_the_transcript_changes_and_its_name_does_not() {
+    let world = World::new();
+    let inode = || fs::metadata(&world.path).unwrap().ino();
+    let before = inode();
+    assert_eq!(world.fix().ending, Ending::Fixed);
+    assert_ne!(before, inode());
+    assert!(world.beside().is_empty());
+}
