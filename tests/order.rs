@@ -97,16 +97,23 @@ fn originals_then_text_then_name_then_folder_are_made_to_last() {
     let is_rename = |call: &Call| call.name.starts_with("rename") && call.is_on(&path);
     let renamed = last(&calls, calls.len(), "rename to the path", is_rename);
     let names: Vec<&str> = calls[renamed].arguments.split('"').skip(1).step_by(2).collect();
-    let new = Path::new(names.iter().find(|name| Path::new(name) != path).unwrap());
+    let new = folder.join(names.iter().find(|name| folder.join(name) != path).unwrap());
     assert_eq!(new.parent(), Some(folder), "the new text is made in the folder it goes to");
 
-    let written = last(&calls, renamed, "write of the new text", |call| {
-        call.is_write() && Path::new(call.written()) == new
-    });
-    let synced = last(&calls, renamed, "sync of the new text", |call| call.is_sync() && call.is_on(new));
+    // Until then it has no name; strace calls such a file by its inode.
+    let unnamed = format!("<{}/#", folder.display());
+    let is_new = |call: &Call| call.arguments.contains(&unnamed);
+    let written = last(&calls, renamed, "write of the new text", |call| call.is_write() && is_new(call));
+    let synced = last(&calls, renamed, "sync of the new text", |call| call.is_sync() && is_new(call));
     assert!(written < synced, "written after it was synced: {:?}", calls[written]);
-    let lasts = calls[renamed..].iter().any(|call| call.is_sync() && call.is_on(folder));
-    assert!(lasts, "the folder is not synced after the rename:\n{:#?}", &calls[renamed..]);
+    let leased = |call: &Call| call.arguments.contains("F_SETLEASE, F_RDLCK") && call.is_on(&path);
+    let leased = calls.iter().position(leased).expect("a lease on the old file");
+    last(&calls, leased, "sync of the old file before the lease", |call| call.is_sync() && call.is_on(&path));
+    let lasts = |from: usize| calls[from..].iter().any(|call| call.is_sync() && call.is_on(folder));
+    assert!(lasts(renamed), "the folder is not synced after the rename:\n{:#?}", &calls[renamed..]);
+    let is_unlink = |call: &Call| call.name.starts_with("unlink") && call.is_on(&new);
+    let unlinked = last(&calls, calls.len(), "unlink of the old file", is_unlink);
+    assert!(lasts(unlinked), "the folder is not synced after the unlink:\n{:#?}", &calls[unlinked..]);
 
     originals_come_first(&calls, Path::new(&vault(&dir)), synced);
 }

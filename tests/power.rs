@@ -364,7 +364,7 @@ impl Case {
         for (n, (pause, line)) in said.iter().enumerate() {
             // The second line arrives around the exchange.
             let until = Instant::now() + EXCHANGE_WITHIN;
-            while n == 1 && !self.is_time(delayed) && Instant::now() < until {
+            while n == 1 && !self.is_time() && Instant::now() < until {
                 sleep(Duration::from_micros(200));
             }
             if !delayed || n != 1 {
@@ -377,12 +377,8 @@ impl Case {
         (status, calls(&fs::read_to_string(trace).unwrap()))
     }
 
-    /// Whether the exchange is near: the second file exists, or if the exchange is `delayed`, the program holds the
-    /// lease. Whoever opens the file then gets the old one.
-    fn is_time(&self, delayed: bool) -> bool {
-        if !delayed {
-            return self.dir.names() != ["s.jsonl"];
-        }
+    /// Whether the exchange is near: the program holds the lease. Whoever opens the file then gets the old one.
+    fn is_time(&self) -> bool {
         let inode = self.inode();
         let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
         locks.lines().any(|lock| lock.contains("LEASE") && lock.contains(&format!(":{inode} ")))

@@ -32,8 +32,13 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// Whether it concerns a path: as a name in quotes, or as what a descriptor stands for.
+    /// Whether it concerns a path: as a name in quotes, also in a folder that is open, or as what a descriptor stands for.
     pub(crate) fn is_on(&self, path: &Path) -> bool {
+        if let (Some(folder), Some(name)) = (path.parent(), path.file_name())
+            && self.arguments.contains(&format!("<{}>, \"{}\"", folder.display(), name.display()))
+        {
+            return true;
+        }
         let path = path.display();
         self.arguments.contains(&format!("\"{path}\"")) || self.arguments.contains(&format!("<{path}>"))
     }
@@ -94,8 +99,6 @@ impl Call {
                 b'\\' if quoted => escaped = true,
                 b'"' => quoted = !quoted,
                 _ if quoted => {}
-                b'[' | b'{' => depth += 1,
-                b']' | b'}' => depth -= 1,
                 b',' if depth == 0 => {
                     list.push(self.arguments[start..at].trim());
                     start = at + 1;
@@ -104,6 +107,8 @@ impl Call {
                     list.push(self.arguments[start..at].trim());
                     return list;
                 }
+                b'[' | b'{' | b'(' => depth += 1,
+                b']' | b'}' | b')' => depth -= 1,
                 _ => {}
             }
         }
@@ -111,10 +116,10 @@ impl Call {
     }
 }
 
-/// What a descriptor stands for (`3</w/s>`).
+/// What a descriptor stands for (`3</w/s>`; `3</w/#7>(deleted)` has no name).
 pub(crate) fn path_of(descriptor: &str) -> Option<PathBuf> {
     let (_, path) = descriptor.split_once('<')?;
-    Some(PathBuf::from(path.strip_suffix('>')?))
+    Some(PathBuf::from(path.strip_suffix("(deleted)").unwrap_or(path).strip_suffix('>')?))
 }
 
 /// All bytes in quotes, with strace's escapes undone. Panics where strace left some out.

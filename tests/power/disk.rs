@@ -63,6 +63,9 @@ pub(super) struct Disk {
     inodes: Vec<Inode>,
     /// Names as programs see them.
     names: Names,
+    /// Files without a name, by what strace calls them, and the descriptors that they were opened with.
+    unnamed: HashMap<PathBuf, Number>,
+    descriptors: HashMap<usize, Number>,
     /// Names that are certainly on disk.
     lasting: Names,
     /// Changes that may be on disk, oldest first.
@@ -88,6 +91,8 @@ impl Disk {
             current: current.to_path_buf(),
             inodes: Vec::new(),
             names: Names::new(),
+            unnamed: HashMap::new(),
+            descriptors: HashMap::new(),
             lasting: Names::new(),
             pending: Vec::new(),
             ghosts: HashMap::new(),
@@ -124,7 +129,7 @@ impl Disk {
 
     fn text(&mut self, path: &Path) -> Option<&mut Text> {
         let path = normal(&self.current.join(path));
-        let number = *self.names.get(&path)?;
+        let number = *self.names.get(&path).or_else(|| self.unnamed.get(&path))?;
         match &mut self.inodes[number] {
             Inode::File(text) => Some(text),
             Inode::Folder => None,
@@ -186,6 +191,7 @@ impl Disk {
         let at = |folder: usize| self.path(path_of(list[folder]).as_deref(), list[folder + 1]);
         match call.name.as_str() {
             "fsync" | "fdatasync" => self.sync(&path_of(list[0]).unwrap_or_default()),
+            "openat" if list[2].contains("O_TMPFILE") => self.open_unnamed(&at(0), call),
             "open" => self.open(&self.path(None, list[0]), list[1]),
             "openat" | "openat2" => self.open(&at(0), list[2]),
             "mkdir" => self.create(&self.path(None, list[0]), Inode::Folder),
@@ -218,15 +224,20 @@ impl Disk {
 
     fn open(&mut self, path: &Path, flags: &str) {
         self.haunted |= self.ghosts.contains_key(path);
-        if flags.contains("O_TMPFILE") {
-            return;
-        }
         if let Some(text) = self.text(path) {
             if flags.contains("O_TRUNC") {
                 text.versions.push(Vec::new());
             }
         } else if flags.contains("O_CREAT") {
             self.create(path, Inode::File(Text::new(Vec::new())));
+        }
+    }
+
+    fn open_unnamed(&mut self, folder: &Path, call: &Call) {
+        if let Some(path) = path_of(&call.result).filter(|_| self.has(folder)) {
+            self.inodes.push(Inode::File(Text::new(Vec::new())));
+            self.unnamed.insert(path, self.inodes.len() - 1);
+            self.descriptors.insert(call.number(), self.inodes.len() - 1);
         }
     }
 
@@ -254,7 +265,9 @@ impl Disk {
     }
 
     fn link(&mut self, from: &Path, to: &Path) {
-        if let Some(&inode) = self.names.get(from) {
+        let descriptor = from.strip_prefix("/proc/self/fd").ok().and_then(|fd| fd.to_str()?.parse().ok());
+        let unnamed = descriptor.and_then(|fd: usize| self.descriptors.get(&fd));
+        if let Some(&inode) = self.names.get(from).or(unnamed) {
             self.change(vec![(to.to_path_buf(), Some(inode))]);
         }
     }
