@@ -13,6 +13,7 @@ mod follow;
 mod gate;
 mod lease;
 mod leftover;
+mod mounts;
 mod network;
 mod new_text;
 mod outcome;
@@ -339,7 +340,12 @@ fn may_write(
     let gates = [more, facts.format.map_or(&[][..], |format| format.gates())].concat();
     let target =
         GateTarget { path: &snapshot.path, file: &snapshot.file, metadata: &snapshot.metadata, facts };
-    gate::pass(&gates, &target, options.settle)
+    let passed = gate::pass(&gates, &target, options.settle)?;
+    // Last, for it reads the mounts of all processes.
+    Ok(passed.and_then(|pass| match mounts::refusal(&snapshot.path, &snapshot.file) {
+        Some(refusal) => Err(NotNow::Refused(refusal)),
+        None => Ok(pass),
+    }))
 }
 
 /// What came of a replacement that landed.

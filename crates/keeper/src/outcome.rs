@@ -2,7 +2,7 @@
 
 use crate::store::Store;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use transcript::compact::Unable;
 use transcript::format::{Format, Level};
@@ -352,6 +352,15 @@ impl Guarantee {
 pub enum Refusal {
     /// It has other names, which a new file would not have.
     HardLinks(u64),
+    /// It is a mount point by itself: who has it there would keep the old file.
+    MountedAlone {
+        /// Where, as that process sees it.
+        at: PathBuf,
+        /// The process, if its mounts are not ours.
+        pid: Option<u32>,
+    },
+    /// It lies in the upper layer of an overlay, and this is the layer: who has the overlay would keep the old file.
+    ContainerLayer(PathBuf),
     /// It is a link that leads out of the folder that was asked for.
     LinkOutOfRoot,
     /// It is not a file.
@@ -401,12 +410,17 @@ pub enum Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::HardLinks(names) => {
-                write!(
-                    f,
-                    "it has {names} hard links; replacing it would part them (use --out DIR, or unlink the others)"
-                )
-            }
+            Self::HardLinks(names) => write!(
+                f,
+                "it has {names} hard links; replacing it would part them (use --out DIR, or unlink the others)"
+            ),
+            Self::MountedAlone { at, pid } => f.write_str(&mounted_alone(at, *pid)),
+            Self::ContainerLayer(upper) => write!(
+                f,
+                "it lies in a container's layer, {}; programs in the container would keep writing to the old file \
+                 (run tailor inside the container, or use --out DIR)",
+                upper.display()
+            ),
             Self::LinkOutOfRoot => {
                 f.write_str("it is a link that leads out of its folder (name the file it leads to)")
             }
@@ -434,13 +448,11 @@ impl fmt::Display for Refusal {
                 write!(f, "{worse}; the original stays")
             }
             Self::Unable(unable) => write!(f, "{unable}"),
-            Self::NotTooLong(cause) => {
-                write!(
-                    f,
-                    "the request did not fail for its length ({}); --level N shortens it all the same",
-                    cause.name()
-                )
-            }
+            Self::NotTooLong(cause) => write!(
+                f,
+                "the request did not fail for its length ({}); --level N shortens it all the same",
+                cause.name()
+            ),
             Self::GivenUp(attempts) => write!(
                 f,
                 "recovered {attempts} times in a row, and the model has not answered since (--level N tries again)"
@@ -470,6 +482,15 @@ impl fmt::Display for Refusal {
             ),
         }
     }
+}
+
+fn mounted_alone(at: &Path, pid: Option<u32>) -> String {
+    let whom = pid.map_or(String::new(), |pid| format!(" for process {pid}"));
+    format!(
+        "it is mounted by itself, at {}{whom}; programs there would keep writing to the old file (mount its folder \
+         instead, or use --out DIR)",
+        at.display()
+    )
 }
 
 /// Why a file is not a transcript to us.

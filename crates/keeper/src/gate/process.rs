@@ -134,7 +134,7 @@ impl Stat {
 }
 
 /// The numbers of all processes that we can see.
-fn all() -> impl Iterator<Item = u32> {
+pub(crate) fn all() -> impl Iterator<Item = u32> {
     let inside = fs::read_dir("/proc").into_iter().flatten().flatten();
     inside.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }

@@ -1,0 +1,138 @@
+//! Files that containers hold by another way than their folder: no new file can take their place there, so none is made.
+//!
+//! Each case has a mount namespace of its own. Skipped, loudly, where that is not permitted.
+
+use crate::support::{BROKEN, Dir, Run, is_root, run, skipped};
+use std::fs;
+use std::path::Path;
+
+/// Runs a script in which `$1` is the program, in a mount namespace of its own; gives nothing if there can be none.
+fn in_own_mounts(dir: &Dir, script: &str) -> Option<Run> {
+    let space: &[&str] = if is_root() { &["-m"] } else { &["-r", "-m"] };
+    let mut command = dir.command_of("unshare");
+    command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").args(space).args(["sh", "-ec", script, "sh"]);
+    let run = run(command.arg(env!("CARGO_BIN_EXE_tailor")), b"");
+    if run.status == CANNOT_MOUNT || run.stderr.starts_with("unshare:") {
+        skipped(&format!("nothing may be mounted here, so that no mount was seen: {}", run.stderr));
+        return None;
+    }
+    assert_eq!(run.status, 0, "{}{}", run.text(), run.stderr);
+    Some(run)
+}
+
+/// What a script ends with where it may not mount.
+const CANNOT_MOUNT: i32 = 77;
+
+/// A folder with the same broken session under each of these names.
+fn sessions(names: &[&str]) -> Dir {
+    let dir = Dir::new();
+    for name in names {
+        dir.write(name, BROKEN);
+    }
+    dir
+}
+
+/// The script has left the answer of `fix --format json` in `answer`: refused, with a reason that names this and a way
+/// out, and nothing written.
+#[track_caller]
+fn assert_refused(dir: &Dir, name: &str, reason: &str) {
+    let answer = fs::read_to_string(dir.path("answer")).unwrap();
+    assert!(answer.contains(r#""outcome":"refused""#), "{answer}");
+    assert!(answer.contains(reason) && answer.contains("--out DIR"), "{answer}");
+    assert!(fs::read_to_string(dir.path(name)).unwrap().starts_with(BROKEN), "the file was changed");
+    let folder = dir.path(name);
+    let beside = fs::read_dir(folder.parent().unwrap()).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(beside.into_iter().all(|name| !name.to_string_lossy().starts_with(".tailor-")));
+}
+
+const MOUNTED_ALONE: &str = "mounted by itself";
+
+/// Who has it there goes on writing to the old file for ever.
+#[test]
+fn a_file_that_is_mounted_by_itself_is_refused_under_both_names() {
+    let script = r#"
+        mkdir 'con tainer'; : > 'con tainer/t.jsonl'
+        mount --bind 'ho st/s.jsonl' 'con tainer/t.jsonl' || exit 77
+        "$1" fix --settle 0 --format json "$NAME" > answer || :
+        echo '{"type":"custom","id":"z","parentId":"a3"}' >> 'con tainer/t.jsonl'
+    "#;
+    for name in ["ho st/s.jsonl", "con tainer/t.jsonl"] {
+        let dir = sessions(&["ho st/s.jsonl"]);
+        let script = script.replace("$NAME", name);
+        if in_own_mounts(&dir, &script).is_none() {
+            return;
+        }
+        assert_refused(&dir, "ho st/s.jsonl", MOUNTED_ALONE);
+        assert_eq!(fs::read_to_string(dir.path("ho st/s.jsonl")).unwrap().lines().count(), 5);
+    }
+}
+
+#[test]
+fn a_mount_in_the_namespace_of_another_process_counts_too() {
+    let dir = sessions(&["s.jsonl"]);
+    let script = r#"
+        : > inside; mkfifo ready
+        unshare -m sh -c 'mount --bind s.jsonl inside && echo yes > ready || echo no > ready; exec sleep 60' &
+        holder=$!
+        [ "$(cat ready)" = yes ] || exit 77
+        "$1" fix --settle 0 --format json s.jsonl > answer || :
+        kill $holder
+    "#;
+    if in_own_mounts(&dir, script).is_some() {
+        assert_refused(&dir, "s.jsonl", MOUNTED_ALONE);
+    }
+}
+
+#[test]
+fn a_layer_of_a_container_is_refused_from_outside_and_mended_from_inside() {
+    let dir = sessions(&[]);
+    fs::write(dir.path("text"), BROKEN).unwrap();
+    let script = r#"
+        mkdir layers; mount -t tmpfs none layers || exit 77
+        cd layers; mkdir lower upper work merged
+        cp ../text upper/s.jsonl
+        mount -t overlay -o lowerdir=lower,upperdir="$PWD/upper",workdir=work none merged || exit 77
+        "$1" fix --settle 0 --format json upper > ../answer || :
+        cp upper/s.jsonl ../s.jsonl; ls -A upper > ../names
+        "$1" fix --settle 0 --format json merged > ../inside
+    "#;
+    if in_own_mounts(&dir, script).is_some() {
+        assert_refused(&dir, "s.jsonl", "a container's layer");
+        assert_eq!(fs::read_to_string(dir.path("names")).unwrap(), "s.jsonl\n");
+        let inside = fs::read_to_string(dir.path("inside")).unwrap();
+        assert!(inside.contains(r#""outcome":"fixed""#), "{inside}");
+    }
+}
+
+#[test]
+fn a_folder_may_be_mounted_anywhere() {
+    let dir = sessions(&["host/s.jsonl"]);
+    let script = r#"
+        mkdir inside
+        mount --bind host inside || exit 77
+        "$1" fix --settle 0 --format json inside > answer
+    "#;
+    if in_own_mounts(&dir, script).is_some() {
+        let answer = fs::read_to_string(dir.path("answer")).unwrap();
+        assert!(answer.contains(r#""outcome":"fixed""#), "{answer}");
+        assert!(Path::new(&dir.path("host/s.jsonl")).exists());
+        assert!(fs::read_to_string(dir.path("host/s.jsonl")).unwrap() != BROKEN);
+    }
+}
+
+/// Undo writes in the same way, and so asks the same.
+#[test]
+fn undo_is_refused_as_well() {
+    let dir = sessions(&["s.jsonl"]);
+    let script = r#"
+        "$1" fix --settle 0 s.jsonl
+        cp s.jsonl fixed; : > inside
+        mount --bind s.jsonl inside || exit 77
+        "$1" undo --settle 0 --format json s.jsonl > answer || :
+        cmp s.jsonl fixed
+    "#;
+    if in_own_mounts(&dir, script).is_some() {
+        let answer = fs::read_to_string(dir.path("answer")).unwrap();
+        assert!(answer.contains(MOUNTED_ALONE), "{answer}");
+    }
+}
