@@ -256,11 +256,7 @@ impl Deferral {
                 write!(f, "{agent} has a lock on it, and nothing here proves that its owner is gone")
             }
             Self::LateLines(why) => {
-                write!(
-                    f,
-                    "it is done, but lines that came late wait in a file beside it for the next run, or may still come \
-                     there: {why}"
-                )
+                write!(f, "lines appended during the swap are queued beside the file and merged by the next run: {why}")
             }
         }
     }

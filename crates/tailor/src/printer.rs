@@ -282,13 +282,13 @@ mod tests {
             };
             let human = print(ReportFormat::Human);
             let done = format!(
-                "s.jsonl: {}: 2 kB -> 1 kB; it is done, but lines that came late wait",
+                "s.jsonl: {}: 2 kB -> 1 kB; lines appended during the swap are queued",
                 report.outcome
             );
             assert!(human.starts_with(&done), "{human}");
             let json: serde_json::Value = serde_json::from_str(&print(ReportFormat::Json)).unwrap();
             assert_eq!(json["outcome"], report.outcome);
-            assert!(json["reason"].as_str().unwrap().starts_with("it is done, but lines"), "{json}");
+            assert!(json["reason"].as_str().unwrap().starts_with("lines appended during the swap"), "{json}");
             assert_eq!(json["retry_seconds"], 1, "{json}");
         }
     }
