@@ -6,6 +6,7 @@ mod bad_input; // Files that are broken, huge, hostile or not ours: a clear outc
 mod cells; // docs/rules.md: the table, and that each cell of it has a fixture that shows it.
 mod checks; // `scan` in CI: shapes of results, limits, the baseline; the Action and the hooks of this repository.
 mod corpus; // Promises, checked on all transcripts below $TAILOR_CORPUS.
+mod cost; // What hostile sessions cost: in proportion to their length, counted in instructions.
 mod disk; // A file system without room: nothing changes, and the message names the way out.
 mod explain; // `tailor explain` of errors: what they are about, which lines, and what settles it.
 mod fix; // `tailor fix`: what it changes, what it keeps, what it says.
