@@ -15,6 +15,7 @@ mod formats; // Which format a file has: one or none, and never the wrong one.
 mod gate; // What agents say about being at work, and that `tailor fix` obeys.
 #[cfg(feature = "images")]
 mod images; // `--images downscale`: what is made small, what is not, and that it all comes back.
+mod limits; // Few threads, little memory, unknown groups: done all the same, or a clear message; never a panic.
 mod live; // `tailor fix` beside programs that append to the same session: no line is lost.
 mod mounts; // Single files mounted elsewhere, and layers of containers: refused, and folders that are not.
 mod order; // The system calls of a run: their order, and what a death or a failure at any of them leaves.
