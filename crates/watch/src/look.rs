@@ -286,6 +286,8 @@ fn done(path: &Path, outcome: &Outcome, stamp: Stamp, selection: &Selection) -> 
             let gain = outcome.remaining().len() < found;
             Done::Mended { now: untouched(path, outcome, stamp), lines, gain }
         }
+        // It is looked at again when it has changed.
+        Ending::Deferred(Deferral::NotWorth { .. }) => Done::Settled(stamp),
         Ending::Deferred(reason) => {
             let cure = match reason {
                 Deferral::Growing { .. } | Deferral::Changed | Deferral::Running { .. } => Cure::Change,
@@ -406,6 +408,7 @@ macro_rules! causes {
 causes! {
     Deferral::Growing { .. } => "growing",
     Deferral::RecentHistory { .. } => "recent",
+    Deferral::NotWorth { .. } => "not-worth",
     Deferral::Changed => "changed",
     Deferral::HeldOpen | Deferral::Open { .. } => "open",
     Deferral::OtherTailor => "other-tailor",
@@ -425,7 +428,7 @@ fn cause(ending: &Ending) -> &'static str {
 mod tests {
     use super::*;
     use crate::config::Roots;
-    use keeper::{Keep, Policies, Vault};
+    use keeper::{Keep, Policies, Vault, Worth};
     use transcript::{Awaits, Policy};
 
     fn config() -> Config {
@@ -436,6 +439,7 @@ mod tests {
             settle: Duration::ZERO,
             settle_stale: Duration::ZERO,
             recover: false,
+            worth: Worth::default(),
             rescan: Duration::ZERO,
             vault: Vault::new("vault".into()),
             keep: Keep::default(),
