@@ -6,6 +6,7 @@ mod bad_input; // Files that are broken, huge, hostile or not ours: a clear outc
 mod cells; // docs/rules.md: the table, and that each cell of it has a fixture that shows it.
 mod checks; // `scan` in CI: shapes of results, limits, the baseline; the Action and the hooks of this repository.
 mod corpus; // Promises, checked on all transcripts below $TAILOR_CORPUS.
+mod cost; // What hostile sessions cost: in proportion to their length, counted in instructions.
 mod disk; // A file system without room: nothing changes, and the message names the way out.
 mod explain; // `tailor explain` of errors: what they are about, which lines, and what settles it.
 mod fix; // `tailor fix`: what it changes, what it keeps, what it says.
@@ -14,6 +15,7 @@ mod formats; // Which format a file has: one or none, and never the wrong one.
 mod gate; // What agents say about being at work, and that `tailor fix` obeys.
 #[cfg(feature = "images")]
 mod images; // `--images downscale`: what is made small, what is not, and that it all comes back.
+mod limits; // Few threads, little memory, unknown groups: done all the same, or a clear message; never a panic.
 mod live; // `tailor fix` beside programs that append to the same session: no line is lost.
 mod mounts; // Single files mounted elsewhere, and layers of containers: refused, and folders that are not.
 mod order; // The system calls of a run: their order, and what a death or a failure at any of them leaves.

@@ -104,8 +104,21 @@ impl Dir {
 
     /// The program as somebody whom permissions bind: root becomes nobody, who can reach all files here.
     pub(crate) fn powerless(&self) -> Command {
+        self.powerless_under(&[])
+    }
+
+    /// The same, started by another program (`prlimit`) with these arguments.
+    pub(crate) fn powerless_under(&self, starter: &[&str]) -> Command {
+        let start = |program: &Path| match starter.split_first() {
+            None => self.command_of(program),
+            Some((starter, arguments)) => {
+                let mut command = self.command_of(starter);
+                command.env("PATH", "/usr/bin:/bin").args(arguments).arg(program);
+                command
+            }
+        };
         if !is_root() {
-            return self.command();
+            return start(Path::new(env!("CARGO_BIN_EXE_tailor")));
         }
         let program = self.temporary.path().join("tailor");
         // Another process copies it: what this one holds open for writing a test beside us may inherit while it starts
@@ -117,7 +130,7 @@ impl Dir {
         open(&program, 0o755);
         open(&self.temporary.path().join("tmp"), 0o777);
         open(&self.home(), 0o777);
-        let mut command = self.command_of(&program);
+        let mut command = start(&program);
         command.uid(NOBODY).gid(NOBODY);
         command
     }

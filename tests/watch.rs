@@ -992,6 +992,39 @@ fn older_history_is_rewritten_only_after_a_long_quiet() {
     assert_mended_late("m4-strip", &["thinking='strip'", "settle_stale=2", "result_chars_max=200"]);
 }
 
+/// What saves little waits, and says so, until it is worth writing the whole file anew.
+#[test]
+fn a_file_is_rewritten_only_if_that_is_worth_it() {
+    let dir = Dir::new();
+    let config = dir.home().join("config.toml");
+    let configure = |more: &str| {
+        let shared = "mode = \"enforce\"\nsettle = 0.1\nresult_chars_max = 200\n";
+        fs::write(&config, format!("{shared}{more}")).unwrap();
+    };
+    configure("");
+    let opening = fs::read_to_string(root().join("fixtures/pi/s1-head-and-tail/in.jsonl")).unwrap();
+    let more = r#"{"type":"custom","id":"z","parentId":"a3","customType":"x","data":""#;
+    let text = format!("{opening}{more}{}\"}}\n", "x".repeat(500_000));
+    let path = dir.write("s.jsonl", &text);
+    let socket = dir.home().join("metrics.sock");
+    let listen = format!("unix:{}", socket.display());
+    let arguments = ["watch", ".", "--config", config.to_str().unwrap(), "--listen", &listen];
+    let daemon = Daemon::start(&dir, &arguments);
+    daemon.until("it waits", |status| status["troubles"][0]["outcome"] == "deferred");
+    let status = daemon.status().unwrap();
+    let reason = status["troubles"][0]["reason"].as_str().unwrap();
+    assert!(reason.contains("[watch]") && reason.contains("`tailor fix`"), "{reason}");
+    assert_eq!((&status["fixed"], &status["waiting"]), (&Value::from(0), &Value::from(0)), "{status:#}");
+    assert!(get(&socket, "/metrics").contains("\ntailor_bytes_written_total 0\n"));
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+
+    configure("[watch]\nrewrite_saved_bytes_min = 1\n");
+    daemon.signal("HUP");
+    daemon.until("it is worth it", |status| status["fixed"] == 1);
+    let written = format!("\ntailor_bytes_written_total {}\n", fs::metadata(&path).unwrap().len());
+    assert!(get(&socket, "/metrics").contains(&written));
+}
+
 #[test]
 fn a_profile_ages_results_after_a_long_quiet() {
     assert_mended_late("s14-chatcli-two-turns-old", &["profile='chatcli'", "settle_stale=2"]);

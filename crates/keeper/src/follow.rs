@@ -1,7 +1,7 @@
 //! A file that was looked at before: what was appended to it is judged alone, as long as that is enough.
 
 use crate::error::Error;
-use crate::outcome::{Ending, Outcome, Refusal};
+use crate::outcome::{Deferral, Ending, Outcome, Refusal};
 use crate::snapshot::Snapshot;
 use crate::{Drawn, Mode, Options, carry, maintain, may_write, sealed};
 use std::cell::Cell;
@@ -18,6 +18,8 @@ pub struct Remembered {
     file: Identity,
     /// Something could be mended and was not: whatever was in the way may be gone.
     pending: bool,
+    /// How long it is when it is worth another look, although nothing new was found: its context has grown as well.
+    again_bytes: Option<u64>,
 }
 
 /// Which file it was, and when it was last written to.
@@ -35,6 +37,9 @@ impl Identity {
     }
 }
 
+/// A file that waits to be worth a rewrite is not looked at again before it has grown by this much, or an eighth.
+const AGAIN_BYTES_MIN: u64 = 64 << 10;
+
 /// What can be told of an append.
 enum Told {
     /// It changes nothing.
@@ -48,7 +53,13 @@ enum Told {
 impl Remembered {
     /// `None` if nothing can be built upon it.
     pub(crate) fn of(tail: Tail, metadata: &Metadata, pending: bool) -> Option<Self> {
-        tail.is_of_use().then(|| Self { tail, file: Identity::of(metadata), pending })
+        tail.is_of_use().then(|| Self { tail, file: Identity::of(metadata), pending, again_bytes: None })
+    }
+
+    /// What was found is not worth a rewrite yet.
+    fn waiting(self) -> Self {
+        let bytes = self.bytes();
+        Self { again_bytes: Some(bytes + (bytes / 8).max(AGAIN_BYTES_MIN)), ..self }
     }
 
     /// How long the file was, up to the end of its last line.
@@ -83,6 +94,9 @@ impl Remembered {
             return Ok(Told::Nothing);
         }
         self.file = now;
+        if self.again_bytes.is_some_and(|again| snapshot.bytes() >= again) {
+            return Ok(Told::Nothing);
+        }
         if options.mode != Mode::Fix || !self.pending {
             return Ok(Told::Same);
         }
@@ -155,6 +169,9 @@ fn fix(path: &Path, root: Option<&Path>, options: &Options) -> Result<Looked, Er
         }
         // A repair that would do harm may do none when more has come.
         Ending::Refused(Refusal::Worse(_)) => None,
+        Ending::Deferred(Deferral::NotWorth { .. }) => {
+            Remembered::of(before, &metadata, false).map(Remembered::waiting)
+        }
         ending => {
             let pending = matches!(ending, Ending::Deferred(_) | Ending::Refused(_));
             Remembered::of(before, &metadata, pending)
@@ -201,7 +218,8 @@ mod tests {
         let policy = Policy { result_chars_max: 1_000, selection, ..Policy::default() };
         let (settle, settle_stale) = (Duration::ZERO, Duration::ZERO);
         let vault = Some(Vault::new(dir.path().join("vault")));
-        let options = Options { policy: policy.into(), mode: Mode::Fix, settle, settle_stale, vault };
+        let options =
+            Options { policy: policy.into(), mode: Mode::Fix, settle, settle_stale, vault, worth: None };
         let mut remembered = None;
         let (mut same, mut fixed) = (0, 0);
         for n in 0..400 {
@@ -241,7 +259,7 @@ mod tests {
         let hour = Duration::from_secs(3_600);
         let (policy, settle_stale) = (Policy::default().into(), Duration::ZERO);
         let vault = Some(Vault::new(dir.path().join("vault")));
-        let mut options = Options { policy, mode: Mode::Fix, settle: hour, settle_stale, vault };
+        let mut options = Options { policy, mode: Mode::Fix, settle: hour, settle_stale, vault, worth: None };
         let mut remembered = None;
         let first = follow(&path, None, &options, &mut remembered).unwrap().unwrap();
         assert!(matches!(first.ending, Ending::Deferred(_)) && first.before.is_some());

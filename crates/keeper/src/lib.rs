@@ -28,6 +28,7 @@ mod store;
 mod tail;
 mod undo;
 mod vault;
+mod worth;
 
 pub use compact::{Compacting, closed, compact};
 pub use error::{Error, is_hindrance};
@@ -43,6 +44,7 @@ pub use snapshot::{bytes_read, spool};
 pub use store::{Store, known_stores};
 pub use undo::{Extent, undo};
 pub use vault::{Freed, Keep, Purpose, Record, Run, State, Text, Vault};
+pub use worth::Worth;
 
 use gate::{GateTarget, NotNow, Pass};
 use leftover::Settled;
@@ -86,6 +88,8 @@ pub struct Options {
     pub settle_stale: Duration,
     /// Where originals are kept. [`Mode::Fix`] needs one.
     pub vault: Option<Vault>,
+    /// What makes it worth while to write a whole file anew. Nothing: whatever there is to mend does.
+    pub worth: Option<Worth>,
 }
 
 /// Looks at one file and does with it what the mode says.
@@ -295,6 +299,11 @@ fn fix_once(snapshot: &Snapshot, options: &Options, draw: Draw<'_>) -> Result<Op
     let Some(job) = job.filter(|job| !job.repair.plan.is_empty()) else { return Ok(Some(outcome)) };
     let Some(facts) = outcome.before.as_ref().map(|found| found.facts) else { return Ok(Some(outcome)) };
     // What changes the conversation waits for runs in every format.
+    if let Some(reason) = options.worth.filter(|_| job.purpose.is_none()).and_then(|worth| {
+        worth.waits(outcome.before.as_ref()?, &job.repair, options.policy.of(facts.format).window_tokens)
+    }) {
+        return Ok(Some(Outcome { ending: Ending::Deferred(reason), ..outcome }));
+    }
     let more: &[Gate] = if job.purpose.is_some() { &[Gate::RunInProgress] } else { &[] };
     let enter = || may_write(snapshot, &facts, options, more);
     let vault = options.vault.as_ref().ok_or_else(|| no_vault(&snapshot.path))?;

@@ -85,6 +85,13 @@ pub enum Deferral {
         /// How long it should be.
         wanted: Duration,
     },
+    /// So little would be gained that the whole file is not written anew for it.
+    NotWorth {
+        /// How many bytes would be saved.
+        saved: u64,
+        /// How many would be written, about.
+        bytes: u64,
+    },
     /// It changed while we looked at it.
     Changed,
     /// Somebody has it open for writing who does not show himself.
@@ -176,6 +183,7 @@ impl Deferral {
             Self::Changed | Self::OtherTailor | Self::LateLines(_) => Duration::from_secs(1),
             Self::Locked { age, .. } => (*age).clamp(Duration::from_secs(1), LOCK_PATIENCE),
             Self::InUse { .. }
+            | Self::NotWorth { .. }
             | Self::Busy { .. }
             | Self::Open { .. }
             | Self::HeldOpen
@@ -214,6 +222,11 @@ impl Deferral {
                 Span(*quiet),
                 Span(*wanted),
                 set("--settle-stale 0 changes it now", "`settle_stale` in the configuration")
+            ),
+            Self::NotWorth { saved, bytes } => write!(
+                f,
+                "no errors, and fixing the rest would rewrite {bytes} bytes to save {saved}: it waits until that is worth \
+                 it (`[watch]` in the configuration; `tailor fix` does it now)"
             ),
             Self::HeldOpen => f.write_str("a program that does not show itself has it open for writing"),
             Self::OldFileOpen => f.write_str(
@@ -295,7 +308,8 @@ struct Told<'a> {
 impl fmt::Display for Told<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.deferral.reason(self.set_by, f)?;
-        if !self.with_retry {
+        // No time makes it worth more.
+        if !self.with_retry || matches!(self.deferral, Deferral::NotWorth { .. }) {
             return Ok(());
         }
         write!(f, "; try again in {}", Span(self.deferral.retry_after()))

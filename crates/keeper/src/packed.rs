@@ -89,6 +89,7 @@ mod tests {
             mode,
             settle: Duration::ZERO,
             settle_stale: Duration::ZERO,
+            worth: None,
             vault: None,
         }
     }

@@ -223,6 +223,7 @@ impl Change {
             settle_stale: Duration::ZERO,
             // Of a dry run too: it is asked there what was done before.
             vault: Some(self.vault.open(&config)?),
+            worth: None,
         })
     }
 }
@@ -822,7 +823,7 @@ impl Scan {
         let policies = self.shared.policies(&self.shared.config.load()?);
         let policy = policies.map(|policy| policy.budget = self.allowed.budget());
         let (settle, settle_stale) = (Duration::ZERO, Duration::ZERO);
-        Ok(Options { policy, mode: Mode::Look, settle, settle_stale, vault: None })
+        Ok(Options { policy, mode: Mode::Look, settle, settle_stale, vault: None, worth: None })
     }
 }
 
@@ -850,6 +851,7 @@ impl Fix {
             settle_stale: self.settle_stale.unwrap_or_else(|| self.stale_after(&config)),
             // A dry run keeps nothing, so it needs no place to keep it.
             vault: if self.dry_run { None } else { Some(self.vault.open(&config)?) },
+            worth: None,
         };
         Ok(Asked { options, keep: config.keep() })
     }

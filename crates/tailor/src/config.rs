@@ -4,7 +4,7 @@
 mod file;
 
 use file::{File, Scalar};
-use keeper::{Keep, Policies, Vault};
+use keeper::{Keep, Policies, Vault, Worth};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
@@ -166,6 +166,7 @@ impl Loaded {
             settle: self.settle(),
             settle_stale: self.settle_stale(),
             recover: file.recover.unwrap_or(false),
+            worth: file.watch.worth(),
             rescan: file.rescan.map_or(RESCAN, |span| unless_off(span.0)),
             keep: self.keep(),
             listen: file.listen.as_ref().map(|listen| listen.0.clone()),
@@ -262,6 +263,12 @@ fn defaults() -> Table {
         ("days".to_string(), number(keep.age.as_secs() / file::DAY_SECONDS)),
         ("bytes".to_string(), number(keep.bytes)),
     ];
+    let worth = Worth::default();
+    let watch = [
+        ("rewrite_saved_bytes_min".to_string(), number(worth.saved_bytes_min)),
+        ("rewrite_saved_percent_min".to_string(), number(worth.saved_percent_min)),
+        ("rewrite_context_percent_min".to_string(), number(worth.context_percent_min)),
+    ];
     let keep = Table::from_iter([("keep".to_string(), Value::Table(keep.into_iter().collect()))]);
     let mut table: Table = [
         ("mode", Value::String(Mode::default().name().to_string())),
@@ -274,6 +281,7 @@ fn defaults() -> Table {
         ("images", Value::String("stub".to_string())),
         ("socket", text(default_socket())),
         ("originals", Value::Table(keep)),
+        ("watch", Value::Table(watch.into_iter().collect())),
     ]
     .into_iter()
     .map(|(key, value)| (key.to_string(), value))

@@ -18,6 +18,7 @@ mod printer;
 mod report;
 mod status;
 mod terminal;
+mod threads;
 mod tokens;
 mod weighed;
 
@@ -28,6 +29,10 @@ fn main() -> ExitCode {
     #[cfg(feature = "images")]
     if let Some(code) = downscale::child() {
         return code;
+    }
+    if let Err(error) = threads::prepare() {
+        printer::talk(&error);
+        return status::Status::Error.into();
     }
     let Some(command) = args::Args::parse().command else { return command::start::run().into() };
     let status = match command {

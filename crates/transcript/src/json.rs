@@ -27,6 +27,9 @@ const SHORT_BYTES: usize = 32;
 /// stay as they are; it is memory that is bounded here (about 40 MB).
 pub const NODES_MAX: usize = 1 << 20;
 
+/// The first window of what is in memory.
+const FIRST_WINDOW_BYTES: usize = 256;
+
 /// What kind of value a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -407,11 +410,13 @@ impl Tokeniser {
         if matches!(self.state, State::Done) { Fed::Done(i) } else { Fed::More }
     }
 
-    /// Takes what stands at offset `base`, window by window.
+    /// Takes what stands at offset `base`, window by window. The first windows are small: what ends early, or is no
+    /// object, must not cost a look at all that follows.
     pub(crate) fn feed_all(&mut self, bytes: &[u8], base: u64, marks: &mut Marks) -> Fed {
         let mut at = 0;
         while at < bytes.len() {
-            let taken = marks.look(&bytes[at..]);
+            let window = at.max(FIRST_WINDOW_BYTES).min(bytes.len() - at);
+            let taken = marks.look(&bytes[at..at + window]);
             let (window, kinds) = (&bytes[at..at + taken], marks.kinds(0, taken));
             match self.feed(Piece { bytes: window, base: base + at as u64, marks, kinds }, 0) {
                 Fed::More => at += taken,

@@ -93,6 +93,8 @@ pub struct Examination {
     pub findings: Vec<Finding>,
     /// How long it would be after all fixes that the policy allows.
     pub bytes_after: u64,
+    /// What the model would be sent next, in tokens: estimated as for L5.
+    pub context_tokens: u64,
     /// The fixes of the next stage.
     plan: Plan,
     stage: Stage,
@@ -166,8 +168,17 @@ fn look(
     let Some(session) = Session::new(&transcript, source, policy, depth) else {
         let (plan, health) = (Plan::unchanged(facts.bytes), Health::default());
         let (bytes_after, stage) = (facts.bytes, Stage::default());
-        let (findings, released) = (Vec::new(), (0, 0));
-        return Ok(Examination { facts, findings, bytes_after, plan, stage, released, health });
+        let (findings, released, context_tokens) = (Vec::new(), (0, 0), 0);
+        return Ok(Examination {
+            facts,
+            findings,
+            bytes_after,
+            context_tokens,
+            plan,
+            stage,
+            released,
+            health,
+        });
     };
     facts.awaits = session.awaits();
     facts.failed = overflow::failure_of(&session)?;
@@ -183,11 +194,12 @@ fn look(
     let health = Health::of(&session, &findings);
     let released =
         if stage == Stage::Talk { rule::dead_weight::released(&session, &findings) } else { (0, 0) };
+    let context_tokens = rule::context_tokens(&session)?;
     remember(&session, &findings);
     for finding in &mut findings {
         finding.label(&transcript);
     }
-    Ok(Examination { facts, findings, bytes_after, plan, stage, released, health })
+    Ok(Examination { facts, findings, bytes_after, context_tokens, plan, stage, released, health })
 }
 
 /// A transcript, and what is to become of it.

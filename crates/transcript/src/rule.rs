@@ -84,6 +84,7 @@ mod unseen_title;
 mod unsendable_image;
 
 pub(crate) use call_without_result::next_user;
+pub(crate) use context_over_limit::context_tokens;
 pub(crate) use displaced_result::speaks;
 pub(crate) use invalid_tool_name::are_plain;
 pub(crate) use no_user_turn::{is_from_user, lacks_a_user};

@@ -14,7 +14,7 @@ use crate::source::{Fault, Source, Span, read_span};
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
-use memchr::{memchr, memchr2, memmem};
+use memchr::{memchr, memmem};
 
 /// Longer lines are only reported.
 pub(crate) const LINE_BYTES_MAX: u64 = 16 << 20;
@@ -113,32 +113,62 @@ fn may_go_on(kind: DamageKind) -> bool {
 /// Several lines that are one record, if the line breaks between them are taken for text.
 fn joined(session: &Session<'_>, damage: &[Damage]) -> Result<Option<(Wreck, usize)>, Fault> {
     let start = damage[0].span.start;
-    for lines in 2..=damage.len().min(JOINED_LINES_MAX) {
-        let (before, last) = (damage[lines - 2], damage[lines - 1]);
-        let whole = Span::new(start, last.span.end);
-        if whole.len() > LINE_BYTES_MAX
-            || !is_blank(session.source, Span::new(before.span.end, last.span.start))?
-        {
-            return Ok(None);
-        }
-        let bytes = read_span(session.source, whole)?;
-        // It must begin with the first line, and not only with NUL bytes there, and end with the last one.
-        let mut work = bytes.len() * 2;
-        let first = &bytes[..damage[0].span.len() as usize];
-        let Some(open) = first.iter().position(|byte| !byte.is_ascii_whitespace()) else { return Ok(None) };
-        if first.iter().all(|byte| *byte <= b' ') {
-            return Ok(None);
-        }
-        let Some(found) = record(session.format, &bytes, open, &mut work) else { continue };
-        if bytes[found.end..].iter().all(u8::is_ascii_whitespace) {
-            let mut edits: Vec<_> = found.edits.into_iter().map(|edit| placed(edit, start)).collect();
-            between_tokens(&damage[..lines], &mut edits);
-            let damage = Damage { span: whole, ..damage[0] };
-            let wreck = Wreck { damage, cause: Cause::Broken, records: 1, edits, user: false };
-            return Ok(Some((wreck, lines)));
+    let first = read_span(session.source, damage[0].span)?;
+    // It must begin in the first line, and not only with NUL bytes there.
+    if first.iter().find(|byte| **byte > b' ') != Some(&b'{') {
+        return Ok(None);
+    }
+    let Some(open) = first.iter().position(|byte| !byte.is_ascii_whitespace()) else { return Ok(None) };
+    let mut reading = Reading::new(start + open as u64);
+    if !matches!(reading.feed(&first[open..]), Fed::More) {
+        return Ok(None);
+    }
+    let mut lines = 1;
+    // Ever more at a time: most end, or turn out to be no record, soon.
+    while let Some(more) = reach(session.source, damage, lines)? {
+        let begin = damage[lines - 1].span.end;
+        let bytes = read_span(session.source, Span::new(begin, damage[more - 1].span.end))?;
+        match reading.feed(&bytes) {
+            Fed::More => lines = more,
+            Fed::Done(taken) => {
+                let end = begin + taken as u64;
+                // The line in which it ends has nothing else in it.
+                let Some(last) = damage[lines..more].iter().position(|line| end <= line.span.end) else {
+                    return Ok(None);
+                };
+                let lines = lines + last + 1;
+                let whole = Span::new(start, damage[lines - 1].span.end);
+                let rest = &bytes[taken..(whole.end - begin) as usize];
+                let is_record = rest.iter().all(u8::is_ascii_whitespace)
+                    && (session.format.vote(&reading.tokens.doc) != Vote::Foreign
+                        || session.format.is_record(&reading.tokens.doc));
+                if !is_record {
+                    return Ok(None);
+                }
+                let mut edits = reading.edits;
+                between_tokens(&damage[..lines], &mut edits);
+                let damage = Damage { span: whole, ..damage[0] };
+                let wreck = Wreck { damage, cause: Cause::Broken, records: 1, edits, user: false };
+                return Ok(Some((wreck, lines)));
+            }
+            Fed::Bad(_) | Fed::TooComplex => return Ok(None),
         }
     }
     Ok(None)
+}
+
+/// Up to which line to read on after so many, if there is nothing but white space between them and they are not too many
+/// or too long.
+fn reach(source: &dyn Source, damage: &[Damage], lines: usize) -> Result<Option<usize>, Fault> {
+    let most = (lines * 2).min(damage.len()).min(JOINED_LINES_MAX);
+    for line in lines..most {
+        let whole = Span::new(damage[0].span.start, damage[line].span.end);
+        let gap = Span::new(damage[line - 1].span.end, damage[line].span.start);
+        if whole.len() > LINE_BYTES_MAX || !is_blank(source, gap)? {
+            return Ok((line > lines).then_some(line));
+        }
+    }
+    Ok((most > lines).then_some(most))
 }
 
 /// Takes out the line breaks that are no part of a text: JSON does not mind them, but a record has to be one line.
@@ -234,11 +264,8 @@ struct Odd {
 impl Odd {
     fn gap(&mut self, gap: &[u8]) {
         self.nul |= gap.contains(&0);
-        let rest: Vec<u8> = gap.iter().copied().filter(|byte| *byte > b' ').collect();
-        match rest.strip_prefix(BOM) {
-            Some([]) => self.bom = true,
-            _ => self.fragment |= !rest.is_empty(),
-        }
+        self.fragment |= is_fragment(gap);
+        self.bom |= gap.iter().any(|byte| *byte > b' ') && !is_fragment(gap);
     }
 
     fn edits(&mut self, bytes: &[u8], edits: &[(Span, Vec<u8>)]) {
@@ -258,6 +285,13 @@ impl Odd {
             _ => Cause::Spliced,
         }
     }
+}
+
+/// Whether there is more than white space and a byte order mark. Looks no further than it must: this is asked again and
+/// again of what is left of a line.
+fn is_fragment(gap: &[u8]) -> bool {
+    let mut visible = gap.iter().copied().filter(|byte| *byte > b' ').take(BOM.len() + 1).peekable();
+    visible.peek().is_some() && !visible.eq(BOM.iter().copied())
 }
 
 /// A whole record inside a line: offsets in that line, and what would make it readable.
@@ -295,78 +329,58 @@ fn runs_on(bytes: &[u8], from: usize) -> bool {
 
 /// The record that begins at `start`, if there is one.
 fn record(format: &dyn Format, bytes: &[u8], start: usize, work: &mut usize) -> Option<Found> {
-    let mut edits: Vec<(Span, Vec<u8>)> = Vec::new();
-    // Bytes that cannot stand where they are become spaces, one for one, so that places stay.
-    let mut clean: Vec<u8> = Vec::new();
-    loop {
-        let text = if clean.is_empty() { &bytes[start..] } else { &clean[..] };
-        let mut tokens = Tokeniser::new();
-        let fed = tokens.feed_all(text, 0, &mut Marks::default());
-        let passed = match fed {
-            Fed::Done(taken) => taken,
-            Fed::Bad(at) => at,
-            Fed::More | Fed::TooComplex => text.len(),
-        };
-        *work = work.saturating_sub(passed + 16);
-        match fed {
-            Fed::Done(taken) => {
-                // What is behind the record has nothing to do with it.
-                edits.retain(|(at, _)| at.end <= (start + taken) as u64);
-                edits.sort_unstable_by_key(|(at, _)| at.start);
-                let end = start + taken;
-                // What nothing else stands beside would be an entry if it could be read, whatever it means.
-                let belongs = is_alone(bytes, start, end) && format.vote(&tokens.doc) != Vote::Foreign;
-                let is_record = belongs || format.is_record(&tokens.doc);
-                return is_record.then_some(Found { start, end, edits });
+    let mut reading = Reading::new(start as u64);
+    let fed = reading.feed(&bytes[start..]);
+    *work = work.saturating_sub((reading.at - start as u64) as usize + 16);
+    let Fed::Done(taken) = fed else { return None };
+    let end = start + taken;
+    // What nothing else stands beside would be an entry if it could be read, whatever it means.
+    let is_alone = !is_fragment(&bytes[end..]) && !is_fragment(&bytes[..start]);
+    let doc = &reading.tokens.doc;
+    let is_record = (is_alone && format.vote(doc) != Vote::Foreign) || format.is_record(doc);
+    is_record.then_some(Found { start, end, edits: reading.edits })
+}
+
+/// An object that is read although bytes are in it that cannot stand where they are. Each byte is gone over once.
+struct Reading {
+    tokens: Tokeniser,
+    /// How far it has come.
+    at: u64,
+    /// What has to become of control characters.
+    edits: Vec<(Span, Vec<u8>)>,
+}
+
+impl Reading {
+    fn new(at: u64) -> Self {
+        Self { tokens: Tokeniser::new(), at, edits: Vec::new() }
+    }
+
+    /// Goes on with these bytes. Runs of control characters count as a space.
+    fn feed(&mut self, bytes: &[u8]) -> Fed {
+        let mut from = 0;
+        loop {
+            let fed = self.tokens.feed_all(&bytes[from..], self.at, &mut Marks::default());
+            let (Fed::Done(passed) | Fed::Bad(passed)) = fed else {
+                self.at += (bytes.len() - from) as u64;
+                return fed;
+            };
+            self.at += passed as u64;
+            from += passed;
+            if let Fed::Done(_) = fed {
+                return Fed::Done(from);
             }
-            Fed::Bad(at) if text[at] < b' ' && *work > 0 => {
-                let inside = tokens.in_text();
-                let end = if inside { string_end(text, at) } else { at + 1 };
-                if clean.is_empty() {
-                    clean = bytes[start..].to_vec();
-                }
-                edits.extend(controls(&mut clean, at, end, inside, start));
+            let inside = self.tokens.in_text();
+            let run = bytes[from..].iter().take_while(|byte| **byte < b' ').count();
+            let run = if inside { run } else { run.min(1) };
+            if run == 0 || !matches!(self.tokens.feed_all(b" ", self.at, &mut Marks::default()), Fed::More) {
+                return Fed::Bad(from);
             }
-            _ => return None,
+            let with = if inside { escaped(&bytes[from..from + run]) } else { Vec::new() };
+            self.edits.push((Span::new(self.at, self.at + run as u64), with));
+            self.at += run as u64;
+            from += run;
         }
     }
-}
-
-/// Whether there is nothing else in the line.
-fn is_alone(bytes: &[u8], start: usize, end: usize) -> bool {
-    let mut around = Odd::default();
-    around.gap(&bytes[..start]);
-    around.gap(&bytes[end..]);
-    !around.fragment
-}
-
-/// Where the string ends that a place lies in.
-fn string_end(bytes: &[u8], from: usize) -> usize {
-    let mut at = from;
-    while let Some(next) = memchr2(b'"', b'\\', &bytes[at..]) {
-        at += next;
-        if bytes[at] == b'"' {
-            return at;
-        }
-        at = (at + 2).min(bytes.len());
-    }
-    bytes.len()
-}
-
-/// Takes the control characters of a stretch out: what has to be done about each run of them.
-fn controls(clean: &mut [u8], from: usize, to: usize, inside: bool, base: usize) -> Vec<(Span, Vec<u8>)> {
-    let mut edits = Vec::new();
-    let mut at = from;
-    while at < to {
-        let run = clean[at..to].iter().take_while(|byte| **byte < b' ').count();
-        if run > 0 {
-            let with = if inside { escaped(&clean[at..at + run]) } else { Vec::new() };
-            edits.push((Span::new((base + at) as u64, (base + at + run) as u64), with));
-            clean[at..at + run].fill(b' ');
-        }
-        at += run.max(1);
-    }
-    edits
 }
 
 /// Control characters as JSON writes them. NUL bytes are what a file system puts where nothing was written.

@@ -14,6 +14,7 @@ use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cell::OnceCell;
+use hashbrown::HashMap;
 
 const NONE: u32 = u32::MAX;
 
@@ -55,8 +56,21 @@ pub struct Session<'a> {
     result_of: Vec<u32>,
     pending_from: u32,
     wrecks: OnceCell<Vec<Wreck>>,
+    last_spoken: OnceCell<[LastSpoken; 2]>,
+    /// The last live entry of each turn.
+    turn_ends: OnceCell<HashMap<u64, u32>>,
     /// For logs: the first line of what the model said in one go, for each of its lines.
     runs: Vec<u32>,
+}
+
+/// Who spoke last in a conversation, as [`Session::at`] sorts entries; the default is before all of them.
+#[derive(Clone, Copy, Default)]
+struct LastSpoken {
+    user: (Option<u32>, u32),
+    /// The newest turn of the model's, and its last entry.
+    model: Option<(u64, (Option<u32>, u32))>,
+    /// The last entry of the model's that is of another turn.
+    model_before: (Option<u32>, u32),
 }
 
 /// How the calls and results with one id have paired so far. There is one for each id of a call, so what is rare is
@@ -206,6 +220,8 @@ impl<'a> Session<'a> {
             result_of: vec![NONE; transcript.calls.len()],
             pending_from: NONE,
             wrecks: OnceCell::new(),
+            last_spoken: OnceCell::new(),
+            turn_ends: OnceCell::new(),
             runs: Vec::new(),
         };
         for (index, entry) in (0..).zip(&transcript.entries) {
@@ -294,8 +310,12 @@ impl<'a> Session<'a> {
         if let Some(place) = self.place(entry).filter(|&place| told.get(place) == Some(&entry)) {
             return &told[place + 1..];
         }
-        let at = |entry: u32| (self.sequence(entry), entry);
-        &told[told.partition_point(|&other| at(other) <= at(entry))..]
+        &told[told.partition_point(|&other| self.at(other) <= self.at(entry))..]
+    }
+
+    /// Sorts entries as the model sees them.
+    fn at(&self, entry: u32) -> (Option<u32>, u32) {
+        (self.sequence(entry), entry)
     }
 
     /// When the model sees the entry, compared with others of the branch.
@@ -735,11 +755,6 @@ impl<'a> Session<'a> {
         self.runs = runs;
     }
 
-    /// Whether an entry is part of another conversation than `own`, in a log where subagents speak in between.
-    fn is_beside(&self, entry: u32, own: u32) -> bool {
-        !self.runs.is_empty() && self.entry(entry).aside != self.entry(own).aside
-    }
-
     /// Gemini CLI: of the records with one id the last one counts, at the place of the first. What was taken back, or
     /// stands before a list that was put in its place, is not live.
     fn upserts(&mut self) {
@@ -867,16 +882,47 @@ impl<'a> Session<'a> {
 
     /// Whether somebody spoke after the turn of this entry: then its tools are not running any more.
     pub fn moved_on(&self, entry: u32) -> bool {
-        let turn = self.turn(entry);
         if !self.is_live(entry) {
             return true;
         }
-        self.behind(entry).iter().any(|&later| match self.entry(later).kind {
-            _ if self.is_beside(later, entry) => false,
-            Kind::Message(Role::User | Role::System) => true,
-            Kind::Message(Role::Assistant) => self.turn(later) != turn,
-            _ => false,
-        })
+        let spoken = &self.last_spoken.get_or_init(|| self.find_last_spoken())[self.side(entry)];
+        let of_another_turn = match spoken.model {
+            Some((turn, at)) if turn != self.turn(entry) => at,
+            _ => spoken.model_before,
+        };
+        spoken.user.max(of_another_turn) > self.at(entry)
+    }
+
+    /// Whether nothing of its turn comes after an entry.
+    pub(crate) fn is_last_of_turn(&self, entry: u32) -> bool {
+        let find = || self.told().iter().map(|&entry| (self.turn(entry), entry)).collect();
+        let last = self.turn_ends.get_or_init(find).get(&self.turn(entry));
+        last.is_none_or(|&last| self.at(last) <= self.at(entry))
+    }
+
+    /// Of the two conversations in a log, which one an entry belongs to.
+    fn side(&self, entry: u32) -> usize {
+        usize::from(!self.runs.is_empty() && self.entry(entry).aside)
+    }
+
+    /// Calls are many, and what came after them can be most of the file: it is gone over once for all of them.
+    fn find_last_spoken(&self) -> [LastSpoken; 2] {
+        let mut spoken = [LastSpoken::default(); 2];
+        for &entry in self.told().iter().rev() {
+            let (last, at) = (&mut spoken[self.side(entry)], self.at(entry));
+            match self.entry(entry).kind {
+                Kind::Message(Role::User | Role::System) => last.user = last.user.max(at),
+                Kind::Message(Role::Assistant) => match last.model {
+                    None => last.model = Some((self.turn(entry), at)),
+                    Some((turn, _)) if turn != self.turn(entry) => {
+                        last.model_before = last.model_before.max(at);
+                    }
+                    Some(_) => {}
+                },
+                _ => {}
+            }
+        }
+        spoken
     }
 
     /// The last entry of the live branch with which a turn can begin, or go on.

@@ -1,19 +1,24 @@
 //! Those who ask how things are: `tailor status` over a socket, and whoever collects metrics over HTTP.
 //!
-//! One request at a time, with a bound on its length and on the time it takes. What is answered comes from the loop, so
+//! A few at a time, each with a bound on the length of its request and on the time it takes. Whoever comes when there are
+//! too many takes the place of the one who has been there longest, so that clients that say nothing keep nobody out. What is answered comes from the loop, so
 //! that an answer also shows that the loop is alive. Nothing can be changed from here.
 
 use crate::event::{Answer, Event};
 use crate::status::Status;
+use std::collections::VecDeque;
 use std::fmt;
 use std::fs::{DirBuilder, Permissions};
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Where metrics are served.
@@ -56,8 +61,12 @@ impl fmt::Display for Listen {
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Longest request.
 const REQUEST_BYTES_MAX: usize = 8 * 1024;
+/// How many are answered at a time.
+const CLIENTS_MAX: usize = 16;
 /// Longest answer to `tailor status`.
 const STATUS_BYTES_MAX: u64 = 1 << 20;
+/// An answer is put together by the loop; its client's thread only reads and writes.
+const STACK_BYTES: usize = 256 * 1024;
 /// How long to wait after a connection that could not be taken.
 const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 
@@ -92,47 +101,58 @@ pub(crate) fn serve_status(socket: &Path, events: SyncSender<Event>) -> io::Resu
 
 /// Serves `/metrics` and `/healthz`, on a thread of its own.
 pub(crate) fn serve_metrics(listen: &Listen, events: SyncSender<Event>) -> io::Result<()> {
+    let timed = move |stream: UnixStream| {
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        http(stream, &events)
+    };
     match listen {
         Listen::Tcp(address) => {
             let listener = TcpListener::bind(address)?;
-            let timed = move |stream: TcpStream| {
-                stream.set_read_timeout(Some(PATIENCE))?;
-                stream.set_write_timeout(Some(PATIENCE))?;
-                http(stream, &events)
-            };
-            serve("metrics", move || listener.accept().map(|(stream, _)| stream), timed)
+            // What is done with it is the same for all streams.
+            let accept = move || listener.accept().map(|(stream, _)| OwnedFd::from(stream).into());
+            serve("metrics", accept, timed)
         }
         Listen::Unix(path) => {
             let listener = bind(path)?;
-            let timed = move |stream: UnixStream| {
-                stream.set_read_timeout(Some(PATIENCE))?;
-                stream.set_write_timeout(Some(PATIENCE))?;
-                http(stream, &events)
-            };
             serve("metrics", move || listener.accept().map(|(stream, _)| stream), timed)
         }
     }
 }
 
-fn serve<S>(
-    name: &str,
-    accept: impl Fn() -> io::Result<S> + Send + 'static,
-    answer: impl Fn(S) -> io::Result<()> + Send + 'static,
+fn serve(
+    name: &'static str,
+    accept: impl Fn() -> io::Result<UnixStream> + Send + 'static,
+    answer: impl Fn(UnixStream) -> io::Result<()> + Send + Sync + 'static,
 ) -> io::Result<()> {
+    let answer = Arc::new(answer);
+    let mut clients: VecDeque<(UnixStream, JoinHandle<()>)> = VecDeque::new();
+    let mut begin = move |stream: UnixStream| -> io::Result<()> {
+        clients.retain(|(_, thread)| !thread.is_finished());
+        if clients.len() >= CLIENTS_MAX
+            && let Some((oldest, _)) = clients.pop_front()
+        {
+            // Whoever waits for it is woken, and ends.
+            let _ = oldest.shutdown(Shutdown::Both);
+        }
+        let (answer, own) = (answer.clone(), stream.try_clone()?);
+        let thread = Builder::new().name(name.to_string()).stack_size(STACK_BYTES).spawn(move || {
+            if let Err(cause) = answer(stream) {
+                tracing::debug!(event = "asked", reason = %cause, "could not answer");
+            }
+        })?;
+        clients.push_back((own, thread));
+        Ok(())
+    };
     let serve = move || {
         loop {
-            match accept() {
-                Ok(stream) => {
-                    if let Err(cause) = answer(stream) {
-                        tracing::debug!(event = "asked", reason = %cause, "could not answer");
-                    }
-                }
-                // Out of descriptors, or a connection that was gone at once.
-                Err(_) => std::thread::sleep(REFUSED_PAUSE),
+            // Out of descriptors or threads, or a connection that was gone at once.
+            if accept().and_then(&mut begin).is_err() {
+                std::thread::sleep(REFUSED_PAUSE);
             }
         }
     };
-    std::thread::Builder::new().name(name.to_string()).spawn(serve).map(drop)
+    Builder::new().name(name.to_string()).spawn(serve).map(drop)
 }
 
 /// A socket that only its owner can reach. One that a daemon left behind which was killed is taken over.
@@ -229,6 +249,27 @@ mod tests {
         std::fs::write(&file, "x").unwrap();
         assert!(bind(&file).is_err());
         assert_eq!(std::fs::read(&file).unwrap(), b"x");
+    }
+
+    #[test]
+    fn clients_that_say_nothing_keep_nobody_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("socket");
+        let listener = bind(&path).unwrap();
+        let echo = |mut stream: UnixStream| {
+            let mut byte = [0];
+            stream.read_exact(&mut byte)?;
+            stream.write_all(&byte)
+        };
+        serve("test", move || listener.accept().map(|(stream, _)| stream), echo).unwrap();
+        let _silent: Vec<UnixStream> =
+            (0..4 * CLIENTS_MAX).map(|_| UnixStream::connect(&path).unwrap()).collect();
+        let mut asks = UnixStream::connect(&path).unwrap();
+        asks.set_read_timeout(Some(PATIENCE)).unwrap();
+        asks.write_all(b"x").unwrap();
+        let mut byte = [0];
+        asks.read_exact(&mut byte).unwrap();
+        assert_eq!(&byte, b"x");
     }
 
     #[test]

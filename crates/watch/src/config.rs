@@ -2,7 +2,7 @@
 
 use crate::ask::Listen;
 use crate::queue::{Pace, Settle};
-use keeper::{Keep, Options, Policies, Vault};
+use keeper::{Keep, Options, Policies, Vault, Worth};
 use std::path::PathBuf;
 use std::time::Duration;
 use transcript::Policy;
@@ -26,6 +26,8 @@ pub struct Config {
     pub settle_stale: Duration,
     /// Whether a session of which its agent says that it is too long is recovered, when it is mended at all.
     pub recover: bool,
+    /// What makes it worth while to write a file anew.
+    pub worth: Worth,
     /// How long between two walks through a root that find what events have missed.
     pub rescan: Duration,
     /// Where what is taken out is kept.
@@ -93,7 +95,7 @@ impl Config {
             }
         });
         let settle = self.settle.max(RESCUE_SETTLE);
-        let options = Options { policy, settle, ..self.options(Pace::Late) };
+        let options = Options { policy, settle, worth: None, ..self.options(Pace::Late) };
         (self.recover && self.mode == Mode::Enforce).then_some(options)
     }
 
@@ -108,6 +110,6 @@ impl Config {
         };
         // What rewrites history waits in the queue.
         let (settle, settle_stale, vault) = (self.settle, Duration::ZERO, Some(self.vault.clone()));
-        Options { policy, mode, settle, settle_stale, vault }
+        Options { policy, mode, settle, settle_stale, vault, worth: Some(self.worth) }
     }
 }

@@ -287,6 +287,8 @@ fn done(path: &Path, outcome: &Outcome, stamp: Stamp, selection: &Selection) -> 
             let gain = outcome.remaining().len() < found;
             Done::Mended { now: untouched(path, outcome, stamp), lines, gain }
         }
+        // It is looked at again when it has changed.
+        Ending::Deferred(Deferral::NotWorth { .. }) => Done::Settled(stamp),
         Ending::Deferred(reason) => {
             let cure = match reason {
                 Deferral::Growing { .. } | Deferral::Changed | Deferral::Running { .. } => Cure::Change,
@@ -407,6 +409,7 @@ macro_rules! causes {
 causes! {
     Deferral::Growing { .. } => "growing",
     Deferral::RecentHistory { .. } => "recent",
+    Deferral::NotWorth { .. } => "not-worth",
     Deferral::Changed => "changed",
     Deferral::HeldOpen | Deferral::Open { .. } | Deferral::OldFileOpen => "open",
     Deferral::OtherTailor => "other-tailor",
@@ -426,7 +429,7 @@ fn cause(ending: &Ending) -> &'static str {
 mod tests {
     use super::*;
     use crate::config::Roots;
-    use keeper::{Keep, Policies, Vault};
+    use keeper::{Keep, Policies, Vault, Worth};
     use transcript::{Awaits, Policy};
 
     fn config() -> Config {
@@ -437,6 +440,7 @@ mod tests {
             settle: Duration::ZERO,
             settle_stale: Duration::ZERO,
             recover: false,
+            worth: Worth::default(),
             rescan: Duration::ZERO,
             vault: Vault::new("vault".into()),
             keep: Keep::default(),

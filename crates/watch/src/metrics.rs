@@ -47,6 +47,7 @@ pub(crate) struct Metrics {
     pub(crate) trips: Counter,
     pub(crate) too_long_said: Counter,
     pub(crate) read_bytes: Counter,
+    pub(crate) bytes_written: Counter,
     pub(crate) saved_bytes: Counter,
     pub(crate) freed_bytes: Counter,
     pub(crate) reloads: Counter,
@@ -89,6 +90,10 @@ impl Metrics {
             read_bytes: make.counter("read_bytes", "What was read of transcripts, again and again included"),
             too_long_said: make
                 .counter("too_long_said", "How often an agent wrote down that a request was too long"),
+            bytes_written: make.counter(
+                "bytes_written",
+                "What was written to put mended transcripts in place, without what the vault keeps",
+            ),
             saved_bytes: make.counter("saved_bytes", "By how much transcripts have become shorter"),
             freed_bytes: make
                 .counter("vault_freed_bytes", "Originals that were removed because of their age"),
@@ -160,6 +165,7 @@ mod tests {
         let text = Metrics::new().text();
         for line in [
             "tailor_files 0",
+            "tailor_bytes_written_total 0",
             "tailor_saved_bytes_total 0",
             "tailor_looks_total{outcome=\"fixed\"} 0",
             "tailor_deferrals_total{reason=\"in-use\"} 0",

@@ -251,6 +251,7 @@ mod tests {
             mode: Mode::Fix,
             settle: Duration::ZERO,
             settle_stale: Duration::ZERO,
+            worth: None,
             vault: Some(Vault::new(dir.path().join("vault"))),
         };
         (dir, case, lock, options)

@@ -54,7 +54,14 @@ impl World {
             ..Policy::default()
         };
         let (settle, settle_stale) = (Duration::ZERO, Duration::ZERO);
-        Options { policy: policy.into(), mode: Mode::Fix, settle, settle_stale, vault: Some(self.vault()) }
+        Options {
+            policy: policy.into(),
+            mode: Mode::Fix,
+            settle,
+            settle_stale,
+            vault: Some(self.vault()),
+            worth: None,
+        }
     }
 
     /// As the command does it: what is left comes first.

@@ -151,10 +151,11 @@ impl Answers<'_> {
         let mut answer = Vec::new();
         let text = chunk.text();
         let read = std::thread::scope(|scope| {
-            scope.spawn(move || {
+            let write = move || {
                 // Whether the command reads all of it is its own affair.
                 let _: Option<io::Result<()>> = stdin.map(|mut stdin| stdin.write_all(text.as_bytes()));
-            });
+            };
+            std::thread::Builder::new().spawn_scoped(scope, write)?;
             let Some(mut stdout) = stdout else { return Ok(()) };
             let read = stdout.by_ref().take(ANSWER_BYTES_MAX + 1).read_to_end(&mut answer);
             // Nobody listens any more to a command that goes on for ever.

@@ -7,6 +7,7 @@ use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::thread::Builder;
 
 /// Whether the run is to end early.
 pub(super) struct Interrupt {
@@ -18,17 +19,18 @@ impl Interrupt {
     /// Listens from now on. Where that is impossible, a signal ends the program as ever.
     pub(super) fn watch() -> Self {
         let signal = Arc::new(AtomicI32::new(0));
-        if let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) {
-            let signal = signal.clone();
-            std::thread::spawn(move || {
-                for came in signals.forever() {
-                    if signal.swap(came, Ordering::SeqCst) != 0 {
-                        let _ = emulate_default_handler(came);
-                    }
-                    talk("ending after the files at hand; once more ends at once");
+        let seen = signal.clone();
+        let listen = move || {
+            // Only now, so that signals have no one to be kept for where there is no thread to be had.
+            let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else { return };
+            for came in signals.forever() {
+                if seen.swap(came, Ordering::SeqCst) != 0 {
+                    let _ = emulate_default_handler(came);
                 }
-            });
-        }
+                talk("ending after the files at hand; once more ends at once");
+            }
+        };
+        let _ = Builder::new().name("signals".to_string()).spawn(listen);
         Self { signal }
     }
 

@@ -2,6 +2,7 @@
 
 use super::nearest;
 use crate::args::{Oversized, find_profile, millis, override_each, rule_code, size_in_bytes};
+use keeper::Worth;
 use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
@@ -68,6 +69,8 @@ pub(super) struct File {
     pub(super) rescan: Option<Span>,
     pub(super) recover: Option<bool>,
     #[serde(default)]
+    pub(super) watch: Watch,
+    #[serde(default)]
     pub(super) originals: Originals,
     #[serde(default)]
     pub(super) agents: BTreeMap<AgentName, Agent>,
@@ -109,6 +112,7 @@ impl File {
             ("settle_stale", self.settle_stale.is_some()),
             ("rescan", self.rescan.is_some()),
             ("recover", self.recover.is_some()),
+            ("watch", self.watch.is_given()),
             ("originals", keep.days.is_some() || keep.bytes.is_some()),
             ("agents", !self.agents.is_empty()),
         ];
@@ -310,6 +314,32 @@ impl TryFrom<BTreeMap<String, ToolValue>> for Tools {
             }
         }
         Ok(tools)
+    }
+}
+
+/// When the daemon writes a file anew.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Watch {
+    rewrite_saved_bytes_min: Option<Size>,
+    rewrite_saved_percent_min: Option<u64>,
+    rewrite_context_percent_min: Option<u64>,
+}
+
+impl Watch {
+    fn is_given(&self) -> bool {
+        self.rewrite_saved_bytes_min.is_some()
+            || self.rewrite_saved_percent_min.is_some()
+            || self.rewrite_context_percent_min.is_some()
+    }
+
+    pub(super) fn worth(&self) -> Worth {
+        let default = Worth::default();
+        Worth {
+            saved_bytes_min: self.rewrite_saved_bytes_min.map_or(default.saved_bytes_min, |size| size.0),
+            saved_percent_min: self.rewrite_saved_percent_min.unwrap_or(default.saved_percent_min),
+            context_percent_min: self.rewrite_context_percent_min.unwrap_or(default.context_percent_min),
+        }
     }
 }
 

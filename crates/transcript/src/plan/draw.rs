@@ -12,9 +12,12 @@ use crate::session::Session;
 use crate::source::{Fault, Span, read_span};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
+use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::array;
+use core::cell::RefCell;
 use hashbrown::HashMap;
 
 /// The first stage of fixes that there are to make.
@@ -85,6 +88,8 @@ struct Drawing<'a> {
     messages: BTreeMap<u32, Vec<u8>>,
     /// The parents of the new lines, decoded; in the same order.
     parents: Vec<Vec<u8>>,
+    /// The entries that were read last: one may have any number of calls, and each result repeats something of it.
+    docs: RefCell<[(u32, Rc<Doc>); 2]>,
 }
 
 /// An entry of the branch as it will be.
@@ -111,6 +116,7 @@ impl<'a> Drawing<'a> {
             lines: Vec::new(),
             messages: BTreeMap::new(),
             parents: Vec::new(),
+            docs: RefCell::new(array::from_fn(|_| (u32::MAX, Rc::default()))),
         }
     }
 
@@ -131,9 +137,16 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    fn doc(&self, entry: u32) -> Result<Doc, Fault> {
+    fn doc(&self, entry: u32) -> Result<Rc<Doc>, Fault> {
+        let mut docs = self.docs.borrow_mut();
+        if let Some((_, doc)) = docs.iter().find(|(of, _)| *of == entry) {
+            return Ok(doc.clone());
+        }
         let span = self.session.entry(entry).span;
-        json::parse(self.session.source, span)?.ok_or(Fault { at: span.start })
+        let doc = Rc::new(json::parse(self.session.source, span)?.ok_or(Fault { at: span.start })?);
+        docs.rotate_right(1);
+        docs[0] = (entry, doc.clone());
+        Ok(doc)
     }
 
     /// Turns dropped array elements into bytes to take out. An entry of which nothing is left goes whole.
@@ -192,7 +205,7 @@ impl<'a> Drawing<'a> {
         let lost = Lost {
             doc: &doc,
             raw: &raw,
-            place: place.as_ref().unwrap_or(&doc),
+            place: place.as_deref().unwrap_or(&doc),
             call: &self.literal(found.id_at)?,
             tool: &utf8(self.session.transcript.id_text(found.name)),
             id,

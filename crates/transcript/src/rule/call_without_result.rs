@@ -9,6 +9,7 @@ use crate::source::Fault;
 use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::cell::OnceCell;
 use hashbrown::HashSet;
 
 pub(super) struct CallWithoutResult;
@@ -47,8 +48,13 @@ impl Rule for CallWithoutResult {
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
         let mut answered = None;
+        let boundaries = OnceCell::new();
+        let before_boundary = |entry| boundaries.get_or_init(|| before_boundaries(session)).contains(&entry);
         for (index, call) in (0..).zip(&session.transcript.calls) {
-            if call.id.is_none() || session.result_of(index).is_some() || excused(session, call) {
+            if call.id.is_none()
+                || session.result_of(index).is_some()
+                || excused(session, call, &before_boundary)
+            {
                 continue;
             }
             // The same id twice in one message is its own rule's business: the result answers both.
@@ -102,7 +108,7 @@ fn answered_in_turns(session: &Session<'_>) -> HashSet<(u64, Option<Id>)> {
 }
 
 /// Whether an open call is legal there.
-fn excused(session: &Session<'_>, call: &Call) -> bool {
+fn excused(session: &Session<'_>, call: &Call, before_boundary: &dyn Fn(u32) -> bool) -> bool {
     let entry = call.entry;
     if session.is_whole_conversation(entry) {
         return !call.followed;
@@ -113,18 +119,29 @@ fn excused(session: &Session<'_>, call: &Call) -> bool {
         return true;
     }
     // A compaction that keeps the call sends it without a result.
-    !session.moved_on(entry) || (before_boundary(session, entry) && !session.in_context(entry))
+    !session.moved_on(entry) || (!session.in_context(entry) && before_boundary(entry))
 }
 
-/// Whether the next thing after the turn is a compaction: the summary takes the call's place.
-fn before_boundary(session: &Session<'_>, entry: u32) -> bool {
-    let turn = session.turn(entry);
-    let next = session.behind(entry).iter().find(|&&later| match session.entry(later).kind {
-        Kind::Message(Role::Assistant) => session.turn(later) != turn,
-        Kind::Message(Role::Tool) | Kind::Opaque | Kind::Leaf | Kind::Header => false,
-        Kind::Message(_) | Kind::Note | Kind::Boundary => true,
-    });
-    next.is_some_and(|&next| session.entry(next).kind == Kind::Boundary)
+/// The entries of the model's after whose turn the next thing is a compaction: the summary takes the place of their calls.
+fn before_boundaries(session: &Session<'_>) -> HashSet<u32> {
+    let mut found = HashSet::new();
+    // The turn before the compaction that was come upon last, once an entry of it was; nothing if another thing came.
+    let mut turn: Option<Option<u64>> = None;
+    for &entry in session.told().iter().rev() {
+        let own = session.turn(entry);
+        match session.entry(entry).kind {
+            Kind::Boundary => turn = Some(None),
+            Kind::Message(Role::Assistant)
+                if turn.is_some_and(|turn| turn.is_none_or(|turn| turn == own)) =>
+            {
+                turn = Some(Some(own));
+                found.insert(entry);
+            }
+            Kind::Message(Role::Tool) | Kind::Opaque | Kind::Leaf | Kind::Header => {}
+            Kind::Message(_) | Kind::Note => turn = None,
+        }
+    }
+    found
 }
 
 /// The user message that follows a call's entry directly.

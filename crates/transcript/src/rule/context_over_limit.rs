@@ -11,6 +11,11 @@ use alloc::vec::Vec;
 
 pub(super) struct ContextOverLimit;
 
+/// What the model would be sent next, in tokens, as far as characters tell.
+pub(crate) fn context_tokens(session: &Session<'_>) -> Result<u64, Fault> {
+    Ok(weight(session, |result| Ok(whole(session, result)))?.div_ceil(TOKEN_CHARS))
+}
+
 impl Rule for ContextOverLimit {
     fn code(&self) -> &'static str {
         "L5"
@@ -39,7 +44,7 @@ impl Rule for ContextOverLimit {
         if limit == 0 {
             return Ok(());
         }
-        let tokens = weight(session, |result| Ok(whole(session, result)))?.div_ceil(TOKEN_CHARS);
+        let tokens = context_tokens(session)?;
         if let Some((severity, message)) = over(session, limit, tokens, "context of about", "tokens") {
             out.push(about_place(&ContextOverLimit, 1, severity, message));
         }

@@ -10,6 +10,7 @@ use crate::source::Fault;
 use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
+use hashbrown::HashMap;
 
 pub(super) struct DisplacedResult;
 
@@ -70,12 +71,13 @@ pub(super) fn tell(
     message: &str,
     out: &mut Vec<Finding>,
 ) {
+    let mut pairs = Pairs::new(session);
     for (index, answers) in session.answers.iter().enumerate() {
         let Answers::Call(call) = *answers else { continue };
         let (from, to) = (session.call(call).entry, session.result(index).entry);
-        if displaced(session, from, to) == Some(place) {
+        if pairs.displaced(from, to) == Some(place) {
             let severity = severity_in_context(session, to);
-            let fix = pull_up(session, from, index);
+            let fix = pairs.pull_up(from, index);
             out.push(Finding { fix, ..about_result(rule, session, index, severity, message.to_string()) });
         }
     }
@@ -105,15 +107,6 @@ fn astray(session: &Session<'_>, out: &mut Vec<Finding>) {
     }
 }
 
-fn displaced(session: &Session<'_>, call: u32, result: u32) -> Option<Place> {
-    let (from, to) = (session.place(call)?, session.place(result)?);
-    if to < from {
-        return Some(Place::Before);
-    }
-    let between = session.live.get(from + 1..to).unwrap_or_default();
-    between.iter().any(|&entry| speaks(session, call, entry)).then_some(Place::Behind)
-}
-
 /// Whether an entry is part of what is sent and does not belong to the call's own results.
 pub(crate) fn speaks(session: &Session<'_>, call: u32, entry: u32) -> bool {
     match session.entry(entry).kind {
@@ -128,30 +121,88 @@ pub(crate) fn speaks(session: &Session<'_>, call: u32, entry: u32) -> bool {
     }
 }
 
-fn pull_up(session: &Session<'_>, call: u32, result: usize) -> Fix {
-    let entry = session.result(result).entry;
-    let own = |other: usize| match session.answers[other] {
-        Answers::Call(other) => session.call(other).entry == call,
-        _ => false,
-    };
-    let pure = session.entry(entry).kind == Kind::Message(Role::Tool)
-        && session.transcript.results_of(entry).all(own);
-    let (from, to) = (session.place(call).unwrap_or(0), session.place(entry).unwrap_or(0));
-    let across = session.live[from.min(to)..from.max(to)].iter();
-    // Across a compaction the pair would change sides; that is for the rule about boundaries.
-    let boundary = across.clone().any(|&entry| session.entry(entry).kind == Kind::Boundary);
-    let heavy = session.in_context(call) && too_heavy_to_return(session, entry);
-    // A running agent may hang its next entry on this one.
-    let held = session.is_newest(entry) && session.entry(entry).id.is_some();
-    if session.is_pending(call) {
-        Fix::held(Held::NewestTurn)
-    } else if session.shares_its_id(entry) {
-        // Of entries with one id the last line counts, and that may be another one afterwards.
-        Fix::held(Held::Referenced)
-    } else if pure && !boundary && !held && !heavy {
-        Fix::safe(vec![Op::Move { entry, after: last_in_place(session, call) }])
-    } else {
-        Fix::held(Held::Tangled)
+/// What stands between calls and their results. One message may have any number of calls: what is found out about it is
+/// kept for all of them.
+struct Pairs<'a> {
+    session: &'a Session<'a>,
+    /// Places of the compactions on the branch.
+    boundaries: Vec<usize>,
+    calls: HashMap<u32, After>,
+    /// Whether all results of an entry are of one entry's calls, for the two that were asked about last.
+    pure: Option<(u32, u32, bool)>,
+}
+
+/// What comes after an entry with calls.
+#[derive(Clone, Copy)]
+struct After {
+    /// The place of the first that is none of its results; the end of the branch if there is none.
+    speaker: usize,
+    /// See [`last_in_place`].
+    last: u32,
+}
+
+impl<'a> Pairs<'a> {
+    fn new(session: &'a Session<'a>) -> Self {
+        let is_boundary = |&(_, entry): &(usize, &u32)| session.entry(*entry).kind == Kind::Boundary;
+        let boundaries =
+            session.live.iter().enumerate().filter(is_boundary).map(|(place, _)| place).collect();
+        Self { session, boundaries, calls: HashMap::new(), pure: None }
+    }
+
+    fn after(&mut self, call: u32, place: usize) -> After {
+        let session = self.session;
+        *self.calls.entry(call).or_insert_with(|| {
+            let behind = &session.live[place + 1..];
+            let speaker = behind.iter().position(|&entry| speaks(session, call, entry));
+            let speaker = place + 1 + speaker.unwrap_or(behind.len());
+            After { speaker, last: last_in_place(session, call) }
+        })
+    }
+
+    fn displaced(&mut self, call: u32, result: u32) -> Option<Place> {
+        let (from, to) = (self.session.place(call)?, self.session.place(result)?);
+        if to < from {
+            return Some(Place::Before);
+        }
+        (self.after(call, from).speaker < to).then_some(Place::Behind)
+    }
+
+    fn is_pure(&mut self, entry: u32, call: u32) -> bool {
+        if let Some((_, _, pure)) = self.pure.filter(|&(of, by, _)| (of, by) == (entry, call)) {
+            return pure;
+        }
+        let session = self.session;
+        let own = |other: usize| match session.answers[other] {
+            Answers::Call(other) => session.call(other).entry == call,
+            _ => false,
+        };
+        let pure = session.entry(entry).kind == Kind::Message(Role::Tool)
+            && session.transcript.results_of(entry).all(own);
+        self.pure = Some((entry, call, pure));
+        pure
+    }
+
+    fn pull_up(&mut self, call: u32, result: usize) -> Fix {
+        let session = self.session;
+        let entry = session.result(result).entry;
+        let pure = self.is_pure(entry, call);
+        let (from, to) = (session.place(call).unwrap_or(0), session.place(entry).unwrap_or(0));
+        // Across a compaction the pair would change sides; that is for the rule about boundaries.
+        let first = self.boundaries.partition_point(|&place| place < from.min(to));
+        let boundary = self.boundaries.get(first).is_some_and(|&place| place < from.max(to));
+        let heavy = session.in_context(call) && too_heavy_to_return(session, entry);
+        // A running agent may hang its next entry on this one.
+        let held = session.is_newest(entry) && session.entry(entry).id.is_some();
+        if session.is_pending(call) {
+            Fix::held(Held::NewestTurn)
+        } else if session.shares_its_id(entry) {
+            // Of entries with one id the last line counts, and that may be another one afterwards.
+            Fix::held(Held::Referenced)
+        } else if pure && !boundary && !held && !heavy {
+            Fix::safe(vec![Op::Move { entry, after: self.after(call, from).last }])
+        } else {
+            Fix::held(Held::Tangled)
+        }
     }
 }
 

@@ -77,12 +77,10 @@ fn signs(session: &Session<'_>, entry: u32) -> bool {
 
 /// Whether nothing comes behind an entry in its message, and the message is over.
 pub(super) fn ends_its_turn(session: &Session<'_>, entry: u32) -> bool {
-    let turn = session.turn(entry);
-    let behind = session.behind(entry);
-    // The last line may still be followed by more of its message. Agents do not send turns that failed.
-    (session.newest() != Some(entry) || is_over(session, entry, behind))
+    session.is_last_of_turn(entry)
         && session.entry(entry).stop != Stop::Aborted
-        && !behind.iter().any(|&other| session.turn(other) == turn)
+        // The last line may still be followed by more of its message. Agents do not send turns that failed.
+        && (session.newest() != Some(entry) || is_over(session, entry, session.behind(entry)))
 }
 
 /// Whether the message with which the branch ends is over: a tool has answered, which says nothing where each block is

@@ -1,0 +1,69 @@
+//! Few threads, little memory, users that a container does not know: the work is done all the same, or the message says
+//! why not. Never a panic: the tests' runner looks for one in each run.
+
+use crate::support::{BROKEN, Dir, Run, give_to_powerless, is_root, run, skipped};
+use std::os::unix::fs::chown;
+
+/// Mends a session under limits of `prlimit`; gives nothing if none may be set here.
+fn fix_under(limits: &[&str]) -> Option<Run> {
+    let dir = Dir::new();
+    let path = dir.write("s.jsonl", BROKEN);
+    give_to_powerless(&path);
+    give_to_powerless(&dir.files());
+    let mut command = dir.powerless_under(&[&["prlimit"], limits].concat());
+    let run = run(command.args(["fix", "--settle", "0", "--format", "json", "."]), b"");
+    if run.stderr.starts_with("prlimit:") {
+        skipped(&format!("no limit may be set here: {}", run.stderr));
+        return None;
+    }
+    Some(run)
+}
+
+#[test]
+fn one_thread_is_enough() {
+    for limit in ["--nproc=1", "--nproc=2", "--nproc=3"] {
+        let Some(run) = fix_under(&[limit]) else { return };
+        assert_eq!(run.file()["outcome"], "fixed", "{limit}: {}", run.stderr);
+    }
+}
+
+/// The stack of a second thread finds no room.
+#[test]
+fn room_for_one_stack_is_enough() {
+    for megabytes in [24_u64, 32, 64, 256] {
+        let Some(run) = fix_under(&[&format!("--as={}", megabytes << 20)]) else { return };
+        // With less than the program itself takes up, not even the loader starts.
+        if !run.stdout.is_empty() {
+            assert_eq!(run.file()["outcome"], "fixed", "{megabytes} MiB: {}", run.stderr);
+        }
+        assert!(run.status == 0 || !run.stderr.is_empty(), "{megabytes} MiB: it says nothing");
+    }
+}
+
+#[test]
+fn a_group_that_the_container_does_not_know_is_named() {
+    let dir = Dir::new();
+    let path = dir.write("s.jsonl", BROKEN);
+    if !is_root() || chown(&path, None, Some(4321)).is_err() {
+        skipped("only root can give a file to a group that a user namespace does not know");
+        return;
+    }
+    let mut command = dir.command_of("unshare");
+    command.env("PATH", "/usr/bin:/bin").args([
+        "-r",
+        env!("CARGO_BIN_EXE_tailor"),
+        "fix",
+        "--settle",
+        "0",
+        "s.jsonl",
+    ]);
+    let run = run(&mut command, b"");
+    if run.stderr.starts_with("unshare:") {
+        skipped(&format!("there are no user namespaces here: {}", run.stderr));
+        return;
+    }
+    assert_eq!(run.status, 2, "{}{}", run.text(), run.stderr);
+    assert!(run.stderr.contains("group 65534") && run.stderr.contains("--out DIR"), "{}", run.stderr);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), BROKEN);
+    assert_eq!(dir.names(), ["s.jsonl"]);
+}
