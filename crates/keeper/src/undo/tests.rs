@@ -50,6 +50,7 @@ impl Place {
             settle: Duration::ZERO,
             settle_stale: Duration::ZERO,
             vault: Some(self.vault()),
+            worth: None,
         }
     }
 
