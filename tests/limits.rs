@@ -27,16 +27,12 @@ fn one_thread_is_enough() {
     }
 }
 
-/// The stack of a second thread finds no room.
+/// The stack of a further thread may find no room.
 #[test]
-fn room_for_one_stack_is_enough() {
-    for megabytes in [24_u64, 32, 64, 256] {
+fn little_room_for_stacks_is_enough() {
+    for megabytes in [64_u64, 72, 96, 256] {
         let Some(run) = fix_under(&[&format!("--as={}", megabytes << 20)]) else { return };
-        // With less than the program itself takes up, not even the loader starts.
-        if !run.stdout.is_empty() {
-            assert_eq!(run.file()["outcome"], "fixed", "{megabytes} MiB: {}", run.stderr);
-        }
-        assert!(run.status == 0 || !run.stderr.is_empty(), "{megabytes} MiB: it says nothing");
+        assert_eq!(run.file()["outcome"], "fixed", "{megabytes} MiB: {}", run.stderr);
     }
 }
 

@@ -225,8 +225,7 @@ impl Deferral {
             ),
             Self::NotWorth { saved, bytes } => write!(
                 f,
-                "no errors, and fixing the rest would rewrite {bytes} bytes to save {saved}: it waits until that is worth \
-                 it (`[watch]` in the configuration; `tailor fix` does it now)"
+                "no error, and too little to rewrite {bytes} bytes for: {saved} saved (`[watch]`; `tailor fix` does it now)"
             ),
             Self::HeldOpen => f.write_str("a program that does not show itself has it open for writing"),
             Self::OldFileOpen => f.write_str(

@@ -31,12 +31,12 @@ impl Worth {
         let reaches = |part: u64, of: u64, percent: u64| {
             percent > 0 && part.saturating_mul(100) >= of.saturating_mul(percent)
         };
-        let saves = (self.saved_bytes_min > 0 && saved >= self.saved_bytes_min)
+        let shorter = (self.saved_bytes_min > 0 && saved >= self.saved_bytes_min)
             || reaches(saved, bytes, self.saved_percent_min);
         let full = window_tokens > 0
             && after.context_tokens < before.context_tokens
             && reaches(before.context_tokens, window_tokens, self.context_percent_min);
-        let worth = saves || full || errors(after) < errors(before);
+        let worth = shorter || full || errors(after) < errors(before);
         (!worth).then_some(Deferral::NotWorth { saved, bytes })
     }
 }

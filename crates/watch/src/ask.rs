@@ -90,7 +90,7 @@ pub fn ask(socket: &Path) -> Result<Status, String> {
 /// Answers `tailor status`, on a thread of its own.
 pub(crate) fn serve_status(socket: &Path, events: SyncSender<Event>) -> io::Result<()> {
     let listener = bind(socket)?;
-    let answer = move |mut stream: UnixStream| {
+    let answer = move |mut stream: &UnixStream| {
         stream.set_write_timeout(Some(PATIENCE))?;
         let Some(answer) = question(&events) else { return Ok(()) };
         stream.write_all(&serde_json::to_vec(&answer.status)?)?;
@@ -101,7 +101,7 @@ pub(crate) fn serve_status(socket: &Path, events: SyncSender<Event>) -> io::Resu
 
 /// Serves `/metrics` and `/healthz`, on a thread of its own.
 pub(crate) fn serve_metrics(listen: &Listen, events: SyncSender<Event>) -> io::Result<()> {
-    let timed = move |stream: UnixStream| {
+    let timed = move |stream: &UnixStream| {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         http(stream, &events)
@@ -123,10 +123,10 @@ pub(crate) fn serve_metrics(listen: &Listen, events: SyncSender<Event>) -> io::R
 fn serve(
     name: &'static str,
     accept: impl Fn() -> io::Result<UnixStream> + Send + 'static,
-    answer: impl Fn(UnixStream) -> io::Result<()> + Send + Sync + 'static,
+    answer: impl Fn(&UnixStream) -> io::Result<()> + Send + Sync + 'static,
 ) -> io::Result<()> {
     let answer = Arc::new(answer);
-    let mut clients: VecDeque<(UnixStream, JoinHandle<()>)> = VecDeque::new();
+    let mut clients: VecDeque<(Arc<UnixStream>, JoinHandle<()>)> = VecDeque::new();
     let mut begin = move |stream: UnixStream| -> io::Result<()> {
         clients.retain(|(_, thread)| !thread.is_finished());
         if clients.len() >= CLIENTS_MAX
@@ -135,11 +135,14 @@ fn serve(
             // Whoever waits for it is woken, and ends.
             let _ = oldest.shutdown(Shutdown::Both);
         }
-        let (answer, own) = (answer.clone(), stream.try_clone()?);
+        let (answer, own) = (answer.clone(), Arc::new(stream));
+        let stream = own.clone();
         let thread = Builder::new().name(name.to_string()).stack_size(STACK_BYTES).spawn(move || {
-            if let Err(cause) = answer(stream) {
+            if let Err(cause) = answer(&stream) {
                 tracing::debug!(event = "asked", reason = %cause, "could not answer");
             }
+            // The client waits for the end, and the list keeps the stream open.
+            let _ = stream.shutdown(Shutdown::Both);
         })?;
         clients.push_back((own, thread));
         Ok(())
@@ -256,7 +259,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("socket");
         let listener = bind(&path).unwrap();
-        let echo = |mut stream: UnixStream| {
+        let echo = |mut stream: &UnixStream| {
             let mut byte = [0];
             stream.read_exact(&mut byte)?;
             stream.write_all(&byte)
@@ -267,9 +270,9 @@ mod tests {
         let mut asks = UnixStream::connect(&path).unwrap();
         asks.set_read_timeout(Some(PATIENCE)).unwrap();
         asks.write_all(b"x").unwrap();
-        let mut byte = [0];
-        asks.read_exact(&mut byte).unwrap();
-        assert_eq!(&byte, b"x");
+        let mut answer = Vec::new();
+        asks.read_to_end(&mut answer).unwrap();
+        assert_eq!(answer, b"x");
     }
 
     #[test]

@@ -320,6 +320,7 @@ impl TryFrom<BTreeMap<String, ToolValue>> for Tools {
 /// When the daemon writes a file anew.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_field_names, reason = "the keys as people write them")]
 pub(super) struct Watch {
     rewrite_saved_bytes_min: Option<Size>,
     rewrite_saved_percent_min: Option<u64>,
