@@ -438,12 +438,7 @@ impl fmt::Display for Refusal {
             ),
             Self::NotAFile => f.write_str("it is not a regular file"),
             Self::ForeignOwner(uid) => write!(f, "it belongs to user {uid} (run as that user, or as root)"),
-            Self::LooseFolder(folder) => write!(
-                f,
-                "another user may rename or replace the folder {} (run as the owner of the file, or take write access \
-                 to the folder away from others)",
-                folder.display()
-            ),
+            Self::LooseFolder(folder) => f.write_str(&loose_folder(folder)),
             Self::TooManyEntries => {
                 write!(f, "it holds more than {} entries", transcript::scan::ENTRIES_MAX)
             }
@@ -491,6 +486,14 @@ impl fmt::Display for Refusal {
             ),
         }
     }
+}
+
+fn loose_folder(folder: &Path) -> String {
+    format!(
+        "another user may rename or replace the folder {} (run as the owner of the file, or take write access to the \
+         folder away from others)",
+        folder.display()
+    )
 }
 
 fn mounted_alone(at: &Path, pid: Option<u32>) -> String {
