@@ -16,6 +16,7 @@ import time
 import urllib.request
 from pathlib import Path
 
+HERE = Path(__file__).resolve().parent
 DEAF = "http://127.0.0.1:9"  # a proxy that nobody answers
 KEY = "not-a-real-key"
 TURN_SECONDS = 150
@@ -29,8 +30,16 @@ class Agent:
     """One agent in a home of its own. Subclasses say how it is configured, called and read."""
 
     transcripts = ()  # globs below the home
+    roots = ()  # what the daemon is to watch, below the home
+    result_line = call_line = ""  # patterns of the lines that hold a result or a call
+    last_wins = False  # of lines with the same call, the last one counts
+    aged = False  # changed only once nobody can hold it open: its time is set back
+    chars = 46_000  # of output of a command; the agent keeps that much
     api = "anthropic"
     model = "claude-sonnet-4-5"
+    settings = {}  # of its stub
+    compacts = False  # has a command that compacts
+    keeps_thinking = False  # sends signed thinking back
 
     def __init__(self, install, base, stub, model=None):
         self.install, self.stub = Path(install), stub
@@ -53,6 +62,7 @@ class Agent:
         return {
             "PATH": ":".join(filter(None, path)), "HOME": str(self.home), "TMPDIR": str(self.home / "tmp"), "LANG": "C.UTF-8",
             "TERM": "dumb", "CI": "1", "NO_COLOR": "1", "DO_NOT_TRACK": "1",
+            "NODE_COMPILE_CACHE": str(self.install / "compiled"),
             "HTTP_PROXY": DEAF, "HTTPS_PROXY": DEAF, "http_proxy": DEAF, "https_proxy": DEAF,
             "NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost",
             **self.extra_env(),
@@ -233,6 +243,9 @@ class CodexWire(JsonRpc):
 
 class Pi(Agent):
     transcripts = (".pi/agent/sessions/*/*.jsonl",)
+    roots = (".pi/agent/sessions",)
+    result_line, call_line = r'"role":"toolResult"', r'"type":"toolCall"'
+    compacts = keeps_thinking = True
 
     def configure(self):
         model = {
@@ -258,6 +271,10 @@ class Pi(Agent):
 
 class Claude(Agent):
     transcripts = (".claude/projects/*/*.jsonl",)
+    roots = (".claude/projects",)
+    result_line, call_line = r'^(?!.*"api-request-blob").*"type":"tool_result"', r'"type":"tool_use"'
+    chars = 29_000  # a longer one goes into a file of its own
+    compacts = keeps_thinking = True
 
     def configure(self):
         self.put(".claude.json", {"hasCompletedOnboarding": True, "projects": {str(self.work): {"hasTrustDialogAccepted": True}}})
@@ -280,6 +297,9 @@ class Claude(Agent):
 
 class Codex(Agent):
     transcripts = (".codex/sessions/**/rollout-*.jsonl",)
+    roots = (".codex/sessions",)
+    result_line, call_line = r'"type":"function_call_output"', r'"type":"function_call"'
+    aged = compacts = True
     api, model = "responses", "gpt-5"
 
     def configure(self):
@@ -304,6 +324,10 @@ class Codex(Agent):
 
 class Gemini(Agent):
     transcripts = (".gemini/tmp/*/chats/*.jsonl",)
+    roots = (".gemini/tmp",)
+    result_line, call_line = r'"content":\[\{"functionResponse"', r'"toolCalls":\['
+    last_wins = True
+    settings = {"gemini_doubles": True}
     api, model = "gemini", "gemini-2.5-pro"
 
     def configure(self):
@@ -333,6 +357,9 @@ class Gemini(Agent):
 
 class Qwen(Agent):
     transcripts = (".qwen/projects/*/chats/*.jsonl",)
+    roots = (".qwen/projects",)
+    result_line, call_line = r'"functionResponse"', r'"functionCall"'
+    chars = 24_000
     api, model = "chat", "stub"
 
     def configure(self):
@@ -362,6 +389,8 @@ class Qwen(Agent):
 
 class Copilot(Agent):
     transcripts = (".copilot/session-state/*/events.jsonl",)
+    roots = (".copilot/session-state",)
+    result_line, call_line = r'"type":"tool.execution_complete"', r'"toolRequests"'
     api, model = "chat", "gpt-4.1"
 
     def extra_env(self):
@@ -380,6 +409,8 @@ class Copilot(Agent):
 
 class Kimi(Agent):
     transcripts = (".kimi-code/sessions/*/*/agents/main/wire.jsonl",)
+    roots = (".kimi-code/sessions",)
+    result_line, call_line = r'"type":"tool.result"', r'"type":"tool.call"'
     api, model = "chat", "stub"
 
     def configure(self):
@@ -407,6 +438,8 @@ class KimiCliWire(Wire):
 
 class KimiCli(Agent):
     transcripts = (".kimi/sessions/*/*/context.jsonl",)
+    roots = (".kimi/sessions",)
+    result_line, call_line = r'"role": ?"tool"', r'"tool_calls"'
     api, model = "chat", "stub"
 
     def configure(self):
@@ -429,6 +462,9 @@ class KimiCli(Agent):
 
 class Vibe(Agent):
     transcripts = (".vibe/logs/session/*/messages.jsonl",)
+    roots = (".vibe/logs/session",)
+    result_line, call_line = r'"role": ?"tool"', r'"tool_calls"'
+    chars = 15_000
     api, model = "chat", "stub"
 
     def configure(self):
@@ -451,7 +487,98 @@ class Vibe(Agent):
         return Acp(self, ["vibe-acp"]).open()
 
 
+class SdkWire(StreamJson):
+    """A program of ours that uses the SDK: a prompt a line, and a line with `result` at the end of each turn."""
+
+
+class ClaudeSdk(Claude):
+    def open_wire(self, resume):
+        return SdkWire(self, [str(self.install / "bin/python"), str(HERE / "sdk_client.py"), self.model])
+
+    def argv(self, prompt, resume):
+        return [str(self.install / "bin/python"), str(HERE / "sdk_client.py"), self.model, *(["-c"] if resume else []), prompt]
+
+
+class Gateway:
+    """OpenClaw's gateway, asked over HTTP."""
+
+    def __init__(self, agent):
+        self.agent = agent
+        log = (agent.home / "gateway.log").open("ab")
+        self.process = agent.start(["openclaw", "gateway", "run"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        end = time.monotonic() + TURN_SECONDS
+        while not self.answers():
+            if self.process.poll() is not None or time.monotonic() > end:
+                self.close()
+                raise Stuck(f"the gateway did not start: {(agent.home / 'gateway.log').read_text()[-600:]}")
+            time.sleep(0.3)
+
+    def answers(self):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.agent.port), 1):
+            return True
+        return False
+
+    def say(self, text):
+        body = {"model": "openclaw", "messages": [{"role": "user", "content": text}]}
+        headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json", "x-openclaw-session-key": "agent:main:main"}
+        url = f"http://127.0.0.1:{self.agent.port}/v1/chat/completions"
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            opener.open(urllib.request.Request(url, json.dumps(body).encode(), headers), timeout=TURN_SECONDS).read()
+        except OSError as failed:
+            raise Stuck(f"the gateway: {failed}") from None
+
+    def close(self):
+        with contextlib.suppress(ProcessLookupError):
+            self.process.send_signal(signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(15)
+        end_group(self.process)
+
+
+class OpenClaw(Agent):
+    transcripts = (".openclaw/agents/main/sessions/????????-????-????-????-????????????.jsonl",)
+    roots = (".openclaw/agents",)
+    result_line, call_line = r'"role":"toolResult"', r'"type":"toolCall"'
+    keeps_thinking = True
+
+    def configure(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        model = {
+            "id": self.model, "name": "stub", "reasoning": True, "input": ["text"], "contextWindow": 1_000_000, "maxTokens": 8192,
+            "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
+        }  # fmt: skip
+        provider = {"baseUrl": self.stub.url, "apiKey": KEY, "api": "anthropic-messages", "models": [model]}
+        self.put(
+            ".openclaw/openclaw.json",
+            {
+                "gateway": {
+                    "mode": "local", "bind": "loopback", "port": self.port, "auth": {"mode": "token", "token": KEY},
+                    "http": {"endpoints": {"chatCompletions": {"enabled": True}}},
+                },
+                "models": {"providers": {"stub": provider}},
+                "agents": {"defaults": {
+                    "model": {"primary": f"stub/{self.model}"}, "workspace": str(self.work), "skipBootstrap": True, "heartbeat": {"every": "0m"},
+                }},
+                "tools": {"exec": {"host": "gateway", "security": "full", "ask": "off"}},
+                "update": {"checkOnStart": False},
+            },
+        )  # fmt: skip
+
+    def extra_env(self):
+        skipped = ("CHANNELS", "CRON", "GMAIL_WATCHER", "CANVAS_HOST", "BROWSER_CONTROL_SERVER")
+        return {**{f"OPENCLAW_SKIP_{name}": "1" for name in skipped}, "OPENCLAW_DISABLE_BONJOUR": "1"}
+
+    def argv(self, prompt, resume):
+        return ["openclaw", "agent", "--local", "--agent", "main", "-m", prompt]
+
+    def open_wire(self, resume):
+        return Gateway(self)
+
+
 DRIVERS = {
     "pi": Pi, "claude": Claude, "codex": Codex, "gemini": Gemini, "qwen": Qwen, "copilot": Copilot, "kimi": Kimi, "kimi-cli": KimiCli,
-    "vibe": Vibe,
+    "vibe": Vibe, "claude-agent-sdk": ClaudeSdk, "openclaw": OpenClaw,
 }  # fmt: skip

@@ -1,0 +1,124 @@
+"""The table of what is expected, and the page that is made from it.
+
+expected.tsv has a line for each agent, version and case: the result, and, where that is not as it should be, why.
+"""
+
+import collections
+import re
+
+import cases
+import damage
+
+Row = collections.namedtuple("Row", "agent version case result reason")
+HEAD = "agent\tversion\tcase\tresult\treason"
+
+
+def read(path):
+    if not path.exists():
+        return {}
+    lines = path.read_text().splitlines()[1:]
+    rows = [Row(*(line.split("\t") + [""] * 5)[:5]) for line in lines]
+    return {(row.agent, row.case): row for row in rows}
+
+
+def write(path, rows):
+    path.write_text("\n".join([HEAD, *("\t".join(row).rstrip() for row in rows.values())]) + "\n")
+
+
+def updated(expected, results, partly):
+    """The table with these results; a reason stays as long as its result does."""
+    rows = dict(expected)
+    for agent, version, told in results:
+        if not partly:
+            rows = {key: row for key, row in rows.items() if key[0] != agent}
+        for case, result, _ in told:
+            was = expected.get((agent, case))
+            rows[agent, case] = Row(agent, version, case, result, was.reason if was and was.result == result else "")
+    return rows
+
+
+def compare(expected, agent, version, told, options):
+    """What is not as expected, a line each."""
+    differ = []
+    for case, result, detail in told:
+        row = expected.get((agent, case))
+        if row is None:
+            differ.append(f"NEW: {agent} {version}, {case}: {result}\n{indented(detail)}")
+        elif row.result != result:
+            now, was = cases.score(result), cases.score(row.result)
+            word = "WORSE" if now < was else "BETTER" if now > was else "DIFFERENT"
+            differ.append(f"{word}: {agent} {version}, {case}\n    expected: {row.result}\n    got:      {result}\n{indented(detail)}")
+    missing = {case for name, case in expected if name == agent} - {case for case, _, _ in told}
+    if not options.quick:
+        differ += [f"NOT RUN: {agent} {version}, {case}" for case in sorted(missing)]
+    return differ
+
+
+def indented(detail):
+    return "\n".join(f"      {line[:400]}" for line in detail.strip().splitlines()[-12:])
+
+
+# --- the page ---
+
+INTRO = """\
+# Agents
+
+What became of sessions of real agents that Tailor changed. Each agent ran against a model stub on loopback that refuses
+what the real APIs refuse. `tests/agents/run TAILOR` runs all of it, and fails when one of these results changes, also when
+it gets better. This page is made from `tests/agents/expected.tsv`.
+
+A session has three prompts with seven tool calls. A cell says what the API got when a new process of the agent went on:
+`3/3/7/6` is accepted, with three prompts, three replies, seven calls and six results; *refused* means that the API answered
+with an error; *nothing sent*, that the agent did not ask it at all. *smaller* compares the request with that of the
+untouched session. What is bold is not as it should be; the end of this page says why.
+"""
+
+
+def document(expected):
+    agents = list(dict.fromkeys((row.agent, row.version) for row in expected.values()))
+    parts = [INTRO]
+    parts.append("## Damaged sessions\n\nBefore the arrow: resumed as damaged. After it: resumed after `tailor fix`.\n")
+    parts.append(matrix(expected, agents, {name: (f"raw {name}", f"fix {name}") for name in damage.DAMAGES}))
+    parts.append(LEGEND)
+    trims = [f"fix {name}" for name in cases.TRIMS] + ["recover 1", "recover 2", "recover 3", "compact", "undo"]
+    parts.append("## Trimmed sessions\n\n`fix NAME` is `tailor fix` with that profile.\n")
+    parts.append(matrix(expected, agents, {name: (name,) for name in ["untouched", *trims]}))
+    parts.append("## Too long for the window\n")
+    parts.append(matrix(expected, agents, {name: (name,) for name in ("too long", "too long, recover")}))
+    parts.append("## Thinking that is bound to what comes before it\n\n`strip` is `tailor fix --thinking strip`.\n")
+    bound = [case for _, case in expected if case.startswith("bound: ")]
+    parts.append(matrix(expected, [a for a in agents if (a[0], "bound: untouched") in expected], {c.removeprefix("bound: "): (c,) for c in bound}))
+    parts.append("## Beside the living agent\n\n`tailor watch --mode enforce`, then resumed by a new process.\n")
+    live = dict.fromkeys(case for _, case in expected if case.startswith("live"))
+    parts.append(matrix(expected, agents, {c: (c,) for c in live}))
+    parts.append("## Known defects\n")
+    parts += [f"- {row.agent} {row.version}, {row.case}: {row.reason}" for row in expected.values() if row.reason]
+    return "\n".join(parts) + "\n"
+
+
+LEGEND = """
+- *lost*: the line of a result is missing; *cutcall*: that of a call
+- *torn*: the last line ends in the middle; *tornappend*: one in the middle does, and the next is appended to it
+- *dup*: a result is there twice; *glue*: a result is torn and the next line is glued to it
+- *nul*, *nulmid*: 4 kB of NULs at the end, and as a line in between
+- *pending*: the agent died while tools ran; *key*: one byte of a name in a result is another one
+"""
+
+
+def matrix(expected, agents, columns):
+    """A table with a row for each agent; a column shows the results of one or more cases. Columns of nobody are left out."""
+    columns = {name: keys for name, keys in dict(columns).items() if any((a, k) in expected for a, _ in agents for k in keys)}
+    lines = [f"| agent | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
+    for agent, version in agents:
+        cells = []
+        for keys in columns.values():
+            found = [expected[agent, key] for key in keys if (agent, key) in expected]
+            cells.append(" → ".join(short(row) for row in found) or "–")
+        if any(cell != "–" for cell in cells):
+            lines.append(f"| {agent} {version} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def short(row):
+    said = re.sub(r"refused: [^,]*", "refused", row.result.replace("accepted ", ""))
+    return f"**{said}**" if row.reason else said
