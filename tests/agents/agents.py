@@ -40,6 +40,8 @@ class Agent:
     settings = {}  # of its stub
     compacts = False  # has a command that compacts
     keeps_thinking = False  # sends signed thinking back
+    slow = False  # takes so long to start that fewer cases are tried
+    same_program = False  # as another agent: only how it is driven is tried
 
     def __init__(self, install, base, stub, model=None):
         self.install, self.stub = Path(install), stub
@@ -492,6 +494,9 @@ class SdkWire(StreamJson):
 
 
 class ClaudeSdk(Claude):
+    same_program = True
+    compacts = keeps_thinking = False
+
     def open_wire(self, resume):
         return SdkWire(self, [str(self.install / "bin/python"), str(HERE / "sdk_client.py"), self.model])
 
@@ -540,7 +545,7 @@ class OpenClaw(Agent):
     transcripts = (".openclaw/agents/main/sessions/????????-????-????-????-????????????.jsonl",)
     roots = (".openclaw/agents",)
     result_line, call_line = r'"role":"toolResult"', r'"type":"toolCall"'
-    keeps_thinking = True
+    slow = keeps_thinking = True
 
     def configure(self):
         with socket.socket() as free:

@@ -15,6 +15,7 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -113,9 +114,14 @@ class Bench:
         outcome, self.size, detail = self.resume()
         self.tokens = rules.tokens(self.stub.log[-1].body)
         yield "untouched", outcome, detail
-        for name in damage.QUICK if self.quick else damage.DAMAGES:
+        if self.driver.same_program:
+            return
+        few = self.quick or self.driver.slow
+        for name in damage.QUICK if few else damage.DAMAGES:
             yield from self.damaged(name, {"raw": None, "fix": []})
-        for name, arguments in list(TRIMS.items())[: 1 if self.quick else None]:
+        if self.driver.aged and not few and os.geteuid() == 0:
+            yield self.ordinary_user("dup")
+        for name, arguments in list(TRIMS.items())[: 1 if few else None]:
             yield self.trimmed(f"fix {name}", ["fix", *arguments])
         if not self.quick:
             for level in "123":
@@ -143,6 +149,27 @@ class Bench:
             elif raw is not None and score(outcome) < score(raw):
                 outcome += ", worse than unfixed"
             yield case, outcome, f"{detail}\n{told}"
+
+    def ordinary_user(self, name):
+        """As somebody who may not see what the processes of others have open, on a file that was just written."""
+        self.restore()
+        nobody = 65534
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            tailor = shutil.copy(self.tailor, folder)
+            home = Path(folder) / "home"
+            home.mkdir()
+            copy = home / self.path.name
+            copy.write_bytes(damage.damaged(self.path.read_bytes(), self.agent, name))
+            for path in (home, copy):
+                os.chown(path, nobody, nobody)
+            argv = [tailor, "fix", "--settle=0", f"--vault={home / 'vault'}", copy]
+            said = subprocess.run(
+                argv, capture_output=True, text=True, user=nobody, group=nobody, extra_groups=[], env={"HOME": str(home)}, timeout=120, check=False
+            )
+            self.path.write_bytes(copy.read_bytes())
+        outcome, _, detail = self.resume()
+        return f"fix {name} as an ordinary user", outcome, f"{detail}\n{said.stdout}{said.stderr}"
 
     def trimmed(self, case, arguments):
         self.restore()
@@ -198,11 +225,10 @@ class Bench:
     # --- beside the living agent ---
 
     def live(self):
-        turns = 8 if self.quick else 16
-        yield self.beside("live", turns, (0, 4, 0.5, 5))
+        yield self.beside("live", 8, (0, 4, 0.5, 5))
         if self.quick:
             return
-        yield self.beside("live small pauses", turns, (0, 0.3, 1), settle=0.1)
+        yield self.beside("live long", 24, (0, 0.3, 1, 4), settle=0.5)
         if self.driver.compacts:
             yield self.beside("live own compaction", 12, (0, 4), compact_at=6)
         if self.driver.keeps_thinking:
@@ -221,6 +247,9 @@ class Bench:
             self.path = self.agent.session()
             cut_live = mended(log)
             quiet(log, settle + 6)
+        was = self.path.read_bytes()
+        after = self.tell("fix", f"--result-chars-max={CUT}")
+        cut_after = self.path.read_bytes() != was
         missing = lost_tags(self.whole, self.path.read_bytes())
         self.size = self.stub.log[-1].size
         undone = ""
@@ -232,8 +261,8 @@ class Bench:
         if compact_at:
             outcome = outcome.partition(" ")[0] if "accepted" in outcome else outcome
         words = [f"lost {len(missing)}", outcome + ("" if compact_at else self.relation(size))]
-        words.append("cut while it lived" if cut_live else "cut afterwards" if mended(log) else "nothing cut")
-        return case, ", ".join(words), f"{detail}\nmissing: {sorted(missing)}\n{undone}\n{tail(log)}"
+        words.append("cut while it lived" if cut_live else "cut afterwards" if cut_after or mended(log) else "nothing cut")
+        return case, ", ".join(words), f"{detail}\nmissing: {sorted(missing)}\n{after}\n{undone}\n{tail(log)}"
 
     def converse(self, turns, pauses, compact_at, think_from):
         with self.agent.live() as wire:
@@ -311,8 +340,7 @@ def tail(log):
 
 def plain(message):
     """An error without what differs from run to run."""
-    message = re.sub(r"(?:toolu_|fc_|fco_)?(?:[a-z_]+__)?call_\w+(?:, \S+)*", "ID", message)
-    message = re.sub(r"(?:rs|msg|srvtoolu)_\w+", "ID", message)
+    message = re.sub(r"\b[a-z]+_[\w-]*\d[\w-]*(?:, [a-z]+_[\w-]*\d[\w-]*)*", "ID", message)
     message = re.sub(r"^messages\.\d+(\.content\.\d+)?: ", "", message)
     return re.sub(r"\d+", "N", message).replace(",", ";")[:100].strip()
 

@@ -289,6 +289,8 @@ def _chat_message(messages, at):
         raise Refused(f"Invalid value: '{role}'. Supported values are: 'system', 'assistant', 'user', 'function', 'tool', and 'developer'.")
     if role == "tool":
         raise Refused(f"Invalid parameter: messages with role 'tool' must be a response to a preceding message with 'tool_calls'. (messages[{at}])")
+    if calls == []:
+        raise Refused(f"Invalid 'messages[{at}].tool_calls': empty array. Expected an array with minimum length 1, but got an empty array instead.")
     if content is None and not (role == "assistant" and calls):
         raise Refused(f"Invalid value for 'content': expected a string, got null. (messages[{at}])")
     if not isinstance(content, (str, list, type(None))):
@@ -297,8 +299,6 @@ def _chat_message(messages, at):
         raise Refused(f"Invalid 'messages[{at}].content': empty array. Expected an array with minimum length 1, but got an empty array instead.")
     if calls is None:
         return at + 1
-    if not calls:
-        raise Refused(f"Invalid 'messages[{at}].tool_calls': empty array. Expected an array with minimum length 1, but got an empty array instead.")
     ids = []
     for n, call in enumerate(calls):
         _chat_call(f"messages[{at}].tool_calls[{n}]", call)

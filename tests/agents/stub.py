@@ -63,25 +63,24 @@ class Asked:
         self.prompt = int(found[-1][1]) if found else None
         self.orders = dict((word.partition("=")[0], int(word.partition("=")[2] or 1)) for word in found[-1][2].split()) if found else {}
 
-    def tags(self, kind, word):
-        """Which tags with this word stand in parts of this kind."""
-        pattern = re.compile(rf"{word}-(\d+(?:-\d+)*)")
-        return {m for k, text in self.parts if k == kind for m in pattern.findall(text)}
+    def tags(self, kind, pattern):
+        """What the pattern finds in parts of this kind."""
+        return {tag for k, text in self.parts if k == kind for tag in re.findall(pattern, text)}
 
     def held(self):
         """What is there of the conversation."""
         return {
-            "prompts": {m[1] for k, text in self.parts if k == "user" for m in PROMPT.finditer(text)},
-            "replies": self.tags("assistant", "reply"),
-            "calls": self.tags("call", "call"),
-            "results": self.tags("result", "result"),
+            "prompts": self.tags("user", r"prompt-(\d+):"),
+            "replies": self.tags("assistant", r"reply-(\d+)"),
+            "calls": self.tags("call", r"call-(\d+-\d+-\d+)"),
+            "results": self.tags("result", r"result-(\d+-\d+-\d+) the"),
         }
 
     def answer(self):
         """What the model says: (thinking or None, text, [(id, tool, arguments)])."""
         if self.prompt is None or not self.tools:
             return None, SUMMARY, []
-        mine = {tag.split("-")[1] for tag in self.tags("call", "call") if tag.split("-")[0] == str(self.prompt)}
+        mine = {tag.split("-")[1] for tag in self.tags("call", r"call-(\d+-\d+-\d+)") if tag.split("-")[0] == str(self.prompt)}
         turn, n = len(mine) + 1, self.prompt
         thinking = f"thought-{n}-{turn}" if self.orders.get("think") else None
         name = next((name for name in SHELLS if name in self.tools), None)
