@@ -279,9 +279,10 @@ class Bench:
         roots = [self.agent.home / root for root in self.agent.roots]
         for root in roots:
             root.mkdir(parents=True, exist_ok=True)
+        sockets = tempfile.mkdtemp()  # a socket's name may not be long
         argv = [
             self.tailor, "watch", "--mode=enforce", f"--settle={settle}", f"--vault={self.folder / 'vault'}",
-            f"--socket={self.folder / 'socket'}", f"--set=result_chars_max={CUT}", "--log-format=json", *map(str, roots),
+            f"--socket={sockets}/socket", f"--set=result_chars_max={CUT}", "--log-format=json", *map(str, roots),
         ]  # fmt: skip
         with log.open("wb") as out:
             daemon = subprocess.Popen(argv, env=self.agent.env(), stdout=out, stderr=out, start_new_session=True)
@@ -294,6 +295,7 @@ class Bench:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     daemon.wait(20)
                 agents.end_group(daemon)
+                shutil.rmtree(sockets)
 
 
 def told(log):

@@ -4,6 +4,7 @@ expected.tsv has a line for each agent, version and case: the result, and, where
 """
 
 import collections
+import datetime
 import re
 
 import cases
@@ -13,45 +14,69 @@ Row = collections.namedtuple("Row", "agent version case result reason")
 HEAD = "agent\tversion\tcase\tresult\treason"
 
 
-def read(path):
-    if not path.exists():
-        return {}
-    lines = path.read_text().splitlines()[1:]
-    rows = [Row(*(line.split("\t") + [""] * 5)[:5]) for line in lines]
-    return {(row.agent, row.case): row for row in rows}
+class Table:
+    def __init__(self, path, docs):
+        self.path, self.docs = path, docs
+        head, *lines = path.read_text().splitlines() if path.exists() else [HEAD]
+        self.dated = head.removeprefix(HEAD).strip()
+        rows = (Row(*(line.split("\t") + [""] * 5)[:5]) for line in lines)
+        self.rows = {(row.agent, row.case): row for row in rows}
 
+    def write(self):
+        head = f"{HEAD}\t{self.dated}".strip()
+        self.path.write_text("\n".join([head, *("\t".join(row).rstrip() for row in self.rows.values())]) + "\n")
+        self.write_docs()
 
-def write(path, rows):
-    path.write_text("\n".join([HEAD, *("\t".join(row).rstrip() for row in rows.values())]) + "\n")
+    def write_docs(self):
+        self.docs.write_text(document(self.rows, self.dated))
 
+    def stamp(self, skipped):
+        self.dated = datetime.date.today().isoformat() + "".join(f"; skipped {reason.partition(':')[0]}" for reason in skipped)
+        self.write()
 
-def updated(expected, results, partly):
-    """The table with these results; a reason stays as long as its result does."""
-    rows = dict(expected)
-    for agent, version, told in results:
+    def update(self, results, partly):
+        """Puts these results in; a reason stays as long as its result does."""
+        was = dict(self.rows)
+        for agent, version, told in results:
+            if not partly:
+                self.rows = {key: row for key, row in self.rows.items() if key[0] != agent}
+            for case, result, _ in told:
+                old = was.get((agent, case))
+                self.rows[agent, case] = Row(agent, version, case, result, old.reason if old and old.result == result else "")
+        self.write()
+
+    def compare(self, agent, version, told, partly):
+        """What is not as expected, a line each."""
+        for case, result, detail in told:
+            row = self.rows.get((agent, case))
+            if row is None:
+                yield f"NEW: {agent} {version}, {case}: {result}\n{indented(detail)}"
+            elif row.result != result:
+                now, was = cases.score(result), cases.score(row.result)
+                word = "WORSE" if now < was else "BETTER" if now > was else "DIFFERENT"
+                yield f"{word}: {agent} {version}, {case}\n    expected: {row.result}\n    got:      {result}\n{indented(detail)}"
+        missing = {case for name, case in self.rows if name == agent} - {case for case, _, _ in told}
         if not partly:
-            rows = {key: row for key, row in rows.items() if key[0] != agent}
-        for case, result, _ in told:
-            was = expected.get((agent, case))
-            rows[agent, case] = Row(agent, version, case, result, was.reason if was and was.result == result else "")
-    return rows
+            yield from (f"NOT RUN: {agent} {version}, {case}" for case in sorted(missing))
+
+    def faults(self):
+        """What is wrong with the table itself."""
+        for row in self.rows.values():
+            if is_defect(row) and not row.reason:
+                yield f"NO REASON: {row.agent}, {row.case}: {row.result}"
+        if not self.docs.exists() or self.docs.read_text() != document(self.rows, self.dated):
+            yield "docs/agents.md is not what expected.tsv says: tests/agents/run --write-docs"
 
 
-def compare(expected, agent, version, told, options):
-    """What is not as expected, a line each."""
-    differ = []
-    for case, result, detail in told:
-        row = expected.get((agent, case))
-        if row is None:
-            differ.append(f"NEW: {agent} {version}, {case}: {result}\n{indented(detail)}")
-        elif row.result != result:
-            now, was = cases.score(result), cases.score(row.result)
-            word = "WORSE" if now < was else "BETTER" if now > was else "DIFFERENT"
-            differ.append(f"{word}: {agent} {version}, {case}\n    expected: {row.result}\n    got:      {result}\n{indented(detail)}")
-    missing = {case for name, case in expected if name == agent} - {case for case, _, _ in told}
-    if not options.quick:
-        differ += [f"NOT RUN: {agent} {version}, {case}" for case in sorted(missing)]
-    return differ
+REFUSED = r"refused|nothing sent|worse than|NOT as it was|stuck|broken|lost [1-9]"
+
+
+def is_defect(row):
+    """Whether a result needs a reason. What nobody mended needs none; what was shortened may hold fewer prompts."""
+    if row.case.removeprefix("bound: ").startswith("raw ") or row.case == "too long":
+        return False
+    shortened = re.search("recover|compact", row.case)
+    return bool(re.search(REFUSED if shortened else f"{REFUSED}|accepted [012]/", row.result))
 
 
 def indented(detail):
@@ -74,9 +99,9 @@ untouched session. What is bold is not as it should be; the end of this page say
 """
 
 
-def document(expected):
+def document(expected, dated):
     agents = list(dict.fromkeys((row.agent, row.version) for row in expected.values()))
-    parts = [INTRO]
+    parts = [INTRO + (f"\nLast whole run: {dated}.\n" if dated else "")]
     parts.append("## Damaged sessions\n\nBefore the arrow: resumed as damaged. After it: resumed after `tailor fix`.\n")
     parts.append(matrix(expected, agents, {name: (f"raw {name}", f"fix {name}") for name in damage.DAMAGES}))
     parts.append(LEGEND)
