@@ -90,7 +90,8 @@ class Asked:
         for call in range(1, self.orders["calls"] + 1):
             tag = f"{n}-{turn}-{call}"
             line = f"result-{tag} the quick brown fox jumps over the lazy dog and runs on"
-            command = f"yes {line} | head -c {self.orders.get('chars', 100)}; sleep {self.orders.get('sleep', 0)} # call-{tag}"
+            # One ends after the other, so that their results are always written in this order.
+            command = f"yes {line} | head -c {self.orders.get('chars', 100)}; sleep {(call - 1) * 0.3:.1f} # call-{tag}"
             id = f"call_{tag.replace('-', '_')}_{time.monotonic_ns() % 10**9}"
             calls.append((id, name, arguments(self.tools[name], command)))
         return thinking, f"step-{n}-{turn}", calls
