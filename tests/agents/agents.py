@@ -20,6 +20,7 @@ HERE = Path(__file__).resolve().parent
 DEAF = "http://127.0.0.1:9"  # a proxy that nobody answers
 KEY = "not-a-real-key"
 TURN_SECONDS = 150
+END_SECONDS = 10
 
 
 class Stuck(Exception):
@@ -159,11 +160,9 @@ class Wire:
         with contextlib.suppress(OSError, Stuck):
             self.process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(self.agent_patience)
+            self.process.wait(END_SECONDS)
         end_group(self.process)
         self.errors.close()
-
-    agent_patience = 10
 
 
 class PiWire(Wire):
@@ -218,10 +217,7 @@ class Acp(JsonRpc):
         return self
 
     def say(self, text):
-        with contextlib.suppress(Stuck) if self.may_fail else contextlib.nullcontext():
-            self.call("session/prompt", {"sessionId": self.session, "prompt": [{"type": "text", "text": text}]})
-
-    may_fail = False
+        self.call("session/prompt", {"sessionId": self.session, "prompt": [{"type": "text", "text": text}]})
 
 
 class CodexWire(JsonRpc):
@@ -489,16 +485,14 @@ class Vibe(Agent):
         return Acp(self, ["vibe-acp"]).open()
 
 
-class SdkWire(StreamJson):
-    """A program of ours that uses the SDK: a prompt a line, and a line with `result` at the end of each turn."""
-
-
 class ClaudeSdk(Claude):
+    """Claude Code below a program that uses the SDK: sdk_client.py."""
+
     same_program = True
     compacts = keeps_thinking = False
 
     def open_wire(self, resume):
-        return SdkWire(self, [str(self.install / "bin/python"), str(HERE / "sdk_client.py"), self.model])
+        return StreamJson(self, [str(self.install / "bin/python"), str(HERE / "sdk_client.py"), self.model])
 
     def argv(self, prompt, resume):
         return [str(self.install / "bin/python"), str(HERE / "sdk_client.py"), self.model, *(["-c"] if resume else []), prompt]

@@ -17,7 +17,10 @@ HEAD = "agent\tversion\tcase\tresult\treason"
 class Table:
     def __init__(self, path, docs):
         self.path, self.docs = path, docs
-        head, *lines = path.read_text().splitlines() if path.exists() else [HEAD]
+        self.read()
+
+    def read(self):
+        head, *lines = self.path.read_text().splitlines() if self.path.exists() else [HEAD]
         self.dated = head.removeprefix(HEAD).strip()
         rows = (Row(*(line.split("\t") + [""] * 5)[:5]) for line in lines)
         self.rows = {(row.agent, row.case): row for row in rows}
@@ -36,6 +39,7 @@ class Table:
 
     def update(self, results, partly):
         """Puts these results in; a reason stays as long as its result does."""
+        self.read()  # another run may have written it since
         was = dict(self.rows)
         for agent, version, told in results:
             if not partly:
