@@ -313,15 +313,16 @@ def check(api, body, path, settings):
 
 
 def without_doubles(body):
-    """Without the second of two responses to one call, next to each other: Gemini CLI 0.61 sends these after a resume."""
+    """Without calls and responses that were there before: Gemini CLI 0.61 sends some again after a resume."""
     seen, contents = set(), []
     for content in body.get("contents") or []:
         parts = []
         for part in content.get("parts") or []:
-            id = (part.get("functionResponse") or {}).get("id")
-            if id is None or id not in seen:
+            kind = next((kind for kind in ("functionCall", "functionResponse") if part.get(kind)), None)
+            id = (kind, part[kind].get("id")) if kind else None
+            if id is None or id[1] is None or id not in seen:
                 parts.append(part)
-            seen |= {id} - {None}
+            seen.add(id)
         if parts or not content.get("parts"):
             contents.append({**content, "parts": parts})
     return {**body, "contents": contents}
