@@ -26,6 +26,7 @@ class Table:
         self.rows = {(row.agent, row.case): row for row in rows}
 
     def write(self):
+        self.rows = dict(sorted(self.rows.items(), key=lambda item: item[0][0]))  # by agent; cases stay in their order
         head = f"{HEAD}\t{self.dated}".strip()
         self.path.write_text("\n".join([head, *("\t".join(row).rstrip() for row in self.rows.values())]) + "\n")
         self.write_docs()
@@ -63,9 +64,11 @@ class Table:
         if not partly:
             yield from (f"NOT RUN: {agent} {version}, {case}" for case in sorted(missing))
 
-    def faults(self):
+    def faults(self, versions):
         """What is wrong with the table itself."""
         for row in self.rows.values():
+            if versions.get(row.agent, row.version) != row.version:
+                yield f"OTHER VERSION: {row.agent}, {row.case} was tried with {row.version}, versions.toml says {versions[row.agent]}"
             if is_defect(row) and not row.reason:
                 yield f"NO REASON: {row.agent}, {row.case}: {row.result}"
         if not self.docs.exists() or self.docs.read_text() != document(self.rows, self.dated):
