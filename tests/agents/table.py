@@ -1,0 +1,156 @@
+"""The table of what is expected, and the page that is made from it.
+
+expected.tsv has a line for each agent, version and case: the result, and, where that is not as it should be, why.
+"""
+
+import collections
+import datetime
+import re
+
+import cases
+import damage
+
+Row = collections.namedtuple("Row", "agent version case result reason")
+HEAD = "agent\tversion\tcase\tresult\treason"
+
+
+class Table:
+    def __init__(self, path, docs):
+        self.path, self.docs = path, docs
+        self.read()
+
+    def read(self):
+        head, *lines = self.path.read_text().splitlines() if self.path.exists() else [HEAD]
+        self.dated = head.removeprefix(HEAD).strip()
+        rows = (Row(*(line.split("\t") + [""] * 5)[:5]) for line in lines)
+        self.rows = {(row.agent, row.case): row for row in rows}
+
+    def write(self):
+        self.rows = dict(sorted(self.rows.items(), key=lambda item: item[0][0]))  # by agent; cases stay in their order
+        head = f"{HEAD}\t{self.dated}".strip()
+        self.path.write_text("\n".join([head, *("\t".join(row).rstrip() for row in self.rows.values())]) + "\n")
+        self.write_docs()
+
+    def write_docs(self):
+        self.docs.write_text(document(self.rows, self.dated))
+
+    def stamp(self, skipped):
+        self.dated = datetime.date.today().isoformat() + "".join(f"; skipped {reason.partition(':')[0]}" for reason in skipped)
+        self.write()
+
+    def update(self, results, partly):
+        """Puts these results in; a reason stays as long as its result does."""
+        self.read()  # another run may have written it since
+        was = dict(self.rows)
+        for agent, version, told in results:
+            if not partly:
+                self.rows = {key: row for key, row in self.rows.items() if key[0] != agent}
+            for case, result, _ in told:
+                old = was.get((agent, case))
+                self.rows[agent, case] = Row(agent, version, case, result, old.reason if old and old.result == result else "")
+        self.write()
+
+    def compare(self, agent, version, told, partly):
+        """What is not as expected, a line each."""
+        for case, result, detail in told:
+            row = self.rows.get((agent, case))
+            if row is None:
+                yield f"NEW: {agent} {version}, {case}: {result}\n{indented(detail)}"
+            elif row.result != result:
+                now, was = cases.score(result), cases.score(row.result)
+                word = "WORSE" if now < was else "BETTER" if now > was else "DIFFERENT"
+                yield f"{word}: {agent} {version}, {case}\n    expected: {row.result}\n    got:      {result}\n{indented(detail)}"
+        missing = {case for name, case in self.rows if name == agent} - {case for case, _, _ in told}
+        if not partly:
+            yield from (f"NOT RUN: {agent} {version}, {case}" for case in sorted(missing))
+
+    def faults(self, versions):
+        """What is wrong with the table itself."""
+        for row in self.rows.values():
+            if versions.get(row.agent, row.version) != row.version:
+                yield f"OTHER VERSION: {row.agent}, {row.case} was tried with {row.version}, versions.toml says {versions[row.agent]}"
+            if is_defect(row) and not row.reason:
+                yield f"NO REASON: {row.agent}, {row.case}: {row.result}"
+        if not self.docs.exists() or self.docs.read_text() != document(self.rows, self.dated):
+            yield "docs/agents.md is not what expected.tsv says: tests/agents/run --write-docs"
+
+
+REFUSED = r"refused|nothing sent|worse than|NOT as it was|stuck|broken|lost [1-9]"
+
+
+def is_defect(row):
+    """Whether a result needs a reason. What nobody mended needs none; what was shortened may hold fewer prompts."""
+    if row.case.removeprefix("bound: ").startswith("raw ") or row.case == "too long":
+        return False
+    shortened = re.search("recover|compact", row.case)
+    return bool(re.search(REFUSED if shortened else f"{REFUSED}|accepted [012]/", row.result))
+
+
+def indented(detail):
+    return "\n".join(f"      {line[:400]}" for line in detail.strip().splitlines()[-12:])
+
+
+# --- the page ---
+
+INTRO = """\
+# Agents
+
+What became of sessions of real agents that Tailor changed. Each agent ran against a model stub on loopback that refuses
+what the real APIs refuse. `tests/agents/run TAILOR` runs all of it, and fails when one of these results changes, also when
+it gets better. This page is made from `tests/agents/expected.tsv`.
+
+A session has three prompts with seven tool calls. A cell says what the API got when a new process of the agent went on:
+`3/3/7/6` is accepted, with three prompts, three replies, seven calls and six results; *refused* means that the API answered
+with an error; *nothing sent*, that the agent did not ask it at all. *smaller* compares the request with that of the
+untouched session. What is bold is not as it should be; the end of this page says why.
+"""
+
+
+def document(expected, dated):
+    agents = list(dict.fromkeys((row.agent, row.version) for row in expected.values()))
+    parts = [INTRO + (f"\nLast whole run: {dated}.\n" if dated else "")]
+    parts.append("## Damaged sessions\n\nBefore the arrow: resumed as damaged. After it: resumed after `tailor fix`.\n")
+    parts.append(matrix(expected, agents, {name: (f"raw {name}", f"fix {name}") for name in damage.DAMAGES}))
+    parts.append(LEGEND)
+    trims = [f"fix {name}" for name in cases.TRIMS] + ["recover 1", "recover 2", "recover 3", "compact", "undo"]
+    parts.append("## Trimmed sessions\n\n`fix NAME` is `tailor fix` with that profile.\n")
+    parts.append(matrix(expected, agents, {name: (name,) for name in ["untouched", *trims]}))
+    parts.append("## Too long for the window\n")
+    parts.append(matrix(expected, agents, {name: (name,) for name in ("too long", "too long, recover")}))
+    parts.append("## Thinking that is bound to what comes before it\n\n`strip` is `tailor fix --thinking strip`.\n")
+    bound = [case for _, case in expected if case.startswith("bound: ")]
+    parts.append(matrix(expected, [a for a in agents if (a[0], "bound: untouched") in expected], {c.removeprefix("bound: "): (c,) for c in bound}))
+    parts.append("## Beside the living agent\n\n`tailor watch --mode enforce`, then resumed by a new process.\n")
+    live = dict.fromkeys(case for _, case in expected if case.startswith("live"))
+    parts.append(matrix(expected, agents, {c: (c,) for c in live}))
+    parts.append("## Known defects\n")
+    parts += [f"- {row.agent} {row.version}, {row.case}: {row.reason}" for row in expected.values() if row.reason]
+    return "\n".join(parts) + "\n"
+
+
+LEGEND = """
+- *lost*: the line of a result is missing; *cutcall*: that of a call
+- *torn*: the last line ends in the middle; *tornappend*: one in the middle does, and the next is appended to it
+- *dup*: a result is there twice; *glue*: a result is torn and the next line is glued to it
+- *nul*, *nulmid*: 4 kB of NULs at the end, and as a line in between
+- *pending*: the agent died while tools ran; *key*: one byte of a name in a result is another one
+"""
+
+
+def matrix(expected, agents, columns):
+    """A table with a row for each agent; a column shows the results of one or more cases. Columns of nobody are left out."""
+    columns = {name: keys for name, keys in dict(columns).items() if any((a, k) in expected for a, _ in agents for k in keys)}
+    lines = [f"| agent | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
+    for agent, version in agents:
+        cells = []
+        for keys in columns.values():
+            found = [expected[agent, key] for key in keys if (agent, key) in expected]
+            cells.append(" → ".join(short(row) for row in found) or "–")
+        if any(cell != "–" for cell in cells):
+            lines.append(f"| {agent} {version} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def short(row):
+    said = re.sub(r"refused: [^,]*", "refused", row.result.replace("accepted ", ""))
+    return f"**{said}**" if row.reason else said
