@@ -6,6 +6,7 @@
 
 use crate::block::Marks;
 use crate::entry::{Damage, DamageKind};
+use crate::format::names::stumbled;
 use crate::format::{Format, Vote};
 use crate::json::{Fed, Tokeniser};
 use crate::scan::BOM;
@@ -36,6 +37,8 @@ pub(crate) enum Cause {
     Bom,
     /// Control characters that should have been escaped.
     Control,
+    /// A byte of a name was written over by one that ends it.
+    Name,
     /// Line breaks in the middle of a record.
     Broken,
     /// No record at all.
@@ -223,12 +226,13 @@ fn placed((at, with): (Span, Vec<u8>), base: u64) -> (Span, Vec<u8>) {
 
 /// What was odd about a line.
 #[derive(Default)]
-#[expect(clippy::struct_excessive_bools, reason = "four facts that have nothing to do with each other")]
+#[expect(clippy::struct_excessive_bools, reason = "five facts that have nothing to do with each other")]
 struct Odd {
     nul: bool,
     bom: bool,
     fragment: bool,
     control: bool,
+    name: bool,
 }
 
 impl Odd {
@@ -243,9 +247,12 @@ impl Odd {
 
     fn edits(&mut self, bytes: &[u8], edits: &[(Span, Vec<u8>)]) {
         for (at, _) in edits {
-            let zero = bytes[at.start as usize..at.end as usize].contains(&0);
-            self.nul |= zero;
-            self.control |= !zero;
+            let replaced = &bytes[at.start as usize..at.end as usize];
+            match replaced {
+                _ if replaced.contains(&0) => self.nul = true,
+                [b'"' | b'\\'] => self.name = true,
+                _ => self.control = true,
+            }
         }
     }
 
@@ -255,6 +262,7 @@ impl Odd {
             Self { nul: true, .. } => Cause::Nul,
             Self { bom: true, .. } => Cause::Bom,
             Self { control: true, .. } => Cause::Control,
+            Self { name: true, .. } => Cause::Name,
             _ => Cause::Spliced,
         }
     }
@@ -318,6 +326,17 @@ fn record(format: &dyn Format, bytes: &[u8], start: usize, work: &mut usize) -> 
                 let belongs = is_alone(bytes, start, end) && format.vote(&tokens.doc) != Vote::Foreign;
                 let is_record = belongs || format.is_record(&tokens.doc);
                 return is_record.then_some(Found { start, end, edits });
+            }
+            Fed::Bad(at)
+                if *work > 0
+                    && let Some((place, was)) = stumbled(format.names(), text, at) =>
+            {
+                if clean.is_empty() {
+                    clean = bytes[start..].to_vec();
+                }
+                clean[place] = was;
+                let place = (start + place) as u64;
+                edits.push((Span::new(place, place + 1), [was].into()));
             }
             Fed::Bad(at) if text[at] < b' ' && *work > 0 => {
                 let inside = tokens.in_text();

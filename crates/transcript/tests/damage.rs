@@ -12,6 +12,7 @@
 //! `SHOW_DAMAGE=FORMAT`, or `all`, prints the cases of a format that are not whole afterwards.
 #![allow(
     clippy::pedantic,
+    clippy::print_stderr,
     clippy::unwrap_used,
     reason = "tests: a failed unwrap is a failed test, and plain loops read better"
 )]

@@ -97,7 +97,10 @@ fn seen(format: &str, bytes: &[u8], needed: &Counts) -> (usize, bool) {
     }
     let there = counted(said(&conversation(format, bytes).unwrap()));
     let seen = needed.iter().map(|(what, count)| there.get(what).map_or(0, |there| *count.min(there))).sum();
-    (seen, seen > 0 && refusals_of(format, bytes).unwrap().is_empty())
+    let mut refusals = refusals_of(format, bytes).unwrap();
+    // The API that Qwen Code speaks to takes calls before anything that a user said.
+    refusals.retain(|refusal| format != "qwen-code" || refusal.class != "M8");
+    (seen, seen > 0 && refusals.is_empty())
 }
 
 /// What became of a session.
@@ -123,8 +126,11 @@ impl End {
         self.after + 2 >= self.needed && self.accepted
     }
 
+    /// What the provider took is taken no longer, or less is in context; but for the other half of a damaged pair, where
+    /// the request is accepted for that.
     pub(crate) fn is_worse(&self) -> bool {
-        self.after < self.before || (self.accepted_before && !self.accepted)
+        let rescued = self.accepted && !self.accepted_before && self.is_whole();
+        (self.accepted_before && !self.accepted) || (self.after < self.before && !rescued)
     }
 }
 
