@@ -229,7 +229,8 @@ impl Format for Pi {
         let [kind, id, parent, mode, said] = line.pick(["type", "id", "parentId", "appendMode", "message"]);
         let Some(kind) = kind else { return };
         if kind.is("session") {
-            draft.entry.kind = Kind::Header;
+            // Without an id it is none to the agent.
+            draft.entry.kind = if is_string(id) { Kind::Header } else { Kind::Opaque };
             return;
         }
         draft.entry.id = draft.intern(id);

@@ -2,7 +2,7 @@
 
 use super::{Cover, Help, Rule, Stage, about};
 use crate::entry::{Kind, Link};
-use crate::finding::{Finding, Fix, Guard, Held, Op, Severity};
+use crate::finding::{Finding, Fix, Guard, Held, Op, Safety, Severity};
 use crate::format::{Format, Shape};
 use crate::literal::quote;
 use crate::session::Session;
@@ -49,10 +49,13 @@ impl Rule for DanglingParent {
                 Some(_) if is_summary(session, entry) => Fix::NONE,
                 Some(before) => link(session, entry, before),
             };
-            let (severity, message) = match session.entry(entry).parent {
-                Link::Missing => (Severity::Error, "it does not say what its parent is"),
-                _ => (Severity::Warning, "its parent is not in the file"),
+            let message = match session.entry(entry).parent {
+                Link::Missing => "it does not say what its parent is",
+                _ => "its parent is not in the file",
             };
+            // What is before it is lost to the model until somebody decides where it belongs.
+            let stays = fix.safety != Safety::Safe && !is_summary(session, entry);
+            let severity = if stays { Severity::Error } else { Severity::Warning };
             out.push(Finding {
                 fix,
                 ..about(&DanglingParent, session, entry, severity, message.to_string())
