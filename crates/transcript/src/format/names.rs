@@ -52,7 +52,7 @@ impl Form {
 /// Names of an object, or of each object of a list.
 pub struct Names {
     of: Of,
-    fields: &'static [Name],
+    fields: &'static [Field],
 }
 
 /// Which objects have the names.
@@ -62,12 +62,12 @@ enum Of {
     Kind(&'static str, &'static [&'static str]),
     /// Those that have this name.
     Beside(&'static str),
-    /// Those that have none of the names: each has exactly one.
-    None,
+    /// All; each has exactly one of the names.
+    One,
 }
 
 /// A name, and what stands under it.
-pub(crate) struct Name {
+pub(crate) struct Field {
     name: &'static str,
     /// The record cannot do without it, and its value has this form.
     needed: Option<Form>,
@@ -75,16 +75,16 @@ pub(crate) struct Name {
 }
 
 /// A name that these objects cannot do without.
-pub(super) const fn needs(name: &'static str, form: Form) -> Name {
-    Name { name, needed: Some(form), inside: &[] }
+pub(super) const fn needs(name: &'static str, form: Form) -> Field {
+    Field { name, needed: Some(form), inside: &[] }
 }
 
 /// A name that these objects may have.
-pub(super) const fn has(name: &'static str) -> Name {
-    Name { name, needed: None, inside: &[] }
+pub(super) const fn has(name: &'static str) -> Field {
+    Field { name, needed: None, inside: &[] }
 }
 
-impl Name {
+impl Field {
     /// What stands under it has names as well.
     pub(super) const fn with(mut self, inside: &'static [Names]) -> Self {
         self.inside = inside;
@@ -94,7 +94,7 @@ impl Name {
 
 impl Names {
     /// Names of all objects.
-    pub(super) const fn all(fields: &'static [Name]) -> Self {
+    pub(super) const fn all(fields: &'static [Field]) -> Self {
         Self { of: Of::All, fields }
     }
 
@@ -102,36 +102,35 @@ impl Names {
     pub(super) const fn of(
         name: &'static str,
         values: &'static [&'static str],
-        fields: &'static [Name],
+        fields: &'static [Field],
     ) -> Self {
         Self { of: Of::Kind(name, values), fields }
     }
 
     /// Names of the objects that have another name.
-    pub(super) const fn beside(name: &'static str, fields: &'static [Name]) -> Self {
+    pub(super) const fn beside(name: &'static str, fields: &'static [Field]) -> Self {
         Self { of: Of::Beside(name), fields }
     }
 
     /// Names of which an object has one.
-    pub(super) const fn one(fields: &'static [Name]) -> Self {
-        Self { of: Of::None, fields }
+    pub(super) const fn one(fields: &'static [Field]) -> Self {
+        Self { of: Of::One, fields }
     }
 
     fn are_of(&self, object: Value<'_>) -> bool {
         match self.of {
-            Of::All => true,
+            Of::All | Of::One => true,
             Of::Kind(name, values) => {
                 object.get(name).is_some_and(|value| values.iter().any(|own| value.is(own)))
             }
             Of::Beside(name) => object.get(name).is_some(),
-            Of::None => true,
         }
     }
 
     /// The names that an object lacks, and their forms.
     fn missing(&self, object: Value<'_>) -> impl Iterator<Item = (&'static str, Form)> {
-        let lacks = |field: &&Name| object.get(field.name).is_none();
-        let any = !matches!(self.of, Of::None) || self.fields.iter().all(|field| lacks(&field));
+        let lacks = |field: &&Field| object.get(field.name).is_none();
+        let any = !matches!(self.of, Of::One) || self.fields.iter().all(|field| lacks(&field));
         let fields = if any { self.fields } else { &[] };
         fields
             .iter()
