@@ -156,6 +156,18 @@ fn the_sessions_are_healthy() {
 }
 
 #[test]
+fn a_file_appended_to_itself_is_told_as_that() {
+    for (format, text) in SESSIONS.iter().filter(|(format, _)| ["claude-code", "qwen-code"].contains(format))
+    {
+        let twice = text.repeat(2);
+        let found = transcript::examine(&twice.as_bytes(), &transcript::Policy::default()).unwrap();
+        let copies = found.findings.iter().filter(|finding| finding.rule.code() == "T5");
+        let told = copies.filter(|copy| copy.message.ends_with("the file was appended to itself")).count();
+        assert_eq!(told, text.lines().count(), "{format}");
+    }
+}
+
+#[test]
 fn sampled_damage_is_mended_or_said() {
     let tallies = exhaust(SAMPLED_OF);
     let all = print_table("Sampled damage of small sessions", &tallies);
