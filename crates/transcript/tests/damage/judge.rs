@@ -98,8 +98,9 @@ fn seen(format: &str, bytes: &[u8], needed: &Counts) -> (usize, bool) {
     let there = counted(said(&conversation(format, bytes).unwrap()));
     let seen = needed.iter().map(|(what, count)| there.get(what).map_or(0, |there| *count.min(there))).sum();
     let mut refusals = refusals_of(format, bytes).unwrap();
-    // The API that Qwen Code speaks to takes calls before anything that a user said.
-    refusals.retain(|refusal| format != "qwen-code" || refusal.class != "M8");
+    // The API that Qwen Code speaks to takes calls before anything that a user said, and Gemini CLI puts a turn before them.
+    let begins_anyhow = ["qwen-code", "gemini-cli"].contains(&format);
+    refusals.retain(|refusal| !begins_anyhow || refusal.class != "M8");
     (seen, seen > 0 && refusals.is_empty())
 }
 
