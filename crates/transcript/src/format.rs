@@ -1011,8 +1011,7 @@ mod tests {
             &[
                 r#"{"uuid":"u","sessionId":"s","timestamp":"t","type":"user","message":{"role":"user","parts":[]}}"#,
             ],
-            // Kimi Code's header without a time, and a record of another log.
-            &[r#"{"type":"metadata","protocol_version":"1.4"}"#],
+            // Kimi Code's with a field of another log.
             &[r#"{"type":"context.append_message","uuid":"u","message":{}}"#],
             // Grok Build's by another program.
             &[r#"{"type":"user","content":"list","uuid":"u"}"#],

@@ -133,7 +133,8 @@ impl Format for Pi {
     fn vote(&self, doc: &Doc) -> Vote {
         let header = says(doc, "type", "session")
             && is_string(doc.get("id"))
-            && is_string(doc.get("timestamp"))
+            // Another agent's log of events begins alike, but counts its versions from 0.
+            && doc.get("version").and_then(Value::whole) != Some(0)
             && (doc.get("version").is_some() || is_string(doc.get("cwd")));
         let foreign = doc.get("uuid").is_some()
             || doc.get("payload").is_some()
