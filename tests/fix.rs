@@ -159,6 +159,17 @@ fn a_copy_leaves_the_original_alone() {
 }
 
 #[test]
+fn copies_of_several_folders_keep_their_names_apart() {
+    let dir = Dir::new();
+    dir.write("one/chats/s.jsonl", BROKEN);
+    dir.write("two/chats/s.jsonl", WHOLE);
+    let run = dir.tailor(&["fix", "--out", "out", "one/chats", "two/chats"]);
+    assert_eq!(run.status, 0, "{}", run.text());
+    assert_eq!(fs::read_to_string(dir.path("out/two/chats/s.jsonl")).unwrap(), WHOLE);
+    assert_ne!(fs::read_to_string(dir.path("out/one/chats/s.jsonl")).unwrap(), BROKEN);
+}
+
+#[test]
 fn a_diff_shows_places_and_content_only_if_asked() {
     let dir = Dir::new();
     dir.write("s.jsonl", signed("claude-opus-4-5"));

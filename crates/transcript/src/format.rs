@@ -12,6 +12,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
+use names::Names;
 
 mod ai_sdk;
 mod anthropic;
@@ -26,6 +27,7 @@ mod gemini_cli;
 mod gemini_contents;
 mod grok_build;
 mod kimi_code;
+pub(crate) mod names;
 mod openai_chat;
 #[cfg(test)]
 mod otter;
@@ -77,6 +79,11 @@ pub trait Format: Sync {
     /// never a guess: an object that another format calls its own, and of which this one says nothing, makes the file
     /// neither's.
     fn vote(&self, doc: &Doc) -> Vote;
+
+    /// The names that its records have: what tells a damaged key.
+    fn names(&self) -> &'static [Names] {
+        &[]
+    }
 
     /// Whether an object, found whole among fragments, is a record of such a file and no part of one. What persons said
     /// is in records that other formats write as well.
@@ -582,7 +589,7 @@ impl Head {
         self.nodes += doc.size();
         let (mut own, mut fits, mut marred) = (0, 0, false);
         for (n, format) in FORMATS.iter().enumerate() {
-            match format.vote(doc) {
+            match vote(*format, doc) {
                 Vote::Own => own |= 1 << n,
                 Vote::Fits => fits |= 1 << n,
                 Vote::Marred => marred = true,
@@ -612,6 +619,17 @@ impl Head {
             None
         }
     }
+}
+
+/// What an object says about a format, also if a byte of a name in it was written over.
+fn vote(format: &dyn Format, doc: &Doc) -> Vote {
+    let vote = format.vote(doc);
+    if !matches!(vote, Vote::Silent | Vote::Foreign) || names::is_sound(format.names(), doc) {
+        return vote;
+    }
+    let mut mended = doc.clone();
+    names::mend(format.names(), &mut mended);
+    if matches!(format.vote(&mended), Vote::Own | Vote::Fits) { Vote::Marred } else { vote }
 }
 
 /// Whether a top-level field is this string.
@@ -899,6 +917,8 @@ mod tests {
             r#"{"role":"us\u0001r","content":"go"}"#,
             "{\"role\":\"user\",\"con\u{fffd}ent\":\"go\"}",
             r#"{"r#le":"user","content":"go"}"#,
+            // Nothing but the name is missing, and no other will do.
+            r#"{"rule":"user","content":"go"}"#,
         ];
         for line in marred {
             assert_eq!(told(&[&CHAT[..], &[line]].concat()), Some("openai-chat"), "{line}");
@@ -917,7 +937,9 @@ mod tests {
         let others = [
             // Names that somebody may give.
             r#"{"role":"user","contents":"go"}"#,
-            r#"{"rule":"user","content":"go"}"#,
+            r#"{"rule":"narrator","content":"go"}"#,
+            r#"{"rule":["user"],"content":"go"}"#,
+            r#"{"ruled":"user","content":"go"}"#,
             r#"{"role":"narrator","content":"go"}"#,
             r#"{"role":"user","content":"go","né":1}"#,
             r#"{"role":"user","content":"go","x#y":1}"#,
@@ -964,6 +986,38 @@ mod tests {
         ];
         for line in others {
             assert_eq!(told(&[said, line]), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_only_begins_like_a_format_is_nobodys() {
+        let misses = [
+            // Another agent's log of events.
+            &[
+                r#"{"type":"session","version":0,"id":"s","createdAt":1783950000000,"cwd":"/w","delegationDepth":0}"#,
+                r#"{"type":"turn/start","seq":1,"time":1783950000001,"data":{}}"#,
+                r#"{"type":"user/message","seq":4,"time":1783950000002,"data":{"text":"list"}}"#,
+            ][..],
+            // Claude Code's without links.
+            &[r#"{"type":"user","message":{"role":"user","content":"list"},"uuid":"u","timestamp":"t"}"#],
+            // Codex's without a payload, and with one field more.
+            &[r#"{"timestamp":"t","type":"response_item","payload":"list"}"#],
+            &[r#"{"timestamp":"t","type":"response_item","payload":{},"seq":1}"#],
+            // Copilot's without an envelope.
+            &[r#"{"type":"session.start","data":{"sessionId":"s"},"id":"e"}"#],
+            // Gemini CLI's header without a project.
+            &[r#"{"sessionId":"s","startTime":"t","kind":"main"}"#],
+            // Qwen Code's without a parent.
+            &[
+                r#"{"uuid":"u","sessionId":"s","timestamp":"t","type":"user","message":{"role":"user","parts":[]}}"#,
+            ],
+            // Kimi Code's with a field of another log.
+            &[r#"{"type":"context.append_message","uuid":"u","message":{}}"#],
+            // Grok Build's by another program.
+            &[r#"{"type":"user","content":"list","uuid":"u"}"#],
+        ];
+        for lines in misses {
+            assert_eq!(told(lines), None, "{lines:?}");
         }
     }
 

@@ -107,6 +107,15 @@ impl Doc {
         Odd { half_pairs: self.odd.half_pairs || self.halves > 0, ..self.odd }
     }
 
+    /// Gives the key at a place another name.
+    pub(crate) fn rename(&mut self, at: u32, name: &'static str) {
+        let node = &mut self.nodes[at as usize];
+        (node.text_at, node.text_len) = (self.text.len() as u32, name.len() as u16);
+        // What is as long as it is written is compared as it is written.
+        node.escaped = node.span.len() != name.len() as u64 + 2;
+        self.text.extend_from_slice(name.as_bytes());
+    }
+
     fn clear(&mut self) {
         self.nodes.clear();
         self.text.clear();
@@ -134,6 +143,11 @@ impl<'d> Value<'d> {
     /// Where it stands, quotes and brackets included.
     pub fn span(self) -> Span {
         self.node().span
+    }
+
+    /// Its place in the object, for [`Doc::rename`].
+    pub(crate) fn place(self) -> u32 {
+        self.at
     }
 
     /// Where the inside of a string stands, without the quotes.

@@ -6,11 +6,13 @@
 
 use crate::block::Marks;
 use crate::entry::{Damage, DamageKind};
+use crate::format::names::{Names, stumbled};
 use crate::format::{Format, Vote};
 use crate::json::{Fed, Tokeniser};
 use crate::scan::BOM;
 use crate::session::Session;
 use crate::source::{Fault, Source, Span, read_span};
+use alloc::borrow::Cow;
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -36,6 +38,8 @@ pub(crate) enum Cause {
     Bom,
     /// Control characters that should have been escaped.
     Control,
+    /// A byte of a name was written over by one that ends it.
+    Name,
     /// Line breaks in the middle of a record.
     Broken,
     /// No record at all.
@@ -119,7 +123,7 @@ fn joined(session: &Session<'_>, damage: &[Damage]) -> Result<Option<(Wreck, usi
         return Ok(None);
     }
     let Some(open) = first.iter().position(|byte| !byte.is_ascii_whitespace()) else { return Ok(None) };
-    let mut reading = Reading::new(start + open as u64);
+    let mut reading = Reading::new(start + open as u64, session.format);
     if !matches!(reading.feed(&first[open..]), Fed::More) {
         return Ok(None);
     }
@@ -253,12 +257,13 @@ fn placed((at, with): (Span, Vec<u8>), base: u64) -> (Span, Vec<u8>) {
 
 /// What was odd about a line.
 #[derive(Default)]
-#[expect(clippy::struct_excessive_bools, reason = "four facts that have nothing to do with each other")]
+#[expect(clippy::struct_excessive_bools, reason = "five facts that have nothing to do with each other")]
 struct Odd {
     nul: bool,
     bom: bool,
     fragment: bool,
     control: bool,
+    name: bool,
 }
 
 impl Odd {
@@ -270,9 +275,12 @@ impl Odd {
 
     fn edits(&mut self, bytes: &[u8], edits: &[(Span, Vec<u8>)]) {
         for (at, _) in edits {
-            let zero = bytes[at.start as usize..at.end as usize].contains(&0);
-            self.nul |= zero;
-            self.control |= !zero;
+            let replaced = &bytes[at.start as usize..at.end as usize];
+            match replaced {
+                _ if replaced.contains(&0) => self.nul = true,
+                [b'"' | b'\\'] => self.name = true,
+                _ => self.control = true,
+            }
         }
     }
 
@@ -282,6 +290,7 @@ impl Odd {
             Self { nul: true, .. } => Cause::Nul,
             Self { bom: true, .. } => Cause::Bom,
             Self { control: true, .. } => Cause::Control,
+            Self { name: true, .. } => Cause::Name,
             _ => Cause::Spliced,
         }
     }
@@ -327,18 +336,39 @@ fn runs_on(bytes: &[u8], from: usize) -> bool {
     matches!(Tokeniser::new().feed_all(rest, 0, &mut Marks::default()), Fed::More)
 }
 
+/// How many names of one record may be damaged. Each is read once more from the record's beginning.
+const NAMES_MAX: usize = 4;
+
 /// The record that begins at `start`, if there is one.
 fn record(format: &dyn Format, bytes: &[u8], start: usize, work: &mut usize) -> Option<Found> {
-    let mut reading = Reading::new(start as u64);
-    let fed = reading.feed(&bytes[start..]);
-    *work = work.saturating_sub((reading.at - start as u64) as usize + 16);
-    let Fed::Done(taken) = fed else { return None };
-    let end = start + taken;
-    // What nothing else stands beside would be an entry if it could be read, whatever it means.
-    let is_alone = !is_fragment(&bytes[end..]) && !is_fragment(&bytes[..start]);
-    let doc = &reading.tokens.doc;
-    let is_record = (is_alone && format.vote(doc) != Vote::Foreign) || format.is_record(doc);
-    is_record.then_some(Found { start, end, edits: reading.edits })
+    let mut text = Cow::Borrowed(&bytes[start..]);
+    let mut names: Vec<(Span, Vec<u8>)> = Vec::new();
+    loop {
+        let mut reading = Reading::new(start as u64, format);
+        let fed = reading.feed(&text);
+        *work = work.saturating_sub((reading.at - start as u64) as usize + 16);
+        let taken = match fed {
+            Fed::Done(taken) => taken,
+            Fed::Bad(at) if *work > 0 && names.len() < NAMES_MAX => {
+                let (place, was) = stumbled(format.names(), &text, at)?;
+                text.to_mut()[place] = was;
+                let place = (start + place) as u64;
+                names.push((Span::new(place, place + 1), [was].into()));
+                continue;
+            }
+            _ => return None,
+        };
+        let end = start + taken;
+        // What nothing else stands beside would be an entry if it could be read, whatever it means.
+        let is_alone = !is_fragment(&bytes[end..]) && !is_fragment(&bytes[..start]);
+        let doc = &reading.tokens.doc;
+        let is_record = (is_alone && format.vote(doc) != Vote::Foreign) || format.is_record(doc);
+        // What comes after the record has nothing to do with it.
+        names.retain(|(at, _)| at.end <= end as u64);
+        let mut edits = [reading.edits, names].concat();
+        edits.sort_unstable_by_key(|(at, _)| at.start);
+        return is_record.then_some(Found { start, end, edits });
+    }
 }
 
 /// An object that is read although bytes are in it that cannot stand where they are. Each byte is gone over once.
@@ -348,11 +378,13 @@ struct Reading {
     at: u64,
     /// What has to become of control characters.
     edits: Vec<(Span, Vec<u8>)>,
+    /// The format's names: one with a NUL byte in it is damaged, and the byte does not just go.
+    names: &'static [Names],
 }
 
 impl Reading {
-    fn new(at: u64) -> Self {
-        Self { tokens: Tokeniser::new(), at, edits: Vec::new() }
+    fn new(at: u64, format: &dyn Format) -> Self {
+        Self { tokens: Tokeniser::new(), at, edits: Vec::new(), names: format.names() }
     }
 
     /// Goes on with these bytes. Runs of control characters count as a space.
@@ -368,6 +400,9 @@ impl Reading {
             from += passed;
             if let Fed::Done(_) = fed {
                 return Fed::Done(from);
+            }
+            if bytes.get(from) == Some(&0) && stumbled(self.names, bytes, from).is_some() {
+                return Fed::Bad(from);
             }
             let inside = self.tokens.in_text();
             let run = bytes[from..].iter().take_while(|byte| **byte < b' ').count();

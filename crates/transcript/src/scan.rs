@@ -4,8 +4,8 @@
 //! Two whole objects on one line are two entries, the second one marked as glued.
 
 use crate::block::Marks;
-use crate::entry::{Damage, DamageKind, Transcript};
-use crate::format::{self, Format, Head};
+use crate::entry::{Damage, DamageKind, QuirkKind, Transcript};
+use crate::format::{self, Format, Head, names};
 use crate::json::{Doc, Fed, Piece, Tokeniser};
 use crate::source::{Fault, Source, Span};
 use crate::weight::Meter;
@@ -255,7 +255,7 @@ impl Scanner {
                 if let Some(head) = &mut self.transcript.undecided {
                     head.hear(&self.tokens.doc);
                 }
-                read(&mut self.transcript, format, &self.tokens.doc, line, span, glued);
+                read(&mut self.transcript, format, &mut self.tokens.doc, line, span, glued);
                 if let Some(meter) = &mut self.meter {
                     meter.entry(&mut self.transcript, &self.tokens.doc);
                 }
@@ -317,11 +317,11 @@ impl Scanner {
 
     /// Tells the format by the objects that wait for it.
     fn decide(&mut self) -> Head {
-        let waiting = self.head.take().unwrap_or_default();
+        let mut waiting = self.head.take().unwrap_or_default();
         let head = Head::of(&mut waiting.iter().map(|waiting| &waiting.doc), self.head_nodes);
         self.transcript.format = head.format();
         if let Some(format) = self.transcript.format {
-            for Waiting { doc, line, span, glued } in &waiting {
+            for Waiting { doc, line, span, glued } in &mut waiting {
                 read(&mut self.transcript, format, doc, *line, *span, *glued);
                 if let Some(meter) = &mut self.meter {
                     meter.entry(&mut self.transcript, doc);
@@ -348,13 +348,16 @@ impl Scanner {
 fn read(
     transcript: &mut Transcript,
     format: &'static dyn Format,
-    doc: &Doc,
+    doc: &mut Doc,
     line: u64,
     span: Span,
     glued: bool,
 ) {
     let mut draft = transcript.draft(line, span, glued);
     draft.entry.odd = doc.odd();
+    for (key, name) in names::mend(format.names(), doc) {
+        draft.quirk(QuirkKind::Marred(Some(name)), key);
+    }
     format.read(doc, &mut draft);
     draft.finish();
 }

@@ -10,6 +10,7 @@
 )]
 
 #[path = "promises/agents.rs"]
+#[allow(dead_code, reason = "shared with `damage`")]
 mod agents;
 #[path = "promises/context.rs"]
 mod context;
@@ -30,6 +31,7 @@ mod reader;
 #[path = "promises/real.rs"]
 mod real;
 #[path = "promises/requests.rs"]
+#[allow(dead_code, reason = "shared with `damage`")]
 mod requests;
 #[path = "promises/rescue.rs"]
 mod rescue;

@@ -11,7 +11,7 @@ use keeper::{
 };
 use std::cell::RefCell;
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::{self, Component, Path, PathBuf};
 use transcript::plan::Plan;
 use transcript::{Mended, Rendered, Repair, Source, Span, mend};
 
@@ -52,8 +52,10 @@ fn settle(paths: &[PathBuf], vault: &Vault) {
 }
 
 fn one(fix: &Fix, options: &Options, judge: &Judge<'_>, found: &Found) -> FileReport {
-    let copying =
-        fix.out.as_ref().map(|out| Options { mode: Mode::CopyTo(copy_path(out, found)), ..options.clone() });
+    let copying = fix
+        .out
+        .as_ref()
+        .map(|out| Options { mode: Mode::CopyTo(copy_path(out, fix, found)), ..options.clone() });
     let changes = RefCell::new(Vec::new());
     let show = |source: &dyn Source, plan: &Plan| {
         if fix.diff {
@@ -72,8 +74,15 @@ fn one(fix: &Fix, options: &Options, judge: &Judge<'_>, found: &Found) -> FileRe
     }
 }
 
-/// Where in the folder of copies a file goes: where it lies below the folder that was asked for.
-fn copy_path(out: &Path, found: &Found) -> PathBuf {
+/// Where in the folder of copies a file goes: where it lies below the folder that was asked for. Of several folders the
+/// whole path is kept, because each may hold a file of the same name.
+fn copy_path(out: &Path, fix: &Fix, found: &Found) -> PathBuf {
+    if fix.shared.paths.len() != 1 {
+        let is_name = |part: &Component<'_>| matches!(part, Component::Normal(_));
+        let named = found.path.components().any(|part| part == Component::ParentDir);
+        let whole = if named { path::absolute(&found.path).unwrap_or_default() } else { found.path.clone() };
+        return out.join(whole.components().filter(is_name).collect::<PathBuf>());
+    }
     let below = found.root.as_ref().and_then(|root| found.path.strip_prefix(root).ok());
     out.join(below.unwrap_or_else(|| Path::new(found.path.file_name().unwrap_or_default())))
 }

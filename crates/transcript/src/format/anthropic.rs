@@ -3,6 +3,7 @@
 //! No envelope, no ids of lines: the order of the lines is the conversation.
 
 use super::claude_code::{blocks, spoken};
+use super::names::{Form, Names, has, needs};
 use super::{
     Answer, Arguments, Broken, Compaction, Content, Format, Level, Lost, Part, Results, Shape, Vote, Writing,
     broken_by_stop_reason, content_parts, items, marred, only_keys, says,
@@ -23,6 +24,41 @@ const BLOCKS: &[&str] = &["tool_use", "tool_result", "thinking", "redacted_think
 
 /// Parts of the AI SDK's messages.
 const AISDK: &[&str] = &["tool-call", "tool-result"];
+
+const NAMES: &[Names] = &[Names::all(&[
+    needs("role", Form::Text),
+    needs("content", Form::TextOrList).with(BLOCK),
+    has("type"),
+    has("model"),
+    has("stop_reason"),
+    has("stop_sequence"),
+    has("usage").with(&[Names::all(&[has("input_tokens"), has("output_tokens")])]),
+])];
+
+/// Names in blocks of this dialect.
+pub(super) const BLOCK: &[Names] = &[
+    Names::all(&[needs("type", Form::Text), has("cache_control"), has("is_error"), has("citations")]),
+    Names::of("type", &["text"], &[needs("text", Form::Text)]),
+    Names::of(
+        "type",
+        &["tool_use"],
+        &[needs("id", Form::Text), needs("name", Form::Text), needs("input", Form::Object)],
+    ),
+    Names::of(
+        "type",
+        &["tool_result"],
+        &[needs("tool_use_id", Form::Text), needs("content", Form::TextOrList).with(RESULT)],
+    ),
+    Names::of("type", &["thinking"], &[needs("thinking", Form::Text), needs("signature", Form::Text)]),
+    Names::of("type", &["redacted_thinking"], &[needs("data", Form::Text)]),
+    Names::of("type", &["image"], &[needs("source", Form::Object)]),
+];
+
+const RESULT: &[Names] = &[
+    Names::all(&[needs("type", Form::Text)]),
+    Names::of("type", &["text"], &[needs("text", Form::Text)]),
+    Names::of("type", &["image"], &[needs("source", Form::Object)]),
+];
 
 impl Format for Anthropic {
     fn name(&self) -> &'static str {
@@ -53,6 +89,10 @@ impl Format for Anthropic {
 
     fn has_plain_ids(&self) -> bool {
         true
+    }
+
+    fn names(&self) -> &'static [Names] {
+        NAMES
     }
 
     fn shape(&self) -> Shape {

@@ -4,6 +4,7 @@
 //! `attachment`); every other type is metadata that is only ever copied. `toolUseResult` is a copy for the
 //! screen and never sent. Facts: `reference/formats-claude-codex.md` part A.
 
+use super::names::{Form, Names, has, needs};
 use super::{
     Answer, Arguments, Broken, Compaction, Content, Format, Gate, Lost, Part, Results, Root, Shape, Vote,
     Writer, Writing, alone, broken_by_stop_reason, content_parts, is_string, items, later, marred_role, says,
@@ -23,6 +24,41 @@ const CHAIN: &[&str] = &["user", "assistant", "progress", "system", "attachment"
 /// Fields that a new line takes over from the line of the call, in the order in which the agent writes them.
 const ENVELOPE: &[&str] =
     &["isSidechain", "agentId", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch"];
+
+const NAMES: &[Names] = &[
+    Names::all(&[needs("type", Form::Text), has("isMeta"), has("agentId"), has("requestId")]),
+    Names::of(
+        "type",
+        &["user", "assistant", "attachment", "system", "progress"],
+        &[
+            needs("uuid", Form::Text),
+            needs("parentUuid", Form::TextOrNull),
+            needs("isSidechain", Form::Any),
+            needs("sessionId", Form::Text),
+            needs("timestamp", Form::Text),
+            has("userType"),
+            has("version"),
+            has("gitBranch"),
+            has("toolUseResult"),
+            has("sourceToolAssistantUUID"),
+        ],
+    ),
+    Names::of("type", &["user", "assistant"], &[needs("message", Form::Object).with(MESSAGE)]),
+    Names::of("type", &["attachment"], &[needs("attachment", Form::Object)]),
+    Names::of("type", &["system"], &[needs("subtype", Form::Text), has("compactMetadata")]),
+];
+
+const MESSAGE: &[Names] = &[
+    Names::all(&[
+        needs("role", Form::Text),
+        needs("content", Form::TextOrList).with(super::anthropic::BLOCK),
+        has("type"),
+        has("stop_reason"),
+        has("stop_sequence"),
+        has("usage").with(&[Names::all(&[has("input_tokens"), has("output_tokens")])]),
+    ]),
+    Names::of("role", &["assistant"], &[needs("id", Form::Text), needs("model", Form::Text)]),
+];
 
 impl Format for ClaudeCode {
     fn name(&self) -> &'static str {
@@ -63,6 +99,10 @@ impl Format for ClaudeCode {
 
     fn has_plain_ids(&self) -> bool {
         true
+    }
+
+    fn names(&self) -> &'static [Names] {
+        NAMES
     }
 
     fn shape(&self) -> Shape {

@@ -6,6 +6,7 @@
 //! history numbers its lines and keeps byte offsets in a database, so nothing of it is changed. Facts:
 //! `reference/formats-claude-codex.md` part B.
 
+use super::names::{Form, Names, has, needs};
 use super::{
     Answer, Content, Format, Gate, Lost, Part, Root, Shape, Vote, Writer, Writing, answered, asked,
     content_parts, first_text, is_string, items, later, only_keys, says,
@@ -39,6 +40,76 @@ const OUTPUT_IDS: Uuid = Uuid::from_u128(0x90d3_8d3e_6a5b_4d52_bfe2_2f1e_634b_fa
 /// What Codex itself puts where the output of a call is missing.
 const ABORTED: &[u8] = b"aborted";
 
+const NAMES: &[Names] = &[
+    Names::all(&[needs("timestamp", Form::Text), needs("type", Form::Text), needs("payload", Form::Object)]),
+    Names::of(
+        "type",
+        &["session_meta"],
+        &[has("payload").with(&[Names::all(&[
+            needs("id", Form::Text),
+            needs("timestamp", Form::Text),
+            needs("cwd", Form::Text),
+            needs("originator", Form::Text),
+            needs("cli_version", Form::Text),
+            has("source"),
+            has("model_provider"),
+            has("base_instructions"),
+            has("instructions"),
+        ])])],
+    ),
+    Names::of("type", &["response_item"], &[has("payload").with(ITEM)]),
+    Names::of(
+        "type",
+        &["event_msg"],
+        &[has("payload").with(&[
+            Names::all(&[
+                needs("type", Form::Text),
+                has("images"),
+                has("local_images"),
+                has("text_elements"),
+            ]),
+            Names::of("type", &["user_message", "agent_message"], &[needs("message", Form::Text)]),
+        ])],
+    ),
+];
+
+const ITEM: &[Names] = &[
+    Names::all(&[
+        needs("type", Form::Text),
+        has("status"),
+        has("phase"),
+        has("internal_chat_message_metadata_passthrough"),
+    ]),
+    Names::of(
+        "type",
+        &["message"],
+        &[
+            needs("role", Form::Text),
+            needs("content", Form::List).with(&[
+                Names::all(&[needs("type", Form::Text)]),
+                Names::of("type", &["input_text", "output_text"], &[needs("text", Form::Text)]),
+                Names::of("type", &["input_image"], &[needs("image_url", Form::Text)]),
+            ]),
+        ],
+    ),
+    Names::of(
+        "type",
+        &["function_call"],
+        &[needs("name", Form::Text), needs("arguments", Form::Text), needs("call_id", Form::Text)],
+    ),
+    Names::of(
+        "type",
+        &["custom_tool_call"],
+        &[needs("name", Form::Text), needs("input", Form::Text), needs("call_id", Form::Text)],
+    ),
+    Names::of(
+        "type",
+        &["function_call_output", "custom_tool_call_output"],
+        &[needs("call_id", Form::Text), needs("output", Form::Any)],
+    ),
+    Names::of("type", &["reasoning"], &[needs("summary", Form::List), has("encrypted_content")]),
+];
+
 impl Format for Codex {
     fn name(&self) -> &'static str {
         "codex"
@@ -52,6 +123,14 @@ impl Format for Codex {
         } else {
             Vote::Silent
         }
+    }
+
+    fn has_header(&self) -> bool {
+        true
+    }
+
+    fn names(&self) -> &'static [Names] {
+        NAMES
     }
 
     fn shape(&self) -> Shape {

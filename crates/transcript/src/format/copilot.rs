@@ -5,6 +5,7 @@
 //! log over one bad line, and a compaction remembers how many messages stood before it. Facts:
 //! `reference/formats-other.md` §4.1.
 
+use super::names::{Form, Names, has, needs};
 use super::{
     Answer, Content, Counted, Format, Gate, Level, Lost, Part, Root, Shape, Vote, Writer, Writing,
     content_parts, is_string, items, later, listed_calls, says,
@@ -19,6 +20,72 @@ pub(super) struct Copilot;
 const TYPES: &[&str] =
     &["session.", "user.", "assistant.", "tool.", "subagent.", "hook.", "system.", "skill."];
 
+const NAMES: &[Names] = &[
+    Names::all(&[
+        needs("type", Form::Text),
+        needs("data", Form::Object),
+        needs("id", Form::Text),
+        needs("timestamp", Form::Text),
+        needs("parentId", Form::TextOrNull),
+        has("agentId"),
+    ]),
+    Names::of(
+        "type",
+        &["session.start"],
+        &[has("data").with(&[Names::all(&[
+            needs("sessionId", Form::Text),
+            needs("version", Form::Number),
+            has("producer"),
+            has("copilotVersion"),
+            has("startTime"),
+            has("context"),
+        ])])],
+    ),
+    Names::of(
+        "type",
+        &["user.message"],
+        &[has("data").with(&[Names::all(&[
+            needs("content", Form::Text),
+            has("transformedContent"),
+            has("attachments"),
+        ])])],
+    ),
+    Names::of(
+        "type",
+        &["assistant.message"],
+        &[has("data").with(&[Names::all(&[
+            needs("messageId", Form::Text),
+            needs("content", Form::Text),
+            needs("toolRequests", Form::List).with(&[Names::all(&[
+                needs("toolCallId", Form::Text),
+                needs("name", Form::Text),
+                needs("arguments", Form::Any),
+                has("type"),
+            ])]),
+            has("model"),
+        ])])],
+    ),
+    Names::of(
+        "type",
+        &["tool.execution_start"],
+        &[has("data").with(&[Names::all(&[
+            needs("toolCallId", Form::Text),
+            needs("toolName", Form::Text),
+            has("arguments"),
+        ])])],
+    ),
+    Names::of(
+        "type",
+        &["tool.execution_complete"],
+        &[has("data").with(&[Names::all(&[
+            needs("toolCallId", Form::Text),
+            needs("success", Form::Any),
+            has("error"),
+            has("result").with(&[Names::all(&[needs("content", Form::Text), has("detailedContent")])]),
+        ])])],
+    ),
+];
+
 impl Format for Copilot {
     fn name(&self) -> &'static str {
         "copilot-cli"
@@ -32,6 +99,14 @@ impl Format for Copilot {
             && is_string(doc.get("timestamp"))
             && doc.get("parentId").is_some();
         if known && envelope { Vote::Own } else { Vote::Silent }
+    }
+
+    fn has_header(&self) -> bool {
+        true
+    }
+
+    fn names(&self) -> &'static [Names] {
+        NAMES
     }
 
     fn shape(&self) -> Shape {

@@ -4,6 +4,7 @@
 //! in the place of all messages; `$rewindTo` takes a message and all behind it back. A result stands in its call, so
 //! none is ever put in as a line. Facts: `reference/formats-other.md` §4.2.
 
+use super::names::{Form, Names, has, needs};
 use super::{
     Content, Format, Part, Results, Root, Shape, Vote, Writer, alone, asked, content_parts, is_string, items,
     listed_calls,
@@ -15,6 +16,53 @@ use crate::json::{Doc, Kind as Json, Value};
 pub(super) struct GeminiCli;
 
 const MESSAGES: &[&str] = &["user", "gemini", "info", "error", "warning"];
+
+const NAMES: &[Names] = &[
+    Names::all(&[
+        has("$set"),
+        has("$rewindTo"),
+        has("sessionId"),
+        has("projectHash"),
+        has("startTime"),
+        has("lastUpdated"),
+        has("kind"),
+        has("type"),
+    ]),
+    Names::beside("content", &[needs("type", Form::Text)]),
+    Names::of(
+        "kind",
+        &["main", "subagent"],
+        &[needs("sessionId", Form::Text), needs("projectHash", Form::Text)],
+    ),
+    Names::of(
+        "type",
+        &["user", "gemini"],
+        &[
+            needs("id", Form::Text),
+            needs("timestamp", Form::Text),
+            needs("content", Form::TextOrList).with(super::qwen_code::PART),
+            has("displayContent"),
+        ],
+    ),
+    Names::of(
+        "type",
+        &["gemini"],
+        &[
+            has("model"),
+            has("tokens"),
+            has("thoughts"),
+            has("toolCalls").with(&[Names::all(&[
+                needs("id", Form::Text),
+                needs("name", Form::Text),
+                needs("args", Form::Object),
+                needs("status", Form::Text),
+                needs("result", Form::List).with(super::qwen_code::PART),
+                has("timestamp"),
+                has("resultDisplay"),
+            ])]),
+        ],
+    ),
+];
 
 impl Format for GeminiCli {
     fn name(&self) -> &'static str {
@@ -44,6 +92,14 @@ impl Format for GeminiCli {
 
     fn calls_have_ids(&self) -> bool {
         false
+    }
+
+    fn has_header(&self) -> bool {
+        true
+    }
+
+    fn names(&self) -> &'static [Names] {
+        NAMES
     }
 
     fn shape(&self) -> Shape {

@@ -3,6 +3,7 @@
 //! Results have to stand in the run directly behind their calls (its own `repair_history`). The file is made anew when
 //! a session begins, and written under a lock beside it, which is taken. Facts: `reference/formats-other.md` §4.6.
 
+use super::names::{Form, Names, has, needs};
 use super::{
     Answer, Arguments, Content, Format, Gate, Level, Lost, Part, Root, Shape, Vote, Writer, Writing,
     answered, asked, content_parts, is_string, items, listed_calls, says,
@@ -13,6 +14,33 @@ use crate::marker::MISSING_RESULT;
 use alloc::vec::Vec;
 
 pub(super) struct GrokBuild;
+
+const NAMES: &[Names] = &[
+    Names::all(&[needs("type", Form::Text), has("prompt_index"), has("model_id"), has("synthetic_reason")]),
+    Names::of("type", &["system", "assistant"], &[needs("content", Form::TextOrList)]),
+    Names::of(
+        "type",
+        &["user"],
+        &[needs("content", Form::TextOrList).with(&[
+            Names::all(&[needs("type", Form::Text)]),
+            Names::of("type", &["text"], &[needs("text", Form::Text)]),
+        ])],
+    ),
+    Names::of(
+        "type",
+        &["assistant"],
+        &[needs("tool_calls", Form::Objects).with(&[Names::all(&[
+            needs("id", Form::Text),
+            needs("name", Form::Text),
+            needs("arguments", Form::Text),
+        ])])],
+    ),
+    Names::of(
+        "type",
+        &["tool_result"],
+        &[needs("tool_call_id", Form::Text), needs("content", Form::TextOrList)],
+    ),
+];
 
 impl Format for GrokBuild {
     fn name(&self) -> &'static str {
@@ -28,6 +56,10 @@ impl Format for GrokBuild {
             || is("reasoning") && doc.get("summary").is_some()
             || is("backend_tool_call") && doc.get("kind").is_some();
         if own && !other.iter().any(|key| doc.get(key).is_some()) { Vote::Own } else { Vote::Silent }
+    }
+
+    fn names(&self) -> &'static [Names] {
+        NAMES
     }
 
     fn shape(&self) -> Shape {

@@ -4,6 +4,7 @@
 //! drops results without a call. One unreadable line in the middle keeps it from loading at all. Facts:
 //! `reference/formats-other.md` §4.5.
 
+use super::names::{Form, Names, has, needs};
 use super::{
     Counted, Format, Level, Part, Root, Shape, Vote, Writer, alone, content_parts, is_string, items,
     listed_calls, says,
@@ -25,6 +26,59 @@ const TYPES: &[&str] = &[
     "permission.",
 ];
 
+const NAMES: &[Names] = &[
+    Names::all(&[needs("type", Form::Text), has("time")]),
+    Names::of(
+        "type",
+        &["metadata"],
+        &[needs("protocol_version", Form::Text), needs("created_at", Form::Number)],
+    ),
+    Names::of(
+        "type",
+        &["context.append_message"],
+        &[needs("message", Form::Object).with(&[Names::all(&[
+            needs("role", Form::Text),
+            needs("content", Form::TextOrList).with(PART),
+            has("toolCalls"),
+            has("toolCallId"),
+        ])])],
+    ),
+    Names::of("type", &["context.append_loop_event"], &[needs("event", Form::Object).with(EVENT)]),
+    Names::of("type", &["context.apply_compaction"], &[needs("summary", Form::Text)]),
+];
+
+const EVENT: &[Names] = &[
+    Names::all(&[
+        needs("type", Form::Text),
+        has("uuid"),
+        has("turnId"),
+        has("step"),
+        has("stepUuid"),
+        has("parentUuid"),
+    ]),
+    Names::of("type", &["content.part"], &[needs("part", Form::Object).with(PART)]),
+    Names::of(
+        "type",
+        &["tool.call"],
+        &[needs("toolCallId", Form::Text), needs("name", Form::Text), needs("args", Form::Any)],
+    ),
+    Names::of(
+        "type",
+        &["tool.result"],
+        &[
+            needs("toolCallId", Form::Text),
+            needs("result", Form::Object)
+                .with(&[Names::all(&[needs("output", Form::TextOrList).with(PART), has("isError")])]),
+        ],
+    ),
+];
+
+const PART: &[Names] = &[
+    Names::all(&[needs("type", Form::Text)]),
+    Names::of("type", &["text"], &[needs("text", Form::Text)]),
+    Names::of("type", &["think"], &[needs("think", Form::Text)]),
+];
+
 impl Format for KimiCode {
     fn name(&self) -> &'static str {
         "kimi-code"
@@ -42,6 +96,10 @@ impl Format for KimiCode {
 
     fn has_header(&self) -> bool {
         true
+    }
+
+    fn names(&self) -> &'static [Names] {
+        NAMES
     }
 
     fn shape(&self) -> Shape {

@@ -5,6 +5,7 @@
 //! field that neither the API nor a profile knows makes the file somebody else's. Facts: `reference/formats-other.md`
 //! §3, §4.4, §4.7 and §4.8.
 
+use super::names::{Form, Names, has, needs};
 use super::{
     Answer, Arguments, Compaction, Content, Counted, Format, Level, Lost, Part, Root, Shape, Vote, Writer,
     Writing, answered, asked, content_parts, first_text, is_string, items, listed_calls, marred, only_keys,
@@ -80,7 +81,11 @@ pub(super) const PICOCLAW: Profile = Profile {
 /// nanobot: a header line that says up to which message was summed up. It writes the file anew from memory.
 pub(super) const NANOBOT: Profile = Profile {
     name: "nanobot",
-    sign: Some(|doc| says(doc, "_type", "metadata") && is_string(doc.get("key"))),
+    sign: Some(|doc| {
+        // Older ones do not say which chat it is.
+        let counts = doc.get("last_consolidated").is_some_and(|count| count.kind() == Json::Number);
+        says(doc, "_type", "metadata") && (is_string(doc.get("key")) || counts)
+    }),
     level: Level::Archive,
     counted: Some(Counted::Records("its first line (last_consolidated)")),
     summed_up: Some("last_consolidated"),
@@ -172,6 +177,63 @@ fn is_marred_bare(doc: &Doc) -> bool {
     })
 }
 
+const NAMES: &[Names] = &[
+    Names::all(&[
+        needs("role", Form::Text),
+        has("name"),
+        has("injected"),
+        has("message_id"),
+        has("created_at"),
+        has("timestamp"),
+        has("refusal"),
+        has("annotations"),
+        has("reasoning_content"),
+    ]),
+    Names::of(
+        "role",
+        &["system", "developer", "user", "tool"],
+        &[needs("content", Form::TextOrList).with(PART)],
+    ),
+    Names::of(
+        "role",
+        &["assistant"],
+        &[
+            needs("content", Form::TextOrList).with(PART),
+            needs("tool_calls", Form::Objects).with(&[
+                Names::all(&[needs("id", Form::Text), has("type"), has("name"), has("arguments")]),
+                Names::of(
+                    "type",
+                    &["function"],
+                    &[needs("function", Form::Object)
+                        .with(&[Names::all(&[needs("name", Form::Text), needs("arguments", Form::Text)])])],
+                ),
+            ]),
+        ],
+    ),
+    Names::of("role", &["tool"], &[needs("tool_call_id", Form::Text)]),
+    Names::of("role", &["_usage"], &[needs("token_count", Form::Number)]),
+    Names::of("role", &["_system_prompt"], &[needs("content", Form::Text)]),
+    Names::of("role", &["_checkpoint"], &[needs("id", Form::Number)]),
+    Names::of(
+        "_type",
+        &["metadata"],
+        &[
+            needs("key", Form::Text),
+            needs("created_at", Form::Text),
+            needs("updated_at", Form::Text),
+            needs("metadata", Form::Object),
+            needs("last_consolidated", Form::Number),
+        ],
+    ),
+];
+
+const PART: &[Names] = &[
+    Names::all(&[needs("type", Form::Text)]),
+    Names::of("type", &["text"], &[needs("text", Form::Text)]),
+    Names::of("type", &["think"], &[needs("think", Form::Text), has("encrypted")]),
+    Names::of("type", &["image_url"], &[needs("image_url", Form::Object)]),
+];
+
 impl Format for Profile {
     fn name(&self) -> &'static str {
         self.name
@@ -186,6 +248,10 @@ impl Format for Profile {
             Some(_) if is_bare(doc) => Vote::Fits,
             Some(_) => Vote::Silent,
         }
+    }
+
+    fn names(&self) -> &'static [Names] {
+        NAMES
     }
 
     fn shape(&self) -> Shape {

@@ -4,6 +4,7 @@
 //! whether entries have ids. The leaf is the last entry of the file, unless OpenClaw's `leaf` records or
 //! `appendMode: "side"` say otherwise. Blocks and roles: `reference/seed-systems.md` §3.3–3.5.
 
+use super::names::{Form, Names, has, needs};
 use super::{
     Answer, Arguments, Broken, CALLS, Compaction, Content, Format, Gate, Lost, Part, Root, Shape, Vote,
     Writer, Writing, alone, content_parts, is_string, items, later, marred_role, says,
@@ -34,6 +35,96 @@ const ENTRIES: &[(&str, &str)] = &[
     ("thinking_level_change", "thinkingLevel"),
 ];
 
+const NAMES: &[Names] = &[
+    Names::all(&[
+        needs("type", Form::Text),
+        has("details"),
+        has("customType"),
+        has("display"),
+        has("summary"),
+    ]),
+    Names::of(
+        "type",
+        &["session"],
+        &[
+            needs("id", Form::Text),
+            needs("version", Form::Number),
+            needs("timestamp", Form::Text),
+            needs("cwd", Form::Text),
+        ],
+    ),
+    Names::of(
+        "type",
+        &[
+            "message",
+            "custom",
+            "custom_message",
+            "compaction",
+            "branch_summary",
+            "label",
+            "model_change",
+            "thinking_level_change",
+            "session_info",
+        ],
+        &[needs("id", Form::Text), needs("parentId", Form::TextOrNull), needs("timestamp", Form::Text)],
+    ),
+    Names::of("type", &["message"], &[needs("message", Form::Object).with(MESSAGE)]),
+    Names::of(
+        "type",
+        &["compaction"],
+        &[needs("summary", Form::Text), needs("firstKeptEntryId", Form::Text)],
+    ),
+    Names::of("type", &["branch_summary"], &[needs("summary", Form::Text), needs("fromId", Form::Text)]),
+    Names::of(
+        "type",
+        &["custom_message"],
+        &[needs("customType", Form::Text), needs("content", Form::TextOrList)],
+    ),
+    Names::of("type", &["model_change"], &[needs("provider", Form::Text), needs("modelId", Form::Text)]),
+];
+
+const MESSAGE: &[Names] = &[
+    Names::all(&[
+        needs("role", Form::Text),
+        has("timestamp"),
+        has("api"),
+        has("provider"),
+        has("model"),
+        has("stopReason"),
+        has("errorMessage"),
+        has("isError"),
+        has("details"),
+        has("usage").with(&[Names::all(&[
+            has("input"),
+            has("output"),
+            has("cacheRead"),
+            has("cacheWrite"),
+            has("totalTokens"),
+            has("cost"),
+            has("total"),
+        ])]),
+    ]),
+    Names::of(
+        "role",
+        &["user", "assistant", "toolResult"],
+        &[needs("content", Form::TextOrList).with(BLOCK)],
+    ),
+    Names::of("role", &["assistant"], &[needs("stopReason", Form::Text)]),
+    Names::of("role", &["toolResult"], &[needs("toolCallId", Form::Text), needs("toolName", Form::Text)]),
+];
+
+const BLOCK: &[Names] = &[
+    Names::all(&[needs("type", Form::Text), has("textSignature"), has("thoughtSignature"), has("redacted")]),
+    Names::of("type", &["text"], &[needs("text", Form::Text)]),
+    Names::of(
+        "type",
+        &["toolCall"],
+        &[needs("id", Form::Text), needs("name", Form::Text), needs("arguments", Form::Object)],
+    ),
+    Names::of("type", &["thinking"], &[needs("thinking", Form::Text), has("thinkingSignature")]),
+    Names::of("type", &["image"], &[needs("data", Form::Text), needs("mimeType", Form::Text)]),
+];
+
 impl Format for Pi {
     fn name(&self) -> &'static str {
         "pi"
@@ -42,6 +133,8 @@ impl Format for Pi {
     fn vote(&self, doc: &Doc) -> Vote {
         let header = says(doc, "type", "session")
             && is_string(doc.get("id"))
+            // Another agent's log of events begins alike, but counts its versions from 0.
+            && doc.get("version").and_then(Value::whole) != Some(0)
             && (doc.get("version").is_some() || is_string(doc.get("cwd")));
         let foreign = doc.get("uuid").is_some()
             || doc.get("payload").is_some()
@@ -68,6 +161,10 @@ impl Format for Pi {
 
     fn arguments(&self) -> Option<Arguments> {
         Some(Arguments { at: &[&["arguments"]], none: "{}" })
+    }
+
+    fn names(&self) -> &'static [Names] {
+        NAMES
     }
 
     fn shape(&self) -> Shape {
@@ -133,7 +230,8 @@ impl Format for Pi {
         let [kind, id, parent, mode, said] = line.pick(["type", "id", "parentId", "appendMode", "message"]);
         let Some(kind) = kind else { return };
         if kind.is("session") {
-            draft.entry.kind = Kind::Header;
+            // Without an id it is none to the agent.
+            draft.entry.kind = if is_string(id) { Kind::Header } else { Kind::Opaque };
             return;
         }
         draft.entry.id = draft.intern(id);

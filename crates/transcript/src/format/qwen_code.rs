@@ -5,6 +5,7 @@
 //! `reference/formats-other.md` §4.3.
 
 use super::gemini_cli::{response, response_parts};
+use super::names::{Form, Names, has, needs};
 use super::{
     Answer, Content, Format, Gate, Level, Lost, Part, Results, Root, Shape, Vote, Writer, Writing,
     content_parts, is_string, items, later, says, written_over,
@@ -22,6 +23,53 @@ const MANAGED: &str = "Qwen Code pins a hash of it (managed session)";
 /// Fields that a new line takes over from the line of the call.
 const ENVELOPE: &[&str] = &["cwd", "version", "gitBranch"];
 
+const NAMES: &[Names] = &[
+    Names::all(&[
+        needs("uuid", Form::Text),
+        needs("parentUuid", Form::TextOrNull),
+        needs("sessionId", Form::Text),
+        needs("timestamp", Form::Text),
+        needs("type", Form::Text),
+        has("cwd"),
+        has("version"),
+        has("gitBranch"),
+        has("model"),
+        has("subtype"),
+        has("systemPayload"),
+        has("usageMetadata"),
+    ]),
+    Names::of(
+        "type",
+        &["user", "assistant", "tool_result"],
+        &[needs("message", Form::Object)
+            .with(&[Names::all(&[needs("role", Form::Text), needs("parts", Form::List).with(PART)])])],
+    ),
+    Names::of(
+        "type",
+        &["tool_result"],
+        &[has("toolCallResult").with(&[Names::all(&[has("callId"), has("status"), has("resultDisplay")])])],
+    ),
+];
+
+/// Names in parts of Gemini's turns. What a part holds is told by nothing but its name.
+pub(super) const PART: &[Names] = &[
+    Names::all(&[has("thought"), has("thoughtSignature")]),
+    Names::one(&[
+        needs("text", Form::Text),
+        needs("inlineData", Form::Object),
+        needs("functionCall", Form::Object).with(&[Names::all(&[
+            needs("name", Form::Text),
+            needs("args", Form::Object),
+            needs("id", Form::Text),
+        ])]),
+        needs("functionResponse", Form::Object).with(&[Names::all(&[
+            needs("name", Form::Text),
+            needs("id", Form::Text),
+            needs("response", Form::Object).with(&[Names::all(&[has("output"), has("error")])]),
+        ])]),
+    ]),
+];
+
 impl Format for QwenCode {
     fn name(&self) -> &'static str {
         "qwen-code"
@@ -38,6 +86,10 @@ impl Format for QwenCode {
             true if doc.get("message").is_none() => Vote::Fits,
             _ => Vote::Silent,
         }
+    }
+
+    fn names(&self) -> &'static [Names] {
+        NAMES
     }
 
     fn shape(&self) -> Shape {

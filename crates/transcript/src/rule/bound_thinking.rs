@@ -91,7 +91,8 @@ pub(crate) fn gate(session: &Session<'_>, findings: &mut Vec<Finding>) {
     let mut first_edit = None;
     for finding in findings.iter_mut() {
         let Some(at) = visible_from(session, finding) else { continue };
-        if fixed.is_some_and(|fixed| at < fixed) {
+        // What was signed before a line was lost is signed over that line: the damage has broken it already.
+        if finding.rule.code() != "T1" && fixed.is_some_and(|fixed| at < fixed) {
             finding.fix = Fix::held(why);
         } else if session.policy.selection.applies(finding) {
             first_edit = first_edit.min(Some(at)).or(Some(at));

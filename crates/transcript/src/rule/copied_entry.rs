@@ -47,6 +47,7 @@ impl Rule for CopiedEntry {
             return Ok(());
         }
         let mut first: HashMap<crate::entry::Id, u32> = HashMap::new();
+        let begins = out.len();
         for (index, entry) in (0..).zip(&session.transcript.entries) {
             let Some(id) = entry.id.filter(|_| session.shares_its_id(index)) else { continue };
             let Some(&known) = first.get(&id) else {
@@ -71,8 +72,24 @@ impl Rule for CopiedEntry {
             let message = "the same entry stands here again".to_string();
             out.push(Finding { fix, ..about(&CopiedEntry, session, gone, Severity::Warning, message) });
         }
+        if is_appended_to_itself(session, &out[begins..]) {
+            for finding in &mut out[begins..] {
+                finding.message.push_str(": the file was appended to itself");
+            }
+        }
         Ok(())
     }
+}
+
+/// Whether the copies are all that can be copied of the first half of the file, in its second half.
+fn is_appended_to_itself(session: &Session<'_>, copies: &[Finding]) -> bool {
+    let entries = &session.transcript.entries;
+    let half = entries.len() / 2;
+    let named = entries[..half].iter().filter(|entry| entry.id.is_some()).count();
+    entries.len().is_multiple_of(2)
+        && copies.len() == named
+        && copies.len() > 1
+        && copies.iter().all(|copy| copy.entry.is_some_and(|entry| entry as usize >= half))
 }
 
 /// Whether two entries differ in nothing but their parents.

@@ -1,8 +1,8 @@
 //! T1: an entry of the live branch hangs on one that is not there.
 
 use super::{Cover, Help, Rule, Stage, about};
-use crate::entry::{Id, Kind, Link};
-use crate::finding::{Finding, Fix, Guard, Held, Op, Severity};
+use crate::entry::{Kind, Link};
+use crate::finding::{Finding, Fix, Guard, Held, Op, Safety, Severity};
 use crate::format::{Format, Shape};
 use crate::literal::quote;
 use crate::session::Session;
@@ -28,7 +28,7 @@ impl Rule for DanglingParent {
             why: "Agents end the walk there without a word: the session resumes with its last messages alone.",
             fix: "It is linked to the entry before it, if nothing else hangs there: that is where it hung when a line between them \
                   was lost. Otherwise only with --allow T1. Summaries stay cut off, and so does the first entry of a file: forks \
-                  begin so.",
+                  begin so. In the file of a subagent parents are in the main session's file, so nothing is linked there.",
             source: "claude-code #24304, #58554, #46603; qwen-code #6501",
         }
     }
@@ -46,26 +46,51 @@ impl Rule for DanglingParent {
             let before = nearest_before(session, entry);
             let fix = match before {
                 None => continue,
-                // Claude Code cuts a summary off on purpose.
-                Some(_)
-                    if session.format.shape() == Shape::Graph && session.entry(entry).kind == Kind::Note =>
-                {
-                    Fix::NONE
-                }
+                Some(_) if is_summary(session, entry) => Fix::NONE,
                 Some(before) => link(session, entry, before),
             };
-            let message = "its parent is not in the file".to_string();
-            out.push(Finding { fix, ..about(&DanglingParent, session, entry, Severity::Warning, message) });
+            let message = match session.entry(entry).parent {
+                Link::Missing => "it does not say what its parent is",
+                _ => "its parent is not in the file",
+            };
+            // What is before it is lost to the model until somebody decides where it belongs.
+            let stays = fix.safety != Safety::Safe && !is_summary(session, entry);
+            let severity = if stays { Severity::Error } else { Severity::Warning };
+            out.push(Finding {
+                fix,
+                ..about(&DanglingParent, session, entry, severity, message.to_string())
+            });
         }
         Ok(())
     }
 }
 
+/// Whether Claude Code cut an entry off on purpose: a summary. Attachments are notes too, and have no text.
+fn is_summary(session: &Session<'_>, entry: u32) -> bool {
+    let found = session.entry(entry);
+    session.format.shape() == Shape::Graph && found.kind == Kind::Note && found.text_chars > 0
+}
+
 /// The entries of the live branch whose parents are missing.
 fn dangling<'s>(session: &'s Session<'_>) -> impl Iterator<Item = u32> + 's {
-    let missing = |id: Id| session.by_id(id).is_none();
+    let lost = |entry: u32| match session.entry(entry).parent {
+        Link::To(id) => session.by_id(id).is_none(),
+        Link::Missing => lost_its_name(session, entry),
+        Link::Root => false,
+    };
     let live = session.live.iter().copied();
-    live.filter(move |&entry| matches!(session.entry(entry).parent, Link::To(id) if missing(id)))
+    live.filter(move |&entry| lost(entry) && !is_subagents(session))
+}
+
+/// Whether an entry of a graph, in which each names its parent though it be `null`, does not, and the one before does.
+fn lost_its_name(session: &Session<'_>, entry: u32) -> bool {
+    session.format.shape() == Shape::Graph
+        && nearest_before(session, entry).is_some_and(|before| session.entry(before).parent != Link::Missing)
+}
+
+/// Whether the file is a subagent's: the parents of its entries are in the file of the main session.
+fn is_subagents(session: &Session<'_>) -> bool {
+    session.transcript.entries.iter().all(|entry| entry.aside || entry.id.is_none())
 }
 
 /// Of so many entries one is looked for that is no descendant.

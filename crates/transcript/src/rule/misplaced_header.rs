@@ -3,7 +3,7 @@
 use super::{Cover, Help, Rule, Stage, about, records_stay};
 use crate::entry::Kind;
 use crate::finding::{Finding, Fix, Op, Severity};
-use crate::format::Format;
+use crate::format::{Format, Gate};
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::string::ToString;
@@ -11,6 +11,11 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 pub(super) struct MisplacedHeader;
+
+/// Whether a file may be changed at all is told by its first line: then it is not that of a file which lacks it.
+fn is_asked(format: &dyn Format) -> bool {
+    format.gates().contains(&Gate::CodexWriter)
+}
 
 impl Rule for MisplacedHeader {
     fn code(&self) -> &'static str {
@@ -39,7 +44,7 @@ impl Rule for MisplacedHeader {
     fn cover(&self, format: &dyn Format) -> Cover {
         match format.has_header() {
             false => Cover::Never,
-            true if records_stay(format) => Cover::Reported,
+            true if records_stay(format) || is_asked(format) => Cover::Reported,
             true => Cover::Fixed,
         }
     }
@@ -51,6 +56,7 @@ impl Rule for MisplacedHeader {
         }
         let header = (0..).zip(entries).find(|(_, entry)| entry.kind == Kind::Header);
         let (fix, message) = match header {
+            Some(_) if is_asked(session.format) => (Fix::NONE, "the header is not the first line"),
             Some((header, _)) => (Fix::safe(vec![Op::ToFront(header)]), "the header is not the first line"),
             None => (Fix::NONE, "the header is lost"),
         };

@@ -3,7 +3,7 @@
 use super::abandoned_compaction::abandoned;
 use super::before_compaction::is_replaced;
 use super::{Cover, Help, Rule, dead_weight};
-use crate::entry::{Id, Kind};
+use crate::entry::{Id, Kind, Role};
 use crate::finding::Finding;
 use crate::format::{Format, Shape};
 use crate::session::Session;
@@ -53,9 +53,27 @@ impl Rule for OffBranch {
         let (shown, abandoned) = (Shown::of(session), abandoned(session));
         let is_abandoned = |entry: &u32| abandoned.binary_search(entry).is_ok();
         let entries = left.into_iter().filter(|entry| !is_abandoned(entry) && !shown.holds(session, *entry));
-        dead_weight::tell(&OffBranch, session, entries, "messages on branches that were left", out);
+        let entries: Vec<u32> = entries.collect();
+        // What a person said first is never dead weight: it is off the branch because something between is damaged.
+        let first = first_request(session).filter(|first| entries.contains(first));
+        let message = match first {
+            Some(_) => {
+                "messages on branches that were left, the first request of the session among them, which stays"
+            }
+            None => "messages on branches that were left",
+        };
+        let going = entries.into_iter().filter(|entry| Some(*entry) != first);
+        dead_weight::tell(&OffBranch, session, going, message, out);
         Ok(())
     }
+}
+
+/// The first message of a person.
+fn first_request(session: &Session<'_>) -> Option<u32> {
+    let said = |entry: &crate::entry::Entry| {
+        entry.kind == Kind::Message(Role::User) && !entry.injected && !entry.aside
+    };
+    session.transcript.entries.iter().position(said).map(|first| first as u32)
 }
 
 /// What other readers of a format show of what is not live here.

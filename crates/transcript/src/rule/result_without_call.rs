@@ -4,7 +4,7 @@ use super::{
     Cover, Help, Rule, about_result, cover_of_removed_results, dangling_parent, drop_results,
     severity_in_context,
 };
-use crate::entry::Kind;
+use crate::entry::{Call, Kind};
 use crate::finding::{Finding, Fix, Held, Op};
 use crate::format::{Format, Shape};
 use crate::literal::quote;
@@ -115,8 +115,10 @@ fn keep_more(session: &Session<'_>, call: u32) -> Fix {
 
 /// Whether the call may well be there, only not to be found: beyond a missing parent, or with its id scrubbed.
 fn call_may_exist(session: &Session<'_>, result: usize) -> bool {
-    let scrubbed = session.result(result).call.is_none()
-        && session.transcript.calls.iter().any(|call| call.id.is_none());
+    let nameless = |call: &Call| {
+        call.id.is_none() && (session.result(result).call.is_none() || session.in_context(call.entry))
+    };
+    let scrubbed = session.format.calls_have_ids() && session.transcript.calls.iter().any(nameless);
     // A log's compaction carries items over that are not looked into.
     let entry = session.result(result).entry;
     let carried = session.format.shape() == Shape::Log && session.in_context(entry);

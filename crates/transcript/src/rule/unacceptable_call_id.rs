@@ -40,7 +40,11 @@ impl Rule for UnacceptableCallId {
             let lacking = id.is_empty() && call.id_at.len() <= 2 && session.format.calls_have_ids();
             if lacking || strange {
                 let sent = session.in_context(call.entry);
-                let severity = if sent { Severity::Warning } else { Severity::Note };
+                let severity = match (sent, lacking) {
+                    (true, true) => Severity::Error,
+                    (true, false) => Severity::Warning,
+                    (false, _) => Severity::Note,
+                };
                 let message = if id.is_empty() {
                     "the call has no id, so that nothing can answer it"
                 } else {

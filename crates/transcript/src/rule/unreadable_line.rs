@@ -44,12 +44,13 @@ impl Rule for UnreadableLine {
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
-        let causes = [Cause::Nothing, Cause::Unknown];
+        let causes = [Cause::Nothing, Cause::Unknown, Cause::Name];
         for wreck in
             session.wrecks()?.iter().filter(|wreck| causes.contains(&wreck.cause) && !wreck.is_torn())
         {
             let bytes = wreck.damage.span.len();
             let message = match wreck.damage.kind {
+                _ if wreck.cause == Cause::Name => "a name in the record was written over".to_string(),
                 DamageKind::NotJson(at) => {
                     format!("line of {bytes} bytes is not a JSON object (from byte {at})")
                 }

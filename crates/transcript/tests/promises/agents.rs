@@ -94,6 +94,37 @@ pub(crate) fn kimi_code(rows: &[&Value], out: &mut Vec<Refusal>) {
     }
 }
 
+/// The messages that Kimi Code makes of its records: those behind the last compaction, and its summary.
+pub(crate) fn kimi_code_messages(rows: &[&Value]) -> Vec<Message> {
+    let summed_up = rows.iter().rposition(|row| row["type"] == "context.apply_compaction");
+    let message = |row: &&Value| {
+        let (own, event) = (&row["message"], &row["event"]);
+        Some(match (row["type"].as_str()?, event["type"].as_str()) {
+            ("context.apply_compaction", _) => said(false, &row["summary"]),
+            ("context.append_message", _) => {
+                let texts = blocks(&own["content"]).iter().filter_map(|part| part["text"].as_str());
+                let texts = texts.chain(own["content"].as_str()).map(|text| Part::Text(text.into()));
+                let calls = blocks(&own["toolCalls"]);
+                let calls = calls.iter().map(|one| call(&one["id"], &one["name"], &Value::Null));
+                match own["role"].as_str()? {
+                    "tool" => result(&own["toolCallId"], &own["content"]),
+                    role => Message { assistant: role == "assistant", parts: texts.chain(calls).collect() },
+                }
+            }
+            ("context.append_loop_event", Some("content.part")) => said(true, &event["part"]["text"]),
+            ("context.append_loop_event", Some("tool.call")) => {
+                let call = call(&event["toolCallId"], &event["name"], &event["args"]);
+                Message { assistant: true, parts: vec![call] }
+            }
+            ("context.append_loop_event", Some("tool.result")) => {
+                result(&event["toolCallId"], &event["result"]["output"])
+            }
+            _ => return None,
+        })
+    };
+    rows[summed_up.unwrap_or(0)..].iter().filter_map(message).collect()
+}
+
 /// The AI SDK's messages for the model, as its OpenAI provider spells them: a message for each result.
 pub(crate) fn ai_sdk_model(rows: &[&Value]) -> Vec<Message> {
     let mut messages = Vec::new();

@@ -86,7 +86,7 @@ fn roles(rows: &[Row], out: &mut Vec<Refusal>) {
 }
 
 /// The messages of the live context.
-fn request(dialect: Dialect, rows: &[Row]) -> Vec<Message> {
+pub(crate) fn request(dialect: Dialect, rows: &[Row]) -> Vec<Message> {
     let live: Vec<Spoken> = live(dialect, rows).into_iter().filter(|spoken| spoken.in_context).collect();
     match dialect {
         Dialect::Pi | Dialect::PiFlat => pi(rows, &live),

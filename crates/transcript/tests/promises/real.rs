@@ -2,9 +2,8 @@
 
 use super::damage::{self, befall};
 use super::formats::{lines, nothing_is_lost};
-use super::rescue::{
-    End, dialect, end, gather, refusals_of, rescue_policy, shown_in_short, unannounced, undone,
-};
+use super::requests::{dialect, refusals_of};
+use super::rescue::{End, end, gather, rescue_policy, shown_in_short, unannounced, undone};
 use super::spell::Line;
 use super::story::Dialect;
 use super::{Case, config, lossy, read_all, tried};

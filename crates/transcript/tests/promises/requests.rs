@@ -4,11 +4,48 @@
 //! Like the oracle it shares no code with the crate under test.
 
 use super::agents;
-use super::oracle::{Message, Part, Refusal, anthropic, body, gemini, openai_chat, said, text};
+use super::oracle::{self, Message, Part, Refusal, anthropic, body, gemini, openai_chat, said, text};
 use super::reader::{Row, blocks, rows_with_lone};
 use super::story::Dialect;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The dialect in which stories are spelled for a format, if there is one.
+pub(crate) fn dialect(format: &str) -> Option<Dialect> {
+    match format {
+        "pi" => Some(Dialect::Pi),
+        "claude-code" => Some(Dialect::ClaudeCode),
+        "openai-chat" => Some(Dialect::OpenAiChat),
+        "anthropic" => Some(Dialect::Anthropic),
+        _ => None,
+    }
+}
+
+/// What the providers would say to a file of a format; `None` if that is not known.
+pub(crate) fn refusals_of(format: &str, bytes: &[u8]) -> Option<Vec<Refusal>> {
+    let of_dialect = dialect(format).map(|dialect| oracle::refusals(dialect, bytes));
+    of_dialect.or_else(|| refusals(format, bytes))
+}
+
+/// The messages that the agent of a format would send; `None` of a format that holds no single conversation, or of which
+/// that is not known.
+pub(crate) fn conversation(format: &str, bytes: &[u8]) -> Option<Vec<Message>> {
+    let rows: Vec<Row> = rows_with_lone(bytes).into_iter().filter(|row| row.alone).collect();
+    if let Some(dialect) = dialect(format) {
+        return Some(oracle::request(dialect, &rows));
+    }
+    let values: Vec<&Value> = rows.iter().map(|row| &row.value).collect();
+    Some(match format {
+        "codex" => codex(&values),
+        "qwen-code" => qwen(&values),
+        "gemini-cli" => gemini_cli(&values),
+        "kimi-cli" | "vibe" | "picoclaw" | "nanobot" | "hermes" | "reasonix" => chat(&values),
+        "grok-build" => grok(&values),
+        "copilot-cli" => agents::copilot(&values),
+        "kimi-code" => agents::kimi_code_messages(&values),
+        _ => return None,
+    })
+}
 
 /// All that the provider of a format would say to the conversations in these bytes; `None` of a format that is left out.
 pub(crate) fn refusals(format: &str, bytes: &[u8]) -> Option<Vec<Refusal>> {

@@ -3,7 +3,7 @@
 use super::damage;
 use super::oracle::{Refusal, UNFINISHED, refusals};
 use super::reader::{leaf, rows};
-use super::requests;
+use super::requests::refusals_of;
 use super::spell::spell;
 use super::story::{DIALECTS, Dialect};
 use super::tail::healthy;
@@ -21,16 +21,6 @@ use transcript::policy::{Selection, SignedThinking};
 use transcript::scan::detect;
 use transcript::{Awaits, Finding, Piece, Plan, Policy, examine};
 
-pub(crate) fn dialect(format: &str) -> Option<Dialect> {
-    match format {
-        "pi" => Some(Dialect::Pi),
-        "claude-code" => Some(Dialect::ClaudeCode),
-        "openai-chat" => Some(Dialect::OpenAiChat),
-        "anthropic" => Some(Dialect::Anthropic),
-        _ => None,
-    }
-}
-
 pub(crate) fn folders(of: &Path) -> Vec<PathBuf> {
     let mut inside: Vec<PathBuf> = fs::read_dir(of).unwrap().map(|entry| entry.unwrap().path()).collect();
     inside.sort();
@@ -39,12 +29,6 @@ pub(crate) fn folders(of: &Path) -> Vec<PathBuf> {
 
 /// Who calls and who answers: one misplaced line is told as several of these.
 const PAIRING: [&str; 8] = ["P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8"];
-
-/// What the providers would say to a file of a format; `None` if that is not known.
-pub(crate) fn refusals_of(format: &str, bytes: &[u8]) -> Option<Vec<Refusal>> {
-    let of_dialect = dialect(format).map(|dialect| refusals(dialect, bytes));
-    of_dialect.or_else(|| requests::refusals(format, bytes))
-}
 
 /// Refusals that no finding announces.
 pub(crate) fn unannounced(mut refusals: Vec<Refusal>, bytes: &[u8], policy: &Policy) -> Vec<Refusal> {

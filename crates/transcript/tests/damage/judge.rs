@@ -1,0 +1,168 @@
+//! What becomes of a damaged session, told by the agents' own rules.
+
+use super::agents::each_line_is_read;
+use super::harm::{Harm, befall};
+use super::oracle::{Message, Part};
+use super::reader::rows;
+use super::requests::{conversation, refusals_of};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use transcript::plan::Rendered;
+use transcript::{Policy, Severity, Source, Span, examine, mend, source};
+
+/// A healthy session.
+pub(crate) struct Session {
+    pub name: String,
+    pub format: &'static str,
+    pub lines: Vec<Vec<u8>>,
+    /// What each line adds to the conversation.
+    says: Vec<Vec<String>>,
+}
+
+/// How often each thing is said.
+type Counts = BTreeMap<String, usize>;
+
+impl Session {
+    pub(crate) fn new(name: &str, format: &'static str, bytes: &[u8]) -> Self {
+        let lines: Vec<Vec<u8>> =
+            bytes.split_inclusive(|&byte| byte == b'\n').map(|line| line.trim_ascii_end().to_vec()).collect();
+        let mut open = counted(said(&conversation(format, bytes).unwrap()));
+        let mut says = Vec::new();
+        for line in &lines {
+            let mut own = said(&conversation(format, line).unwrap());
+            own.retain(|what| take(&mut open, what));
+            says.push(own);
+        }
+        Self { name: name.to_string(), format, lines, says }
+    }
+
+    /// What is on lines that a damage leaves whole.
+    fn needed(&self, harm: &Harm) -> Counts {
+        let whole = self.says.iter().enumerate().filter(|(line, _)| !harm.touches(*line));
+        counted(whole.flat_map(|(_, says)| says.iter().cloned()).collect())
+    }
+}
+
+fn take(open: &mut Counts, what: &str) -> bool {
+    open.get_mut(what).filter(|count| **count > 0).map(|count| *count -= 1).is_some()
+}
+
+fn counted(said: Vec<String>) -> Counts {
+    let mut counts = Counts::new();
+    said.into_iter().for_each(|what| *counts.entry(what).or_default() += 1);
+    counts
+}
+
+/// The texts, calls and results of a conversation. Results may be cut, so that of them only the call counts.
+fn said(messages: &[Message]) -> Vec<String> {
+    let each = messages.iter().flat_map(|message| message.parts.iter().map(move |part| (message, part)));
+    let told = |(message, part): (&Message, &Part)| match part {
+        Part::Text(text) if !text.trim().is_empty() => Some(format!("{}: {text}", message.assistant)),
+        Part::Call { id, .. } => Some(format!("call {id}")),
+        Part::Result { id, .. } => Some(format!("result {id}")),
+        _ => None,
+    };
+    each.filter_map(told).collect()
+}
+
+/// Whether the agent would load the file at all.
+fn loads(format: &str, bytes: &[u8]) -> bool {
+    let values: Vec<Value> = rows(bytes).into_iter().filter(|row| row.alone).map(|row| row.value).collect();
+    let first = values.first().unwrap_or(&Value::Null);
+    let strict = || {
+        let mut refusals = Vec::new();
+        each_line_is_read(bytes, &mut refusals);
+        refusals.is_empty()
+    };
+    match format {
+        "pi" => first["type"] == "session" && first["id"].is_string(),
+        "codex" => {
+            let header = |row: &Value| row["type"] == "session_meta" && row["payload"]["id"].is_string();
+            values.iter().any(header) && std::str::from_utf8(bytes).is_ok()
+        }
+        "copilot-cli" => strict() && first["type"] == "session.start",
+        "gemini-cli" => {
+            values.iter().any(|row| row["sessionId"].is_string() && row["projectHash"].is_string())
+        }
+        "kimi-code" => strict() && first["type"] == "metadata" && first["protocol_version"].is_string(),
+        "vibe" => strict() && std::str::from_utf8(bytes).is_ok(),
+        _ => true,
+    }
+}
+
+/// How much of what is needed the agent sees, and whether the provider takes what it would send.
+fn seen(format: &str, bytes: &[u8], needed: &Counts) -> (usize, bool) {
+    if !loads(format, bytes) {
+        return (0, false);
+    }
+    let there = counted(said(&conversation(format, bytes).unwrap()));
+    let seen = needed.iter().map(|(what, count)| there.get(what).map_or(0, |there| *count.min(there))).sum();
+    let mut refusals = refusals_of(format, bytes).unwrap();
+    // The API that Qwen Code speaks to takes calls before anything that a user said, and Gemini CLI puts a turn before them.
+    let begins_anyhow = ["qwen-code", "gemini-cli"].contains(&format);
+    refusals.retain(|refusal| !begins_anyhow || refusal.class != "M8");
+    (seen, seen > 0 && refusals.is_empty())
+}
+
+/// What became of a session.
+#[derive(Clone, Debug)]
+pub(crate) struct End {
+    /// How much is on undamaged lines.
+    pub needed: usize,
+    /// How much of that is in context, before the fix and after it.
+    before: usize,
+    after: usize,
+    accepted_before: bool,
+    pub accepted: bool,
+    /// An error is left, and told.
+    pub said: bool,
+    /// The codes of what was found, and of what is left.
+    #[expect(dead_code, reason = "shown when a case is printed")]
+    found: [String; 2],
+}
+
+impl End {
+    /// A pair may go with its damaged half.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.after + 2 >= self.needed && self.accepted
+    }
+
+    /// What the provider took is taken no longer, or less is in context; but for the other half of a damaged pair, where
+    /// the request is accepted for that.
+    pub(crate) fn is_worse(&self) -> bool {
+        let rescued = self.accepted && !self.accepted_before && self.is_whole();
+        (self.accepted_before && !self.accepted) || (self.after < self.before && !rescued)
+    }
+}
+
+/// Mends a damaged session with the default policy.
+pub(crate) fn end(session: &Session, harm: &Harm) -> End {
+    let (policy, bytes) = (Policy::default(), befall(&session.lines, harm));
+    let source = bytes.as_slice();
+    let mended = mend(&source, &policy).unwrap();
+    let after = match &mended.repair {
+        Ok(repair) => {
+            let rendered = Rendered::new(&source, &repair.plan);
+            source::read_span(&rendered, Span::new(0, rendered.len())).unwrap()
+        }
+        Err(_) => bytes.clone(),
+    };
+    let left = examine(&after.as_slice(), &policy).unwrap();
+    let codes = |found: &transcript::Examination| {
+        let codes =
+            found.findings.iter().map(|finding| format!("{} {:?}", finding.rule.code(), finding.severity));
+        codes.collect::<Vec<_>>().join(", ")
+    };
+    let needed = session.needed(harm);
+    let before = seen(session.format, &bytes, &needed);
+    let now = seen(session.format, &after, &needed);
+    End {
+        needed: needed.values().sum(),
+        before: before.0,
+        after: now.0,
+        accepted_before: before.1,
+        accepted: now.1,
+        said: left.findings.iter().any(|finding| finding.severity == Severity::Error),
+        found: [codes(&mended.before), codes(&left)],
+    }
+}

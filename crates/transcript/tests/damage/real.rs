@@ -1,0 +1,92 @@
+//! Damage of real transcripts: their beginnings, as far as they are healthy.
+
+use super::harm::{self, Harm};
+use super::judge::Session;
+use super::requests::refusals_of;
+use proptest::prelude::Rng;
+use proptest::test_runner::{RngAlgorithm, TestRng};
+use std::fs;
+use std::path::{Path, PathBuf};
+use transcript::format::Format;
+use transcript::plan::Rendered;
+use transcript::{Awaits, Policy, Source, Span, examine, mend, source};
+
+/// Each transcript is cut to so many bytes at most.
+const BYTES_MAX: usize = 30_000;
+
+/// Fewer lines are hardly a session.
+const LINES_MIN: usize = 7;
+
+/// The beginnings of all transcripts of these formats, mended, that their providers take then.
+pub(crate) fn sessions(corpus: &Path, formats: &[&'static str]) -> Vec<Session> {
+    let (mut files, mut sessions) = (Vec::new(), Vec::new());
+    gather(corpus, &mut files);
+    for path in files {
+        let bytes = fs::read(&path).unwrap();
+        let end = if bytes.len() <= BYTES_MAX {
+            bytes.len()
+        } else {
+            bytes[..BYTES_MAX].iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1)
+        };
+        let bytes = at_rest(&bytes[..end]);
+        let found = examine(&bytes.as_slice(), &Policy::default()).unwrap();
+        let Some(format) = formats.iter().find(|name| found.facts.format.map(Format::name) == Some(name))
+        else {
+            continue;
+        };
+        let lines = bytes.iter().filter(|&&byte| byte == b'\n').count();
+        if lines >= LINES_MIN && refusals_of(format, &bytes).unwrap().is_empty() {
+            let session = Session::new(&path.display().to_string(), format, &bytes);
+            if super::judge::end(&session, &Harm::None).is_whole() {
+                sessions.push(session);
+            }
+        }
+    }
+    sessions
+}
+
+fn gather(folder: &Path, files: &mut Vec<PathBuf>) {
+    let mut inside: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    inside.sort();
+    for path in inside {
+        if path.is_dir() {
+            gather(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "jsonl") {
+            files.push(path);
+        }
+    }
+}
+
+/// As many whole lines as there are until nothing waits for a tool, which is never touched; and mended.
+fn at_rest(bytes: &[u8]) -> Vec<u8> {
+    let mut end = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+    while end > 0 {
+        let found = examine(&&bytes[..end], &Policy::default()).unwrap();
+        if found.facts.awaits != Some(Awaits::Tool) {
+            break;
+        }
+        end = bytes[..end - 1].iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+    }
+    let source = &bytes[..end];
+    match mend(&source, &Policy::default()).unwrap().repair {
+        Ok(repair) => {
+            let rendered = Rendered::new(&source, &repair.plan);
+            source::read_span(&rendered, Span::new(0, rendered.len())).unwrap()
+        }
+        Err(_) => source.to_vec(),
+    }
+}
+
+/// So many damages, the same each time; each session as often as any other.
+pub(crate) fn samples(sessions: &[Session], count: usize) -> impl Iterator<Item = (&Session, Harm)> {
+    let mut rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let mut draw = move |below: usize| (rng.next_u64() % below as u64) as usize;
+    (0..count).map(move |_| {
+        let session = &sessions[draw(sessions.len())];
+        // Half of the damages are to lines: there are far more bytes than lines.
+        let (keys, lines): (Vec<Harm>, Vec<Harm>) =
+            harm::all(&session.lines).into_iter().partition(|harm| matches!(harm, Harm::Key(..)));
+        let kinds = if draw(2) == 0 { &lines } else { &keys };
+        (session, kinds[draw(kinds.len())])
+    })
+}
