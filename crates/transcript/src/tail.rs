@@ -20,6 +20,7 @@ use crate::entry::{Kind, Role, Stop, Transcript};
 use crate::finding::Finding;
 use crate::format::Head;
 use crate::json::Odd;
+use crate::mend::{examine_and_remember, mend_and_remember};
 use crate::overflow::failure_in;
 use crate::policy::{Policy, SignedThinking};
 use crate::rule::unreadable_size::WHOLE_BYTES_MAX;
@@ -27,7 +28,7 @@ use crate::rule::{OversizedForSummary, are_plain, bound_thinking, is_taken, most
 use crate::scan::{ENTRIES_MAX, Known, scan_from};
 use crate::session::{Awaits, Session};
 use crate::source::{Fault, Source, Span, window};
-use crate::{Depth, Examination, Facts, Mended, Rendered, look, mend_and_remember};
+use crate::{Examination, Facts, Mended, Rendered};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
@@ -156,7 +157,7 @@ impl Tail {
         let mut known = Err(Reason::Format);
         let mut remember =
             |session: &Session<'_>, findings: &[Finding]| known = remembered(session, findings);
-        let found = look(source, policy, Depth::Sizes, &mut remember)?;
+        let found = examine_and_remember(source, policy, &mut remember)?;
         let tail = Self::of(source, policy, found.facts, known)?;
         Ok((tail, found))
     }

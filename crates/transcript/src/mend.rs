@@ -1,0 +1,327 @@
+//! The repair of a transcript: plans are drawn until nothing is left to change, what they give is compared with the
+//! original, and repairs that would do harm are left out.
+
+use crate::finding::{Finding, Held, Safety};
+use crate::plan::{Origins, Plan, Rendered};
+use crate::policy::Policy;
+use crate::rule::Stage;
+use crate::source::{Fault, Source};
+use crate::verdict::{Baseline, Loss, Worse, has_errors};
+use crate::{Depth, Examination, Remember, look};
+use alloc::string::String;
+use alloc::vec::Vec;
+use hashbrown::HashMap;
+
+/// How often a plan may be drawn on the result of the one before. One round is the rule; more happen when bytes, lines or
+/// links have to be put right first, or a repair uncovers something that was hidden.
+const ROUNDS_MAX: usize = 10;
+
+/// How many rules are left out one by one to find those that do harm.
+const TRIES_MAX: usize = 12;
+
+/// Of a rule that mends more places than this nothing is made if one of them does harm.
+const PLACES_MAX: usize = 8;
+
+/// A repair that is not made: of a rule, at one place of the original or everywhere.
+#[derive(Clone, Copy)]
+struct Hold {
+    code: &'static str,
+    place: Option<u64>,
+    why: Worse,
+}
+
+/// What is not to be mended in a text, and where that text comes from.
+#[derive(Default)]
+pub(crate) struct Holds<'h> {
+    holds: &'h [Hold],
+    origins: Origins,
+}
+
+impl Holds<'_> {
+    /// Why the fix of a finding is not made, if that was found out.
+    pub(crate) fn of(&self, finding: &Finding) -> Option<Worse> {
+        let mut own = self.holds.iter().filter(|hold| hold.code == finding.rule.code());
+        let here = |hold: &&Hold| hold.place.is_none_or(|place| place == self.origins.of(finding.at));
+        own.find(here).map(|hold| hold.why)
+    }
+}
+
+/// A transcript, and what is to become of it.
+pub struct Mended {
+    /// The transcript as it is. Its findings say what becomes of them.
+    pub before: Examination,
+    /// The repair; an error if there is none that leaves the transcript no worse.
+    pub repair: Result<Repair, Worse>,
+}
+
+/// A plan that was tried and found good.
+pub struct Repair {
+    /// All changes; none if there is nothing to mend.
+    pub plan: Plan,
+    /// The transcript as the plan would make it; `None` if there is nothing to change.
+    pub after: Option<Examination>,
+}
+
+/// Reads a transcript and asks all rules. Changes nothing. An unknown format gives no findings.
+///
+/// Where a repair does more than cut texts, it is tried, so that the findings say what a fix does about them.
+pub fn examine(source: &dyn Source, policy: &Policy) -> Result<Examination, Fault> {
+    examine_and_remember(source, policy, &mut |_, _| {})
+}
+
+/// The same; the transcript is asked about as it is.
+pub(crate) fn examine_and_remember(
+    source: &dyn Source,
+    policy: &Policy,
+    remember: Remember<'_>,
+) -> Result<Examination, Fault> {
+    let found = look(source, policy, Depth::Sizes, &Holds::default(), remember)?;
+    if found.only_cuts { Ok(found) } else { Ok(mend(source, policy)?.before) }
+}
+
+/// Draws a plan, checks what it gives, and repeats that until nothing is left to change.
+pub fn mend(source: &dyn Source, policy: &Policy) -> Result<Mended, Fault> {
+    mend_while(source, policy, &mut |_| {})
+}
+
+/// The same; `drawn` is shown the first plan before it is checked, so that work which only needs what that takes out can
+/// go on meanwhile. Nothing may come of it: the plan may be found bad, or more may be added to it.
+pub fn mend_while(
+    source: &dyn Source,
+    policy: &Policy,
+    drawn: &mut dyn FnMut(&Plan),
+) -> Result<Mended, Fault> {
+    mend_and_remember(source, policy, drawn, &mut |_, _| {})
+}
+
+/// The same; the transcript is asked about as it is, and then after each round. What was asked last is the repair.
+pub(crate) fn mend_and_remember(
+    source: &dyn Source,
+    policy: &Policy,
+    drawn: &mut dyn FnMut(&Plan),
+    remember: Remember<'_>,
+) -> Result<Mended, Fault> {
+    let mut before = look(source, policy, Depth::Plan, &Holds::default(), remember)?;
+    if before.plan.is_empty() {
+        let plan = before.plan.clone();
+        return Ok(Mended { before, repair: Ok(Repair { plan, after: None }) });
+    }
+    drawn(&before.plan);
+    let tried = Mender { source, policy, before: &before, remember }.best()?;
+    if let Err(worse) = tried.verdict {
+        before.hold_all(policy, worse);
+        return Ok(Mended { before, repair: Err(worse) });
+    }
+    before.bytes_after = tried.plan.length_after();
+    let plan = tried.plan;
+    let after = match tried.after {
+        Some(held) if plan.is_empty() => {
+            before.findings = held.findings;
+            None
+        }
+        Some(mut after) => {
+            before.tell_what_becomes(&mut after, &plan.origins(), policy);
+            Some(after)
+        }
+        None => None,
+    };
+    Ok(Mended { before, repair: Ok(Repair { plan, after }) })
+}
+
+impl Examination {
+    /// Nothing is mended, for this reason.
+    fn hold_all(&mut self, policy: &Policy, why: Worse) {
+        self.bytes_after = self.facts.bytes;
+        for finding in self.findings.iter_mut().filter(|finding| policy.selection.applies(finding)) {
+            finding.fix.safety = Safety::Held(Held::Worse(why));
+        }
+    }
+
+    /// Says of each finding what becomes of it: what is gone afterwards was mended, if by the repair of another, and what
+    /// is still there was not. What is there only afterwards came to light.
+    fn tell_what_becomes(&mut self, after: &mut Self, origins: &Origins, policy: &Policy) {
+        type Key = (&'static str, u64, Option<String>);
+        let key =
+            |finding: &Finding, place| -> Key { (finding.rule.code(), place, finding.labels.call.clone()) };
+        let mut left: HashMap<Key, Vec<usize>> = HashMap::new();
+        for (n, finding) in after.findings.iter_mut().enumerate().rev() {
+            finding.uncovered = true;
+            left.entry(key(finding, origins.of(finding.at))).or_default().push(n);
+        }
+        for finding in &mut self.findings {
+            match left.get_mut(&key(finding, finding.at)).and_then(Vec::pop) {
+                Some(same) => {
+                    after.findings[same].uncovered = false;
+                    finding.fix.safety = after.findings[same].fix.safety;
+                }
+                None if policy.selection.applies(finding) || finding.fix.safety == Safety::None => {}
+                None => {
+                    finding.fix.safety = Safety::Safe;
+                    finding.saves_bytes = None;
+                }
+            }
+        }
+    }
+}
+
+/// One repair that was made in an attempt.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Made {
+    stage: Stage,
+    code: &'static str,
+    place: u64,
+}
+
+/// What came of an attempt.
+struct Tried {
+    plan: Plan,
+    /// The result; `None` if it is the original.
+    after: Option<Examination>,
+    verdict: Result<(), Worse>,
+    /// What is wrong with the result came to light with bytes, lines and links.
+    is_uncovered: bool,
+    /// That may be so: damage had hidden it, and the original could not be sent either.
+    is_forgiven: bool,
+    /// In the order in which they were made.
+    made: Vec<Made>,
+}
+
+impl Tried {
+    /// The rule to leave out next.
+    fn suspect(&self, why: Worse) -> Option<Hold> {
+        let of_stage = |made: &&Made| (made.stage < Stage::Talk) == self.is_uncovered;
+        let code = match why {
+            Worse::Unsettled(code) => code,
+            _ => self.made.iter().rfind(of_stage).or_else(|| self.made.last())?.code,
+        };
+        Some(Hold { code, place: None, why })
+    }
+
+    /// The places at which it mended what a hold is about.
+    fn places(&self, hold: Hold) -> Vec<Hold> {
+        let mut places = Vec::new();
+        for made in self.made.iter().filter(|made| made.code == hold.code) {
+            let here = Hold { place: Some(made.place), ..hold };
+            if !places.iter().any(|other: &Hold| other.place == here.place) {
+                places.push(here);
+            }
+        }
+        places
+    }
+}
+
+struct Mender<'m> {
+    source: &'m dyn Source,
+    policy: &'m Policy,
+    before: &'m Examination,
+    remember: Remember<'m>,
+}
+
+impl Mender<'_> {
+    /// The repair that does the most without harm.
+    fn best(mut self) -> Result<Tried, Fault> {
+        let whole = self.attempt(&[])?;
+        let Err(mut why) = whole.verdict else { return Ok(whole) };
+        let (mut holds, mut suspect) = (Vec::new(), whole.suspect(why));
+        let mut part = None;
+        while let Some(hold) = suspect.filter(|_| part.is_none() && holds.len() < TRIES_MAX) {
+            holds.push(hold);
+            let tried = self.attempt(&holds)?;
+            (suspect, part) = match tried.verdict {
+                Ok(()) => (None, Some(tried)),
+                Err(worse) => {
+                    why = worse;
+                    (tried.suspect(why), None)
+                }
+            };
+        }
+        // What still is wrong was hidden by damage.
+        let sends = |tried: &Tried| !has_errors(&tried.after.as_ref().unwrap_or(self.before).findings);
+        if whole.is_forgiven && !part.as_ref().is_some_and(sends) {
+            return Ok(Tried { verdict: Ok(()), ..self.attempt(&[])? });
+        }
+        if part.is_none() {
+            return Ok(whole);
+        }
+        self.give_back(&mut holds, 1)?;
+        // Not all places of a rule need do harm.
+        let several = |hold: &Hold| match (hold.why, whole.places(*hold)) {
+            (Worse::Unsettled(_), _) => alloc::vec![*hold],
+            (_, places) if (2..=PLACES_MAX).contains(&places.len()) => places,
+            _ => alloc::vec![*hold],
+        };
+        let mut places: Vec<Hold> = holds.iter().flat_map(several).collect();
+        if places.len() > holds.len() && self.attempt(&places)?.verdict.is_ok() {
+            self.give_back(&mut places, 0)?;
+            holds = places;
+        }
+        self.attempt(&holds)
+    }
+
+    /// Makes those repairs after all that do no harm; not the last few.
+    fn give_back(&mut self, holds: &mut Vec<Hold>, last: usize) -> Result<(), Fault> {
+        let mut at = 0;
+        while at + last < holds.len() {
+            let hold = holds.remove(at);
+            if let Err(why) = self.attempt(holds)?.verdict {
+                holds.insert(at, Hold { why, ..hold });
+                at += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Mends all but what is held.
+    fn attempt(&mut self, holds: &[Hold]) -> Result<Tried, Fault> {
+        let mut baseline = Baseline::of(self.before);
+        let mut plan = Plan::unchanged(self.source.len());
+        let mut after = None;
+        if !holds.is_empty() {
+            let holds = Holds { holds, origins: Origins::default() };
+            after = Some(look(self.source, self.policy, Depth::Plan, &holds, self.remember)?);
+        }
+        let (mut made, mut opens, mut verdict) = (Vec::new(), true, None);
+        for round in 0..=ROUNDS_MAX {
+            let now = after.as_ref().unwrap_or(self.before);
+            if now.plan.is_empty() || verdict.is_some() {
+                break;
+            }
+            let from = made.len();
+            made.extend(now.made(self.policy, &plan.origins()));
+            if round == ROUNDS_MAX {
+                verdict = made.get(from).map(|made: &Made| Worse::Unsettled(made.code));
+                break;
+            }
+            baseline.release(now.released);
+            opens &= now.stage < Stage::Talk;
+            plan = plan.then(&now.plan);
+            let holds = Holds { holds, origins: plan.origins() };
+            let rendered = Rendered::new(self.source, &plan);
+            let next = look(&rendered, self.policy, Depth::Plan, &holds, self.remember)?;
+            if opens {
+                verdict = baseline.lay_open(&next, &holds.origins).err();
+            }
+            after = Some(next);
+        }
+        let (found, origins) = (after.as_ref().unwrap_or(self.before), plan.origins());
+        let verdict = verdict.map_or_else(|| baseline.compare(found, &origins, Loss::None), Err);
+        let is_new = matches!(verdict, Err(Worse::NewFindings(_)));
+        let is_uncovered = opens || (is_new && baseline.has_uncovered(found, &origins));
+        let is_forgiven = is_new && is_uncovered && baseline.forgives(found, &origins);
+        Ok(Tried { plan, after, verdict, is_uncovered, is_forgiven, made })
+    }
+}
+
+impl Examination {
+    /// What its plan mends.
+    fn made(&self, policy: &Policy, origins: &Origins) -> Vec<Made> {
+        let due =
+            |finding: &&Finding| finding.rule.stage() == self.stage && policy.selection.applies(finding);
+        let made = |finding: &Finding| Made {
+            stage: self.stage,
+            code: finding.rule.code(),
+            place: origins.of(finding.at),
+        };
+        self.findings.iter().filter(due).map(made).collect()
+    }
+}
