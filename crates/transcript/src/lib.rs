@@ -101,7 +101,7 @@ pub struct Examination {
     stage: Stage,
     /// What of the conversation is in what the plan takes out because that was asked for.
     released: Conversation,
-    /// The fixes shorten texts and do nothing else.
+    /// The fixes shorten texts and do nothing else, so that a look tells what comes of them.
     only_cuts: bool,
     said: Conversation,
 }
@@ -194,7 +194,7 @@ fn look(
     let released = Conversation::released(&session, &findings, stage);
     let is_cut = |op: &Op| matches!(op, Op::Cut { .. } | Op::Keep(_));
     let applied = || findings.iter().filter(|finding| policy.selection.applies(finding));
-    let only_cuts = applied().flat_map(|finding| &finding.fix.ops).all(is_cut);
+    let only_cuts = holds.is_empty() && applied().flat_map(|finding| &finding.fix.ops).all(is_cut);
     remember(&session, &findings);
     for finding in &mut findings {
         finding.label(&transcript);

@@ -38,6 +38,11 @@ pub(crate) struct Holds<'h> {
 }
 
 impl Holds<'_> {
+    /// Whether all is mended.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.holds.is_empty()
+    }
+
     /// Why the fix of a finding is not made, if that was found out.
     pub(crate) fn of(&self, finding: &Finding) -> Option<Worse> {
         let mut own = self.holds.iter().filter(|hold| hold.code == finding.rule.code());
@@ -154,6 +159,8 @@ impl Examination {
                     after.findings[same].uncovered = false;
                     finding.fix.safety = after.findings[same].fix.safety;
                 }
+                // A look alone does not tell what goes with a text that is cut.
+                None if self.only_cuts => {}
                 None if policy.selection.applies(finding) || finding.fix.safety == Safety::None => {}
                 None => {
                     finding.fix.safety = Safety::Safe;

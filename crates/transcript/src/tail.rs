@@ -158,7 +158,7 @@ impl Tail {
         let mut remember =
             |session: &Session<'_>, findings: &[Finding]| known = remembered(session, findings);
         let found = examine_and_remember(source, policy, &mut remember)?;
-        let tail = Self::of(source, policy, found.facts, known)?;
+        let tail = Self::of(source, policy, &found, known)?;
         Ok((tail, found))
     }
 
@@ -171,12 +171,10 @@ impl Tail {
         let mended = mend_and_remember(source, policy, &mut |_| {}, &mut remember)?;
         let last = if known.len() > 1 { known.pop() } else { None };
         let first = known.into_iter().next().unwrap_or(Err(Reason::Format));
-        let before = Self::of(source, policy, mended.before.facts, first)?;
+        let before = Self::of(source, policy, &mended.before, first)?;
         let after = match (&mended.repair, last) {
             (Ok(repair), Some(last)) => match &repair.after {
-                Some(after) => {
-                    Some(Self::of(&Rendered::new(source, &repair.plan), policy, after.facts, last)?)
-                }
+                Some(after) => Some(Self::of(&Rendered::new(source, &repair.plan), policy, after, last)?),
                 None => None,
             },
             _ => None,
@@ -188,10 +186,15 @@ impl Tail {
     fn of(
         source: &dyn Source,
         policy: &Arc<Policy>,
-        facts: Facts,
+        found: &Examination,
         mut known: Result<Remembered, Reason>,
     ) -> Result<Self, Fault> {
+        let facts = found.facts;
         let bytes = facts.bytes;
+        // What a repair brings to light may be about what comes.
+        if !found.only_cuts {
+            known = Err(Reason::Unsettled);
+        }
         if facts.format.is_some() && !ends_a_line(source, bytes)? {
             known = Err(Reason::Unfinished);
         }

@@ -430,18 +430,25 @@ fn finds_no_more(case: &Case) -> Checked {
     Ok(())
 }
 
-/// The providers take what they took before, and the model is sent as many messages.
+/// The providers take what they took before, unless the session could not be sent or read, and the model is sent as many
+/// messages.
 fn is_sent_no_less(case: &Case) -> Checked {
     let Some((_, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
     let refused = |bytes: &[u8]| {
         let refusals = oracle::refusals(case.dialect, bytes);
-        refusals.into_iter().filter(|refusal| refusal.class != oracle::UNFINISHED).collect::<Vec<_>>()
+        // What is empty is left out by agents that send nothing as it stands.
+        let counts = |refusal: &oracle::Refusal| ![oracle::UNFINISHED, "M1", "M2"].contains(&refusal.class);
+        refusals.into_iter().filter(counts).collect::<Vec<_>>()
     };
-    if !reader::is_broken(&case.bytes) && refused(&case.bytes).is_empty() {
+    let before = examine(&case.bytes.as_slice(), &case.policy).expect("memory can always be read");
+    let is_error = |finding: &transcript::Finding| finding.severity == Severity::Error;
+    if !before.findings.iter().any(is_error) && refused(&case.bytes).is_empty() {
         prop_assert!(refused(&after).is_empty(), "{:?}\n{}", refused(&after), lossy(&after));
     }
-    if case.policy.selection.allow.is_empty() {
-        let (old, new) = (oracle::heard(case.dialect, &case.bytes), oracle::heard(case.dialect, &after));
+    let ([old, compactions], [new, now]) =
+        (oracle::heard(case.dialect, &case.bytes), oracle::heard(case.dialect, &after));
+    // A compaction that could not be read takes effect once it can be.
+    if case.policy.selection.allow.is_empty() && now <= compactions {
         prop_assert!(new >= old, "{new} messages of {old}\n{}", lossy(&after));
     }
     Ok(())

@@ -86,11 +86,13 @@ fn roles(rows: &[Row], out: &mut Vec<Refusal>) {
 }
 
 /// How many messages with something in them the model is sent: a text, a call, or the result of a call. Turns that were
-/// interrupted are none.
-pub(crate) fn heard(dialect: Dialect, bytes: &[u8]) -> usize {
+/// interrupted are none. And how many compactions there are.
+pub(crate) fn heard(dialect: Dialect, bytes: &[u8]) -> [usize; 2] {
     let rows: Vec<Row> = rows_with_lone(bytes).into_iter().filter(|row| row.alone).collect();
-    let live = live(dialect, &rows).into_iter().filter(|spoken| spoken.in_context && !spoken.aborted);
-    let messages = messages(dialect, &rows, &live.collect::<Vec<_>>());
+    let mut live = live(dialect, &rows);
+    let compactions = live.iter().filter(|spoken| spoken.kind == Kind::Boundary).count();
+    live.retain(|spoken| spoken.in_context && !spoken.aborted);
+    let messages = messages(dialect, &rows, &live);
     let mut asked: Vec<String> = messages.iter().flat_map(calls).collect();
     let mut says = |part: &Part| match part {
         Part::Text(text) => !text.trim().is_empty(),
@@ -101,7 +103,7 @@ pub(crate) fn heard(dialect: Dialect, bytes: &[u8]) -> usize {
         }
         Part::Thinking | Part::Other => false,
     };
-    messages.iter().filter(|message| message.parts.iter().any(&mut says)).count()
+    [messages.iter().filter(|message| message.parts.iter().any(&mut says)).count(), compactions]
 }
 
 /// The messages of the live context.
