@@ -265,14 +265,13 @@ impl Mender<'_> {
         self.attempt(&holds)
     }
 
-    /// Makes those repairs after all that do no harm; not the last few.
+    /// Makes those repairs after all that do no harm; not the last few. Those near the end of the file come first: there
+    /// the conversation goes on.
     fn give_back(&mut self, holds: &mut Vec<Hold>, last: usize) -> Result<(), Fault> {
-        let mut at = 0;
-        while at + last < holds.len() {
+        for at in (0..holds.len().saturating_sub(last)).rev() {
             let hold = holds.remove(at);
             if let Err(why) = self.attempt(holds)?.verdict {
                 holds.insert(at, Hold { why, ..hold });
-                at += 1;
             }
         }
         Ok(())
@@ -330,5 +329,144 @@ impl Examination {
             place: origins.of(finding.at),
         };
         self.findings.iter().filter(due).map(made).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Held, Mended, Safety, Worse, mend};
+    use crate::plan::Rendered;
+    use crate::policy::{Policy, Selection};
+    use crate::{Finding, Messages, examine};
+    use alloc::format;
+    use alloc::string::{String, ToString};
+    use alloc::vec::Vec;
+
+    /// The lines of a pi session behind its header: id, parent, message.
+    fn session(lines: &[(&str, &str, &str)]) -> String {
+        let mut text = String::from("{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"cwd\":\"/w\"}\n");
+        for (id, parent, message) in lines {
+            text += &format!(
+                "{{\"type\":\"message\",\"id\":\"{id}\",\"parentId\":{parent},\"message\":{message}}}\n"
+            );
+        }
+        text
+    }
+
+    const ASKED: &str = r#"{"role":"user","content":"go on"}"#;
+    const SAID: &str = r#"{"role":"assistant","content":[{"type":"text","text":"yes"}],"stopReason":"stop"}"#;
+
+    /// A message with an image of 9,000 pixels, which no provider takes.
+    fn shown() -> String {
+        let head = "iVBORw0KGgoAAAANSUhEUgAAIygAAABkCAIAAAA";
+        format!(
+            r#"{{"role":"user","content":[{{"type":"text","text":"look"}},{{"type":"image","data":"{head}{}","mimeType":"image/png"}}]}}"#,
+            "A".repeat(401)
+        )
+    }
+
+    fn allowing(codes: &[&str]) -> Policy {
+        let allow = codes.iter().map(ToString::to_string).collect();
+        Policy { selection: Selection { allow, ..Selection::default() }, ..Policy::default() }
+    }
+
+    fn mended(text: &str, policy: &Policy) -> (Mended, String) {
+        let source = text.as_bytes();
+        let mended = mend(&source, policy).unwrap();
+        let plan = &mended.repair.as_ref().ok().unwrap().plan;
+        let rendered = Rendered::new(&source, plan);
+        let bytes = crate::source::read_span(&rendered, crate::Span::new(0, plan.length_after())).unwrap();
+        (mended, String::from_utf8(bytes).unwrap())
+    }
+
+    fn codes(findings: &[Finding]) -> Vec<(&'static str, u64, Safety)> {
+        findings.iter().map(|finding| (finding.rule.code(), finding.line, finding.fix.safety)).collect()
+    }
+
+    #[track_caller]
+    fn is_held_for(safety: Safety, codes: &str) {
+        let Safety::Held(Held::Worse(Worse::NewFindings(news))) = safety else { panic!("{safety:?}") };
+        assert_eq!((news.codes.to_string().as_str(), news.curable), (codes, true));
+    }
+
+    #[test]
+    fn what_would_bring_an_error_is_held_with_what_allows_both() {
+        let shown = shown();
+        let lines = [
+            ("a1", "null", shown.as_str()),
+            ("a2", "\"a1\"", SAID),
+            ("b1", "\"lost\"", ASKED),
+            ("b2", "\"b1\"", SAID),
+        ];
+        let text = session(&lines);
+        let (done, after) = mended(&text, &Policy::default());
+        assert_eq!(after, text);
+        let found = codes(&done.before.findings);
+        assert_eq!(found.iter().map(|found| found.0).collect::<Vec<_>>(), ["S18", "T1"]);
+        is_held_for(found[1].2, "S4");
+        // A look says the same.
+        assert_eq!(codes(&examine(&text.as_bytes(), &Policy::default()).unwrap().findings), found);
+        let (done, after) = mended(&text, &allowing(&["T1", "S4"]));
+        assert!(after.contains(r#""parentId":"a2","message":{"role":"user","content":"go on""#), "{after}");
+        assert_eq!(codes(&done.repair.ok().unwrap().after.unwrap().findings), []);
+        assert_eq!(done.before.messages, Messages { all: 4, seen: 2, off_branch: 2 });
+    }
+
+    #[test]
+    fn the_link_that_does_no_harm_is_mended() {
+        let shown = shown();
+        let lines = [
+            ("a1", "null", shown.as_str()),
+            ("a2", "\"a1\"", SAID),
+            ("b1", "\"lost\"", ASKED),
+            ("b2", "\"b1\"", SAID),
+            ("c1", "\"gone\"", ASKED),
+        ];
+        let (done, _) = mended(&session(&lines), &Policy::default());
+        let after = done.repair.ok().unwrap().after.unwrap();
+        assert_eq!((done.before.messages.seen, after.messages.seen), (1, 3));
+        let left: Vec<_> = after.findings.iter().filter(|finding| finding.rule.code() == "T1").collect();
+        assert_eq!((left.len(), left[0].line, left[0].uncovered), (1, 4, false));
+        is_held_for(left[0].fix.safety, "S4");
+    }
+
+    #[test]
+    fn what_goes_with_another_repair_is_said_to_be_mended() {
+        let lines = [("a1", "null", ASKED), ("a2", "\"a1\"", SAID), ("b1", "\"lost\"", ASKED)];
+        let (done, _) = mended(&session(&lines), &Policy::default());
+        let said = codes(&done.before.findings);
+        assert_eq!(said, [("S18", 2, Safety::Safe), ("T1", 4, Safety::Safe)]);
+        assert_eq!(codes(&done.repair.ok().unwrap().after.unwrap().findings), []);
+    }
+
+    /// Where many lines were lost, each link comes into sight with the one after it.
+    #[test]
+    fn many_lost_links_are_mended_at_once() {
+        let ids: Vec<String> = (0..40).map(|n| format!("e{n}")).collect();
+        let parent = |n: usize| if n % 2 == 0 { format!("\"e{}\"", n - 1) } else { format!("\"lost{n}\"") };
+        let parents: Vec<String> =
+            (0..40).map(|n| if n == 0 { "null".to_string() } else { parent(n) }).collect();
+        let said = |n: usize| if n % 2 == 0 { ASKED } else { SAID };
+        let lines: Vec<_> = (0..40).map(|n| (ids[n].as_str(), parents[n].as_str(), said(n))).collect();
+        let (done, _) = mended(&session(&lines), &Policy::default());
+        let after = done.repair.ok().unwrap().after.unwrap();
+        assert_eq!((done.before.messages.seen, after.messages.seen), (1, 40));
+        assert_eq!(codes(&after.findings), []);
+    }
+
+    /// Each block is invalid, so that none holds back the repair of those before it.
+    #[test]
+    fn invalid_thinking_goes_in_one_round() {
+        let thinks = r#"{"role":"assistant","content":[{"type":"thinking","thinking":"t","thinkingSignature":"[REDACTED]"},{"type":"text","text":"yes"}],"model":"claude-opus-5-5","stopReason":"stop"}"#;
+        let ids: Vec<String> = (0..41).map(|n| format!("e{n}")).collect();
+        let parents: Vec<String> =
+            (0..41).map(|n| if n == 0 { "null".to_string() } else { format!("\"e{}\"", n - 1) }).collect();
+        let lines: Vec<_> = (0..41)
+            .map(|n| (ids[n].as_str(), parents[n].as_str(), if n % 2 == 0 { ASKED } else { thinks }))
+            .collect();
+        let (done, after) = mended(&session(&lines), &Policy::default());
+        let found = codes(&done.before.findings);
+        assert!(found.len() == 20 && found.iter().all(|found| (found.0, found.2) == ("M3", Safety::Safe)));
+        assert!(!after.contains("REDACTED"));
     }
 }

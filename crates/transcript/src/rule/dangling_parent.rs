@@ -1,8 +1,8 @@
 //! T1: an entry of the live branch hangs on one that is not there.
 
 use super::{Cover, Help, Rule, Stage, about};
-use crate::entry::{Id, Kind, Link};
-use crate::finding::{Finding, Fix, Guard, Held, Op, Severity};
+use crate::entry::{Kind, Link};
+use crate::finding::{Finding, Fix, Guard, Held, Op, Safety, Severity};
 use crate::format::{Format, Shape};
 use crate::literal::quote;
 use crate::session::Session;
@@ -42,7 +42,9 @@ impl Rule for DanglingParent {
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
-        for entry in dangling(session) {
+        let mut due: Vec<u32> = dangling(session).collect();
+        let mut seen = vec![false; session.transcript.entries.len()];
+        while let Some(entry) = due.pop() {
             let before = nearest_before(session, entry);
             let fix = match before {
                 None => continue,
@@ -54,6 +56,9 @@ impl Rule for DanglingParent {
                 }
                 Some(before) => link(session, entry, before),
             };
+            if let (Safety::Safe, Some(before)) = (fix.safety, before) {
+                due.extend(hidden_behind(session, before, &mut seen));
+            }
             let message = "its parent is not in the file".to_string();
             out.push(Finding { fix, ..about(&DanglingParent, session, entry, Severity::Warning, message) });
         }
@@ -63,9 +68,22 @@ impl Rule for DanglingParent {
 
 /// The entries of the live branch whose parents are missing.
 fn dangling<'s>(session: &'s Session<'_>) -> impl Iterator<Item = u32> + 's {
-    let missing = |id: Id| session.by_id(id).is_none();
-    let live = session.live.iter().copied();
-    live.filter(move |&entry| matches!(session.entry(entry).parent, Link::To(id) if missing(id)))
+    session.live.iter().copied().filter(|&entry| is_dangling(session, entry))
+}
+
+fn is_dangling(session: &Session<'_>, entry: u32) -> bool {
+    matches!(session.entry(entry).parent, Link::To(id) if session.by_id(id).is_none())
+}
+
+/// The entry that ends the way up from here, if its parent is missing: it comes into sight with a link to here, and where
+/// many lines are lost, one after the other would take a round each.
+fn hidden_behind(session: &Session<'_>, from: u32, seen: &mut [bool]) -> Option<u32> {
+    let mut next = Some(from);
+    let mut last = None;
+    while let Some(at) = next.filter(|&at| !core::mem::replace(&mut seen[at as usize], true)) {
+        (last, next) = (Some(at), session.parent(at));
+    }
+    last.filter(|&last| next.is_none() && is_dangling(session, last) && !session.is_live(last))
 }
 
 /// Of so many entries one is looked for that is no descendant.
