@@ -7,6 +7,7 @@ use keeper::{Ending, Error, Guarantee, Outcome, Policies, Unsupported};
 use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
+use transcript::Messages;
 use transcript::finding::{Finding, Held, Safety};
 use transcript::verdict::Worse;
 
@@ -38,9 +39,10 @@ pub(crate) struct FileReport {
     /// The same after the fix.
     #[serde(skip_serializing_if = "Option::is_none")]
     messages_in_context_after: Option<usize>,
-    /// Some stand on branches that the agent does not load.
     #[serde(skip)]
-    hides: bool,
+    sight: Option<Messages>,
+    #[serde(skip)]
+    sight_after: Option<Messages>,
     pub(crate) outcome: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
@@ -208,7 +210,8 @@ impl FileReport {
             messages: None,
             messages_in_context: None,
             messages_in_context_after: None,
-            hides: false,
+            sight: None,
+            sight_after: None,
             outcome,
             reason,
             findings: Some(Vec::new()),
@@ -257,7 +260,8 @@ impl FileReport {
             .map(|_| left.map_or(outcome.remaining().len(), |left| left.findings.len()));
         report.bytes_after = changes.then_some(outcome.bytes_after);
         report.messages_in_context_after = left.map(|left| left.messages.seen);
-        report.hides = left.or(outcome.before.as_ref()).is_some_and(|found| found.messages.off_branch > 0);
+        report.sight = outcome.before.as_ref().map(|found| found.messages);
+        report.sight_after = left.map(|left| left.messages);
         let uncovered = left.iter().flat_map(|left| &left.findings).filter(|finding| finding.uncovered);
         report.uncovered = FindingReport::all(path, uncovered.cloned().collect(), judge);
         report.format = outcome.agent();
@@ -293,15 +297,15 @@ impl FileReport {
         self.findings.as_deref().unwrap_or_default()
     }
 
-    /// How much of the conversation the model sees, if branches or losses hide some of it, or a fix changes it.
+    /// How much of the conversation the model sees, if branches or losses hide some of it, or a fix takes some away.
     pub(crate) fn sight(&self) -> Option<String> {
-        let (all, before) = self.messages.zip(self.messages_in_context)?;
-        match self.messages_in_context_after {
-            Some(after) if after != before => {
-                Some(format!("the agent sees {after} of {all} messages (before: {before})"))
-            }
-            _ => self.hides.then(|| format!("the agent sees {before} of {all} messages")),
+        let (before, after) = (self.sight?, self.sight_after);
+        let now = after.unwrap_or(before);
+        if before.off_branch == 0 && now.off_branch == 0 && now.seen >= before.seen {
+            return None;
         }
+        let was = if now.seen == before.seen { String::new() } else { format!(" (before: {})", before.seen) };
+        Some(format!("the agent sees {} of {} messages{was}", now.seen, now.all))
     }
 
     /// How many findings came to light with a fix.

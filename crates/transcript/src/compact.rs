@@ -150,7 +150,7 @@ impl fmt::Display for Unable {
 pub fn compact(source: &dyn Source, policy: &Policy, request: &Request<'_>) -> Result<Compacted, Fault> {
     let mut drawn = Ok(Err(Unable::UnknownFormat));
     let before = look(source, policy, Depth::Sizes, &Holds::default(), &mut |session, _| {
-        drawn = draw(session, request)
+        drawn = draw(session, request);
     })?;
     let drawing = match drawn? {
         Ok(drawing) => drawing,

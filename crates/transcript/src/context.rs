@@ -124,7 +124,12 @@ fn turns(session: &Session<'_>, entries: impl Iterator<Item = u32>) -> usize {
 /// Whether an entry says something that a model is sent.
 fn says(session: &Session<'_>, entry: u32) -> bool {
     let found = session.entry(entry);
-    let sent = |call: u32| session.entry(session.call(call).entry).stop != Stop::Aborted;
+    // Without its call in context a result is refused.
+    let sent = |call: u32| {
+        let caller = session.call(call).entry;
+        session.entry(caller).stop != Stop::Aborted
+            && (session.in_context(caller) || !session.in_context(entry))
+    };
     let answers = |result: usize| match session.answers[result] {
         Answers::Call(call) => sent(call),
         // Off the branch nobody looks for calls.

@@ -341,14 +341,17 @@ mod tests {
     use alloc::format;
     use alloc::string::{String, ToString};
     use alloc::vec::Vec;
+    use core::fmt::Write;
 
     /// The lines of a pi session behind its header: id, parent, message.
     fn session(lines: &[(&str, &str, &str)]) -> String {
         let mut text = String::from("{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"cwd\":\"/w\"}\n");
         for (id, parent, message) in lines {
-            text += &format!(
-                "{{\"type\":\"message\",\"id\":\"{id}\",\"parentId\":{parent},\"message\":{message}}}\n"
-            );
+            writeln!(
+                text,
+                "{{\"type\":\"message\",\"id\":\"{id}\",\"parentId\":{parent},\"message\":{message}}}"
+            )
+            .unwrap();
         }
         text
     }
@@ -443,10 +446,11 @@ mod tests {
     #[test]
     fn many_lost_links_are_mended_at_once() {
         let ids: Vec<String> = (0..40).map(|n| format!("e{n}")).collect();
-        let parent = |n: usize| if n % 2 == 0 { format!("\"e{}\"", n - 1) } else { format!("\"lost{n}\"") };
+        let parent =
+            |n: usize| if n.is_multiple_of(2) { format!("\"e{}\"", n - 1) } else { format!("\"lost{n}\"") };
         let parents: Vec<String> =
             (0..40).map(|n| if n == 0 { "null".to_string() } else { parent(n) }).collect();
-        let said = |n: usize| if n % 2 == 0 { ASKED } else { SAID };
+        let said = |n: usize| if n.is_multiple_of(2) { ASKED } else { SAID };
         let lines: Vec<_> = (0..40).map(|n| (ids[n].as_str(), parents[n].as_str(), said(n))).collect();
         let (done, _) = mended(&session(&lines), &Policy::default());
         let after = done.repair.ok().unwrap().after.unwrap();
@@ -462,7 +466,7 @@ mod tests {
         let parents: Vec<String> =
             (0..41).map(|n| if n == 0 { "null".to_string() } else { format!("\"e{}\"", n - 1) }).collect();
         let lines: Vec<_> = (0..41)
-            .map(|n| (ids[n].as_str(), parents[n].as_str(), if n % 2 == 0 { ASKED } else { thinks }))
+            .map(|n| (ids[n].as_str(), parents[n].as_str(), if n.is_multiple_of(2) { ASKED } else { thinks }))
             .collect();
         let (done, after) = mended(&session(&lines), &Policy::default());
         let found = codes(&done.before.findings);
