@@ -616,3 +616,42 @@ fn what_stands_behind_a_torn_record_is_linked_again() {
         assert_eq!(fs::read_to_string(path).unwrap(), format!("{whole}{}", rest("a1")));
     }
 }
+
+/// A session whose agent begins behind a lost parent, and before that an image that no provider takes.
+fn hides_an_image() -> String {
+    let head = "iVBORw0KGgoAAAANSUhEUgAAIygAAABkCAIAAAA";
+    let image = format!(r#"{{"type":"image","data":"{head}{}","mimeType":"image/png"}}"#, "A".repeat(401));
+    let line = |id: &str, parent: &str, message: &str| {
+        format!(r#"{{"type":"message","id":"{id}","parentId":{parent},"message":{{{message}}}}}"#)
+    };
+    let said = r#""role":"assistant","content":[{"type":"text","text":"fine"}],"stopReason":"stop""#;
+    let lines = [
+        r#"{"type":"session","version":3,"id":"s","timestamp":"2026-07-01T10:00:00.000Z","cwd":"/w"}"#.into(),
+        line("a1", "null", &format!(r#""role":"user","content":[{image},{{"type":"text","text":"look"}}]"#)),
+        line("a2", r#""a1""#, said),
+        line("b1", r#""lost""#, r#""role":"user","content":"thanks""#),
+        line("b2", r#""b1""#, said),
+    ];
+    lines.join("\n") + "\n"
+}
+
+#[test]
+fn what_would_bring_an_error_is_left_and_the_command_for_both_is_named() {
+    let dir = Dir::new();
+    let path = dir.write("s.jsonl", hides_an_image());
+    let fails = |status| assert_eq!(dir.tailor(&["scan", "--fail-on", "error", "s.jsonl"]).status, status);
+    fails(0);
+    let scan = dir.tailor(&["scan", "s.jsonl"]).text();
+    let allow = "tailor fix --allow T1,S4 s.jsonl";
+    assert!(scan.contains(allow) && scan.contains("the agent sees 2 of 4 messages"), "{scan}");
+    let told =
+        |arguments: &[&str]| dir.tailor(&[arguments, &["--format", "json", "s.jsonl"]].concat()).file();
+    let (looked, dry, fixed) = (told(&["scan"]), told(&["fix", "--dry-run"]), told(&["fix"]));
+    assert_eq!((&looked["findings"], &dry["findings"]), (&fixed["findings"], &fixed["findings"]));
+    assert_eq!((&fixed["outcome"], &fixed["messages_in_context"]), (&"findings".into(), &2.into()));
+    assert_eq!(fs::read_to_string(path).unwrap(), hides_an_image());
+    fails(0);
+    let both = told(&["fix", "--allow", "T1,S4"]);
+    assert_eq!((&both["outcome"], &both["messages_in_context_after"]), (&"fixed".into(), &4.into()));
+    fails(0);
+}

@@ -79,7 +79,10 @@ impl Looked {
         Self {
             after: Parts::of(&after.parts),
             bytes_after: after.bytes,
-            findings: before.iter().cloned().map(FindingReport::new).collect(),
+            findings: before
+                .iter()
+                .map(|finding| FindingReport::new(Path::new(&weighed.path), finding.clone()))
+                .collect(),
             mended: gone,
             unmended,
             weighed,

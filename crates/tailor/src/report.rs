@@ -7,7 +7,9 @@ use keeper::{Ending, Error, Guarantee, Outcome, Policies, Unsupported};
 use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
-use transcript::finding::{Finding, Safety};
+use transcript::Messages;
+use transcript::finding::{Finding, Held, Safety};
+use transcript::verdict::Worse;
 
 /// One line of `--format json`.
 #[derive(Serialize)]
@@ -28,12 +30,28 @@ pub(crate) struct FileReport {
     calls: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     results: Option<usize>,
+    /// Messages in the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    messages: Option<usize>,
+    /// How many of them the agent sends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    messages_in_context: Option<usize>,
+    /// The same after the fix.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    messages_in_context_after: Option<usize>,
+    #[serde(skip)]
+    sight: Option<Messages>,
+    #[serde(skip)]
+    sight_after: Option<Messages>,
     pub(crate) outcome: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
     /// `None` where nobody looks for any.
     #[serde(skip_serializing_if = "Option::is_none")]
     findings: Option<Vec<FindingReport>>,
+    /// What a fix brings to light.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    uncovered: Vec<FindingReport>,
     /// What is found now, if the file was changed.
     #[serde(skip)]
     after: Option<Vec<FindingReport>>,
@@ -49,12 +67,9 @@ pub(crate) struct FileReport {
     /// What kept lines safe that were appended meanwhile.
     #[serde(skip_serializing_if = "Option::is_none")]
     guarantee: Option<&'static str>,
-    /// How many of the findings are still there.
+    /// How many findings a fix leaves, or would leave.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) remaining: Option<usize>,
-    /// How many of them a fix leaves, or would leave.
-    #[serde(skip)]
-    pub(crate) stays: usize,
     /// There is a baseline.
     #[serde(skip)]
     pub(crate) compared: bool,
@@ -111,17 +126,17 @@ impl FindingReport {
         let judged = |(finding, fingerprint): (Finding, String)| {
             let known = judge.baseline.knows(&fingerprint);
             let fails = judge.shared.fails(&finding) && !known;
-            Self { fingerprint, known, fails, ..Self::new(finding) }
+            Self { fingerprint, known, fails, ..Self::new(path, finding) }
         };
         findings.into_iter().zip(prints).map(judged).collect()
     }
 
     /// A finding that is held against nothing.
-    pub(crate) fn new(finding: Finding) -> Self {
+    pub(crate) fn new(path: &Path, finding: Finding) -> Self {
         let (fix, reason) = match finding.fix.safety {
             Safety::Safe => ("safe", None),
             Safety::Guarded(guard) => ("guarded", Some(format!("{guard} (--allow {})", finding.rule.code()))),
-            Safety::Held(held) => ("held", Some(held.to_string())),
+            Safety::Held(held) => ("held", Some(held_back(path, finding.rule.code(), held))),
             Safety::None => ("none", None),
         };
         Self {
@@ -143,6 +158,24 @@ impl FindingReport {
             done: false,
         }
     }
+}
+
+/// Why a fix is held back, and the command that makes it all the same, if there is one.
+fn held_back(path: &Path, code: &str, held: Held) -> String {
+    match held {
+        Held::Worse(Worse::NewFindings(news)) if news.curable => {
+            let file = shell_word(&path.to_string_lossy());
+            format!("{held}; to make both repairs: tailor fix --allow {code},{} {file}", news.codes)
+        }
+        _ => held.to_string(),
+    }
+}
+
+/// A text as one word of a shell.
+fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "/._-+:@%,".contains(c);
+    let quoted = || format!("'{}'", text.replace('\'', r"'\''"));
+    if text.chars().all(plain) { text.to_string() } else { quoted() }
 }
 
 /// What findings are held against.
@@ -174,9 +207,15 @@ impl FileReport {
             entries: None,
             calls: None,
             results: None,
+            messages: None,
+            messages_in_context: None,
+            messages_in_context_after: None,
+            sight: None,
+            sight_after: None,
             outcome,
             reason,
             findings: Some(Vec::new()),
+            uncovered: Vec::new(),
             after: None,
             saves_bytes: None,
             bytes_after: None,
@@ -184,7 +223,6 @@ impl FileReport {
             retry_seconds: None,
             guarantee: None,
             remaining: None,
-            stays: 0,
             compared: false,
             status,
             diff: Vec::new(),
@@ -214,24 +252,31 @@ impl FileReport {
         report.bytes = bytes(path, &outcome);
         report.retry_seconds = retry_seconds(outcome.retry_after());
         report.guarantee = outcome.guarantee.map(Guarantee::name);
-        let remaining = outcome.remaining().len();
-        report.remaining = outcome.before.as_ref().map(|_| remaining);
-        report.stays = outcome.after.as_ref().map_or(remaining, |after| after.findings.len());
-        if matches!(outcome.ending, Ending::Fixed | Ending::WouldFix) {
-            report.bytes_after = Some(outcome.bytes_after);
-        }
+        let changes = matches!(outcome.ending, Ending::Fixed | Ending::WouldFix);
+        let left = outcome.after.as_ref().filter(|_| changes);
+        report.remaining = outcome
+            .before
+            .as_ref()
+            .map(|_| left.map_or(outcome.remaining().len(), |left| left.findings.len()));
+        report.bytes_after = changes.then_some(outcome.bytes_after);
+        report.messages_in_context_after = left.map(|left| left.messages.seen);
+        report.sight = outcome.before.as_ref().map(|found| found.messages);
+        report.sight_after = left.map(|left| left.messages);
+        let uncovered = left.iter().flat_map(|left| &left.findings).filter(|finding| finding.uncovered);
+        report.uncovered = FindingReport::all(path, uncovered.cloned().collect(), judge);
         report.format = outcome.agent();
         if outcome.ending == Ending::Fixed {
             report.after = Some(FindingReport::all(path, outcome.remaining().to_vec(), judge));
         }
         report.run = outcome.run;
-        let changes = matches!(outcome.ending, Ending::Fixed | Ending::WouldFix);
         if let Some(found) = outcome.before {
             let facts = found.facts;
             report.lines = Some(facts.lines);
             report.entries = Some(facts.entries);
             report.calls = Some(facts.calls);
             report.results = Some(facts.results);
+            report.messages = Some(found.messages.all);
+            report.messages_in_context = Some(found.messages.seen);
             report.saves_bytes = Some(outcome.bytes.saturating_sub(found.bytes_after));
             let mut findings = FindingReport::all(path, found.findings, judge);
             let allow = &judge.policies.of(facts.format).selection.allow;
@@ -250,6 +295,22 @@ impl FileReport {
     /// What was found before any fix.
     pub(crate) fn findings(&self) -> &[FindingReport] {
         self.findings.as_deref().unwrap_or_default()
+    }
+
+    /// How much of the conversation the model sees, if branches or losses hide some of it, or a fix takes some away.
+    pub(crate) fn sight(&self) -> Option<String> {
+        let (before, after) = (self.sight?, self.sight_after);
+        let now = after.unwrap_or(before);
+        if before.off_branch == 0 && now.off_branch == 0 && now.seen >= before.seen {
+            return None;
+        }
+        let was = if now.seen == before.seen { String::new() } else { format!(" (before: {})", before.seen) };
+        Some(format!("the agent sees {} of {} messages{was}", now.seen, now.all))
+    }
+
+    /// How many findings came to light with a fix.
+    pub(crate) fn uncovered(&self) -> usize {
+        self.uncovered.len()
     }
 
     /// What is still found.

@@ -12,13 +12,14 @@ use crate::finding::{Held, Op};
 use crate::format::{Compaction, Format, Part, Shape};
 use crate::json::{self, Doc, Value};
 use crate::literal::quote;
+use crate::mend::Holds;
 use crate::plan::{Plan, Rendered, draw_steps, fresh_id};
 use crate::policy::Policy;
 use crate::rule::bound_thinking::{unbind, vanishes};
 use crate::rule::{forbidden, shorten_message};
 use crate::session::Session;
 use crate::source::{Fault, Source, read_span};
-use crate::verdict::{self, Loss, Worse};
+use crate::verdict::{Baseline, Loss, Worse};
 use crate::{Examination, Repair, look};
 use alloc::borrow::Cow;
 use alloc::format;
@@ -148,22 +149,25 @@ impl fmt::Display for Unable {
 /// ```
 pub fn compact(source: &dyn Source, policy: &Policy, request: &Request<'_>) -> Result<Compacted, Fault> {
     let mut drawn = Ok(Err(Unable::UnknownFormat));
-    let before = look(source, policy, Depth::Sizes, &mut |session, _| drawn = draw(session, request))?;
+    let before = look(source, policy, Depth::Sizes, &Holds::default(), &mut |session, _| {
+        drawn = draw(session, request);
+    })?;
     let drawing = match drawn? {
         Ok(drawing) => drawing,
         Err(unable) => return Ok(Compacted { before, repair: Err(unable), shares: Shares::default() }),
     };
     let Drawing { plan, shares, kept } = drawing;
     let mut now = Vec::new();
-    let after = look(&Rendered::new(source, &plan), policy, Depth::Sizes, &mut |session, _| {
-        now = names(session, &Context::of(session).entries);
-    })?;
+    let after =
+        look(&Rendered::new(source, &plan), policy, Depth::Sizes, &Holds::default(), &mut |session, _| {
+            now = names(session, &Context::of(session).entries);
+        })?;
     let loss = match before.facts.format.map(Format::shape) {
-        Some(Shape::List) => Loss::Allowed,
-        _ if request.message_chars_max > 0 => Loss::Allowed,
-        _ => Loss::None,
+        Some(Shape::List) => Loss::Texts,
+        _ if request.message_chars_max > 0 => Loss::Texts,
+        _ => Loss::Context,
     };
-    let repair = match verdict::compare(&before, &after, loss) {
+    let repair = match Baseline::of(&before).compare(&after, &plan.origins(), loss) {
         Err(worse) => Err(Unable::Worse(worse)),
         Ok(()) if kept != now => Err(Unable::Unsure),
         Ok(()) => Ok(Repair { plan, after: Some(after) }),

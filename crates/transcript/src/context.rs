@@ -1,7 +1,7 @@
 //! What the model sees, message by message, and between which two messages it may be parted: never between a call and
 //! its result, nor inside one message that several entries share.
 
-use crate::entry::{Id, Kind, Role};
+use crate::entry::{Id, Kind, Role, Stop};
 use crate::format::Shape;
 use crate::session::{Answers, Session};
 use alloc::collections::BTreeMap;
@@ -74,6 +74,78 @@ impl Context {
             Kind::Note => session.format.shape() != Shape::Graph,
             _ => false,
         }
+    }
+}
+
+/// How much of a conversation the model sees. Entries that share a message are one; instructions, summaries, turns that
+/// failed, and results without a call are none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Messages {
+    /// All of them, wherever in the file.
+    pub all: usize,
+    /// Those that the agent would send.
+    pub seen: usize,
+    /// Those that stand on branches which the agent does not load.
+    pub off_branch: usize,
+}
+
+impl Messages {
+    pub(crate) fn of(session: &Session<'_>) -> Self {
+        let entries = 0..session.transcript.entries.len() as u32;
+        let main = |&entry: &u32| session.in_context(entry) || !session.entry(entry).aside;
+        let says: Vec<u32> = entries.filter(main).filter(|&entry| says(session, entry)).collect();
+        let boundary = session.last_boundary();
+        let compacted = |entry: u32| boundary.is_some_and(|boundary| entry < boundary);
+        let count = |counts: &dyn Fn(u32) -> bool| {
+            turns(session, says.iter().copied().filter(|&entry| counts(entry)))
+        };
+        Self {
+            all: count(&|_| true),
+            seen: count(&|entry| session.in_context(entry)),
+            off_branch: count(&|entry| {
+                !session.is_live(entry) && !session.superseded(entry) && !compacted(entry)
+            }),
+        }
+    }
+
+    /// How many of the messages that the model sees are in these entries.
+    pub(crate) fn seen_in(session: &Session<'_>, entries: impl Iterator<Item = u32>) -> usize {
+        turns(session, entries.filter(|&entry| session.in_context(entry) && says(session, entry)))
+    }
+}
+
+fn turns(session: &Session<'_>, entries: impl Iterator<Item = u32>) -> usize {
+    let mut turns: Vec<u64> = entries.map(|entry| session.turn(entry)).collect();
+    turns.sort_unstable();
+    turns.dedup();
+    turns.len()
+}
+
+/// Whether an entry says something that a model is sent.
+fn says(session: &Session<'_>, entry: u32) -> bool {
+    let found = session.entry(entry);
+    // Without its call in context a result is refused.
+    let sent = |call: u32| {
+        let caller = session.call(call).entry;
+        session.entry(caller).stop != Stop::Aborted
+            && (session.in_context(caller) || !session.in_context(entry))
+    };
+    let answers = |result: usize| match session.answers[result] {
+        Answers::Call(call) => sent(call),
+        // Off the branch nobody looks for calls.
+        Answers::Unseen => !session.is_live(entry),
+        Answers::Again(_) | Answers::Nothing => false,
+    };
+    let answers = || session.transcript.results_of(entry).any(answers);
+    match found.kind {
+        Kind::Message(Role::Assistant) => {
+            found.stop != Stop::Aborted
+                && (found.text_chars > 0 || !session.transcript.calls_of(entry).is_empty())
+        }
+        Kind::Message(Role::User) if session.transcript.results_of(entry).is_empty() => found.text_chars > 0,
+        Kind::Message(Role::User | Role::Tool) => answers(),
+        Kind::Note => Context::counts(session, entry) && found.text_chars > 0,
+        _ => false,
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::entry::{Id, Transcript};
 use crate::rule::Rule;
 use crate::source::Span;
+use crate::verdict::Worse;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -46,6 +47,10 @@ pub struct Finding {
     pub line: u64,
     /// The entry, the call and the tool that it is about, by name.
     pub labels: Labels,
+    /// A repair of something else brought it to light: the original does not show it.
+    pub uncovered: bool,
+    /// Where in the text it is.
+    pub(crate) at: u64,
     pub(crate) entry: Option<u32>,
     pub(crate) call: Option<Id>,
     pub(crate) tool: Option<Id>,
@@ -197,6 +202,8 @@ pub enum Held {
     NothingElse,
     /// The place is too tangled for a repair that is sure to be right.
     Tangled,
+    /// The repair was tried, and would make something worse.
+    Worse(Worse),
 }
 
 impl fmt::Display for Held {
@@ -222,6 +229,7 @@ impl fmt::Display for Held {
             }
             Self::NothingElse => "nothing but an image is read there, so no words can stand in its place",
             Self::Tangled => "the entries around it leave no repair that is sure to be right",
+            Self::Worse(worse) => return write!(f, "{worse}"),
         })
     }
 }

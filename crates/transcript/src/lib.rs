@@ -51,6 +51,7 @@ pub mod json;
 pub mod literal;
 pub mod live;
 pub mod marker;
+mod mend;
 pub mod overflow;
 pub mod plan;
 pub mod policy;
@@ -67,7 +68,9 @@ pub mod tail;
 pub mod verdict;
 pub mod weight;
 
+pub use context::Messages;
 pub use finding::{Finding, Severity};
+pub use mend::{Mended, Repair, examine, mend, mend_while};
 pub use plan::{Piece, Plan, Rendered};
 pub use policy::Policy;
 pub use session::Awaits;
@@ -75,20 +78,20 @@ pub use source::{Fault, Source, Span};
 
 use alloc::vec::Vec;
 use entry::Transcript;
+use finding::Op;
 use format::Format;
+use mend::Holds;
 use overflow::Failure;
 use rule::Stage;
 use session::Session;
-use verdict::{Health, Loss, Worse};
-
-/// How often a plan may be drawn on the result of the one before. One round is the rule; more happen when bytes, lines or
-/// links have to be put right first, or a repair uncovers something that was hidden.
-const ROUNDS_MAX: usize = 10;
+use verdict::Conversation;
 
 /// A transcript, looked at. Holds nothing of its text.
 pub struct Examination {
     /// What is in it.
     pub facts: Facts,
+    /// How much of the conversation the model sees.
+    pub messages: Messages,
     /// What is wrong with it, in the order of lines.
     pub findings: Vec<Finding>,
     /// How long it would be after all fixes that the policy allows.
@@ -98,9 +101,11 @@ pub struct Examination {
     /// The fixes of the next stage.
     plan: Plan,
     stage: Stage,
-    /// What persons said in what the plan takes out because that was asked for.
-    released: (u64, u64),
-    health: Health,
+    /// What of the conversation is in what the plan takes out because that was asked for.
+    released: Conversation,
+    /// The fixes shorten texts and do nothing else, so that a look tells what comes of them.
+    only_cuts: bool,
+    said: Conversation,
 }
 
 /// What is in a transcript.
@@ -149,40 +154,37 @@ pub(crate) enum Depth {
     Plan,
 }
 
-/// Reads a transcript and asks all rules. Changes nothing. An unknown format gives no findings.
-pub fn examine(source: &dyn Source, policy: &Policy) -> Result<Examination, Fault> {
-    look(source, policy, Depth::Sizes, &mut |_, _| {})
-}
-
 /// What may be asked of a session and its findings before they are let go of.
 type Remember<'r> = &'r mut dyn FnMut(&Session<'_>, &[Finding]);
 
+/// Reads a transcript and asks all rules, and draws the plan of the next stage. An unknown format gives no findings.
 fn look(
     source: &dyn Source,
     policy: &Policy,
     depth: Depth,
+    holds: &Holds<'_>,
     remember: Remember<'_>,
 ) -> Result<Examination, Fault> {
     let transcript = scan::scan(source)?;
     let mut facts = Facts::of(&transcript);
     let Some(session) = Session::new(&transcript, source, policy, depth) else {
-        let (plan, health) = (Plan::unchanged(facts.bytes), Health::default());
-        let (bytes_after, stage) = (facts.bytes, Stage::default());
-        let (findings, released, context_tokens) = (Vec::new(), (0, 0), 0);
         return Ok(Examination {
             facts,
-            findings,
-            bytes_after,
-            context_tokens,
-            plan,
-            stage,
-            released,
-            health,
+            messages: Messages::default(),
+            findings: Vec::new(),
+            bytes_after: facts.bytes,
+            context_tokens: 0,
+            plan: Plan::unchanged(facts.bytes),
+            stage: Stage::default(),
+            released: Conversation::default(),
+            only_cuts: true,
+            said: Conversation::default(),
         });
     };
     facts.awaits = session.awaits();
     facts.failed = overflow::failure_of(&session)?;
-    let mut findings = rule::check_all(&session)?;
+    let messages = Messages::of(&session);
+    let mut findings = rule::check_all(&session, holds)?;
     let stage = plan::next_stage(&session, &findings);
     let plan = plan::draw(&session, &findings, stage)?;
     // About: what later stages would save is told from the text as it is now.
@@ -191,78 +193,26 @@ fn look(
         let after = plan::draw(&session, &findings, later)?.length_after();
         bytes_after = (bytes_after + after).saturating_sub(facts.bytes);
     }
-    let health = Health::of(&session, &findings);
-    let released =
-        if stage == Stage::Talk { rule::dead_weight::released(&session, &findings) } else { (0, 0) };
+    let said = Conversation::of(&session, messages.seen);
+    let released = Conversation::released(&session, &findings, stage);
+    let is_cut = |op: &Op| matches!(op, Op::Cut { .. } | Op::Keep(_));
+    let applied = || findings.iter().filter(|finding| policy.selection.applies(finding));
+    let only_cuts = holds.is_empty() && applied().flat_map(|finding| &finding.fix.ops).all(is_cut);
     let context_tokens = rule::context_tokens(&session)?;
     remember(&session, &findings);
     for finding in &mut findings {
         finding.label(&transcript);
     }
-    Ok(Examination { facts, findings, bytes_after, context_tokens, plan, stage, released, health })
-}
-
-/// A transcript, and what is to become of it.
-pub struct Mended {
-    /// The transcript as it is.
-    pub before: Examination,
-    /// The repair; an error if there is none that leaves the transcript no worse.
-    pub repair: Result<Repair, Worse>,
-}
-
-/// A plan that was tried and found good.
-pub struct Repair {
-    /// All changes; none if there is nothing to mend.
-    pub plan: Plan,
-    /// The transcript as the plan would make it; `None` if there is nothing to change.
-    pub after: Option<Examination>,
-}
-
-/// Draws a plan, checks what it gives, and repeats that until nothing is left to change.
-pub fn mend(source: &dyn Source, policy: &Policy) -> Result<Mended, Fault> {
-    mend_while(source, policy, &mut |_| {})
-}
-
-/// The same; `drawn` is shown the first plan before it is checked, so that work which only needs what that takes out can
-/// go on meanwhile. Nothing may come of it: the plan may be found bad, or more may be added to it.
-pub fn mend_while(
-    source: &dyn Source,
-    policy: &Policy,
-    drawn: &mut dyn FnMut(&Plan),
-) -> Result<Mended, Fault> {
-    mend_and_remember(source, policy, drawn, &mut |_, _| {})
-}
-
-/// The same; the transcript is asked about as it is, and then after each round.
-fn mend_and_remember(
-    source: &dyn Source,
-    policy: &Policy,
-    drawn: &mut dyn FnMut(&Plan),
-    remember: Remember<'_>,
-) -> Result<Mended, Fault> {
-    let before = look(source, policy, Depth::Plan, remember)?;
-    let mut plan = before.plan.clone();
-    if plan.is_empty() {
-        return Ok(Mended { before, repair: Ok(Repair { plan, after: None }) });
-    }
-    drawn(&plan);
-    // What is to be no worse: the transcript as it was, or as it was when all of it could be read.
-    let (mut baseline, mut stage) = (before.baseline(), before.stage);
-    baseline.release(before.released);
-    for _ in 0..ROUNDS_MAX {
-        let next = look(&Rendered::new(source, &plan), policy, Depth::Plan, remember)?;
-        if stage < Stage::Talk {
-            if let Err(worse) = baseline.lay_open(&next) {
-                return Ok(Mended { before, repair: Err(worse) });
-            }
-            stage = next.stage;
-        }
-        if next.plan.is_empty() {
-            let repair = baseline.compare(&next, Loss::None).map(|()| Repair { plan, after: Some(next) });
-            return Ok(Mended { before, repair });
-        }
-        baseline.release(next.released);
-        plan = plan.then(&next.plan);
-    }
-    Ok(Mended { before, repair: Err(Worse::Unsettled) })
+    Ok(Examination {
+        facts,
+        messages,
+        findings,
+        bytes_after,
+        context_tokens,
+        plan,
+        stage,
+        released,
+        only_cuts,
+        said,
+    })
 }

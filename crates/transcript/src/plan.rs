@@ -97,6 +97,25 @@ impl Plan {
         self.length - gone + new
     }
 
+    /// Where the new text comes from.
+    pub(crate) fn origins(&self) -> Origins {
+        let (mut old, mut new) = (0, 0);
+        let mut stretches = Vec::new();
+        for edit in &self.edits {
+            new += edit.at.start - old;
+            for piece in &edit.with {
+                stretches.push(match piece {
+                    Piece::Kept(span) | Piece::Moved(span) => (new, span.start, true),
+                    Piece::New(_) => (new, edit.at.start, false),
+                });
+                new += piece.len();
+            }
+            old = edit.at.end;
+            stretches.push((new, old, true));
+        }
+        Origins { stretches }
+    }
+
     /// The new text, as pieces in order.
     pub fn pieces(&self) -> Vec<Piece> {
         let mut pieces = Vec::with_capacity(self.edits.len() * 2 + 1);
@@ -132,6 +151,26 @@ impl Plan {
         edits.push(Edit { at: Span::new(start, self.length), with });
         edits.retain(|edit| !(edit.at.is_empty() && edit.with.is_empty()));
         Self::new(self.length, edits, texts)
+    }
+}
+
+/// Where what stands in the text that a plan gives comes from.
+#[derive(Debug, Default)]
+pub(crate) struct Origins {
+    /// Where stretches of the new text begin, where they come from, and whether they are copied: what is new comes from
+    /// where it was put in. Where none begins, nothing changes.
+    stretches: Vec<(u64, u64, bool)>,
+}
+
+impl Origins {
+    /// The place in the original.
+    pub(crate) fn of(&self, at: u64) -> u64 {
+        let next = self.stretches.partition_point(|(start, ..)| *start <= at);
+        match next.checked_sub(1).map(|last| self.stretches[last]) {
+            Some((start, from, true)) => from + (at - start),
+            Some((_, from, false)) => from,
+            None => at,
+        }
     }
 }
 

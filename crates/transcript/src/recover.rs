@@ -4,6 +4,7 @@
 //! Whether it is too long, and what has been tried, is not decided here.
 
 use crate::compact::{Request, Shares, Stay, Unable, compact, said_in};
+use crate::mend::Holds;
 use crate::plan::Rendered;
 use crate::policy::{Policy, Selection};
 use crate::source::{Fault, Source};
@@ -121,7 +122,7 @@ pub fn recover(source: &dyn Source, policy: &Policy, level: Level, keep: u64) ->
         plan = plan.then(&last.plan);
         after = last.after.or(after);
         let mut kept = Ok(shares.kept);
-        look(&Rendered::new(source, &plan), &pairing, Depth::Sizes, &mut |session, _| {
+        look(&Rendered::new(source, &plan), &pairing, Depth::Sizes, &Holds::default(), &mut |session, _| {
             kept = said_in(session);
         })?;
         shares.kept = kept?;

@@ -7,6 +7,7 @@
 use crate::entry::{Damage, Kind, Role};
 use crate::finding::{Finding, Fix, Guard, Held, Labels, Op, Safety, Severity};
 use crate::format::{Answer, Counted, Format, Results};
+use crate::mend::Holds;
 use crate::salvage::Wreck;
 use crate::session::Session;
 use crate::source::{Fault, Span, read_span};
@@ -33,7 +34,7 @@ mod counter_past_end;
 mod crowded_window;
 mod dangling_boundary;
 mod dangling_parent;
-pub(crate) mod dead_weight;
+mod dead_weight;
 mod displaced_result;
 mod duplicate_call_id;
 mod duplicate_result;
@@ -297,7 +298,7 @@ impl Group {
 }
 
 /// Asks all rules that the policy includes, then holds back what must not be done.
-pub(crate) fn check_all(session: &Session<'_>) -> Result<Vec<Finding>, Fault> {
+pub(crate) fn check_all(session: &Session<'_>, holds: &Holds<'_>) -> Result<Vec<Finding>, Fault> {
     let mut findings = Vec::new();
     for rule in RULES.iter().filter(|rule| session.policy.selection.includes(rule.code())) {
         if rule.cover(session.format) != Cover::Never {
@@ -308,7 +309,9 @@ pub(crate) fn check_all(session: &Session<'_>) -> Result<Vec<Finding>, Fault> {
         if finding.fix.safety == Safety::None || finding.fix.ops.is_empty() {
             continue;
         }
-        if finding.entry.is_some_and(|entry| session.is_pending(entry)) {
+        if let Some(worse) = holds.of(finding) {
+            finding.fix = Fix::held(Held::Worse(worse));
+        } else if finding.entry.is_some_and(|entry| session.is_pending(entry)) {
             finding.fix = Fix::held(Held::NewestTurn);
         } else if session.policy.hold_history && finding.rule.rewrites_history() {
             finding.fix = Fix::held(Held::RecentlyUsed);
@@ -390,7 +393,9 @@ fn about(
     severity: Severity,
     message: String,
 ) -> Finding {
-    Finding { entry: Some(entry), ..about_place(rule, session.entry(entry).line, severity, message) }
+    let found = session.entry(entry);
+    let at = found.span.start;
+    Finding { entry: Some(entry), at, ..about_place(rule, found.line, severity, message) }
 }
 
 /// A finding about a call.
@@ -417,7 +422,7 @@ fn about_line(
     message: String,
     fix: Fix,
 ) -> Finding {
-    Finding { fix, ..about_place(rule, damage.line, severity, message) }
+    Finding { fix, at: damage.span.start, ..about_place(rule, damage.line, severity, message) }
 }
 
 /// A finding about a line and nothing on it; about the whole file if that is line 1.
@@ -427,6 +432,8 @@ fn about_place(rule: &'static dyn Rule, line: u64, severity: Severity, message: 
         severity,
         line,
         labels: Labels::default(),
+        uncovered: false,
+        at: 0,
         entry: None,
         call: None,
         tool: None,

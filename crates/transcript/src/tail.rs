@@ -20,6 +20,7 @@ use crate::entry::{Kind, Role, Stop, Transcript};
 use crate::finding::Finding;
 use crate::format::Head;
 use crate::json::Odd;
+use crate::mend::{examine_and_remember, mend_and_remember};
 use crate::overflow::failure_in;
 use crate::policy::{Policy, SignedThinking};
 use crate::rule::unreadable_size::WHOLE_BYTES_MAX;
@@ -27,7 +28,7 @@ use crate::rule::{OversizedForSummary, are_plain, bound_thinking, is_taken, most
 use crate::scan::{ENTRIES_MAX, Known, scan_from};
 use crate::session::{Awaits, Session};
 use crate::source::{Fault, Source, Span, window};
-use crate::{Depth, Examination, Facts, Mended, Rendered, look, mend_and_remember};
+use crate::{Examination, Facts, Mended, Rendered};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
@@ -156,8 +157,8 @@ impl Tail {
         let mut known = Err(Reason::Format);
         let mut remember =
             |session: &Session<'_>, findings: &[Finding]| known = remembered(session, findings);
-        let found = look(source, policy, Depth::Sizes, &mut remember)?;
-        let tail = Self::of(source, policy, found.facts, known)?;
+        let found = examine_and_remember(source, policy, &mut remember)?;
+        let tail = Self::of(source, policy, &found, known)?;
         Ok((tail, found))
     }
 
@@ -170,12 +171,10 @@ impl Tail {
         let mended = mend_and_remember(source, policy, &mut |_| {}, &mut remember)?;
         let last = if known.len() > 1 { known.pop() } else { None };
         let first = known.into_iter().next().unwrap_or(Err(Reason::Format));
-        let before = Self::of(source, policy, mended.before.facts, first)?;
+        let before = Self::of(source, policy, &mended.before, first)?;
         let after = match (&mended.repair, last) {
             (Ok(repair), Some(last)) => match &repair.after {
-                Some(after) => {
-                    Some(Self::of(&Rendered::new(source, &repair.plan), policy, after.facts, last)?)
-                }
+                Some(after) => Some(Self::of(&Rendered::new(source, &repair.plan), policy, after, last)?),
                 None => None,
             },
             _ => None,
@@ -187,10 +186,15 @@ impl Tail {
     fn of(
         source: &dyn Source,
         policy: &Arc<Policy>,
-        facts: Facts,
+        found: &Examination,
         mut known: Result<Remembered, Reason>,
     ) -> Result<Self, Fault> {
+        let facts = found.facts;
         let bytes = facts.bytes;
+        // What a repair brings to light may be about what comes.
+        if !found.only_cuts {
+            known = Err(Reason::Unsettled);
+        }
         if facts.format.is_some() && !ends_a_line(source, bytes)? {
             known = Err(Reason::Unfinished);
         }

@@ -1,109 +1,207 @@
-//! Whether a plan may be carried out: the text that it gives is read like any other and must be no worse.
+//! Whether a plan may be carried out: the text that it gives is read like any other, and compared with the original.
 
 use crate::entry::Kind;
+use crate::finding::{Finding, Guard, Op, Safety, Severity};
+use crate::plan::Origins;
+use crate::rule::{RULES, Stage};
 use crate::session::Session;
-use crate::{Examination, rule};
+use crate::{Examination, Messages};
 use alloc::collections::BTreeMap;
 use core::fmt;
+use hashbrown::HashSet;
 
-/// Why a plan is not carried out. Seeing one is a bug of Tailor; the original stays as it is.
+/// Why a repair is not made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Worse {
-    /// The result has findings of this rule that were not there before.
-    NewFinding(&'static str),
-    /// What persons said is not all there any more.
+    /// The result has errors or warnings that the original does not have.
+    NewFindings(News),
+    /// Something that a person said would be missing.
     UserTextLost,
+    /// The model would see fewer messages, and nobody asked for that.
+    Shortened,
     /// Nothing of the conversation would be left.
     Emptied,
     /// The file would not be recognised any more.
     FormatLost,
-    /// After several rounds there would still be something to change.
-    Unsettled,
+    /// After several rounds this rule would still want changes.
+    Unsettled(&'static str),
 }
 
 impl fmt::Display for Worse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NewFinding(code) => write!(f, "the repair would bring a new problem ({code})"),
+            Self::NewFindings(news) => write!(f, "the repair would bring a new problem ({})", news.codes),
             Self::UserTextLost => f.write_str("the repair would lose something that a person said"),
+            Self::Shortened => f.write_str("the repair would hide messages that the model sees now"),
             Self::Emptied => f.write_str("the repair would leave nothing of the conversation"),
             Self::FormatLost => f.write_str("the repair would make the file unrecognisable"),
-            Self::Unsettled => f.write_str("the repair would not come to an end"),
+            Self::Unsettled(code) => write!(f, "the repair of {code} would not come to an end"),
         }
     }
 }
 
-/// What must not get worse.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Health {
-    findings: BTreeMap<&'static str, usize>,
-    user_text: u64,
-    user_texts: u64,
-    /// How many of them are in records that are there twice.
-    copied_texts: u64,
-    messages: usize,
+/// What a repair would bring.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct News {
+    /// The rules that find something new.
+    pub codes: Codes,
+    /// Whether each of them has a repair that is made when it is asked for by name.
+    pub curable: bool,
 }
 
-impl Health {
-    pub(crate) fn of(session: &Session<'_>, findings: &[crate::finding::Finding]) -> Self {
-        let mut counts = BTreeMap::new();
-        for finding in findings.iter().filter(|finding| !rule::is_remark(finding)) {
-            *counts.entry(finding.rule.code()).or_default() += 1;
+/// A set of rules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Codes(u128);
+
+const _: () = assert!(RULES.len() <= 128, "a set of rules has a bit for each");
+
+impl Codes {
+    fn insert(&mut self, code: &str) {
+        let place = RULES.iter().position(|rule| rule.code() == code);
+        self.0 |= place.map_or(0, |place| 1 << place);
+    }
+
+    /// In the order of [`RULES`].
+    pub fn iter(self) -> impl Iterator<Item = &'static str> {
+        let has = move |place: &usize| self.0 & (1 << place) != 0;
+        (0..RULES.len()).filter(has).map(|place| RULES[place].code())
+    }
+}
+
+impl fmt::Display for Codes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, code) in self.iter().enumerate() {
+            f.write_str(if n > 0 { "," } else { "" })?;
+            f.write_str(code)?;
         }
+        Ok(())
+    }
+}
+
+/// What is told apart when problems are counted: the rule, and of an error the place in the original.
+type Problem = (&'static str, Option<u64>);
+
+/// How many there are of each.
+type Problems = BTreeMap<Problem, usize>;
+
+/// What a finding counts as; notes as nothing. Each error is also a warning, so that to become less bad is no harm. A
+/// warning may move: where a lost link is mended, one further up comes into sight.
+fn problem(finding: &Finding, origins: &Origins) -> impl Iterator<Item = Problem> {
+    let code = finding.rule.code();
+    let warning = (finding.severity >= Severity::Warning).then_some((code, None));
+    let place = (finding.severity == Severity::Error).then(|| origins.of(finding.at));
+    warning.into_iter().chain(place.map(|place| (code, Some(place))))
+}
+
+fn problems(findings: &[Finding], origins: &Origins) -> Problems {
+    let mut problems = Problems::new();
+    for problem in findings.iter().flat_map(|finding| problem(finding, origins)) {
+        *problems.entry(problem).or_default() += 1;
+    }
+    problems
+}
+
+/// What persons said, and how much of the conversation there is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Conversation {
+    /// Fingerprint of what persons said.
+    pub(crate) hash: u64,
+    /// In how many texts they said it.
+    pub(crate) texts: u64,
+    /// Messages that the model sees.
+    pub(crate) seen: usize,
+    /// Messages on the live branch.
+    pub(crate) live: usize,
+}
+
+impl Conversation {
+    pub(crate) fn of(session: &Session<'_>, seen: usize) -> Self {
         let spoken = |&&entry: &&u32| matches!(session.entry(entry).kind, Kind::Message(_));
-        // Each is one entry; a message rarely has more than one text, and never this many.
-        let copied_texts = counts.get("T5").map_or(0, |copies: &usize| *copies as u64 * 64);
-        Self {
-            findings: counts,
-            user_text: session.transcript.user_text,
-            user_texts: session.transcript.user_texts,
-            copied_texts,
-            messages: session.live.iter().filter(spoken).count(),
+        let live = session.live.iter().filter(spoken).count();
+        Self { hash: session.transcript.user_text, texts: session.transcript.user_texts, seen, live }
+    }
+
+    /// What of it the plan of a stage takes out because somebody asked for that by name: messages of the agent, and, of
+    /// history that is not loaded, what persons said. A copy that goes says nothing that the other one does not.
+    pub(crate) fn released(session: &Session<'_>, findings: &[Finding], stage: Stage) -> Self {
+        let (mut going, mut said) = (HashSet::new(), HashSet::new());
+        let applied =
+            |finding: &&Finding| finding.rule.stage() == stage && session.policy.selection.applies(finding);
+        for finding in findings.iter().filter(applied) {
+            for op in &finding.fix.ops {
+                match (op, finding.fix.safety) {
+                    (Op::DropCopy(entry), _) => _ = said.insert(*entry),
+                    (Op::DropEntry(entry), Safety::Guarded(why)) => {
+                        going.insert(*entry);
+                        if why == Guard::History {
+                            said.insert(*entry);
+                        }
+                    }
+                    _ => {}
+                }
+            }
         }
+        let texts = said.into_iter().filter_map(|entry| session.transcript.said_in(entry));
+        let (hash, texts) = texts.fold((0, 0), |(hash, texts): (u64, u64), said| {
+            (hash.wrapping_add(said.hash), texts + said.texts)
+        });
+        Self { hash, texts, seen: Messages::seen_in(session, going.into_iter()), live: 0 }
     }
 }
 
-/// Whether something may go that a person said: only where the plan was asked for by name, to save a session that is
-/// too long to go on.
+/// What may go because the plan was asked for by name, to save a session that is too long to go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loss {
     /// Nothing.
     None,
-    /// It may.
-    Allowed,
+    /// Messages may leave the context.
+    Context,
+    /// What persons said may leave the file as well.
+    Texts,
 }
 
-/// What a repair is measured against.
+/// What a repair is measured against: the original, and what people asked to be taken out of it.
 pub(crate) struct Baseline {
     known: bool,
-    health: Health,
-}
-
-impl crate::Examination {
-    pub(crate) fn baseline(&self) -> Baseline {
-        Baseline { known: self.facts.format.is_some(), health: self.health.clone() }
-    }
+    problems: Problems,
+    /// The original could not be sent, or not be read.
+    broken: bool,
+    /// What came to light once bytes, lines and links were right.
+    uncovered: Problems,
+    said: Conversation,
+    seen: usize,
 }
 
 impl Baseline {
-    /// Bytes, lines or links were put right: what comes to light with that was there before. What was there must not be
-    /// gone; but a branch that now ends in a record whose parent is lost is linked again later, so that whether there is
-    /// still a conversation is asked at the end.
-    pub(crate) fn lay_open(&mut self, after: &Examination) -> Result<(), Worse> {
+    pub(crate) fn of(original: &Examination) -> Self {
+        Self {
+            known: original.facts.format.is_some(),
+            problems: problems(&original.findings, &Origins::default()),
+            broken: has_errors(&original.findings),
+            uncovered: Problems::new(),
+            said: original.said,
+            seen: original.said.seen,
+        }
+    }
+
+    /// Bytes, lines or links were put right. Persons may be found to have said more with that, and not less.
+    pub(crate) fn lay_open(&mut self, after: &Examination, origins: &Origins) -> Result<(), Worse> {
         self.is_known(after)?;
-        // A copy of a record that is taken out says nothing that the other one does not.
-        if after.health.user_texts + self.health.copied_texts < self.health.user_texts {
+        if after.said.texts < self.said.texts {
             return Err(Worse::UserTextLost);
         }
-        let messages = self.health.messages.max(after.health.messages);
-        self.health = Health { messages, ..after.health.clone() };
+        let live = self.said.live.max(after.said.live);
+        self.said = Conversation { live, ..after.said };
+        self.uncovered = problems(&after.findings, origins);
         Ok(())
     }
 
-    /// What persons said in entries that are taken out because somebody asked for that by name need not be there.
-    pub(crate) fn release(&mut self, (hash, texts): (u64, u64)) {
-        self.health.user_text = self.health.user_text.wrapping_sub(hash);
-        self.health.user_texts = self.health.user_texts.saturating_sub(texts);
+    /// What was in entries that are taken out because somebody asked for that by name need not be there, nor what stands
+    /// in the file again.
+    pub(crate) fn release(&mut self, gone: Conversation) {
+        self.said.hash = self.said.hash.wrapping_sub(gone.hash);
+        self.said.texts = self.said.texts.saturating_sub(gone.texts);
+        self.seen = self.seen.saturating_sub(gone.seen);
     }
 
     /// Whether the file is still recognised.
@@ -112,33 +210,46 @@ impl Baseline {
         if self.known && after.facts.format.is_none() { Err(Worse::FormatLost) } else { Ok(()) }
     }
 
-    /// Whether there is still a conversation, of the same kind.
-    fn holds(&self, after: &Examination) -> Result<(), Worse> {
+    /// Compares with the text that a plan gives.
+    pub(crate) fn compare(&self, after: &Examination, origins: &Origins, loss: Loss) -> Result<(), Worse> {
         self.is_known(after)?;
-        if self.health.messages > 0 && after.health.messages == 0 {
+        if self.said.live > 0 && after.said.live == 0 {
             return Err(Worse::Emptied);
         }
-        Ok(())
-    }
-
-    /// Compares with the text that a plan gives.
-    pub(crate) fn compare(&self, after: &Examination, loss: Loss) -> Result<(), Worse> {
-        self.holds(after)?;
-        let (old, new) = (&self.health, &after.health);
-        for rule in rule::RULES {
-            let count = |health: &Health| health.findings.get(rule.code()).copied().unwrap_or(0);
-            if count(new) > count(old) {
-                return Err(Worse::NewFinding(rule.code()));
-            }
-        }
-        if loss == Loss::None && (old.user_text, old.user_texts) != (new.user_text, new.user_texts) {
+        if loss != Loss::Texts && (self.said.hash, self.said.texts) != (after.said.hash, after.said.texts) {
             return Err(Worse::UserTextLost);
         }
-        Ok(())
+        if loss == Loss::None && after.said.seen < self.seen {
+            return Err(Worse::Shortened);
+        }
+        news(after, origins, &[&self.problems])
+    }
+
+    /// Whether all that is new came to light with bytes, lines and links.
+    pub(crate) fn has_uncovered(&self, after: &Examination, origins: &Origins) -> bool {
+        news(after, origins, &[&self.problems, &self.uncovered]).is_ok()
+    }
+
+    /// Whether that may be there: damage had hidden it, and the original could not be sent either.
+    pub(crate) fn forgives(&self, after: &Examination, origins: &Origins) -> bool {
+        self.broken && self.has_uncovered(after, origins)
     }
 }
 
-/// Compares the text before with the text that a plan gives.
-pub(crate) fn compare(before: &Examination, after: &Examination, loss: Loss) -> Result<(), Worse> {
-    before.baseline().compare(after, loss)
+/// Errors and warnings of which there are more than in any of these.
+fn news(after: &Examination, origins: &Origins, known: &[&Problems]) -> Result<(), Worse> {
+    let all = problems(&after.findings, origins);
+    let most = |place: &_| known.iter().filter_map(|known| known.get(place)).copied().max().unwrap_or(0);
+    let is_new = |problem: Problem| all.get(&problem).is_some_and(|&count| count > most(&problem));
+    let mut news = News { codes: Codes::default(), curable: true };
+    for finding in after.findings.iter().filter(|finding| problem(finding, origins).any(is_new)) {
+        news.codes.insert(finding.rule.code());
+        news.curable &= matches!(finding.fix.safety, Safety::Guarded(_));
+    }
+    if news.codes == Codes::default() { Ok(()) } else { Err(Worse::NewFindings(news)) }
+}
+
+/// Whether a session cannot be sent, or not be read.
+pub(crate) fn has_errors(findings: &[Finding]) -> bool {
+    findings.iter().any(|finding| finding.severity == Severity::Error)
 }

@@ -55,11 +55,10 @@ use transcript::literal::Unit;
 use transcript::plan::{Piece, Plan, Rendered};
 use transcript::policy::{Crowded, Kept, Lines, Policy, Selection, Shape, SignedThinking, Stale};
 use transcript::profile::PROFILES;
-use transcript::rule::Stage;
 use transcript::scan::Scanner;
 use transcript::verdict::Worse;
 use transcript::weight::{Amount, Part, Row, Standing, ToolRow, weigh};
-use transcript::{Examination, Mended, Source, Span, examine, mend, source};
+use transcript::{Examination, Mended, Severity, Source, Span, examine, mend, source};
 
 /// A file, and what is asked of it.
 #[derive(Clone)]
@@ -402,45 +401,65 @@ fn looks_say_what_tries_find(case: &Case) -> Checked {
     Ok(())
 }
 
-/// What is found once bytes, lines and links are right: before that, some of it cannot be seen.
-fn laid_open(case: &Case) -> Option<Examination> {
-    let open = opened(&case.bytes, &case.policy)?;
-    examine(&open.as_slice(), &case.policy).ok()
-}
-
-/// The bytes after the rules that put bytes, lines and links right, as far as these are asked for.
-fn opened(bytes: &[u8], policy: &Policy) -> Option<Vec<u8>> {
-    let asked = &policy.selection;
-    let first = transcript::rule::RULES
-        .iter()
-        .filter(|rule| rule.stage() < Stage::Talk && asked.includes(rule.code()));
-    let select: Vec<String> = first.map(|rule| rule.code().to_string()).collect();
-    if select.is_empty() {
-        return None;
-    }
-    let selection = Selection { select, ..asked.clone() };
-    repaired(bytes, &Policy { selection, ..policy.clone() }).map(|(_, open, _)| open)
-}
-
 /// Who allows that history goes lets go of what was said there.
 fn lets_history_go(policy: &Policy) -> bool {
     ["S8", "S9", "S18"].iter().any(|code| policy.selection.allow.iter().any(|own| own == code))
 }
 
-/// No rule finds more than before.
+/// How many errors and warnings there are of each rule.
+fn problems(found: &Examination) -> BTreeMap<(&'static str, Severity), usize> {
+    let mut problems = BTreeMap::new();
+    for finding in found.findings.iter().filter(|finding| finding.severity > Severity::Note) {
+        *problems.entry((finding.rule.code(), finding.severity)).or_default() += 1;
+    }
+    problems
+}
+
+/// Nothing is wrong that was not wrong in the original, unless that could not be sent either.
 fn finds_no_more(case: &Case) -> Checked {
     let before = examine(&case.bytes.as_slice(), &case.policy).expect("memory can always be read");
-    let Some((_, after, found)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
-    let old = counts(&laid_open(case).unwrap_or(before));
-    for (code, count) in counts(&found) {
-        prop_assert!(old.get(code).is_some_and(|old| *old >= count), "{code}: {count}\n{}", lossy(&after));
+    let Some((_, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
+    let found = examine(&after.as_slice(), &case.policy).expect("memory can always be read");
+    if before.findings.iter().any(|finding| finding.severity == Severity::Error) {
+        return Ok(());
+    }
+    let old = problems(&before);
+    for (problem @ (code, severity), count) in problems(&found) {
+        let worse = (code, Severity::Error);
+        let known = [problem, worse].iter().filter_map(|problem| old.get(problem)).sum::<usize>();
+        prop_assert!(known >= count, "{code} {severity}: {count}\n{}", lossy(&after));
     }
     Ok(())
 }
 
-/// No rule finds more than before, and nothing that a person said is lost.
+/// The providers take what they took before, unless the session could not be sent or read, and the model is sent as many
+/// messages.
+fn is_sent_no_less(case: &Case) -> Checked {
+    let Some((_, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
+    let refused = |bytes: &[u8]| {
+        let refusals = oracle::refusals(case.dialect, bytes);
+        // What is empty is left out by agents that send nothing as it stands.
+        let counts = |refusal: &oracle::Refusal| ![oracle::UNFINISHED, "M1", "M2"].contains(&refusal.class);
+        refusals.into_iter().filter(counts).collect::<Vec<_>>()
+    };
+    let before = examine(&case.bytes.as_slice(), &case.policy).expect("memory can always be read");
+    let is_error = |finding: &transcript::Finding| finding.severity == Severity::Error;
+    if !before.findings.iter().any(is_error) && refused(&case.bytes).is_empty() {
+        prop_assert!(refused(&after).is_empty(), "{:?}\n{}", refused(&after), lossy(&after));
+    }
+    let ([old, compactions], [new, now]) =
+        (oracle::heard(case.dialect, &case.bytes), oracle::heard(case.dialect, &after));
+    // A compaction that could not be read takes effect once it can be.
+    if case.policy.selection.allow.is_empty() && now <= compactions {
+        prop_assert!(new >= old, "{new} messages of {old}\n{}", lossy(&after));
+    }
+    Ok(())
+}
+
+/// Nothing new is wrong, the model is sent as much, and nothing that a person said is lost.
 fn is_no_worse(case: &Case) -> Checked {
     finds_no_more(case)?;
+    is_sent_no_less(case)?;
     let Some((_, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
     let told = |bytes: &[u8]| {
         if lets_history_go(&case.policy) { Vec::new() } else { reader::user_texts(case.dialect, bytes) }

@@ -17,7 +17,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::Finding;
-use transcript::finding::Safety;
 use transcript::overflow::Failure;
 use transcript::policy::Selection;
 use transcript::recover::Level;
@@ -304,15 +303,10 @@ fn failed(hindered: bool) -> Done {
     if hindered { Done::Hindered } else { Done::Failed }
 }
 
-/// What was wrong in a file that was mended and has been put right: its fix is one of those that are made, or nothing held
-/// it back any more once others had been made.
+/// What was wrong in a file that was mended and has been put right.
 fn mended<'a>(outcome: &'a Outcome, selection: &Selection) -> impl Iterator<Item = &'a Finding> {
-    let is_left = |code| outcome.remaining().iter().any(|left| left.rule.code() == code);
-    let is_mended = move |finding: &&Finding| match finding.fix.safety {
-        Safety::Held(_) => !is_left(finding.rule.code()),
-        _ => selection.applies(finding),
-    };
-    outcome.before.iter().flat_map(|found| &found.findings).filter(is_mended)
+    let found = outcome.before.iter().flat_map(|found| &found.findings);
+    found.filter(|finding| selection.applies(finding))
 }
 
 /// First and last line of what was mended.

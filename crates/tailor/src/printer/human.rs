@@ -1,6 +1,6 @@
 //! `--format human`: a line a finding, a line for what was done to a file, and a sentence at the end.
 
-use super::{Shape, Totals, size, sized};
+use super::{Shape, Totals, plural, size, sized};
 use crate::report::{FileReport, FindingReport};
 use crate::terminal::{Screen, plain, push_plain};
 use anstyle::{AnsiColor, Style};
@@ -81,15 +81,26 @@ impl Shape for Human {
             ("error", Some(_), _) => Ok(()),
             (outcome, reason, Some(after)) => {
                 let sizes = format!("{} -> {}", size(report.bytes.unwrap_or(0)), size(after));
-                let kept = match report.stays {
+                let uncovered = report.uncovered();
+                let mut kept = match report.remaining.unwrap_or(0) - uncovered {
                     0 => String::new(),
                     1 => ", 1 finding stays".to_string(),
                     count => format!(", {count} findings stay"),
                 };
+                if uncovered > 0 {
+                    _ = write!(kept, ", {} came to light", plural(uncovered as u64, "finding"));
+                }
+                if let Some(sight) = report.sight() {
+                    kept.extend([", ", &sight]);
+                }
                 let more = reason.as_ref().map(|reason| format!("; {}", plain(reason))).unwrap_or_default();
                 self.line(&format!("{path}: {}: {sizes}{kept}{more}", outcome.replace('-', " ")), out)
             }
             (outcome, Some(reason), None) => self.line(&format!("{path}: {outcome}: {}", plain(reason)), out),
+            ("findings", None, None) => match report.sight() {
+                Some(sight) => self.line(&format!("{path}: {sight}"), out),
+                None => Ok(()),
+            },
             _ => Ok(()),
         }
     }

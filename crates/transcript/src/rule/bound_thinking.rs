@@ -5,7 +5,7 @@
 //! after an edit before it (`reference/formats-claude-codex.md` C2).
 
 use super::{Cover, Help, Rule, about};
-use crate::entry::Kind;
+use crate::entry::{Kind, QuirkKind};
 use crate::finding::{Finding, Fix, Held, Op, Safety, Severity};
 use crate::format::{Format, Results};
 use crate::policy::SignedThinking;
@@ -128,8 +128,19 @@ fn hold_in_conversations(session: &Session<'_>, findings: &mut [Finding]) {
 /// Whether an entry in context holds thinking that is signed over all that comes before.
 fn is_bound(session: &Session<'_>, entry: u32) -> bool {
     session.in_context(entry)
-        && !session.transcript.thinking_of(entry).is_empty()
+        && has_signed_thinking(session, entry)
         && model_binds(session.transcript.id_text(session.entry(entry).model))
+}
+
+/// Whether an entry holds thinking with a signature that could be valid. No provider takes any other, so that there is
+/// nothing to lose.
+fn has_signed_thinking(session: &Session<'_>, entry: u32) -> bool {
+    let quirks = session.transcript.quirks_of(entry);
+    let invalid = |block: Span| {
+        let unsigned = |kind| matches!(kind, QuirkKind::Unsigned | QuirkKind::Altered);
+        quirks.iter().any(|quirk| quirk.block == block && unsigned(quirk.kind))
+    };
+    session.transcript.thinking_of(entry).iter().any(|thinking| !invalid(thinking.block))
 }
 
 /// What to do about the bound thinking of these entries if something else is to come before them: the steps that take

@@ -42,13 +42,18 @@ impl Rule for DanglingParent {
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
-        for entry in dangling(session) {
+        let mut due: Vec<u32> = dangling(session).collect();
+        let mut seen = vec![false; session.transcript.entries.len()];
+        while let Some(entry) = due.pop() {
             let before = nearest_before(session, entry);
             let fix = match before {
                 None => continue,
                 Some(_) if is_summary(session, entry) => Fix::NONE,
                 Some(before) => link(session, entry, before),
             };
+            if let (Safety::Safe, Some(before)) = (fix.safety, before) {
+                due.extend(hidden_behind(session, before, &mut seen));
+            }
             let message = match session.entry(entry).parent {
                 Link::Missing => "it does not say what its parent is",
                 _ => "its parent is not in the file",
@@ -73,13 +78,16 @@ fn is_summary(session: &Session<'_>, entry: u32) -> bool {
 
 /// The entries of the live branch whose parents are missing.
 fn dangling<'s>(session: &'s Session<'_>) -> impl Iterator<Item = u32> + 's {
-    let lost = |entry: u32| match session.entry(entry).parent {
+    let live = session.live.iter().copied();
+    live.filter(move |&entry| is_dangling(session, entry) && !is_subagents(session))
+}
+
+fn is_dangling(session: &Session<'_>, entry: u32) -> bool {
+    match session.entry(entry).parent {
         Link::To(id) => session.by_id(id).is_none(),
         Link::Missing => lost_its_name(session, entry),
         Link::Root => false,
-    };
-    let live = session.live.iter().copied();
-    live.filter(move |&entry| lost(entry) && !is_subagents(session))
+    }
 }
 
 /// Whether an entry of a graph, in which each names its parent though it be `null`, does not, and the one before does.
@@ -91,6 +99,17 @@ fn lost_its_name(session: &Session<'_>, entry: u32) -> bool {
 /// Whether the file is a subagent's: the parents of its entries are in the file of the main session.
 fn is_subagents(session: &Session<'_>) -> bool {
     session.transcript.entries.iter().all(|entry| entry.aside || entry.id.is_none())
+}
+
+/// The entry that ends the way up from here, if its parent is missing: it comes into sight with a link to here, and where
+/// many lines are lost, one after the other would take a round each.
+fn hidden_behind(session: &Session<'_>, from: u32, seen: &mut [bool]) -> Option<u32> {
+    let mut next = Some(from);
+    let mut last = None;
+    while let Some(at) = next.filter(|&at| !core::mem::replace(&mut seen[at as usize], true)) {
+        (last, next) = (Some(at), session.parent(at));
+    }
+    last.filter(|&last| next.is_none() && is_dangling(session, last) && !session.is_live(last))
 }
 
 /// Of so many entries one is looked for that is no descendant.

@@ -1,7 +1,7 @@
 //! Not a rule: what stands in the file and is not loaded, told as one finding a file.
 
 use super::{Rule, about};
-use crate::finding::{Finding, Fix, Guard, Op, Safety, Severity};
+use crate::finding::{Finding, Fix, Guard, Op, Severity};
 use crate::session::Session;
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -40,18 +40,4 @@ fn may_go(session: &Session<'_>, entry: u32) -> bool {
         && !session.is_pending(entry)
         && !session.shares_its_id(entry)
         && !session.is_labelled(entry)
-}
-
-/// What persons said in the entries that a plan takes out because they are dead weight, and who asked for that knows:
-/// fingerprint and number, as in [`crate::entry::Transcript`].
-pub(crate) fn released(session: &Session<'_>, findings: &[Finding]) -> (u64, u64) {
-    let applied = findings.iter().filter(|finding| {
-        finding.fix.safety == Safety::Guarded(Guard::History) && session.policy.selection.applies(finding)
-    });
-    let gone: HashSet<u32> = applied
-        .flat_map(|finding| &finding.fix.ops)
-        .filter_map(|op| if let Op::DropEntry(entry) = op { Some(*entry) } else { None })
-        .collect();
-    let said = gone.into_iter().filter_map(|entry| session.transcript.said_in(entry));
-    said.fold((0, 0), |(hash, texts): (u64, u64), said| (hash.wrapping_add(said.hash), texts + said.texts))
 }

@@ -88,7 +88,9 @@ fn astray(session: &Session<'_>, out: &mut Vec<Finding>) {
     for (index, answers) in session.answers.iter().enumerate() {
         let Answers::Call(call) = *answers else { continue };
         let (from, to) = (session.call(call).entry, session.result(index).entry);
-        if session.is_live(to) || !session.in_context(from) || session.superseded(to) {
+        // What hangs on the message with the call is loaded, also where a person's text stands beside it.
+        let hangs_there = session.parent(to).is_some_and(|parent| session.turn(parent) == session.turn(from));
+        if session.is_live(to) || hangs_there || !session.in_context(from) || session.superseded(to) {
             continue;
         }
         let at = session.entry(to).parent_at;

@@ -42,7 +42,8 @@ impl Rule for LineSeparator {
                 if damage.span.len() > LINE_BYTES_MAX { Vec::new() } else { escapes(session, damage.span)? };
             let fix = if ops.is_empty() { Fix::NONE } else { Fix::guarded(Guard::Respells, ops) };
             let message = format!("a raw line separator at byte {at}");
-            out.push(about_line(&LineSeparator, damage, Severity::Note, message, fix));
+            let found = about_line(&LineSeparator, damage, Severity::Note, message, fix);
+            out.push(Finding { at, ..found });
         }
         Ok(())
     }

@@ -45,7 +45,8 @@ impl Rule for OversizedLine {
             let start = parts.iter().map(|(_, span)| span.start).min().unwrap_or(0);
             let end = parts.iter().map(|(_, span)| span.end).max().unwrap_or(0);
             if let Some((severity, message)) = over(session, limit, end - start, "line of", "bytes") {
-                out.push(about_place(&OversizedLine, parts[0].0, severity, message));
+                let found = about_place(&OversizedLine, parts[0].0, severity, message);
+                out.push(Finding { at: start, ..found });
             }
         }
         Ok(())

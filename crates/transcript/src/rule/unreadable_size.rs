@@ -63,7 +63,7 @@ mod tests {
         for (bytes, count) in [(WHOLE_BYTES_MAX, 0), (WHOLE_BYTES_MAX + 1, 1)] {
             transcript.bytes = bytes;
             let session = Session::new(&transcript, source, &policy, Depth::Sizes).unwrap();
-            let found = rule::check_all(&session).unwrap();
+            let found = rule::check_all(&session, &crate::mend::Holds::default()).unwrap();
             assert_eq!(found.iter().filter(|finding| finding.rule.code() == "S10").count(), count);
         }
     }

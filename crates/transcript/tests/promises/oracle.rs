@@ -85,12 +85,38 @@ fn roles(rows: &[Row], out: &mut Vec<Refusal>) {
     out.extend(unknown.map(|role| Refusal { class: "B9", text: text(role) }));
 }
 
+/// How many messages with something in them the model is sent: a text, a call, or the result of a call. Turns that were
+/// interrupted are none. And how many compactions there are.
+pub(crate) fn heard(dialect: Dialect, bytes: &[u8]) -> [usize; 2] {
+    let rows: Vec<Row> = rows_with_lone(bytes).into_iter().filter(|row| row.alone).collect();
+    let mut live = live(dialect, &rows);
+    let compactions = live.iter().filter(|spoken| spoken.kind == Kind::Boundary).count();
+    live.retain(|spoken| spoken.in_context && !spoken.aborted);
+    let messages = messages(dialect, &rows, &live);
+    let mut asked: Vec<String> = messages.iter().flat_map(calls).collect();
+    let mut says = |part: &Part| match part {
+        Part::Text(text) => !text.trim().is_empty(),
+        Part::Call { .. } => true,
+        Part::Result { id, .. } => {
+            let call = asked.iter().position(|own| own == id);
+            call.map(|call| asked.swap_remove(call)).is_some()
+        }
+        Part::Thinking | Part::Other => false,
+    };
+    [messages.iter().filter(|message| message.parts.iter().any(&mut says)).count(), compactions]
+}
+
 /// The messages of the live context.
 pub(crate) fn request(dialect: Dialect, rows: &[Row]) -> Vec<Message> {
     let live: Vec<Spoken> = live(dialect, rows).into_iter().filter(|spoken| spoken.in_context).collect();
+    messages(dialect, rows, &live)
+}
+
+/// What is said on these lines.
+fn messages(dialect: Dialect, rows: &[Row], live: &[Spoken]) -> Vec<Message> {
     match dialect {
-        Dialect::Pi | Dialect::PiFlat => pi(rows, &live),
-        Dialect::ClaudeCode => claude(rows, &live),
+        Dialect::Pi | Dialect::PiFlat => pi(rows, live),
+        Dialect::ClaudeCode => claude(rows, live),
         Dialect::OpenAiChat | Dialect::Anthropic => {
             let spoken = live.iter().map(|spoken| &rows[spoken.row].value);
             let spoken = spoken.filter(|value| !["system", "developer"].contains(&role(value)));

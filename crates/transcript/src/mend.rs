@@ -1,0 +1,476 @@
+//! The repair of a transcript: plans are drawn until nothing is left to change, what they give is compared with the
+//! original, and repairs that would do harm are left out.
+
+use crate::finding::{Finding, Held, Safety};
+use crate::plan::{Origins, Plan, Rendered};
+use crate::policy::Policy;
+use crate::rule::Stage;
+use crate::source::{Fault, Source};
+use crate::verdict::{Baseline, Loss, Worse, has_errors};
+use crate::{Depth, Examination, Remember, look};
+use alloc::string::String;
+use alloc::vec::Vec;
+use hashbrown::HashMap;
+
+/// How often a plan may be drawn on the result of the one before. One round is the rule; more happen when bytes, lines or
+/// links have to be put right first, or a repair uncovers something that was hidden.
+const ROUNDS_MAX: usize = 10;
+
+/// How many rules are left out one by one to find those that do harm.
+const TRIES_MAX: usize = 12;
+
+/// Of a rule that mends more places than this nothing is made if one of them does harm.
+const PLACES_MAX: usize = 8;
+
+/// A repair that is not made: of a rule, at one place of the original or everywhere.
+#[derive(Clone, Copy)]
+struct Hold {
+    code: &'static str,
+    place: Option<u64>,
+    why: Worse,
+}
+
+/// What is not to be mended in a text, and where that text comes from.
+#[derive(Default)]
+pub(crate) struct Holds<'h> {
+    holds: &'h [Hold],
+    origins: Origins,
+}
+
+impl Holds<'_> {
+    /// Whether all is mended.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.holds.is_empty()
+    }
+
+    /// Why the fix of a finding is not made, if that was found out.
+    pub(crate) fn of(&self, finding: &Finding) -> Option<Worse> {
+        let mut own = self.holds.iter().filter(|hold| hold.code == finding.rule.code());
+        let here = |hold: &&Hold| hold.place.is_none_or(|place| place == self.origins.of(finding.at));
+        own.find(here).map(|hold| hold.why)
+    }
+}
+
+/// A transcript, and what is to become of it.
+pub struct Mended {
+    /// The transcript as it is. Its findings say what becomes of them.
+    pub before: Examination,
+    /// The repair; an error if there is none that leaves the transcript no worse.
+    pub repair: Result<Repair, Worse>,
+}
+
+/// A plan that was tried and found good.
+pub struct Repair {
+    /// All changes; none if there is nothing to mend.
+    pub plan: Plan,
+    /// The transcript as the plan would make it; `None` if there is nothing to change.
+    pub after: Option<Examination>,
+}
+
+/// Reads a transcript and asks all rules. Changes nothing. An unknown format gives no findings.
+///
+/// Where a repair does more than cut texts, it is tried, so that the findings say what a fix does about them.
+pub fn examine(source: &dyn Source, policy: &Policy) -> Result<Examination, Fault> {
+    examine_and_remember(source, policy, &mut |_, _| {})
+}
+
+/// The same; the transcript is asked about as it is.
+pub(crate) fn examine_and_remember(
+    source: &dyn Source,
+    policy: &Policy,
+    remember: Remember<'_>,
+) -> Result<Examination, Fault> {
+    let found = look(source, policy, Depth::Sizes, &Holds::default(), remember)?;
+    if found.only_cuts { Ok(found) } else { Ok(mend(source, policy)?.before) }
+}
+
+/// Draws a plan, checks what it gives, and repeats that until nothing is left to change.
+pub fn mend(source: &dyn Source, policy: &Policy) -> Result<Mended, Fault> {
+    mend_while(source, policy, &mut |_| {})
+}
+
+/// The same; `drawn` is shown the first plan before it is checked, so that work which only needs what that takes out can
+/// go on meanwhile. Nothing may come of it: the plan may be found bad, or more may be added to it.
+pub fn mend_while(
+    source: &dyn Source,
+    policy: &Policy,
+    drawn: &mut dyn FnMut(&Plan),
+) -> Result<Mended, Fault> {
+    mend_and_remember(source, policy, drawn, &mut |_, _| {})
+}
+
+/// The same; the transcript is asked about as it is, and then after each round. What was asked last is the repair.
+pub(crate) fn mend_and_remember(
+    source: &dyn Source,
+    policy: &Policy,
+    drawn: &mut dyn FnMut(&Plan),
+    remember: Remember<'_>,
+) -> Result<Mended, Fault> {
+    let mut before = look(source, policy, Depth::Plan, &Holds::default(), remember)?;
+    if before.plan.is_empty() {
+        let plan = before.plan.clone();
+        return Ok(Mended { before, repair: Ok(Repair { plan, after: None }) });
+    }
+    drawn(&before.plan);
+    let tried = Mender { source, policy, before: &before, remember }.best()?;
+    if let Err(worse) = tried.verdict {
+        before.hold_all(policy, worse);
+        return Ok(Mended { before, repair: Err(worse) });
+    }
+    before.bytes_after = tried.plan.length_after();
+    let plan = tried.plan;
+    let after = match tried.after {
+        Some(held) if plan.is_empty() => {
+            before.findings = held.findings;
+            None
+        }
+        Some(mut after) => {
+            before.tell_what_becomes(&mut after, &plan.origins(), policy);
+            Some(after)
+        }
+        None => None,
+    };
+    Ok(Mended { before, repair: Ok(Repair { plan, after }) })
+}
+
+impl Examination {
+    /// Nothing is mended, for this reason.
+    fn hold_all(&mut self, policy: &Policy, why: Worse) {
+        self.bytes_after = self.facts.bytes;
+        for finding in self.findings.iter_mut().filter(|finding| policy.selection.applies(finding)) {
+            finding.fix.safety = Safety::Held(Held::Worse(why));
+        }
+    }
+
+    /// Says of each finding what becomes of it: what is gone afterwards was mended, if by the repair of another, and what
+    /// is still there was not. What is there only afterwards came to light.
+    fn tell_what_becomes(&mut self, after: &mut Self, origins: &Origins, policy: &Policy) {
+        type Key = (&'static str, u64, Option<String>);
+        let key =
+            |finding: &Finding, place| -> Key { (finding.rule.code(), place, finding.labels.call.clone()) };
+        let mut left: HashMap<Key, Vec<usize>> = HashMap::new();
+        for (n, finding) in after.findings.iter_mut().enumerate().rev() {
+            finding.uncovered = true;
+            left.entry(key(finding, origins.of(finding.at))).or_default().push(n);
+        }
+        for finding in &mut self.findings {
+            match left.get_mut(&key(finding, finding.at)).and_then(Vec::pop) {
+                Some(same) => {
+                    after.findings[same].uncovered = false;
+                    finding.fix.safety = after.findings[same].fix.safety;
+                }
+                // A look alone does not tell what goes with a text that is cut.
+                None if self.only_cuts => {}
+                None if policy.selection.applies(finding) || finding.fix.safety == Safety::None => {}
+                None => {
+                    finding.fix.safety = Safety::Safe;
+                    finding.saves_bytes = None;
+                }
+            }
+        }
+    }
+}
+
+/// One repair that was made in an attempt.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Made {
+    stage: Stage,
+    code: &'static str,
+    place: u64,
+}
+
+/// What came of an attempt.
+struct Tried {
+    plan: Plan,
+    /// The result; `None` if it is the original.
+    after: Option<Examination>,
+    verdict: Result<(), Worse>,
+    /// What is wrong with the result came to light with bytes, lines and links.
+    is_uncovered: bool,
+    /// That may be so: damage had hidden it, and the original could not be sent either.
+    is_forgiven: bool,
+    /// In the order in which they were made.
+    made: Vec<Made>,
+}
+
+impl Tried {
+    /// The rule to leave out next.
+    fn suspect(&self, why: Worse) -> Option<Hold> {
+        let of_stage = |made: &&Made| (made.stage < Stage::Talk) == self.is_uncovered;
+        let code = match why {
+            Worse::Unsettled(code) => code,
+            _ => self.made.iter().rfind(of_stage).or_else(|| self.made.last())?.code,
+        };
+        Some(Hold { code, place: None, why })
+    }
+
+    /// The places at which it mended what a hold is about.
+    fn places(&self, hold: Hold) -> Vec<Hold> {
+        let mut places = Vec::new();
+        for made in self.made.iter().filter(|made| made.code == hold.code) {
+            let here = Hold { place: Some(made.place), ..hold };
+            if !places.iter().any(|other: &Hold| other.place == here.place) {
+                places.push(here);
+            }
+        }
+        places
+    }
+}
+
+struct Mender<'m> {
+    source: &'m dyn Source,
+    policy: &'m Policy,
+    before: &'m Examination,
+    remember: Remember<'m>,
+}
+
+impl Mender<'_> {
+    /// The repair that does the most without harm.
+    fn best(mut self) -> Result<Tried, Fault> {
+        let whole = self.attempt(&[])?;
+        let Err(mut why) = whole.verdict else { return Ok(whole) };
+        let (mut holds, mut suspect) = (Vec::new(), whole.suspect(why));
+        let mut part = None;
+        while let Some(hold) = suspect.filter(|_| part.is_none() && holds.len() < TRIES_MAX) {
+            holds.push(hold);
+            let tried = self.attempt(&holds)?;
+            (suspect, part) = match tried.verdict {
+                Ok(()) => (None, Some(tried)),
+                Err(worse) => {
+                    why = worse;
+                    (tried.suspect(why), None)
+                }
+            };
+        }
+        // What still is wrong was hidden by damage.
+        let sends = |tried: &Tried| !has_errors(&tried.after.as_ref().unwrap_or(self.before).findings);
+        if whole.is_forgiven && !part.as_ref().is_some_and(sends) {
+            return Ok(Tried { verdict: Ok(()), ..self.attempt(&[])? });
+        }
+        if part.is_none() {
+            return Ok(whole);
+        }
+        self.give_back(&mut holds, 1)?;
+        // Not all places of a rule need do harm.
+        let several = |hold: &Hold| match (hold.why, whole.places(*hold)) {
+            (Worse::Unsettled(_), _) => alloc::vec![*hold],
+            (_, places) if (2..=PLACES_MAX).contains(&places.len()) => places,
+            _ => alloc::vec![*hold],
+        };
+        let mut places: Vec<Hold> = holds.iter().flat_map(several).collect();
+        if places.len() > holds.len() && self.attempt(&places)?.verdict.is_ok() {
+            self.give_back(&mut places, 0)?;
+            holds = places;
+        }
+        self.attempt(&holds)
+    }
+
+    /// Makes those repairs after all that do no harm; not the last few. Those near the end of the file come first: there
+    /// the conversation goes on.
+    fn give_back(&mut self, holds: &mut Vec<Hold>, last: usize) -> Result<(), Fault> {
+        for at in (0..holds.len().saturating_sub(last)).rev() {
+            let hold = holds.remove(at);
+            if let Err(why) = self.attempt(holds)?.verdict {
+                holds.insert(at, Hold { why, ..hold });
+            }
+        }
+        Ok(())
+    }
+
+    /// Mends all but what is held.
+    fn attempt(&mut self, holds: &[Hold]) -> Result<Tried, Fault> {
+        let mut baseline = Baseline::of(self.before);
+        let mut plan = Plan::unchanged(self.source.len());
+        let mut after = None;
+        if !holds.is_empty() {
+            let holds = Holds { holds, origins: Origins::default() };
+            after = Some(look(self.source, self.policy, Depth::Plan, &holds, self.remember)?);
+        }
+        let (mut made, mut opens, mut verdict) = (Vec::new(), true, None);
+        for round in 0..=ROUNDS_MAX {
+            let now = after.as_ref().unwrap_or(self.before);
+            if now.plan.is_empty() || verdict.is_some() {
+                break;
+            }
+            let from = made.len();
+            made.extend(now.made(self.policy, &plan.origins()));
+            if round == ROUNDS_MAX {
+                verdict = made.get(from).map(|made: &Made| Worse::Unsettled(made.code));
+                break;
+            }
+            baseline.release(now.released);
+            opens &= now.stage < Stage::Talk;
+            plan = plan.then(&now.plan);
+            let holds = Holds { holds, origins: plan.origins() };
+            let rendered = Rendered::new(self.source, &plan);
+            let next = look(&rendered, self.policy, Depth::Plan, &holds, self.remember)?;
+            if opens {
+                verdict = baseline.lay_open(&next, &holds.origins).err();
+            }
+            after = Some(next);
+        }
+        let (found, origins) = (after.as_ref().unwrap_or(self.before), plan.origins());
+        let verdict = verdict.map_or_else(|| baseline.compare(found, &origins, Loss::None), Err);
+        let is_new = matches!(verdict, Err(Worse::NewFindings(_)));
+        let is_uncovered = opens || (is_new && baseline.has_uncovered(found, &origins));
+        let is_forgiven = is_new && is_uncovered && baseline.forgives(found, &origins);
+        Ok(Tried { plan, after, verdict, is_uncovered, is_forgiven, made })
+    }
+}
+
+impl Examination {
+    /// What its plan mends.
+    fn made(&self, policy: &Policy, origins: &Origins) -> Vec<Made> {
+        let due =
+            |finding: &&Finding| finding.rule.stage() == self.stage && policy.selection.applies(finding);
+        let made = |finding: &Finding| Made {
+            stage: self.stage,
+            code: finding.rule.code(),
+            place: origins.of(finding.at),
+        };
+        self.findings.iter().filter(due).map(made).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Held, Mended, Safety, Worse, mend};
+    use crate::plan::Rendered;
+    use crate::policy::{Policy, Selection};
+    use crate::{Finding, Messages, examine};
+    use alloc::format;
+    use alloc::string::{String, ToString};
+    use alloc::vec::Vec;
+    use core::fmt::Write;
+
+    /// The lines of a pi session behind its header: id, parent, message.
+    fn session(lines: &[(&str, &str, &str)]) -> String {
+        let mut text = String::from("{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"cwd\":\"/w\"}\n");
+        for (id, parent, message) in lines {
+            writeln!(
+                text,
+                "{{\"type\":\"message\",\"id\":\"{id}\",\"parentId\":{parent},\"message\":{message}}}"
+            )
+            .unwrap();
+        }
+        text
+    }
+
+    const ASKED: &str = r#"{"role":"user","content":"go on"}"#;
+    const SAID: &str = r#"{"role":"assistant","content":[{"type":"text","text":"yes"}],"stopReason":"stop"}"#;
+
+    /// A message with an image of 9,000 pixels, which no provider takes.
+    fn shown() -> String {
+        let head = "iVBORw0KGgoAAAANSUhEUgAAIygAAABkCAIAAAA";
+        format!(
+            r#"{{"role":"user","content":[{{"type":"text","text":"look"}},{{"type":"image","data":"{head}{}","mimeType":"image/png"}}]}}"#,
+            "A".repeat(401)
+        )
+    }
+
+    fn allowing(codes: &[&str]) -> Policy {
+        let allow = codes.iter().map(ToString::to_string).collect();
+        Policy { selection: Selection { allow, ..Selection::default() }, ..Policy::default() }
+    }
+
+    fn mended(text: &str, policy: &Policy) -> (Mended, String) {
+        let source = text.as_bytes();
+        let mended = mend(&source, policy).unwrap();
+        let plan = &mended.repair.as_ref().ok().unwrap().plan;
+        let rendered = Rendered::new(&source, plan);
+        let bytes = crate::source::read_span(&rendered, crate::Span::new(0, plan.length_after())).unwrap();
+        (mended, String::from_utf8(bytes).unwrap())
+    }
+
+    fn codes(findings: &[Finding]) -> Vec<(&'static str, u64, Safety)> {
+        findings.iter().map(|finding| (finding.rule.code(), finding.line, finding.fix.safety)).collect()
+    }
+
+    #[track_caller]
+    fn is_held_for(safety: Safety, codes: &str) {
+        let Safety::Held(Held::Worse(Worse::NewFindings(news))) = safety else { panic!("{safety:?}") };
+        assert_eq!((news.codes.to_string().as_str(), news.curable), (codes, true));
+    }
+
+    #[test]
+    fn what_would_bring_an_error_is_held_with_what_allows_both() {
+        let shown = shown();
+        let lines = [
+            ("a1", "null", shown.as_str()),
+            ("a2", "\"a1\"", SAID),
+            ("b1", "\"lost\"", ASKED),
+            ("b2", "\"b1\"", SAID),
+        ];
+        let text = session(&lines);
+        let (done, after) = mended(&text, &Policy::default());
+        assert_eq!(after, text);
+        let found = codes(&done.before.findings);
+        assert_eq!(found.iter().map(|found| found.0).collect::<Vec<_>>(), ["S18", "T1"]);
+        is_held_for(found[1].2, "S4");
+        // A look says the same.
+        assert_eq!(codes(&examine(&text.as_bytes(), &Policy::default()).unwrap().findings), found);
+        let (done, after) = mended(&text, &allowing(&["T1", "S4"]));
+        assert!(after.contains(r#""parentId":"a2","message":{"role":"user","content":"go on""#), "{after}");
+        assert_eq!(codes(&done.repair.ok().unwrap().after.unwrap().findings), []);
+        assert_eq!(done.before.messages, Messages { all: 4, seen: 2, off_branch: 2 });
+    }
+
+    #[test]
+    fn the_link_that_does_no_harm_is_mended() {
+        let shown = shown();
+        let lines = [
+            ("a1", "null", shown.as_str()),
+            ("a2", "\"a1\"", SAID),
+            ("b1", "\"lost\"", ASKED),
+            ("b2", "\"b1\"", SAID),
+            ("c1", "\"gone\"", ASKED),
+        ];
+        let (done, _) = mended(&session(&lines), &Policy::default());
+        let after = done.repair.ok().unwrap().after.unwrap();
+        assert_eq!((done.before.messages.seen, after.messages.seen), (1, 3));
+        let left: Vec<_> = after.findings.iter().filter(|finding| finding.rule.code() == "T1").collect();
+        assert_eq!((left.len(), left[0].line, left[0].uncovered), (1, 4, false));
+        is_held_for(left[0].fix.safety, "S4");
+    }
+
+    #[test]
+    fn what_goes_with_another_repair_is_said_to_be_mended() {
+        let lines = [("a1", "null", ASKED), ("a2", "\"a1\"", SAID), ("b1", "\"lost\"", ASKED)];
+        let (done, _) = mended(&session(&lines), &Policy::default());
+        let said = codes(&done.before.findings);
+        assert_eq!(said, [("S18", 2, Safety::Safe), ("T1", 4, Safety::Safe)]);
+        assert_eq!(codes(&done.repair.ok().unwrap().after.unwrap().findings), []);
+    }
+
+    /// Where many lines were lost, each link comes into sight with the one after it.
+    #[test]
+    fn many_lost_links_are_mended_at_once() {
+        let ids: Vec<String> = (0..40).map(|n| format!("e{n}")).collect();
+        let parent =
+            |n: usize| if n.is_multiple_of(2) { format!("\"e{}\"", n - 1) } else { format!("\"lost{n}\"") };
+        let parents: Vec<String> =
+            (0..40).map(|n| if n == 0 { "null".to_string() } else { parent(n) }).collect();
+        let said = |n: usize| if n.is_multiple_of(2) { ASKED } else { SAID };
+        let lines: Vec<_> = (0..40).map(|n| (ids[n].as_str(), parents[n].as_str(), said(n))).collect();
+        let (done, _) = mended(&session(&lines), &Policy::default());
+        let after = done.repair.ok().unwrap().after.unwrap();
+        assert_eq!((done.before.messages.seen, after.messages.seen), (1, 40));
+        assert_eq!(codes(&after.findings), []);
+    }
+
+    /// Each block is invalid, so that none holds back the repair of those before it.
+    #[test]
+    fn invalid_thinking_goes_in_one_round() {
+        let thinks = r#"{"role":"assistant","content":[{"type":"thinking","thinking":"t","thinkingSignature":"[REDACTED]"},{"type":"text","text":"yes"}],"model":"claude-opus-5-5","stopReason":"stop"}"#;
+        let ids: Vec<String> = (0..41).map(|n| format!("e{n}")).collect();
+        let parents: Vec<String> =
+            (0..41).map(|n| if n == 0 { "null".to_string() } else { format!("\"e{}\"", n - 1) }).collect();
+        let lines: Vec<_> = (0..41)
+            .map(|n| (ids[n].as_str(), parents[n].as_str(), if n.is_multiple_of(2) { ASKED } else { thinks }))
+            .collect();
+        let (done, after) = mended(&session(&lines), &Policy::default());
+        let found = codes(&done.before.findings);
+        assert!(found.len() == 20 && found.iter().all(|found| (found.0, found.2) == ("M3", Safety::Safe)));
+        assert!(!after.contains("REDACTED"));
+    }
+}
