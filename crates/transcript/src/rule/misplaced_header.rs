@@ -1,6 +1,6 @@
 //! B10: the header is not the first line, or there is none.
 
-use super::{Cover, Help, Rule, Stage, about, records_stay};
+use super::{Cover, Help, Rule, Stage, about};
 use crate::entry::Kind;
 use crate::finding::{Finding, Fix, Op, Severity};
 use crate::format::{Format, Gate};
@@ -44,7 +44,7 @@ impl Rule for MisplacedHeader {
     fn cover(&self, format: &dyn Format) -> Cover {
         match format.has_header() {
             false => Cover::Never,
-            true if records_stay(format) || is_asked(format) => Cover::Reported,
+            true if format.counted().is_some() || is_asked(format) => Cover::Reported,
             true => Cover::Fixed,
         }
     }
