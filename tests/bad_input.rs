@@ -348,6 +348,32 @@ fn lines_that_are_no_transcript() {
 }
 
 #[test]
+fn one_document_is_told_as_that() {
+    let session = r#"{"sessionId":"s","messages":[{"id":"1","type":"user","content":"list files"}]}"#;
+    let pretty = "{\n  \"sessionId\": \"s\",\n  \"messages\": [\n    {\n      \"type\": \"user\",\n      \"content\": \"a\"\n    }\n  ]\n}\n";
+    let array = "[\n{\"role\":\"user\",\"content\":\"list files\"},\n{\"role\":\"assistant\",\"content\":\"none\"}\n]\n";
+    // Longer than what is read at a time.
+    let long = format!("[{}{{\"a\":1}}]", "{\"role\":\"user\"},\n".repeat(200_000));
+    for document in [session, pretty, array, "[]", "\n [1, 2]\n", &long] {
+        check_untouched(document, "unsupported", &[]);
+        let dir = Dir::new();
+        dir.write("s.jsonl", document);
+        let run = dir.tailor(&["scan", "--format", "json", "s.jsonl"]);
+        assert_reason(&run, "unsupported", "one JSON document");
+        assert_eq!(run.status, 2);
+    }
+    // Not one value, not a whole one, or nothing that holds records.
+    for other in
+        ["{\"a\":1}\n{\"b\":2}\n", "{\"a\":\n{\"b\":2}\n", "[1],\"b\":[2]", "[1]]", "7\n", "{\"a\":1}}"]
+    {
+        let dir = Dir::new();
+        dir.write("s.jsonl", other);
+        let run = dir.tailor(&["scan", "--format", "json", "s.jsonl"]);
+        assert_reason(&run, "unsupported", "not a transcript of a known format");
+    }
+}
+
+#[test]
 fn a_file_that_is_still_being_written() {
     let dir = Dir::new();
     // Only if the program was quick enough does the run say anything.

@@ -512,6 +512,8 @@ pub enum Unsupported {
     Empty,
     /// Its structure is that of no format in the list.
     UnknownFormat,
+    /// It is one JSON value, on however many lines.
+    Document,
     /// It is no file of lines, but where an agent keeps its sessions.
     Store(Store),
     /// A file of this format is never changed, for this reason.
@@ -524,6 +526,10 @@ impl fmt::Display for Unsupported {
             Self::Empty => f.write_str("the file is empty"),
             Self::Store(Store { agent, advice, .. }) => write!(f, "sessions of {agent}: {advice}"),
             Self::OnlyRead(format, why) => write!(f, "recognised as {format} and never changed: {why}"),
+            Self::Document => f.write_str(
+                "one JSON document; Tailor reads JSON Lines, one record a line (of an array, `jq -c '.[]'` makes \
+                 them), and never changes it",
+            ),
             Self::UnknownFormat => write!(
                 f,
                 "not a transcript of a known format (docs/formats.md lists {}); it is never changed",
@@ -588,6 +594,8 @@ impl Outcome {
             && let Level::ReadOnly(why) = format.level()
         {
             Ending::Unsupported(Unsupported::OnlyRead(format.name(), why))
+        } else if found.facts.is_document {
+            Ending::Unsupported(Unsupported::Document)
         } else if found.facts.format.is_none() {
             Ending::Unsupported(Unsupported::UnknownFormat)
         } else if found.findings.is_empty() {

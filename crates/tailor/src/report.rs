@@ -244,7 +244,11 @@ impl FileReport {
     pub(crate) fn new(path: &Path, named: bool, outcome: Outcome, judge: &Judge<'_>) -> Self {
         let results = &judge.shared.results;
         let status = match outcome.ending {
-            Ending::Unsupported(Unsupported::UnknownFormat) if named && !results.if_any => Status::Error,
+            Ending::Unsupported(Unsupported::UnknownFormat | Unsupported::Document)
+                if named && !results.if_any =>
+            {
+                Status::Error
+            }
             Ending::Refused(_) if outcome.before.is_none() => Status::Error,
             _ => Status::Clean,
         };

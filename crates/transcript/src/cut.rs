@@ -571,6 +571,19 @@ mod tests {
     }
 
     #[test]
+    fn an_escape_that_the_end_cut_off_is_measured_and_cut() {
+        for raw in [&b"\\"[..], b"\\\x80", b"\\u00", b"a\\", b"\\ud83d\\"] {
+            for unit in [Unit::Chars, Unit::Utf16, Unit::Bytes] {
+                for (head, tail) in [(0, 0), (0, 1), (1, 0), (1, 1), (2, 2)] {
+                    let (measure, cut) = cut_all(raw, unit, head, tail);
+                    assert!(cut.head + cut.tail <= measure.units, "{raw:?} {unit:?} {head} {tail}");
+                    assert!(cut.out.end <= raw.len() as u64);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn a_literal_of_escapes_alone_has_boundaries_too() {
         let raw = br"\ud83d\ude00".repeat(60_000);
         let (measure, _) = cut_all(&raw, Unit::Chars, 10, 10);

@@ -461,6 +461,8 @@ pub enum DamageKind {
 pub struct Transcript {
     /// Who writes such files; `None` if unknown, and then nothing else is filled in.
     pub format: Option<&'static dyn Format>,
+    /// The file is one JSON object or array, which no format claims as a record.
+    pub is_document: bool,
     /// What the objects say about the format, if more of them would be listened to.
     pub(crate) undecided: Option<Head>,
     /// Length in bytes.

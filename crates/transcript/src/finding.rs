@@ -198,6 +198,8 @@ pub enum Held {
     ReadOnly(&'static str),
     /// It would change how many lines there are, or their order, and something else counts them.
     Counted(&'static str),
+    /// The agent skips the line as it is, and would refuse the whole file over what it reads there afterwards.
+    Checked,
     /// An image cannot be replaced by words there.
     NothingElse,
     /// The place is too tangled for a repair that is sure to be right.
@@ -223,6 +225,9 @@ impl fmt::Display for Held {
                 "the model's last message is too young, or has no time, so a prompt cache may hold what would change (--crowded-cache-ttl 0 changes it now)"
             }
             Self::Referenced => "other entries share its id, or a label points at it",
+            Self::Checked => {
+                "the agent skips the line now, and would refuse the whole file over the replaced value"
+            }
             Self::ReadOnly(why) => return write!(f, "this file is only read: {why}"),
             Self::Counted(place) => {
                 return write!(f, "no line may come, go or move, because they are counted in {place}");

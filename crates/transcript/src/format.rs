@@ -114,6 +114,11 @@ pub trait Format: Sync {
         true
     }
 
+    /// Whether the agent reads a session in which a byte here, of a line that it skips for that byte, is U+FFFD.
+    fn takes_any_text_at(&self, _: &Doc, _: Span) -> bool {
+        true
+    }
+
     /// How entries hang together.
     fn shape(&self) -> Shape;
 

@@ -724,6 +724,27 @@ impl Tokeniser {
     }
 }
 
+/// Whether a whole file is one object or array, on however many lines; not told of one with too many values.
+pub(crate) fn is_document(source: &dyn Source) -> Result<bool, Fault> {
+    let (mut tokeniser, mut marks) = (Tokeniser::new(), Marks::default());
+    // An array is read as the only value of an object.
+    tokeniser.feed_all(b"{\"\":", 0, &mut marks);
+    let mut buffer = vec![0; WINDOW_BYTES.min(source.len() as usize)];
+    let mut at = 0;
+    while at < source.len() {
+        let window = window(source, Span::new(at, source.len()), &mut buffer)?;
+        if !matches!(tokeniser.feed_all(window, at, &mut marks), Fed::More) {
+            return Ok(false);
+        }
+        at += window.len() as u64;
+    }
+    if !matches!(tokeniser.feed_all(b"}", at, &mut marks), Fed::Done(_)) {
+        return Ok(false);
+    }
+    let mut fields = tokeniser.doc.root().into_iter().flat_map(Value::fields).map(|(_, value)| value.kind());
+    Ok(matches!(fields.next(), Some(Kind::Object | Kind::Array)) && fields.next().is_none())
+}
+
 /// Tokenises the object at `span` again, for what a scan does not keep.
 pub fn parse(source: &dyn Source, span: Span) -> Result<Option<Doc>, Fault> {
     let (mut tokeniser, mut marks) = (Tokeniser::new(), Marks::default());

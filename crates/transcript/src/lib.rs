@@ -113,6 +113,8 @@ pub struct Examination {
 pub struct Facts {
     /// Who writes such files; `None` if unknown.
     pub format: Option<&'static dyn Format>,
+    /// The file is one JSON object or array, and of no known format.
+    pub is_document: bool,
     /// Length in bytes.
     pub bytes: u64,
     /// Lines, the last one also without a line break.
@@ -134,6 +136,7 @@ impl Facts {
     fn of(transcript: &Transcript) -> Self {
         Self {
             format: transcript.format,
+            is_document: transcript.is_document,
             bytes: transcript.bytes,
             lines: transcript.lines,
             entries: transcript.entries.len(),

@@ -242,6 +242,10 @@ fn count_with<S: Simd>(simd: S, bytes: &[u8], unit: Unit) -> u64 {
             }
         }
     }
+    // A backslash at the very end begins no escape: it, and the blank behind it, were taken for one.
+    if bytes.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1 {
+        total += if unit == Unit::Bytes { 1 } else { 2 };
+    }
     total.max(0).cast_unsigned()
 }
 

@@ -438,7 +438,7 @@ mod tests {
         let lines = [("a1", "null", ASKED), ("a2", "\"a1\"", SAID), ("b1", "\"lost\"", ASKED)];
         let (done, _) = mended(&session(&lines), &Policy::default());
         let said = codes(&done.before.findings);
-        assert_eq!(said, [("S18", 2, Safety::Safe), ("T1", 4, Safety::Safe)]);
+        assert_eq!(said, [("S18", 3, Safety::Safe), ("T1", 4, Safety::Safe)]);
         assert_eq!(codes(&done.repair.ok().unwrap().after.unwrap().findings), []);
     }
 

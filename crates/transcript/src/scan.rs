@@ -6,7 +6,7 @@
 use crate::block::Marks;
 use crate::entry::{Damage, DamageKind, QuirkKind, Transcript};
 use crate::format::{self, Format, Head, names};
-use crate::json::{Doc, Fed, Piece, Tokeniser};
+use crate::json::{self, Doc, Fed, Piece, Tokeniser};
 use crate::source::{Fault, Source, Span};
 use crate::weight::Meter;
 use alloc::boxed::Box;
@@ -38,7 +38,19 @@ fn read_all(mut scanner: Scanner, source: &dyn Source) -> Result<(Transcript, Op
         scanner.feed(bytes);
         !scanner.hopeless()
     })?;
-    Ok(scanner.finish_weighed(end))
+    let (mut transcript, meter) = scanner.finish_weighed(end);
+    if may_be_document(&transcript) && json::is_document(source)? {
+        let mut document = Transcript::default();
+        (document.bytes, document.lines, document.is_document) = (transcript.bytes, transcript.lines, true);
+        transcript = document;
+    }
+    Ok((transcript, meter))
+}
+
+/// Whether something else than a record comes first. Lines in a document may look like records all the same.
+fn may_be_document(transcript: &Transcript) -> bool {
+    let first = transcript.entries.first().map_or(u64::MAX, |entry| entry.span.start);
+    transcript.format.is_none() || transcript.damage.first().is_some_and(|damage| damage.span.start < first)
 }
 
 /// The format of a source; no more of it is read than tells that. `None` if unknown.

@@ -13,12 +13,17 @@ use super::{
 use crate::entry::{Draft, Kind, Role, Stop, Target};
 use crate::json::{Doc, Value};
 use crate::marker::MISSING_RESULT;
+use crate::source::Span;
 use alloc::vec::Vec;
 
 pub(super) struct Copilot;
 
 const TYPES: &[&str] =
     &["session.", "user.", "assistant.", "tool.", "subagent.", "hook.", "system.", "skill."];
+
+/// Fields of an event's data in which the loader takes any text. It checks the others, and refuses the log over one.
+const TEXTS: &[&str] =
+    &["content", "transformedContent", "summaryContent", "reasoningText", "arguments", "input", "output"];
 
 const NAMES: &[Names] = &[
     Names::all(&[
@@ -107,6 +112,17 @@ impl Format for Copilot {
 
     fn names(&self) -> &'static [Names] {
         NAMES
+    }
+
+    fn takes_any_text_at(&self, doc: &Doc, at: Span) -> bool {
+        let Some(data) = doc.get("data") else { return false };
+        let [result, error] = data.pick(["result", "error"]);
+        let below =
+            [result.and_then(|result| result.get("content")), error.and_then(|error| error.get("message"))];
+        let copy = result.and_then(|result| result.get("detailedContent"));
+        let asked = items(data.get("toolRequests")).filter_map(|request| request.get("arguments"));
+        let own = TEXTS.iter().filter_map(|name| data.get(name));
+        own.chain(below.into_iter().flatten()).chain(copy).chain(asked).any(|text| text.span().contains(at))
     }
 
     fn shape(&self) -> Shape {

@@ -1,8 +1,10 @@
 //! B4: bytes that are not UTF-8.
 
+use super::bound_thinking::entry_at;
 use super::{Help, Rule, Stage, about_line};
-use crate::entry::DamageKind;
-use crate::finding::{Finding, Fix, Op, Severity};
+use crate::entry::{DamageKind, QuirkKind};
+use crate::finding::{Finding, Fix, Held, Op, Severity};
+use crate::json::{self, Doc};
 use crate::salvage::LINE_BYTES_MAX;
 use crate::session::Session;
 use crate::source::{Fault, Span, read_span};
@@ -24,7 +26,8 @@ impl Rule for ForeignEncoding {
         Help {
             what: "A line holds bytes that are not UTF-8.",
             why: "Some readers replace such bytes, others refuse the whole file: \"stream did not contain valid UTF-8\".",
-            fix: "Each becomes U+FFFD, as which JavaScript and Python read it anyway.",
+            fix: "Each becomes U+FFFD, as which JavaScript and Python read it anyway. Where the agent skips such a line, and refuses \
+                  the whole file over an id or a name with that in it, only those in texts do.",
             source: "codex #36802, #28139",
         }
     }
@@ -37,12 +40,40 @@ impl Rule for ForeignEncoding {
         for damage in &session.transcript.damage {
             let DamageKind::NotUtf8(at) = damage.kind else { continue };
             let long = damage.span.len() > LINE_BYTES_MAX;
-            let fix = if long { Fix::NONE } else { Fix::safe(replaced(session, damage.span)?) };
+            let fix = if long { Fix::NONE } else { fix(session, damage.span)? };
             let message = format!("not UTF-8 at byte {at}");
             out.push(about_line(&ForeignEncoding, damage, Severity::Warning, message, fix));
         }
         Ok(())
     }
+}
+
+fn fix(session: &Session<'_>, line: Span) -> Result<Fix, Fault> {
+    let ops = replaced(session, line)?;
+    let mut read: Option<(u32, Option<Doc>)> = None;
+    for op in &ops {
+        let Op::Replace { at, .. } = *op else { continue };
+        // What is no record goes, or is made one first.
+        let Some(entry) = entry_at(session, at).filter(|_| !is_mended(session, at)) else { continue };
+        if read.as_ref().is_none_or(|(of, _)| *of != entry) {
+            read = Some((entry, json::parse(session.source, session.entry(entry).span)?));
+        }
+        let doc = read.as_ref().and_then(|(_, doc)| doc.as_ref());
+        if doc.is_some_and(|doc| !session.format.takes_any_text_at(doc, at)) {
+            return Ok(Fix::held(Held::Checked));
+        }
+    }
+    Ok(Fix::safe(ops))
+}
+
+/// Whether the byte is of a name that B9 gives back.
+fn is_mended(session: &Session<'_>, at: Span) -> bool {
+    session.policy.selection.includes("B9")
+        && session
+            .transcript
+            .quirks()
+            .iter()
+            .any(|quirk| matches!(quirk.kind, QuirkKind::Marred(Some(_))) && quirk.block.contains(at))
 }
 
 /// U+FFFD for each sequence, as the Unicode standard recommends.
