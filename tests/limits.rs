@@ -5,9 +5,9 @@ use crate::support::{BROKEN, Dir, Run, give_to_powerless, is_root, run, skipped}
 use std::os::unix::fs::chown;
 
 /// Mends a session under limits of `prlimit`; gives nothing if none may be set here.
-fn fix_under(limits: &[&str]) -> Option<Run> {
+fn fix_under(limits: &[&str], text: &str) -> Option<Run> {
     let dir = Dir::new();
-    let path = dir.write("s.jsonl", BROKEN);
+    let path = dir.write("s.jsonl", text);
     give_to_powerless(&path);
     give_to_powerless(&dir.files());
     let mut command = dir.powerless_under(&[&["prlimit"], limits].concat());
@@ -22,7 +22,7 @@ fn fix_under(limits: &[&str]) -> Option<Run> {
 #[test]
 fn one_thread_is_enough() {
     for limit in ["--nproc=1", "--nproc=2", "--nproc=3"] {
-        let Some(run) = fix_under(&[limit]) else { return };
+        let Some(run) = fix_under(&[limit], BROKEN) else { return };
         assert_eq!(run.file()["outcome"], "fixed", "{limit}: {}", run.stderr);
     }
 }
@@ -31,9 +31,31 @@ fn one_thread_is_enough() {
 #[test]
 fn little_room_for_stacks_is_enough() {
     for megabytes in [64_u64, 72, 96, 256] {
-        let Some(run) = fix_under(&[&format!("--as={}", megabytes << 20)]) else { return };
+        let Some(run) = fix_under(&[&format!("--as={}", megabytes << 20)], BROKEN) else { return };
         assert_eq!(run.file()["outcome"], "fixed", "{megabytes} MiB: {}", run.stderr);
     }
+}
+
+/// What is kept of a record is hundreds of times as long as the shortest record.
+#[test]
+fn a_line_of_a_million_records_fits_into_64_megabytes() {
+    for line in ["{}".repeat(1_000_000), "{}".repeat(1_000_000) + "x"] {
+        let text = format!("{BROKEN}{line}\n");
+        let Some(run) = fix_under(&[&format!("--data={}", 64_u64 << 20)], &text) else { return };
+        let file = run.file();
+        assert_eq!(file["outcome"], "fixed", "{}", run.stderr);
+        assert_eq!(file["remaining"], 1, "{file}");
+        let found = file["findings"].as_array().unwrap();
+        assert!(found.iter().any(|found| found["code"] == "B9" && found["fix"] == "none"), "{file}");
+    }
+}
+
+#[test]
+fn junk_of_hundreds_of_thousands_of_lines_fits_into_64_megabytes() {
+    let text = format!("{BROKEN}{}", "abc\n".repeat(200_000));
+    let Some(run) = fix_under(&[&format!("--data={}", 64_u64 << 20)], &text) else { return };
+    assert_eq!(run.file()["outcome"], "fixed", "{}", run.stderr);
+    assert_eq!(run.file()["remaining"], 0, "{}", run.stderr);
 }
 
 #[test]

@@ -442,7 +442,7 @@ pub enum DamageKind {
     NotJson(u64),
     /// Nothing but NUL bytes, or NUL bytes around something.
     Nul(u64),
-    /// More values than we look into.
+    /// More values, or more records, than are looked into.
     TooComplex,
     /// The last line ends in the middle of an object.
     Torn,

@@ -9,7 +9,7 @@ use crate::entry::{Damage, DamageKind};
 use crate::format::names::{Names, stumbled};
 use crate::format::{Format, Vote};
 use crate::json::{Fed, Tokeniser};
-use crate::scan::BOM;
+use crate::scan::{BOM, LINE_RECORDS_MAX};
 use crate::session::Session;
 use crate::source::{Fault, Source, Span, read_span};
 use alloc::borrow::Cow;
@@ -26,6 +26,12 @@ const JOINED_LINES_MAX: usize = 64;
 
 /// How many times its length a line may be gone over, looking for where a record begins.
 const PASSES_MAX: usize = 64;
+
+/// So many lines that are no records are told one by one; beyond that, adjacent ones without a record are one.
+const APART_MAX: usize = 4096;
+
+/// At how many places control characters and damaged names are put right in one line.
+const PLACES_MAX: usize = 1 << 16;
 
 /// What was wrong with a line, or with several that were one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +62,8 @@ pub(crate) struct Wreck {
     pub cause: Cause,
     /// How many records are in it.
     pub records: usize,
+    /// How many lines without a record it is; 1 where there is a record.
+    pub lines: u64,
     /// What has to go, and what comes in its place: sorted, and no two overlap.
     pub edits: Vec<(Span, Vec<u8>)>,
     /// Whether what has to go holds the beginning of a user's message.
@@ -67,6 +75,20 @@ impl Wreck {
     pub(crate) fn is_torn(&self) -> bool {
         self.damage.kind == DamageKind::Torn && (self.cause != Cause::Nul || self.records > 0)
     }
+
+    /// Takes in the line behind it if there is no record in either, and both just go.
+    fn takes_in(&mut self, next: &Self) -> bool {
+        let goes = |wreck: &Self| wreck.cause == Cause::Nothing && !wreck.user && !wreck.is_torn();
+        let both_go = goes(self) && goes(next);
+        let ([(own, with)], [(at, other)]) = (&mut self.edits[..], &next.edits[..]) else { return false };
+        if !both_go || own.end != at.start || !with.is_empty() || !other.is_empty() {
+            return false;
+        }
+        own.end = at.end;
+        self.damage.span.end = next.damage.span.end;
+        self.lines += next.lines;
+        true
+    }
 }
 
 /// All lines of a session that are no records.
@@ -77,8 +99,11 @@ pub(crate) fn wrecks(session: &Session<'_>) -> Result<Vec<Wreck>, Fault> {
     let mut at = 0;
     while at < damage.len() {
         let (wreck, lines) = look(session, &damage[at..])?;
-        wrecks.push(wreck);
         at += lines;
+        let is_full = wrecks.len() >= APART_MAX;
+        if !wrecks.last_mut().is_some_and(|last: &mut Wreck| is_full && last.takes_in(&wreck)) {
+            wrecks.push(wreck);
+        }
     }
     Ok(wrecks)
 }
@@ -95,7 +120,8 @@ fn is_broken(kind: DamageKind) -> bool {
 /// Looks at the first of these, and says how many belong to it.
 fn look(session: &Session<'_>, damage: &[Damage]) -> Result<(Wreck, usize), Fault> {
     let first = damage[0];
-    let unknown = Wreck { damage: first, cause: Cause::Unknown, records: 0, edits: Vec::new(), user: false };
+    let unknown =
+        Wreck { damage: first, cause: Cause::Unknown, records: 0, lines: 1, edits: Vec::new(), user: false };
     if first.kind == DamageKind::TooComplex || first.span.len() > LINE_BYTES_MAX {
         return Ok((unknown, 1));
     }
@@ -152,7 +178,7 @@ fn joined(session: &Session<'_>, damage: &[Damage]) -> Result<Option<(Wreck, usi
                 let mut edits = reading.edits;
                 between_tokens(&damage[..lines], &mut edits);
                 let damage = Damage { span: whole, ..damage[0] };
-                let wreck = Wreck { damage, cause: Cause::Broken, records: 1, edits, user: false };
+                let wreck = Wreck { damage, cause: Cause::Broken, records: 1, lines: 1, edits, user: false };
                 return Ok(Some((wreck, lines)));
             }
             Fed::Bad(_) | Fed::TooComplex => return Ok(None),
@@ -223,7 +249,7 @@ fn one(session: &Session<'_>, damage: Damage) -> Result<Option<Wreck>, Fault> {
     }
     let user = edits.iter().any(|(at, _)| begins_user(&bytes[at.start as usize..at.end as usize]));
     let edits = edits.into_iter().map(|edit| placed(edit, damage.span.start)).collect();
-    Ok(Some(Wreck { damage, cause: odd.cause(), records: records.len(), edits, user }))
+    Ok(Some(Wreck { damage, cause: odd.cause(), records: records.len(), lines: 1, edits, user }))
 }
 
 /// A line without a record goes with its line break.
@@ -239,7 +265,7 @@ fn nothing(
     }
     let edits = edits.into_iter().map(|edit| placed(edit, damage.span.start)).collect();
     let cause = if odd.nul && !odd.fragment { Cause::Nul } else { Cause::Nothing };
-    Ok(Wreck { damage, cause, records: 0, edits, user: false })
+    Ok(Wreck { damage, cause, records: 0, lines: 1, edits, user: false })
 }
 
 /// Whether a fragment is of a message that says that a user wrote it, and is no result of a tool. It is told by its bytes:
@@ -310,15 +336,19 @@ struct Found {
     edits: Vec<(Span, Vec<u8>)>,
 }
 
-/// All whole records of a line, in order; `None` if looking for them takes too long.
+/// All whole records of a line, in order; `None` if there are too many, or looking for them takes too long.
 fn records(format: &dyn Format, bytes: &[u8]) -> Option<Vec<Found>> {
-    let (mut found, mut at) = (Vec::new(), 0);
+    let (mut found, mut at, mut places) = (Vec::new(), 0, 0);
     let mut work = (bytes.len() + 1024) * PASSES_MAX;
     while let Some(open) = memchr(b'{', &bytes[at..]) {
         let start = at + open;
         match record(format, bytes, start, &mut work) {
             Some(record) => {
                 at = record.end;
+                places += record.edits.len();
+                if found.len() == LINE_RECORDS_MAX || places > PLACES_MAX {
+                    return None;
+                }
                 found.push(record);
             }
             // What runs on to the end is one record that was never finished, however deep.
@@ -355,6 +385,11 @@ fn record(format: &dyn Format, bytes: &[u8], start: usize, work: &mut usize) -> 
                 let place = (start + place) as u64;
                 names.push((Span::new(place, place + 1), [was].into()));
                 continue;
+            }
+            Fed::TooComplex => {
+                // What lies inside it is no record of its own.
+                *work = 0;
+                return None;
             }
             _ => return None,
         };
@@ -411,6 +446,9 @@ impl Reading {
                 return Fed::Bad(from);
             }
             let with = if inside { escaped(&bytes[from..from + run]) } else { Vec::new() };
+            if self.edits.len() == PLACES_MAX {
+                return Fed::TooComplex;
+            }
             self.edits.push((Span::new(self.at, self.at + run as u64), with));
             self.at += run as u64;
             from += run;

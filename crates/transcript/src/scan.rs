@@ -17,6 +17,10 @@ use memchr::memchr_iter;
 /// outgrow memory.
 pub const ENTRIES_MAX: usize = 16_000_000;
 
+/// Most records on one line, damaged or not. A line with more is reported and not split: what is kept of each record
+/// would be hundreds of times as long as the record.
+pub(crate) const LINE_RECORDS_MAX: usize = 4096;
+
 pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// Reads a whole source.
@@ -257,6 +261,11 @@ impl Scanner {
         let (line, glued) = (self.transcript.lines + 1, self.line.objects > 0);
         self.line.objects += 1;
         self.line.object_end = span.end;
+        if self.line.objects > LINE_RECORDS_MAX {
+            self.line.bad = Some(DamageKind::TooComplex);
+            self.tokens.reset();
+            return;
+        }
         match (&mut self.head, self.transcript.format) {
             (Some(head), _) => {
                 let doc = core::mem::take(&mut self.tokens.doc);

@@ -29,7 +29,7 @@ impl Rule for UnreadableLine {
             why: "Agents skip the line in silence, and everything that hangs on it; some refuse the file. APIs refuse a message \
                   whose role they do not know, or that lacks its content.",
             fix: "The line is taken out (it stays in the copy of the original). One of more than 16 MiB, or with too many \
-                  values to look into, is only reported. A name is written again if what is left of it, and what the record lacks, \
+                  values or records (4,096) to look into, is only reported. A name is written again if what is left of it, and what the record lacks, \
                   tell which it was. Nothing else of the record changes.",
             source: "claude-code #76059, #49876; OpenClaw #98669",
         }
@@ -51,11 +51,12 @@ impl Rule for UnreadableLine {
             let bytes = wreck.damage.span.len();
             let message = match wreck.damage.kind {
                 _ if wreck.cause == Cause::Name => "a name in the record was written over".to_string(),
+                _ if wreck.lines > 1 => format!("{} lines of {bytes} bytes hold no record", wreck.lines),
                 DamageKind::NotJson(at) => {
                     format!("line of {bytes} bytes is not a JSON object (from byte {at})")
                 }
                 DamageKind::Nul(at) => format!("line of {bytes} bytes holds NUL bytes (from byte {at})"),
-                _ => format!("line of {bytes} bytes holds too many values to look into"),
+                _ => format!("line of {bytes} bytes holds too many values or records to look into"),
             };
             let mut finding = about_wreck(&UnreadableLine, wreck, message);
             if wreck.cause == Cause::Unknown {
