@@ -46,7 +46,8 @@ fn findings_that_stay_exit_with_1() {
     let run = dir.tailor(&["fix", "s.jsonl", "--format", "json"]);
     let file = run.file();
     assert_eq!((run.status, &file["outcome"], &file["remaining"]), (1, &"fixed".into(), &1.into()));
-    assert_eq!(dir.tailor(&["fix", "s.jsonl", "--fail-on", "error"]).status, 0);
+    assert_eq!(dir.tailor(&["fix", "s.jsonl", "--fail-on", "error"]).status, 1);
+    assert_eq!(dir.tailor(&["fix", "s.jsonl", "--fail-on", "S1"]).status, 0);
 }
 
 #[test]
