@@ -6,7 +6,7 @@
 //! of this runs with the other tests; `.ci/long` runs all of it and prints the table:
 //!
 //! ```sh
-//! TAILOR_CORPUS=DIR cargo test --release -p transcript --test damage -- --ignored --nocapture
+//! TAILOR_DAMAGE_OF=1 TAILOR_DAMAGE_REAL=4000 TAILOR_CORPUS=DIR cargo test --release -p transcript --test damage -- --nocapture
 //! ```
 //!
 //! `SHOW_DAMAGE=FORMAT`, or `all`, prints the cases of a format that are not whole afterwards.
@@ -66,7 +66,7 @@ const SESSIONS: &[(&str, &str)] = &[
 const SAMPLED_OF: usize = 101;
 
 /// So many damages are done to real transcripts.
-const REAL_SAMPLES: usize = 4_000;
+const REAL_SAMPLES: usize = 20;
 
 /// How the cases of one format ended.
 #[derive(Clone, Copy, Default)]
@@ -167,36 +167,36 @@ fn a_file_appended_to_itself_is_told_as_that() {
     }
 }
 
+/// A number from the environment.
+fn number(key: &str, default: usize) -> usize {
+    std::env::var(key).map_or(default, |text| text.parse().unwrap())
+}
+
+/// `TAILOR_DAMAGE_OF=1` takes every case, and minutes.
 #[test]
-fn sampled_damage_is_mended_or_said() {
-    let tallies = exhaust(SAMPLED_OF);
-    let all = print_table("Sampled damage of small sessions", &tallies);
-    assert_eq!((all.worse, all.silent), (0, 0));
+fn damage_is_mended_or_said() {
+    let of = number("TAILOR_DAMAGE_OF", SAMPLED_OF);
+    let tallies = exhaust(of);
+    let all = print_table("Damage of small sessions", &tallies);
+    assert_eq!(all.worse, 0);
+    assert!(of == 1 || all.silent == 0);
     assert!(all.whole * 100 >= all.cases * 98);
 }
 
 #[test]
-#[ignore = "takes minutes: .ci/long"]
-fn all_damage_is_mended_or_said() {
-    let tallies = exhaust(1);
-    let all = print_table("Exhaustive damage of small sessions", &tallies);
-    assert_eq!(all.worse, 0);
-}
-
-#[test]
-#[ignore = "takes minutes: .ci/long"]
 fn damage_of_real_transcripts_is_mended_or_said() {
     let Some(corpus) = std::env::var_os("TAILOR_CORPUS") else {
         eprintln!("SKIPPED: TAILOR_CORPUS names no folder of transcripts");
         return;
     };
+    let samples = number("TAILOR_DAMAGE_REAL", REAL_SAMPLES);
     let formats: Vec<&str> = SESSIONS.iter().map(|(format, _)| *format).collect();
     let sessions = real::sessions(Path::new(&corpus), &formats);
     let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
-    for (session, harm) in real::samples(&sessions, REAL_SAMPLES) {
+    for (session, harm) in real::samples(&sessions, samples) {
         tallies.entry(session.format).or_default().add(&tried(session, &harm));
     }
-    let title = format!("{REAL_SAMPLES} damages of {} real transcripts", sessions.len());
+    let title = format!("{samples} damages of {} real transcripts", sessions.len());
     let all = print_table(&title, &tallies);
     assert_eq!(all.worse, 0);
 }

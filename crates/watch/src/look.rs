@@ -215,10 +215,11 @@ impl Looker {
     /// Recovers a session of which its agent says that it is too long, if that is asked for: once for each time that the
     /// agent says so.
     fn rescued(&self, job: &Job, root: Option<&Path>, looked: Looked) -> Result<Looked, Error> {
-        let is_put_off = matches!(
-            looked.outcome.as_ref().map(|outcome| &outcome.ending),
-            Some(Ending::Deferred(_) | Ending::Unsupported(_))
-        );
+        // What a repair would save says nothing about a session that the API refuses.
+        let is_put_off = looked.outcome.as_ref().is_some_and(|outcome| match &outcome.ending {
+            Ending::Deferred(reason) => !matches!(reason, Deferral::NotWorth { .. }),
+            ending => matches!(ending, Ending::Unsupported(_)),
+        });
         let (Some(options), Some(_), false) = (&self.rescue, looked.too_long, is_put_off) else {
             return Ok(looked);
         };
