@@ -14,7 +14,7 @@ DROPS_TURNS = ("M1", "M10", "T9")  # remove the entry that they name
 DROPS_THINKING = ("M3", "M4", "M5")  # may remove thinking of the entry that they name
 CUTS = ("S1", "S2", "S5")  # cut results of the calls that they name
 # Make the reader reach what it did not reach before: nothing of what it had reached may be lost.
-REWIRES = ("B7", "B8", "B10", "T1", "T2", "T3", "T4", "T5")
+REWIRES = ("B7", "B8", "B9", "B10", "T1", "T2", "T3", "T4", "T5")
 THINKING = ("thinking", "redacted_thinking")
 BLANK = "\t\n\v\f\r "
 
@@ -206,6 +206,9 @@ def same_row(where, before, after, findings):
     id, cuts = before["id"], 0
     same(where, before.get("head"), after.get("head"))
     b, a = before["message"], after["message"]
+    if findings.mended("B3", "B9"):
+        b = with_names(b, a)
+        before = {**before, "message": b}
     if not (isinstance(b, dict) and isinstance(a, dict)):
         return same(where, b, a)
     cut_here = findings.touch(id, *CUTS, "S16")
@@ -223,6 +226,21 @@ def same_row(where, before, after, findings):
             cuts += same(f"{where}.{key}", b[key], a[key], True)
             b, a = {**b, key: None}, {**a, key: None}
     return cuts + same(where, b, a)
+
+
+def with_names(before, after):
+    """BEFORE with the name that AFTER has for the same value, where one character of it was written over or lost."""
+    if not (isinstance(before, dict) and isinstance(after, dict)):
+        return before
+    lost, come = [key for key in before if key not in after], [key for key in after if key not in before]
+    if len(lost) != 1 or len(come) != 1:
+        return before
+    was, now = lost[0], come[0]
+    written_over = len(was) == len(now) and sum(b != a for b, a in zip(was, now)) == 1
+    shorter = len(was) + 1 == len(now) and any(now[:i] + now[i + 1 :] == was for i in range(len(now)))
+    if not (written_over or shorter):
+        return before
+    return {now if key == was else key: value for key, value in before.items()}
 
 
 def same_block(where, id, before, after, findings):
