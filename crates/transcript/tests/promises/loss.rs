@@ -113,6 +113,47 @@ fn outdone(after: &[u8], policy: &Policy) -> impl Fn(&Value) -> bool {
     }
 }
 
+/// Takes out of both sides what is the same but for a name that was written over.
+fn cancel_mended(count: &mut BTreeMap<String, i64>) {
+    let of = |sign: i64| -> Vec<(String, Value)> {
+        let side = count.iter().filter(|(_, count)| count.signum() == sign);
+        side.filter_map(|(text, _)| Some((text.clone(), serde_json::from_str(text).ok()?))).collect()
+    };
+    let (gone, mut come) = (of(1), of(-1));
+    for (text, before) in gone {
+        if let Some(at) = come.iter().position(|(_, after)| is_mended(&before, after)) {
+            let (new, _) = come.remove(at);
+            *count.entry(text).or_default() -= 1;
+            *count.entry(new).or_default() += 1;
+        }
+    }
+}
+
+/// Whether two values differ in names only, in one character of one name an object at most.
+fn is_mended(before: &Value, after: &Value) -> bool {
+    match (before, after) {
+        (Value::Object(was), Value::Object(now)) => {
+            let lost: Vec<_> = was.iter().filter(|(name, _)| !now.contains_key(*name)).collect();
+            let come: Vec<_> = now.iter().filter(|(name, _)| !was.contains_key(*name)).collect();
+            let names = match (&lost[..], &come[..]) {
+                ([], []) => true,
+                ([(old, before)], [(new, after)]) => is_near(old, new) && is_mended(before, after),
+                _ => false,
+            };
+            names && was.iter().all(|(name, value)| now.get(name).is_none_or(|after| is_mended(value, after)))
+        }
+        (Value::Array(was), Value::Array(now)) => {
+            was.len() == now.len() && was.iter().zip(now).all(|(before, after)| is_mended(before, after))
+        }
+        _ => before == after,
+    }
+}
+
+fn is_near(old: &str, new: &str) -> bool {
+    let (old, new): (Vec<char>, Vec<char>) = (old.chars().collect(), new.chars().collect());
+    old.len() == new.len() && old.iter().zip(&new).filter(|(one, other)| one != other).count() == 1
+}
+
 /// Objects of `before` that are not in `after` although no rule may remove them, and the other way round.
 pub(crate) fn difference(dialect: Dialect, before: &[u8], after: &[u8], policy: &Policy) -> Vec<String> {
     let mut count: BTreeMap<String, i64> = BTreeMap::new();
@@ -130,6 +171,7 @@ pub(crate) fn difference(dialect: Dialect, before: &[u8], after: &[u8], policy: 
             }
         }
     }
+    cancel_mended(&mut count);
     // Of lines that could not be read more may be to be seen afterwards.
     let broken = super::reader::is_broken(before);
     let unlike = count.into_iter().filter(|(_, count)| *count > 0 || (*count < 0 && !broken));
