@@ -113,39 +113,31 @@ fn outdone(after: &[u8], policy: &Policy) -> impl Fn(&Value) -> bool {
     }
 }
 
-/// Takes out of both sides what is the same but for a name that was written over.
-fn cancel_mended(count: &mut BTreeMap<String, i64>) {
-    let of = |sign: i64| -> Vec<(String, Value)> {
-        let side = count.iter().filter(|(_, count)| count.signum() == sign);
-        side.filter_map(|(text, _)| Some((text.clone(), serde_json::from_str(text).ok()?))).collect()
-    };
-    let (gone, mut come) = (of(1), of(-1));
-    for (text, before) in gone {
-        if let Some(at) = come.iter().position(|(_, after)| is_mended(&before, after)) {
-            let (new, _) = come.remove(at);
-            *count.entry(text).or_default() -= 1;
-            *count.entry(new).or_default() += 1;
-        }
+/// All names of objects in a value.
+fn names_of(value: &Value, names: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(object) => object.iter().for_each(|(name, value)| {
+            names.insert(name.clone());
+            names_of(value, names);
+        }),
+        Value::Array(values) => values.iter().for_each(|value| names_of(value, names)),
+        _ => {}
     }
 }
 
-/// Whether two values differ in names only, in one character of one name an object at most.
-fn is_mended(before: &Value, after: &Value) -> bool {
-    match (before, after) {
-        (Value::Object(was), Value::Object(now)) => {
-            let lost: Vec<_> = was.iter().filter(|(name, _)| !now.contains_key(*name)).collect();
-            let come: Vec<_> = now.iter().filter(|(name, _)| !was.contains_key(*name)).collect();
-            let names = match (&lost[..], &come[..]) {
-                ([], []) => true,
-                ([(old, before)], [(new, after)]) => is_near(old, new) && is_mended(before, after),
-                _ => false,
-            };
-            names && was.iter().all(|(name, value)| now.get(name).is_none_or(|after| is_mended(value, after)))
+/// A value with the only one of `names` in the place of each that differs from it in one character.
+fn with_names(value: &Value, names: &BTreeSet<String>) -> Value {
+    match value {
+        Value::Object(object) => {
+            let renamed = object.iter().map(|(name, value)| {
+                let mut near = names.iter().filter(|known| !names.contains(name) && is_near(name, known));
+                let known = near.next().filter(|_| near.next().is_none()).unwrap_or(name);
+                (known.clone(), with_names(value, names))
+            });
+            Value::Object(renamed.collect())
         }
-        (Value::Array(was), Value::Array(now)) => {
-            was.len() == now.len() && was.iter().zip(now).all(|(before, after)| is_mended(before, after))
-        }
-        _ => before == after,
+        Value::Array(values) => values.iter().map(|value| with_names(value, names)).collect(),
+        other => other.clone(),
     }
 }
 
@@ -158,9 +150,11 @@ fn is_near(old: &str, new: &str) -> bool {
 pub(crate) fn difference(dialect: Dialect, before: &[u8], after: &[u8], policy: &Policy) -> Vec<String> {
     let mut count: BTreeMap<String, i64> = BTreeMap::new();
     let outdone = outdone(after, policy);
+    let mut names = BTreeSet::new();
+    rows_before_tear(after).iter().for_each(|row| names_of(&row.value, &mut names));
     for (bytes, step) in [(before, 1), (after, -1)] {
         let rows = rows_before_tear(bytes).into_iter().filter(|row| !outdone(&row.value));
-        let rows = rows.filter_map(|row| skeleton(dialect, &row.value, policy));
+        let rows = rows.filter_map(|row| skeleton(dialect, &with_names(&row.value, &names), policy));
         let mut seen = BTreeSet::new();
         for left in rows {
             let text = left.to_string();
@@ -171,7 +165,6 @@ pub(crate) fn difference(dialect: Dialect, before: &[u8], after: &[u8], policy: 
             }
         }
     }
-    cancel_mended(&mut count);
     // Of lines that could not be read more may be to be seen afterwards.
     let broken = super::reader::is_broken(before);
     let unlike = count.into_iter().filter(|(_, count)| *count > 0 || (*count < 0 && !broken));
