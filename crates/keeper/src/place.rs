@@ -13,6 +13,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+/// Where our own open files have a name.
+const OPEN_FILES: &str = "/proc/self/fd";
 /// Others may write, and nothing keeps them from renaming what is not theirs.
 const STICKY: u32 = 0o1000;
 const OTHERS_WRITE: u32 = 0o002;
@@ -69,15 +71,19 @@ impl Place {
         Ok(rustix::fs::openat(&self.folder, name.as_ref(), flags, Mode::RUSR | Mode::WUSR)?.into())
     }
 
-    /// Makes a file in the folder that has no name yet, so that nothing is left of it if we die.
+    /// Makes a file in the folder that has no name yet, so that nothing is left of it if we die. Without `/proc`, in
+    /// which the file is found when it gets its name, there is none.
     pub(crate) fn create_unnamed(&self) -> io::Result<File> {
+        if !Path::new(OPEN_FILES).exists() {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
         let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
         Ok(rustix::fs::openat(&self.folder, ".", flags, Mode::RUSR | Mode::WUSR)?.into())
     }
 
     /// Gives such a file a name.
     pub(crate) fn name_it(&self, file: &File, name: impl AsRef<OsStr>) -> io::Result<()> {
-        let from = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let from = format!("{OPEN_FILES}/{}", file.as_raw_fd());
         Ok(rustix::fs::linkat(CWD, from, &self.folder, name.as_ref(), AtFlags::SYMLINK_FOLLOW)?)
     }
 
