@@ -415,10 +415,14 @@ impl Level {
 pub enum Counted {
     /// Records: whole objects, wherever they stand.
     Records(&'static str),
+    /// The same, and nobody asks in which order they stand.
+    Number(&'static str),
     /// Lines that are not empty, readable or not.
     Lines(&'static str),
     /// Records before the last compaction.
     UpToCompaction(&'static str),
+    /// Records before the message that a [count](crate::entry::QuirkKind::Counts) in the file names.
+    UpToCount(&'static str),
 }
 
 /// How the owning program writes its files.

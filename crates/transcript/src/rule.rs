@@ -4,7 +4,7 @@
 //! [`crate::finding::Op`] steps, and only [`crate::plan`] turns those into bytes. Codes are the class ids of
 //! the failure catalogue that the project keeps; names say what is wrong, not the cure.
 
-use crate::entry::{Damage, Kind, Role};
+use crate::entry::{Damage, Kind, QuirkKind, Role};
 use crate::finding::{Finding, Fix, Guard, Held, Labels, Op, Safety, Severity};
 use crate::format::{Answer, Counted, Format, Results};
 use crate::mend::Holds;
@@ -327,8 +327,13 @@ pub(crate) fn check_all(session: &Session<'_>, holds: &Holds<'_>) -> Result<Vec<
     Ok(findings)
 }
 
-/// Whether no record of a format ever comes, goes or moves.
+/// Whether no record of a format ever comes or goes.
 fn records_stay(format: &dyn Format) -> bool {
+    records_keep_their_order(format) || matches!(format.counted(), Some(Counted::Number(_)))
+}
+
+/// Whether none ever moves.
+fn records_keep_their_order(format: &dyn Format) -> bool {
     matches!(format.counted(), Some(Counted::Records(_) | Counted::Lines(_)))
 }
 
@@ -349,14 +354,16 @@ pub(crate) fn forbidden(session: &Session<'_>, steps: &[Op]) -> Result<Option<He
     }
     let (place, lines, from) = match session.format.counted() {
         None => return Ok(None),
-        Some(Counted::Records(place)) => (place, false, u32::MAX),
+        Some(Counted::Records(place) | Counted::Number(place)) => (place, false, u32::MAX),
         Some(Counted::Lines(place)) => (place, true, u32::MAX),
         Some(Counted::UpToCompaction(place)) => (place, false, session.last_boundary().unwrap_or(0)),
+        Some(Counted::UpToCount(place)) => (place, false, counted_up_to(session)),
     };
     for op in steps {
         let changes = match *op {
             Op::Insert { .. } | Op::ToFront(_) => true,
             Op::DropEntry(entry) | Op::DropCopy(entry) => entry < from,
+            Op::Move { .. } if matches!(session.format.counted(), Some(Counted::Number(_))) => false,
             Op::Move { entry, after } => entry < from || after < from,
             Op::Answer(call) => {
                 session.format.answer() != Answer::NextUser && session.call(call).entry < from
@@ -369,6 +376,19 @@ pub(crate) fn forbidden(session: &Session<'_>, steps: &[Op]) -> Result<Option<He
         }
     }
     Ok(None)
+}
+
+/// The first entry that no count in the file reaches. What cannot be read may have been counted.
+fn counted_up_to(session: &Session<'_>) -> u32 {
+    let counts = session.transcript.quirks().iter().filter_map(|quirk| match quirk.kind {
+        QuirkKind::Counts(count) => Some(u32::try_from(count).unwrap_or(u32::MAX)),
+        _ => None,
+    });
+    match counts.max() {
+        Some(0) => 0,
+        Some(count) => count.saturating_add(1).saturating_add(session.transcript.damage.len() as u32),
+        None => u32::MAX,
+    }
 }
 
 /// Whether a line comes or goes, or comes to be empty, of those that end: they are counted.

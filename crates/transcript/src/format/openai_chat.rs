@@ -62,7 +62,7 @@ pub(super) const VIBE: Profile = Profile {
             && is_message(doc)
             && doc.get("type").is_none()
     }),
-    counted: Some(Counted::Records("meta.json (total_messages)")),
+    counted: Some(Counted::Number("meta.json (total_messages)")),
     writer: Writer::AppendsByPath,
     roots: &[Root { env: Some("VIBE_HOME"), home: ".vibe", below: "logs/session" }],
     ..BARE
@@ -87,7 +87,7 @@ pub(super) const NANOBOT: Profile = Profile {
         says(doc, "_type", "metadata") && (is_string(doc.get("key")) || counts)
     }),
     level: Level::Archive,
-    counted: Some(Counted::Records("its first line (last_consolidated)")),
+    counted: Some(Counted::UpToCount("its first line (last_consolidated)")),
     summed_up: Some("last_consolidated"),
     writer: Writer::RewritesWhole,
     roots: &[Root { env: None, home: ".nanobot", below: "sessions" }],
@@ -157,8 +157,12 @@ fn has_other_parts(content: Option<Value<'_>>) -> bool {
 
 /// Whether an object is a message of the bare dialect.
 fn is_bare(doc: &Doc) -> bool {
-    only_keys(doc, KEYS)
-        && is_message(doc)
+    only_keys(doc, KEYS) && has_message(doc)
+}
+
+/// Whether it has what a message of the bare dialect has, and nothing of another dialect.
+fn has_message(doc: &Doc) -> bool {
+    is_message(doc)
         && (doc.get("content").is_some() || doc.get("tool_calls").is_some())
         && (!says(doc, "role", "tool") || is_string(doc.get("tool_call_id")))
         && !is_flat(doc.get("tool_calls"))
@@ -248,6 +252,12 @@ impl Format for Profile {
             Some(_) if is_bare(doc) => Vote::Fits,
             Some(_) => Vote::Silent,
         }
+    }
+
+    /// A message of nanobot is a bare one with a time, by which alone no file is told.
+    fn is_record(&self, doc: &Doc) -> bool {
+        matches!(self.vote(doc), Vote::Own | Vote::Fits)
+            || (self.summed_up.is_some() && is_string(doc.get("timestamp")) && has_message(doc))
     }
 
     fn names(&self) -> &'static [Names] {

@@ -1,6 +1,8 @@
 //! P4: something stands between a call and its result.
 
-use super::{Cover, Help, Rule, about_result, records_stay, severity_in_context, too_heavy_to_return};
+use super::{
+    Cover, Help, Rule, about_result, records_keep_their_order, severity_in_context, too_heavy_to_return,
+};
 use crate::entry::{Kind, Role};
 use crate::finding::{Finding, Fix, Held, Op, Severity};
 use crate::format::{Format, Results, Shape};
@@ -38,7 +40,7 @@ impl Rule for DisplacedResult {
     fn cover(&self, format: &dyn Format) -> Cover {
         match format.results() {
             Results::Lines | Results::Blocks if format.shape() == Shape::Log => Cover::Never,
-            Results::Lines | Results::Blocks if records_stay(format) => Cover::Reported,
+            Results::Lines | Results::Blocks if records_keep_their_order(format) => Cover::Reported,
             Results::Lines | Results::Blocks => Cover::Fixed,
             _ => Cover::Never,
         }
