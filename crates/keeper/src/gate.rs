@@ -40,6 +40,8 @@ pub(crate) struct GateTarget<'a> {
     pub(crate) metadata: &'a Metadata,
     /// What is in it.
     pub(crate) facts: &'a Facts,
+    /// Whether locks may be made where there are none: a dry run leaves no trace.
+    pub(crate) makes_locks: bool,
 }
 
 /// Why the gates are closed.
@@ -109,7 +111,7 @@ pub(crate) fn pass(
             Gate::GrokLock => grok::ask(target)?,
             Gate::OpenClawLock => openclaw::ask(target)?,
             Gate::ClaudeRegistry => claude::ask(target)?,
-            Gate::CodexWriter => codex::ask(target, quiet)?,
+            Gate::CodexWriter => codex::ask(target, (!settle.is_zero()).then_some(quiet))?,
             Gate::CopilotInUse => copilot::ask(target)?,
             Gate::QwenLease => qwen::ask(target)?,
         };
@@ -266,7 +268,8 @@ mod tests {
         }
 
         pub(super) fn target(&self) -> GateTarget<'_> {
-            GateTarget { path: &self.path, file: &self.file, metadata: &self.metadata, facts: &self.facts }
+            let (path, file, metadata, facts) = (&self.path, &self.file, &self.metadata, &self.facts);
+            GateTarget { path, file, metadata, facts, makes_locks: true }
         }
     }
 
