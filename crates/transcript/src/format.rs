@@ -143,6 +143,12 @@ pub trait Format: Sync {
         if self.level() == Level::Archive { &[Gate::Idle] } else { &[] }
     }
 
+    /// Whether its agent sends calls that were open when it ended without a result, so that the API refuses the session.
+    /// Others answer them on loading.
+    fn leaves_calls_open(&self) -> bool {
+        false
+    }
+
     /// Where a missing result goes.
     fn answer(&self) -> Answer {
         Answer::Nowhere

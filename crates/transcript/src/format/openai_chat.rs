@@ -27,6 +27,7 @@ pub(super) struct Profile {
     summed_up: Option<&'static str>,
     writer: Writer,
     answer: Answer,
+    leaves_calls_open: bool,
     roots: &'static [Root],
 }
 
@@ -39,6 +40,7 @@ pub(super) const BARE: Profile = Profile {
     summed_up: None,
     writer: Writer::Unknown,
     answer: Answer::LineIfAllowed,
+    leaves_calls_open: false,
     roots: &[],
 };
 
@@ -49,6 +51,7 @@ pub(super) const KIMI_CLI: Profile = Profile {
     level: Level::LiveInsert,
     writer: Writer::AppendsByPath,
     answer: Answer::Line,
+    leaves_calls_open: true,
     roots: &[Root { env: Some("KIMI_SHARE_DIR"), home: ".kimi", below: "sessions" }],
     ..BARE
 };
@@ -272,6 +275,10 @@ impl Format for Profile {
 
     fn answer(&self) -> Answer {
         self.answer
+    }
+
+    fn leaves_calls_open(&self) -> bool {
+        self.leaves_calls_open
     }
 
     fn arguments(&self) -> Option<Arguments> {
