@@ -128,7 +128,10 @@ impl Lids {
             };
             for happened in happened {
                 match happened {
-                    Happened::File(path) => life.touched(path)?,
+                    Happened::File(path) => life.tell_of(path, |root, path| Event::Touched { root, path })?,
+                    Happened::Closed(path) => {
+                        life.tell_of(path, |root, path| Event::Closed { root, path })?
+                    }
                     Happened::Folder(path) => life.new_folder(&path)?,
                     Happened::RootGone => return Ok(Again),
                     Happened::Lost => next = life.walk(Why::Overflow)?,
@@ -286,11 +289,11 @@ impl Life<'_> {
         folders.map_or(Ok(()), |folders| self.lids.tell(RootState::Watched, folders))
     }
 
-    fn touched(&mut self, path: PathBuf) -> Result<(), Closed> {
+    fn tell_of(&self, path: PathBuf, event: impl FnOnce(RootId, PathBuf) -> Event) -> Result<(), Closed> {
         if !is_candidate(&path) {
             return Ok(());
         }
-        self.lids.send(Event::Touched { root: self.lids.task.id, path })
+        self.lids.send(event(self.lids.task.id, path))
     }
 
     /// Says once that a folder cannot be read; the others go on.

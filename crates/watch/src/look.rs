@@ -292,6 +292,8 @@ fn done(path: &Path, outcome: &Outcome, stamp: Stamp, selection: &Selection) -> 
         Ending::Deferred(reason) => {
             let cure = match reason {
                 Deferral::Growing { .. } | Deferral::Changed | Deferral::Running { .. } => Cure::Change,
+                Deferral::Open { .. } | Deferral::HeldOpen => Cure::Close,
+                Deferral::InUse { pid, .. } => Cure::Exit(*pid),
                 _ => Cure::Others,
             };
             Done::Deferred { as_it_is: Some(stamp), after: reason.retry_after(), cure }
