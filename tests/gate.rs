@@ -8,11 +8,18 @@ use std::process::{Child, Command};
 use std::time::{Duration, SystemTime};
 
 /// A process that lives until the test ends.
-struct Living(Child);
+pub(crate) struct Living(Child);
 
 impl Living {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Command::new("sleep").arg("600").spawn().unwrap())
+    }
+
+    /// How Claude Code would register it as the one that has [`claude`] open.
+    pub(crate) fn registered(&self) -> (String, String) {
+        let (pid, start) = (self.0.id(), self.start());
+        let entry = json!({"pid": pid, "sessionId": "5e", "procStart": start, "status": "idle"});
+        (format!("{pid}.json"), entry.to_string())
     }
 
     /// When it started, as locks say it.
@@ -193,7 +200,7 @@ fn a_run_that_ended_is_not_waited_for() {
 }
 
 /// A session of Claude Code's in which the result of a call is lost.
-fn claude() -> String {
+pub(crate) fn claude() -> String {
     let line = |kind: &str, id: &str, parent: &str, message: &str| {
         format!(
             r#"{{"parentUuid":{parent},"isSidechain":false,"type":"{kind}","message":{message},"uuid":"{id}","sessionId":"5e"}}"#
