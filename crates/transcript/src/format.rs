@@ -669,6 +669,11 @@ fn first_text(content: Option<Value<'_>>) -> Option<Value<'_>> {
     alone(content).or_else(|| items(content).find_map(|part| part.get("text")))
 }
 
+/// Whether a message of the user's is one that a program put there: several agents wrap such text in this.
+fn is_reminder(content: Option<Value<'_>>) -> bool {
+    first_text(content).is_some_and(|text| text.prefix().starts_with(b"<system-reminder>"))
+}
+
 /// Reads what a user said: one text, or blocks with texts and images.
 fn asked(content: Option<Value<'_>>, draft: &mut Draft<'_>) {
     if let Some(text) = alone(content) {

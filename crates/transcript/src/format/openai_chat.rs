@@ -8,7 +8,7 @@
 use super::names::{Form, Names, has, needs};
 use super::{
     Answer, Arguments, Compaction, Content, Counted, Format, Level, Lost, Part, Root, Shape, Vote, Writer,
-    Writing, answered, asked, content_parts, first_text, is_string, items, listed_calls, marred, only_keys,
+    Writing, answered, asked, content_parts, is_reminder, is_string, items, listed_calls, marred, only_keys,
     says,
 };
 use crate::entry::{Draft, Kind, QuirkKind, Role};
@@ -333,9 +333,7 @@ pub(super) fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
     draft.entry.kind = match role.and_then(Value::text).as_deref() {
         Some(b"user") => {
             asked(content, draft);
-            // Kimi CLI tells the model so in a message of its own, behind what a person said.
-            let told = |text: Value<'_>| text.prefix().starts_with(b"<system-reminder>");
-            draft.entry.injected = first_text(content).is_some_and(told);
+            draft.entry.injected = is_reminder(content);
             Kind::Message(Role::User)
         }
         Some(b"assistant") => {
