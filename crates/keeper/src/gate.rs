@@ -105,7 +105,7 @@ pub(crate) fn pass(
                 run(target.facts, quiet, settle).map_or(Ok(None), |found| Err(found.into()))
             }
             Gate::Idle if quiet < RUN_SETTLE && !settle.is_zero() => {
-                Err(Deferral::Growing { quiet, settle: RUN_SETTLE }.into())
+                Err(Deferral::MayRun { quiet, wanted: RUN_SETTLE }.into())
             }
             Gate::Idle => Ok(None),
             Gate::GrokLock => grok::ask(target)?,
@@ -342,6 +342,11 @@ mod tests {
         let secs = Duration::from_secs;
         let said = [
             (Deferral::Growing { quiet: secs(1), settle: secs(5) }, "try again in 4 s"),
+            (
+                Deferral::MayRun { quiet: secs(3), wanted: RUN_SETTLE },
+                "only after 10 min without writes (level archive); last written 3 s ago; --settle 0 says that no agent \
+                 is running; try again in 10 min",
+            ),
             (Deferral::Changed, "try again in 1 s"),
             (
                 Deferral::RecentHistory { quiet: secs(60), wanted: secs(3_600) },

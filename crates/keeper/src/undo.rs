@@ -76,26 +76,24 @@ fn undo_once(
     outcome.run = Some(runs.target.run().to_string());
     let facts = snapshot.read(|source| examine(source, options.policy.choose(source)?))?.facts;
     if options.mode != Mode::Fix {
-        if let Some(reason) = in_the_way(snapshot, &facts, options, &[])? {
-            outcome.ending = reason.into();
-        }
-    } else {
-        let enter = || may_write(snapshot, &facts, options, &[]);
-        // Asked first, so that nothing is written in vain.
-        let asked = enter()?.map(drop);
-        let done = match asked {
-            Ok(()) => take_back(vault, snapshot, &runs, way, enter)?,
-            Err(reason) => Err(reason),
-        };
-        outcome.ending = match done {
-            Ok(done) => {
-                outcome.guarantee = Some(done.guarantee);
-                outcome.late = done.late;
-                Ending::Undone
-            }
-            Err(reason) => reason.into(),
-        };
+        outcome.ending = in_the_way(snapshot, &facts, options, &[])?.map_or(outcome.ending, Ending::from);
+        return Ok(outcome);
     }
+    let enter = || may_write(snapshot, &facts, options, &[]);
+    // Asked first, so that nothing is written in vain.
+    let asked = enter()?.map(drop);
+    let done = match asked {
+        Ok(()) => take_back(vault, snapshot, &runs, way, enter)?,
+        Err(reason) => Err(reason),
+    };
+    outcome.ending = match done {
+        Ok(done) => {
+            outcome.guarantee = Some(done.guarantee);
+            outcome.late = done.late;
+            Ending::Undone
+        }
+        Err(reason) => reason.into(),
+    };
     Ok(outcome)
 }
 

@@ -89,7 +89,9 @@ mod tests {
         let paths = ["a", "b"].map(|name| Arc::from(Path::new(name)));
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let pid = child.id();
-        paths.iter().for_each(|path| exits.wait_for(pid, path));
+        for path in &paths {
+            exits.wait_for(pid, path);
+        }
         assert!(inbox.recv_timeout(Duration::from_millis(50)).is_err(), "it lives");
         child.kill().unwrap();
         let told = inbox.recv_timeout(Duration::from_secs(30)).unwrap();

@@ -146,6 +146,24 @@ enum Stuck {
     Hindered,
 }
 
+/// What the last look at a file had to wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    /// Nothing.
+    None,
+    /// This.
+    For(Cure),
+    /// Something that is over, as far as is known.
+    Over,
+}
+
+impl Wait {
+    /// What it is once this has come.
+    fn met_by(self, cure: Cure) -> Self {
+        if self == Self::For(cure) { Self::Over } else { self }
+    }
+}
+
 /// How many files are stuck.
 #[derive(Debug, Default)]
 struct Counts {
@@ -179,10 +197,7 @@ struct File {
     changed_meanwhile: bool,
     /// Somebody has closed it, or has ended, meanwhile.
     freed_meanwhile: bool,
-    /// What the last look had to wait for.
-    waits: Option<Cure>,
-    /// Whether that is over, as far as is known.
-    wait_is_over: bool,
+    wait: Wait,
     retries: u8,
     failures: u8,
     vain: u8,
@@ -210,7 +225,7 @@ impl Queue {
     pub(crate) fn touch(&mut self, path: &Path, root: RootId, now: Tick) -> bool {
         let Some((path, file)) = self.know(path, root, now) else { return false };
         file.changed = now;
-        file.wait_is_over |= file.waits == Some(Cure::Change);
+        file.wait = file.wait.met_by(Cure::Change);
         if file.at_work {
             file.changed_meanwhile = true;
         } else {
@@ -237,7 +252,7 @@ impl Queue {
         file.last = Some(stamp);
         file.looked = None;
         file.changed = now.before(quiet);
-        file.wait_is_over |= file.waits == Some(Cure::Change);
+        file.wait = file.wait.met_by(Cure::Change);
         self.schedule(&path);
         true
     }
@@ -249,15 +264,15 @@ impl Queue {
         let Some(file) = self.files.get_mut(&path) else { return };
         if file.at_work {
             file.freed_meanwhile = true;
-        } else if file.waits == Some(cure) && !file.wait_is_over {
-            (file.wait_is_over, file.not_before, file.retries) = (true, Tick::NEVER_YET, 0);
+        } else if file.wait == Wait::For(cure) {
+            (file.wait, file.not_before, file.retries) = (Wait::Over, Tick::NEVER_YET, 0);
             self.schedule(&path);
         }
     }
 
     /// Whether what a file had to wait for at its last look is over, as far as is known.
     pub(crate) fn wait_is_over(&self, path: &Path) -> bool {
-        self.files.get(path).is_some_and(|file| file.wait_is_over)
+        self.files.get(path).is_some_and(|file| file.wait == Wait::Over)
     }
 
     /// A walk of a root is complete: what it has not seen is gone.
@@ -449,8 +464,7 @@ impl File {
             at_work: false,
             changed_meanwhile: false,
             freed_meanwhile: false,
-            waits: None,
-            wait_is_over: false,
+            wait: Wait::None,
             retries: 0,
             failures: 0,
             vain: 0,
@@ -463,7 +477,7 @@ impl File {
     /// Keeps count of how looks end, and says when to look again.
     fn end(&mut self, pace: Pace, done: &Done) -> Again {
         self.stuck = self.stuck.filter(|stuck| *stuck != Stuck::Hindered);
-        (self.waits, self.wait_is_over) = (None, false);
+        self.wait = Wait::None;
         match done {
             Done::Settled(stamp) => {
                 (self.last, self.looked) = (Some(*stamp), Some(pace));
@@ -485,7 +499,7 @@ impl File {
             }
             Done::Deferred { as_it_is, after, cure } => {
                 self.failures = 0;
-                (self.last, self.looked, self.waits) = (as_it_is.or(self.last), None, Some(*cure));
+                (self.last, self.looked, self.wait) = (as_it_is.or(self.last), None, Wait::For(*cure));
                 if *cure == Cure::Change {
                     self.retries = 0;
                     return Again::At((*after).max(RETRY_MIN));

@@ -65,7 +65,10 @@ pub(super) const VIBE: Profile = Profile {
             && is_message(doc)
             && doc.get("type").is_none()
     }),
-    counted: Some(Counted::Records("meta.json (total_messages)")),
+    // Every line is a message that is counted: Vibe keeps its system prompt elsewhere.
+    counted: Some(Counted::Records(
+        "meta.json (total_messages; by hand: end Vibe, change the lines, and write there how many are left)",
+    )),
     writer: Writer::AppendsByPath,
     roots: &[Root { env: Some("VIBE_HOME"), home: ".vibe", below: "logs/session" }],
     ..BARE
