@@ -390,7 +390,8 @@ fn in_the_way(
         Err(reason) => return Ok(Some(reason)),
     };
     let fail = |cause| Error::new(&snapshot.path, "see who writes to", cause);
-    let writer = writers::keep_out(&snapshot.file, &snapshot.metadata).map_err(fail)?.err();
+    let writer =
+        writers::keep_out(&snapshot.file, &snapshot.metadata, writers::PATIENCE).map_err(fail)?.err();
     Ok(writer.map(NotNow::from))
 }
 

@@ -332,7 +332,7 @@ impl<'a> Replacement<'a> {
     /// comparison of all bytes if it has changed at all; a writer who comes meanwhile goes first, a few times.
     fn shut(&self, run: &Run, text: &dyn NewText) -> Result<Shut<'_>, Error> {
         for attempt in 1..=COMPARE_TRIES {
-            let asked = writers::keep_out(&self.old.file, &self.old.metadata);
+            let asked = writers::keep_out(&self.old.file, &self.old.metadata, writers::PATIENCE);
             let lease = match asked.map_err(|cause| self.fail("ask for a lease on", cause))? {
                 Ok(lease) => lease,
                 Err(held) => return Ok(Shut::Held(held)),

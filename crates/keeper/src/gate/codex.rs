@@ -52,7 +52,9 @@ pub(super) fn ask(target: &GateTarget<'_>, quiet: Option<Duration>) -> Answer {
     };
     // The locks come first: whoever opens the file after this look has to ask for them.
     let fail = |cause| Error::new(target.path, "see who writes to", cause);
-    Ok(match writers::keep_out(target.file, target.metadata).map_err(fail)? {
+    // They keep it open for as long as they run, so that it is in vain to wait for them.
+    let asked = writers::keep_out(target.file, target.metadata, Duration::ZERO);
+    Ok(match asked.map_err(fail)? {
         Err(writer) => Err(writer.into()),
         Ok(Some(_lease)) => Ok(Some(Box::new(locks))),
         Ok(None) => match quiet.and_then(|quiet| unseen(target.metadata, quiet)) {
