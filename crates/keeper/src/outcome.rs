@@ -258,11 +258,8 @@ impl Deferral {
                 write!(f, "process {pid} has held OpenClaw's write lock for {}", Span(*age))
             }
             Self::Doubtful { age, grace } => {
-                let (age, grace) = (Span(*age), Span(*grace));
-                write!(
-                    f,
-                    "OpenClaw's write lock names no live process that can be seen, but is {age} old; it counts as left behind after {grace}"
-                )
+                let what = "OpenClaw's write lock names no live process that can be seen, but is";
+                write!(f, "{what} {} old; it counts as left behind after {}", Span(*age), Span(*grace))
             }
             Self::InUse { agent, pid, status: None } => write!(f, "{agent} is using it (process {pid})"),
             Self::InUse { agent, pid, status: Some(status) } => {
