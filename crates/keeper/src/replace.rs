@@ -65,6 +65,9 @@ const WRITE: &str = "write the new text beside it";
 /// What is done to lines that others append.
 const COPY: &str = "copy what was appended meanwhile";
 
+/// What is done to the bytes that were read.
+const LOOK_AGAIN: &str = "look again at";
+
 /// How long ago is "lately". Whoever keeps to the default settle time finds files quiet for longer.
 const LATELY: Duration = Duration::from_secs(2);
 
@@ -77,8 +80,9 @@ const CATCH_UP_BYTES: u64 = 64 * 1024;
 /// How many times we try to get below that.
 const CATCH_UP_ROUNDS: usize = 8;
 
-/// How many times the comparison of a file that has grown gives way to a writer. The last one is finished first.
-const COMPARE_TRIES: usize = 8;
+/// How many times the comparison of a file that has grown gives way to a writer. After that it is put off until the new
+/// text is in place, where nobody has to wait for it.
+const COMPARE_TRIES: usize = 3;
 
 /// For how long others go first after that.
 const COMPARE_PAUSE: Duration = Duration::from_millis(2);
@@ -103,7 +107,11 @@ enum Exchanged {
 /// Why the old file cannot be shut to others, if it cannot.
 enum Shut<'f> {
     /// Nobody comes in as long as the lease is held; without one nothing at all has changed.
-    Yes(Option<Lease<'f>>),
+    Yes {
+        lease: Option<Lease<'f>>,
+        /// Whether all bytes of a file that has grown are known to be those that were read.
+        compared: bool,
+    },
     Changed,
     Held(Deferral),
 }
@@ -118,7 +126,8 @@ enum Shut<'f> {
 /// 3. [`land`](Replacement::land): the locks of the programs that own it. [`shut`](Replacement::shut): read lease on the
 ///    old file. From here on a program that opens it for writing waits. Not to be had: somebody holds it open; wait for
 ///    another time. No leases here: go on without, if nothing at all has changed.
-/// 4. Is it still the file at the path, and does it still begin with what was read, byte for byte? If not, give up.
+/// 4. Is it still the file at the path, and does it still begin with what was read, byte for byte? If not, give up. Where
+///    writers come so often that the comparison would make them wait, it is part of 7, and 5 is taken back then.
 ///    [Catch up](Replacement::catch_up_last) with the rest; make it last in both files.
 /// 5. [`lease_new`](Replacement::lease_new): write lease on the new file, so that whoever finds it at the path waits
 ///    until 6 is done: this keeps the order. Times. A name that no agent looks for. [`exchange`](Replacement::exchange) the names of both files: the
@@ -261,8 +270,8 @@ impl<'a> Replacement<'a> {
         if pass.holds_lock() && !self.old.is_current()? {
             return changed();
         }
-        let lease = match self.shut(run, text)? {
-            Shut::Yes(lease) => lease,
+        let (lease, compared) = match self.shut(run, text)? {
+            Shut::Yes { lease, compared } => (lease, compared),
             Shut::Changed => return changed(),
             Shut::Held(reason) => return Ok(Err(reason.into())),
         };
@@ -282,6 +291,9 @@ impl<'a> Replacement<'a> {
         }
         drop(hold);
         drop(pass);
+        if !compared && self.has_kept(text, &|| false)? == Some(false) {
+            return Ok(Err(self.give_way(run, None)?.into()));
+        }
         let lingered = std::thread::scope(|scope| {
             // Without a thread it is done when the file is closed.
             let _ = Builder::new().spawn_scoped(scope, || give_back_memory(&self.old.file));
@@ -337,10 +349,16 @@ impl<'a> Replacement<'a> {
                 Ok(lease) => lease,
                 Err(held) => return Ok(Shut::Held(held)),
             };
-            let stop = || attempt < COMPARE_TRIES && lease.as_ref().is_some_and(Lease::is_wanted);
-            match self.is_as_read(text, lease.is_some(), &stop)? {
-                Some(true) => return Ok(Shut::Yes(lease)),
+            if !self.may_be_as_read(lease.is_some())? {
+                break;
+            }
+            let stop = || lease.as_ref().is_some_and(Lease::is_wanted);
+            let compared =
+                if self.is_untouched(lease.is_some())? { Some(true) } else { self.has_kept(text, &stop)? };
+            match compared {
+                Some(true) => return Ok(Shut::Yes { lease, compared: true }),
                 Some(false) => break,
+                None if attempt == COMPARE_TRIES => return Ok(Shut::Yes { lease, compared: false }),
                 None => {}
             }
             drop(lease);
@@ -352,27 +370,27 @@ impl<'a> Replacement<'a> {
         Ok(Shut::Changed)
     }
 
-    /// Whether the file at the path is the one that was read, and nobody has done anything to it but append. `None` if
-    /// `stop` said so.
-    fn is_as_read(
-        &self,
-        text: &dyn NewText,
-        leased: bool,
-        stop: &dyn Fn() -> bool,
-    ) -> Result<Option<bool>, Error> {
-        let is_current = self.old.is_current()?;
-        if is_current && !(leased && self.old.is_fresh()) {
-            return Ok(Some(true));
+    /// Whether nothing at all has happened to the file since it was read.
+    fn is_untouched(&self, leased: bool) -> Result<bool, Error> {
+        Ok(self.old.is_current()? && !(leased && self.old.is_fresh()))
+    }
+
+    /// Whether the file at the path is the one that was read, and somebody may have appended to it, but done nothing else
+    /// that is seen without a comparison.
+    fn may_be_as_read(&self, leased: bool) -> Result<bool, Error> {
+        if self.old.is_current()? {
+            return Ok(true);
         }
         // Without a lease only perfect quiet will do, and a line that was torn may be a whole one now.
         let may_have_grown = leased && self.old.ends_line() && self.old.is_at_path()?;
-        if !is_current && !may_have_grown {
-            return Ok(Some(false));
-        }
+        Ok(may_have_grown
+            && self.known.holds(&self.old.file).map_err(|cause| self.fail(LOOK_AGAIN, cause))?)
+    }
+
+    /// Whether the old file still has each byte that was read. `None` if `stop` said so.
+    fn has_kept(&self, text: &dyn NewText, stop: &dyn Fn() -> bool) -> Result<Option<bool>, Error> {
         let same = || -> io::Result<Option<bool>> {
-            if !self.known.holds(&self.old.file)? {
-                return Ok(Some(false));
-            }
+            before(Step::Compare)?;
             let caught_up = (Span::new(self.old.bytes(), self.known.at()), self.after);
             for (span, at) in text.kept().into_iter().chain([caught_up]) {
                 match same_bytes(&self.old.file, span, &self.new, at, stop)? {
@@ -383,7 +401,7 @@ impl<'a> Replacement<'a> {
             let removed = hash_of(&self.old.file, &text.removed(self.old.bytes()), stop)?;
             Ok(removed.map(|removed| Some(removed) == self.removed.get()))
         };
-        same().map_err(|cause| self.fail("look again at", cause))
+        same().map_err(|cause| self.fail(LOOK_AGAIN, cause))
     }
 
     /// Copies the rest, and makes it last in both files: after a power cut nobody must be able to take what the disk lost
