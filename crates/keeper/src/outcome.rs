@@ -77,6 +77,13 @@ pub enum Deferral {
         /// How long it should be.
         settle: Duration,
     },
+    /// Its agent leaves no sign that it is running, and it was written to not long ago.
+    MayRun {
+        /// How long ago.
+        quiet: Duration,
+        /// How long it should be.
+        wanted: Duration,
+    },
     /// Nothing but older history would change, and it was written to so short a while ago that a prompt cache may
     /// hold that.
     RecentHistory {
@@ -176,6 +183,7 @@ impl Deferral {
     pub fn retry_after(&self) -> Duration {
         match self {
             Self::Growing { quiet, settle: wanted }
+            | Self::MayRun { quiet, wanted }
             | Self::RecentHistory { quiet, wanted }
             | Self::Running { quiet, wanted, .. }
             | Self::Doubtful { age: quiet, grace: wanted }
@@ -215,6 +223,14 @@ impl Deferral {
                 settle.as_secs_f64(),
                 set("--settle", "`settle` in the configuration")
             ),
+            Self::MayRun { quiet, wanted } => write!(
+                f,
+                "its agent leaves no sign that it is running, so it is changed only after {} without writes (level \
+                 archive); last written {} ago; {}",
+                Span(*wanted),
+                Span(*quiet),
+                no_agent(set_by)
+            ),
             Self::RecentHistory { quiet, wanted } => write!(
                 f,
                 "nothing but older history would change, and a prompt cache may hold that: last written {} ago, wanted \
@@ -235,25 +251,15 @@ impl Deferral {
             Self::OtherTailor => f.write_str("another tailor, or its own agent, has locked it"),
             Self::Changed => f.write_str("it changed while being looked at"),
             Self::Running { awaits, quiet, .. } => {
-                let who = match awaits {
-                    Awaits::Tool => "a tool was called and has not answered",
-                    Awaits::Model => "the model has not answered yet",
-                };
-                let says = set(
-                    "--settle 0 says that no agent is running",
-                    "`settle = 0` in the configuration says that no agent ever runs",
-                );
-                write!(f, "a run is in progress: {who}, last written {} ago; {says}", Span(*quiet))
+                let (who, quiet, says) = (unanswered(*awaits), Span(*quiet), no_agent(set_by));
+                write!(f, "a run is in progress: {who}, last written {quiet} ago; {says}")
             }
             Self::Locked { pid, age } => {
                 write!(f, "process {pid} has held OpenClaw's write lock for {}", Span(*age))
             }
             Self::Doubtful { age, grace } => {
-                let (age, grace) = (Span(*age), Span(*grace));
-                write!(
-                    f,
-                    "OpenClaw's write lock names no live process that can be seen, but is {age} old; it counts as left behind after {grace}"
-                )
+                let what = "OpenClaw's write lock names no live process that can be seen, but is";
+                write!(f, "{what} {} old; it counts as left behind after {}", Span(*age), Span(*grace))
             }
             Self::InUse { agent, pid, status: None } => write!(f, "{agent} is using it (process {pid})"),
             Self::InUse { agent, pid, status: Some(status) } => {
@@ -271,6 +277,21 @@ impl Deferral {
                 write!(f, "lines appended during the swap are queued beside the file and merged by the next run: {why}")
             }
         }
+    }
+}
+
+fn unanswered(awaits: Awaits) -> &'static str {
+    match awaits {
+        Awaits::Tool => "a tool was called and has not answered",
+        Awaits::Model => "the model has not answered yet",
+    }
+}
+
+/// What to say if no agent is running.
+fn no_agent(set_by: SetBy) -> &'static str {
+    match set_by {
+        SetBy::Options => "--settle 0 says that no agent is running",
+        SetBy::Configuration => "`settle = 0` in the configuration says that no agent ever runs",
     }
 }
 

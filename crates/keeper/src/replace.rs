@@ -2,16 +2,16 @@
 
 use crate::attributes;
 use crate::error::Error;
-use crate::gate::{Pass, process};
+use crate::gate::Pass;
 use crate::lease::{Lease, Refused};
 use crate::leftover;
-use crate::network;
 use crate::new_text::{NewText, hash_of, same_bytes};
 use crate::outcome::{Deferral, Guarantee};
 use crate::snapshot::Snapshot;
 use crate::step::{Step, before};
 use crate::tail::{Came, Known, State, lines_end};
 use crate::vault::{FileId, Ledger, Run, Swap};
+use crate::writers;
 use blake3::Hash;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -27,8 +27,6 @@ use transcript::plan::Plan;
 
 /// Timeouts of a replacement. Tests have less patience, so that there can be more of them.
 struct Timeouts {
-    /// How long to try for the lease on the old file. Nobody waits for us meanwhile.
-    lease: Duration,
     /// How long those who open the new file may wait for the drain, if somebody has slipped into the old one and
     /// stays.
     drain: Duration,
@@ -45,7 +43,6 @@ struct Timeouts {
 
 const TIMEOUTS: Timeouts = if cfg!(test) {
     Timeouts {
-        lease: Duration::from_millis(2),
         drain: Duration::from_millis(2),
         grace: Duration::from_millis(2),
         grace_quiet: Duration::from_millis(1),
@@ -54,7 +51,6 @@ const TIMEOUTS: Timeouts = if cfg!(test) {
     }
 } else {
     Timeouts {
-        lease: Duration::from_millis(250),
         drain: Duration::from_millis(20),
         grace: Duration::from_millis(100),
         grace_quiet: Duration::from_millis(5),
@@ -348,14 +344,10 @@ impl<'a> Replacement<'a> {
     /// comparison of all bytes if it has changed at all; a writer who comes meanwhile goes first, a few times.
     fn shut(&self, run: &Run, text: &dyn NewText) -> Result<Shut<'_>, Error> {
         for attempt in 1..=COMPARE_TRIES {
-            let lease = match self.lease_old() {
-                Ok(lease) => Some(lease),
-                Err(Refused::Busy) => return Ok(Shut::Held(self.holder().unwrap_or(Deferral::HeldOpen))),
-                Err(Refused::Unavailable) => match self.holder() {
-                    Some(held) => return Ok(Shut::Held(held)),
-                    None => None,
-                },
-                Err(Refused::Failed(cause)) => return Err(self.fail("ask for a lease on", cause)),
+            let asked = writers::keep_out(&self.old.file, &self.old.metadata, writers::PATIENCE);
+            let lease = match asked.map_err(|cause| self.fail("ask for a lease on", cause))? {
+                Ok(lease) => lease,
+                Err(held) => return Ok(Shut::Held(held)),
             };
             if !self.may_be_as_read(lease.is_some())? {
                 break;
@@ -376,29 +368,6 @@ impl<'a> Replacement<'a> {
             }
         }
         Ok(Shut::Changed)
-    }
-
-    fn lease_old(&self) -> Result<Lease<'_>, Refused> {
-        before(Step::LeaseOld)?;
-        // One that is given there keeps out nobody but the programs of this machine.
-        if network::holds(&self.old.file) {
-            return Err(Refused::Unavailable);
-        }
-        let until = Instant::now() + TIMEOUTS.lease;
-        loop {
-            match Lease::read(&self.old.file) {
-                Err(Refused::Busy) if Instant::now() < until => sleep(Duration::from_micros(50)),
-                other => return other,
-            }
-        }
-    }
-
-    /// A process that has the old file open for writing, as far as one can see.
-    fn holder(&self) -> Option<Deferral> {
-        let metadata = &self.old.metadata;
-        let holders = process::holders(metadata.dev(), metadata.ino());
-        let writes = holders.into_iter().find(|holder| holder.writes);
-        writes.map(|holder| Deferral::Open { pid: holder.pid, name: holder.name })
     }
 
     /// Whether nothing at all has happened to the file since it was read.

@@ -9,7 +9,7 @@ use crate::new_text::{NewText, copy_span};
 use crate::outcome::{Deferral, Ending, Outcome, Refusal};
 use crate::snapshot::{Snapshot, unnamed_file};
 use crate::vault::{Change, History, Old, Originals, Pending, Purpose, Record, State, Text, Vault, check};
-use crate::{Done, Mode, Options, carry_out, may_write, no_vault};
+use crate::{Done, Mode, Options, carry_out, in_the_way, may_write, no_vault};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
@@ -74,24 +74,26 @@ fn undo_once(
     outcome.bytes = snapshot.bytes();
     outcome.bytes_after = way.length;
     outcome.run = Some(runs.target.run().to_string());
-    if options.mode == Mode::Fix {
-        let facts = snapshot.read(|source| examine(source, options.policy.choose(source)?))?.facts;
-        let enter = || may_write(snapshot, &facts, options, &[]);
-        // Asked first, so that nothing is written in vain.
-        let asked = enter()?.map(drop);
-        let done = match asked {
-            Ok(()) => take_back(vault, snapshot, &runs, way, enter)?,
-            Err(reason) => Err(reason),
-        };
-        outcome.ending = match done {
-            Ok(done) => {
-                outcome.guarantee = Some(done.guarantee);
-                outcome.late = done.late;
-                Ending::Undone
-            }
-            Err(reason) => reason.into(),
-        };
+    let facts = snapshot.read(|source| examine(source, options.policy.choose(source)?))?.facts;
+    if options.mode != Mode::Fix {
+        outcome.ending = in_the_way(snapshot, &facts, options, &[])?.map_or(outcome.ending, Ending::from);
+        return Ok(outcome);
     }
+    let enter = || may_write(snapshot, &facts, options, &[]);
+    // Asked first, so that nothing is written in vain.
+    let asked = enter()?.map(drop);
+    let done = match asked {
+        Ok(()) => take_back(vault, snapshot, &runs, way, enter)?,
+        Err(reason) => Err(reason),
+    };
+    outcome.ending = match done {
+        Ok(done) => {
+            outcome.guarantee = Some(done.guarantee);
+            outcome.late = done.late;
+            Ending::Undone
+        }
+        Err(reason) => reason.into(),
+    };
     Ok(outcome)
 }
 

@@ -143,6 +143,12 @@ pub trait Format: Sync {
         if self.level() == Level::Archive { &[Gate::Idle] } else { &[] }
     }
 
+    /// Whether its agent sends calls that were open when it ended without a result, so that the API refuses the session.
+    /// Others answer them on loading.
+    fn leaves_calls_open(&self) -> bool {
+        false
+    }
+
     /// Where a missing result goes.
     fn answer(&self) -> Answer {
         Answer::Nowhere
@@ -665,6 +671,11 @@ fn alone(content: Option<Value<'_>>) -> Option<Value<'_>> {
 /// The first text of a content: the only one, or that of the first block that has one.
 fn first_text(content: Option<Value<'_>>) -> Option<Value<'_>> {
     alone(content).or_else(|| items(content).find_map(|part| part.get("text")))
+}
+
+/// Whether a message of the user's is one that a program put there: several agents wrap such text in this.
+fn is_reminder(content: Option<Value<'_>>) -> bool {
+    first_text(content).is_some_and(|text| text.prefix().starts_with(b"<system-reminder>"))
 }
 
 /// Reads what a user said: one text, or blocks with texts and images.

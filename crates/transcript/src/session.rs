@@ -935,7 +935,15 @@ impl<'a> Session<'a> {
         })
     }
 
+    /// Whether calls of the newest turn stay without a result: no tool runs, and the agent does not answer them itself.
+    pub(crate) fn nothing_answers(&self) -> bool {
+        self.policy.agent_gone && self.format.leaves_calls_open()
+    }
+
     fn find_pending(&mut self) {
+        if self.nothing_answers() {
+            return;
+        }
         // Only the newest turn can be pending, and that is among the last entries that the model wrote.
         let Some(newest) = self.newest() else { return };
         let turn = self.turn(newest);

@@ -291,7 +291,12 @@ fn done(path: &Path, outcome: &Outcome, stamp: Stamp, selection: &Selection) -> 
         Ending::Deferred(Deferral::NotWorth { .. }) => Done::Settled(stamp),
         Ending::Deferred(reason) => {
             let cure = match reason {
-                Deferral::Growing { .. } | Deferral::Changed | Deferral::Running { .. } => Cure::Change,
+                Deferral::Growing { .. }
+                | Deferral::MayRun { .. }
+                | Deferral::Changed
+                | Deferral::Running { .. } => Cure::Change,
+                Deferral::Open { .. } | Deferral::HeldOpen => Cure::Close,
+                Deferral::InUse { pid, .. } => Cure::Exit(*pid),
                 _ => Cure::Others,
             };
             Done::Deferred { as_it_is: Some(stamp), after: reason.retry_after(), cure }
@@ -402,7 +407,7 @@ macro_rules! causes {
 }
 
 causes! {
-    Deferral::Growing { .. } => "growing",
+    Deferral::Growing { .. } | Deferral::MayRun { .. } => "growing",
     Deferral::RecentHistory { .. } => "recent",
     Deferral::NotWorth { .. } => "not-worth",
     Deferral::Changed => "changed",
@@ -451,7 +456,8 @@ mod tests {
         let quiet = Duration::from_secs(30);
         let running = Deferral::Running { awaits: Awaits::Model, quiet, wanted: quiet * 2 };
         let stale = Deferral::RecentHistory { quiet, wanted: quiet * 2 };
-        for why in [Deferral::Growing { quiet, settle: quiet * 2 }, stale, running] {
+        let may_run = Deferral::MayRun { quiet, wanted: quiet * 2 };
+        for why in [Deferral::Growing { quiet, settle: quiet * 2 }, may_run, stale, running] {
             let said = reason(&Outcome::deferred(why)).unwrap();
             assert!(said.contains("in the configuration") && !said.contains("--"), "{said}");
         }

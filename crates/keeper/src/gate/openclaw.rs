@@ -45,9 +45,12 @@ pub(super) fn ask(target: &GateTarget<'_>) -> Answer {
             if let Some(reason) = standing(&note, SystemTime::now()) {
                 return Ok(Err(reason.into()));
             }
+            if !target.makes_locks {
+                return Ok(Ok(None));
+            }
             remove_stale(&path, &note)?;
             used_here = true;
-        } else if !used_here {
+        } else if !used_here || !target.makes_locks {
             return Ok(Ok(None));
         } else if let Some(lock) = Lock::take(&path, target.metadata)? {
             return Ok(Ok(Some(Box::new(lock))));
