@@ -6,7 +6,7 @@
 
 use crate::entry::{Damage, Kind, Role};
 use crate::finding::{Finding, Fix, Guard, Held, Labels, Op, Safety, Severity};
-use crate::format::{Answer, Counted, Format, Results};
+use crate::format::{Answer, Counted, Format, Results, Shape};
 use crate::mend::Holds;
 use crate::salvage::Wreck;
 use crate::session::Session;
@@ -500,6 +500,15 @@ fn drop_results(session: &Session<'_>, results: &[usize]) -> Fix {
             // It is one of many messages, and the entry is all of them.
             return Fix::held(Held::Tangled);
         }
+        if session.is_in_record_of_call(result) {
+            let mut own = session.transcript.results_of(entry);
+            let stays = |other| session.result(other).block == found.block && !results.contains(&other);
+            if own.any(stays) {
+                return Fix::held(Held::Tangled);
+            }
+            ops.push(Op::Replace { at: found.block, with: b"[]".to_vec() });
+            continue;
+        }
         // Blocks of other results of the entry that go as well are in `results` too, or stay.
         let going = results.iter().filter(|&&other| session.result(other).entry == entry).count();
         let alone = found.whole
@@ -515,7 +524,8 @@ fn drop_results(session: &Session<'_>, results: &[usize]) -> Fix {
         if session.is_newest(entry) && session.entry(entry).id.is_some() {
             guard = Some(Guard::NewestEntry);
         }
-        if session.format.answer() != Answer::Line {
+        // Nobody counts the lines of a log whose records are known by their ids.
+        if session.format.answer() != Answer::Line && session.format.shape() != Shape::Upserts {
             guard = Some(Guard::ChangesLineCount);
         }
         ops.push(Op::DropEntry(entry));

@@ -472,12 +472,7 @@ impl<'a> Drawing<'a> {
 
     /// All of it as sorted, disjoint edits.
     fn edits(mut self) -> Result<Plan, Fault> {
-        let mut gone = Vec::new();
-        for &entry in self.drop.iter().chain(&self.copies).chain(self.moves.keys()).chain(&self.first) {
-            gone.push(self.whole_line(entry)?);
-        }
-        gone.sort_unstable();
-        gone.dedup();
+        let gone = self.departures()?;
         let replace = disjoint(core::mem::take(&mut self.replace));
         let mut moved: Vec<Span> = self.moves.keys().map(|&entry| self.session.entry(entry).span).collect();
         moved.sort_unstable();
@@ -520,6 +515,31 @@ impl<'a> Drawing<'a> {
         }
         let texts = self.texts.iter().map(|&text| vec![Piece::Kept(text)]).collect();
         Ok(Plan::new(self.session.transcript.bytes, merged, texts))
+    }
+
+    /// The bytes of the entries that leave their place, sorted: whole lines, and elements of lists.
+    fn departures(&self) -> Result<Vec<Span>, Fault> {
+        let leaving = self.drop.iter().chain(&self.copies).chain(self.moves.keys()).chain(&self.first);
+        let leaving: BTreeSet<u32> = leaving.copied().collect();
+        let transcript = self.session.transcript;
+        let (mut gone, mut list) = (Vec::new(), 0..0);
+        for &entry in &leaving {
+            if !self.session.entry(entry).listed {
+                gone.push(self.whole_line(entry)?);
+            } else if !list.contains(&entry) {
+                let holder = transcript.holder_of(entry);
+                let elements = transcript.entries[holder as usize + 1..].iter().take_while(|e| e.listed);
+                let spans: Vec<Span> = elements.map(|element| element.span).collect();
+                list = holder + 1..holder + 1 + spans.len() as u32;
+                if !leaving.contains(&holder) {
+                    let leaves: Vec<bool> = list.clone().map(|element| leaving.contains(&element)).collect();
+                    gone.extend(without(&spans, &leaves));
+                }
+            }
+        }
+        gone.sort_unstable();
+        gone.dedup();
+        Ok(gone)
     }
 
     /// Where the first line begins: behind the file's byte order mark, which in front of any other line would keep that
