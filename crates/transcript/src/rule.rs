@@ -514,7 +514,8 @@ fn drop_results(session: &Session<'_>, results: &[usize]) -> Fix {
         let alone = found.whole
             || (session.entry(entry).kind == Kind::Message(Role::Tool)
                 && going == session.transcript.results_of(entry).len());
-        if !alone {
+        // Somebody may rewind to a record that its id tells: an empty one stays.
+        if !alone || session.format.shape() == Shape::Upserts {
             ops.push(Op::DropBlock { entry, block: found.block });
             continue;
         }
@@ -524,8 +525,7 @@ fn drop_results(session: &Session<'_>, results: &[usize]) -> Fix {
         if session.is_newest(entry) && session.entry(entry).id.is_some() {
             guard = Some(Guard::NewestEntry);
         }
-        // Nobody counts the lines of a log whose records are known by their ids.
-        if session.format.answer() != Answer::Line && session.format.shape() != Shape::Upserts {
+        if session.format.answer() != Answer::Line {
             guard = Some(Guard::ChangesLineCount);
         }
         ops.push(Op::DropEntry(entry));

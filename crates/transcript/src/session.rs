@@ -881,12 +881,12 @@ impl<'a> Session<'a> {
     fn worth(&self, call: u32, result: usize) -> (bool, bool, bool, bool, bool, usize) {
         let found = self.result(result);
         let before_call = self.place(found.entry) < self.place(self.call(call).entry);
-        let copy = self.is_in_record_of_call(result);
-        (!self.is_live(found.entry), found.synthetic, before_call, copy, found.error, result)
+        let apart = !self.is_in_record_of_call(result);
+        (!self.is_live(found.entry), found.synthetic, before_call, apart, found.error, result)
     }
 
-    /// Whether a result stands in the record of its call, where others may stand in messages of their own: Gemini CLI
-    /// sends those first.
+    /// Whether a result stands in a record of calls, where others stand in messages of their own: Gemini CLI sends it
+    /// right after the calls, whatever follows them in the file.
     pub(crate) fn is_in_record_of_call(&self, result: usize) -> bool {
         let entry = self.entry(self.result(result).entry);
         self.format.shape() == Shape::Upserts && entry.kind == Kind::Message(Role::Assistant)

@@ -4,8 +4,9 @@
 //! list of them; `$rewindTo` takes back a message and all after it.
 //!
 //! Older versions keep a result in the record of its call and nowhere else. Since 0.60 it is also a message of the
-//! user, as it was sent, and a resumed session sends both copies: P5 empties the one in the call. Once a message of the
-//! model names calls in `content`, those are sent and `toolCalls` holds results only. No result is ever put in.
+//! user, as it was sent, and a resumed session sends both copies: P5 empties that message. Its place says nothing: over
+//! ACP the calls of all turns gather in one record. Once a message of the model names calls in `content`, those are sent
+//! and `toolCalls` holds results only. No result is ever put in.
 
 use super::names::{Form, Names, has, needs};
 use super::qwen_code::{self, content_part};
@@ -162,6 +163,8 @@ impl Format for GeminiCli {
         draft.entry.id = draft.intern(id);
         match kind.and_then(Value::text).as_deref() {
             None if record.get("projectHash").is_some() => draft.entry.kind = Kind::Header,
+            // Such a one is not sent, and holds the place of results that were taken out.
+            Some(b"user") if content.is_some_and(is_empty_list) => {}
             Some(b"user") => asked(content, draft),
             Some(b"gemini") => {
                 draft.entry.kind = Kind::Message(Role::Assistant);
@@ -195,6 +198,10 @@ impl Format for GeminiCli {
             answers(result).for_each(|answer| response_parts(Some(answer), each));
         }
     }
+}
+
+fn is_empty_list(content: Value<'_>) -> bool {
+    content.kind() == Json::Array && content.items().next().is_none()
 }
 
 /// Whether the content of a message of the model says which calls it made. Then `toolCalls` are not sent as calls.

@@ -2,7 +2,7 @@
 //! stands afterwards.
 
 use super::{Edit, Piece, Plan};
-use crate::entry::{DamageKind, Kind, Link};
+use crate::entry::{DamageKind, Kind, Link, Role};
 use crate::finding::{Finding, Op};
 use crate::format::{Answer, Lost, Shape};
 use crate::json::{self, Doc, Kind as Json};
@@ -163,7 +163,7 @@ impl<'a> Drawing<'a> {
                 if !gone.contains(&true) {
                     continue;
                 }
-                if gone.contains(&false) {
+                if gone.contains(&false) || self.stays_as_an_empty_list(entry) {
                     self.replace.extend(without(&items, &gone).map(|at| (at, Vec::new())));
                 } else if !self.stays_whole(entry) {
                     self.drop.insert(entry);
@@ -171,6 +171,12 @@ impl<'a> Drawing<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Whether an entry of nothing but results stays without them, as one that the agent does not send.
+    fn stays_as_an_empty_list(&self, entry: u32) -> bool {
+        let results = self.session.entry(entry).kind == Kind::Message(Role::Tool);
+        self.session.format.shape() == Shape::Upserts && results
     }
 
     /// Whether an entry is not taken out even if nothing of it would be left.

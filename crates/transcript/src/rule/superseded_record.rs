@@ -50,7 +50,7 @@ impl Rule for SupersededRecord {
                     });
                     known.all.push(index);
                     known.crossed |= places > known.place;
-                    known.spoken |= kind != Kind::Message(Role::Assistant);
+                    known.spoken |= !matches!(kind, Kind::Message(Role::Assistant | Role::Tool));
                 }
                 _ => {}
             }
@@ -68,7 +68,7 @@ struct Records {
     place: usize,
     /// Another message has its place before the last of them.
     crossed: bool,
-    /// Some are not the model's.
+    /// Some are neither the model's nor a tool's.
     spoken: bool,
 }
 
