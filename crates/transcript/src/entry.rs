@@ -186,6 +186,7 @@ pub enum Service {
 
 /// One object of the file.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 pub struct Entry {
     /// Line in the file, from 1.
     pub line: u64,

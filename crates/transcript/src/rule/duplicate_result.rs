@@ -25,7 +25,8 @@ impl Rule for DuplicateResult {
             why: "\"each tool_use must have a single result. Found multiple `tool_result` blocks with id\"; Gemini \
                   answers INVALID_ARGUMENT. Often a real result that came after one that a repair had invented.",
             fix: "One stays: a real one before an invented one, one behind the call before one in front of it, a success \
-                  before an error, the first before later ones. The others are taken out.",
+                  before an error, the first before later ones; of Gemini CLI's, the one in the record of the call. The others are \
+                  taken out.",
             source: "Anthropic Messages; cline #7419, Roo-Code #9248",
         }
     }

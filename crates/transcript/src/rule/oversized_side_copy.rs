@@ -32,8 +32,8 @@ impl Rule for OversizedSideCopy {
             why: "The model never sees it, but it is 38 % of the bytes of real Claude Code files and 19 % of pi's, and \
                   agents read it on every start.",
             fix: "Long strings are shortened one by one; keys, types and everything else stay, because screens and \
-                  hooks read them. Of Gemini CLI's terminal output, lists of lines and colours, a string that says how to get \
-                  it back takes the place. Image data is not touched. Always safe: nothing the model sees changes.",
+                  hooks read them. A string that says how to get it back replaces the terminal output of Gemini CLI, which is \
+                  a list of lines and colours. Image data is not touched. Always safe: nothing the model sees changes.",
             source: "claude-code #83206, #85179; OpenClaw bounds its persisted details by 8,192 bytes",
         }
     }
