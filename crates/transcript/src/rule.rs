@@ -501,9 +501,12 @@ fn drop_results(session: &Session<'_>, results: &[usize]) -> Fix {
             return Fix::held(Held::Tangled);
         }
         if session.is_in_record_of_call(result) {
+            if matches!(ops.last(), Some(Op::Replace { at, .. }) if *at == found.block) {
+                continue;
+            }
             let mut own = session.transcript.results_of(entry);
-            let stays = |other| session.result(other).block == found.block && !results.contains(&other);
-            if own.any(stays) {
+            let goes = |other: usize| results.binary_search(&other).is_ok();
+            if own.any(|other| session.result(other).block == found.block && !goes(other)) {
                 return Fix::held(Held::Tangled);
             }
             ops.push(Op::Replace { at: found.block, with: b"[]".to_vec() });
