@@ -94,6 +94,17 @@ pub trait Format: Sync {
     /// What an object means.
     fn read(&self, doc: &Doc, entry: &mut Draft<'_>);
 
+    /// The list in an object whose elements are records like those on lines of their own.
+    fn records_in<'d>(&self, doc: &'d Doc) -> Option<Value<'d>> {
+        let _ = doc;
+        None
+    }
+
+    /// What a record of [`Format::records_in`] means.
+    fn read_record(&self, record: Value<'_>, entry: &mut Draft<'_>) {
+        let _ = (record, entry);
+    }
+
     /// Whether a file begins with a header, without which the owning program does not read it.
     fn has_header(&self) -> bool {
         false

@@ -6,7 +6,7 @@
 
 use crate::entry::{Damage, Kind, QuirkKind, Role};
 use crate::finding::{Finding, Fix, Guard, Held, Labels, Op, Safety, Severity};
-use crate::format::{Answer, Counted, Format, Results};
+use crate::format::{Answer, Counted, Format, Results, Shape};
 use crate::mend::Holds;
 use crate::salvage::Wreck;
 use crate::session::Session;
@@ -520,12 +520,25 @@ fn drop_results(session: &Session<'_>, results: &[usize]) -> Fix {
             // It is one of many messages, and the entry is all of them.
             return Fix::held(Held::Tangled);
         }
+        if session.is_in_record_of_call(result) {
+            if matches!(ops.last(), Some(Op::Replace { at, .. }) if *at == found.block) {
+                continue;
+            }
+            let mut own = session.transcript.results_of(entry);
+            let goes = |other: usize| results.binary_search(&other).is_ok();
+            if own.any(|other| session.result(other).block == found.block && !goes(other)) {
+                return Fix::held(Held::Tangled);
+            }
+            ops.push(Op::Replace { at: found.block, with: b"[]".to_vec() });
+            continue;
+        }
         // Blocks of other results of the entry that go as well are in `results` too, or stay.
         let going = results.iter().filter(|&&other| session.result(other).entry == entry).count();
         let alone = found.whole
             || (session.entry(entry).kind == Kind::Message(Role::Tool)
                 && going == session.transcript.results_of(entry).len());
-        if !alone {
+        // Somebody may rewind to a record that its id tells: an empty one stays.
+        if !alone || session.format.shape() == Shape::Upserts {
             ops.push(Op::DropBlock { entry, block: found.block });
             continue;
         }

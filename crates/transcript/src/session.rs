@@ -760,11 +760,14 @@ impl<'a> Session<'a> {
     fn upserts(&mut self) {
         let mut order: Vec<u32> = Vec::new();
         let mut places = vec![NONE; self.transcript.ids.len()];
+        // A record that a list has replaced is not read again, whatever becomes of those with its id.
+        self.shared.fill(false);
         for (index, entry) in (0..).zip(&self.transcript.entries) {
             match (entry.kind, entry.id) {
                 (Kind::Boundary, _) => {
                     order.clear();
                     places.fill(NONE);
+                    self.shared.fill(false);
                     order.push(index);
                 }
                 (Kind::Leaf, _) => {
@@ -779,6 +782,7 @@ impl<'a> Session<'a> {
                 }
                 (_, Some(id)) if places[id.index()] != NONE => {
                     order[places[id.index()] as usize] = index;
+                    self.shared[id.index()] = true;
                 }
                 (_, Some(id)) => {
                     places[id.index()] = order.len() as u32;
@@ -874,10 +878,18 @@ impl<'a> Session<'a> {
 
     /// Which of several results of a call to keep: the least of these. Off-branch copies are never sent. What
     /// stands before the call may be of an earlier one, beyond a missing parent, that had the same id.
-    fn worth(&self, call: u32, result: usize) -> (bool, bool, bool, bool, usize) {
+    fn worth(&self, call: u32, result: usize) -> (bool, bool, bool, bool, bool, usize) {
         let found = self.result(result);
         let before_call = self.place(found.entry) < self.place(self.call(call).entry);
-        (!self.is_live(found.entry), found.synthetic, before_call, found.error, result)
+        let apart = !self.is_in_record_of_call(result);
+        (!self.is_live(found.entry), found.synthetic, before_call, apart, found.error, result)
+    }
+
+    /// Whether a result stands in a record of calls, where others stand in messages of their own: Gemini CLI sends it
+    /// right after the calls, whatever follows them in the file.
+    pub(crate) fn is_in_record_of_call(&self, result: usize) -> bool {
+        let entry = self.entry(self.result(result).entry);
+        self.format.shape() == Shape::Upserts && entry.kind == Kind::Message(Role::Assistant)
     }
 
     /// Whether somebody spoke after the turn of this entry: then its tools are not running any more.

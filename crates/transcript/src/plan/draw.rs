@@ -2,7 +2,7 @@
 //! stands afterwards.
 
 use super::{Edit, Piece, Plan};
-use crate::entry::{DamageKind, Kind, Link};
+use crate::entry::{DamageKind, Kind, Link, Role};
 use crate::finding::{Finding, Op};
 use crate::format::{Answer, Lost, Shape};
 use crate::json::{self, Doc, Kind as Json};
@@ -163,7 +163,7 @@ impl<'a> Drawing<'a> {
                 if !gone.contains(&true) {
                     continue;
                 }
-                if gone.contains(&false) {
+                if gone.contains(&false) || self.stays_as_an_empty_list(entry) {
                     self.replace.extend(without(&items, &gone).map(|at| (at, Vec::new())));
                 } else if !self.stays_whole(entry) {
                     self.drop.insert(entry);
@@ -171,6 +171,12 @@ impl<'a> Drawing<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Whether an entry of nothing but results stays without them, as one that the agent does not send.
+    fn stays_as_an_empty_list(&self, entry: u32) -> bool {
+        let results = self.session.entry(entry).kind == Kind::Message(Role::Tool);
+        self.session.format.shape() == Shape::Upserts && results
     }
 
     /// Whether an entry is not taken out even if nothing of it would be left.
@@ -472,12 +478,7 @@ impl<'a> Drawing<'a> {
 
     /// All of it as sorted, disjoint edits.
     fn edits(mut self) -> Result<Plan, Fault> {
-        let mut gone = Vec::new();
-        for &entry in self.drop.iter().chain(&self.copies).chain(self.moves.keys()).chain(&self.first) {
-            gone.push(self.whole_line(entry)?);
-        }
-        gone.sort_unstable();
-        gone.dedup();
+        let gone = self.departures()?;
         let replace = disjoint(core::mem::take(&mut self.replace));
         let mut moved: Vec<Span> = self.moves.keys().map(|&entry| self.session.entry(entry).span).collect();
         moved.sort_unstable();
@@ -520,6 +521,31 @@ impl<'a> Drawing<'a> {
         }
         let texts = self.texts.iter().map(|&text| vec![Piece::Kept(text)]).collect();
         Ok(Plan::new(self.session.transcript.bytes, merged, texts))
+    }
+
+    /// The bytes of the entries that leave their place, sorted: whole lines, and elements of lists.
+    fn departures(&self) -> Result<Vec<Span>, Fault> {
+        let leaving = self.drop.iter().chain(&self.copies).chain(self.moves.keys()).chain(&self.first);
+        let leaving: BTreeSet<u32> = leaving.copied().collect();
+        let transcript = self.session.transcript;
+        let (mut gone, mut list) = (Vec::new(), 0..0);
+        for &entry in &leaving {
+            if !self.session.entry(entry).listed {
+                gone.push(self.whole_line(entry)?);
+            } else if !list.contains(&entry) {
+                let holder = transcript.holder_of(entry);
+                let elements = transcript.entries[holder as usize + 1..].iter().take_while(|e| e.listed);
+                let spans: Vec<Span> = elements.map(|element| element.span).collect();
+                list = holder + 1..holder + 1 + spans.len() as u32;
+                if !leaving.contains(&holder) {
+                    let leaves: Vec<bool> = list.clone().map(|element| leaving.contains(&element)).collect();
+                    gone.extend(without(&spans, &leaves));
+                }
+            }
+        }
+        gone.sort_unstable();
+        gone.dedup();
+        Ok(gone)
     }
 
     /// Where the first line begins: behind the file's byte order mark, which in front of any other line would keep that

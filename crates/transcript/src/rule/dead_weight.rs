@@ -24,7 +24,7 @@ pub(super) fn tell(
         session.live.iter().chain(&session.leaf).filter_map(|&entry| session.target(entry)).collect();
     let may_go = |entry: &u32| !targets.contains(entry) && may_go(session, *entry);
     let going: Vec<u32> = entries.into_iter().filter(may_go).collect();
-    let bytes: u64 = going.iter().map(|&entry| session.entry(entry).span.len() + 1).sum();
+    let bytes: u64 = going.iter().map(|&entry| session.transcript.own_bytes(entry) + 1).sum();
     let severity = if bytes >= WARNING_BYTES { Severity::Warning } else { Severity::Note };
     let ops: Vec<Op> = going.into_iter().map(Op::DropEntry).collect();
     out.push(Finding {

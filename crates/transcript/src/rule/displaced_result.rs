@@ -202,7 +202,7 @@ impl<'a> Pairs<'a> {
         } else if session.shares_its_id(entry) {
             // Of entries with one id the last line counts, and that may be another one afterwards.
             Fix::held(Held::Referenced)
-        } else if pure && !boundary && !held && !heavy {
+        } else if pure && !boundary && !held && !heavy && !session.entry(entry).listed {
             Fix::safe(vec![Op::Move { entry, after: self.after(call, from).last }])
         } else {
             Fix::held(Held::Tangled)

@@ -63,6 +63,8 @@ fn call_first(session: &Session<'_>) -> Option<u32> {
     let calls = |entry: u32| !session.transcript.calls_of(entry).is_empty();
     for entry in session.sent() {
         match session.entry(entry).kind {
+            // A list of messages says nothing but what they say.
+            Kind::Boundary if session.format.shape() == Shape::Upserts => {}
             Kind::Message(Role::User) | Kind::Note | Kind::Boundary => return None,
             Kind::Message(Role::Assistant) if calls(entry) => return Some(entry),
             _ => {}

@@ -24,7 +24,7 @@ impl Rule for SupersededRecord {
 
     fn help(&self) -> Help {
         Help {
-            what: "A message of the model was written again with the same id, and only the last one counts.",
+            what: "A message of the model or of results was written again with the same id, and only the last one counts.",
             why: "Gemini CLI writes a message anew at each step of its tool calls, results included, and reads all of \
                   them on every start; files of 54 MB have come of it.",
             fix: "What was superseded is taken out. Where another message came in between, the first one stays, because \
@@ -50,7 +50,7 @@ impl Rule for SupersededRecord {
                     });
                     known.all.push(index);
                     known.crossed |= places > known.place;
-                    known.spoken |= kind != Kind::Message(Role::Assistant);
+                    known.spoken |= !matches!(kind, Kind::Message(Role::Assistant | Role::Tool));
                 }
                 _ => {}
             }
@@ -68,7 +68,7 @@ struct Records {
     place: usize,
     /// Another message has its place before the last of them.
     crossed: bool,
-    /// Some are not the model's.
+    /// Some are neither the model's nor a tool's.
     spoken: bool,
 }
 
