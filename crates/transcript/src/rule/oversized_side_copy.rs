@@ -4,6 +4,7 @@ use super::trim::{Measured, Notes};
 use super::{Cover, Help, Rule, about};
 use crate::finding::{Finding, Fix, Severity};
 use crate::format::Format;
+use crate::found::Found;
 use crate::policy::Shape;
 use crate::session::Session;
 use crate::source::Fault;
@@ -37,7 +38,7 @@ impl Rule for OversizedSideCopy {
         if format.copies_results() { Cover::Fixed } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let limit = session.policy.side_chars_max;
         if limit == 0 {
             return Ok(());
