@@ -68,7 +68,7 @@ fn mend_in_little_memory(text: &str, findings: u64) -> Option<String> {
     give_to_powerless(&path);
     give_to_powerless(&dir.files());
     let limited = |arguments: &[&str]| {
-        let mut command = dir.powerless_under(&["prlimit", &format!("--data={}", DAMAGED_DATA_MAX)]);
+        let mut command = dir.powerless_under(&["prlimit", &format!("--data={DAMAGED_DATA_MAX}")]);
         run(command.args(arguments).args(["--format", "json", "."]), b"")
     };
     let scanned = limited(&["scan"]);

@@ -34,7 +34,7 @@ struct Hold {
 /// What is not to be mended in a text, and where that text comes from.
 #[derive(Default)]
 pub(crate) struct Holds<'h> {
-    holds: &'h [Hold],
+    all: &'h [Hold],
     origins: Origins<'h>,
     /// How many steps led to the text; see [`crate::found::STEPS_MAX`].
     pub(crate) steps_made: usize,
@@ -43,12 +43,12 @@ pub(crate) struct Holds<'h> {
 impl Holds<'_> {
     /// Whether all is mended.
     pub(crate) fn is_empty(&self) -> bool {
-        self.holds.is_empty()
+        self.all.is_empty()
     }
 
     /// Why the fix of a finding is not made, if that was found out.
     pub(crate) fn of(&self, finding: &Finding) -> Option<Worse> {
-        let mut own = self.holds.iter().filter(|hold| hold.code == finding.rule.code());
+        let mut own = self.all.iter().filter(|hold| hold.code == finding.rule.code());
         let here = |hold: &&Hold| hold.place.is_none_or(|place| place == self.origins.of(finding.at));
         own.find(here).map(|hold| hold.why)
     }
@@ -304,7 +304,7 @@ impl<'m> Mender<'m> {
         let mut plan: Cow<'_, Plan> = Cow::Owned(Plan::unchanged(self.source.len()));
         let mut after = None;
         if !holds.is_empty() {
-            let holds = Holds { holds, ..Holds::default() };
+            let holds = Holds { all: holds, ..Holds::default() };
             after = Some(look(self.source, self.policy, Depth::Plan, &holds, self.remember)?);
         }
         let (mut made, mut opens, mut verdict) = (Vec::new(), true, None);
@@ -327,7 +327,7 @@ impl<'m> Mender<'m> {
                 Some(now) => Cow::Owned(plan.then(&now.plan)),
             };
             let rendered = Rendered::new(self.source, &plan);
-            let holds = Holds { holds, origins: rendered.origins(), steps_made: now.steps_made };
+            let holds = Holds { all: holds, origins: rendered.origins(), steps_made: now.steps_made };
             let next = look(&rendered, self.policy, Depth::Plan, &holds, self.remember)?;
             if opens {
                 verdict = baseline.lay_open(&next, &holds.origins).err();
@@ -360,6 +360,7 @@ impl Examination {
 #[cfg(test)]
 mod tests {
     use super::{Held, Mended, Safety, Worse, mend};
+    use crate::found::ERRORS_MAX;
     use crate::plan::Rendered;
     use crate::policy::{Policy, Selection};
     use crate::{Finding, Messages, examine};
@@ -393,6 +394,16 @@ mod tests {
         )
     }
 
+    /// A branch with that, and one whose parent is lost.
+    fn two_branches(shown: &str) -> Vec<(&str, &str, &str)> {
+        alloc::vec![
+            ("a1", "null", shown),
+            ("a2", "\"a1\"", SAID),
+            ("b1", "\"lost\"", ASKED),
+            ("b2", "\"b1\"", SAID),
+        ]
+    }
+
     fn allowing(codes: &[&str]) -> Policy {
         let allow = codes.iter().map(ToString::to_string).collect();
         Policy { selection: Selection { allow, ..Selection::default() }, ..Policy::default() }
@@ -419,14 +430,7 @@ mod tests {
 
     #[test]
     fn what_would_bring_an_error_is_held_with_what_allows_both() {
-        let shown = shown();
-        let lines = [
-            ("a1", "null", shown.as_str()),
-            ("a2", "\"a1\"", SAID),
-            ("b1", "\"lost\"", ASKED),
-            ("b2", "\"b1\"", SAID),
-        ];
-        let text = session(&lines);
+        let text = session(&two_branches(&shown()));
         let (done, after) = mended(&text, &Policy::default());
         assert_eq!(after, text);
         let found = codes(&done.before.findings);
@@ -443,13 +447,8 @@ mod tests {
     #[test]
     fn the_link_that_does_no_harm_is_mended() {
         let shown = shown();
-        let lines = [
-            ("a1", "null", shown.as_str()),
-            ("a2", "\"a1\"", SAID),
-            ("b1", "\"lost\"", ASKED),
-            ("b2", "\"b1\"", SAID),
-            ("c1", "\"gone\"", ASKED),
-        ];
+        let mut lines = two_branches(&shown);
+        lines.push(("c1", "\"gone\"", ASKED));
         let (done, _) = mended(&session(&lines), &Policy::default());
         let after = done.repair.ok().unwrap().after.unwrap();
         assert_eq!((done.before.messages.seen, after.messages.seen), (1, 3));
@@ -497,5 +496,23 @@ mod tests {
         let found = codes(&done.before.findings);
         assert!(found.len() == 20 && found.iter().all(|found| (found.0, found.2) == ("M3", Safety::Safe)));
         assert!(!after.contains("REDACTED"));
+    }
+
+    /// One record on a line would be mended; of too many nobody could say that the result is no worse.
+    #[test]
+    fn what_has_too_many_errors_to_compare_is_left_and_says_why() {
+        let glued = |records: usize| {
+            session(&[("a1", "null", ASKED)]) + &("{}".repeat(1000) + "\n").repeat(records / 1000)
+        };
+        let few = mend(&glued(ERRORS_MAX - 1000).as_bytes(), &Policy::default()).unwrap();
+        assert!(few.repair.is_ok());
+        let many = mend(&glued(ERRORS_MAX + 2000).as_bytes(), &Policy::default()).unwrap();
+        assert_eq!(many.repair.err(), Some(Worse::TooMany));
+        assert!(many.before.findings.len() < ERRORS_MAX && many.before.count() > ERRORS_MAX as u64);
+        let told = Worse::TooMany.to_string();
+        assert!(told.contains(&ERRORS_MAX.to_string()) && told.contains("--select"), "{told}");
+        for finding in &many.before.findings {
+            assert_eq!(finding.fix.safety, Safety::Held(Held::Worse(Worse::TooMany)));
+        }
     }
 }
