@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use transcript::compact::Unable;
+use transcript::finding::Held;
 use transcript::format::{Format, Level};
 use transcript::overflow::Cause;
 use transcript::plan::Plan;
@@ -652,7 +653,10 @@ impl Outcome {
 
     /// What there is to be said of how it ended, in a sentence; `None` where there is nothing.
     pub fn reason(&self) -> Option<String> {
-        self.ending.reason().or_else(|| self.late.as_ref().map(Deferral::to_string))
+        let changes = matches!(self.ending, Ending::Fixed | Ending::WouldFix);
+        let waits = || self.before.as_ref().filter(|found| changes && found.waiting > 0);
+        let waits = || waits().map(|_| Held::NextRun.to_string());
+        self.ending.reason().or_else(|| self.late.as_ref().map(Deferral::to_string)).or_else(waits)
     }
 
     /// When to try again; `None` where time changes nothing.
@@ -660,13 +664,22 @@ impl Outcome {
         self.ending.retry_after().or_else(|| self.late.as_ref().map(Deferral::retry_after))
     }
 
-    /// What is still wrong.
-    pub fn remaining(&self) -> &[transcript::Finding] {
-        let now = match self.ending {
+    /// The file as it is now.
+    fn now(&self) -> Option<&Examination> {
+        match self.ending {
             Ending::Fixed => self.after.as_ref().or(self.before.as_ref()),
             _ => self.before.as_ref(),
-        };
-        now.map_or(&[], |found| &found.findings)
+        }
+    }
+
+    /// What is still wrong.
+    pub fn remaining(&self) -> &[transcript::Finding] {
+        self.now().map_or(&[], |found| &found.findings)
+    }
+
+    /// How much is still wrong.
+    pub fn remaining_count(&self) -> u64 {
+        self.now().map_or(0, Examination::count)
     }
 }
 

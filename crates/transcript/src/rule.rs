@@ -5,9 +5,9 @@
 //! the failure catalogue that the project keeps; names say what is wrong, not the cure.
 
 use crate::entry::{Damage, Kind, QuirkKind, Role};
-use crate::finding::{Finding, Fix, Guard, Held, Labels, Op, Safety, Severity};
+use crate::finding::{Finding, Fix, Guard, Held, Labels, Op, Severity};
 use crate::format::{Answer, Counted, Format, Results, Shape};
-use crate::mend::Holds;
+use crate::found::Found;
 use crate::salvage::Wreck;
 use crate::session::Session;
 use crate::source::{Fault, Span, read_span};
@@ -192,7 +192,7 @@ pub trait Rule: Sync {
     }
 
     /// Looks for it.
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault>;
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault>;
 }
 
 /// What a rule does in a format.
@@ -295,36 +295,6 @@ impl Group {
         let has = GROUPS[self.0].1;
         RULES.iter().map(|rule| rule.code()).filter(move |code| has(code))
     }
-}
-
-/// Asks all rules that the policy includes, then holds back what must not be done.
-pub(crate) fn check_all(session: &Session<'_>, holds: &Holds<'_>) -> Result<Vec<Finding>, Fault> {
-    let mut findings = Vec::new();
-    for rule in RULES.iter().filter(|rule| session.policy.selection.includes(rule.code())) {
-        if rule.cover(session.format) != Cover::Never {
-            rule.check(session, &mut findings)?;
-        }
-    }
-    for finding in &mut findings {
-        if finding.fix.safety == Safety::None || finding.fix.ops.is_empty() {
-            continue;
-        }
-        if let Some(worse) = holds.of(finding) {
-            finding.fix = Fix::held(Held::Worse(worse));
-        } else if finding.entry.is_some_and(|entry| session.is_pending(entry)) {
-            finding.fix = Fix::held(Held::NewestTurn);
-        } else if session.policy.hold_history && finding.rule.rewrites_history() {
-            finding.fix = Fix::held(Held::RecentlyUsed);
-        }
-        if !finding.fix.ops.is_empty()
-            && let Some(why) = forbidden(session, &finding.fix.ops)?
-        {
-            finding.fix = Fix::held(why);
-        }
-    }
-    bound_thinking::gate(session, &mut findings);
-    findings.sort_by_key(|finding| finding.line);
-    Ok(findings)
 }
 
 /// Whether no record of a format ever comes or goes.
@@ -453,6 +423,7 @@ fn about_place(rule: &'static dyn Rule, line: u64, severity: Severity, message: 
         line,
         labels: Labels::default(),
         uncovered: false,
+        more: 0,
         at: 0,
         entry: None,
         call: None,

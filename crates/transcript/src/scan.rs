@@ -212,6 +212,8 @@ impl Scanner {
             self.transcript.undecided = Some(self.decide());
         }
         self.transcript.bytes = bytes;
+        // Nothing is added, and of a large file up to a half would lie idle.
+        self.transcript.entries.shrink_to_fit();
         (self.transcript, self.meter)
     }
 

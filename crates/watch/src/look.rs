@@ -16,10 +16,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use transcript::Finding;
 use transcript::overflow::Failure;
 use transcript::policy::Selection;
 use transcript::recover::Level;
+use transcript::{Examination, Finding};
 
 /// How often in a row a session is recovered before it is given up.
 const RESCUES_MAX: u64 = 3;
@@ -283,8 +283,8 @@ fn done(path: &Path, outcome: &Outcome, stamp: Stamp, selection: &Selection) -> 
     match &outcome.ending {
         Ending::Fixed => {
             let lines = mended_lines(outcome, selection);
-            let found = outcome.before.as_ref().map_or(0, |found| found.findings.len());
-            let gain = outcome.remaining().len() < found;
+            let found = outcome.before.as_ref().map_or(0, Examination::count);
+            let gain = outcome.remaining_count() < found;
             Done::Mended { now: untouched(path, outcome, stamp), lines, gain }
         }
         // It is looked at again when it has changed.
@@ -373,7 +373,7 @@ impl Seen {
             after: outcome.bytes_after,
             run: outcome.run.clone(),
             counted: outcome.before.is_some() || matches!(outcome.ending, Ending::Unsupported(_)),
-            findings: outcome.remaining().len() as u64,
+            findings: outcome.remaining_count(),
             saves_bytes: if fixed { 0 } else { outcome.bytes.saturating_sub(would_be) },
             too_long: None,
             level: None,

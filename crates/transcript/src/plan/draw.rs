@@ -3,11 +3,11 @@
 
 use super::{Edit, Piece, Plan};
 use crate::entry::{DamageKind, Kind, Link, Role};
-use crate::finding::{Finding, Op};
+use crate::finding::Op;
 use crate::format::{Answer, Lost, Shape};
 use crate::json::{self, Doc, Kind as Json};
 use crate::literal::quote;
-use crate::rule::{RULES, Stage, next_user};
+use crate::rule::next_user;
 use crate::session::Session;
 use crate::source::{Fault, Span, read_span};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -18,29 +18,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::array;
 use core::cell::RefCell;
-use hashbrown::HashMap;
-
-/// The first stage of fixes that there are to make.
-pub(crate) fn next_stage(session: &Session<'_>, findings: &[Finding]) -> Stage {
-    let made = findings
-        .iter()
-        .filter(|finding| session.policy.selection.applies(finding) && !finding.fix.ops.is_empty());
-    made.map(|finding| finding.rule.stage()).min().unwrap_or_default()
-}
-
-/// Draws the plan of the findings of a stage whose fix the policy allows.
-pub(crate) fn draw(session: &Session<'_>, findings: &[Finding], stage: Stage) -> Result<Plan, Fault> {
-    // In the order of the rules, not of the lines: where two texts overlap, the later rule counts.
-    let ranks: HashMap<&str, usize> = RULES.iter().map(|rule| rule.code()).zip(0..).collect();
-    let rank = |finding: &Finding| ranks.get(finding.rule.code());
-    let due = |finding: &&Finding| finding.rule.stage() == stage && session.policy.selection.applies(finding);
-    let mut chosen: Vec<_> = findings.iter().filter(due).map(|finding| (rank(finding), finding)).collect();
-    chosen.sort_by_key(|(rank, _)| *rank);
-    draw_steps(session, &mut chosen.into_iter().flat_map(|(_, finding)| &finding.fix.ops))
-}
 
 /// Draws the plan of these steps.
-pub(crate) fn draw_steps(session: &Session<'_>, steps: &mut dyn Iterator<Item = &Op>) -> Result<Plan, Fault> {
+pub(crate) fn draw(session: &Session<'_>, steps: &mut dyn Iterator<Item = &Op>) -> Result<Plan, Fault> {
     let mut drawing = Drawing::new(session);
     steps.for_each(|step| drawing.collect(step));
     drawing.replace.extend(core::mem::take(&mut drawing.cuts).into_values());
@@ -487,7 +467,8 @@ impl<'a> Drawing<'a> {
         for (at, with) in replace {
             if !within(at, &gone) {
                 // At one place, new lines come before the line break that parts glued ones.
-                edits.push((1, Edit { at, with: vec![Piece::New(with)] }));
+                let with = if with.is_empty() { Vec::new() } else { vec![Piece::New(with)] };
+                edits.push((1, Edit { at, with }));
             }
         }
         edits.extend(gone.into_iter().map(|at| (2, Edit { at, with: Vec::new() })));

@@ -8,6 +8,7 @@ use super::{Cover, Help, Rule, about};
 use crate::entry::{Kind, QuirkKind};
 use crate::finding::{Finding, Fix, Held, Op, Safety, Severity};
 use crate::format::{Format, Results};
+use crate::found::Found;
 use crate::policy::SignedThinking;
 use crate::session::Session;
 use crate::source::{Fault, Span};
@@ -15,6 +16,8 @@ use alloc::format;
 use alloc::vec::Vec;
 
 pub(super) struct BoundThinking;
+
+pub(crate) const CODE: &str = "M4";
 
 /// Parts of model names that are known not to bind their thinking to what comes before. Everything else counts
 /// as binding: a session that stays large is better than one that is refused.
@@ -41,7 +44,7 @@ const NOT_BINDING: &[&str] = &[
 
 impl Rule for BoundThinking {
     fn code(&self) -> &'static str {
-        "M4"
+        CODE
     }
 
     fn name(&self) -> &'static str {
@@ -65,63 +68,101 @@ impl Rule for BoundThinking {
         if strips { Cover::Fixed } else { Cover::Never }
     }
 
-    fn check(&self, _: &Session<'_>, _: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, _: &Session<'_>, _: &mut Found<'_>) -> Result<(), Fault> {
         Ok(())
     }
 }
 
 /// Holds fixes back that come before bound thinking, or adds the removal of that thinking.
-pub(crate) fn gate(session: &Session<'_>, findings: &mut Vec<Finding>) {
-    let thinking = session.policy.thinking_in_force();
-    if thinking == SignedThinking::Ignore {
-        return;
+pub(crate) enum Gate {
+    /// Nothing is bound, or nobody minds.
+    Open,
+    /// Where a line is a whole conversation, what stands before its own thinking is bound, and nothing in other lines is.
+    /// None of it is stripped: what would be left of the message is not noted.
+    InConversations,
+    Before(Bound),
+}
+
+/// The bound thinking of a conversation.
+pub(crate) struct Bound {
+    why: Held,
+    entries: Vec<u32>,
+    /// Nothing the model sees before this may change.
+    fixed: Option<u32>,
+    /// What is made that the model sees first.
+    first_edit: Option<u32>,
+}
+
+impl Gate {
+    pub(crate) fn of(session: &Session<'_>) -> Self {
+        let thinking = session.policy.thinking_in_force();
+        if thinking == SignedThinking::Ignore {
+            return Self::Open;
+        }
+        if session.format.results() == Results::InConversation {
+            return Self::InConversations;
+        }
+        let entries: Vec<u32> =
+            session.told().iter().copied().filter(|&entry| is_bound(session, entry)).collect();
+        let strip = thinking == SignedThinking::Strip;
+        // Before what cannot be removed nothing may change; before the rest nothing may if it is to be kept.
+        let fixed = entries.iter().rev().find(|&&entry| !strip || !may_go(session, entry));
+        let Some(fixed) = entries.last().map(|_| fixed.and_then(|&entry| session.sequence(entry))) else {
+            return Self::Open;
+        };
+        let why = if session.policy.thinking == thinking { Held::SignedThinking } else { Held::RecentlyUsed };
+        Self::Before(Bound { why, entries, fixed, first_edit: None })
     }
-    let why = if session.policy.thinking == thinking { Held::SignedThinking } else { Held::RecentlyUsed };
-    if session.format.results() == Results::InConversation {
-        return hold_in_conversations(session, findings);
-    }
-    let bound: Vec<u32> = session.told().iter().copied().filter(|&entry| is_bound(session, entry)).collect();
-    if bound.is_empty() {
-        return;
-    }
-    let strip = thinking == SignedThinking::Strip;
-    // Before what cannot be removed nothing may change; before the rest nothing may if it is to be kept.
-    let fixed = bound.iter().rev().find(|&&entry| !strip || !may_go(session, entry));
-    let fixed = fixed.and_then(|&entry| session.sequence(entry));
-    let mut first_edit = None;
-    for finding in findings.iter_mut() {
-        let Some(at) = visible_from(session, finding) else { continue };
-        // What was signed before a line was lost is signed over that line: the damage has broken it already.
-        if finding.rule.code() != "T1" && fixed.is_some_and(|fixed| at < fixed) {
-            finding.fix = Fix::held(why);
-        } else if session.policy.selection.applies(finding) {
-            first_edit = first_edit.min(Some(at)).or(Some(at));
+
+    /// Holds the fix of a finding back if it comes before what is fixed; else says from where the model would see it.
+    pub(crate) fn hold(&self, session: &Session<'_>, finding: &mut Finding) -> Option<u32> {
+        match self {
+            Self::Open => None,
+            Self::InConversations => {
+                hold_in_conversation(session, finding);
+                None
+            }
+            Self::Before(bound) => {
+                let at = visible_from(session, finding)?;
+                // What was signed before a line was lost is signed over that line: the damage has broken it already.
+                if finding.rule.code() != "T1" && bound.fixed.is_some_and(|fixed| at < fixed) {
+                    finding.fix = Fix::held(bound.why);
+                    return None;
+                }
+                Some(at)
+            }
         }
     }
-    if let Some(first) = first_edit {
-        let later = bound.into_iter().filter(|&entry| session.sequence(entry) > Some(first));
-        findings.extend(later.map(|entry| removal(session, entry)));
+
+    /// A fix is made that the model sees from there.
+    pub(crate) fn edits_from(&mut self, at: Option<u32>) {
+        if let Self::Before(bound) = self {
+            bound.first_edit = bound.first_edit.into_iter().chain(at).min();
+        }
+    }
+
+    /// What takes the thinking out that is bound to what is changed.
+    pub(crate) fn removals(&self, session: &Session<'_>) -> Vec<Finding> {
+        let Self::Before(Bound { entries, first_edit: Some(first), .. }) = self else { return Vec::new() };
+        let later = entries.iter().filter(|&&entry| session.sequence(entry) > Some(*first));
+        later.map(|&entry| removal(session, entry)).collect()
     }
 }
 
-/// Where a line is a whole conversation, what stands before its own thinking is bound, and nothing in other lines is.
-/// None of it is stripped: what would be left of the message is not noted.
-fn hold_in_conversations(session: &Session<'_>, findings: &mut [Finding]) {
+fn hold_in_conversation(session: &Session<'_>, finding: &mut Finding) {
     let is_bound_at = |at: Span| {
         entry_at(session, at).is_some_and(|entry| {
             let last = session.transcript.thinking_of(entry).last();
             is_bound(session, entry) && last.is_some_and(|thinking| thinking.block.start > at.start)
         })
     };
-    for finding in findings {
-        let bound = finding.fix.ops.iter().any(|op| match *op {
-            Op::Replace { at, .. } | Op::Cut { at, .. } => is_bound_at(at),
-            Op::DropBlock { block, .. } => is_bound_at(block),
-            _ => false,
-        });
-        if bound && visible_from(session, finding).is_some() {
-            finding.fix = Fix::held(Held::SignedOnTheLine);
-        }
+    let bound = finding.fix.ops.iter().any(|op| match *op {
+        Op::Replace { at, .. } | Op::Cut { at, .. } => is_bound_at(at),
+        Op::DropBlock { block, .. } => is_bound_at(block),
+        _ => false,
+    });
+    if bound && visible_from(session, finding).is_some() {
+        finding.fix = Fix::held(Held::SignedOnTheLine);
     }
 }
 

@@ -4,11 +4,11 @@ use super::{Cover, Help, Rule, about, records_stay, severity_in_context};
 use crate::entry::{Call, Id, Kind, Role, Stop};
 use crate::finding::{Finding, Fix, Guard, Held, Op};
 use crate::format::{Answer, Format, Results, Shape};
+use crate::found::Found;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::string::ToString;
 use alloc::vec;
-use alloc::vec::Vec;
 use core::cell::OnceCell;
 use hashbrown::HashSet;
 
@@ -47,7 +47,7 @@ impl Rule for CallWithoutResult {
         }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let mut answered = None;
         let boundaries = OnceCell::new();
         let before_boundary = |entry| boundaries.get_or_init(|| before_boundaries(session)).contains(&entry);

@@ -2,6 +2,7 @@
 
 use super::{Rule, about};
 use crate::finding::{Finding, Fix, Guard, Op, Severity};
+use crate::found::Found;
 use crate::session::Session;
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -16,7 +17,7 @@ pub(super) fn tell(
     session: &Session<'_>,
     entries: impl Iterator<Item = u32>,
     message: &str,
-    out: &mut Vec<Finding>,
+    out: &mut Found<'_>,
 ) {
     let entries: Vec<u32> = entries.collect();
     let Some(&first) = entries.first() else { return };

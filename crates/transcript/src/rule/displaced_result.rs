@@ -6,6 +6,7 @@ use super::{
 use crate::entry::{Kind, Role};
 use crate::finding::{Finding, Fix, Held, Op, Severity};
 use crate::format::{Format, Results, Shape};
+use crate::found::Found;
 use crate::literal::quote;
 use crate::session::{Answers, Session};
 use crate::source::Fault;
@@ -46,7 +47,7 @@ impl Rule for DisplacedResult {
         }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         if session.format.shape() == Shape::Graph {
             astray(session, out);
         } else {
@@ -71,7 +72,7 @@ pub(super) fn tell(
     session: &Session<'_>,
     place: Place,
     message: &str,
-    out: &mut Vec<Finding>,
+    out: &mut Found<'_>,
 ) {
     let mut pairs = Pairs::new(session);
     for (index, answers) in session.answers.iter().enumerate() {
@@ -86,7 +87,7 @@ pub(super) fn tell(
 }
 
 /// In a graph a result is loaded if it hangs on the branch or on its call; one that hangs elsewhere is linked to its call.
-fn astray(session: &Session<'_>, out: &mut Vec<Finding>) {
+fn astray(session: &Session<'_>, out: &mut Found<'_>) {
     for (index, answers) in session.answers.iter().enumerate() {
         let Answers::Call(call) = *answers else { continue };
         let (from, to) = (session.call(call).entry, session.result(index).entry);

@@ -3,6 +3,7 @@
 use super::{Cover, Help, Rule, about_result, cover_of_removed_results, drop_results, severity_in_context};
 use crate::finding::{Finding, Fix};
 use crate::format::Format;
+use crate::found::Found;
 use crate::session::{Answers, Session};
 use crate::source::Fault;
 use alloc::string::ToString;
@@ -35,7 +36,7 @@ impl Rule for DuplicateResult {
         cover_of_removed_results(format)
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         // One entry may repeat thousands of results, and all of them go together.
         let mut last: Option<(u32, Fix)> = None;
         for (index, answers) in session.answers.iter().enumerate() {

@@ -6,6 +6,7 @@ use crate::Depth;
 use crate::cut::measure;
 use crate::finding::{Finding, Fix, Op, Severity};
 use crate::format::Format;
+use crate::found::Found;
 use crate::marker;
 use crate::policy::Shape;
 use crate::session::Session;
@@ -42,7 +43,7 @@ impl Rule for OversizedSideCopy {
         if format.copies_results() { Cover::Fixed } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let limit = session.policy.side_chars_max;
         if limit == 0 {
             return Ok(());

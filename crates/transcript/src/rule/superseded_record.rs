@@ -4,6 +4,7 @@ use super::{Cover, Help, Rule, about};
 use crate::entry::{Id, Kind, Role};
 use crate::finding::{Finding, Fix, Op, Severity};
 use crate::format::{Format, Shape};
+use crate::found::Found;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::collections::BTreeMap;
@@ -37,7 +38,7 @@ impl Rule for SupersededRecord {
         if format.shape() == Shape::Upserts { Cover::Fixed } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let mut records: BTreeMap<Id, Records> = BTreeMap::new();
         let mut places = 0;
         for (index, entry) in (0..).zip(&session.transcript.entries) {
@@ -72,7 +73,7 @@ struct Records {
     spoken: bool,
 }
 
-fn flush(session: &Session<'_>, records: &mut BTreeMap<Id, Records>, out: &mut Vec<Finding>) {
+fn flush(session: &Session<'_>, records: &mut BTreeMap<Id, Records>, out: &mut Found<'_>) {
     for found in core::mem::take(records).into_values().filter(|found| !found.spoken) {
         let Some((last, before)) = found.all.split_last() else { continue };
         let line = session.entry(*last).line;
