@@ -145,7 +145,9 @@ fn check(path: &Path) -> Result<Option<usize>, String> {
     }
     expect(scan.status < 2 && file["outcome"] != "error", || format!("scan: {file}"))?;
 
-    let mended = mend(&&before[..], &Policy::default()).map_err(|fault| format!("{fault:?}"))?;
+    // As `--settle 0` below says.
+    let policy = Policy { agent_gone: true, ..Policy::default() };
+    let mended = mend(&&before[..], &policy).map_err(|fault| format!("{fault:?}"))?;
     let plan = match mended.repair {
         Ok(repair) => repair.plan,
         Err(worse) => return refused(&dir, &before, &worse.to_string()),
