@@ -125,6 +125,11 @@ pub trait Format: Sync {
         true
     }
 
+    /// Whether the agent goes on behind a line that it cannot read; else it refuses the file.
+    fn skips_unreadable_lines(&self) -> bool {
+        true
+    }
+
     /// Whether the agent reads a session in which a byte here, of a line that it skips for that byte, is U+FFFD.
     fn takes_any_text_at(&self, _: &Doc, _: Span) -> bool {
         true

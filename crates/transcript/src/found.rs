@@ -5,6 +5,7 @@
 //! rule and place, which a repair is compared by. The steps of a fix are kept for as long as one run may make them.
 
 use crate::finding::{Finding, Fix, Held, Op, Safety, Severity};
+use crate::format::Format;
 use crate::mend::Holds;
 use crate::plan::Origins;
 use crate::rule::bound_thinking::Gate;
@@ -271,6 +272,16 @@ impl Tally {
 
     pub(crate) fn has_errors(&self) -> bool {
         !self.errors.is_empty()
+    }
+
+    /// Whether the session cannot be sent, or not be read. What a lost link hides is not sent, nor a line that cannot be
+    /// read where the agent skips it.
+    pub(crate) fn is_refused(&self, format: &dyn Format) -> bool {
+        self.errors.iter().any(|error| match RULES[usize::from(error.rule)].stage() {
+            Stage::Bytes => !format.skips_unreadable_lines(),
+            Stage::Links => false,
+            Stage::Lines | Stage::Talk => true,
+        })
     }
 
     /// Whether the places of some errors are not known.

@@ -264,25 +264,46 @@ impl<'m> Mender<'m> {
         }
         // What still is wrong was hidden by damage.
         let sends = |tried: &Tried<'_>| !tried.after.as_ref().unwrap_or(self.before).tally.has_errors();
-        if whole.is_forgiven && !part.as_ref().is_some_and(sends) {
-            return Ok(Tried { verdict: Ok(()), ..self.attempt(&[])? });
+        let pardoned = whole.is_forgiven && !part.as_ref().is_some_and(sends);
+        if part.is_none() || (pardoned && self.is_refused()) {
+            return if pardoned { self.pardon() } else { Ok(whole) };
         }
-        if part.is_none() {
-            return Ok(whole);
-        }
+        let places = |hold: Hold| whole.places(hold);
+        let best = self.least(holds, &places)?;
+        // A session that could be sent is left as it is, or else all is mended: a half would be mended on by the next fix.
+        if pardoned && !best.plan.is_empty() { self.pardon() } else { Ok(best) }
+    }
+
+    /// Mends all, whatever comes to light.
+    fn pardon(&mut self) -> Result<Tried<'m>, Fault> {
+        Ok(Tried { verdict: Ok(()), ..self.attempt(&[])? })
+    }
+
+    /// Holds no more than it must of what was found to be enough.
+    fn least(
+        &mut self,
+        mut holds: Vec<Hold>,
+        places: &dyn Fn(Hold) -> Vec<Hold>,
+    ) -> Result<Tried<'m>, Fault> {
         self.give_back(&mut holds, 1)?;
         // Not all places of a rule need do harm.
-        let several = |hold: &Hold| match (hold.why, whole.places(*hold)) {
+        let several = |hold: &Hold| match (hold.why, places(*hold)) {
             (Worse::Unsettled(_), _) => alloc::vec![*hold],
             (_, places) if (2..=PLACES_MAX).contains(&places.len()) => places,
             _ => alloc::vec![*hold],
         };
-        let mut places: Vec<Hold> = holds.iter().flat_map(several).collect();
-        if places.len() > holds.len() && self.attempt(&places)?.verdict.is_ok() {
-            self.give_back(&mut places, 0)?;
-            holds = places;
+        let mut apart: Vec<Hold> = holds.iter().flat_map(several).collect();
+        if apart.len() > holds.len() && self.attempt(&apart)?.verdict.is_ok() {
+            self.give_back(&mut apart, 0)?;
+            holds = apart;
         }
         self.attempt(&holds)
+    }
+
+    /// Whether the original cannot be sent, or not be read.
+    fn is_refused(&self) -> bool {
+        let Examination { facts, tally, .. } = self.before;
+        facts.format.is_some_and(|format| tally.is_refused(format))
     }
 
     /// Makes those repairs after all that do no harm; not the last few. Those near the end of the file come first: there

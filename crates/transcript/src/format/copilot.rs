@@ -133,6 +133,10 @@ impl Format for Copilot {
         Level::Archive
     }
 
+    fn skips_unreadable_lines(&self) -> bool {
+        false
+    }
+
     fn counted(&self) -> Option<Counted> {
         Some(Counted::UpToCompaction("its last compaction (preCompactionMessagesLength)"))
     }

@@ -110,6 +110,10 @@ impl Format for KimiCode {
         Level::Archive
     }
 
+    fn skips_unreadable_lines(&self) -> bool {
+        false
+    }
+
     fn counted(&self) -> Option<Counted> {
         Some(Counted::Records("its own records (context.undo, compactions)"))
     }

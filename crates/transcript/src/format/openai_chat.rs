@@ -25,6 +25,8 @@ pub(super) struct Profile {
     counted: Option<Counted>,
     /// The field of its header that says how many messages were summed up.
     summed_up: Option<&'static str>,
+    /// Whether it goes on behind a line that it cannot read.
+    skips: bool,
     writer: Writer,
     answer: Answer,
     leaves_calls_open: bool,
@@ -38,6 +40,7 @@ pub(super) const BARE: Profile = Profile {
     level: Level::LiveTruncate,
     counted: None,
     summed_up: None,
+    skips: true,
     writer: Writer::Unknown,
     answer: Answer::LineIfAllowed,
     leaves_calls_open: false,
@@ -69,6 +72,7 @@ pub(super) const VIBE: Profile = Profile {
     counted: Some(Counted::Number(
         "meta.json (total_messages; by hand: end Vibe, change the lines, and write there how many are left)",
     )),
+    skips: false,
     writer: Writer::AppendsByPath,
     roots: &[Root { env: Some("VIBE_HOME"), home: ".vibe", below: "logs/session" }],
     ..BARE
@@ -280,6 +284,10 @@ impl Format for Profile {
 
     fn counted(&self) -> Option<Counted> {
         self.counted
+    }
+
+    fn skips_unreadable_lines(&self) -> bool {
+        self.skips
     }
 
     fn writer(&self) -> Writer {
