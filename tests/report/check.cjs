@@ -71,13 +71,16 @@ const column = (page, n) => page.$$eval(`#table tbody tr > :nth-child(${n})`, (c
 
 async function numbersAreRight(page, dir) {
   const scan = lines("scan", "--format", "json", dir), top = lines("top", "--json", "-n", "1000", dir);
-  const dry = lines("fix", "--dry-run", "--settle", "0", "--format", "json", dir);
+  // `--settle 0` says that no agent runs: then calls that Kimi CLI left open get results, of which the page says nothing.
+  const fixed = (settle) => lines("fix", "--dry-run", "--settle", settle, "--format", "json", dir).filter((l) => l.type === "file" && l.format);
+  const leavesOpen = (line) => line.format === "kimi-cli";
+  const dry = [...fixed("0").filter((l) => !leavesOpen(l)), ...fixed("0.001").filter(leavesOpen)];
   const summary = top[top.length - 1];
   const data = JSON.parse(await page.$eval("#data", (element) => element.textContent));
   assert.equal(data.totals.sessions, summary.weighed);
   assert.equal(data.totals.bytes, summary.bytes);
   assert.equal(data.totals.findings, scan[scan.length - 1].findings);
-  assert.equal(data.totals.after, sum(dry.filter((l) => l.type === "file" && l.format).map((l) => l.bytes_after ?? l.bytes)));
+  assert.equal(data.totals.after, sum(dry.map((l) => l.bytes_after ?? l.bytes)));
   for (const [code, count] of data.findings) {
     assert.equal(count, sum(scan.filter((l) => l.type === "file").map((l) => l.findings.filter((f) => f.code === code).length)), code);
   }
