@@ -25,10 +25,16 @@ fuzz_target!(|data: &[u8]| {
 fn places(data: &[u8], transcript: &Transcript) {
     let whole = Span::new(0, Source::len(&data));
     assert_eq!(transcript.bytes, whole.end);
-    let mut at = 0;
+    let (mut at, mut list) = (0, Span::new(0, 0));
     for (n, entry) in transcript.entries.iter().enumerate() {
-        assert!(at <= entry.span.start && whole.contains(entry.span), "{entry:?}");
-        at = entry.span.end;
+        if entry.listed {
+            // A message in the list of the record before it.
+            assert!(list.contains(entry.span), "{entry:?}");
+            list.start = entry.span.end;
+        } else {
+            assert!(at <= entry.span.start && whole.contains(entry.span), "{entry:?}");
+            (at, list) = (entry.span.end, entry.span);
+        }
         assert!(transcript.calls_of(n as u32).all(|call| entry.span.contains(transcript.calls[call].block)));
         for result in transcript.results_of(n as u32) {
             assert!(entry.span.contains(transcript.results[result].block));
