@@ -33,21 +33,32 @@ struct Hold {
 /// What is not to be mended in a text, and where that text comes from.
 #[derive(Default)]
 pub(crate) struct Holds<'h> {
-    holds: &'h [Hold],
+    left_out: &'h [Hold],
+    /// What was mended on the way from the original to the text.
+    made: &'h [Made],
     origins: Origins,
 }
 
 impl Holds<'_> {
     /// Whether all is mended.
     pub(crate) fn is_empty(&self) -> bool {
-        self.holds.is_empty()
+        self.left_out.is_empty()
     }
 
     /// Why the fix of a finding is not made, if that was found out.
     pub(crate) fn of(&self, finding: &Finding) -> Option<Worse> {
-        let mut own = self.holds.iter().filter(|hold| hold.code == finding.rule.code());
+        let mut own = self.left_out.iter().filter(|hold| hold.code == finding.rule.code());
         let here = |hold: &&Hold| hold.place.is_none_or(|place| place == self.origins.of(finding.at));
         own.find(here).map(|hold| hold.why)
+    }
+
+    /// Whether the link of the entry that begins here was mended.
+    pub(crate) fn linked(&self, at: u64) -> bool {
+        let mut links = self.made.iter().filter(|made| made.stage == Stage::Links).peekable();
+        links.peek().is_some() && {
+            let place = self.origins.of(at);
+            links.any(|made| made.place == place)
+        }
     }
 }
 
@@ -283,7 +294,7 @@ impl Mender<'_> {
         let mut plan = Plan::unchanged(self.source.len());
         let mut after = None;
         if !holds.is_empty() {
-            let holds = Holds { holds, origins: Origins::default() };
+            let holds = Holds { left_out: holds, ..Holds::default() };
             after = Some(look(self.source, self.policy, Depth::Plan, &holds, self.remember)?);
         }
         let (mut made, mut opens, mut verdict) = (Vec::new(), true, None);
@@ -301,7 +312,7 @@ impl Mender<'_> {
             baseline.release(now.released);
             opens &= now.stage < Stage::Talk;
             plan = plan.then(&now.plan);
-            let holds = Holds { holds, origins: plan.origins() };
+            let holds = Holds { left_out: holds, made: &made, origins: plan.origins() };
             let rendered = Rendered::new(self.source, &plan);
             let next = look(&rendered, self.policy, Depth::Plan, &holds, self.remember)?;
             if opens {

@@ -322,7 +322,7 @@ pub(crate) fn check_all(session: &Session<'_>, holds: &Holds<'_>) -> Result<Vec<
             finding.fix = Fix::held(why);
         }
     }
-    bound_thinking::gate(session, &mut findings);
+    bound_thinking::gate(session, holds, &mut findings);
     findings.sort_by_key(|finding| finding.line);
     Ok(findings)
 }

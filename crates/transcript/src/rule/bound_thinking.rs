@@ -4,14 +4,19 @@
 //! of Anthropic bind the signature of a thinking block to all earlier messages, and the API refuses the session
 //! after an edit before it (`reference/formats-claude-codex.md` C2).
 
-use super::{Cover, Help, Rule, about};
+use super::{Cover, Help, Rule, Stage, about};
+use crate::cut::measure;
 use crate::entry::{Kind, QuirkKind};
 use crate::finding::{Finding, Fix, Held, Op, Safety, Severity};
-use crate::format::{Format, Results};
+use crate::format::{Format, Results, Shape};
+use crate::literal::Unit;
+use crate::mend::Holds;
+use crate::overflow::{Cause, failure_of};
 use crate::policy::SignedThinking;
 use crate::session::Session;
 use crate::source::{Fault, Span};
 use alloc::format;
+use alloc::string::ToString;
 use alloc::vec::Vec;
 
 pub(super) struct BoundThinking;
@@ -51,11 +56,14 @@ impl Rule for BoundThinking {
     fn help(&self) -> Help {
         Help {
             what: "A fix that the model would see comes before thinking blocks that are signed over everything before \
-                   them.",
+                   them, or such blocks were signed over a text that Tailor cut while the agent still had the whole \
+                   text in memory.",
             why: "\"Invalid `signature` in `thinking` block. The block is bound to a different conversation.\" Newer \
                   Anthropic models bind their thinking; unknown models are taken to do so.",
             fix: "--thinking keep (the default) holds the fix back; strip removes the later thinking blocks of the \
-                  branch whole, which the API accepts; ignore makes the fix all the same.",
+                  branch whole, which the API accepts; ignore makes the fix all the same. Whatever the setting, \
+                  thinking is removed where its signature is broken already: after a line that was lost, before an \
+                  error for which the API refuses the session anyway, and where the last turn failed because of it.",
             source: "Anthropic documentation, preserved thinking; pydantic-ai #7984",
         }
     }
@@ -65,43 +73,164 @@ impl Rule for BoundThinking {
         if strips { Cover::Fixed } else { Cover::Never }
     }
 
-    fn check(&self, _: &Session<'_>, _: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+        if session.format.results() != Results::InConversation {
+            out.extend(signed_over_other_text(session)?);
+        }
         Ok(())
     }
 }
 
+/// Thinking that was signed over something else than the file says now: the API has refused it, or it comes after one
+/// of our markers, and the agent may still have had the whole text in memory.
+fn signed_over_other_text(session: &Session<'_>) -> Result<Option<Finding>, Fault> {
+    let mut bound = bound(session);
+    if bound.is_empty() {
+        return Ok(None);
+    }
+    let failure = failure_of(session)?;
+    let refused = failure.is_some_and(|failure| failure.cause == Cause::InvalidThinking);
+    if !refused && session.policy.thinking == SignedThinking::Ignore {
+        return Ok(None);
+    }
+    let marker = first_marker(session)?;
+    if marker.is_none() && !refused {
+        return Ok(None);
+    }
+    // What came before all that was cut has kept its signature.
+    bound.retain(|&entry| session.sequence(entry) > marker);
+    let Some(&first) = bound.first() else { return Ok(None) };
+    let ops = bound.iter().flat_map(|&entry| removal(session, entry).fix.ops).collect();
+    let (thinking, asked) = (session.policy.thinking_in_force(), session.policy.thinking);
+    let fix = if !bound.iter().all(|&entry| may_go(session, entry)) {
+        Fix::held(Held::Tangled)
+    } else if refused || thinking == SignedThinking::Strip {
+        Fix::safe(ops)
+    } else {
+        Fix::held(if asked == SignedThinking::Strip { Held::RecentlyUsed } else { Held::Remembered })
+    };
+    let (severity, message) = if refused {
+        (
+            Severity::Error,
+            "the API refuses this thinking: what comes before it is not what it was signed over",
+        )
+    } else {
+        (Severity::Note, "this thinking comes after a text that Tailor cut")
+    };
+    Ok(Some(Finding { fix, ..about(&BoundThinking, session, first, severity, message.to_string()) }))
+}
+
+/// Where the model first sees one of our markers.
+fn first_marker(session: &Session<'_>) -> Result<Option<u32>, Fault> {
+    if let Some(&known) = session.first_marker.get() {
+        return Ok(known);
+    }
+    let mut first = None;
+    'told: for &entry in session.told().iter().filter(|&&entry| session.in_context(entry)) {
+        for result in session.transcript.results_of(entry) {
+            for text in session.transcript.bodies_of(result) {
+                let known = text.length(Unit::Chars);
+                if measure(session.source, text.inner, known, Unit::Chars, false)?.own.is_some() {
+                    first = session.sequence(entry);
+                    break 'told;
+                }
+            }
+        }
+    }
+    Ok(*session.first_marker.get_or_init(|| first))
+}
+
+/// Whether thinking that is appended cannot come after one of our markers, as far as is known.
+pub(crate) fn is_uncut(session: &Session<'_>) -> bool {
+    let asked = session.policy.selection.includes("M4")
+        && BoundThinking.cover(session.format) != Cover::Never
+        && session.format.results() != Results::InConversation;
+    !asked || session.first_marker.get() == Some(&None)
+}
+
 /// Holds fixes back that come before bound thinking, or adds the removal of that thinking.
-pub(crate) fn gate(session: &Session<'_>, findings: &mut Vec<Finding>) {
+pub(crate) fn gate(session: &Session<'_>, holds: &Holds<'_>, findings: &mut Vec<Finding>) {
     let thinking = session.policy.thinking_in_force();
     if thinking == SignedThinking::Ignore {
         return;
     }
-    let why = if session.policy.thinking == thinking { Held::SignedThinking } else { Held::RecentlyUsed };
     if session.format.results() == Results::InConversation {
         return hold_in_conversations(session, findings);
     }
-    let bound: Vec<u32> = session.told().iter().copied().filter(|&entry| is_bound(session, entry)).collect();
+    let gone: Vec<u32> = findings.iter().flat_map(taken_out).collect();
+    let mut bound = bound(session);
+    bound.retain(|entry| !gone.contains(entry));
     if bound.is_empty() {
         return;
     }
-    let strip = thinking == SignedThinking::Strip;
-    // Before what cannot be removed nothing may change; before the rest nothing may if it is to be kept.
-    let fixed = bound.iter().rev().find(|&&entry| !strip || !may_go(session, entry));
+    let broken = broken_from(session, holds, findings);
+    let is_broken = |entry| broken.is_some_and(|broken| session.sequence(entry) >= Some(broken));
+    let goes = |entry| (thinking == SignedThinking::Strip || is_broken(entry)) && may_go(session, entry);
+    // Before what stays nothing may change.
+    let fixed = bound.iter().rev().find(|&&entry| !goes(entry));
     let fixed = fixed.and_then(|&entry| session.sequence(entry));
-    let mut first_edit = None;
+    let mut first_edit = broken;
     for finding in findings.iter_mut() {
         let Some(at) = visible_from(session, finding) else { continue };
-        // What was signed before a line was lost is signed over that line: the damage has broken it already.
-        if finding.rule.code() != "T1" && fixed.is_some_and(|fixed| at < fixed) {
-            finding.fix = Fix::held(why);
+        if !is_of_links(finding) && fixed.is_some_and(|fixed| at < fixed) {
+            finding.fix = Fix::held(why_held(session, finding));
         } else if session.policy.selection.applies(finding) {
-            first_edit = first_edit.min(Some(at)).or(Some(at));
+            first_edit = first_edit.min(Some(at + 1)).or(Some(at + 1));
         }
     }
     if let Some(first) = first_edit {
-        let later = bound.into_iter().filter(|&entry| session.sequence(entry) > Some(first));
+        let later = bound.into_iter().filter(|&entry| session.sequence(entry) >= Some(first) && goes(entry));
         findings.extend(later.map(|entry| removal(session, entry)));
     }
+}
+
+fn why_held(session: &Session<'_>, finding: &Finding) -> Held {
+    if session.policy.thinking != session.policy.thinking_in_force() {
+        Held::RecentlyUsed
+    } else if finding.severity == Severity::Error {
+        Held::SignedAndBroken
+    } else {
+        Held::SignedThinking
+    }
+}
+
+/// From where on, in the order of the model, no signature is valid any more, whatever is done: a line before was lost,
+/// or what comes before is refused as it is and cannot be mended without a change that the model sees.
+fn broken_from(session: &Session<'_>, holds: &Holds<'_>, findings: &[Finding]) -> Option<u32> {
+    let applied = findings.iter().filter(|finding| session.policy.selection.applies(finding));
+    let from = applied.filter_map(|finding| {
+        let at = visible_from(session, finding)?;
+        // A list is sent as it is; other agents may put calls and results right before they send them.
+        let refused = finding.severity == Severity::Error && session.format.shape() == Shape::List;
+        if is_of_links(finding) { Some(at) } else { refused.then_some(at + 1) }
+    });
+    let mended = session.told().iter().filter(|&&entry| holds.linked(session.entry(entry).span.start));
+    let mended = mended.filter_map(|&entry| match session.entry(entry).kind {
+        // What a compaction keeps comes first.
+        Kind::Boundary => Some(0),
+        _ => session.sequence(entry),
+    });
+    from.chain(mended).min()
+}
+
+/// Whether a finding is about a link to a line that was lost, or to a wrong one: the agent has not sent what is before
+/// the link together with what is after it since.
+fn is_of_links(finding: &Finding) -> bool {
+    finding.rule.stage() == Stage::Links && finding.rule.code() != "T4"
+}
+
+/// The entries whose thinking the fix of an M4 takes out.
+fn taken_out(finding: &Finding) -> impl Iterator<Item = u32> {
+    let ops = if finding.rule.code() == "M4" { &finding.fix.ops[..] } else { &[] };
+    ops.iter().filter_map(|op| match *op {
+        Op::DropBlock { entry, .. } => Some(entry),
+        _ => None,
+    })
+}
+
+/// The entries in context that hold bound thinking, in the order of the model.
+fn bound(session: &Session<'_>) -> Vec<u32> {
+    session.told().iter().copied().filter(|&entry| is_bound(session, entry)).collect()
 }
 
 /// Where a line is a whole conversation, what stands before its own thinking is bound, and nothing in other lines is.
