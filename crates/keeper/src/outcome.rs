@@ -160,6 +160,21 @@ pub enum Deferral {
         /// The agent.
         agent: &'static str,
     },
+    /// A process works in the session's folder, or in its agent's, and may have the conversation in memory; the model
+    /// binds its thinking to that.
+    Remembered {
+        /// The process.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// The same of a process that cannot be seen from here.
+    MayRemember {
+        /// How long ago it was written to.
+        quiet: Duration,
+        /// How long it should be.
+        wanted: Duration,
+    },
     /// What was to be done to it is done, but lines that other programs appended meanwhile to the old file still wait
     /// beside it for their place, or may still come to it; and why.
     LateLines(String),
@@ -179,10 +194,12 @@ impl Deferral {
             | Self::RecentHistory { quiet, wanted }
             | Self::Running { quiet, wanted, .. }
             | Self::Doubtful { age: quiet, grace: wanted }
+            | Self::MayRemember { quiet, wanted }
             | Self::Unseen { quiet, wanted, .. } => wanted.saturating_sub(*quiet).max(Duration::from_secs(1)),
             Self::Changed | Self::OtherTailor | Self::LateLines(_) => Duration::from_secs(1),
             Self::Locked { age, .. } => (*age).clamp(Duration::from_secs(1), LOCK_PATIENCE),
             Self::InUse { .. }
+            | Self::Remembered { .. }
             | Self::NotWorth { .. }
             | Self::Busy { .. }
             | Self::Open { .. }
@@ -264,6 +281,20 @@ impl Deferral {
             Self::Unseen { processes, quiet, wanted } => {
                 f.write_str(&unseen(*processes, *quiet, *wanted, rustix::process::geteuid().is_root()))
             }
+            Self::Remembered { pid, name } => write!(
+                f,
+                "process {pid} ({name}) may hold the conversation in memory, and the model signs its thinking over that, so \
+                 what the model sees stays until the process ends ({})",
+                set(NO_AGENT, RELOADS)
+            ),
+            Self::MayRemember { quiet, wanted } => write!(
+                f,
+                "an agent that cannot be seen from here may hold the conversation in memory, and the model signs its \
+                 thinking over that: last written {} ago, waiting for {} ({})",
+                Span(*quiet),
+                Span(*wanted),
+                set(NO_AGENT, FORGETS)
+            ),
             Self::Unprovable { agent } => {
                 write!(f, "{agent} has a lock on it, and nothing here proves that its owner is gone")
             }
@@ -273,6 +304,11 @@ impl Deferral {
         }
     }
 }
+
+/// Ways out where an agent may remember a conversation.
+const NO_AGENT: &str = "--settle 0 says that no agent is running";
+const RELOADS: &str = "`reloads = true` in `[agents.NAME]` if the agent reads the file again for each turn";
+const FORGETS: &str = "`memory_settle` in the configuration, or `reloads = true` in `[agents.NAME]`";
 
 /// That processes do not show what they have open, and what can be done.
 fn unseen(processes: usize, quiet: Duration, wanted: Duration, is_root: bool) -> String {

@@ -9,7 +9,7 @@ use crate::new_text::{NewText, copy_span};
 use crate::outcome::{Deferral, Ending, Outcome, Refusal};
 use crate::snapshot::{Snapshot, unnamed_file};
 use crate::vault::{Change, History, Old, Originals, Pending, Purpose, Record, State, Text, Vault, check};
-use crate::{Done, Mode, Options, carry_out, may_write, no_vault};
+use crate::{Done, Mode, Options, carry_out, may_be_remembered, may_write, no_vault};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
@@ -77,8 +77,12 @@ fn undo_once(
     if options.mode == Mode::Fix {
         let facts = snapshot.read(|source| examine(source, options.policy.choose(source)?))?.facts;
         let enter = || may_write(snapshot, &facts, options, &[]);
-        // Asked first, so that nothing is written in vain.
-        let asked = enter()?.map(drop);
+        // Asked first, so that nothing is written in vain. The model sees what comes back.
+        let remembered = || if facts.binds { may_be_remembered(snapshot, &facts, options) } else { None };
+        let asked = match enter()?.map(drop) {
+            Ok(()) => remembered().map_or(Ok(()), |reason| Err(reason.into())),
+            Err(reason) => Err(reason),
+        };
         let done = match asked {
             Ok(()) => take_back(vault, snapshot, &runs, way, enter)?,
             Err(reason) => Err(reason),

@@ -221,6 +221,7 @@ impl Change {
             mode: if dry_run { Mode::DryRun } else { Mode::Fix },
             settle: self.settle.unwrap_or_else(|| config.settle()),
             settle_stale: Duration::ZERO,
+            memory_settle: config.memory_settle(),
             // Of a dry run too: it is asked there what was done before.
             vault: Some(self.vault.open(&config)?),
             worth: None,
@@ -823,7 +824,16 @@ impl Scan {
         let policies = self.shared.policies(&self.shared.config.load()?);
         let policy = policies.map(|policy| policy.budget = self.allowed.budget());
         let (settle, settle_stale) = (Duration::ZERO, Duration::ZERO);
-        Ok(Options { policy, mode: Mode::Look, settle, settle_stale, vault: None, worth: None })
+        let memory_settle = Duration::ZERO;
+        Ok(Options {
+            policy,
+            mode: Mode::Look,
+            settle,
+            settle_stale,
+            memory_settle,
+            vault: None,
+            worth: None,
+        })
     }
 }
 
@@ -849,6 +859,7 @@ impl Fix {
             mode: if self.dry_run { Mode::DryRun } else { Mode::Fix },
             settle: self.settle.unwrap_or_else(|| config.settle()),
             settle_stale: self.settle_stale.unwrap_or_else(|| self.stale_after(&config)),
+            memory_settle: config.memory_settle(),
             // A dry run keeps nothing, so it needs no place to keep it.
             vault: if self.dry_run { None } else { Some(self.vault.open(&config)?) },
             worth: None,
@@ -866,7 +877,9 @@ impl Fix {
 
 impl Undo {
     pub(crate) fn options(&self) -> Result<Options, String> {
-        self.change.options(self.dry_run, |_| Policy::default().into())
+        self.change.options(self.dry_run, |config| {
+            config.policies().map(|policy| *policy = Policy { reloads: policy.reloads, ..Policy::default() })
+        })
     }
 }
 

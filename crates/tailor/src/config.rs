@@ -133,6 +133,11 @@ impl Loaded {
         self.file.settle_stale.map_or(Duration::from_secs(60 * 60), |span| span.0)
     }
 
+    /// And before no agent that cannot be seen is taken to remember the conversation.
+    pub(crate) fn memory_settle(&self) -> Duration {
+        self.file.memory_settle.map_or(Duration::from_secs(file::DAY_SECONDS), |span| span.0)
+    }
+
     /// Where `tailor status` asks.
     pub(crate) fn socket(&self) -> PathBuf {
         self.file.socket.as_ref().map_or_else(default_socket, |path| at_home(path))
@@ -165,6 +170,7 @@ impl Loaded {
             policy: self.policies(),
             settle: self.settle(),
             settle_stale: self.settle_stale(),
+            memory_settle: self.memory_settle(),
             recover: file.recover.unwrap_or(false),
             worth: file.watch.worth(),
             rescan: file.rescan.map_or(RESCAN, |span| unless_off(span.0)),
@@ -274,6 +280,7 @@ fn defaults() -> Table {
         ("mode", Value::String(Mode::default().name().to_string())),
         ("settle", number(5)),
         ("settle_stale", number(60 * 60)),
+        ("memory_settle", number(file::DAY_SECONDS)),
         ("rescan", number(RESCAN.as_secs())),
         ("profile", Value::String("default".to_string())),
         ("recover", Value::Boolean(false)),

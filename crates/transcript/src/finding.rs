@@ -188,6 +188,8 @@ pub enum Held {
     SignedAndBroken,
     /// The same of thinking on the same line, which is a whole conversation.
     SignedOnTheLine,
+    /// The model would see the change and binds its thinking, and a process may hold the conversation in memory.
+    InMemory,
     /// Thinking comes after a text that we cut. It is valid unless the agent still had the whole text in memory.
     Remembered,
     /// The newest turn still waits for a result.
@@ -220,6 +222,9 @@ impl fmt::Display for Held {
             }
             Self::SignedAndBroken => {
                 "the session may be refused as it is, but signed thinking follows, which the repair would invalidate (--thinking strip repairs it and removes that thinking)"
+            }
+            Self::InMemory => {
+                "an agent may hold the conversation in memory, and would sign its next thinking over the old text (--settle 0 changes it now)"
             }
             Self::Remembered => {
                 "it is valid unless the agent still had the whole text in memory; if the API refuses the session, --thinking strip removes it"

@@ -129,6 +129,8 @@ pub struct Facts {
     pub awaits: Option<Awaits>,
     /// How the last turn failed, if it did and the format keeps that.
     pub failed: Option<Failure>,
+    /// The model binds its thinking to what comes before it (M4).
+    pub binds: bool,
 }
 
 impl Facts {
@@ -144,6 +146,7 @@ impl Facts {
             results: transcript.results.len(),
             awaits: None,
             failed: None,
+            binds: false,
         }
     }
 }
@@ -186,10 +189,12 @@ fn look(
     };
     facts.awaits = session.awaits();
     facts.failed = overflow::failure_of(&session)?;
+    facts.binds = rule::bound_thinking::binds(&session);
     let messages = Messages::of(&session);
     let mut findings = rule::check_all(&session, holds)?;
     let stage = plan::next_stage(&session, &findings);
-    let plan = plan::draw(&session, &findings, stage)?;
+    let mut plan = plan::draw(&session, &findings, stage)?;
+    plan.unsettles_memory = rule::bound_thinking::unsettles_memory(&session, &findings, stage);
     // About: what later stages would save is told from the text as it is now.
     let mut bytes_after = plan.length_after();
     for later in [Stage::Lines, Stage::Links, Stage::Talk].into_iter().filter(|later| *later > stage) {

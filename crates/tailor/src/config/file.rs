@@ -37,6 +37,7 @@ pub(super) const SCALARS: &[(&str, Scalar)] = &[
     ("socket", Scalar::Text),
     ("settle", Scalar::Number),
     ("settle_stale", Scalar::Number),
+    ("memory_settle", Scalar::Number),
     ("rescan", Scalar::Number),
     ("recover", Scalar::Truth),
     ("profile", Scalar::Text),
@@ -66,6 +67,7 @@ pub(super) struct File {
     pub(super) socket: Option<PathBuf>,
     pub(super) settle: Option<Span>,
     pub(super) settle_stale: Option<Span>,
+    pub(super) memory_settle: Option<Span>,
     pub(super) rescan: Option<Span>,
     pub(super) recover: Option<bool>,
     #[serde(default)]
@@ -86,6 +88,7 @@ pub(super) struct File {
     images: Option<Oversized>,
     window_tokens: Option<u64>,
     thinking: Option<Thinking>,
+    reloads: Option<bool>,
     select: Option<Vec<Code>>,
     ignore: Option<Vec<Code>>,
     allow: Option<Vec<Code>>,
@@ -110,6 +113,7 @@ impl File {
             ("socket", self.socket.is_some()),
             ("settle", self.settle.is_some()),
             ("settle_stale", self.settle_stale.is_some()),
+            ("memory_settle", self.memory_settle.is_some()),
             ("rescan", self.rescan.is_some()),
             ("recover", self.recover.is_some()),
             ("watch", self.watch.is_given()),
@@ -143,6 +147,7 @@ impl File {
             codes.as_ref().map(|codes| codes.iter().map(|code| code.0.clone()).collect::<Vec<String>>())
         };
         override_each([(&mut policy.thinking, self.thinking.map(Into::into))]);
+        policy.reloads = self.reloads.unwrap_or(base.reloads);
         override_each([(&mut policy.downscale, self.images.map(Oversized::how))]);
         override_each([
             (&mut policy.selection.select, codes(&self.select)),

@@ -6,7 +6,7 @@
 
 use super::{Cover, Help, Rule, Stage, about};
 use crate::cut::measure;
-use crate::entry::{Kind, QuirkKind};
+use crate::entry::{Kind, QuirkKind, Role};
 use crate::finding::{Finding, Fix, Held, Op, Safety, Severity};
 use crate::format::{Format, Results, Shape};
 use crate::literal::Unit;
@@ -154,6 +154,11 @@ pub(crate) fn gate(session: &Session<'_>, holds: &Holds<'_>, findings: &mut Vec<
     if thinking == SignedThinking::Ignore {
         return;
     }
+    if session.policy.hold_remembered && binds(session) {
+        for finding in findings.iter_mut().filter(|finding| is_remembered(session, finding)) {
+            finding.fix = Fix::held(Held::InMemory);
+        }
+    }
     if session.format.results() == Results::InConversation {
         return hold_in_conversations(session, findings);
     }
@@ -226,6 +231,29 @@ fn taken_out(finding: &Finding) -> impl Iterator<Item = u32> {
         Op::DropBlock { entry, .. } => Some(entry),
         _ => None,
     })
+}
+
+/// Whether the model of a session binds its thinking; one that has not spoken yet may.
+pub(crate) fn binds(session: &Session<'_>) -> bool {
+    let spoke = |&&entry: &&u32| session.entry(entry).kind == Kind::Message(Role::Assistant);
+    let last = session.live.iter().rev().find(spoke);
+    let model = last.map_or(&b""[..], |&last| session.transcript.id_text(session.entry(last).model));
+    BoundThinking.cover(session.format) != Cover::Never && model_binds(model)
+}
+
+/// Whether the fixes of a stage change what an agent may remember.
+pub(crate) fn unsettles_memory(session: &Session<'_>, findings: &[Finding], stage: Stage) -> bool {
+    let applied =
+        |finding: &&Finding| finding.rule.stage() == stage && session.policy.selection.applies(finding);
+    session.policy.thinking != SignedThinking::Ignore
+        && binds(session)
+        && findings.iter().filter(applied).any(|finding| is_remembered(session, finding))
+}
+
+/// Whether the model sees what is fixed, and takes the session as it is.
+fn is_remembered(session: &Session<'_>, finding: &Finding) -> bool {
+    let is_taken = finding.severity < Severity::Error && !is_of_links(finding);
+    is_taken && visible_from(session, finding).is_some()
 }
 
 /// The entries in context that hold bound thinking, in the order of the model.
