@@ -296,15 +296,17 @@ fn remembered(folder: &Path, model: &str, broken: bool) -> String {
         messages.splice(1..1, [result("toolu_0", "whose?", "")]);
     }
     let header = json!({"type": "session", "version": 3, "id": "s", "timestamp": "2026-07-01T10:00:00.000Z", "cwd": folder});
-    let mut text = format!("{header}\n");
-    let mut parent = Value::Null;
-    for (n, message) in messages.iter().enumerate() {
-        let id = format!("e{n}");
-        let line = json!({"type": "message", "id": id, "parentId": parent, "message": message});
-        text += &format!("{line}\n");
-        parent = id.into();
+    let mut lines = vec![header];
+    for message in messages {
+        lines.push(line_of_pi(lines.len(), &message));
     }
-    text
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// The line with this number, from 1.
+fn line_of_pi(number: usize, message: &Value) -> Value {
+    let parent = if number > 1 { Value::from(format!("e{}", number - 1)) } else { Value::Null };
+    json!({"type": "message", "id": format!("e{number}"), "parentId": parent, "message": message})
 }
 
 /// The codes of what was found, each with what becomes of it.
@@ -374,4 +376,56 @@ fn an_agent_that_cannot_be_seen_is_waited_for_until_it_has_been_quiet_for_long()
     assert_deferred(&fix(&dir, "s.jsonl", &[]), "waiting for 24 h", &path, &rest);
     age(&path, 25 * 3_600);
     assert_fixed(&fix(&dir, "s.jsonl", &[]), &path, &rest);
+}
+
+#[test]
+fn what_the_model_has_signed_over_is_not_put_back() {
+    let dir = Dir::new();
+    let text = remembered(Path::new("/not/here"), "claude-opus-5-5", false);
+    let path = dir.write("s.jsonl", &text);
+    assert_fixed(&fix(&dir, "s.jsonl", &["--settle", "0"]), &path, &text);
+    let signed = json!([{"type": "thinking", "thinking": "Hm.", "thinkingSignature": "c2lnbmVkLTE="},
+                        {"type": "text", "text": "Yes."}]);
+    let model =
+        json!({"role": "assistant", "content": signed, "model": "claude-opus-5-5", "stopReason": "stop"});
+    let more = [line_of_pi(5, &json!({"role": "user", "content": "well?"})), line_of_pi(6, &model)];
+    let more = more.map(|line| format!("{line}\n")).concat();
+    let cut = fs::read_to_string(&path).unwrap();
+    dir.write("s.jsonl", cut.clone() + &more);
+    let undo = |more: &[&str]| {
+        dir.tailor(&[&["undo", "--format", "json", "--settle", "0", "s.jsonl"], more].concat()).file()
+    };
+    let refused = undo(&[]);
+    assert_eq!(refused["outcome"], "refused", "{refused}");
+    let run = refused["reason"].as_str().unwrap().split("--run ").nth(1).unwrap().split(';').next().unwrap();
+    // The way out that it names.
+    fix(&dir, "s.jsonl", &["--settle", "0", "--thinking", "strip"]);
+    assert_eq!(undo(&["--run", run])["outcome"], "undone");
+    let whole = fs::read_to_string(&path).unwrap();
+    assert!(whole.starts_with(&text) && whole.contains("Yes.") && !whole.contains("c2lnbmVkLTE="));
+}
+
+#[test]
+fn what_the_model_has_signed_over_is_put_back_all_the_same_if_asked_for_or_if_it_was_refused() {
+    let signed = json!([{"type": "thinking", "thinking": "Hm.", "thinkingSignature": "c2lnbmVkLTE="},
+                        {"type": "text", "text": "Yes."}]);
+    let model =
+        json!({"role": "assistant", "content": signed, "model": "claude-opus-5-5", "stopReason": "stop"});
+    let error = json!({"role": "assistant", "content": [], "model": "claude-opus-5-5", "stopReason": "error",
+                       "errorMessage": "400 Invalid `signature` in `thinking` block"});
+    let asked = json!({"role": "user", "content": "well?"});
+    for (messages, arguments) in
+        [(vec![&asked, &model], &["--ignore-thinking"][..]), (vec![&asked, &model, &asked, &error], &[])]
+    {
+        let dir = Dir::new();
+        let text = remembered(Path::new("/not/here"), "claude-opus-5-5", false);
+        let path = dir.write("s.jsonl", &text);
+        assert_fixed(&fix(&dir, "s.jsonl", &["--settle", "0"]), &path, &text);
+        let more = (5..).zip(&messages).map(|(n, message)| format!("{}\n", line_of_pi(n, message)));
+        let more: String = more.collect();
+        dir.write("s.jsonl", fs::read_to_string(&path).unwrap() + &more);
+        let undo = ["undo", "--format", "json", "--settle", "0", "s.jsonl"];
+        assert_eq!(dir.tailor(&[&undo[..], arguments].concat()).file()["outcome"], "undone");
+        assert_eq!(fs::read_to_string(&path).unwrap(), text + &more);
+    }
 }

@@ -19,7 +19,7 @@ pub struct Remembered {
     /// Something could be mended and was not: whatever was in the way may be gone.
     pending: bool,
     /// What could be mended waits for an agent that may remember it.
-    remembered: bool,
+    memory_waits: bool,
     /// How long it is when it is worth another look, although nothing new was found: its context has grown as well.
     again_bytes: Option<u64>,
 }
@@ -56,7 +56,7 @@ impl Remembered {
     /// `None` if nothing can be built upon it.
     pub(crate) fn of(tail: Tail, metadata: &Metadata, pending: bool) -> Option<Self> {
         let file = Identity::of(metadata);
-        tail.is_of_use().then_some(Self { tail, file, pending, remembered: false, again_bytes: None })
+        tail.is_of_use().then_some(Self { tail, file, pending, memory_waits: false, again_bytes: None })
     }
 
     /// What was found is not worth a rewrite yet.
@@ -105,7 +105,7 @@ impl Remembered {
         }
         let facts = self.tail.facts();
         let answer = may_write(&snapshot, facts, options, &[])?;
-        if self.remembered
+        if self.memory_waits
             && let Some(reason) = may_be_remembered(&snapshot, facts, options)
         {
             return Ok(Told::Ends(Ending::Deferred(reason)));
@@ -185,11 +185,11 @@ fn fix(path: &Path, root: Option<&Path>, options: &Options) -> Result<Looked, Er
         }
         ending => {
             let pending = matches!(ending, Ending::Deferred(_) | Ending::Refused(_));
-            let remembered = matches!(
+            let memory_waits = matches!(
                 ending,
                 Ending::Deferred(Deferral::Remembered { .. } | Deferral::MayRemember { .. })
             );
-            Remembered::of(before, &metadata, pending).map(|known| Remembered { remembered, ..known })
+            Remembered::of(before, &metadata, pending).map(|known| Remembered { memory_waits, ..known })
         }
     };
     Ok((outcome, known))

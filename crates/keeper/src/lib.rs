@@ -301,7 +301,7 @@ fn memory_waits(snapshot: &Snapshot, options: &Options, drawn: &Drawn) -> Option
 /// Why an agent may hold a conversation in memory; `None` if none can, or nobody minds. A `settle` of 0 says that no agent
 /// is running.
 fn may_be_remembered(snapshot: &Snapshot, facts: &Facts, options: &Options) -> Option<Deferral> {
-    if options.settle.is_zero() || options.policy.of(facts.format).reloads {
+    if options.settle.is_zero() || options.policy.reloads(facts.format) {
         return None;
     }
     let target =

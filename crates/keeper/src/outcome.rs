@@ -281,20 +281,7 @@ impl Deferral {
             Self::Unseen { processes, quiet, wanted } => {
                 f.write_str(&unseen(*processes, *quiet, *wanted, rustix::process::geteuid().is_root()))
             }
-            Self::Remembered { pid, name } => write!(
-                f,
-                "process {pid} ({name}) may hold the conversation in memory, and the model signs its thinking over that, so \
-                 what the model sees stays until the process ends ({})",
-                set(NO_AGENT, RELOADS)
-            ),
-            Self::MayRemember { quiet, wanted } => write!(
-                f,
-                "an agent that cannot be seen from here may hold the conversation in memory, and the model signs its \
-                 thinking over that: last written {} ago, waiting for {} ({})",
-                Span(*quiet),
-                Span(*wanted),
-                set(NO_AGENT, FORGETS)
-            ),
+            Self::Remembered { .. } | Self::MayRemember { .. } => self.memory(set_by, f),
             Self::Unprovable { agent } => {
                 write!(f, "{agent} has a lock on it, and nothing here proves that its owner is gone")
             }
@@ -303,12 +290,41 @@ impl Deferral {
             }
         }
     }
+
+    /// Why what an agent may remember stays as it is, and the way out.
+    fn memory(&self, set_by: SetBy, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const WHY: &str = "may hold the conversation in memory, and the model signs its thinking over that";
+        let (who, reloads) = match self {
+            Self::Remembered { pid, name } => (
+                format!("process {pid} ({name}) {WHY}, so what the model sees stays until the process ends"),
+                "`reloads = true` in `[agents.NAME]` says that the agent reads the file again for each turn",
+            ),
+            Self::MayRemember { quiet, wanted } => (
+                format!(
+                    "an agent that cannot be seen from here {WHY}: last written {} ago, waiting for {}",
+                    Span(*quiet),
+                    Span(*wanted)
+                ),
+                "`memory_settle` in the configuration, or `reloads = true` in `[agents.NAME]`",
+            ),
+            _ => return Ok(()),
+        };
+        let way_out = match set_by {
+            SetBy::Options => "--settle 0 says that no agent is running",
+            SetBy::Configuration => reloads,
+        };
+        write!(f, "{who} ({way_out})")
+    }
 }
 
-/// Ways out where an agent may remember a conversation.
-const NO_AGENT: &str = "--settle 0 says that no agent is running";
-const RELOADS: &str = "`reloads = true` in `[agents.NAME]` if the agent reads the file again for each turn";
-const FORGETS: &str = "`memory_settle` in the configuration, or `reloads = true` in `[agents.NAME]`";
+/// That the model has signed over what a run left, and what can be done.
+fn signed_since(run: &str) -> String {
+    format!(
+        "the model has signed its thinking over what this run left, and the API would refuse that thinking beside what \
+         comes back (tailor fix --thinking strip removes it, then undo with --run {run}; --ignore-thinking undoes it all \
+         the same)"
+    )
+}
 
 /// That processes do not show what they have open, and what can be done.
 fn unseen(processes: usize, quiet: Duration, wanted: Duration, is_root: bool) -> String {
@@ -445,6 +461,8 @@ pub enum Refusal {
         /// The run did nothing else.
         alone: bool,
     },
+    /// The model has signed its thinking over what this run left.
+    SignedSince(String),
     /// What the run wrote is not there any more.
     ChangedSince {
         /// In which line, from 1.
@@ -509,6 +527,7 @@ impl fmt::Display for Refusal {
                     "--partly leaves the compaction and puts all else back)"
                 })
             }
+            Self::SignedSince(run) => f.write_str(&signed_since(run)),
             Self::NothingToUndo => f.write_str("there is no run to undo (--vault DIR looks elsewhere)"),
             Self::NoSuchRun(run) => {
                 write!(f, "there is no run {run} (--list shows those of a file, --vault DIR looks elsewhere)")

@@ -14,7 +14,9 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
 use transcript::entry::Link;
-use transcript::{Fault, Source, Span, examine};
+use transcript::overflow::Cause;
+use transcript::policy::SignedThinking;
+use transcript::{Facts, Fault, Source, Span, examine};
 
 /// How much of a run goes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,12 +72,15 @@ fn undo_once(
         Ok(way) => way,
         Err(refusal) => return refused(refusal),
     };
+    let facts = snapshot.read(|source| examine(source, options.policy.choose(source)?))?.facts;
+    if let Some(refusal) = signed_since(&runs, &facts, options) {
+        return refused(refusal);
+    }
     let mut outcome = Outcome::without_look(Ending::WouldUndo);
     outcome.bytes = snapshot.bytes();
     outcome.bytes_after = way.length;
     outcome.run = Some(runs.target.run().to_string());
     if options.mode == Mode::Fix {
-        let facts = snapshot.read(|source| examine(source, options.policy.choose(source)?))?.facts;
         let enter = || may_write(snapshot, &facts, options, &[]);
         // Asked first, so that nothing is written in vain. The model sees what comes back.
         let remembered = || if facts.binds { may_be_remembered(snapshot, &facts, options) } else { None };
@@ -97,6 +102,16 @@ fn undo_once(
         };
     }
     Ok(outcome)
+}
+
+/// Whether the model has signed over what the run left: the API would refuse what it signed beside what comes back. If it
+/// does so now, it was signed over that.
+fn signed_since(runs: &Runs, facts: &Facts, options: &Options) -> Option<Refusal> {
+    let refused = facts.failed.is_some_and(|failed| failed.cause == Cause::InvalidThinking);
+    let ignored = options.policy.of(facts.format).thinking == SignedThinking::Ignore;
+    let end = History::through(&runs.later).place(runs.target.bytes_after());
+    let since = facts.signed_at.is_some_and(|at| at >= end);
+    (since && !refused && !ignored).then(|| Refusal::SignedSince(runs.target.run().to_string()))
 }
 
 /// The file, locked, with nothing left of interrupted runs: late lines must be in it before places are looked for.

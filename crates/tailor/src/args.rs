@@ -230,6 +230,7 @@ impl Change {
 }
 
 #[derive(ClapArgs)]
+#[expect(clippy::struct_excessive_bools, reason = "flags that have nothing to do with each other")]
 pub(crate) struct Undo {
     /// Files, or folders whose transcripts are meant.
     #[arg(value_name = "PATH", required = true)]
@@ -240,8 +241,12 @@ pub(crate) struct Undo {
     /// Where the agent has gone on from a compaction of the run, leave that and put all else back.
     #[arg(long)]
     pub(crate) partly: bool,
+    /// Also where the model has signed its thinking over what the run left: the API then refuses the session until that
+    /// thinking is removed.
+    #[arg(long)]
+    pub(crate) ignore_thinking: bool,
     /// Print the runs over each file, and undo none.
-    #[arg(long, conflicts_with_all = ["run", "dry_run", "partly"])]
+    #[arg(long, conflicts_with_all = ["run", "dry_run", "partly", "ignore_thinking"])]
     pub(crate) list: bool,
     /// Say what would be undone, and change nothing.
     #[arg(long)]
@@ -877,9 +882,9 @@ impl Fix {
 
 impl Undo {
     pub(crate) fn options(&self) -> Result<Options, String> {
-        self.change.options(self.dry_run, |config| {
-            config.policies().map(|policy| *policy = Policy { reloads: policy.reloads, ..Policy::default() })
-        })
+        let thinking = if self.ignore_thinking { SignedThinking::Ignore } else { SignedThinking::Keep };
+        let own = Policy { thinking, ..Policy::default() };
+        self.change.options(self.dry_run, |config| config.policies().map(|policy| policy.clone_from(&own)))
     }
 }
 

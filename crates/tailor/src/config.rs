@@ -80,6 +80,9 @@ pub(crate) fn load(named: Option<&Path>, flags: &[String], roots: Option<Value>)
     }
     fill(&mut table);
     let file: File = table.clone().try_into().map_err(|error| explain("configuration", &error, None))?;
+    if file.reloads.is_some() {
+        return Err("configuration: `reloads` is said of one agent: put it into `[agents.NAME]`".to_string());
+    }
     Ok(Loaded { file, table, files, strays })
 }
 
@@ -102,7 +105,8 @@ impl Loaded {
         let base = self.file.policy_over(&Policy::default());
         let agents = self.file.agents.iter().map(|(name, own)| (name.0.clone(), own.0.policy_over(&base)));
         let agents: BTreeMap<String, Policy> = agents.collect();
-        Policies::new(base, agents)
+        let reloading = self.file.agents.iter().filter(|(_, own)| own.0.reloads == Some(true));
+        Policies::new(base, agents).reloading(reloading.map(|(name, _)| name.0.clone()))
     }
 
     /// Where originals are kept.

@@ -131,6 +131,8 @@ pub struct Facts {
     pub failed: Option<Failure>,
     /// The model binds its thinking to what comes before it (M4).
     pub binds: bool,
+    /// Where the last entry in context begins that holds such thinking.
+    pub signed_at: Option<u64>,
 }
 
 impl Facts {
@@ -147,6 +149,7 @@ impl Facts {
             awaits: None,
             failed: None,
             binds: false,
+            signed_at: None,
         }
     }
 }
@@ -190,6 +193,8 @@ fn look(
     facts.awaits = session.awaits();
     facts.failed = overflow::failure_of(&session)?;
     facts.binds = rule::bound_thinking::binds(&session);
+    let signed = rule::bound_thinking::bound(&session);
+    facts.signed_at = signed.last().map(|&entry| session.entry(entry).span.start);
     let messages = Messages::of(&session);
     let mut findings = rule::check_all(&session, holds)?;
     let stage = plan::next_stage(&session, &findings);

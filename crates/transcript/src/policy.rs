@@ -55,9 +55,6 @@ pub struct Policy {
     /// Whether what the model sees stays as it is where the model binds its thinking to it: a process may hold the
     /// conversation in memory. Errors for which the session is refused are mended all the same.
     pub hold_remembered: bool,
-    /// Whether the agent reads the transcript again before each request, and so remembers nothing. Nothing is held here
-    /// for its sake: that is for whoever looks at processes.
-    pub reloads: bool,
     /// When this is asked, in milliseconds since 1970; `None` if the age of a prompt cache does not matter.
     pub now_ms: Option<u64>,
     /// Where markers say that the whole text also lies as a plain file. Writing it there is not done here.
@@ -92,7 +89,6 @@ impl Default for Policy {
             thinking: SignedThinking::Keep,
             hold_history: false,
             hold_remembered: false,
-            reloads: false,
             now_ms: None,
             spill: None,
             budget: Budget::default(),

@@ -52,8 +52,8 @@ pub(crate) fn waits(target: &GateTarget<'_>, wanted: Duration) -> Option<Deferra
         return None;
     }
     let works_here = session_folder(target).and_then(|folder| fs::metadata(folder).ok());
-    let homes = format.roots().iter().map(|root| Path::new(root.home));
-    let home = homes.filter_map(|home| target.path.ancestors().find(|above| above.ends_with(home))).next();
+    let mut homes = format.roots().iter().map(|root| Path::new(root.home));
+    let home = homes.find_map(|home| target.path.ancestors().find(|above| above.ends_with(home)));
     let folders: Vec<Metadata> =
         works_here.iter().cloned().chain(home.and_then(|home| fs::metadata(home).ok())).collect();
     let seen = look(&folders, target.metadata.uid());

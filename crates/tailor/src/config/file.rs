@@ -76,6 +76,8 @@ pub(super) struct File {
     pub(super) originals: Originals,
     #[serde(default)]
     pub(super) agents: BTreeMap<AgentName, Agent>,
+    /// Only in the table of an agent.
+    pub(super) reloads: Option<bool>,
     profile: Option<ProfileName>,
     result_chars_max: Option<u64>,
     turn_chars_max: Option<u64>,
@@ -88,7 +90,6 @@ pub(super) struct File {
     images: Option<Oversized>,
     window_tokens: Option<u64>,
     thinking: Option<Thinking>,
-    reloads: Option<bool>,
     select: Option<Vec<Code>>,
     ignore: Option<Vec<Code>>,
     allow: Option<Vec<Code>>,
@@ -147,7 +148,6 @@ impl File {
             codes.as_ref().map(|codes| codes.iter().map(|code| code.0.clone()).collect::<Vec<String>>())
         };
         override_each([(&mut policy.thinking, self.thinking.map(Into::into))]);
-        policy.reloads = self.reloads.unwrap_or(base.reloads);
         override_each([(&mut policy.downscale, self.images.map(Oversized::how))]);
         override_each([
             (&mut policy.selection.select, codes(&self.select)),

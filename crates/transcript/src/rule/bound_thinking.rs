@@ -257,7 +257,7 @@ fn is_remembered(session: &Session<'_>, finding: &Finding) -> bool {
 }
 
 /// The entries in context that hold bound thinking, in the order of the model.
-fn bound(session: &Session<'_>) -> Vec<u32> {
+pub(crate) fn bound(session: &Session<'_>) -> Vec<u32> {
     session.told().iter().copied().filter(|&entry| is_bound(session, entry)).collect()
 }
 
