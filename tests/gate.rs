@@ -300,7 +300,12 @@ fn remembered(folder: &Path, model: &str, broken: bool) -> String {
     for message in messages {
         lines.push(line_of_pi(lines.len(), &message));
     }
-    lines.iter().map(|line| format!("{line}\n")).collect()
+    in_lines(&lines)
+}
+
+fn in_lines(records: &[Value]) -> String {
+    let lines: Vec<String> = records.iter().map(Value::to_string).collect();
+    lines.join("\n") + "\n"
 }
 
 /// The line with this number, from 1.
@@ -389,7 +394,7 @@ fn what_the_model_has_signed_over_is_not_put_back() {
     let model =
         json!({"role": "assistant", "content": signed, "model": "claude-opus-5-5", "stopReason": "stop"});
     let more = [line_of_pi(5, &json!({"role": "user", "content": "well?"})), line_of_pi(6, &model)];
-    let more = more.map(|line| format!("{line}\n")).concat();
+    let more = in_lines(&more);
     let cut = fs::read_to_string(&path).unwrap();
     dir.write("s.jsonl", cut.clone() + &more);
     let undo = |more: &[&str]| {
@@ -421,8 +426,8 @@ fn what_the_model_has_signed_over_is_put_back_all_the_same_if_asked_for_or_if_it
         let text = remembered(Path::new("/not/here"), "claude-opus-5-5", false);
         let path = dir.write("s.jsonl", &text);
         assert_fixed(&fix(&dir, "s.jsonl", &["--settle", "0"]), &path, &text);
-        let more = (5..).zip(&messages).map(|(n, message)| format!("{}\n", line_of_pi(n, message)));
-        let more: String = more.collect();
+        let more: Vec<Value> = (5..).zip(messages).map(|(n, message)| line_of_pi(n, message)).collect();
+        let more = in_lines(&more);
         dir.write("s.jsonl", fs::read_to_string(&path).unwrap() + &more);
         let undo = ["undo", "--format", "json", "--settle", "0", "s.jsonl"];
         assert_eq!(dir.tailor(&[&undo[..], arguments].concat()).file()["outcome"], "undone");
