@@ -989,7 +989,10 @@ fn assert_mended_late(case: &str, settings: &[&str]) {
 
 #[test]
 fn older_history_is_rewritten_only_after_a_long_quiet() {
-    assert_mended_late("m4-strip", &["thinking='strip'", "settle_stale=2", "result_chars_max=200"]);
+    assert_mended_late(
+        "m4-strip",
+        &["thinking='strip'", "settle_stale=2", "memory_settle=0", "result_chars_max=200"],
+    );
 }
 
 /// What saves little waits, and says so, until it is worth writing the whole file anew.

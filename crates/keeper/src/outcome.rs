@@ -256,10 +256,7 @@ impl Deferral {
                     Awaits::Tool => "a tool was called and has not answered",
                     Awaits::Model => "the model has not answered yet",
                 };
-                let says = set(
-                    "--settle 0 says that no agent is running",
-                    "`settle = 0` in the configuration says that no agent ever runs",
-                );
+                let says = set(NO_AGENT, "`settle = 0` in the configuration says that no agent ever runs");
                 write!(f, "a run is in progress: {who}, last written {} ago; {says}", Span(*quiet))
             }
             Self::Locked { pid, age } => {
@@ -310,12 +307,15 @@ impl Deferral {
             _ => return Ok(()),
         };
         let way_out = match set_by {
-            SetBy::Options => "--settle 0 says that no agent is running",
+            SetBy::Options => NO_AGENT,
             SetBy::Configuration => reloads,
         };
         write!(f, "{who} ({way_out})")
     }
 }
+
+/// What a person says where an agent may be at work.
+const NO_AGENT: &str = "--settle 0 says that no agent is running";
 
 /// That the model has signed over what a run left, and what can be done.
 fn signed_since(run: &str) -> String {

@@ -233,12 +233,13 @@ fn taken_out(finding: &Finding) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Whether the model of a session binds its thinking; one that has not spoken yet may.
+/// Whether the model of a session binds its thinking; one without a name does if any of it is there.
 pub(crate) fn binds(session: &Session<'_>) -> bool {
     let spoke = |&&entry: &&u32| session.entry(entry).kind == Kind::Message(Role::Assistant);
     let last = session.live.iter().rev().find(spoke);
     let model = last.map_or(&b""[..], |&last| session.transcript.id_text(session.entry(last).model));
-    BoundThinking.cover(session.format) != Cover::Never && model_binds(model)
+    let binds = model_binds(model) && (!model.is_empty() || !bound(session).is_empty());
+    binds && BoundThinking.cover(session.format) != Cover::Never
 }
 
 /// Whether the fixes of a stage change what an agent may remember.
