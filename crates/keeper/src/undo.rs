@@ -16,7 +16,7 @@ use std::path::Path;
 use transcript::entry::Link;
 use transcript::overflow::Cause;
 use transcript::policy::SignedThinking;
-use transcript::{Facts, Fault, Source, Span, examine};
+use transcript::{Examination, Fault, Source, Span, examine};
 
 /// How much of a run goes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,8 +72,9 @@ fn undo_once(
         Ok(way) => way,
         Err(refusal) => return refused(refusal),
     };
-    let facts = snapshot.read(|source| examine(source, options.policy.choose(source)?))?.facts;
-    if let Some(refusal) = signed_since(&runs, &facts, options) {
+    let now = snapshot.read(|source| examine(source, options.policy.choose(source)?))?;
+    let facts = now.facts;
+    if let Some(refusal) = signed_since(&runs, &now, options) {
         return refused(refusal);
     }
     let mut outcome = Outcome::without_look(Ending::WouldUndo);
@@ -83,7 +84,7 @@ fn undo_once(
     if options.mode == Mode::Fix {
         let enter = || may_write(snapshot, &facts, options, &[]);
         // Asked first, so that nothing is written in vain. The model sees what comes back.
-        let remembered = || if facts.binds { may_be_remembered(snapshot, &facts, options) } else { None };
+        let remembered = || if now.binds { may_be_remembered(snapshot, &facts, options) } else { None };
         let asked = match enter()?.map(drop) {
             Ok(()) => remembered().map_or(Ok(()), |reason| Err(reason.into())),
             Err(reason) => Err(reason),
@@ -106,11 +107,12 @@ fn undo_once(
 
 /// Whether the model has signed over what the run left: the API would refuse what it signed beside what comes back. If it
 /// does so now, it was signed over that.
-fn signed_since(runs: &Runs, facts: &Facts, options: &Options) -> Option<Refusal> {
+fn signed_since(runs: &Runs, now: &Examination, options: &Options) -> Option<Refusal> {
+    let facts = &now.facts;
     let refused = facts.failed.is_some_and(|failed| failed.cause == Cause::InvalidThinking);
     let ignored = options.policy.of(facts.format).thinking == SignedThinking::Ignore;
     let end = History::through(&runs.later).place(runs.target.bytes_after());
-    let since = facts.signed_at.is_some_and(|at| at >= end);
+    let since = now.signed_at.is_some_and(|at| at >= end);
     (since && !refused && !ignored).then(|| Refusal::SignedSince(runs.target.run().to_string()))
 }
 

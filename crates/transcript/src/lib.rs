@@ -98,6 +98,10 @@ pub struct Examination {
     pub bytes_after: u64,
     /// What the model would be sent next, in tokens: estimated as for L5.
     pub context_tokens: u64,
+    /// The model binds its thinking to what comes before it (M4).
+    pub binds: bool,
+    /// Where the last entry in context begins that holds such thinking.
+    pub signed_at: Option<u64>,
     /// The fixes of the next stage.
     plan: Plan,
     stage: Stage,
@@ -129,10 +133,6 @@ pub struct Facts {
     pub awaits: Option<Awaits>,
     /// How the last turn failed, if it did and the format keeps that.
     pub failed: Option<Failure>,
-    /// The model binds its thinking to what comes before it (M4).
-    pub binds: bool,
-    /// Where the last entry in context begins that holds such thinking.
-    pub signed_at: Option<u64>,
 }
 
 impl Facts {
@@ -148,8 +148,6 @@ impl Facts {
             results: transcript.results.len(),
             awaits: None,
             failed: None,
-            binds: false,
-            signed_at: None,
         }
     }
 }
@@ -183,6 +181,8 @@ fn look(
             findings: Vec::new(),
             bytes_after: facts.bytes,
             context_tokens: 0,
+            binds: false,
+            signed_at: None,
             plan: Plan::unchanged(facts.bytes),
             stage: Stage::default(),
             released: Conversation::default(),
@@ -192,9 +192,9 @@ fn look(
     };
     facts.awaits = session.awaits();
     facts.failed = overflow::failure_of(&session)?;
-    facts.binds = rule::bound_thinking::binds(&session);
+    let binds = rule::bound_thinking::binds(&session);
     let signed = rule::bound_thinking::bound(&session);
-    facts.signed_at = signed.last().map(|&entry| session.entry(entry).span.start);
+    let signed_at = signed.last().map(|&entry| session.entry(entry).span.start);
     let messages = Messages::of(&session);
     let mut findings = rule::check_all(&session, holds)?;
     let stage = plan::next_stage(&session, &findings);
@@ -222,6 +222,8 @@ fn look(
         findings,
         bytes_after,
         context_tokens,
+        binds,
+        signed_at,
         plan,
         stage,
         released,
