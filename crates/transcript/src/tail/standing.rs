@@ -37,7 +37,11 @@ impl Standing {
         let mut standing = Self { any: !findings.is_empty(), uncut, ..Self::default() };
         for finding in findings {
             let safety = finding.fix.safety;
-            let newest = [Safety::Held(Held::NewestTurn), Safety::Guarded(Guard::NewestEntry)];
+            let newest = [
+                Safety::Held(Held::NewestTurn),
+                Safety::Held(Held::SignedAndBroken),
+                Safety::Guarded(Guard::NewestEntry),
+            ];
             // What may go may depend on what is newest.
             let strip = session.policy.thinking_in_force() == SignedThinking::Strip && safety != Safety::None;
             let is_bound = finding.rule.code() == "M4";
