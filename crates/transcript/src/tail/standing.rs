@@ -49,7 +49,8 @@ impl Standing {
             // Whether the API has refused thinking depends on how the last turn ended.
             let strip =
                 strip || (is_bound && (safety == Safety::Safe || finding.severity == Severity::Error));
-            if newest.contains(&safety) || strip {
+            let held = safety == Safety::Held(Held::RecentlyUsed) && finding.severity == Severity::Error;
+            if newest.contains(&safety) || strip || held {
                 return Err(Reason::Unsettled);
             }
             let in_turn = touched(session, finding).is_some_and(|entry| entry >= floor);
