@@ -46,10 +46,11 @@ impl Fixture {
         fs::read(self.folder.join(name)).unwrap_or_else(|error| panic!("{}/{name}: {error}", self.name))
     }
 
-    /// The arguments for `scan`, to which nothing can be allowed.
+    /// The arguments for `scan`, to which nothing can be allowed, and which waits for nobody.
     fn for_scan(&self) -> Vec<&str> {
         let mut arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
-        while let Some(at) = arguments.iter().position(|argument| *argument == "--allow") {
+        let of_fix = |argument: &&str| ["--allow", "--settle"].contains(argument);
+        while let Some(at) = arguments.iter().position(of_fix) {
             arguments.drain(at..at + 2);
         }
         arguments
@@ -60,7 +61,10 @@ impl Fixture {
         let own = self.arguments.iter().map(String::as_str);
         let own =
             own.filter(|argument| !argument.starts_with("--max-") && !argument.starts_with("--tolerance"));
-        ["fix", "--settle", "0"].into_iter().chain(own).chain(more.iter().copied()).collect()
+        let settle =
+            if self.arguments.iter().any(|argument| argument == "--settle") { "" } else { "--settle=0" };
+        let fix = ["fix", settle].into_iter().filter(|argument| !argument.is_empty());
+        fix.chain(own).chain(more.iter().copied()).collect()
     }
 
     /// Whether `fix` makes the guarded fixes of a rule.

@@ -1,6 +1,6 @@
 //! What agents say about being at work, and that `tailor fix` obeys.
 
-use crate::support::{BROKEN, Dir, Run, WHOLE, run, skipped};
+use crate::support::{BROKEN, Dir, Run, WHOLE, give_to_powerless, run, skipped};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::path::Path;
@@ -8,16 +8,23 @@ use std::process::{Child, Command};
 use std::time::{Duration, SystemTime};
 
 /// A process that lives until the test ends.
-struct Living(Child);
+pub(crate) struct Living(Child);
 
 impl Living {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::within(Path::new("/"))
     }
 
     /// One that works in this folder.
     fn within(folder: &Path) -> Self {
         Self(Command::new("sleep").arg("600").current_dir(folder).spawn().unwrap())
+    }
+
+    /// How Claude Code would register it as the one that has [`claude`] open.
+    pub(crate) fn registered(&self) -> (String, String) {
+        let (pid, start) = (self.0.id(), self.start());
+        let entry = json!({"pid": pid, "sessionId": "5e", "procStart": start, "status": "idle"});
+        (format!("{pid}.json"), entry.to_string())
     }
 
     /// When it started, as locks say it.
@@ -40,8 +47,18 @@ fn dead() -> u32 {
     living.0.id()
 }
 
+/// Fixes a file, after a dry run that leaves no trace and tells how that will end.
+#[track_caller]
 fn fix(dir: &Dir, name: &str, arguments: &[&str]) -> Run {
-    dir.tailor(&[&["fix", "--format", "json", name], arguments].concat())
+    let fix = [&["fix", "--format", "json", name], arguments].concat();
+    let before = dir.names();
+    let dry = dir.tailor(&[&fix[..], &["--dry-run"]].concat()).file();
+    assert_eq!(dir.names(), before);
+    let run = dir.tailor(&fix);
+    let told = |file: &Value| (file["outcome"].clone(), file["retry_seconds"].is_null());
+    let (dry, real) = (told(&dry), told(&run.file()));
+    assert_eq!((if dry.0 == "would-fix" { "fixed".into() } else { dry.0 }, dry.1), real);
+    run
 }
 
 #[track_caller]
@@ -84,7 +101,6 @@ fn a_lock_of_openclaws_that_is_held_defers() {
         assert_deferred(&fix(&dir, SESSION, &["--settle", settle]), &reason, &path, BROKEN);
     }
     assert_eq!(dir.names(), [SESSION, LOCK]);
-    assert_eq!(fix(&dir, SESSION, &["--dry-run"]).file()["outcome"], "would-fix");
     drop(living);
     assert_fixed(&fix(&dir, SESSION, &[]), &path, BROKEN);
     assert_eq!(dir.names(), [SESSION]);
@@ -189,7 +205,7 @@ fn a_run_that_ended_is_not_waited_for() {
 }
 
 /// A session of Claude Code's in which the result of a call is lost.
-fn claude() -> String {
+pub(crate) fn claude() -> String {
     let line = |kind: &str, id: &str, parent: &str, message: &str| {
         format!(
             r#"{{"parentUuid":{parent},"isSidechain":false,"type":"{kind}","message":{message},"uuid":"{id}","sessionId":"5e"}}"#
@@ -433,4 +449,61 @@ fn what_the_model_has_signed_over_is_put_back_all_the_same_if_asked_for_or_if_it
         assert_eq!(dir.tailor(&[&undo[..], arguments].concat()).file()["outcome"], "undone");
         assert_eq!(fs::read_to_string(&path).unwrap(), text + &more);
     }
+}
+
+/// A thread of Codex's in which a result stands twice, so that the API refuses it.
+fn codex() -> String {
+    let line = |kind: &str, payload: &str| {
+        format!(r#"{{"timestamp":"2026-08-01T10:00:01.000Z","type":"{kind}","payload":{payload}}}"#) + "\n"
+    };
+    let header = r#"{"id":"0198c0de-0000-7000-8000-000000000001","timestamp":"2026-08-01T10:00:00.000Z","cwd":"/w","originator":"codex_cli_rs","cli_version":"0.118.0","source":"cli","model_provider":"openai"}"#;
+    let asked = r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"list files"}]}"#;
+    let call = r#"{"type":"function_call","name":"ls","arguments":"{}","call_id":"call_A"}"#;
+    let result =
+        line("response_item", r#"{"type":"function_call_output","call_id":"call_A","output":"a.txt"}"#);
+    let said = r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"One."}]}"#;
+    let item = |payload: &str| line("response_item", payload);
+    [line("session_meta", header), item(asked), item(call), result.clone(), result, item(said)].concat()
+}
+
+const ROLLOUT: &str = ".codex/sessions/2026/08/01/rollout-x.jsonl";
+
+/// An ordinary user does not see what the processes of others have open; the kernel tells whether somebody writes.
+#[test]
+fn processes_of_others_hold_no_thread_of_codex_back() {
+    let dir = Dir::new();
+    for name in [ROLLOUT, "copy/rollout-x.jsonl"] {
+        let path = dir.write(name, codex());
+        path.ancestors().take_while(|above| *above != dir.files()).for_each(give_to_powerless);
+        for settle in ["5", "0"] {
+            let arguments = ["fix", "--format", "json", "--settle", settle, name];
+            assert_fixed(&run(dir.powerless().args(arguments), b""), &path, &codex());
+            fs::write(&path, codex()).unwrap();
+            age(&path, 60);
+        }
+    }
+}
+
+#[test]
+fn a_program_that_holds_a_file_open_for_writing_defers() {
+    let dir = Dir::new();
+    for (name, text) in [(ROLLOUT, codex()), ("s.jsonl", BROKEN.to_string())] {
+        let path = dir.write(name, &text);
+        let writer = File::options().append(true).open(&path).unwrap();
+        let reason = format!("process {} ", std::process::id());
+        let run = fix(&dir, name, &["--settle", "0"]);
+        assert_deferred(&run, &reason, &path, &text);
+        assert_deferred(&run, "has it open for writing", &path, &text);
+        drop(writer);
+        assert_fixed(&fix(&dir, name, &[]), &path, &text);
+    }
+}
+
+/// What keeps a file from being replaced for good is said by a dry run too.
+#[test]
+fn a_file_with_two_names_is_refused_dry_or_not() {
+    let dir = Dir::new();
+    let path = dir.write("s.jsonl", BROKEN);
+    fs::hard_link(&path, dir.path("other.jsonl")).unwrap();
+    assert_eq!(fix(&dir, "s.jsonl", &[]).file()["outcome"], "refused");
 }

@@ -4,6 +4,9 @@
 use crate::support::{BROKEN, Dir, Run, give_to_powerless, is_root, run, skipped};
 use std::os::unix::fs::chown;
 
+/// What a damaged session of 800 kB may cost, with a record for each two bytes.
+const DAMAGED_DATA_MAX: u64 = 112 << 20;
+
 /// Mends a session under limits of `prlimit`; gives nothing if none may be set here.
 fn fix_under(limits: &[&str], text: &str) -> Option<Run> {
     let dir = Dir::new();
@@ -56,6 +59,63 @@ fn junk_of_hundreds_of_thousands_of_lines_fits_into_64_megabytes() {
     let Some(run) = fix_under(&[&format!("--data={}", 64_u64 << 20)], &text) else { return };
     assert_eq!(run.file()["outcome"], "fixed", "{}", run.stderr);
     assert_eq!(run.file()["remaining"], 0, "{}", run.stderr);
+}
+
+/// Looks at a session and mends it in as many runs as that takes, each in little memory; gives what it has become.
+fn mend_in_little_memory(text: &str, findings: u64) -> Option<String> {
+    let dir = Dir::new();
+    let path = dir.write("s.jsonl", text);
+    give_to_powerless(&path);
+    give_to_powerless(&dir.files());
+    let limited = |arguments: &[&str]| {
+        let mut command = dir.powerless_under(&["prlimit", &format!("--data={DAMAGED_DATA_MAX}")]);
+        run(command.args(arguments).args(["--format", "json", "."]), b"")
+    };
+    let scanned = limited(&["scan"]);
+    if scanned.stderr.starts_with("prlimit:") {
+        skipped(&format!("no limit may be set here: {}", scanned.stderr));
+        return None;
+    }
+    assert_eq!(scanned.file()["outcome"], "findings", "{}", scanned.stderr);
+    assert_eq!(count(&scanned.file()["findings"]), findings);
+    let tried = limited(&["fix", "--settle", "0", "--dry-run"]);
+    assert_eq!(tried.file()["outcome"], "would-fix", "{}", tried.stderr);
+    let mut remaining = findings;
+    while remaining > 0 {
+        let mended = limited(&["fix", "--settle", "0"]);
+        let file = mended.file();
+        assert_eq!(file["outcome"], "fixed", "{}", mended.stderr);
+        assert_eq!(count(&file["findings"]), remaining, "as many as the last run has left");
+        let left = file["remaining"].as_u64().unwrap();
+        assert!(left < remaining, "each run makes some of the changes");
+        let again = file["reason"].as_str().is_some_and(|reason| reason.contains("run tailor fix again"));
+        assert_eq!(again, left > 0, "{}", file["reason"]);
+        remaining = left;
+    }
+    Some(std::fs::read_to_string(path).unwrap())
+}
+
+/// How many findings a list stands for; the list itself is short.
+fn count(findings: &serde_json::Value) -> u64 {
+    let listed = findings.as_array().unwrap();
+    assert!(listed.len() < 10_000);
+    listed.iter().map(|finding| 1 + finding["more"].as_u64().unwrap_or(0)).sum()
+}
+
+#[test]
+fn junk_between_a_hundred_thousand_records_is_mended_in_little_memory() {
+    let text = format!("{BROKEN}{}", "abc\n{}\n".repeat(114_000));
+    let Some(after) = mend_in_little_memory(&text, 114_001) else { return };
+    assert!(!after.contains("abc"));
+    assert_eq!(after.matches("\n{}").count(), 114_000);
+}
+
+#[test]
+fn lines_of_a_thousand_records_are_mended_in_little_memory() {
+    let text = format!("{BROKEN}{}", ("{}".repeat(1000) + "\n").repeat(400));
+    let Some(after) = mend_in_little_memory(&text, 399_601) else { return };
+    assert!(!after.contains("{}{}"));
+    assert_eq!(after.matches("\n{}").count(), 400_000);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `tailor watch` beside programs that write, killed, reloaded and misled. Nothing here waits for time to pass: what is
 //! waited for is a state, with a deadline.
 
+use crate::gate::{Living, claude};
 use crate::support::{BROKEN, Dir, WHOLE, give_to_powerless, is_root, make_old, root, skipped};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -993,6 +994,38 @@ fn older_history_is_rewritten_only_after_a_long_quiet() {
         "m4-strip",
         &["thinking='strip'", "settle_stale=2", "memory_settle=0", "result_chars_max=200"],
     );
+}
+
+/// What a file waits for brings it back when it is over; the minute after which it would be looked at again anyway is
+/// longer than anything is waited for here. What was said of the file goes with it.
+#[test]
+fn a_file_that_is_let_go_is_looked_at_at_once() {
+    let dir = Dir::new();
+    let living = Living::new();
+    let (name, entry) = living.registered();
+    dir.write(format!(".claude/sessions/{name}"), entry);
+    let path = dir.write(".claude/projects/-w/5e.jsonl", claude());
+    let daemon = Daemon::start(&dir, &["watch", ".", "--mode", "enforce", "--settle", "0.1"]);
+    let waits = |why: &str| {
+        daemon.until(why, |status| {
+            let trouble = &status["troubles"][0];
+            trouble["looked_seconds_ago"].is_u64()
+                && trouble["reason"].as_str().is_some_and(|reason| reason.contains(why))
+        });
+    };
+    waits("Claude Code is using it");
+    drop(living);
+    daemon.until("it is mended when Claude Code has ended", |status| status["fixed"] == 1);
+    assert_ne!(fs::read_to_string(&path).unwrap(), claude());
+    assert_eq!(daemon.status().unwrap()["troubles"], Value::Array(Vec::new()));
+
+    let path = dir.path("s.jsonl");
+    let mut writer = File::options().append(true).create_new(true).open(&path).unwrap();
+    writer.write_all(BROKEN.as_bytes()).unwrap();
+    make_old(&path);
+    waits("has it open for writing");
+    drop(writer);
+    daemon.until("it is mended when it is closed", |status| status["fixed"] == 2);
 }
 
 /// What saves little waits, and says so, until it is worth writing the whole file anew.

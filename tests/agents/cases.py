@@ -254,12 +254,11 @@ class Bench:
         log = self.folder / "watch.log"
         with self.watching(settle, log):
             try:
-                self.converse(turns, pauses, compact_at, think_from)
+                cut_live = self.converse(turns, pauses, compact_at, think_from, log)
             except agents.Stuck as stuck:
                 return case, f"stuck: {plain(str(stuck))}", tail(log)
             self.whole = told(self.stub.log)
             self.path = self.agent.session()
-            cut_live = mended(log)
             quiet(log, settle + 6)
         was = self.path.read_bytes()
         after = self.tell("fix", f"--result-chars-max={CUT}")
@@ -278,7 +277,8 @@ class Bench:
         words.append("cut while it lived" if cut_live else "cut afterwards" if cut_after or mended(log) else "nothing cut")
         return case, ", ".join(words), f"{detail}\nmissing: {sorted(missing)}\n{after}\n{undone}\n{tail(log)}"
 
-    def converse(self, turns, pauses, compact_at, think_from):
+    def converse(self, turns, pauses, compact_at, think_from, log):
+        """Talks to the agent, and says whether it was cut before the agent ended."""
         with self.agent.live() as wire:
             for turn in range(1, turns + 1):
                 think = " think" if think_from and turn >= think_from else ""
@@ -287,6 +287,7 @@ class Bench:
                     wire.compact()
                 time.sleep(pauses[turn % len(pauses)])
             time.sleep(pauses[-1])
+            return mended(log)
 
     @contextlib.contextmanager
     def watching(self, settle, log):

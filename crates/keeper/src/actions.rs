@@ -730,7 +730,9 @@ fn a_held_file_is_deferred() {
 #[test]
 fn without_leases_quiet_is_what_held() {
     let _alone = NO_FORKS.read();
-    let steps = fault::with(None, || World::new().fix().unwrap()).1;
+    let mut steps = fault::with(None, || World::new().fix().unwrap()).1;
+    // Without a lease nothing is compared: nothing at all may have changed.
+    steps.retain(|step| *step != Step::Compare);
     let at = steps.iter().position(|step| *step == Step::LeaseOld).unwrap();
     for errno in [libc::EACCES, libc::EINVAL] {
         let mut world = World::new();

@@ -4,12 +4,11 @@
 
 use crate::outcome::{Ending, Refusal};
 use crate::snapshot::Snapshot;
-use crate::{Drawn, Error, Job, Options, Outcome, Purpose, carry, may_write, sealed};
+use crate::{CONVERSATION_GATES, Drawn, Error, Job, Options, Outcome, Purpose, carry, in_the_way, sealed};
 use std::cell::Cell;
 use std::path::Path;
 use transcript::compact::{self, Request, Shares, Stay};
 use transcript::examine;
-use transcript::format::Gate;
 
 /// How a conversation was compacted.
 pub struct Compacting {
@@ -53,11 +52,10 @@ pub fn closed(path: &Path, options: &Options) -> Result<Option<Ending>, Error> {
     if let Some(ending) = sealed(path) {
         return Ok(Some(ending));
     }
-    let snapshot = match Snapshot::open_locked(path, None)? {
-        Ok(Ok(snapshot)) => snapshot,
-        Ok(Err(reason)) => return Ok(Some(Ending::Deferred(reason))),
+    let snapshot = match Snapshot::open(path, None)? {
+        Ok(snapshot) => snapshot,
         Err(refusal) => return Ok(Some(Ending::Refused(refusal))),
     };
     let facts = snapshot.read(|source| examine(source, options.policy.choose(source)?))?.facts;
-    Ok(may_write(&snapshot, &facts, options, &[Gate::RunInProgress])?.err().map(Ending::from))
+    Ok(in_the_way(&snapshot, &facts, options, CONVERSATION_GATES)?.map(Ending::from))
 }

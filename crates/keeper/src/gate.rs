@@ -41,6 +41,8 @@ pub(crate) struct GateTarget<'a> {
     pub(crate) metadata: &'a Metadata,
     /// What is in it.
     pub(crate) facts: &'a Facts,
+    /// Whether locks may be made where there are none: a dry run leaves no trace.
+    pub(crate) makes_locks: bool,
 }
 
 /// Why the gates are closed.
@@ -104,13 +106,13 @@ pub(crate) fn pass(
                 run(target.facts, quiet, settle).map_or(Ok(None), |found| Err(found.into()))
             }
             Gate::Idle if quiet < RUN_SETTLE && !settle.is_zero() => {
-                Err(Deferral::Growing { quiet, settle: RUN_SETTLE }.into())
+                Err(Deferral::MayRun { quiet, wanted: RUN_SETTLE }.into())
             }
             Gate::Idle => Ok(None),
             Gate::GrokLock => grok::ask(target)?,
             Gate::OpenClawLock => openclaw::ask(target)?,
             Gate::ClaudeRegistry => claude::ask(target)?,
-            Gate::CodexWriter => codex::ask(target, quiet)?,
+            Gate::CodexWriter => codex::ask(target, (!settle.is_zero()).then_some(quiet))?,
             Gate::CopilotInUse => copilot::ask(target)?,
             Gate::QwenLease => qwen::ask(target)?,
         };
@@ -267,7 +269,8 @@ mod tests {
         }
 
         pub(super) fn target(&self) -> GateTarget<'_> {
-            GateTarget { path: &self.path, file: &self.file, metadata: &self.metadata, facts: &self.facts }
+            let (path, file, metadata, facts) = (&self.path, &self.file, &self.metadata, &self.facts);
+            GateTarget { path, file, metadata, facts, makes_locks: true }
         }
     }
 
@@ -340,6 +343,11 @@ mod tests {
         let secs = Duration::from_secs;
         let said = [
             (Deferral::Growing { quiet: secs(1), settle: secs(5) }, "try again in 4 s"),
+            (
+                Deferral::MayRun { quiet: secs(3), wanted: RUN_SETTLE },
+                "only after 10 min without writes (level archive); last written 3 s ago; --settle 0 says that no agent \
+                 is running; try again in 10 min",
+            ),
             (Deferral::Changed, "try again in 1 s"),
             (
                 Deferral::RecentHistory { quiet: secs(60), wanted: secs(3_600) },

@@ -29,6 +29,7 @@ mod tail;
 mod undo;
 mod vault;
 mod worth;
+mod writers;
 
 pub use compact::{Compacting, closed, compact};
 pub use error::{Error, is_hindrance};
@@ -67,7 +68,7 @@ use vault::{Packed, Pending, Swap};
 pub enum Mode {
     /// Read it and say what is wrong.
     Look,
-    /// Also draw the plan and check it, but write nothing.
+    /// Also draw the plan, check it and see whether the file could be replaced now, but write nothing.
     DryRun,
     /// Mend it in place.
     Fix,
@@ -170,6 +171,15 @@ struct Job {
     packed: Packed,
 }
 
+/// What is asked before the gates of the format if the conversation changes: that waits for runs in every format.
+const CONVERSATION_GATES: &[Gate] = &[Gate::RunInProgress];
+
+impl Job {
+    fn gates(&self) -> &'static [Gate] {
+        if self.purpose.is_some() { CONVERSATION_GATES } else { &[] }
+    }
+}
+
 impl From<Repair> for Job {
     fn from(repair: Repair) -> Self {
         Self { repair, purpose: None, packed: Packed::default() }
@@ -221,9 +231,19 @@ fn carry(path: &Path, root: Option<&Path>, options: &Options, draw: Draw<'_>) ->
     if let Mode::CopyTo(path) = &options.mode {
         outcome.run = copy(&snapshot, &job, path, options)?;
     }
-    if !job.repair.plan.is_empty() {
-        let ending = if matches!(options.mode, Mode::CopyTo(_)) { Ending::Fixed } else { Ending::WouldFix };
-        outcome.end(ending, job.repair);
+    let Some(facts) =
+        outcome.before.as_ref().map(|found| found.facts).filter(|_| !job.repair.plan.is_empty())
+    else {
+        return Ok(outcome);
+    };
+    let closed = match options.mode {
+        Mode::DryRun => in_the_way(&snapshot, &facts, options, job.gates())?,
+        _ => None,
+    };
+    match (closed, &options.mode) {
+        (Some(reason), _) => outcome.ending = reason.into(),
+        (None, Mode::CopyTo(_)) => outcome.end(Ending::Fixed, job.repair),
+        (None, _) => outcome.end(Ending::WouldFix, job.repair),
     }
     Ok(outcome)
 }
@@ -304,8 +324,8 @@ fn may_be_remembered(snapshot: &Snapshot, facts: &Facts, options: &Options) -> O
     if options.settle.is_zero() || options.policy.reloads(facts.format) {
         return None;
     }
-    let target =
-        GateTarget { path: &snapshot.path, file: &snapshot.file, metadata: &snapshot.metadata, facts };
+    let Snapshot { path, file, metadata, .. } = snapshot;
+    let target = GateTarget { path, file, metadata, facts, makes_locks: false };
     gate::memory::waits(&target, options.memory_settle)
 }
 
@@ -332,14 +352,12 @@ fn fix_once(snapshot: &Snapshot, options: &Options, draw: Draw<'_>) -> Result<Op
     let (mut outcome, job) = plan(snapshot, options, draw)?;
     let Some(job) = job.filter(|job| !job.repair.plan.is_empty()) else { return Ok(Some(outcome)) };
     let Some(facts) = outcome.before.as_ref().map(|found| found.facts) else { return Ok(Some(outcome)) };
-    // What changes the conversation waits for runs in every format.
     if let Some(reason) = options.worth.filter(|_| job.purpose.is_none()).and_then(|worth| {
         worth.waits(outcome.before.as_ref()?, &job.repair, options.policy.of(facts.format).window_tokens)
     }) {
         return Ok(Some(Outcome { ending: Ending::Deferred(reason), ..outcome }));
     }
-    let more: &[Gate] = if job.purpose.is_some() { &[Gate::RunInProgress] } else { &[] };
-    let enter = || may_write(snapshot, &facts, options, more);
+    let enter = || may_write(snapshot, &facts, options, job.gates());
     let vault = options.vault.as_ref().ok_or_else(|| no_vault(&snapshot.path))?;
     {
         let _pass = match enter()? {
@@ -381,14 +399,34 @@ fn may_write(
         return Ok(Err(NotNow::Refused(refusal)));
     }
     let gates = [more, facts.format.map_or(&[][..], |format| format.gates())].concat();
-    let target =
-        GateTarget { path: &snapshot.path, file: &snapshot.file, metadata: &snapshot.metadata, facts };
+    let Snapshot { path, file, metadata, .. } = snapshot;
+    let target = GateTarget { path, file, metadata, facts, makes_locks: options.mode == Mode::Fix };
     let passed = gate::pass(&gates, &target, options.settle)?;
     // Last, for it reads the mounts of all processes.
     Ok(passed.and_then(|pass| match mounts::refusal(&snapshot.path, &snapshot.file) {
         Some(refusal) => Err(NotNow::Refused(refusal)),
         None => Ok(pass),
     }))
+}
+
+/// What would keep the file from being replaced now. Nothing is written to find out.
+fn in_the_way(
+    snapshot: &Snapshot,
+    facts: &Facts,
+    options: &Options,
+    more: &[Gate],
+) -> Result<Option<NotNow>, Error> {
+    if snapshot.is_locked() {
+        return Ok(Some(Deferral::OtherTailor.into()));
+    }
+    let _pass = match may_write(snapshot, facts, options, more)? {
+        Ok(pass) => pass,
+        Err(reason) => return Ok(Some(reason)),
+    };
+    let fail = |cause| Error::new(&snapshot.path, "see who writes to", cause);
+    let writer =
+        writers::keep_out(&snapshot.file, &snapshot.metadata, writers::PATIENCE).map_err(fail)?.err();
+    Ok(writer.map(NotNow::from))
 }
 
 /// What came of a replacement that landed.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use transcript::compact::Unable;
+use transcript::finding::Held;
 use transcript::format::{Format, Level};
 use transcript::overflow::Cause;
 use transcript::plan::Plan;
@@ -76,6 +77,13 @@ pub enum Deferral {
         quiet: Duration,
         /// How long it should be.
         settle: Duration,
+    },
+    /// Its agent leaves no sign that it is running, and it was written to not long ago.
+    MayRun {
+        /// How long ago.
+        quiet: Duration,
+        /// How long it should be.
+        wanted: Duration,
     },
     /// Nothing but older history would change, and it was written to so short a while ago that a prompt cache may
     /// hold that.
@@ -191,6 +199,7 @@ impl Deferral {
     pub fn retry_after(&self) -> Duration {
         match self {
             Self::Growing { quiet, settle: wanted }
+            | Self::MayRun { quiet, wanted }
             | Self::RecentHistory { quiet, wanted }
             | Self::Running { quiet, wanted, .. }
             | Self::Doubtful { age: quiet, grace: wanted }
@@ -232,6 +241,14 @@ impl Deferral {
                 settle.as_secs_f64(),
                 set("--settle", "`settle` in the configuration")
             ),
+            Self::MayRun { quiet, wanted } => write!(
+                f,
+                "its agent leaves no sign that it is running, so it is changed only after {} without writes (level \
+                 archive); last written {} ago; {}",
+                Span(*wanted),
+                Span(*quiet),
+                no_agent(set_by)
+            ),
             Self::RecentHistory { quiet, wanted } => write!(
                 f,
                 "nothing but older history would change, and a prompt cache may hold that: last written {} ago, wanted \
@@ -252,22 +269,15 @@ impl Deferral {
             Self::OtherTailor => f.write_str("another tailor, or its own agent, has locked it"),
             Self::Changed => f.write_str("it changed while being looked at"),
             Self::Running { awaits, quiet, .. } => {
-                let who = match awaits {
-                    Awaits::Tool => "a tool was called and has not answered",
-                    Awaits::Model => "the model has not answered yet",
-                };
-                let says = set(NO_AGENT, "`settle = 0` in the configuration says that no agent ever runs");
-                write!(f, "a run is in progress: {who}, last written {} ago; {says}", Span(*quiet))
+                let (who, quiet, says) = (unanswered(*awaits), Span(*quiet), no_agent(set_by));
+                write!(f, "a run is in progress: {who}, last written {quiet} ago; {says}")
             }
             Self::Locked { pid, age } => {
                 write!(f, "process {pid} has held OpenClaw's write lock for {}", Span(*age))
             }
             Self::Doubtful { age, grace } => {
-                let (age, grace) = (Span(*age), Span(*grace));
-                write!(
-                    f,
-                    "OpenClaw's write lock names no live process that can be seen, but is {age} old; it counts as left behind after {grace}"
-                )
+                let what = "OpenClaw's write lock names no live process that can be seen, but is";
+                write!(f, "{what} {} old; it counts as left behind after {}", Span(*age), Span(*grace))
             }
             Self::InUse { agent, pid, status: None } => write!(f, "{agent} is using it (process {pid})"),
             Self::InUse { agent, pid, status: Some(status) } => {
@@ -324,6 +334,21 @@ fn signed_since(run: &str) -> String {
          comes back (tailor fix --thinking strip removes it, then undo with --run {run}; --ignore-thinking undoes it all \
          the same)"
     )
+}
+
+fn unanswered(awaits: Awaits) -> &'static str {
+    match awaits {
+        Awaits::Tool => "a tool was called and has not answered",
+        Awaits::Model => "the model has not answered yet",
+    }
+}
+
+/// What to say if no agent is running.
+fn no_agent(set_by: SetBy) -> &'static str {
+    match set_by {
+        SetBy::Options => NO_AGENT,
+        SetBy::Configuration => "`settle = 0` in the configuration says that no agent ever runs",
+    }
 }
 
 /// That processes do not show what they have open, and what can be done.
@@ -686,7 +711,10 @@ impl Outcome {
 
     /// What there is to be said of how it ended, in a sentence; `None` where there is nothing.
     pub fn reason(&self) -> Option<String> {
-        self.ending.reason().or_else(|| self.late.as_ref().map(Deferral::to_string))
+        let changes = matches!(self.ending, Ending::Fixed | Ending::WouldFix);
+        let waits = || self.before.as_ref().filter(|found| changes && found.waiting > 0);
+        let waits = || waits().map(|_| Held::NextRun.to_string());
+        self.ending.reason().or_else(|| self.late.as_ref().map(Deferral::to_string)).or_else(waits)
     }
 
     /// When to try again; `None` where time changes nothing.
@@ -694,13 +722,22 @@ impl Outcome {
         self.ending.retry_after().or_else(|| self.late.as_ref().map(Deferral::retry_after))
     }
 
-    /// What is still wrong.
-    pub fn remaining(&self) -> &[transcript::Finding] {
-        let now = match self.ending {
+    /// The file as it is now.
+    fn now(&self) -> Option<&Examination> {
+        match self.ending {
             Ending::Fixed => self.after.as_ref().or(self.before.as_ref()),
             _ => self.before.as_ref(),
-        };
-        now.map_or(&[], |found| &found.findings)
+        }
+    }
+
+    /// What is still wrong.
+    pub fn remaining(&self) -> &[transcript::Finding] {
+        self.now().map_or(&[], |found| &found.findings)
+    }
+
+    /// How much is still wrong.
+    pub fn remaining_count(&self) -> u64 {
+        self.now().map_or(0, Examination::count)
     }
 }
 

@@ -2,16 +2,16 @@
 
 use crate::attributes;
 use crate::error::Error;
-use crate::gate::{Pass, process};
+use crate::gate::Pass;
 use crate::lease::{Lease, Refused};
 use crate::leftover;
-use crate::network;
 use crate::new_text::{NewText, hash_of, same_bytes};
 use crate::outcome::{Deferral, Guarantee};
 use crate::snapshot::Snapshot;
 use crate::step::{Step, before};
 use crate::tail::{Came, Known, State, lines_end};
 use crate::vault::{FileId, Ledger, Run, Swap};
+use crate::writers;
 use blake3::Hash;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -27,8 +27,6 @@ use transcript::plan::Plan;
 
 /// Timeouts of a replacement. Tests have less patience, so that there can be more of them.
 struct Timeouts {
-    /// How long to try for the lease on the old file. Nobody waits for us meanwhile.
-    lease: Duration,
     /// How long those who open the new file may wait for the drain, if somebody has slipped into the old one and
     /// stays.
     drain: Duration,
@@ -45,7 +43,6 @@ struct Timeouts {
 
 const TIMEOUTS: Timeouts = if cfg!(test) {
     Timeouts {
-        lease: Duration::from_millis(2),
         drain: Duration::from_millis(2),
         grace: Duration::from_millis(2),
         grace_quiet: Duration::from_millis(1),
@@ -54,7 +51,6 @@ const TIMEOUTS: Timeouts = if cfg!(test) {
     }
 } else {
     Timeouts {
-        lease: Duration::from_millis(250),
         drain: Duration::from_millis(20),
         grace: Duration::from_millis(100),
         grace_quiet: Duration::from_millis(5),
@@ -69,6 +65,9 @@ const WRITE: &str = "write the new text beside it";
 /// What is done to lines that others append.
 const COPY: &str = "copy what was appended meanwhile";
 
+/// What is done to the bytes that were read.
+const LOOK_AGAIN: &str = "look again at";
+
 /// How long ago is "lately". Whoever keeps to the default settle time finds files quiet for longer.
 const LATELY: Duration = Duration::from_secs(2);
 
@@ -81,8 +80,9 @@ const CATCH_UP_BYTES: u64 = 64 * 1024;
 /// How many times we try to get below that.
 const CATCH_UP_ROUNDS: usize = 8;
 
-/// How many times the comparison of a file that has grown gives way to a writer. The last one is finished first.
-const COMPARE_TRIES: usize = 8;
+/// How many times the comparison of a file that has grown gives way to a writer. After that it is put off until the new
+/// text is in place, where nobody has to wait for it.
+const COMPARE_TRIES: usize = 3;
 
 /// For how long others go first after that.
 const COMPARE_PAUSE: Duration = Duration::from_millis(2);
@@ -107,7 +107,11 @@ enum Exchanged {
 /// Why the old file cannot be shut to others, if it cannot.
 enum Shut<'f> {
     /// Nobody comes in as long as the lease is held; without one nothing at all has changed.
-    Yes(Option<Lease<'f>>),
+    Yes {
+        lease: Option<Lease<'f>>,
+        /// Whether all bytes of a file that has grown are known to be those that were read.
+        compared: bool,
+    },
     Changed,
     Held(Deferral),
 }
@@ -122,7 +126,8 @@ enum Shut<'f> {
 /// 3. [`land`](Replacement::land): the locks of the programs that own it. [`shut`](Replacement::shut): read lease on the
 ///    old file. From here on a program that opens it for writing waits. Not to be had: somebody holds it open; wait for
 ///    another time. No leases here: go on without, if nothing at all has changed.
-/// 4. Is it still the file at the path, and does it still begin with what was read, byte for byte? If not, give up.
+/// 4. Is it still the file at the path, and does it still begin with what was read, byte for byte? If not, give up. Where
+///    writers come so often that the comparison would make them wait, it is part of 7, and 5 is taken back then.
 ///    [Catch up](Replacement::catch_up_last) with the rest; make it last in both files.
 /// 5. [`lease_new`](Replacement::lease_new): write lease on the new file, so that whoever finds it at the path waits
 ///    until 6 is done: this keeps the order. Times. A name that no agent looks for. [`exchange`](Replacement::exchange) the names of both files: the
@@ -265,8 +270,8 @@ impl<'a> Replacement<'a> {
         if pass.holds_lock() && !self.old.is_current()? {
             return changed();
         }
-        let lease = match self.shut(run, text)? {
-            Shut::Yes(lease) => lease,
+        let (lease, compared) = match self.shut(run, text)? {
+            Shut::Yes { lease, compared } => (lease, compared),
             Shut::Changed => return changed(),
             Shut::Held(reason) => return Ok(Err(reason.into())),
         };
@@ -286,6 +291,9 @@ impl<'a> Replacement<'a> {
         }
         drop(hold);
         drop(pass);
+        if !compared && self.has_kept(text, &|| false)? == Some(false) {
+            return Ok(Err(self.give_way(run, None)?.into()));
+        }
         let lingered = std::thread::scope(|scope| {
             // Without a thread it is done when the file is closed.
             let _ = Builder::new().spawn_scoped(scope, || give_back_memory(&self.old.file));
@@ -336,19 +344,21 @@ impl<'a> Replacement<'a> {
     /// comparison of all bytes if it has changed at all; a writer who comes meanwhile goes first, a few times.
     fn shut(&self, run: &Run, text: &dyn NewText) -> Result<Shut<'_>, Error> {
         for attempt in 1..=COMPARE_TRIES {
-            let lease = match self.lease_old() {
-                Ok(lease) => Some(lease),
-                Err(Refused::Busy) => return Ok(Shut::Held(self.holder().unwrap_or(Deferral::HeldOpen))),
-                Err(Refused::Unavailable) => match self.holder() {
-                    Some(held) => return Ok(Shut::Held(held)),
-                    None => None,
-                },
-                Err(Refused::Failed(cause)) => return Err(self.fail("ask for a lease on", cause)),
+            let asked = writers::keep_out(&self.old.file, &self.old.metadata, writers::PATIENCE);
+            let lease = match asked.map_err(|cause| self.fail("ask for a lease on", cause))? {
+                Ok(lease) => lease,
+                Err(held) => return Ok(Shut::Held(held)),
             };
-            let stop = || attempt < COMPARE_TRIES && lease.as_ref().is_some_and(Lease::is_wanted);
-            match self.is_as_read(text, lease.is_some(), &stop)? {
-                Some(true) => return Ok(Shut::Yes(lease)),
+            if !self.may_be_as_read(lease.is_some())? {
+                break;
+            }
+            let stop = || lease.as_ref().is_some_and(Lease::is_wanted);
+            let compared =
+                if self.is_untouched(lease.is_some())? { Some(true) } else { self.has_kept(text, &stop)? };
+            match compared {
+                Some(true) => return Ok(Shut::Yes { lease, compared: true }),
                 Some(false) => break,
+                None if attempt == COMPARE_TRIES => return Ok(Shut::Yes { lease, compared: false }),
                 None => {}
             }
             drop(lease);
@@ -360,50 +370,27 @@ impl<'a> Replacement<'a> {
         Ok(Shut::Changed)
     }
 
-    fn lease_old(&self) -> Result<Lease<'_>, Refused> {
-        before(Step::LeaseOld)?;
-        // One that is given there keeps out nobody but the programs of this machine.
-        if network::holds(&self.old.file) {
-            return Err(Refused::Unavailable);
-        }
-        let until = Instant::now() + TIMEOUTS.lease;
-        loop {
-            match Lease::read(&self.old.file) {
-                Err(Refused::Busy) if Instant::now() < until => sleep(Duration::from_micros(50)),
-                other => return other,
-            }
-        }
+    /// Whether nothing at all has happened to the file since it was read.
+    fn is_untouched(&self, leased: bool) -> Result<bool, Error> {
+        Ok(self.old.is_current()? && !(leased && self.old.is_fresh()))
     }
 
-    /// A process that has the old file open for writing, as far as one can see.
-    fn holder(&self) -> Option<Deferral> {
-        let metadata = &self.old.metadata;
-        let holders = process::holders(metadata.dev(), metadata.ino());
-        let writes = holders.into_iter().find(|holder| holder.writes);
-        writes.map(|holder| Deferral::Open { pid: holder.pid, name: holder.name })
-    }
-
-    /// Whether the file at the path is the one that was read, and nobody has done anything to it but append. `None` if
-    /// `stop` said so.
-    fn is_as_read(
-        &self,
-        text: &dyn NewText,
-        leased: bool,
-        stop: &dyn Fn() -> bool,
-    ) -> Result<Option<bool>, Error> {
-        let is_current = self.old.is_current()?;
-        if is_current && !(leased && self.old.is_fresh()) {
-            return Ok(Some(true));
+    /// Whether the file at the path is the one that was read, and somebody may have appended to it, but done nothing else
+    /// that is seen without a comparison.
+    fn may_be_as_read(&self, leased: bool) -> Result<bool, Error> {
+        if self.old.is_current()? {
+            return Ok(true);
         }
         // Without a lease only perfect quiet will do, and a line that was torn may be a whole one now.
         let may_have_grown = leased && self.old.ends_line() && self.old.is_at_path()?;
-        if !is_current && !may_have_grown {
-            return Ok(Some(false));
-        }
+        Ok(may_have_grown
+            && self.known.holds(&self.old.file).map_err(|cause| self.fail(LOOK_AGAIN, cause))?)
+    }
+
+    /// Whether the old file still has each byte that was read. `None` if `stop` said so.
+    fn has_kept(&self, text: &dyn NewText, stop: &dyn Fn() -> bool) -> Result<Option<bool>, Error> {
         let same = || -> io::Result<Option<bool>> {
-            if !self.known.holds(&self.old.file)? {
-                return Ok(Some(false));
-            }
+            before(Step::Compare)?;
             let caught_up = (Span::new(self.old.bytes(), self.known.at()), self.after);
             for (span, at) in text.kept().into_iter().chain([caught_up]) {
                 match same_bytes(&self.old.file, span, &self.new, at, stop)? {
@@ -414,7 +401,7 @@ impl<'a> Replacement<'a> {
             let removed = hash_of(&self.old.file, &text.removed(self.old.bytes()), stop)?;
             Ok(removed.map(|removed| Some(removed) == self.removed.get()))
         };
-        same().map_err(|cause| self.fail("look again at", cause))
+        same().map_err(|cause| self.fail(LOOK_AGAIN, cause))
     }
 
     /// Copies the rest, and makes it last in both files: after a power cut nobody must be able to take what the disk lost

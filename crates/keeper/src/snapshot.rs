@@ -111,6 +111,13 @@ impl Snapshot {
         Ok(Ok(Err(Deferral::Changed)))
     }
 
+    /// Whether another Tailor, or an agent that locks its files in the same way, is at the file, which we have not locked.
+    pub(crate) fn is_locked(&self) -> bool {
+        let locked = rustix::fs::flock(&self.file, FlockOperation::NonBlockingLockShared);
+        let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+        locked == Err(Errno::WOULDBLOCK)
+    }
+
     pub(crate) fn bytes(&self) -> u64 {
         self.metadata.len()
     }

@@ -27,6 +27,8 @@ pub(crate) enum Step {
     Note,
     /// Read lease on the old file.
     LeaseOld,
+    /// All bytes of a file that has grown are compared with what was read.
+    Compare,
     /// The rest of what was appended is copied, under the lease.
     CatchUpLast,
     /// … and made to last.

@@ -9,7 +9,7 @@ use crate::new_text::{NewText, copy_span};
 use crate::outcome::{Deferral, Ending, Outcome, Refusal};
 use crate::snapshot::{Snapshot, unnamed_file};
 use crate::vault::{Change, History, Old, Originals, Pending, Purpose, Record, State, Text, Vault, check};
-use crate::{Done, Mode, Options, carry_out, may_be_remembered, may_write, no_vault};
+use crate::{Done, Mode, Options, carry_out, in_the_way, may_be_remembered, may_write, no_vault};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
@@ -81,27 +81,31 @@ fn undo_once(
     outcome.bytes = snapshot.bytes();
     outcome.bytes_after = way.length;
     outcome.run = Some(runs.target.run().to_string());
-    if options.mode == Mode::Fix {
-        let enter = || may_write(snapshot, &facts, options, &[]);
-        // Asked first, so that nothing is written in vain. The model sees what comes back.
-        let remembered = || if now.binds { may_be_remembered(snapshot, &facts, options) } else { None };
-        let asked = match enter()?.map(drop) {
-            Ok(()) => remembered().map_or(Ok(()), |reason| Err(reason.into())),
-            Err(reason) => Err(reason),
-        };
-        let done = match asked {
-            Ok(()) => take_back(vault, snapshot, &runs, way, enter)?,
-            Err(reason) => Err(reason),
-        };
-        outcome.ending = match done {
-            Ok(done) => {
-                outcome.guarantee = Some(done.guarantee);
-                outcome.late = done.late;
-                Ending::Undone
-            }
-            Err(reason) => reason.into(),
-        };
+    // The model sees what comes back.
+    let remembered = || {
+        let reason = if now.binds { may_be_remembered(snapshot, &facts, options) } else { None };
+        reason.map(NotNow::from)
+    };
+    if options.mode != Mode::Fix {
+        let closed = in_the_way(snapshot, &facts, options, &[])?.or_else(remembered);
+        outcome.ending = closed.map_or(outcome.ending, Ending::from);
+        return Ok(outcome);
     }
+    let enter = || may_write(snapshot, &facts, options, &[]);
+    // Asked first, so that nothing is written in vain.
+    let asked = enter()?.map(drop).and_then(|()| remembered().map_or(Ok(()), Err));
+    let done = match asked {
+        Ok(()) => take_back(vault, snapshot, &runs, way, enter)?,
+        Err(reason) => Err(reason),
+    };
+    outcome.ending = match done {
+        Ok(done) => {
+            outcome.guarantee = Some(done.guarantee);
+            outcome.late = done.late;
+            Ending::Undone
+        }
+        Err(reason) => reason.into(),
+    };
     Ok(outcome)
 }
 

@@ -3,7 +3,7 @@
 
 use crate::outcome::Deferral;
 use transcript::finding::Severity;
-use transcript::{Examination, Repair};
+use transcript::{Examination, Finding, Repair};
 
 /// What makes it worth while: any of these, or an error that is mended. 0 switches one off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,8 +41,8 @@ impl Worth {
     }
 }
 
-fn errors(found: &Examination) -> usize {
-    found.findings.iter().filter(|finding| finding.severity == Severity::Error).count()
+fn errors(found: &Examination) -> u64 {
+    found.findings.iter().filter(|finding| finding.severity == Severity::Error).map(Finding::count).sum()
 }
 
 #[cfg(test)]

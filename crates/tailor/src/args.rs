@@ -216,10 +216,11 @@ impl Change {
     /// commands are run for its sake.
     fn options(&self, dry_run: bool, of: impl FnOnce(&Loaded) -> Policies) -> Result<Options, String> {
         let config = self.config.load()?;
+        let settle = self.settle.unwrap_or_else(|| config.settle());
         Ok(Options {
-            policy: of(&config),
+            policy: of(&config).map(|policy| policy.agent_gone = settle.is_zero()),
             mode: if dry_run { Mode::DryRun } else { Mode::Fix },
-            settle: self.settle.unwrap_or_else(|| config.settle()),
+            settle,
             settle_stale: Duration::ZERO,
             memory_settle: config.memory_settle(),
             // Of a dry run too: it is asked there what was done before.
@@ -859,10 +860,11 @@ impl Fix {
                 policy.selection.allow = [&self.allow[..], &self.shared.only()].concat();
             }
         });
+        let settle = self.settle.unwrap_or_else(|| config.settle());
         let options = Options {
-            policy,
+            policy: policy.map(|policy| policy.agent_gone = settle.is_zero()),
             mode: if self.dry_run { Mode::DryRun } else { Mode::Fix },
-            settle: self.settle.unwrap_or_else(|| config.settle()),
+            settle,
             settle_stale: self.settle_stale.unwrap_or_else(|| self.stale_after(&config)),
             memory_settle: config.memory_settle(),
             // A dry run keeps nothing, so it needs no place to keep it.

@@ -3,7 +3,7 @@
 //! What comes from transcripts reaches the page as JSON in which no character could end its element, and the page
 //! makes text nodes of it. Its own script is let in by a number that no transcript can know.
 
-use crate::report::FindingReport;
+use crate::report::{FindingReport, count};
 use crate::weighed::{Share, ToolShare, Totals, Weighed};
 use keeper::Refusal;
 use serde::Serialize;
@@ -70,10 +70,11 @@ impl Looked {
         };
         let mut gone: BTreeMap<&'static str, u64> = BTreeMap::new();
         for finding in before {
-            *gone.entry(finding.rule.code()).or_default() += 1;
+            *gone.entry(finding.rule.code()).or_default() += finding.count();
         }
         for finding in left {
-            gone.entry(finding.rule.code()).and_modify(|count| *count = count.saturating_sub(1));
+            gone.entry(finding.rule.code())
+                .and_modify(|count| *count = count.saturating_sub(finding.count()));
         }
         let after = after.unwrap_or(&weighed);
         Self {
@@ -153,7 +154,7 @@ struct SessionData {
     exact: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     counted: Option<u64>,
-    found: usize,
+    found: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     unmended: Option<String>,
     standings: Vec<u64>,
@@ -218,7 +219,7 @@ impl Page {
         sums.after += looked.bytes_after;
         sums.entries += weighed.entries as u64;
         sums.tokens += weighed.context.tokens;
-        sums.findings += looked.findings.len() as u64;
+        sums.findings += count(&looked.findings);
         sums.ailing += u64::from(!looked.findings.is_empty());
         self.looked.push(looked);
     }
@@ -249,7 +250,7 @@ impl Page {
         for looked in &self.looked {
             let mut own: BTreeMap<&'static str, u64> = BTreeMap::new();
             for finding in &looked.findings {
-                *own.entry(finding.code).or_default() += 1;
+                *own.entry(finding.code).or_default() += 1 + finding.more;
             }
             for (code, count) in own {
                 let sums = all.entry(code).or_default();
@@ -358,7 +359,7 @@ fn session_data(looked: Looked, points: usize, rows: usize, tools: &mut Tools) -
         tokens: weighed.context.tokens,
         exact: weighed.context.exact,
         counted: weighed.context.counted_tokens,
-        found: findings.len(),
+        found: count(&findings),
         unmended,
         standings: weighed.standings.iter().map(|share| share.bytes).collect(),
         parts_after: unless_same(after.bytes, &parts.bytes),

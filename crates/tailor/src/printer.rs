@@ -8,7 +8,7 @@ mod sarif;
 
 use crate::args::ReportFormat;
 use crate::output::Output;
-use crate::report::FileReport;
+use crate::report::{FileReport, count};
 use crate::status::Status;
 use crate::terminal::{Screen, plain};
 use humansize::{DECIMAL, SizeFormatter};
@@ -90,7 +90,7 @@ pub(crate) struct Totals {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
-fn is_zero(count: &u64) -> bool {
+pub(crate) fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
@@ -178,9 +178,9 @@ impl Totals {
         self.refused += u64::from(report.outcome == "refused");
         self.unsupported += u64::from(report.outcome == "unsupported");
         self.errors += u64::from(report.outcome == "error");
-        self.findings += report.findings().len() as u64;
-        self.known += report.left().iter().filter(|finding| finding.known).count() as u64;
-        self.remaining += report.remaining.unwrap_or(0) as u64;
+        self.findings += count(report.findings());
+        self.known += count(report.left().iter().filter(|finding| finding.known));
+        self.remaining += report.remaining.unwrap_or(0);
         self.bytes += report.bytes.unwrap_or(0);
         self.measured |= report.bytes.is_some();
         self.saves_bytes += report.saves_bytes.unwrap_or(0);

@@ -2,14 +2,15 @@
 
 use crate::args::{ReportFormat, Shared};
 use crate::baseline::{Baseline, fingerprints};
+use crate::printer::is_zero;
 use crate::status::Status;
 use keeper::{Ending, Error, Guarantee, Outcome, Policies, Unsupported};
 use serde::Serialize;
 use std::path::Path;
 use std::time::Duration;
-use transcript::Messages;
 use transcript::finding::{Finding, Held, Safety};
 use transcript::verdict::Worse;
+use transcript::{Examination, Messages};
 
 /// One line of `--format json`.
 #[derive(Serialize)]
@@ -69,7 +70,7 @@ pub(crate) struct FileReport {
     guarantee: Option<&'static str>,
     /// How many findings a fix leaves, or would leave.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) remaining: Option<usize>,
+    pub(crate) remaining: Option<u64>,
     /// There is a baseline.
     #[serde(skip)]
     pub(crate) compared: bool,
@@ -77,6 +78,11 @@ pub(crate) struct FileReport {
     pub(crate) status: Status,
     #[serde(skip)]
     pub(crate) diff: Vec<String>,
+}
+
+/// How many findings these are, with those that are not listed.
+pub(crate) fn count<'f>(findings: impl IntoIterator<Item = &'f FindingReport>) -> u64 {
+    findings.into_iter().map(|finding| 1 + finding.more).sum()
 }
 
 /// One finding.
@@ -98,6 +104,9 @@ pub(crate) struct FindingReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) saves_bytes: Option<u64>,
     pub(crate) message: String,
+    /// How many more of the kind there are that are not listed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) more: u64,
     pub(crate) fix: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
@@ -150,6 +159,7 @@ impl FindingReport {
             chars: finding.chars,
             saves_bytes: finding.saves_bytes,
             message: finding.message,
+            more: finding.more,
             fix,
             reason,
             fingerprint: String::new(),
@@ -258,10 +268,8 @@ impl FileReport {
         report.guarantee = outcome.guarantee.map(Guarantee::name);
         let changes = matches!(outcome.ending, Ending::Fixed | Ending::WouldFix);
         let left = outcome.after.as_ref().filter(|_| changes);
-        report.remaining = outcome
-            .before
-            .as_ref()
-            .map(|_| left.map_or(outcome.remaining().len(), |left| left.findings.len()));
+        report.remaining =
+            outcome.before.as_ref().map(|_| left.map_or(outcome.remaining_count(), Examination::count));
         report.bytes_after = changes.then_some(outcome.bytes_after);
         report.messages_in_context_after = left.map(|left| left.messages.seen);
         report.sight = outcome.before.as_ref().map(|found| found.messages);
@@ -313,8 +321,8 @@ impl FileReport {
     }
 
     /// How many findings came to light with a fix.
-    pub(crate) fn uncovered(&self) -> usize {
-        self.uncovered.len()
+    pub(crate) fn uncovered(&self) -> u64 {
+        count(&self.uncovered)
     }
 
     /// What is still found.

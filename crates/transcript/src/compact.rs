@@ -13,7 +13,7 @@ use crate::format::{Compaction, Format, Part, Shape};
 use crate::json::{self, Doc, Value};
 use crate::literal::quote;
 use crate::mend::Holds;
-use crate::plan::{Plan, Rendered, draw_steps, fresh_id};
+use crate::plan::{self, Plan, Rendered, fresh_id};
 use crate::policy::Policy;
 use crate::rule::bound_thinking::{self, unbind, vanishes};
 use crate::rule::{forbidden, shorten_message};
@@ -246,7 +246,7 @@ fn draw(session: &Session<'_>, request: &Request<'_>) -> Result<Result<Drawing, 
     if let Some(held) = forbidden(session, &steps)? {
         return Ok(Err(Unable::Held(held)));
     }
-    let mut plan = draw_steps(session, &mut steps.iter())?;
+    let mut plan = plan::draw(session, &mut steps.iter())?;
     plan.unsettles_memory = bound_thinking::binds(session);
     Ok(Ok(Drawing { plan, shares, kept: names }))
 }

@@ -186,6 +186,7 @@ pub enum Service {
 
 /// One object of the file.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 pub struct Entry {
     /// Line in the file, from 1.
     pub line: u64,
@@ -193,6 +194,9 @@ pub struct Entry {
     pub span: Span,
     /// It stands behind another object on the same line.
     pub glued: bool,
+    /// It is an element of a list in the last entry before it that is not: see
+    /// [`crate::format::Format::records_in`].
+    pub listed: bool,
     /// What it is.
     pub kind: Kind,
     /// Its own id.
@@ -503,6 +507,15 @@ pub struct Transcript {
     quirks: Vec<Quirk>,
     images: Vec<Image>,
     said: Vec<Said>,
+    side_lists: Vec<SideList>,
+}
+
+/// A copy of a result, for the screen only, that is a list of short texts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SideList {
+    entry: u32,
+    /// The list.
+    pub(crate) at: Span,
 }
 
 /// A record of that the tool of a call began to run.
@@ -603,6 +616,11 @@ impl Transcript {
         of_entry(&self.images, entry, |image| image.entry)
     }
 
+    /// The side copies in an entry that are lists.
+    pub(crate) fn side_lists_of(&self, entry: u32) -> &[SideList] {
+        of_entry(&self.side_lists, entry, |list| list.entry)
+    }
+
     /// What somebody said in an entry.
     pub(crate) fn said_in(&self, entry: u32) -> Option<Said> {
         of_entry(&self.said, entry, |said| said.entry).first().copied()
@@ -634,6 +652,19 @@ impl Transcript {
         &self.bodies[Self::range(&self.bodies, self.results[result].bodies_from, next)]
     }
 
+    /// The entry in whose list an entry stands; itself if it stands in none.
+    pub(crate) fn holder_of(&self, entry: u32) -> u32 {
+        let before = self.entries[..=entry as usize].iter().rposition(|entry| !entry.listed);
+        before.map_or(entry, |holder| holder as u32)
+    }
+
+    /// How many bytes of an entry belong to no other entry in it.
+    pub(crate) fn own_bytes(&self, entry: u32) -> u64 {
+        let (found, after) = (&self.entries[entry as usize], &self.entries[entry as usize + 1..]);
+        let inside = after.iter().take_while(|other| other.listed && !found.listed);
+        found.span.len() - inside.map(|other| other.span.len()).sum::<u64>()
+    }
+
     /// The text of an optional id; empty without one.
     pub fn id_text(&self, id: Option<Id>) -> &[u8] {
         id.map_or(&[], |id| self.ids.text(id))
@@ -645,6 +676,7 @@ impl Transcript {
             line,
             span,
             glued,
+            listed: false,
             kind: Kind::Opaque,
             id: None,
             parent: Link::Missing,
@@ -682,6 +714,7 @@ impl Transcript {
             self.quirks.truncate(self.quirks.partition_point(|quirk| (quirk.entry as usize) < index));
             self.images.truncate(self.images.partition_point(|image| (image.entry as usize) < index));
             self.said.truncate(self.said.partition_point(|said| (said.entry as usize) < index));
+            self.side_lists.truncate(self.side_lists.partition_point(|list| (list.entry as usize) < index));
             self.unusual.truncate(self.unusual.partition_point(|&unusual| (unusual as usize) < index));
             self.entries.truncate(index);
         }
@@ -862,6 +895,14 @@ impl Draft<'_> {
         let (owner, span) = (self.transcript.calls.len() as u32, block.span());
         self.mark(Stuff::Call, owner, span, span.len());
         self.transcript.calls.push(call);
+    }
+
+    /// Says that of the call last recorded only this is sent.
+    pub fn call_weighs(&mut self, sent: Option<Value<'_>>) {
+        if let Some(mark) = self.transcript.marks.as_mut().and_then(|marks| marks.last_mut()) {
+            mark.span = sent.map_or_else(|| Span::new(mark.span.start, mark.span.start), Value::span);
+            mark.chars = mark.span.len();
+        }
     }
 
     /// Records a result. Its texts follow with [`Draft::body`].
@@ -1052,9 +1093,7 @@ impl Draft<'_> {
     /// (paths, ids, signatures) are not among them.
     pub fn sides(&mut self, value: Option<Value<'_>>) {
         let Some(value) = value else { return };
-        let from = self.entry.results_from as usize;
-        let owner = if self.transcript.results.len() == from + 1 { from as u32 } else { u32::MAX };
-        self.mark(Stuff::Side, owner, value.span(), 0);
+        self.mark_side(value);
         let mut opaque = false;
         // In the order of the bytes a key stands right before its value.
         for inside in value.descendants() {
@@ -1065,6 +1104,26 @@ impl Draft<'_> {
             opaque =
                 ["base64", "data", "signature", "filePath", "file_path"].iter().any(|key| inside.is(key));
         }
+    }
+
+    /// The same for a value that may also be a list of lines, each a list of short texts, and for which a string does.
+    pub fn sides_or_lines(&mut self, value: Option<Value<'_>>) {
+        let are_lines = |list: &Value<'_>| list.items().all(|line| line.kind() == Json::Array);
+        match value.filter(|list| list.kind() == Json::Array && are_lines(list)) {
+            Some(lines) => {
+                self.mark_side(lines);
+                let entry = self.transcript.entries.len() as u32;
+                self.transcript.side_lists.push(SideList { entry, at: lines.span() });
+            }
+            None => self.sides(value),
+        }
+    }
+
+    /// Marks a copy for the screen, of the only result of the entry if it has just one.
+    fn mark_side(&mut self, value: Value<'_>) {
+        let from = self.entry.results_from as usize;
+        let owner = if self.transcript.results.len() == from + 1 { from as u32 } else { u32::MAX };
+        self.mark(Stuff::Side, owner, value.span(), 0);
     }
 
     /// Records a signed thinking block.

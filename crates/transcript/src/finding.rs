@@ -1,6 +1,7 @@
 //! What a rule found, and what could be done about it.
 
 use crate::entry::{Id, Transcript};
+use crate::found::STEPS_MAX;
 use crate::rule::Rule;
 use crate::source::Span;
 use crate::verdict::Worse;
@@ -49,6 +50,8 @@ pub struct Finding {
     pub labels: Labels,
     /// A repair of something else brought it to light: the original does not show it.
     pub uncovered: bool,
+    /// How many more of its kind there are that are not listed.
+    pub more: u64,
     /// Where in the text it is.
     pub(crate) at: u64,
     pub(crate) entry: Option<u32>,
@@ -77,6 +80,11 @@ pub struct Labels {
 }
 
 impl Finding {
+    /// How many findings it stands for: itself, and those that are not listed.
+    pub fn count(&self) -> u64 {
+        1 + self.more
+    }
+
     /// Takes over what is to be said about the finding from its transcript, and lets go of what the fix was: the
     /// plan has that.
     pub(crate) fn label(&mut self, transcript: &Transcript) {
@@ -210,6 +218,8 @@ pub enum Held {
     NothingElse,
     /// The place is too tangled for a repair that is sure to be right.
     Tangled,
+    /// One run makes no more changes than it has made.
+    NextRun,
     /// The repair was tried, and would make something worse.
     Worse(Worse),
 }
@@ -248,6 +258,9 @@ impl fmt::Display for Held {
                 return write!(f, "no line may come, go or move, because they are counted in {place}");
             }
             Self::NothingElse => "nothing but an image is read there, so no words can stand in its place",
+            Self::NextRun => {
+                return write!(f, "one run makes at most {STEPS_MAX} changes; run tailor fix again for the rest");
+            }
             Self::Tangled => "the entries around it leave no repair that is sure to be right",
             Self::Worse(worse) => return write!(f, "{worse}"),
         })

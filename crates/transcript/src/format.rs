@@ -94,6 +94,17 @@ pub trait Format: Sync {
     /// What an object means.
     fn read(&self, doc: &Doc, entry: &mut Draft<'_>);
 
+    /// The list in an object whose elements are records like those on lines of their own.
+    fn records_in<'d>(&self, doc: &'d Doc) -> Option<Value<'d>> {
+        let _ = doc;
+        None
+    }
+
+    /// What a record of [`Format::records_in`] means.
+    fn read_record(&self, record: Value<'_>, entry: &mut Draft<'_>) {
+        let _ = (record, entry);
+    }
+
     /// Whether a file begins with a header, without which the owning program does not read it.
     fn has_header(&self) -> bool {
         false
@@ -141,6 +152,12 @@ pub trait Format: Sync {
     /// that an archive's is not.
     fn gates(&self) -> &'static [Gate] {
         if self.level() == Level::Archive { &[Gate::Idle] } else { &[] }
+    }
+
+    /// Whether its agent sends calls that were open when it ended without a result, so that the API refuses the session.
+    /// Others answer them on loading.
+    fn leaves_calls_open(&self) -> bool {
+        false
     }
 
     /// Where a missing result goes.
@@ -415,10 +432,14 @@ impl Level {
 pub enum Counted {
     /// Records: whole objects, wherever they stand.
     Records(&'static str),
+    /// The same, and nobody asks in which order they stand.
+    Number(&'static str),
     /// Lines that are not empty, readable or not.
     Lines(&'static str),
     /// Records before the last compaction.
     UpToCompaction(&'static str),
+    /// Records before the message that a [count](crate::entry::QuirkKind::Counts) in the file names.
+    UpToCount(&'static str),
 }
 
 /// How the owning program writes its files.
@@ -661,6 +682,11 @@ fn alone(content: Option<Value<'_>>) -> Option<Value<'_>> {
 /// The first text of a content: the only one, or that of the first block that has one.
 fn first_text(content: Option<Value<'_>>) -> Option<Value<'_>> {
     alone(content).or_else(|| items(content).find_map(|part| part.get("text")))
+}
+
+/// Whether a message of the user's is one that a program put there: several agents wrap such text in this.
+fn is_reminder(content: Option<Value<'_>>) -> bool {
+    first_text(content).is_some_and(|text| text.prefix().starts_with(b"<system-reminder>"))
 }
 
 /// Reads what a user said: one text, or blocks with texts and images.

@@ -46,6 +46,7 @@ pub mod entry;
 pub mod finding;
 mod fingerprint;
 pub mod format;
+mod found;
 pub mod image;
 pub mod json;
 pub mod literal;
@@ -78,13 +79,13 @@ pub use source::{Fault, Source, Span};
 
 use alloc::vec::Vec;
 use entry::Transcript;
-use finding::Op;
 use format::Format;
+use found::{Found, Tally};
 use mend::Holds;
 use overflow::Failure;
 use rule::Stage;
 use session::Session;
-use verdict::Conversation;
+use verdict::{Codes, Conversation};
 
 /// A transcript, looked at. Holds nothing of its text.
 pub struct Examination {
@@ -92,8 +93,11 @@ pub struct Examination {
     pub facts: Facts,
     /// How much of the conversation the model sees.
     pub messages: Messages,
-    /// What is wrong with it, in the order of lines.
+    /// What is wrong with it, in the order of lines. Of each rule the first few thousand are listed; the last of them counts
+    /// the rest, see [`Finding::more`].
     pub findings: Vec<Finding>,
+    /// How many of them have a fix that is left for the next run.
+    pub waiting: u64,
     /// How long it would be after all fixes that the policy allows.
     pub bytes_after: u64,
     /// What the model would be sent next, in tokens: estimated as for L5.
@@ -102,14 +106,34 @@ pub struct Examination {
     pub binds: bool,
     /// Where the last entry in context begins that holds such thinking.
     pub signed_at: Option<u64>,
+    tally: Tally,
     /// The fixes of the next stage.
     plan: Plan,
     stage: Stage,
+    /// How many steps the plan makes, with those that were made before.
+    steps_made: usize,
     /// What of the conversation is in what the plan takes out because that was asked for.
     released: Conversation,
     /// The fixes shorten texts and do nothing else, so that a look tells what comes of them.
     only_cuts: bool,
     said: Conversation,
+}
+
+impl Examination {
+    /// How many findings there are, with those that are not listed.
+    pub fn count(&self) -> u64 {
+        self.findings.iter().map(Finding::count).sum()
+    }
+
+    /// The rules of which not all findings are listed.
+    fn cut(&self) -> Codes {
+        let mut codes = Codes::default();
+        self.findings
+            .iter()
+            .filter(|finding| finding.more > 0)
+            .for_each(|finding| codes.insert(finding.rule.code()));
+        codes
+    }
 }
 
 /// What is in a transcript.
@@ -162,7 +186,7 @@ pub(crate) enum Depth {
 }
 
 /// What may be asked of a session and its findings before they are let go of.
-type Remember<'r> = &'r mut dyn FnMut(&Session<'_>, &[Finding]);
+type Remember<'r> = &'r mut dyn FnMut(&Session<'_>, &Found<'_>);
 
 /// Reads a transcript and asks all rules, and draws the plan of the next stage. An unknown format gives no findings.
 fn look(
@@ -179,6 +203,9 @@ fn look(
             facts,
             messages: Messages::default(),
             findings: Vec::new(),
+            waiting: 0,
+            tally: Tally::default(),
+            steps_made: 0,
             bytes_after: facts.bytes,
             context_tokens: 0,
             binds: false,
@@ -196,23 +223,26 @@ fn look(
     let signed = rule::bound_thinking::bound(&session);
     let signed_at = signed.last().map(|&entry| session.entry(entry).span.start);
     let messages = Messages::of(&session);
-    let mut findings = rule::check_all(&session, holds)?;
-    let stage = plan::next_stage(&session, &findings);
-    let mut plan = plan::draw(&session, &findings, stage)?;
-    plan.unsettles_memory = rule::bound_thinking::unsettles_memory(&session, &findings, stage);
+    let found = Found::of(&session, holds)?;
+    let stage = found.next_stage();
+    let draw = |stage| {
+        let steps = found.steps(stage);
+        plan::draw(&session, &mut steps.into_iter().flat_map(|(_, ops)| ops))
+    };
+    let mut plan = draw(stage)?;
+    plan.unsettles_memory = found.unsettles_memory(stage);
     // About: what later stages would save is told from the text as it is now.
     let mut bytes_after = plan.length_after();
     for later in [Stage::Lines, Stage::Links, Stage::Talk].into_iter().filter(|later| *later > stage) {
-        let after = plan::draw(&session, &findings, later)?.length_after();
+        let after = draw(later)?.length_after();
         bytes_after = (bytes_after + after).saturating_sub(facts.bytes);
     }
     let said = Conversation::of(&session, messages.seen);
-    let released = Conversation::released(&session, &findings, stage);
-    let is_cut = |op: &Op| matches!(op, Op::Cut { .. } | Op::Keep(_));
-    let applied = || findings.iter().filter(|finding| policy.selection.applies(finding));
-    let only_cuts = holds.is_empty() && applied().flat_map(|finding| &finding.fix.ops).all(is_cut);
+    let released = Conversation::released(&session, &found.steps(stage));
     let context_tokens = rule::context_tokens(&session)?;
-    remember(&session, &findings);
+    remember(&session, &found);
+    let (steps_made, only_cuts, waiting) = (found.steps_made(stage), found.only_cuts, found.waiting);
+    let Found { mut findings, tally, .. } = found;
     for finding in &mut findings {
         finding.label(&transcript);
     }
@@ -220,12 +250,15 @@ fn look(
         facts,
         messages,
         findings,
+        waiting,
         bytes_after,
         context_tokens,
         binds,
         signed_at,
+        tally,
         plan,
         stage,
+        steps_made,
         released,
         only_cuts,
         said,

@@ -6,8 +6,9 @@ use crate::plan::{Origins, Plan, Rendered};
 use crate::policy::Policy;
 use crate::rule::Stage;
 use crate::source::{Fault, Source};
-use crate::verdict::{Baseline, Loss, Worse, has_errors};
+use crate::verdict::{Baseline, Loss, Worse};
 use crate::{Depth, Examination, Remember, look};
+use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
 use hashbrown::HashMap;
@@ -34,9 +35,11 @@ struct Hold {
 #[derive(Default)]
 pub(crate) struct Holds<'h> {
     left_out: &'h [Hold],
-    /// What was mended on the way from the original to the text.
-    made: &'h [Made],
-    origins: Origins,
+    /// Where in the original links were mended on the way to the text, in order.
+    links: Vec<u64>,
+    origins: Origins<'h>,
+    /// How many steps led to the text; see [`crate::found::STEPS_MAX`].
+    pub(crate) steps_made: usize,
 }
 
 impl Holds<'_> {
@@ -54,11 +57,7 @@ impl Holds<'_> {
 
     /// Whether the link of the entry that begins here was mended.
     pub(crate) fn linked(&self, at: u64) -> bool {
-        let mut links = self.made.iter().filter(|made| made.stage == Stage::Links).peekable();
-        links.peek().is_some() && {
-            let place = self.origins.of(at);
-            links.any(|made| made.place == place)
-        }
+        !self.links.is_empty() && self.links.binary_search(&self.origins.of(at)).is_ok()
     }
 }
 
@@ -92,7 +91,11 @@ pub(crate) fn examine_and_remember(
     remember: Remember<'_>,
 ) -> Result<Examination, Fault> {
     let found = look(source, policy, Depth::Sizes, &Holds::default(), remember)?;
-    if found.only_cuts { Ok(found) } else { Ok(mend(source, policy)?.before) }
+    if found.only_cuts {
+        return Ok(found);
+    }
+    drop(found);
+    Ok(mend(source, policy)?.before)
 }
 
 /// Draws a plan, checks what it gives, and repeats that until nothing is left to change.
@@ -128,11 +131,18 @@ pub(crate) fn mend_and_remember(
         before.hold_all(policy, worse);
         return Ok(Mended { before, repair: Err(worse) });
     }
-    before.bytes_after = tried.plan.length_after();
-    let plan = tried.plan;
-    let after = match tried.after {
+    let tried_after = tried.after;
+    let plan = match tried.plan {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(plan) => Some(plan),
+    };
+    let plan = plan.unwrap_or_else(|| core::mem::take(&mut before.plan));
+    before.bytes_after = plan.length_after();
+    let after = match tried_after {
         Some(held) if plan.is_empty() => {
             before.findings = held.findings;
+            before.tally = held.tally;
+            before.waiting = held.waiting;
             None
         }
         Some(mut after) => {
@@ -155,13 +165,15 @@ impl Examination {
 
     /// Says of each finding what becomes of it: what is gone afterwards was mended, if by the repair of another, and what
     /// is still there was not. What is there only afterwards came to light.
-    fn tell_what_becomes(&mut self, after: &mut Self, origins: &Origins, policy: &Policy) {
+    fn tell_what_becomes(&mut self, after: &mut Self, origins: &Origins<'_>, policy: &Policy) {
         type Key = (&'static str, u64, Option<String>);
         let key =
             |finding: &Finding, place| -> Key { (finding.rule.code(), place, finding.labels.call.clone()) };
+        let (cut_before, cut_after) = (self.cut(), after.cut());
         let mut left: HashMap<Key, Vec<usize>> = HashMap::new();
         for (n, finding) in after.findings.iter_mut().enumerate().rev() {
-            finding.uncovered = true;
+            // What was not listed before is not known to be new.
+            finding.uncovered = !cut_before.has(finding.rule.code());
             left.entry(key(finding, origins.of(finding.at))).or_default().push(n);
         }
         for finding in &mut self.findings {
@@ -170,6 +182,7 @@ impl Examination {
                     after.findings[same].uncovered = false;
                     finding.fix.safety = after.findings[same].fix.safety;
                 }
+                None if cut_after.has(finding.rule.code()) => {}
                 // A look alone does not tell what goes with a text that is cut.
                 None if self.only_cuts => {}
                 None if policy.selection.applies(finding) || finding.fix.safety == Safety::None => {}
@@ -190,9 +203,17 @@ struct Made {
     place: u64,
 }
 
+/// Where links were mended, in order.
+fn links(made: &[Made]) -> Vec<u64> {
+    let links = made.iter().filter(|made| made.stage == Stage::Links);
+    let mut places: Vec<u64> = links.map(|made| made.place).collect();
+    places.sort_unstable();
+    places
+}
+
 /// What came of an attempt.
-struct Tried {
-    plan: Plan,
+struct Tried<'m> {
+    plan: Cow<'m, Plan>,
     /// The result; `None` if it is the original.
     after: Option<Examination>,
     verdict: Result<(), Worse>,
@@ -204,7 +225,7 @@ struct Tried {
     made: Vec<Made>,
 }
 
-impl Tried {
+impl Tried<'_> {
     /// The rule to leave out next.
     fn suspect(&self, why: Worse) -> Option<Hold> {
         let of_stage = |made: &&Made| (made.stage < Stage::Talk) == self.is_uncovered;
@@ -235,11 +256,14 @@ struct Mender<'m> {
     remember: Remember<'m>,
 }
 
-impl Mender<'_> {
+impl<'m> Mender<'m> {
     /// The repair that does the most without harm.
-    fn best(mut self) -> Result<Tried, Fault> {
+    fn best(mut self) -> Result<Tried<'m>, Fault> {
         let whole = self.attempt(&[])?;
         let Err(mut why) = whole.verdict else { return Ok(whole) };
+        if why == Worse::TooMany {
+            return Ok(whole);
+        }
         let (mut holds, mut suspect) = (Vec::new(), whole.suspect(why));
         let mut part = None;
         while let Some(hold) = suspect.filter(|_| part.is_none() && holds.len() < TRIES_MAX) {
@@ -254,7 +278,7 @@ impl Mender<'_> {
             };
         }
         // What still is wrong was hidden by damage.
-        let sends = |tried: &Tried| !has_errors(&tried.after.as_ref().unwrap_or(self.before).findings);
+        let sends = |tried: &Tried<'_>| !tried.after.as_ref().unwrap_or(self.before).tally.has_errors();
         if whole.is_forgiven && !part.as_ref().is_some_and(sends) {
             return Ok(Tried { verdict: Ok(()), ..self.attempt(&[])? });
         }
@@ -289,9 +313,10 @@ impl Mender<'_> {
     }
 
     /// Mends all but what is held.
-    fn attempt(&mut self, holds: &[Hold]) -> Result<Tried, Fault> {
-        let mut baseline = Baseline::of(self.before);
-        let mut plan = Plan::unchanged(self.source.len());
+    fn attempt(&mut self, holds: &[Hold]) -> Result<Tried<'m>, Fault> {
+        let before = self.before;
+        let mut baseline = Baseline::of(before);
+        let mut plan: Cow<'_, Plan> = Cow::Owned(Plan::unchanged(self.source.len()));
         let mut after = None;
         if !holds.is_empty() {
             let holds = Holds { left_out: holds, ..Holds::default() };
@@ -311,9 +336,14 @@ impl Mender<'_> {
             }
             baseline.release(now.released);
             opens &= now.stage < Stage::Talk;
-            plan = plan.then(&now.plan);
-            let holds = Holds { left_out: holds, made: &made, origins: plan.origins() };
+            plan = match &after {
+                // Long plans are not held twice.
+                None => Cow::Borrowed(&before.plan),
+                Some(now) => Cow::Owned(plan.then(&now.plan)),
+            };
             let rendered = Rendered::new(self.source, &plan);
+            let (origins, steps_made) = (rendered.origins(), now.steps_made);
+            let holds = Holds { left_out: holds, links: links(&made), origins, steps_made };
             let next = look(&rendered, self.policy, Depth::Plan, &holds, self.remember)?;
             if opens {
                 verdict = baseline.lay_open(&next, &holds.origins).err();
@@ -331,7 +361,7 @@ impl Mender<'_> {
 
 impl Examination {
     /// What its plan mends.
-    fn made(&self, policy: &Policy, origins: &Origins) -> Vec<Made> {
+    fn made(&self, policy: &Policy, origins: &Origins<'_>) -> Vec<Made> {
         let due =
             |finding: &&Finding| finding.rule.stage() == self.stage && policy.selection.applies(finding);
         let made = |finding: &Finding| Made {
@@ -346,6 +376,7 @@ impl Examination {
 #[cfg(test)]
 mod tests {
     use super::{Held, Mended, Safety, Worse, mend};
+    use crate::found::ERRORS_MAX;
     use crate::plan::Rendered;
     use crate::policy::{Policy, Selection};
     use crate::{Finding, Messages, examine};
@@ -379,6 +410,16 @@ mod tests {
         )
     }
 
+    /// A branch with that, and one whose parent is lost.
+    fn two_branches(shown: &str) -> Vec<(&str, &str, &str)> {
+        alloc::vec![
+            ("a1", "null", shown),
+            ("a2", "\"a1\"", SAID),
+            ("b1", "\"lost\"", ASKED),
+            ("b2", "\"b1\"", SAID),
+        ]
+    }
+
     fn allowing(codes: &[&str]) -> Policy {
         let allow = codes.iter().map(ToString::to_string).collect();
         Policy { selection: Selection { allow, ..Selection::default() }, ..Policy::default() }
@@ -405,14 +446,7 @@ mod tests {
 
     #[test]
     fn what_would_bring_an_error_is_held_with_what_allows_both() {
-        let shown = shown();
-        let lines = [
-            ("a1", "null", shown.as_str()),
-            ("a2", "\"a1\"", SAID),
-            ("b1", "\"lost\"", ASKED),
-            ("b2", "\"b1\"", SAID),
-        ];
-        let text = session(&lines);
+        let text = session(&two_branches(&shown()));
         let (done, after) = mended(&text, &Policy::default());
         assert_eq!(after, text);
         let found = codes(&done.before.findings);
@@ -429,13 +463,8 @@ mod tests {
     #[test]
     fn the_link_that_does_no_harm_is_mended() {
         let shown = shown();
-        let lines = [
-            ("a1", "null", shown.as_str()),
-            ("a2", "\"a1\"", SAID),
-            ("b1", "\"lost\"", ASKED),
-            ("b2", "\"b1\"", SAID),
-            ("c1", "\"gone\"", ASKED),
-        ];
+        let mut lines = two_branches(&shown);
+        lines.push(("c1", "\"gone\"", ASKED));
         let (done, _) = mended(&session(&lines), &Policy::default());
         let after = done.repair.ok().unwrap().after.unwrap();
         assert_eq!((done.before.messages.seen, after.messages.seen), (1, 3));
@@ -483,5 +512,23 @@ mod tests {
         let found = codes(&done.before.findings);
         assert!(found.len() == 20 && found.iter().all(|found| (found.0, found.2) == ("M3", Safety::Safe)));
         assert!(!after.contains("REDACTED"));
+    }
+
+    /// One record on a line would be mended; of too many nobody could say that the result is no worse.
+    #[test]
+    fn what_has_too_many_errors_to_compare_is_left_and_says_why() {
+        let glued = |records: usize| {
+            session(&[("a1", "null", ASKED)]) + &("{}".repeat(1000) + "\n").repeat(records / 1000)
+        };
+        let few = mend(&glued(ERRORS_MAX - 1000).as_bytes(), &Policy::default()).unwrap();
+        assert!(few.repair.is_ok());
+        let many = mend(&glued(ERRORS_MAX + 2000).as_bytes(), &Policy::default()).unwrap();
+        assert_eq!(many.repair.err(), Some(Worse::TooMany));
+        assert!(many.before.findings.len() < ERRORS_MAX && many.before.count() > ERRORS_MAX as u64);
+        let told = Worse::TooMany.to_string();
+        assert!(told.contains(&ERRORS_MAX.to_string()) && told.contains("--select"), "{told}");
+        for finding in &many.before.findings {
+            assert_eq!(finding.fix.safety, Safety::Held(Held::Worse(Worse::TooMany)));
+        }
     }
 }

@@ -4,11 +4,13 @@
 //! of new bytes in between.
 
 use crate::source::{Fault, Source, Span};
+use alloc::borrow::Cow;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 mod draw;
 
-pub(crate) use draw::{draw, draw_steps, fresh_id, next_stage};
+pub(crate) use draw::{draw, fresh_id};
 
 /// A piece of the new text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,22 +108,8 @@ impl Plan {
     }
 
     /// Where the new text comes from.
-    pub(crate) fn origins(&self) -> Origins {
-        let (mut old, mut new) = (0, 0);
-        let mut stretches = Vec::new();
-        for edit in &self.edits {
-            new += edit.at.start - old;
-            for piece in &edit.with {
-                stretches.push(match piece {
-                    Piece::Kept(span) | Piece::Moved(span) => (new, span.start, true),
-                    Piece::New(_) => (new, edit.at.start, false),
-                });
-                new += piece.len();
-            }
-            old = edit.at.end;
-            stretches.push((new, old, true));
-        }
-        Origins { stretches }
+    pub(crate) fn origins(&self) -> Origins<'_> {
+        Origins { parts: Some(Arc::new(Parts::of(self))) }
     }
 
     /// The new text, as pieces in order.
@@ -140,10 +128,10 @@ impl Plan {
 
     /// This plan and then another one, which was drawn on the text that this one gives, as one plan.
     pub(crate) fn then(&self, next: &Self) -> Self {
-        let own = self.pieces();
-        let pieces = through(&own, next.pieces());
+        let own = Parts::of(self);
+        let pieces = own.through(next.pieces());
         let mut texts = self.texts.clone();
-        texts.extend(next.texts.iter().map(|text| through(&own, text.clone())));
+        texts.extend(next.texts.iter().map(|text| own.through(text.clone())));
         let mut edits = Vec::new();
         let (mut start, mut with) = (0, Vec::new());
         for piece in pieces {
@@ -163,77 +151,119 @@ impl Plan {
     }
 }
 
-/// Where what stands in the text that a plan gives comes from.
-#[derive(Debug, Default)]
-pub(crate) struct Origins {
-    /// Where stretches of the new text begin, where they come from, and whether they are copied: what is new comes from
-    /// where it was put in. Where none begins, nothing changes.
-    stretches: Vec<(u64, u64, bool)>,
+/// The new text in parts: what is kept before an edit, then the pieces of the edit.
+struct Parts<'p> {
+    plan: &'p Plan,
+    /// Where each part begins in the new text: there may be hundreds of thousands.
+    all: Vec<Part>,
 }
 
-impl Origins {
-    /// The place in the original.
+struct Part {
+    /// In the new text.
+    start: u64,
+    edit: u32,
+    /// 0 is what is kept before the edit; its pieces follow.
+    piece: u32,
+}
+
+impl<'p> Parts<'p> {
+    fn of(plan: &'p Plan) -> Self {
+        let pieces: usize = plan.edits.iter().map(|edit| 1 + edit.with.len()).sum();
+        let mut parts = Self { plan, all: Vec::with_capacity(pieces + 1) };
+        let mut start = 0;
+        for edit in 0..=plan.edits.len() {
+            for piece in 0..=plan.edits.get(edit).map_or(0, |edit| edit.with.len()) {
+                parts.all.push(Part { start, edit: edit as u32, piece: piece as u32 });
+                start += parts.piece(parts.all.len() - 1).len();
+            }
+        }
+        parts
+    }
+
+    /// The last part that begins at a place or before it.
+    fn at(&self, at: u64) -> usize {
+        self.all.partition_point(|part| part.start <= at).saturating_sub(1)
+    }
+
+    fn piece(&self, part: usize) -> Cow<'p, Piece> {
+        let Part { edit, piece, .. } = self.all[part];
+        let (edits, edit) = (&self.plan.edits, edit as usize);
+        if let Some(piece) = (piece as usize).checked_sub(1) {
+            return Cow::Borrowed(&edits[edit].with[piece]);
+        }
+        let from = edit.checked_sub(1).map_or(0, |before| edits[before].at.end);
+        let to = edits.get(edit).map_or(self.plan.length, |edit| edit.at.start);
+        Cow::Owned(Piece::Kept(Span::new(from, to)))
+    }
+
+    /// Pieces of the new text, as pieces of the original.
+    fn through(&self, pieces: Vec<Piece>) -> Vec<Piece> {
+        let mut out = Vec::new();
+        for piece in pieces {
+            match piece {
+                Piece::Kept(span) => self.slice(span, false, &mut out),
+                Piece::Moved(span) => self.slice(span, true, &mut out),
+                new @ Piece::New(_) => out.push(new),
+            }
+        }
+        out
+    }
+
+    /// The pieces behind a span of the new text.
+    fn slice(&self, span: Span, moved: bool, out: &mut Vec<Piece>) {
+        for part in self.at(span.start)..self.all.len() {
+            let (at, piece) = (self.all[part].start, self.piece(part));
+            if at >= span.end {
+                return;
+            }
+            let (start, end) = (span.start.max(at), span.end.min(at + piece.len()));
+            if start < end {
+                let (from, to) = (start - at, end - at);
+                let within = |of: &Span| Span::new(of.start + from, of.start + to);
+                out.push(match &*piece {
+                    Piece::Kept(of) if !moved => Piece::Kept(within(of)),
+                    Piece::Kept(of) | Piece::Moved(of) => Piece::Moved(within(of)),
+                    Piece::New(bytes) => Piece::New(bytes[from as usize..to as usize].to_vec()),
+                });
+            }
+        }
+    }
+}
+
+/// Where what stands in the text that a plan gives comes from; without a plan, where it stands.
+#[derive(Default)]
+pub(crate) struct Origins<'p> {
+    parts: Option<Arc<Parts<'p>>>,
+}
+
+impl Origins<'_> {
+    /// The place in the original: what is new comes from where it was put in.
     pub(crate) fn of(&self, at: u64) -> u64 {
-        let next = self.stretches.partition_point(|(start, ..)| *start <= at);
-        match next.checked_sub(1).map(|last| self.stretches[last]) {
-            Some((start, from, true)) => from + (at - start),
-            Some((_, from, false)) => from,
-            None => at,
+        let Some(parts) = &self.parts else { return at };
+        let part = parts.at(at);
+        match &*parts.piece(part) {
+            Piece::Kept(span) | Piece::Moved(span) => span.start + (at - parts.all[part].start),
+            Piece::New(_) => parts.plan.edits[parts.all[part].edit as usize].at.start,
         }
-    }
-}
-
-/// Pieces of the text that `own` makes, as pieces of what `own` was made from.
-fn through(own: &[Piece], pieces: Vec<Piece>) -> Vec<Piece> {
-    let mut out = Vec::new();
-    for piece in pieces {
-        match piece {
-            Piece::Kept(span) => slice(own, span, false, &mut out),
-            Piece::Moved(span) => slice(own, span, true, &mut out),
-            new @ Piece::New(_) => out.push(new),
-        }
-    }
-    out
-}
-
-/// The pieces behind a span of the text that `pieces` make.
-fn slice(pieces: &[Piece], span: Span, moved: bool, out: &mut Vec<Piece>) {
-    let mut at = 0;
-    for piece in pieces {
-        let (start, end) = (span.start.max(at), span.end.min(at + piece.len()));
-        if start < end {
-            let (from, to) = (start - at, end - at);
-            let within = |of: &Span| Span::new(of.start + from, of.start + to);
-            out.push(match piece {
-                Piece::Kept(of) if !moved => Piece::Kept(within(of)),
-                Piece::Kept(of) | Piece::Moved(of) => Piece::Moved(within(of)),
-                Piece::New(bytes) => Piece::New(bytes[from as usize..to as usize].to_vec()),
-            });
-        }
-        at += piece.len();
     }
 }
 
 /// The text that a plan gives, as a source: nothing is built in memory.
 pub struct Rendered<'a> {
     source: &'a dyn Source,
-    pieces: Vec<Piece>,
-    /// Where each piece begins in the new text.
-    starts: Vec<u64>,
+    parts: Arc<Parts<'a>>,
     length: u64,
 }
 
 impl<'a> Rendered<'a> {
     /// What `plan` makes of `source`.
-    pub fn new(source: &'a dyn Source, plan: &Plan) -> Self {
-        let pieces = plan.pieces();
-        let mut length = 0;
-        let mut starts = Vec::with_capacity(pieces.len());
-        for piece in &pieces {
-            starts.push(length);
-            length += piece.len();
-        }
-        Self { source, pieces, starts, length }
+    pub fn new(source: &'a dyn Source, plan: &'a Plan) -> Self {
+        Self { source, parts: Arc::new(Parts::of(plan)), length: plan.length_after() }
+    }
+
+    /// Where it comes from.
+    pub(crate) fn origins(&self) -> Origins<'a> {
+        Origins { parts: Some(self.parts.clone()) }
     }
 }
 
@@ -244,24 +274,26 @@ impl Source for Rendered<'_> {
 
     fn read(&self, at: u64, buffer: &mut [u8]) -> Result<usize, Fault> {
         let mut filled = 0;
-        let mut index = self.starts.partition_point(|&start| start <= at).saturating_sub(1);
-        while filled < buffer.len() && index < self.pieces.len() {
-            let from = at + filled as u64 - self.starts[index];
+        let mut part = self.parts.at(at);
+        while filled < buffer.len() && part < self.parts.all.len() {
+            let piece = self.parts.piece(part);
+            let from = at + filled as u64 - self.parts.all[part].start;
             let rest = &mut buffer[filled..];
-            let taken = (self.pieces[index].len().saturating_sub(from)).min(rest.len() as u64) as usize;
-            match &self.pieces[index] {
-                Piece::New(bytes) => {
+            let taken = (piece.len().saturating_sub(from)).min(rest.len() as u64) as usize;
+            match &*piece {
+                Piece::New(bytes) if taken > 0 => {
                     rest[..taken].copy_from_slice(&bytes[from as usize..from as usize + taken]);
                 }
-                Piece::Kept(span) | Piece::Moved(span) => {
+                Piece::Kept(span) | Piece::Moved(span) if taken > 0 => {
                     let got = self.source.read(span.start + from, &mut rest[..taken])?;
                     if got < taken {
                         return Err(Fault { at: span.start + from + got as u64 });
                     }
                 }
+                _ => {}
             }
             filled += taken;
-            index += 1;
+            part += 1;
         }
         Ok(filled)
     }

@@ -57,6 +57,8 @@ pub struct Policy {
     pub hold_remembered: bool,
     /// When this is asked, in milliseconds since 1970; `None` if the age of a prompt cache does not matter.
     pub now_ms: Option<u64>,
+    /// Whether no agent is at work on the session any more: nothing will answer the calls of the newest turn.
+    pub agent_gone: bool,
     /// Where markers say that the whole text also lies as a plain file. Writing it there is not done here.
     pub spill: Option<Folder>,
     /// What a check allows at most. Default: anything.
@@ -90,6 +92,7 @@ impl Default for Policy {
             hold_history: false,
             hold_remembered: false,
             now_ms: None,
+            agent_gone: false,
             spill: None,
             budget: Budget::default(),
             selection: Selection::default(),

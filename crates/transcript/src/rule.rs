@@ -4,10 +4,10 @@
 //! [`crate::finding::Op`] steps, and only [`crate::plan`] turns those into bytes. Codes are the class ids of
 //! the failure catalogue that the project keeps; names say what is wrong, not the cure.
 
-use crate::entry::{Damage, Kind, Role};
-use crate::finding::{Finding, Fix, Guard, Held, Labels, Op, Safety, Severity};
-use crate::format::{Answer, Counted, Format, Results};
-use crate::mend::Holds;
+use crate::entry::{Damage, Kind, QuirkKind, Role};
+use crate::finding::{Finding, Fix, Guard, Held, Labels, Op, Severity};
+use crate::format::{Answer, Counted, Format, Results, Shape};
+use crate::found::Found;
 use crate::salvage::Wreck;
 use crate::session::Session;
 use crate::source::{Fault, Span, read_span};
@@ -192,7 +192,7 @@ pub trait Rule: Sync {
     }
 
     /// Looks for it.
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault>;
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault>;
 }
 
 /// What a rule does in a format.
@@ -297,38 +297,13 @@ impl Group {
     }
 }
 
-/// Asks all rules that the policy includes, then holds back what must not be done.
-pub(crate) fn check_all(session: &Session<'_>, holds: &Holds<'_>) -> Result<Vec<Finding>, Fault> {
-    let mut findings = Vec::new();
-    for rule in RULES.iter().filter(|rule| session.policy.selection.includes(rule.code())) {
-        if rule.cover(session.format) != Cover::Never {
-            rule.check(session, &mut findings)?;
-        }
-    }
-    for finding in &mut findings {
-        if finding.fix.safety == Safety::None || finding.fix.ops.is_empty() {
-            continue;
-        }
-        if let Some(worse) = holds.of(finding) {
-            finding.fix = Fix::held(Held::Worse(worse));
-        } else if finding.entry.is_some_and(|entry| session.is_pending(entry)) {
-            finding.fix = Fix::held(Held::NewestTurn);
-        } else if session.policy.hold_history && finding.rule.rewrites_history() {
-            finding.fix = Fix::held(Held::RecentlyUsed);
-        }
-        if !finding.fix.ops.is_empty()
-            && let Some(why) = forbidden(session, &finding.fix.ops)?
-        {
-            finding.fix = Fix::held(why);
-        }
-    }
-    bound_thinking::gate(session, holds, &mut findings);
-    findings.sort_by_key(|finding| finding.line);
-    Ok(findings)
+/// Whether no record of a format ever comes or goes.
+fn records_stay(format: &dyn Format) -> bool {
+    records_keep_their_order(format) || matches!(format.counted(), Some(Counted::Number(_)))
 }
 
-/// Whether no record of a format ever comes, goes or moves.
-fn records_stay(format: &dyn Format) -> bool {
+/// Whether none ever moves.
+fn records_keep_their_order(format: &dyn Format) -> bool {
     matches!(format.counted(), Some(Counted::Records(_) | Counted::Lines(_)))
 }
 
@@ -349,14 +324,16 @@ pub(crate) fn forbidden(session: &Session<'_>, steps: &[Op]) -> Result<Option<He
     }
     let (place, lines, from) = match session.format.counted() {
         None => return Ok(None),
-        Some(Counted::Records(place)) => (place, false, u32::MAX),
+        Some(Counted::Records(place) | Counted::Number(place)) => (place, false, u32::MAX),
         Some(Counted::Lines(place)) => (place, true, u32::MAX),
         Some(Counted::UpToCompaction(place)) => (place, false, session.last_boundary().unwrap_or(0)),
+        Some(Counted::UpToCount(place)) => (place, false, counted_up_to(session)),
     };
     for op in steps {
         let changes = match *op {
             Op::Insert { .. } | Op::ToFront(_) => true,
             Op::DropEntry(entry) | Op::DropCopy(entry) => entry < from,
+            Op::Move { .. } if matches!(session.format.counted(), Some(Counted::Number(_))) => false,
             Op::Move { entry, after } => entry < from || after < from,
             Op::Answer(call) => {
                 session.format.answer() != Answer::NextUser && session.call(call).entry < from
@@ -369,6 +346,19 @@ pub(crate) fn forbidden(session: &Session<'_>, steps: &[Op]) -> Result<Option<He
         }
     }
     Ok(None)
+}
+
+/// The first entry that no count in the file reaches. What cannot be read may have been counted.
+fn counted_up_to(session: &Session<'_>) -> u32 {
+    let counts = session.transcript.quirks().iter().filter_map(|quirk| match quirk.kind {
+        QuirkKind::Counts(count) => Some(u32::try_from(count).unwrap_or(u32::MAX)),
+        _ => None,
+    });
+    match counts.max() {
+        Some(0) => 0,
+        Some(count) => count.saturating_add(1).saturating_add(session.transcript.damage.len() as u32),
+        None => u32::MAX,
+    }
 }
 
 /// Whether a line comes or goes, or comes to be empty, of those that end: they are counted.
@@ -433,6 +423,7 @@ fn about_place(rule: &'static dyn Rule, line: u64, severity: Severity, message: 
         line,
         labels: Labels::default(),
         uncovered: false,
+        more: 0,
         at: 0,
         entry: None,
         call: None,
@@ -500,12 +491,25 @@ fn drop_results(session: &Session<'_>, results: &[usize]) -> Fix {
             // It is one of many messages, and the entry is all of them.
             return Fix::held(Held::Tangled);
         }
+        if session.is_in_record_of_call(result) {
+            if matches!(ops.last(), Some(Op::Replace { at, .. }) if *at == found.block) {
+                continue;
+            }
+            let mut own = session.transcript.results_of(entry);
+            let goes = |other: usize| results.binary_search(&other).is_ok();
+            if own.any(|other| session.result(other).block == found.block && !goes(other)) {
+                return Fix::held(Held::Tangled);
+            }
+            ops.push(Op::Replace { at: found.block, with: b"[]".to_vec() });
+            continue;
+        }
         // Blocks of other results of the entry that go as well are in `results` too, or stay.
         let going = results.iter().filter(|&&other| session.result(other).entry == entry).count();
         let alone = found.whole
             || (session.entry(entry).kind == Kind::Message(Role::Tool)
                 && going == session.transcript.results_of(entry).len());
-        if !alone {
+        // Somebody may rewind to a record that its id tells: an empty one stays.
+        if !alone || session.format.shape() == Shape::Upserts {
             ops.push(Op::DropBlock { entry, block: found.block });
             continue;
         }

@@ -248,7 +248,7 @@ fn one(session: &Session<'_>, damage: Damage) -> Result<Option<Wreck>, Fault> {
             .push((Span::new(at as u64, bytes.len() as u64), if torn { b"\n".to_vec() } else { Vec::new() }));
     }
     let user = edits.iter().any(|(at, _)| begins_user(&bytes[at.start as usize..at.end as usize]));
-    let edits = edits.into_iter().map(|edit| placed(edit, damage.span.start)).collect();
+    let edits = placed(edits, damage.span.start);
     Ok(Some(Wreck { damage, cause: odd.cause(), records: records.len(), lines: 1, edits, user }))
 }
 
@@ -263,7 +263,7 @@ fn nothing(
     if source.read(damage.span.end, &mut end)? == 1 && end == *b"\n" {
         edits[0].0.end += 1;
     }
-    let edits = edits.into_iter().map(|edit| placed(edit, damage.span.start)).collect();
+    let edits = placed(edits, damage.span.start);
     let cause = if odd.nul && !odd.fragment { Cause::Nul } else { Cause::Nothing };
     Ok(Wreck { damage, cause, records: 0, lines: 1, edits, user: false })
 }
@@ -277,8 +277,13 @@ fn begins_user(fragment: &[u8]) -> bool {
     says && !holds(b"tool_result") && !holds(b"toolUseResult") && !holds(b"functionResponse")
 }
 
-fn placed((at, with): (Span, Vec<u8>), base: u64) -> (Span, Vec<u8>) {
-    (Span::new(base + at.start, base + at.end), with)
+fn placed(mut edits: Vec<(Span, Vec<u8>)>, base: u64) -> Vec<(Span, Vec<u8>)> {
+    for (at, _) in &mut edits {
+        *at = Span::new(base + at.start, base + at.end);
+    }
+    // There may be a line of these for every few bytes.
+    edits.shrink_to_fit();
+    edits
 }
 
 /// What was odd about a line.

@@ -6,7 +6,7 @@
 use crate::block::Marks;
 use crate::entry::{Damage, DamageKind, QuirkKind, Transcript};
 use crate::format::{self, Format, Head, names};
-use crate::json::{self, Doc, Fed, Piece, Tokeniser};
+use crate::json::{self, Doc, Fed, Kind as Json, Piece, Tokeniser, Value};
 use crate::source::{Fault, Source, Span};
 use crate::weight::Meter;
 use alloc::boxed::Box;
@@ -212,6 +212,8 @@ impl Scanner {
             self.transcript.undecided = Some(self.decide());
         }
         self.transcript.bytes = bytes;
+        // Nothing is added, and of a large file up to a half would lie idle.
+        self.transcript.entries.shrink_to_fit();
         (self.transcript, self.meter)
     }
 
@@ -276,10 +278,9 @@ impl Scanner {
                 if let Some(head) = &mut self.transcript.undecided {
                     head.hear(&self.tokens.doc);
                 }
-                read(&mut self.transcript, format, &mut self.tokens.doc, line, span, glued);
-                if let Some(meter) = &mut self.meter {
-                    meter.entry(&mut self.transcript, &self.tokens.doc);
-                }
+                let place = (line, span, glued);
+                let meter = self.meter.as_deref_mut();
+                read(&mut self.transcript, meter, format, &mut self.tokens.doc, place);
             }
             (None, None) => {}
         }
@@ -343,10 +344,8 @@ impl Scanner {
         self.transcript.format = head.format();
         if let Some(format) = self.transcript.format {
             for Waiting { doc, line, span, glued } in &mut waiting {
-                read(&mut self.transcript, format, doc, *line, *span, *glued);
-                if let Some(meter) = &mut self.meter {
-                    meter.entry(&mut self.transcript, doc);
-                }
+                let place = (*line, *span, *glued);
+                read(&mut self.transcript, self.meter.as_deref_mut(), format, doc, place);
             }
             if let Some(meter) = &mut self.meter {
                 meter.end_line(self.transcript.entries.len(), true);
@@ -366,13 +365,13 @@ impl Scanner {
     }
 }
 
+/// Reads an object, and the records that it holds, as entries.
 fn read(
     transcript: &mut Transcript,
+    mut meter: Option<&mut Meter>,
     format: &'static dyn Format,
     doc: &mut Doc,
-    line: u64,
-    span: Span,
-    glued: bool,
+    (line, span, glued): (u64, Span, bool),
 ) {
     let mut draft = transcript.draft(line, span, glued);
     draft.entry.odd = doc.odd();
@@ -381,6 +380,20 @@ fn read(
     }
     format.read(doc, &mut draft);
     draft.finish();
+    let list = format.records_in(doc);
+    if let Some(meter) = meter.as_deref_mut() {
+        meter.entry(transcript, doc.root(), list);
+    }
+    let records = list.into_iter().flat_map(Value::items).filter(|record| record.kind() == Json::Object);
+    for record in records {
+        let mut draft = transcript.draft(line, record.span(), false);
+        draft.entry.listed = true;
+        format.read_record(record, &mut draft);
+        draft.finish();
+        if let Some(meter) = meter.as_deref_mut() {
+            meter.entry(transcript, Some(record), None);
+        }
+    }
 }
 
 /// Finds bytes that are not UTF-8, across pieces.

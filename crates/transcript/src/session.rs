@@ -763,11 +763,14 @@ impl<'a> Session<'a> {
     fn upserts(&mut self) {
         let mut order: Vec<u32> = Vec::new();
         let mut places = vec![NONE; self.transcript.ids.len()];
+        // A record that a list has replaced is not read again, whatever becomes of those with its id.
+        self.shared.fill(false);
         for (index, entry) in (0..).zip(&self.transcript.entries) {
             match (entry.kind, entry.id) {
                 (Kind::Boundary, _) => {
                     order.clear();
                     places.fill(NONE);
+                    self.shared.fill(false);
                     order.push(index);
                 }
                 (Kind::Leaf, _) => {
@@ -782,6 +785,7 @@ impl<'a> Session<'a> {
                 }
                 (_, Some(id)) if places[id.index()] != NONE => {
                     order[places[id.index()] as usize] = index;
+                    self.shared[id.index()] = true;
                 }
                 (_, Some(id)) => {
                     places[id.index()] = order.len() as u32;
@@ -877,10 +881,18 @@ impl<'a> Session<'a> {
 
     /// Which of several results of a call to keep: the least of these. Off-branch copies are never sent. What
     /// stands before the call may be of an earlier one, beyond a missing parent, that had the same id.
-    fn worth(&self, call: u32, result: usize) -> (bool, bool, bool, bool, usize) {
+    fn worth(&self, call: u32, result: usize) -> (bool, bool, bool, bool, bool, usize) {
         let found = self.result(result);
         let before_call = self.place(found.entry) < self.place(self.call(call).entry);
-        (!self.is_live(found.entry), found.synthetic, before_call, found.error, result)
+        let apart = !self.is_in_record_of_call(result);
+        (!self.is_live(found.entry), found.synthetic, before_call, apart, found.error, result)
+    }
+
+    /// Whether a result stands in a record of calls, where others stand in messages of their own: Gemini CLI sends it
+    /// right after the calls, whatever follows them in the file.
+    pub(crate) fn is_in_record_of_call(&self, result: usize) -> bool {
+        let entry = self.entry(self.result(result).entry);
+        self.format.shape() == Shape::Upserts && entry.kind == Kind::Message(Role::Assistant)
     }
 
     /// Whether somebody spoke after the turn of this entry: then its tools are not running any more.
@@ -938,7 +950,15 @@ impl<'a> Session<'a> {
         })
     }
 
+    /// Whether calls of the newest turn stay without a result: no tool runs, and the agent does not answer them itself.
+    pub(crate) fn nothing_answers(&self) -> bool {
+        self.policy.agent_gone && self.format.leaves_calls_open()
+    }
+
     fn find_pending(&mut self) {
+        if self.nothing_answers() {
+            return;
+        }
         // Only the newest turn can be pending, and that is among the last entries that the model wrote.
         let Some(newest) = self.newest() else { return };
         let turn = self.turn(newest);

@@ -1,12 +1,12 @@
 //! Whether a plan may be carried out: the text that it gives is read like any other, and compared with the original.
 
 use crate::entry::Kind;
-use crate::finding::{Finding, Guard, Op, Safety, Severity};
+use crate::finding::{Guard, Op, Safety};
+use crate::found::{ERRORS_MAX, Tally};
 use crate::plan::Origins;
-use crate::rule::{RULES, Stage};
+use crate::rule::RULES;
 use crate::session::Session;
 use crate::{Examination, Messages};
-use alloc::collections::BTreeMap;
 use core::fmt;
 use hashbrown::HashSet;
 
@@ -23,6 +23,8 @@ pub enum Worse {
     Emptied,
     /// The file would not be recognised any more.
     FormatLost,
+    /// There are too many errors to compare the result with the original.
+    TooMany,
     /// After several rounds this rule would still want changes.
     Unsettled(&'static str),
 }
@@ -35,6 +37,10 @@ impl fmt::Display for Worse {
             Self::Shortened => f.write_str("the repair would hide messages that the model sees now"),
             Self::Emptied => f.write_str("the repair would leave nothing of the conversation"),
             Self::FormatLost => f.write_str("the repair would make the file unrecognisable"),
+            Self::TooMany => write!(
+                f,
+                "more than {ERRORS_MAX} errors are too many to check a repair; repair one rule at a time (--select CODE)"
+            ),
             Self::Unsettled(code) => write!(f, "the repair of {code} would not come to an end"),
         }
     }
@@ -56,9 +62,13 @@ pub struct Codes(u128);
 const _: () = assert!(RULES.len() <= 128, "a set of rules has a bit for each");
 
 impl Codes {
-    fn insert(&mut self, code: &str) {
+    pub(crate) fn insert(&mut self, code: &str) {
         let place = RULES.iter().position(|rule| rule.code() == code);
         self.0 |= place.map_or(0, |place| 1 << place);
+    }
+
+    pub(crate) fn has(self, code: &str) -> bool {
+        self.iter().any(|own| own == code)
     }
 
     /// In the order of [`RULES`].
@@ -76,29 +86,6 @@ impl fmt::Display for Codes {
         }
         Ok(())
     }
-}
-
-/// What is told apart when problems are counted: the rule, and of an error the place in the original.
-type Problem = (&'static str, Option<u64>);
-
-/// How many there are of each.
-type Problems = BTreeMap<Problem, usize>;
-
-/// What a finding counts as; notes as nothing. Each error is also a warning, so that to become less bad is no harm. A
-/// warning may move: where a lost link is mended, one further up comes into sight.
-fn problem(finding: &Finding, origins: &Origins) -> impl Iterator<Item = Problem> {
-    let code = finding.rule.code();
-    let warning = (finding.severity >= Severity::Warning).then_some((code, None));
-    let place = (finding.severity == Severity::Error).then(|| origins.of(finding.at));
-    warning.into_iter().chain(place.map(|place| (code, Some(place))))
-}
-
-fn problems(findings: &[Finding], origins: &Origins) -> Problems {
-    let mut problems = Problems::new();
-    for problem in findings.iter().flat_map(|finding| problem(finding, origins)) {
-        *problems.entry(problem).or_default() += 1;
-    }
-    problems
 }
 
 /// What persons said, and how much of the conversation there is.
@@ -123,22 +110,18 @@ impl Conversation {
 
     /// What of it the plan of a stage takes out because somebody asked for that by name: messages of the agent, and, of
     /// history that is not loaded, what persons said. A copy that goes says nothing that the other one does not.
-    pub(crate) fn released(session: &Session<'_>, findings: &[Finding], stage: Stage) -> Self {
+    pub(crate) fn released(session: &Session<'_>, steps: &[(Safety, &[Op])]) -> Self {
         let (mut going, mut said) = (HashSet::new(), HashSet::new());
-        let applied =
-            |finding: &&Finding| finding.rule.stage() == stage && session.policy.selection.applies(finding);
-        for finding in findings.iter().filter(applied) {
-            for op in &finding.fix.ops {
-                match (op, finding.fix.safety) {
-                    (Op::DropCopy(entry), _) => _ = said.insert(*entry),
-                    (Op::DropEntry(entry), Safety::Guarded(why)) => {
-                        going.insert(*entry);
-                        if why == Guard::History {
-                            said.insert(*entry);
-                        }
+        for (safety, op) in steps.iter().flat_map(|(safety, ops)| ops.iter().map(move |op| (safety, op))) {
+            match (op, safety) {
+                (Op::DropCopy(entry), _) => _ = said.insert(*entry),
+                (Op::DropEntry(entry), Safety::Guarded(why)) => {
+                    going.insert(*entry);
+                    if *why == Guard::History {
+                        said.insert(*entry);
                     }
-                    _ => {}
                 }
+                _ => {}
             }
         }
         let texts = said.into_iter().filter_map(|entry| session.transcript.said_in(entry));
@@ -161,38 +144,38 @@ pub(crate) enum Loss {
 }
 
 /// What a repair is measured against: the original, and what people asked to be taken out of it.
-pub(crate) struct Baseline {
+pub(crate) struct Baseline<'o> {
     known: bool,
-    problems: Problems,
+    problems: &'o Tally,
     /// The original could not be sent, or not be read.
     broken: bool,
     /// What came to light once bytes, lines and links were right.
-    uncovered: Problems,
+    uncovered: Tally,
     said: Conversation,
     seen: usize,
 }
 
-impl Baseline {
-    pub(crate) fn of(original: &Examination) -> Self {
+impl<'o> Baseline<'o> {
+    pub(crate) fn of(original: &'o Examination) -> Self {
         Self {
             known: original.facts.format.is_some(),
-            problems: problems(&original.findings, &Origins::default()),
-            broken: has_errors(&original.findings),
-            uncovered: Problems::new(),
+            problems: &original.tally,
+            broken: original.tally.has_errors(),
+            uncovered: Tally::default(),
             said: original.said,
             seen: original.said.seen,
         }
     }
 
     /// Bytes, lines or links were put right. Persons may be found to have said more with that, and not less.
-    pub(crate) fn lay_open(&mut self, after: &Examination, origins: &Origins) -> Result<(), Worse> {
+    pub(crate) fn lay_open(&mut self, after: &Examination, origins: &Origins<'_>) -> Result<(), Worse> {
         self.is_known(after)?;
         if after.said.texts < self.said.texts {
             return Err(Worse::UserTextLost);
         }
         let live = self.said.live.max(after.said.live);
         self.said = Conversation { live, ..after.said };
-        self.uncovered = problems(&after.findings, origins);
+        self.uncovered = after.tally.at_origins(origins);
         Ok(())
     }
 
@@ -211,7 +194,12 @@ impl Baseline {
     }
 
     /// Compares with the text that a plan gives.
-    pub(crate) fn compare(&self, after: &Examination, origins: &Origins, loss: Loss) -> Result<(), Worse> {
+    pub(crate) fn compare(
+        &self,
+        after: &Examination,
+        origins: &Origins<'_>,
+        loss: Loss,
+    ) -> Result<(), Worse> {
         self.is_known(after)?;
         if self.said.live > 0 && after.said.live == 0 {
             return Err(Worse::Emptied);
@@ -222,34 +210,28 @@ impl Baseline {
         if loss == Loss::None && after.said.seen < self.seen {
             return Err(Worse::Shortened);
         }
-        news(after, origins, &[&self.problems])
+        news(after, origins, &[self.problems])
     }
 
     /// Whether all that is new came to light with bytes, lines and links.
-    pub(crate) fn has_uncovered(&self, after: &Examination, origins: &Origins) -> bool {
-        news(after, origins, &[&self.problems, &self.uncovered]).is_ok()
+    pub(crate) fn has_uncovered(&self, after: &Examination, origins: &Origins<'_>) -> bool {
+        news(after, origins, &[self.problems, &self.uncovered]).is_ok()
     }
 
     /// Whether that may be there: damage had hidden it, and the original could not be sent either.
-    pub(crate) fn forgives(&self, after: &Examination, origins: &Origins) -> bool {
+    pub(crate) fn forgives(&self, after: &Examination, origins: &Origins<'_>) -> bool {
         self.broken && self.has_uncovered(after, origins)
     }
 }
 
 /// Errors and warnings of which there are more than in any of these.
-fn news(after: &Examination, origins: &Origins, known: &[&Problems]) -> Result<(), Worse> {
-    let all = problems(&after.findings, origins);
-    let most = |place: &_| known.iter().filter_map(|known| known.get(place)).copied().max().unwrap_or(0);
-    let is_new = |problem: Problem| all.get(&problem).is_some_and(|&count| count > most(&problem));
-    let mut news = News { codes: Codes::default(), curable: true };
-    for finding in after.findings.iter().filter(|finding| problem(finding, origins).any(is_new)) {
-        news.codes.insert(finding.rule.code());
-        news.curable &= matches!(finding.fix.safety, Safety::Guarded(_));
+fn news(after: &Examination, origins: &Origins<'_>, known: &[&Tally]) -> Result<(), Worse> {
+    let all = after.tally.at_origins(origins);
+    if all.is_cut() || known.iter().any(|known| known.is_cut()) {
+        return Err(Worse::TooMany);
     }
-    if news.codes == Codes::default() { Ok(()) } else { Err(Worse::NewFindings(news)) }
-}
-
-/// Whether a session cannot be sent, or not be read.
-pub(crate) fn has_errors(findings: &[Finding]) -> bool {
-    findings.iter().any(|finding| finding.severity == Severity::Error)
+    match all.news(known) {
+        (codes, _) if codes == Codes::default() => Ok(()),
+        (codes, curable) => Err(Worse::NewFindings(News { codes, curable })),
+    }
 }

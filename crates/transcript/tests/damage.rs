@@ -192,11 +192,13 @@ fn damage_of_real_transcripts_is_mended_or_said() {
     let samples = number("TAILOR_DAMAGE_REAL", REAL_SAMPLES);
     let formats: Vec<&str> = SESSIONS.iter().map(|(format, _)| *format).collect();
     let sessions = real::sessions(Path::new(&corpus), &formats);
-    let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
-    for (session, harm) in real::samples(&sessions, samples) {
-        tallies.entry(session.format).or_default().add(&tried(session, &harm));
+    for (of_lines, what) in [(false, "damages"), (true, "damages to lines")] {
+        let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
+        for (session, harm) in real::samples(&sessions, of_lines, samples) {
+            tallies.entry(session.format).or_default().add(&tried(session, &harm));
+        }
+        let title = format!("{samples} {what} of {} real transcripts", sessions.len());
+        let all = print_table(&title, &tallies);
+        assert_eq!(all.worse, 0);
     }
-    let title = format!("{samples} damages of {} real transcripts", sessions.len());
-    let all = print_table(&title, &tallies);
-    assert_eq!(all.worse, 0);
 }

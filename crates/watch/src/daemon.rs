@@ -8,10 +8,11 @@ mod roots;
 use crate::ask::{serve_metrics, serve_status};
 use crate::config::{Config, Mode, Roots};
 use crate::event::{Event, Why};
+use crate::exits::Exits;
 use crate::instance::Taken;
 use crate::look::Looker;
 use crate::metrics::{Metrics, whole};
-use crate::queue::{FILES_MAX, Job, Queue, RootId, Tick};
+use crate::queue::{Cure, FILES_MAX, Job, Queue, RootId, Tick};
 use crate::scout::Scout;
 use crate::systemd;
 use keeper::{Keep, Vault};
@@ -86,6 +87,8 @@ struct Daemon {
     told: HashMap<Arc<Path>, Told>,
     /// Sessions of which their agents say that they are too long.
     too_long: HashMap<Arc<Path>, Failure>,
+    /// Processes that files wait for.
+    exits: Exits,
     metrics: Metrics,
     events: SyncSender<Event>,
     work: SyncSender<Work>,
@@ -115,7 +118,7 @@ pub fn run(config: Config, reload: &mut dyn FnMut() -> Result<Config, String>) -
     let (events, inbox) = sync_channel(EVENTS_MAX);
     let work = start_workers(&events).map_err(Error::System)?;
     pass_on_signals(events.clone()).map_err(Error::System)?;
-    let mut daemon = Daemon::new(config, events, work);
+    let mut daemon = Daemon::new(config, events, work).map_err(Error::System)?;
     daemon.begin()?;
     daemon.serve();
     systemd::ready();
@@ -177,12 +180,13 @@ fn carry_out(work: Work) -> Event {
 }
 
 impl Daemon {
-    fn new(config: Config, events: SyncSender<Event>, work: SyncSender<Work>) -> Self {
+    fn new(config: Config, events: SyncSender<Event>, work: SyncSender<Work>) -> io::Result<Self> {
         let config = Arc::new(config);
         let start = Tick::from_millis(0);
         let metrics = Metrics::new();
         metrics.config_ok.set(1);
-        Self {
+        Ok(Self {
+            exits: Exits::open(events.clone())?,
             queue: Queue::new(config.settle(), FILES_MAX),
             looker: Arc::new(Looker::new(&config)),
             next_roots: start.after(config.rescan),
@@ -208,7 +212,7 @@ impl Daemon {
             stopping: false,
             socket: None,
             config_error: None,
-        }
+        })
     }
 
     /// The only clock.
@@ -331,6 +335,16 @@ impl Daemon {
             Event::Found { root, path, stamp, quiet, walk } => {
                 let known = !self.has(root) || self.queue.found(&path, root, (stamp, walk), quiet, now);
                 self.is_full(!known);
+            }
+            Event::Closed { root, path } => {
+                if self.has(root) {
+                    self.queue.free(&path, Cure::Close);
+                }
+            }
+            Event::Exited(pid) => {
+                for path in self.exits.ended(pid) {
+                    self.queue.free(&path, Cure::Exit(pid));
+                }
             }
             Event::Walked { root, walk, complete, why } => self.walked(root, walk, complete, why),
             Event::Root { root, state, folders } => self.root_stands(root, state, folders),

@@ -12,6 +12,10 @@ use std::time::Duration;
 pub(crate) enum Event {
     /// Something happened to a file.
     Touched { root: RootId, path: PathBuf },
+    /// Somebody who had a file open for writing has closed it.
+    Closed { root: RootId, path: PathBuf },
+    /// A process that a file waits for has ended.
+    Exited(u32),
     /// A walk has come across a file.
     Found { root: RootId, path: PathBuf, stamp: Stamp, quiet: Duration, walk: u32 },
     /// A walk is over; `complete` if it has seen everything.

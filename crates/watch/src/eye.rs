@@ -126,9 +126,16 @@ impl Lids {
                     continue;
                 }
             };
+            let root = life.lids.task.id;
             for happened in happened {
                 match happened {
-                    Happened::File(path) => life.touched(path)?,
+                    Happened::File(path) if is_candidate(&path) => {
+                        life.lids.send(Event::Touched { root, path })?;
+                    }
+                    Happened::Closed(path) if is_candidate(&path) => {
+                        life.lids.send(Event::Closed { root, path })?;
+                    }
+                    Happened::File(_) | Happened::Closed(_) => {}
                     Happened::Folder(path) => life.new_folder(&path)?,
                     Happened::RootGone => return Ok(Again),
                     Happened::Lost => next = life.walk(Why::Overflow)?,
@@ -284,13 +291,6 @@ impl Life<'_> {
         self.see(path, below)?;
         let folders = self.watch.as_ref().map(Watch::folders);
         folders.map_or(Ok(()), |folders| self.lids.tell(RootState::Watched, folders))
-    }
-
-    fn touched(&mut self, path: PathBuf) -> Result<(), Closed> {
-        if !is_candidate(&path) {
-            return Ok(());
-        }
-        self.lids.send(Event::Touched { root: self.lids.task.id, path })
     }
 
     /// Says once that a folder cannot be read; the others go on.

@@ -9,6 +9,7 @@ mod ask;
 mod config;
 mod daemon;
 mod event;
+mod exits;
 mod eye;
 mod instance;
 mod look;

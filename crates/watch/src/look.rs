@@ -16,10 +16,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use transcript::Finding;
 use transcript::overflow::Failure;
 use transcript::policy::Selection;
 use transcript::recover::Level;
+use transcript::{Examination, Finding};
 
 /// How often in a row a session is recovered before it is given up.
 const RESCUES_MAX: u64 = 3;
@@ -286,15 +286,20 @@ fn done(path: &Path, outcome: &Outcome, stamp: Stamp, selection: &Selection) -> 
     match &outcome.ending {
         Ending::Fixed => {
             let lines = mended_lines(outcome, selection);
-            let found = outcome.before.as_ref().map_or(0, |found| found.findings.len());
-            let gain = outcome.remaining().len() < found;
+            let found = outcome.before.as_ref().map_or(0, Examination::count);
+            let gain = outcome.remaining_count() < found;
             Done::Mended { now: untouched(path, outcome, stamp), lines, gain }
         }
         // It is looked at again when it has changed.
         Ending::Deferred(Deferral::NotWorth { .. }) => Done::Settled(stamp),
         Ending::Deferred(reason) => {
             let cure = match reason {
-                Deferral::Growing { .. } | Deferral::Changed | Deferral::Running { .. } => Cure::Change,
+                Deferral::Growing { .. }
+                | Deferral::MayRun { .. }
+                | Deferral::Changed
+                | Deferral::Running { .. } => Cure::Change,
+                Deferral::Open { .. } | Deferral::HeldOpen => Cure::Close,
+                Deferral::InUse { pid, .. } | Deferral::Remembered { pid, .. } => Cure::Exit(*pid),
                 _ => Cure::Others,
             };
             Done::Deferred { as_it_is: Some(stamp), after: reason.retry_after(), cure }
@@ -371,7 +376,7 @@ impl Seen {
             after: outcome.bytes_after,
             run: outcome.run.clone(),
             counted: outcome.before.is_some() || matches!(outcome.ending, Ending::Unsupported(_)),
-            findings: outcome.remaining().len() as u64,
+            findings: outcome.remaining_count(),
             saves_bytes: if fixed { 0 } else { outcome.bytes.saturating_sub(would_be) },
             too_long: None,
             level: None,
@@ -405,7 +410,7 @@ macro_rules! causes {
 }
 
 causes! {
-    Deferral::Growing { .. } => "growing",
+    Deferral::Growing { .. } | Deferral::MayRun { .. } => "growing",
     Deferral::RecentHistory { .. } => "recent",
     Deferral::NotWorth { .. } => "not-worth",
     Deferral::Changed => "changed",
@@ -456,7 +461,8 @@ mod tests {
         let quiet = Duration::from_secs(30);
         let running = Deferral::Running { awaits: Awaits::Model, quiet, wanted: quiet * 2 };
         let stale = Deferral::RecentHistory { quiet, wanted: quiet * 2 };
-        for why in [Deferral::Growing { quiet, settle: quiet * 2 }, stale, running] {
+        let may_run = Deferral::MayRun { quiet, wanted: quiet * 2 };
+        for why in [Deferral::Growing { quiet, settle: quiet * 2 }, may_run, stale, running] {
             let said = reason(&Outcome::deferred(why)).unwrap();
             assert!(said.contains("in the configuration") && !said.contains("--"), "{said}");
         }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A moment, in milliseconds from one that does not matter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Tick(i64);
 
 impl Tick {
@@ -105,6 +105,10 @@ pub(crate) enum Done {
 pub(crate) enum Cure {
     /// Time, or the next line: a change is worth another look at once.
     Change,
+    /// That somebody closes it who has it open for writing.
+    Close,
+    /// That this process ends.
+    Exit(u32),
     /// Somebody else: looking earlier is in vain.
     Others,
 }
@@ -142,6 +146,24 @@ enum Stuck {
     Hindered,
 }
 
+/// What the last look at a file had to wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    /// Nothing.
+    None,
+    /// This.
+    For(Cure),
+    /// Something that is over, as far as is known.
+    Over,
+}
+
+impl Wait {
+    /// What it is once this has come.
+    fn met_by(self, cure: Cure) -> Self {
+        if self == Self::For(cure) { Self::Over } else { self }
+    }
+}
+
 /// How many files are stuck.
 #[derive(Debug, Default)]
 struct Counts {
@@ -173,6 +195,9 @@ struct File {
     looked: Option<Pace>,
     at_work: bool,
     changed_meanwhile: bool,
+    /// Somebody has closed it, or has ended, meanwhile.
+    freed_meanwhile: bool,
+    wait: Wait,
     retries: u8,
     failures: u8,
     vain: u8,
@@ -200,6 +225,7 @@ impl Queue {
     pub(crate) fn touch(&mut self, path: &Path, root: RootId, now: Tick) -> bool {
         let Some((path, file)) = self.know(path, root, now) else { return false };
         file.changed = now;
+        file.wait = file.wait.met_by(Cure::Change);
         if file.at_work {
             file.changed_meanwhile = true;
         } else {
@@ -226,8 +252,27 @@ impl Queue {
         file.last = Some(stamp);
         file.looked = None;
         file.changed = now.before(quiet);
+        file.wait = file.wait.met_by(Cure::Change);
         self.schedule(&path);
         true
+    }
+
+    /// What a file may have waited for is over: whoever waits for this comes back as soon as it is quiet.
+    pub(crate) fn free(&mut self, path: &Path, cure: Cure) {
+        let Some((path, _)) = self.files.get_key_value(path) else { return };
+        let path = path.clone();
+        let Some(file) = self.files.get_mut(&path) else { return };
+        if file.at_work {
+            file.freed_meanwhile = true;
+        } else if file.wait == Wait::For(cure) {
+            (file.wait, file.not_before, file.retries) = (Wait::Over, Tick::NEVER_YET, 0);
+            self.schedule(&path);
+        }
+    }
+
+    /// Whether what a file had to wait for at its last look is over, as far as is known.
+    pub(crate) fn wait_is_over(&self, path: &Path) -> bool {
+        self.files.get(path).is_some_and(|file| file.wait == Wait::Over)
     }
 
     /// A walk of a root is complete: what it has not seen is gone.
@@ -273,7 +318,7 @@ impl Queue {
         let pace = if late { Pace::Late } else { Pace::Soon };
         let known = file.last.filter(|_| file.looked.is_some_and(|looked| looked >= pace));
         file.due = None;
-        file.at_work = true;
+        (file.at_work, file.freed_meanwhile) = (true, false);
         Some(Job { path, root: file.root, pace, known, due })
     }
 
@@ -309,6 +354,7 @@ impl Queue {
         }
         self.stuck.recount(was, file.stuck);
         let changed = std::mem::take(&mut file.changed_meanwhile);
+        let freed = std::mem::take(&mut file.freed_meanwhile);
         let waits_for_late = file.looked == Some(Pace::Soon) && self.settle.late.is_some();
         match again {
             // A change counts from when it came; what was put off for others' sake stays so.
@@ -320,6 +366,11 @@ impl Queue {
                 self.set_due(&job.path, due);
             }
             Again::OnChange => {}
+        }
+        if let Done::Deferred { cure: cure @ (Cure::Close | Cure::Exit(_)), .. } = done
+            && freed
+        {
+            self.free(&job.path, *cure);
         }
         after
     }
@@ -412,6 +463,8 @@ impl File {
             looked: None,
             at_work: false,
             changed_meanwhile: false,
+            freed_meanwhile: false,
+            wait: Wait::None,
             retries: 0,
             failures: 0,
             vain: 0,
@@ -424,6 +477,7 @@ impl File {
     /// Keeps count of how looks end, and says when to look again.
     fn end(&mut self, pace: Pace, done: &Done) -> Again {
         self.stuck = self.stuck.filter(|stuck| *stuck != Stuck::Hindered);
+        self.wait = Wait::None;
         match done {
             Done::Settled(stamp) => {
                 (self.last, self.looked) = (Some(*stamp), Some(pace));
@@ -445,7 +499,7 @@ impl File {
             }
             Done::Deferred { as_it_is, after, cure } => {
                 self.failures = 0;
-                (self.last, self.looked) = (as_it_is.or(self.last), None);
+                (self.last, self.looked, self.wait) = (as_it_is.or(self.last), None, Wait::For(*cure));
                 if *cure == Cure::Change {
                     self.retries = 0;
                     return Again::At((*after).max(RETRY_MIN));

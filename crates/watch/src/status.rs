@@ -80,4 +80,7 @@ pub struct Trouble {
     pub outcome: String,
     /// Why.
     pub reason: String,
+    /// How long ago the file was looked at, which is when that was so.
+    #[serde(default)]
+    pub looked_seconds_ago: u64,
 }

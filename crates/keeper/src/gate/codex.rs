@@ -3,8 +3,9 @@
 //! A running Codex appends through one descriptor, so that a file that was replaced under it takes all later lines
 //! to the grave. It is replaced only if nobody writes: with the locks that Codex itself takes for maintenance
 //! (`rollout/src/maintenance.rs`) and for writing a thread (`thread-store/src/local/writer_lock.rs`), and, since
-//! older releases take none, with a look at who has the file open. Where processes hide that, only a file that has
-//! been quiet for as long as Codex itself asks for before it compresses one is taken as closed.
+//! older releases take none, with a look at who has the file open: a lease tells. Where there are no leases, and
+//! processes of the file's owner hide what they have open, only a file that has been quiet for as long as Codex itself
+//! asks for before it compresses one is taken as closed. No Codex has a copy outside its folder open.
 //!
 //! Threads with a paginated history are refused: their byte offsets stand in a database, and in their children.
 
@@ -13,6 +14,7 @@ use super::{
 };
 use crate::error::Error;
 use crate::outcome::{Deferral, Refusal};
+use crate::writers;
 use serde::Deserialize;
 use std::fs::{File, Metadata, TryLockError};
 use std::io;
@@ -33,7 +35,8 @@ const COORDINATION: (Duration, usize) = (Duration::from_millis(25), 40);
 /// Longest first line that is read; it holds the instructions of the session.
 const LINE_BYTES_MAX: usize = 4 << 20;
 
-pub(super) fn ask(target: &GateTarget<'_>, quiet: Duration) -> Answer {
+/// `quiet` is how long nobody has written to the file; `None` if somebody says that no agent is running.
+pub(super) fn ask(target: &GateTarget<'_>, quiet: Option<Duration>) -> Answer {
     let fail = |cause| Error::new(target.path, "read the first line", cause);
     let line = first_line(target.file, LINE_BYTES_MAX).map_err(fail)?;
     // A byte order mark before it is damage, and says nothing else about the thread.
@@ -42,17 +45,22 @@ pub(super) fn ask(target: &GateTarget<'_>, quiet: Duration) -> Answer {
         Ok(thread) => thread,
         Err(refusal) => return Ok(Err(NotNow::Refused(refusal))),
     };
-    let locks = match home(target.path) {
-        None => None,
-        Some(home) => match Locks::take(home, &thread, target.metadata)? {
-            Ok(locks) => Some(locks),
-            Err(busy) => return Ok(Err(busy.into())),
-        },
+    let Some(home) = home(target.path) else { return Ok(Ok(None)) };
+    let locks = match Locks::take(home, &thread, target)? {
+        Ok(locks) => locks,
+        Err(busy) => return Ok(Err(busy.into())),
     };
     // The locks come first: whoever opens the file after this look has to ask for them.
-    Ok(match in_use(target.metadata, quiet) {
-        Some(found) => Err(found.into()),
-        None => Ok(locks.map(|locks| Box::new(locks) as Box<dyn Held>)),
+    let fail = |cause| Error::new(target.path, "see who writes to", cause);
+    // They keep it open for as long as they run, so that it is in vain to wait for them.
+    let asked = writers::keep_out(target.file, target.metadata, Duration::ZERO);
+    Ok(match asked.map_err(fail)? {
+        Err(writer) => Err(writer.into()),
+        Ok(Some(_lease)) => Ok(Some(Box::new(locks))),
+        Ok(None) => match quiet.and_then(|quiet| unseen(target.metadata, quiet)) {
+            Some(unseen) => Err(unseen.into()),
+            None => Ok(Some(Box::new(locks))),
+        },
     })
 }
 
@@ -96,13 +104,9 @@ fn thread(line: Option<&[u8]>) -> Result<String, Refusal> {
     id.filter(|id| is_plain_name(id)).ok_or(Refusal::UnknownHistory)
 }
 
-/// Whether somebody has the file open for writing, or may have.
-fn in_use(metadata: &Metadata, quiet: Duration) -> Option<Deferral> {
-    let holders = process::holders(metadata.dev(), metadata.ino());
-    if let Some(writer) = holders.into_iter().find(|holder| holder.writes) {
-        return Some(Deferral::Open { pid: writer.pid, name: writer.name });
-    }
-    let processes = if quiet < COLD { process::unseen() } else { 0 };
+/// Whether a program of the file's owner may have it open unseen.
+fn unseen(metadata: &Metadata, quiet: Duration) -> Option<Deferral> {
+    let processes = if quiet < COLD { process::unseen(metadata.uid()) } else { 0 };
     (processes > 0).then_some(Deferral::Unseen { processes, quiet, wanted: COLD })
 }
 
@@ -117,12 +121,12 @@ struct Locks {
 impl Held for Locks {}
 
 impl Locks {
-    fn take(home: &Path, thread: &str, transcript: &Metadata) -> Result<Result<Self, Deferral>, Error> {
+    fn take(home: &Path, thread: &str, target: &GateTarget<'_>) -> Result<Result<Self, Deferral>, Error> {
         if home.join("rollout-migrations").join(format!("{thread}.pending")).exists() {
             return Ok(Err(Deferral::Busy { agent: AGENT, lock: "migration journal for this thread" }));
         }
         let mut locks = Self { maintenance: None, thread: None, folder: home.join("thread-writer-locks") };
-        if let Some((file, _)) = open(&home.join(".tmp/rollout-maintenance.lock"), transcript)? {
+        if let Some((file, _)) = open(&home.join(".tmp/rollout-maintenance.lock"), target)? {
             if !try_lock(&file, &home.join(".tmp"))? {
                 return Ok(Err(Deferral::Busy { agent: AGENT, lock: "maintenance lock" }));
             }
@@ -130,19 +134,19 @@ impl Locks {
         }
         // Writers open, lock and remove the locks of threads under this one.
         let path = locks.folder.join(".coordination.lock");
-        let Some((coordination, _)) = open(&path, transcript)? else { return Ok(Ok(locks)) };
+        let Some((coordination, _)) = open(&path, target)? else { return Ok(Ok(locks)) };
         if !wait_for(&coordination, &path)? {
             return Ok(Err(Deferral::Busy { agent: AGENT, lock: "lock for opening threads" }));
         }
-        let taken = locks.take_thread(thread, transcript);
+        let taken = locks.take_thread(thread, target);
         let _ = coordination.unlock();
         let busy = Deferral::Busy { agent: AGENT, lock: "writer lock for this thread" };
         Ok(if taken? { Ok(locks) } else { Err(busy) })
     }
 
-    fn take_thread(&mut self, thread: &str, transcript: &Metadata) -> Result<bool, Error> {
+    fn take_thread(&mut self, thread: &str, target: &GateTarget<'_>) -> Result<bool, Error> {
         let path = self.folder.join(format!("{thread}.lock"));
-        let Some((file, made)) = open(&path, transcript)? else { return Ok(true) };
+        let Some((file, made)) = open(&path, target)? else { return Ok(true) };
         let free = try_lock(&file, &path)?;
         if free {
             self.thread = Some((file, made.then_some(path)));
@@ -168,18 +172,20 @@ impl Drop for Locks {
     }
 }
 
-/// Opens a lock, made if need be; says whether it was. `None` if its folder is missing, which is Codex's to make.
-/// Folders and locks may be links, because accounts share them; a link that leads nowhere is not followed.
-fn open(path: &Path, transcript: &Metadata) -> Result<Option<(File, bool)>, Error> {
+/// Opens a lock, made if need be; says whether it was. `None` if it is not there and must not be made: its folder is
+/// Codex's to make. Folders and locks may be links, because accounts share them; a link that leads nowhere is not
+/// followed.
+fn open(path: &Path, target: &GateTarget<'_>) -> Result<Option<(File, bool)>, Error> {
     let fail = |cause| Error::new(path, "open the lock", cause);
     if path.parent().is_none_or(|folder| !folder.is_dir()) {
         return Ok(None);
     }
     let mut options = File::options();
-    options.read(true).write(true);
+    options.read(true).write(target.makes_locks);
     match options.open(path) {
         Ok(file) => return Ok(Some((file, false))),
         Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(fail(cause)),
+        Err(_) if !target.makes_locks => return Ok(None),
         Err(_) => {}
     }
     let file = match options.create_new(true).mode(0o600).open(path) {
@@ -188,7 +194,7 @@ fn open(path: &Path, transcript: &Metadata) -> Result<Option<(File, bool)>, Erro
         }
         other => other.map_err(fail)?,
     };
-    give_to_owner(&file, transcript).map_err(fail)?;
+    give_to_owner(&file, target.metadata).map_err(fail)?;
     Ok(Some((file, true)))
 }
 
@@ -217,6 +223,8 @@ fn wait_for(file: &File, path: &Path) -> Result<bool, Error> {
 mod tests {
     use super::super::tests::{Case, deferral};
     use super::*;
+    use crate::gate::process::tests::NO_FORKS;
+    use crate::step::fault::{self, Fault};
     use std::fs;
 
     const ID: &str = "0199-aa";
@@ -256,8 +264,9 @@ mod tests {
 
     #[test]
     fn locks_are_taken_and_given_back() {
+        let _forks = NO_FORKS.read();
         let (dir, case) = case(BOTH, &header(""));
-        let held = ask(&case.target(), COLD).unwrap().unwrap().unwrap();
+        let held = ask(&case.target(), Some(COLD)).unwrap().unwrap().unwrap();
         let busy = |name: &str| {
             let file = File::open(dir.path().join(name)).unwrap();
             file.try_lock().map(|()| file.unlock().unwrap()).is_err()
@@ -270,23 +279,24 @@ mod tests {
         assert_eq!(names(&dir, "thread-writer-locks"), [".coordination.lock"]);
         // One that was there stays.
         fs::write(dir.path().join(format!("thread-writer-locks/{ID}.lock")), "").unwrap();
-        drop(ask(&case.target(), COLD).unwrap().unwrap());
+        drop(ask(&case.target(), Some(COLD)).unwrap().unwrap());
         assert!(!busy(&format!("thread-writer-locks/{ID}.lock")));
     }
 
     #[test]
     fn folders_are_codexs_to_make() {
+        let _forks = NO_FORKS.read();
         let (dir, case) = case(&[], &header(""));
-        assert!(ask(&case.target(), COLD).unwrap().is_ok());
+        assert!(ask(&case.target(), Some(COLD)).unwrap().is_ok());
         assert_eq!(names(&dir, ""), ["sessions"]);
         let elsewhere = Case::new(dir.path().join("copy/rollout-x.jsonl"), &header(""));
-        assert!(ask(&elsewhere.target(), COLD).unwrap().unwrap().is_none());
+        assert!(ask(&elsewhere.target(), Some(COLD)).unwrap().unwrap().is_none());
     }
 
     #[test]
     fn a_lock_that_is_held_holds() {
         let (dir, case) = case(BOTH, &header(""));
-        let said = |lock: &str| match deferral(ask(&case.target(), COLD)) {
+        let said = |lock: &str| match deferral(ask(&case.target(), Some(COLD))) {
             Deferral::Busy { agent: AGENT, lock: said } => assert_eq!(said, lock),
             other => panic!("{other}"),
         };
@@ -306,30 +316,64 @@ mod tests {
 
     #[test]
     fn a_writer_without_a_lock_is_found() {
+        let _forks = NO_FORKS.read();
         let (_dir, case) = case(BOTH, &header(""));
         let writer = File::options().append(true).open(&case.path).unwrap();
         let own = std::process::id();
-        assert!(matches!(deferral(ask(&case.target(), COLD)), Deferral::Open { pid, .. } if pid == own));
+        assert!(
+            matches!(deferral(ask(&case.target(), Some(COLD))), Deferral::Open { pid, .. } if pid == own)
+        );
         drop(writer);
         let _reader = File::open(&case.path).unwrap();
-        // Children of other tests, on their way to another program, share it for a moment.
-        while let Err(NotNow::Deferred(Deferral::Open { pid, .. })) = ask(&case.target(), COLD).unwrap() {
-            assert_ne!(pid, own, "a reader loses nothing");
-        }
+        assert!(ask(&case.target(), Some(COLD)).unwrap().is_ok(), "a reader loses nothing");
+    }
+
+    /// Asked where no leases are to be had.
+    fn ask_without_lease(case: &Case, quiet: Option<Duration>) -> Answer {
+        let fault = Fault::Error { at: 0, errno: libc::EACCES };
+        fault::with(Some(fault), || ask(&case.target(), quiet)).0
     }
 
     #[test]
-    fn where_processes_hide_what_they_hold_only_the_cold_is_closed() {
+    fn a_lease_tells_what_processes_hide() {
+        let _forks = NO_FORKS.read();
         let (_dir, case) = case(BOTH, &header(""));
-        // Root sees all, as a rule; others never see what root holds.
-        let hidden = process::unseen() > 0;
-        let found = in_use(&case.metadata, Duration::ZERO);
-        assert_eq!(matches!(found, Some(Deferral::Unseen { wanted: COLD, .. })), hidden, "{found:?}");
+        assert!(ask(&case.target(), Some(Duration::ZERO)).unwrap().is_ok());
+        // Without one only the processes of the file's owner matter, until the file is cold or somebody says that no
+        // agent is running. Root sees all of its own, as a rule.
+        let hidden = process::unseen(case.metadata.uid()) > 0;
+        let found = ask_without_lease(&case, Some(Duration::ZERO)).unwrap().err();
+        let found_hidden = matches!(
+            found,
+            Some(NotNow::Deferred(Deferral::Unseen { wanted: COLD, quiet: Duration::ZERO, .. }))
+        );
+        assert_eq!((found_hidden, found.is_some()), (hidden, hidden), "{found:?}");
+        assert!(ask_without_lease(&case, Some(COLD)).unwrap().is_ok());
+        assert!(ask_without_lease(&case, None).unwrap().is_ok());
+    }
+
+    #[test]
+    fn without_leases_a_writer_that_is_seen_holds_whatever_somebody_says() {
+        let (_dir, case) = case(BOTH, &header(""));
+        let _writer = File::options().append(true).open(&case.path).unwrap();
+        assert!(matches!(deferral(ask_without_lease(&case, None)), Deferral::Open { .. }));
+    }
+
+    #[test]
+    fn a_dry_run_makes_no_locks() {
+        let _forks = NO_FORKS.read();
+        let (dir, case) = case(BOTH, &header(""));
+        let dry = GateTarget { makes_locks: false, ..case.target() };
+        assert!(ask(&dry, Some(COLD)).unwrap().is_ok());
+        assert!(names(&dir, ".tmp").is_empty() && names(&dir, "thread-writer-locks").is_empty());
+        let held = hold(&dir, ".tmp/rollout-maintenance.lock");
+        assert!(matches!(deferral(ask(&dry, Some(COLD))), Deferral::Busy { .. }));
+        drop(held);
     }
 
     #[test]
     fn histories_that_are_counted_elsewhere_are_refused() {
-        let refusal = |text: &str| match ask(&case(BOTH, text).1.target(), COLD).unwrap() {
+        let refusal = |text: &str| match ask(&case(BOTH, text).1.target(), Some(COLD)).unwrap() {
             Err(NotNow::Refused(refusal)) => refusal,
             Err(NotNow::Deferred(deferral)) => panic!("{deferral}"),
             Ok(_) => panic!("the gate is open: {text}"),
@@ -350,13 +394,14 @@ mod tests {
 
     #[test]
     fn histories_of_old_may_change() {
+        let _forks = NO_FORKS.read();
         for text in [
             header(r#","history_mode":"legacy""#),
             header(r#","history_mode":null"#),
             header(&format!(",\"base_instructions\":\"{}\"", "x".repeat(300_000))),
             format!("{{\"id\":\"{ID}\",\"timestamp\":\"t\",\"instructions\":null}}\n"),
         ] {
-            assert!(ask(&case(BOTH, &text).1.target(), COLD).unwrap().is_ok(), "{text:.100}");
+            assert!(ask(&case(BOTH, &text).1.target(), Some(COLD)).unwrap().is_ok(), "{text:.100}");
         }
     }
 }

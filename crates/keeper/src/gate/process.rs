@@ -189,8 +189,8 @@ pub(crate) fn name(pid: u32) -> String {
     bytes.trim_ascii_end().iter().map(printable).collect()
 }
 
-/// How many processes do not let us see what they have open. Threads of the kernel have nothing open.
-pub(crate) fn unseen() -> usize {
+/// How many processes of this user do not let us see what they have open. Threads of the kernel have nothing open.
+pub(crate) fn unseen(user: u32) -> usize {
     if !Path::new("/proc/self/fd").exists() {
         return 1;
     }
@@ -204,7 +204,14 @@ pub(crate) fn unseen() -> usize {
     };
     let concerned =
         |pid: &u32| Stat::of(*pid).is_some_and(|stat| !stat.is_kernel_thread() && !stat.is_ended());
-    all().filter(|pid| concerned(pid) && hides(pid)).count()
+    all().filter(|pid| is_of(*pid, user) && concerned(pid) && hides(pid)).count()
+}
+
+/// Whether a process acts for this user. The owner of its folder in `/proc` does not tell: of one that hides, it is root.
+fn is_of(pid: u32, user: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap_or_default();
+    users.split_whitespace().any(|number| number.parse() == Ok(user))
 }
 
 #[cfg(test)]
@@ -311,6 +318,14 @@ pub(crate) mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(found.iter().any(|holder| holder.pid == child.id() && holder.writes), "{found:?}");
+    }
+
+    #[test]
+    fn what_other_users_hide_is_no_concern() {
+        const NOBODY_HERE: u32 = 4_000_000_000;
+        let own = fs::metadata("/proc/self").unwrap().uid();
+        assert!(is_of(std::process::id(), own) && !is_of(std::process::id(), NOBODY_HERE));
+        assert_eq!(unseen(NOBODY_HERE), 0);
     }
 
     #[test]

@@ -249,6 +249,46 @@ fn an_edit_in_place_before_an_append_is_not_lost() {
     }
 }
 
+/// The same, where others come so often that the comparison is put off until the new text is in place.
+#[test]
+fn an_edit_in_place_is_not_lost_where_many_append() {
+    let world = World::new();
+    // So much that the end of the file, which is looked at each time, says nothing of the edit.
+    fs::write(&world.path, turn("a", BIG_CHARS) + &turn("z", 5000)).unwrap();
+    let (path, mut compared) = (world.path.clone(), 0);
+    let threads = Rc::new(RefCell::new(Vec::new()));
+    let waiting = Rc::clone(&threads);
+    let hook = move |_, now| {
+        let append = |path: &Path, name: &str| {
+            let mut file = OpenOptions::new().append(true).open(path).unwrap();
+            file.write_all(turn(name, 10).as_bytes()).unwrap();
+        };
+        if now == Step::LeaseOld && compared == 0 {
+            OpenOptions::new().write(true).open(&path).unwrap().write_all_at(b"QUESTION", 26).unwrap();
+            append(&path, "b");
+        }
+        if now == Step::Compare {
+            compared += 1;
+            // The last of these waits for the lease that is held during the exchange.
+            if let Some(name) = ["c", "d", "e"].get(compared - 1) {
+                let path = path.clone();
+                waiting.borrow_mut().push(std::thread::spawn(move || append(&path, name)));
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+    };
+    let (outcome, steps) = fault::meanwhile(None, hook, || world.fix());
+    threads.take().into_iter().for_each(|thread| thread.join().unwrap());
+    assert!(
+        steps.contains(&Step::Exchange) && steps.iter().filter(|step| **step == Step::Compare).count() == 4
+    );
+    assert!(matches!(outcome.ending, Ending::Deferred(Deferral::Changed)), "{:?}", outcome.ending);
+    assert_eq!(world.fix().ending, Ending::Fixed);
+    let expected = names(&["a", "z", "b", "c", "d", "e"]).into_iter();
+    let expected: Vec<String> = expected.map(|name| name.replace("question a", "QUESTION a")).collect();
+    assert_eq!((world.told(), world.beside()), (expected, Vec::new()));
+}
+
 /// Files with names like ours are left alone, and keep nobody from a fix.
 #[test]
 fn a_file_that_no_run_has_left_is_not_believed() {

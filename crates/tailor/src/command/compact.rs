@@ -49,10 +49,11 @@ fn compact(asked: &Compact) -> Result<Status, String> {
     };
     let count = tokens::counter(asked.limits.tokenizer);
     let limits = asked.limits.limits(&count);
+    let closed = keeper::closed(&asked.path, &options).map_err(|error| error.to_string())?;
     if asked.dry_run {
-        return dry_run(asked, &limits, shares);
+        return dry_run(asked, &limits, shares, &closed.unwrap_or(Ending::WouldFix));
     }
-    if let Some(ending) = keeper::closed(&asked.path, &options).map_err(|error| error.to_string())? {
+    if let Some(ending) = closed {
         return Ok(Report::ended(asked, &ending, 0, shares).print(asked.change.format, &ending));
     }
     let total = each_chunk(&asked.path, &limits, shares, &mut |_| true)?.chunks;
@@ -103,15 +104,14 @@ fn put_in(
     Ok(report.print(asked.change.format, &outcome.ending))
 }
 
-fn dry_run(asked: &Compact, limits: &Limits<'_>, shares: Shares) -> Result<Status, String> {
-    let ending = Ending::WouldFix;
+fn dry_run(asked: &Compact, limits: &Limits<'_>, shares: Shares, ending: &Ending) -> Result<Status, String> {
     if asked.change.format == Format::Json {
         let mut printer = Printer::new(asked.limits.tokenizer);
         let totals = each_chunk(&asked.path, limits, shares, &mut |chunk| printer.chunk(chunk).is_ok())?;
         if let Err(error) = printer.finish(&totals) {
             return Ok(deaf("standard output", &error));
         }
-        return Ok(Report::ended(asked, &ending, totals.chunks, shares).print(asked.change.format, &ending));
+        return Ok(Report::ended(asked, ending, totals.chunks, shares).print(asked.change.format, ending));
     }
     let mut number = 0;
     let about = if asked.limits.tokenizer == Tokenizer::Chars4 { "about " } else { "" };
@@ -127,7 +127,7 @@ fn dry_run(asked: &Compact, limits: &Limits<'_>, shares: Shares) -> Result<Statu
     if totals.left_out > 0 {
         talk(&format!("{} are over the budget and in no chunk", plural(totals.left_out, "older message")));
     }
-    Ok(Report::ended(asked, &ending, totals.chunks, shares).print(asked.change.format, &ending))
+    Ok(Report::ended(asked, ending, totals.chunks, shares).print(asked.change.format, ending))
 }
 
 /// What the command has said so far.

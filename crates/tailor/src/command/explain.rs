@@ -151,11 +151,13 @@ fn in_file(
     if let Some(heading) = heading.filter(|_| !findings.is_empty()) {
         println!("  {heading}:");
     }
-    for found in findings.iter().take(FINDINGS_MAX) {
+    let (listed, rest) = findings.split_at(findings.len().min(FINDINGS_MAX));
+    for found in listed {
         println!("  line {}: {} {}: {}", found.line, found.rule.code(), found.rule.name(), found.message);
     }
-    if findings.len() > FINDINGS_MAX {
-        println!("  and {} more (tailor scan)", findings.len() - FINDINGS_MAX);
+    let more: u64 = rest.iter().map(Finding::count).chain(listed.iter().map(|found| found.more)).sum();
+    if more > 0 {
+        println!("  and {more} more (tailor scan)");
     }
     let end = end(&findings, &shown);
     if !end.is_empty() {

@@ -55,7 +55,8 @@ fn human(status: &watch::Status) {
     );
     println!("{}: {} fixed, {} saved", plural(status.looks, "look"), status.fixed, size(status.saved_bytes));
     for trouble in &status.troubles {
-        println!("{}: {}: {}", plain(&trouble.path), trouble.outcome, plain(&trouble.reason));
+        let (path, reason) = (plain(&trouble.path), plain(&trouble.reason));
+        println!("{path}: {} {} ago: {reason}", trouble.outcome, time(trouble.looked_seconds_ago));
     }
     for path in &status.too_long {
         println!("{}: its agent says that it is too long (`tailor recover`)", plain(path));

@@ -57,6 +57,9 @@ fn say(finding: &FindingReport, text: &mut String) {
         push_plain(tool, text);
         text.push(')');
     }
+    if finding.more > 0 {
+        _ = write!(text, ", and {} more", finding.more);
+    }
     match (&finding.reason, finding.fix) {
         _ if finding.done => {}
         (Some(reason), fix) => text.extend([" [", fix, ": ", reason, "]"]),
@@ -88,7 +91,7 @@ impl Shape for Human {
                     count => format!(", {count} findings stay"),
                 };
                 if uncovered > 0 {
-                    _ = write!(kept, ", {} came to light", plural(uncovered as u64, "finding"));
+                    _ = write!(kept, ", {} came to light", plural(uncovered, "finding"));
                 }
                 if let Some(sight) = report.sight() {
                     kept.extend([", ", &sight]);

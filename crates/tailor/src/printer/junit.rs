@@ -4,7 +4,7 @@
 use super::human::said;
 use super::{Shape, Totals, plural};
 use crate::place::relative;
-use crate::report::{FileReport, FindingReport};
+use crate::report::{FileReport, FindingReport, count};
 use crate::terminal::plain;
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
@@ -49,7 +49,7 @@ impl Verdict {
         let failing: Vec<&FindingReport> = report.left().iter().filter(|finding| finding.fails).collect();
         let (element, message, kind) = match (report.outcome, &failing[..]) {
             ("error", _) => ("error", reason, "error"),
-            (_, [first, ..]) => ("failure", plural(failing.len() as u64, "finding"), first.rule),
+            (_, [first, ..]) => ("failure", plural(count(failing.iter().copied()), "finding"), first.rule),
             ("deferred" | "refused" | "unsupported", _) => ("skipped", reason, report.outcome),
             _ => return None,
         };
@@ -59,12 +59,14 @@ impl Verdict {
 
 fn list(findings: &[&FindingReport]) -> String {
     let mut text = String::new();
-    for finding in findings.iter().take(LISTED_MAX) {
+    let listed = findings.len().min(LISTED_MAX);
+    for finding in &findings[..listed] {
         let (line, code, rule) = (finding.line, finding.code, finding.rule);
         let _ = writeln!(text, "line {line}: {} {code} {rule}: {}", finding.severity, said(finding));
     }
-    if findings.len() > LISTED_MAX {
-        let _ = writeln!(text, "and {} more", findings.len() - LISTED_MAX);
+    let more = count(findings[listed..].iter().copied());
+    if more > 0 {
+        let _ = writeln!(text, "and {more} more");
     }
     text
 }

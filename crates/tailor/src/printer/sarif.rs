@@ -70,12 +70,17 @@ fn result(path: &str, finding: &FindingReport, compared: bool) -> Value {
             properties[key] = object!(value);
         }
     }
+    let mut text = finding.message.clone();
+    if finding.more > 0 {
+        properties["more"] = object!(finding.more);
+        text = format!("{text}, and {} more", finding.more);
+    }
     let index = RULES.iter().position(|rule| rule.code() == finding.code);
     let mut result = object!({
         "ruleId": finding.code,
         "ruleIndex": index,
         "level": finding.severity,
-        "message": { "text": finding.message },
+        "message": { "text": text },
         "locations": place(path, finding.line),
         "partialFingerprints": { "tailor/v1": finding.fingerprint },
         "properties": properties,

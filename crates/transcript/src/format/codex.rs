@@ -251,8 +251,9 @@ fn output_id(prefix: &str, call: &[u8]) -> String {
 }
 
 fn header(payload: Value<'_>, draft: &mut Draft<'_>) {
-    draft.entry.kind = Kind::Header;
-    let [mode, base] = payload.pick(["history_mode", "history_base"]);
+    let [id, mode, base] = payload.pick(["id", "history_mode", "history_base"]);
+    // Without an id it is none to Codex.
+    draft.entry.kind = if is_string(id) { Kind::Header } else { Kind::Opaque };
     if base.is_some_and(|base| !base.is_null())
         || mode.is_some_and(|mode| !mode.is("legacy") && !mode.is_null())
     {

@@ -1,15 +1,20 @@
 //! Gemini CLI: a log of records by id, of which the last one counts, at the place of the first.
 //!
-//! Each step of a tool call writes the whole message anew, results included. `$set` changes the header, or puts a list
-//! in the place of all messages; `$rewindTo` takes a message and all behind it back. A result stands in its call, so
-//! none is ever put in as a line. Facts: `reference/formats-other.md` §4.2.
+//! Each step of a tool call writes the whole message anew. `$set` changes the header, or replaces all messages with a
+//! list of them; `$rewindTo` takes back a message and all after it.
+//!
+//! Older versions keep a result in the record of its call and nowhere else. Since 0.60 it is also a message of the
+//! user, as it was sent, and a resumed session sends both copies: P5 empties that message. Its place says nothing: over
+//! ACP the calls of all turns gather in one record. Once a message of the model names calls in `content`, those are sent
+//! and `toolCalls` holds results only. No result is ever put in.
 
 use super::names::{Form, Names, has, needs};
+use super::qwen_code::{self, content_part};
 use super::{
-    Content, Format, Part, Results, Root, Shape, Vote, Writer, alone, asked, content_parts, is_string, items,
+    Content, Format, Part, Results, Root, Shape, Vote, Writer, alone, content_parts, is_string, items,
     listed_calls,
 };
-use crate::entry::{Draft, Kind, QuirkKind, Role, Target, is_altered};
+use crate::entry::{Draft, Kind, Role, Target};
 use crate::finding::Severity;
 use crate::json::{Doc, Kind as Json, Value};
 
@@ -111,7 +116,7 @@ impl Format for GeminiCli {
     }
 
     fn results(&self) -> Results {
-        Results::WithCall
+        Results::Blocks
     }
 
     fn copies_results(&self) -> bool {
@@ -134,34 +139,44 @@ impl Format for GeminiCli {
 
     fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
         let Some(line) = doc.root() else { return };
-        let [id, kind, content, set, rewind] = line.pick(["id", "type", "content", "$set", "$rewindTo"]);
-        if let Some(set) = set {
-            draft.entry.kind = if set.get("messages").is_some() { Kind::Boundary } else { Kind::Opaque };
-            return;
-        }
-        if let Some(to) = rewind {
+        let [set, rewind] = line.pick(["$set", "$rewindTo"]);
+        if set.is_some() {
+            let messages = set.and_then(|set| set.get("messages"));
+            let replaces = messages.is_some_and(|messages| messages.kind() == Json::Array);
+            draft.entry.kind = if replaces { Kind::Boundary } else { Kind::Opaque };
+        } else if let Some(to) = rewind {
             draft.entry.kind = Kind::Leaf;
             let id = draft.intern(Some(to));
             draft.target(Target { id, at: to.span(), ..Target::default() });
-            return;
+        } else {
+            self.read_record(line, draft);
         }
+    }
+
+    fn records_in<'d>(&self, doc: &'d Doc) -> Option<Value<'d>> {
+        let messages = doc.get("$set")?.get("messages")?;
+        messages.items().all(|message| message.kind() == Json::Object).then_some(messages)
+    }
+
+    fn read_record(&self, record: Value<'_>, draft: &mut Draft<'_>) {
+        let [id, kind, content] = record.pick(["id", "type", "content"]);
         draft.entry.id = draft.intern(id);
         match kind.and_then(Value::text).as_deref() {
-            None if doc.get("projectHash").is_some() => draft.entry.kind = Kind::Header,
-            Some(b"user") => {
-                asked(content, draft);
-                draft.entry.kind = Kind::Message(Role::User);
-            }
+            None if record.get("projectHash").is_some() => draft.entry.kind = Kind::Header,
+            // Such a one is not sent, and holds the place of results that were taken out.
+            Some(b"user") if content.is_some_and(is_empty_list) => {}
+            Some(b"user") => asked(content, draft),
             Some(b"gemini") => {
                 draft.entry.kind = Kind::Message(Role::Assistant);
-                draft.entry.model = draft.intern(doc.get("model"));
+                draft.entry.model = draft.intern(record.get("model"));
                 if let Some(text) = alone(content) {
                     draft.text(text);
                 }
-                items(content).for_each(|part| said(part, draft));
-                items(doc.get("toolCalls")).for_each(|call| tool_call(call, draft));
+                items(content).for_each(|part| qwen_code::said(part, draft));
+                let called = lists_calls(content);
+                items(record.get("toolCalls")).for_each(|call| tool_call(call, !called, draft));
                 // What the model thought is for the screen.
-                if items(doc.get("thoughts")).next().is_some() {
+                if items(record.get("thoughts")).next().is_some() {
                     draft.shows();
                 }
             }
@@ -170,15 +185,35 @@ impl Format for GeminiCli {
     }
 
     fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
-        content_parts(doc.get("content"), each);
-        listed_calls(doc.get("toolCalls"), each);
+        let content = doc.get("content");
+        if content.is_some_and(|content| content.kind() == Json::Array) {
+            items(content).for_each(|part| content_part(part, each));
+        } else {
+            content_parts(content, each);
+        }
+        if !lists_calls(content) {
+            listed_calls(doc.get("toolCalls"), each);
+        }
         for result in items(doc.get("toolCalls")).filter_map(|call| call.get("result")) {
-            let single = Some(result).filter(|result| result.kind() == Json::Object);
-            for part in single.into_iter().chain(result.items()) {
-                response_parts(part.get("functionResponse"), each);
-            }
+            answers(result).for_each(|answer| response_parts(Some(answer), each));
         }
     }
+}
+
+fn is_empty_list(content: Value<'_>) -> bool {
+    content.kind() == Json::Array && content.items().next().is_none()
+}
+
+/// Whether the content of a message of the model says which calls it made. Then `toolCalls` are not sent as calls.
+fn lists_calls(content: Option<Value<'_>>) -> bool {
+    items(content)
+        .any(|part| part.get("functionCall").is_some() || part.get("thought").is_some_and(Value::is_true))
+}
+
+/// The responses in a recorded result: a list of parts, or one part.
+fn answers(result: Value<'_>) -> impl Iterator<Item = Value<'_>> {
+    let single = Some(result).filter(|result| result.kind() == Json::Object);
+    single.into_iter().chain(items(Some(result))).filter_map(|part| part.get("functionResponse"))
 }
 
 /// The texts of a `functionResponse`, as parts of what an entry says.
@@ -189,40 +224,58 @@ pub(super) fn response_parts<'d>(answer: Option<Value<'d>>, each: &mut dyn FnMut
     texts.for_each(|text| content_parts(Some(text), each));
 }
 
-/// A part of what the model said. Calls are read where their results are.
-fn said(part: Value<'_>, draft: &mut Draft<'_>) {
-    let [text, signature] = part.pick(["text", "thoughtSignature"]);
-    match text {
-        Some(text) if signature.is_none() => draft.text_block(part, text),
-        Some(text) => draft.text(text),
-        None => draft.image(part),
+/// What the program tells the model in a user's message, and tells it again when it resumes.
+const INJECTED: [&[u8]; 2] = [b"<session_context>", b"<hook_context>"];
+
+/// Reads a user's message: what a person said, what the program put in, or the results of calls.
+fn asked(content: Option<Value<'_>>, draft: &mut Draft<'_>) {
+    let injected = |text: Value<'_>| INJECTED.iter().any(|tag| text.prefix().starts_with(tag));
+    let (mut results, mut said, mut typed) = (false, false, false);
+    if let Some(text) = alone(content) {
+        draft.user_text(text);
+        (said, typed) = (true, !injected(text));
     }
-    if signature.is_some() {
-        draft.shows();
+    for part in items(content) {
+        let result = qwen_code::asked(part, true, draft);
+        results |= result;
+        said |= !result;
+        typed |= !result && !part.get("text").is_some_and(injected);
     }
-    if part.get("functionCall").is_some() && signature.is_some_and(is_altered) {
-        draft.quirk(QuirkKind::AlteredThought, part.span());
-    }
+    draft.entry.injected = said && !typed;
+    draft.entry.kind = Kind::Message(if results && !said { Role::Tool } else { Role::User });
 }
 
-/// A call, and its result if there is one already.
-fn tool_call(call: Value<'_>, draft: &mut Draft<'_>) {
-    let [id, name, status, result, display] = call.pick(["id", "name", "status", "result", "resultDisplay"]);
-    draft.call(call, id, name, false);
-    let single = result.filter(|result| result.kind() == Json::Object);
-    let mut answers = single.into_iter().chain(items(result)).filter_map(|part| part.get("functionResponse"));
-    if let Some(first) = answers.next() {
-        let failed = status.is_some_and(|status| status.is("error") || status.is("cancelled"));
+/// A record of a call, with its results if there are any already. `sent` says whether it is sent as a call.
+fn tool_call(call: Value<'_>, sent: bool, draft: &mut Draft<'_>) {
+    let [id, name, args, status, result, display] =
+        call.pick(["id", "name", "args", "status", "result", "resultDisplay"]);
+    if sent {
+        draft.call(call, id, name, false);
+        draft.call_weighs(args);
+    }
+    let failed = status.is_some_and(|status| status.is("error") || status.is("cancelled"));
+    let mut answered = false;
+    if let Some(text) = alone(result) {
+        draft.result(text, id.or(name), name, failed);
+        draft.body(text);
+        answered = true;
+    }
+    // After a resume, each call of a message may hold the results of all of them.
+    for (whole, answer) in result.into_iter().flat_map(|whole| answers(whole).map(move |one| (whole, one))) {
+        let [own, tool] = answer.pick(["id", "name"]);
         // Old records name no id: there the place is what joins the two.
-        draft.result(first, first.get("id").or(id).or(name), first.get("name").or(name), failed);
+        draft.result(whole, own.or(id).or(name), tool.or(name), failed);
         if id.is_none() {
             draft.unpaired();
         }
-        core::iter::once(first).chain(answers).for_each(|answer| response(answer, draft));
+        response(answer, draft);
+        answered = true;
+    }
+    if answered {
         let files = items(result).filter(|part| part.get("functionResponse").is_none());
         files.filter(|part| part.get("text").is_none()).for_each(|part| draft.result_image(part));
     }
-    draft.sides(display);
+    draft.sides_or_lines(display);
 }
 
 /// Reads the texts and files of a `functionResponse`.

@@ -6,8 +6,8 @@
 
 use super::names::{Form, Names, has, needs};
 use super::{
-    Counted, Format, Level, Part, Root, Shape, Vote, Writer, alone, content_parts, is_string, items,
-    listed_calls, says,
+    Counted, Format, Level, Part, Root, Shape, Vote, Writer, alone, content_parts, is_reminder, is_string,
+    items, listed_calls, says,
 };
 use crate::entry::{Draft, Kind, Role};
 use crate::json::{Doc, Kind as Json, Value};
@@ -170,10 +170,12 @@ fn texts(content: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {
 
 fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
     let Some(message) = message else { return };
-    let [role, content, calls, call] = message.pick(["role", "content", "toolCalls", "toolCallId"]);
+    let [role, content, calls, call, origin] =
+        message.pick(["role", "content", "toolCalls", "toolCallId", "origin"]);
     draft.entry.kind = match role.and_then(Value::text).as_deref() {
         Some(b"user") => {
             texts(content).for_each(|text| draft.user_text(text));
+            draft.entry.injected = is_reminder(content) || is_of_program(origin);
             Kind::Message(Role::User)
         }
         Some(b"assistant") => {
@@ -190,6 +192,12 @@ fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
         }
         _ => Kind::Note,
     };
+}
+
+/// Whether the origin of a message says that no person sent it: a skill, say, is a person's if they called it.
+fn is_of_program(origin: Option<Value<'_>>) -> bool {
+    let Some([kind, trigger]) = origin.map(|origin| origin.pick(["kind", "trigger"])) else { return false };
+    kind.is_some_and(|kind| !kind.is("user")) && !trigger.is_some_and(|trigger| trigger.is("user-slash"))
 }
 
 fn event(event: Option<Value<'_>>, draft: &mut Draft<'_>) {

@@ -8,7 +8,7 @@
 use super::names::{Form, Names, has, needs};
 use super::{
     Answer, Arguments, Compaction, Content, Counted, Format, Level, Lost, Part, Root, Shape, Vote, Writer,
-    Writing, answered, asked, content_parts, first_text, is_string, items, listed_calls, marred, only_keys,
+    Writing, answered, asked, content_parts, is_reminder, is_string, items, listed_calls, marred, only_keys,
     says,
 };
 use crate::entry::{Draft, Kind, QuirkKind, Role};
@@ -27,6 +27,7 @@ pub(super) struct Profile {
     summed_up: Option<&'static str>,
     writer: Writer,
     answer: Answer,
+    leaves_calls_open: bool,
     roots: &'static [Root],
 }
 
@@ -39,6 +40,7 @@ pub(super) const BARE: Profile = Profile {
     summed_up: None,
     writer: Writer::Unknown,
     answer: Answer::LineIfAllowed,
+    leaves_calls_open: false,
     roots: &[],
 };
 
@@ -49,6 +51,7 @@ pub(super) const KIMI_CLI: Profile = Profile {
     level: Level::LiveInsert,
     writer: Writer::AppendsByPath,
     answer: Answer::Line,
+    leaves_calls_open: true,
     roots: &[Root { env: Some("KIMI_SHARE_DIR"), home: ".kimi", below: "sessions" }],
     ..BARE
 };
@@ -62,7 +65,10 @@ pub(super) const VIBE: Profile = Profile {
             && is_message(doc)
             && doc.get("type").is_none()
     }),
-    counted: Some(Counted::Records("meta.json (total_messages)")),
+    // Every line is a message that is counted: Vibe keeps its system prompt elsewhere.
+    counted: Some(Counted::Number(
+        "meta.json (total_messages; by hand: end Vibe, change the lines, and write there how many are left)",
+    )),
     writer: Writer::AppendsByPath,
     roots: &[Root { env: Some("VIBE_HOME"), home: ".vibe", below: "logs/session" }],
     ..BARE
@@ -87,7 +93,7 @@ pub(super) const NANOBOT: Profile = Profile {
         says(doc, "_type", "metadata") && (is_string(doc.get("key")) || counts)
     }),
     level: Level::Archive,
-    counted: Some(Counted::Records("its first line (last_consolidated)")),
+    counted: Some(Counted::UpToCount("its first line (last_consolidated)")),
     summed_up: Some("last_consolidated"),
     writer: Writer::RewritesWhole,
     roots: &[Root { env: None, home: ".nanobot", below: "sessions" }],
@@ -157,8 +163,12 @@ fn has_other_parts(content: Option<Value<'_>>) -> bool {
 
 /// Whether an object is a message of the bare dialect.
 fn is_bare(doc: &Doc) -> bool {
-    only_keys(doc, KEYS)
-        && is_message(doc)
+    only_keys(doc, KEYS) && has_message(doc)
+}
+
+/// Whether it has what a message of the bare dialect has, and nothing of another dialect.
+fn has_message(doc: &Doc) -> bool {
+    is_message(doc)
         && (doc.get("content").is_some() || doc.get("tool_calls").is_some())
         && (!says(doc, "role", "tool") || is_string(doc.get("tool_call_id")))
         && !is_flat(doc.get("tool_calls"))
@@ -250,6 +260,12 @@ impl Format for Profile {
         }
     }
 
+    /// A message of nanobot is a bare one with a time, by which alone no file is told.
+    fn is_record(&self, doc: &Doc) -> bool {
+        matches!(self.vote(doc), Vote::Own | Vote::Fits)
+            || (self.summed_up.is_some() && is_string(doc.get("timestamp")) && has_message(doc))
+    }
+
     fn names(&self) -> &'static [Names] {
         NAMES
     }
@@ -272,6 +288,10 @@ impl Format for Profile {
 
     fn answer(&self) -> Answer {
         self.answer
+    }
+
+    fn leaves_calls_open(&self) -> bool {
+        self.leaves_calls_open
     }
 
     fn arguments(&self) -> Option<Arguments> {
@@ -326,9 +346,7 @@ pub(super) fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
     draft.entry.kind = match role.and_then(Value::text).as_deref() {
         Some(b"user") => {
             asked(content, draft);
-            // Kimi CLI tells the model so in a message of its own, behind what a person said.
-            let told = |text: Value<'_>| text.prefix().starts_with(b"<system-reminder>");
-            draft.entry.injected = first_text(content).is_some_and(told);
+            draft.entry.injected = is_reminder(content);
             Kind::Message(Role::User)
         }
         Some(b"assistant") => {

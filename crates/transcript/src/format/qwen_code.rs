@@ -211,19 +211,21 @@ impl Format for QwenCode {
 
 /// The parts of a message of Gemini's API, but for what the model thought.
 pub(super) fn content_parts_of_gemini<'d>(message: Option<Value<'d>>, each: &mut dyn FnMut(Part<'d>)) {
-    for part in items(message.and_then(|message| message.get("parts"))) {
-        let [text, thought, call, answer] =
-            part.pick(["text", "thought", "functionCall", "functionResponse"]);
-        if let Some(call) = call {
-            each(Part::Call { name: call.get("name"), arguments: call.get("args") });
-        }
-        if !thought.is_some_and(Value::is_true) {
-            content_parts(text, each);
-        }
-        response_parts(answer, each);
-        if part.get("inlineData").is_some() || part.get("fileData").is_some() {
-            each(Part::Image);
-        }
+    items(message.and_then(|message| message.get("parts"))).for_each(|part| content_part(part, each));
+}
+
+/// One such part.
+pub(super) fn content_part<'d>(part: Value<'d>, each: &mut dyn FnMut(Part<'d>)) {
+    let [text, thought, call, answer] = part.pick(["text", "thought", "functionCall", "functionResponse"]);
+    if let Some(call) = call {
+        each(Part::Call { name: call.get("name"), arguments: call.get("args") });
+    }
+    if !thought.is_some_and(Value::is_true) {
+        content_parts(text, each);
+    }
+    response_parts(answer, each);
+    if part.get("inlineData").is_some() || part.get("fileData").is_some() {
+        each(Part::Image);
     }
 }
 

@@ -2,12 +2,12 @@
 //! stands afterwards.
 
 use super::{Edit, Piece, Plan};
-use crate::entry::{DamageKind, Kind, Link};
-use crate::finding::{Finding, Op};
+use crate::entry::{DamageKind, Kind, Link, Role};
+use crate::finding::Op;
 use crate::format::{Answer, Lost, Shape};
 use crate::json::{self, Doc, Kind as Json};
 use crate::literal::quote;
-use crate::rule::{RULES, Stage, next_user};
+use crate::rule::next_user;
 use crate::session::Session;
 use crate::source::{Fault, Span, read_span};
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -18,29 +18,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::array;
 use core::cell::RefCell;
-use hashbrown::HashMap;
-
-/// The first stage of fixes that there are to make.
-pub(crate) fn next_stage(session: &Session<'_>, findings: &[Finding]) -> Stage {
-    let made = findings
-        .iter()
-        .filter(|finding| session.policy.selection.applies(finding) && !finding.fix.ops.is_empty());
-    made.map(|finding| finding.rule.stage()).min().unwrap_or_default()
-}
-
-/// Draws the plan of the findings of a stage whose fix the policy allows.
-pub(crate) fn draw(session: &Session<'_>, findings: &[Finding], stage: Stage) -> Result<Plan, Fault> {
-    // In the order of the rules, not of the lines: where two texts overlap, the later rule counts.
-    let ranks: HashMap<&str, usize> = RULES.iter().map(|rule| rule.code()).zip(0..).collect();
-    let rank = |finding: &Finding| ranks.get(finding.rule.code());
-    let due = |finding: &&Finding| finding.rule.stage() == stage && session.policy.selection.applies(finding);
-    let mut chosen: Vec<_> = findings.iter().filter(due).map(|finding| (rank(finding), finding)).collect();
-    chosen.sort_by_key(|(rank, _)| *rank);
-    draw_steps(session, &mut chosen.into_iter().flat_map(|(_, finding)| &finding.fix.ops))
-}
 
 /// Draws the plan of these steps.
-pub(crate) fn draw_steps(session: &Session<'_>, steps: &mut dyn Iterator<Item = &Op>) -> Result<Plan, Fault> {
+pub(crate) fn draw(session: &Session<'_>, steps: &mut dyn Iterator<Item = &Op>) -> Result<Plan, Fault> {
     let mut drawing = Drawing::new(session);
     steps.for_each(|step| drawing.collect(step));
     drawing.replace.extend(core::mem::take(&mut drawing.cuts).into_values());
@@ -163,7 +143,7 @@ impl<'a> Drawing<'a> {
                 if !gone.contains(&true) {
                     continue;
                 }
-                if gone.contains(&false) {
+                if gone.contains(&false) || self.stays_as_an_empty_list(entry) {
                     self.replace.extend(without(&items, &gone).map(|at| (at, Vec::new())));
                 } else if !self.stays_whole(entry) {
                     self.drop.insert(entry);
@@ -171,6 +151,12 @@ impl<'a> Drawing<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Whether an entry of nothing but results stays without them, as one that the agent does not send.
+    fn stays_as_an_empty_list(&self, entry: u32) -> bool {
+        let results = self.session.entry(entry).kind == Kind::Message(Role::Tool);
+        self.session.format.shape() == Shape::Upserts && results
     }
 
     /// Whether an entry is not taken out even if nothing of it would be left.
@@ -472,12 +458,7 @@ impl<'a> Drawing<'a> {
 
     /// All of it as sorted, disjoint edits.
     fn edits(mut self) -> Result<Plan, Fault> {
-        let mut gone = Vec::new();
-        for &entry in self.drop.iter().chain(&self.copies).chain(self.moves.keys()).chain(&self.first) {
-            gone.push(self.whole_line(entry)?);
-        }
-        gone.sort_unstable();
-        gone.dedup();
+        let gone = self.departures()?;
         let replace = disjoint(core::mem::take(&mut self.replace));
         let mut moved: Vec<Span> = self.moves.keys().map(|&entry| self.session.entry(entry).span).collect();
         moved.sort_unstable();
@@ -486,7 +467,8 @@ impl<'a> Drawing<'a> {
         for (at, with) in replace {
             if !within(at, &gone) {
                 // At one place, new lines come before the line break that parts glued ones.
-                edits.push((1, Edit { at, with: vec![Piece::New(with)] }));
+                let with = if with.is_empty() { Vec::new() } else { vec![Piece::New(with)] };
+                edits.push((1, Edit { at, with }));
             }
         }
         edits.extend(gone.into_iter().map(|at| (2, Edit { at, with: Vec::new() })));
@@ -520,6 +502,31 @@ impl<'a> Drawing<'a> {
         }
         let texts = self.texts.iter().map(|&text| vec![Piece::Kept(text)]).collect();
         Ok(Plan::new(self.session.transcript.bytes, merged, texts))
+    }
+
+    /// The bytes of the entries that leave their place, sorted: whole lines, and elements of lists.
+    fn departures(&self) -> Result<Vec<Span>, Fault> {
+        let leaving = self.drop.iter().chain(&self.copies).chain(self.moves.keys()).chain(&self.first);
+        let leaving: BTreeSet<u32> = leaving.copied().collect();
+        let transcript = self.session.transcript;
+        let (mut gone, mut list) = (Vec::new(), 0..0);
+        for &entry in &leaving {
+            if !self.session.entry(entry).listed {
+                gone.push(self.whole_line(entry)?);
+            } else if !list.contains(&entry) {
+                let holder = transcript.holder_of(entry);
+                let elements = transcript.entries[holder as usize + 1..].iter().take_while(|e| e.listed);
+                let spans: Vec<Span> = elements.map(|element| element.span).collect();
+                list = holder + 1..holder + 1 + spans.len() as u32;
+                if !leaving.contains(&holder) {
+                    let leaves: Vec<bool> = list.clone().map(|element| leaving.contains(&element)).collect();
+                    gone.extend(without(&spans, &leaves));
+                }
+            }
+        }
+        gone.sort_unstable();
+        gone.dedup();
+        Ok(gone)
     }
 
     /// Where the first line begins: behind the file's byte order mark, which in front of any other line would keep that

@@ -5,6 +5,7 @@ use super::{Cover, Help, Rule, about};
 use crate::entry::{Id, Kind, Link};
 use crate::finding::{Finding, Guard, Severity};
 use crate::format::{Format, Shape};
+use crate::found::Found;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::string::ToString;
@@ -39,7 +40,7 @@ impl Rule for AbandonedCompaction {
         if format.shape() == Shape::Branch { Cover::Fixed } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         for entry in abandoned(session) {
             let message = "a compaction that nothing came of".to_string();
             let fix = only_if_asked(take_out(session, entry), Guard::History);

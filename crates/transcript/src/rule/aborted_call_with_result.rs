@@ -4,6 +4,7 @@ use super::{Cover, Help, Rule, about_result, severity_in_context};
 use crate::entry::Stop;
 use crate::finding::{Finding, Fix, Guard, Held, Op};
 use crate::format::{Format, Results};
+use crate::found::Found;
 use crate::session::{Answers, Session};
 use crate::source::Fault;
 use alloc::string::ToString;
@@ -40,7 +41,7 @@ impl Rule for AbortedCallWithResult {
         }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let mut others: HashMap<u32, Vec<usize>> = HashMap::new();
         for (index, answers) in session.answers.iter().enumerate() {
             if let Answers::Again(call) = *answers {

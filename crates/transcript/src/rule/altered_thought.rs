@@ -2,12 +2,12 @@
 
 use super::{Cover, Help, Rule, about, severity_in_context};
 use crate::entry::{Quirk, QuirkKind};
-use crate::finding::{Finding, Severity};
+use crate::finding::Severity;
 use crate::format::Format;
+use crate::found::Found;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::string::ToString;
-use alloc::vec::Vec;
 
 pub(super) struct AlteredThought;
 
@@ -33,7 +33,7 @@ impl Rule for AlteredThought {
         if format.content().thoughts { Cover::Reported } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let altered =
             |quirk: &&Quirk| quirk.kind == QuirkKind::AlteredThought && session.is_live(quirk.entry);
         // One finding for all: what alters signatures alters every one of them.

@@ -2,8 +2,8 @@
 
 use super::{Cover, Help, Rule, dead_weight};
 use crate::entry::{Kind, Role};
-use crate::finding::Finding;
 use crate::format::{Format, Shape};
+use crate::found::Found;
 use crate::json;
 use crate::session::Session;
 use crate::source::Fault;
@@ -37,7 +37,7 @@ impl Rule for BeforeCompaction {
         }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let Some(boundary) = session.last_boundary() else { return Ok(()) };
         let mut needed = named_before(session)?;
         needed.extend(names_the_model(session, boundary));

@@ -2,12 +2,12 @@
 
 use super::{Cover, Help, Rule, about, severity_in_context};
 use crate::entry::QuirkKind;
-use crate::finding::{Finding, Severity};
+use crate::finding::Severity;
 use crate::format::Format;
+use crate::found::Found;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::string::ToString;
-use alloc::vec::Vec;
 
 pub(super) struct BlockedContent;
 
@@ -33,7 +33,7 @@ impl Rule for BlockedContent {
         if format.content().failures { Cover::Reported } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         for quirk in session.transcript.quirks().iter().filter(|quirk| quirk.kind == QuirkKind::Blocked) {
             if session.is_live(quirk.entry) {
                 let severity = severity_in_context(session, quirk.entry).min(Severity::Warning);

@@ -9,6 +9,7 @@ use crate::cut::measure;
 use crate::entry::{Kind, QuirkKind, Role};
 use crate::finding::{Finding, Fix, Held, Op, Safety, Severity};
 use crate::format::{Format, Results, Shape};
+use crate::found::Found;
 use crate::literal::Unit;
 use crate::mend::Holds;
 use crate::overflow::{Cause, failure_of};
@@ -20,6 +21,8 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 pub(super) struct BoundThinking;
+
+pub(crate) const CODE: &str = "M4";
 
 /// Parts of model names that are known not to bind their thinking to what comes before. Everything else counts
 /// as binding: a session that stays large is better than one that is refused.
@@ -46,7 +49,7 @@ const NOT_BINDING: &[&str] = &[
 
 impl Rule for BoundThinking {
     fn code(&self) -> &'static str {
-        "M4"
+        CODE
     }
 
     fn name(&self) -> &'static str {
@@ -73,7 +76,7 @@ impl Rule for BoundThinking {
         if strips { Cover::Fixed } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         if session.format.results() != Results::InConversation {
             out.extend(signed_over_other_text(session)?);
         }
@@ -142,51 +145,141 @@ fn first_marker(session: &Session<'_>) -> Result<Option<u32>, Fault> {
 
 /// Whether thinking that is appended cannot come after one of our markers, as far as is known.
 pub(crate) fn is_uncut(session: &Session<'_>) -> bool {
-    let asked = session.policy.selection.includes("M4")
+    let asked = session.policy.selection.includes(CODE)
         && BoundThinking.cover(session.format) != Cover::Never
         && session.format.results() != Results::InConversation;
     !asked || session.first_marker.get() == Some(&None)
 }
 
 /// Holds fixes back that come before bound thinking, or adds the removal of that thinking.
-pub(crate) fn gate(session: &Session<'_>, holds: &Holds<'_>, findings: &mut Vec<Finding>) {
-    let thinking = session.policy.thinking_in_force();
-    if thinking == SignedThinking::Ignore {
-        return;
+pub(crate) enum Gate {
+    /// Nothing is bound, or nobody minds.
+    Open,
+    /// Where a line is a whole conversation, what stands before its own thinking is bound, and nothing in other lines is.
+    /// None of it is stripped: what would be left of the message is not noted.
+    InConversations,
+    Before(Bound),
+}
+
+/// The bound thinking of a conversation.
+pub(crate) struct Bound {
+    /// The entries that hold it and keep it for all that the rules say.
+    entries: Vec<u32>,
+    /// What this was told.
+    known: Damage,
+    /// What the findings have told so far.
+    learnt: Damage,
+    /// Nothing the model sees before this may change.
+    fixed: Option<u32>,
+    /// Thinking from there on is bound to something that is changed.
+    unbound: Option<u32>,
+}
+
+/// What becomes of bound thinking whatever else is done. Places are in the order of the model.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Damage {
+    /// From where on no signature is valid any more: a line before was lost, or what comes before is refused as it is and
+    /// cannot be mended without a change that the model sees.
+    broken: Option<u32>,
+    /// From where on the fix of a finding takes it out.
+    gone: Option<u32>,
+}
+
+impl Damage {
+    /// What was mended before has done.
+    pub(crate) fn done(session: &Session<'_>, holds: &Holds<'_>) -> Self {
+        let mended = session.told().iter().filter(|&&entry| holds.linked(session.entry(entry).span.start));
+        let mended = mended.filter_map(|&entry| match session.entry(entry).kind {
+            // What a compaction keeps comes first.
+            Kind::Boundary => Some(0),
+            _ => session.sequence(entry),
+        });
+        Self { broken: mended.min(), gone: None }
     }
-    if session.policy.hold_remembered && binds(session) {
-        for finding in findings.iter_mut().filter(|finding| is_remembered(session, finding)) {
-            finding.fix = Fix::held(Held::InMemory);
+}
+
+impl Gate {
+    /// `known` is the damage as far as it is known.
+    pub(crate) fn of(session: &Session<'_>, known: Damage) -> Self {
+        if session.policy.thinking_in_force() == SignedThinking::Ignore {
+            return Self::Open;
+        }
+        if session.format.results() == Results::InConversation {
+            return Self::InConversations;
+        }
+        let mut entries = bound(session);
+        entries.retain(|&entry| known.gone.is_none_or(|gone| session.sequence(entry) < Some(gone)));
+        if entries.is_empty() {
+            return Self::Open;
+        }
+        let fixed = entries.iter().rev().find(|&&entry| !goes(session, known, entry));
+        let fixed = fixed.and_then(|&entry| session.sequence(entry));
+        Self::Before(Bound { entries, known, learnt: known, fixed, unbound: known.broken })
+    }
+
+    /// What the findings say about the damage, if that was not known before them.
+    pub(crate) fn news(&self) -> Option<Damage> {
+        match self {
+            Self::Before(bound) if bound.learnt != bound.known => Some(bound.learnt),
+            _ => None,
         }
     }
-    if session.format.results() == Results::InConversation {
-        return hold_in_conversations(session, findings);
-    }
-    let gone: Vec<u32> = findings.iter().flat_map(taken_out).collect();
-    let mut bound = bound(session);
-    bound.retain(|entry| !gone.contains(entry));
-    if bound.is_empty() {
-        return;
-    }
-    let broken = broken_from(session, holds, findings);
-    let is_broken = |entry| broken.is_some_and(|broken| session.sequence(entry) >= Some(broken));
-    let goes = |entry| (thinking == SignedThinking::Strip || is_broken(entry)) && may_go(session, entry);
-    // Before what stays nothing may change.
-    let fixed = bound.iter().rev().find(|&&entry| !goes(entry));
-    let fixed = fixed.and_then(|&entry| session.sequence(entry));
-    let mut first_edit = broken;
-    for finding in findings.iter_mut() {
-        let Some(at) = visible_from(session, finding) else { continue };
-        if !is_of_links(finding) && fixed.is_some_and(|fixed| at < fixed) {
-            finding.fix = Fix::held(why_held(session, finding));
-        } else if session.policy.selection.applies(finding) {
-            first_edit = first_edit.min(Some(at + 1)).or(Some(at + 1));
+
+    /// Holds the fix of a finding back if it comes before what is fixed; else says from where on it changes what thinking
+    /// is bound to.
+    pub(crate) fn hold(&mut self, session: &Session<'_>, finding: &mut Finding) -> Option<u32> {
+        match self {
+            Self::Open => None,
+            Self::InConversations => {
+                hold_in_conversation(session, finding);
+                None
+            }
+            Self::Before(bound) => {
+                let at = visible_from(session, finding)?;
+                bound.learn(session, finding, at);
+                if !is_of_links(finding) && bound.fixed.is_some_and(|fixed| at < fixed) {
+                    finding.fix = Fix::held(why_held(session, finding));
+                    return None;
+                }
+                Some(at + 1)
+            }
         }
     }
-    if let Some(first) = first_edit {
-        let later = bound.into_iter().filter(|&entry| session.sequence(entry) >= Some(first) && goes(entry));
-        findings.extend(later.map(|entry| removal(session, entry)));
+
+    /// A fix is made that changes what thinking from there on is bound to.
+    pub(crate) fn edits_from(&mut self, from: Option<u32>) {
+        if let Self::Before(bound) = self {
+            bound.unbound = bound.unbound.into_iter().chain(from).min();
+        }
     }
+
+    /// What takes the thinking out that is bound to what is changed.
+    pub(crate) fn removals(&self, session: &Session<'_>) -> Vec<Finding> {
+        let Self::Before(Bound { entries, known, unbound: Some(from), .. }) = self else { return Vec::new() };
+        let later = |&&entry: &&u32| session.sequence(entry) >= Some(*from) && goes(session, *known, entry);
+        entries.iter().filter(later).map(|&entry| removal(session, entry)).collect()
+    }
+}
+
+impl Bound {
+    /// Takes in what a fix that the model sees from `at` says about the damage.
+    fn learn(&mut self, session: &Session<'_>, finding: &Finding, at: u32) {
+        if finding.rule.code() == CODE {
+            self.learnt.gone = self.learnt.gone.into_iter().chain([at]).min();
+        }
+        // A list is sent as it is; other agents may put calls and results right before they send them.
+        let refused = finding.severity == Severity::Error && session.format.shape() == Shape::List;
+        let broken = if is_of_links(finding) { Some(at) } else { refused.then_some(at + 1) };
+        if session.policy.selection.applies(finding) {
+            self.learnt.broken = self.learnt.broken.into_iter().chain(broken).min();
+        }
+    }
+}
+
+/// Whether the bound thinking of an entry is taken out where something before it changes.
+fn goes(session: &Session<'_>, known: Damage, entry: u32) -> bool {
+    let is_broken = known.broken.is_some_and(|broken| session.sequence(entry) >= Some(broken));
+    (session.policy.thinking_in_force() == SignedThinking::Strip || is_broken) && may_go(session, entry)
 }
 
 fn why_held(session: &Session<'_>, finding: &Finding) -> Held {
@@ -199,38 +292,10 @@ fn why_held(session: &Session<'_>, finding: &Finding) -> Held {
     }
 }
 
-/// From where on, in the order of the model, no signature is valid any more, whatever is done: a line before was lost,
-/// or what comes before is refused as it is and cannot be mended without a change that the model sees.
-fn broken_from(session: &Session<'_>, holds: &Holds<'_>, findings: &[Finding]) -> Option<u32> {
-    let applied = findings.iter().filter(|finding| session.policy.selection.applies(finding));
-    let from = applied.filter_map(|finding| {
-        let at = visible_from(session, finding)?;
-        // A list is sent as it is; other agents may put calls and results right before they send them.
-        let refused = finding.severity == Severity::Error && session.format.shape() == Shape::List;
-        if is_of_links(finding) { Some(at) } else { refused.then_some(at + 1) }
-    });
-    let mended = session.told().iter().filter(|&&entry| holds.linked(session.entry(entry).span.start));
-    let mended = mended.filter_map(|&entry| match session.entry(entry).kind {
-        // What a compaction keeps comes first.
-        Kind::Boundary => Some(0),
-        _ => session.sequence(entry),
-    });
-    from.chain(mended).min()
-}
-
 /// Whether a finding is about a link to a line that was lost, or to a wrong one: the agent has not sent what is before
 /// the link together with what is after it since.
 fn is_of_links(finding: &Finding) -> bool {
     finding.rule.stage() == Stage::Links && finding.rule.code() != "T4"
-}
-
-/// The entries whose thinking the fix of an M4 takes out.
-fn taken_out(finding: &Finding) -> impl Iterator<Item = u32> {
-    let ops = if finding.rule.code() == "M4" { &finding.fix.ops[..] } else { &[] };
-    ops.iter().filter_map(|op| match *op {
-        Op::DropBlock { entry, .. } => Some(entry),
-        _ => None,
-    })
 }
 
 /// Whether the model of a session binds its thinking; one without a name does if any of it is there.
@@ -242,17 +307,13 @@ pub(crate) fn binds(session: &Session<'_>) -> bool {
     binds && BoundThinking.cover(session.format) != Cover::Never
 }
 
-/// Whether the fixes of a stage change what an agent may remember.
-pub(crate) fn unsettles_memory(session: &Session<'_>, findings: &[Finding], stage: Stage) -> bool {
-    let applied =
-        |finding: &&Finding| finding.rule.stage() == stage && session.policy.selection.applies(finding);
-    session.policy.thinking != SignedThinking::Ignore
-        && binds(session)
-        && findings.iter().filter(applied).any(|finding| is_remembered(session, finding))
+/// Whether it matters what an agent remembers.
+pub(crate) fn memory_matters(session: &Session<'_>) -> bool {
+    session.policy.thinking != SignedThinking::Ignore && binds(session)
 }
 
 /// Whether the model sees what is fixed, and takes the session as it is.
-fn is_remembered(session: &Session<'_>, finding: &Finding) -> bool {
+pub(crate) fn is_remembered(session: &Session<'_>, finding: &Finding) -> bool {
     let is_taken = finding.severity < Severity::Error && !is_of_links(finding);
     is_taken && visible_from(session, finding).is_some()
 }
@@ -262,24 +323,20 @@ pub(crate) fn bound(session: &Session<'_>) -> Vec<u32> {
     session.told().iter().copied().filter(|&entry| is_bound(session, entry)).collect()
 }
 
-/// Where a line is a whole conversation, what stands before its own thinking is bound, and nothing in other lines is.
-/// None of it is stripped: what would be left of the message is not noted.
-fn hold_in_conversations(session: &Session<'_>, findings: &mut [Finding]) {
+fn hold_in_conversation(session: &Session<'_>, finding: &mut Finding) {
     let is_bound_at = |at: Span| {
         entry_at(session, at).is_some_and(|entry| {
             let last = session.transcript.thinking_of(entry).last();
             is_bound(session, entry) && last.is_some_and(|thinking| thinking.block.start > at.start)
         })
     };
-    for finding in findings {
-        let bound = finding.fix.ops.iter().any(|op| match *op {
-            Op::Replace { at, .. } | Op::Cut { at, .. } => is_bound_at(at),
-            Op::DropBlock { block, .. } => is_bound_at(block),
-            _ => false,
-        });
-        if bound && visible_from(session, finding).is_some() {
-            finding.fix = Fix::held(Held::SignedOnTheLine);
-        }
+    let bound = finding.fix.ops.iter().any(|op| match *op {
+        Op::Replace { at, .. } | Op::Cut { at, .. } => is_bound_at(at),
+        Op::DropBlock { block, .. } => is_bound_at(block),
+        _ => false,
+    });
+    if bound && visible_from(session, finding).is_some() {
+        finding.fix = Fix::held(Held::SignedOnTheLine);
     }
 }
 

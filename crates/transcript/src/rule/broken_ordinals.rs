@@ -2,12 +2,12 @@
 
 use super::{Cover, Help, Rule, about};
 use crate::entry::{Quirk, QuirkKind};
-use crate::finding::{Finding, Severity};
+use crate::finding::Severity;
 use crate::format::Format;
+use crate::found::Found;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::string::ToString;
-use alloc::vec::Vec;
 
 pub(super) struct BrokenOrdinals;
 
@@ -34,7 +34,7 @@ impl Rule for BrokenOrdinals {
         if format.content().ordinals { Cover::Reported } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let breaks = |quirk: &&Quirk| quirk.kind == QuirkKind::Ordinal;
         // One finding for all: behind one that is wrong mostly all are.
         if let Some(first) = session.transcript.quirks().iter().find(breaks) {

@@ -1,12 +1,11 @@
 //! B8: line breaks and control characters inside the strings of a record.
 
 use super::{Help, Rule, Stage, about_wreck};
-use crate::finding::Finding;
+use crate::found::Found;
 use crate::salvage::Cause;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::format;
-use alloc::vec::Vec;
 
 pub(super) struct BrokenRecord;
 
@@ -34,7 +33,7 @@ impl Rule for BrokenRecord {
         Stage::Bytes
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let causes = [Cause::Control, Cause::Broken];
         for wreck in
             session.wrecks()?.iter().filter(|wreck| causes.contains(&wreck.cause) && !wreck.is_torn())

@@ -2,7 +2,8 @@
 
 use super::{Help, Rule, Stage, about_line, about_wreck};
 use crate::entry::DamageKind;
-use crate::finding::{Finding, Fix, Op, Severity};
+use crate::finding::{Fix, Op, Severity};
+use crate::found::Found;
 use crate::salvage::Cause;
 use crate::session::Session;
 use crate::source::Fault;
@@ -35,7 +36,7 @@ impl Rule for ByteOrderMark {
         Stage::Bytes
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         for damage in session.transcript.damage.iter().filter(|damage| damage.kind == DamageKind::Bom) {
             let fix = Fix::safe(vec![Op::Replace { at: damage.span, with: Vec::new() }]);
             let message = "byte order mark before the first line".to_string();

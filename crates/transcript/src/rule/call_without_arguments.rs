@@ -4,6 +4,7 @@ use super::{Cover, Help, Rule, about_call, severity_in_context};
 use crate::entry::Stop;
 use crate::finding::{Finding, Fix, Held, Op};
 use crate::format::{Arguments, Format, was};
+use crate::found::Found;
 use crate::json::{self, Value};
 use crate::literal::quote;
 use crate::session::Session;
@@ -37,7 +38,7 @@ impl Rule for CallWithoutArguments {
         if format.arguments().is_none() { Cover::Never } else { Cover::Fixed }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let Some(place) = session.format.arguments() else { return Ok(()) };
         for (index, call) in session.transcript.calls.iter().enumerate().filter(|(_, call)| call.partial) {
             if session.entry(call.entry).stop == Stop::Aborted || session.superseded(call.entry) {

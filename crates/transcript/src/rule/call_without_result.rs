@@ -4,11 +4,11 @@ use super::{Cover, Help, Rule, about, records_stay, severity_in_context};
 use crate::entry::{Call, Id, Kind, Role, Stop};
 use crate::finding::{Finding, Fix, Guard, Held, Op};
 use crate::format::{Answer, Format, Results, Shape};
+use crate::found::Found;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::string::ToString;
 use alloc::vec;
-use alloc::vec::Vec;
 use core::cell::OnceCell;
 use hashbrown::HashSet;
 
@@ -30,7 +30,8 @@ impl Rule for CallWithoutResult {
                   after\", \"An assistant message with 'tool_calls' must be followed by tool messages responding to \
                   each 'tool_call_id'\", \"No tool output found for function call\".",
             fix: "One result in neutral words is put behind the call, marked as an error. Not for calls of aborted \
-                  turns, before a compaction, or in the newest turn: those are legal. In a flat file a line is added \
+                  turns, before a compaction, or in the newest turn: those are legal. (Kimi CLI sends a call of the \
+                  newest turn as it is when the tool's run was cut short; --settle 0 answers it.) In a flat file a line is added \
                   only with --allow P1, because another file may count its lines. In data sets nothing is put in, \
                   because a model would learn it; a call in the last message of a line is what that teaches.",
             source: "Anthropic Messages, OpenAI Chat Completions and Responses; OpenClaw #10310, claude-code #8763",
@@ -46,7 +47,7 @@ impl Rule for CallWithoutResult {
         }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let mut answered = None;
         let boundaries = OnceCell::new();
         let before_boundary = |entry| boundaries.get_or_init(|| before_boundaries(session)).contains(&entry);
@@ -118,8 +119,9 @@ fn excused(session: &Session<'_>, call: &Call, before_boundary: &dyn Fn(u32) -> 
     if !session.is_live(entry) || superseded || session.entry(entry).stop == Stop::Aborted {
         return true;
     }
+    let may_be_answered = !session.moved_on(entry) && !session.nothing_answers();
     // A compaction that keeps the call sends it without a result.
-    !session.moved_on(entry) || (!session.in_context(entry) && before_boundary(entry))
+    may_be_answered || (!session.in_context(entry) && before_boundary(entry))
 }
 
 /// The entries of the model's after whose turn the next thing is a compaction: the summary takes the place of their calls.

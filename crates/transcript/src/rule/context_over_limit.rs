@@ -3,11 +3,10 @@
 use super::crowded_window::{TOKEN_CHARS, weight, whole};
 use super::over_limit::{SOURCE, WHY, over};
 use super::{Cover, Help, Rule, about_place};
-use crate::finding::Finding;
 use crate::format::{Format, Results};
+use crate::found::Found;
 use crate::session::Session;
 use crate::source::Fault;
-use alloc::vec::Vec;
 
 pub(super) struct ContextOverLimit;
 
@@ -39,7 +38,7 @@ impl Rule for ContextOverLimit {
         if format.results() == Results::Unread { Cover::Never } else { Cover::Reported }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let limit = session.policy.budget.context_tokens_max;
         if limit == 0 {
             return Ok(());

@@ -4,6 +4,7 @@ use super::{Cover, Help, Rule, Stage, about, half_pair};
 use crate::entry::{Kind, Role};
 use crate::finding::{Finding, Fix, Guard, Op, Severity};
 use crate::format::{Format, Results};
+use crate::found::Found;
 use crate::salvage::LINE_BYTES_MAX;
 use crate::session::Session;
 use crate::source::{Fault, Span, read_span};
@@ -41,7 +42,7 @@ impl Rule for ControlText {
         }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         for (index, entry) in session.transcript.unusual().filter(|(_, entry)| entry.odd.nul) {
             // What persons said and what tools were asked stays as it is.
             let ours = entry.kind == Kind::Message(Role::Tool) && entry.span.len() <= LINE_BYTES_MAX;

@@ -4,6 +4,7 @@ use super::{Cover, Help, Rule, Stage, about};
 use crate::entry::Link;
 use crate::finding::{Finding, Fix, Op, Severity};
 use crate::format::Format;
+use crate::found::Found;
 use crate::salvage::LINE_BYTES_MAX;
 use crate::session::Session;
 use crate::source::{Fault, Span, read_span};
@@ -42,12 +43,12 @@ impl Rule for CopiedEntry {
         if format.shape().is_tree() { Cover::Fixed } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         if !session.repeats_ids() {
             return Ok(());
         }
         let mut first: HashMap<crate::entry::Id, u32> = HashMap::new();
-        let begins = out.len();
+        let mut copies: Vec<u32> = Vec::new();
         for (index, entry) in (0..).zip(&session.transcript.entries) {
             let Some(id) = entry.id.filter(|_| session.shares_its_id(index)) else { continue };
             let Some(&known) = first.get(&id) else {
@@ -68,28 +69,31 @@ impl Rule for CopiedEntry {
             let moved = session.entry(known).parent != session.entry(index).parent;
             let gone = if !lost(index) && (moved || lost(known)) { known } else { index };
             first.insert(id, if gone == known { index } else { known });
-            let fix = Fix::safe(vec![Op::DropCopy(gone)]);
-            let message = "the same entry stands here again".to_string();
-            out.push(Finding { fix, ..about(&CopiedEntry, session, gone, Severity::Warning, message) });
+            copies.push(gone);
         }
-        if is_appended_to_itself(session, &out[begins..]) {
-            for finding in &mut out[begins..] {
-                finding.message.push_str(": the file was appended to itself");
-            }
+        let message = if is_appended_to_itself(session, &copies) {
+            "the same entry stands here again: the file was appended to itself"
+        } else {
+            "the same entry stands here again"
+        };
+        for gone in copies {
+            let fix = Fix::safe(vec![Op::DropCopy(gone)]);
+            let about = about(&CopiedEntry, session, gone, Severity::Warning, message.to_string());
+            out.push(Finding { fix, ..about });
         }
         Ok(())
     }
 }
 
 /// Whether the copies are all that can be copied of the first half of the file, in its second half.
-fn is_appended_to_itself(session: &Session<'_>, copies: &[Finding]) -> bool {
+fn is_appended_to_itself(session: &Session<'_>, copies: &[u32]) -> bool {
     let entries = &session.transcript.entries;
     let half = entries.len() / 2;
     let named = entries[..half].iter().filter(|entry| entry.id.is_some()).count();
     entries.len().is_multiple_of(2)
         && copies.len() == named
         && copies.len() > 1
-        && copies.iter().all(|copy| copy.entry.is_some_and(|entry| entry as usize >= half))
+        && copies.iter().all(|&copy| copy as usize >= half)
 }
 
 /// Whether two entries differ in nothing but their parents.

@@ -2,12 +2,12 @@
 
 use super::{Cover, Help, Rule, about};
 use crate::entry::QuirkKind;
-use crate::finding::{Finding, Severity};
+use crate::finding::Severity;
 use crate::format::Format;
+use crate::found::Found;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::format;
-use alloc::vec::Vec;
 
 pub(super) struct CounterPastEnd;
 
@@ -35,7 +35,7 @@ impl Rule for CounterPastEnd {
         if format.content().counts_messages { Cover::Reported } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         // What cannot be read may be a message.
         let records = session.transcript.entries.len() + session.transcript.damage.len();
         let messages = records.saturating_sub(1) as u64;

@@ -5,6 +5,7 @@ use super::{Cover, Help, Rule, about_result};
 use crate::entry::{Kind, Role, Text};
 use crate::finding::{Finding, Fix, Held, Severity};
 use crate::format::{Format, written_ms};
+use crate::found::Found;
 use crate::json;
 use crate::marker;
 use crate::policy::{Crowded, Kept, Lines, Shape};
@@ -53,7 +54,7 @@ impl Rule for CrowdedWindow {
         true
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let crowded = session.policy.crowded;
         let window = session.policy.window_tokens.saturating_mul(TOKEN_CHARS);
         if crowded.trim_percent == 0 || window == 0 {

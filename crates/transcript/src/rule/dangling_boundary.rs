@@ -4,6 +4,7 @@ use super::{Cover, Help, Rule, Stage, about};
 use crate::entry::{Kind, Link};
 use crate::finding::{Finding, Fix, Guard, Held, Op, Severity};
 use crate::format::Format;
+use crate::found::Found;
 use crate::literal::quote;
 use crate::session::Session;
 use crate::source::Fault;
@@ -40,7 +41,7 @@ impl Rule for DanglingBoundary {
         if format.compactions_name_what_stays() { Cover::Fixed } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let boundary = session.live.iter().rposition(|&entry| session.entry(entry).kind == Kind::Boundary);
         let Some((place, boundary)) = boundary.map(|place| (place, session.live[place])) else {
             return Ok(());

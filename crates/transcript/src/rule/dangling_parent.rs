@@ -4,6 +4,7 @@ use super::{Cover, Help, Rule, Stage, about};
 use crate::entry::{Kind, Link};
 use crate::finding::{Finding, Fix, Guard, Held, Op, Safety, Severity};
 use crate::format::{Format, Shape};
+use crate::found::Found;
 use crate::literal::quote;
 use crate::session::Session;
 use crate::source::Fault;
@@ -41,7 +42,7 @@ impl Rule for DanglingParent {
         if format.shape().is_tree() { Cover::Fixed } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let mut due: Vec<u32> = dangling(session).collect();
         let mut seen = vec![false; session.transcript.entries.len()];
         while let Some(entry) = due.pop() {

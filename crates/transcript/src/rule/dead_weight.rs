@@ -2,6 +2,7 @@
 
 use super::{Rule, about};
 use crate::finding::{Finding, Fix, Guard, Op, Severity};
+use crate::found::Found;
 use crate::session::Session;
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -16,7 +17,7 @@ pub(super) fn tell(
     session: &Session<'_>,
     entries: impl Iterator<Item = u32>,
     message: &str,
-    out: &mut Vec<Finding>,
+    out: &mut Found<'_>,
 ) {
     let entries: Vec<u32> = entries.collect();
     let Some(&first) = entries.first() else { return };
@@ -24,7 +25,7 @@ pub(super) fn tell(
         session.live.iter().chain(&session.leaf).filter_map(|&entry| session.target(entry)).collect();
     let may_go = |entry: &u32| !targets.contains(entry) && may_go(session, *entry);
     let going: Vec<u32> = entries.into_iter().filter(may_go).collect();
-    let bytes: u64 = going.iter().map(|&entry| session.entry(entry).span.len() + 1).sum();
+    let bytes: u64 = going.iter().map(|&entry| session.transcript.own_bytes(entry) + 1).sum();
     let severity = if bytes >= WARNING_BYTES { Severity::Warning } else { Severity::Note };
     let ops: Vec<Op> = going.into_iter().map(Op::DropEntry).collect();
     out.push(Finding {

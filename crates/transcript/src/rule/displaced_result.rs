@@ -1,9 +1,12 @@
 //! P4: something stands between a call and its result.
 
-use super::{Cover, Help, Rule, about_result, records_stay, severity_in_context, too_heavy_to_return};
+use super::{
+    Cover, Help, Rule, about_result, records_keep_their_order, severity_in_context, too_heavy_to_return,
+};
 use crate::entry::{Kind, Role};
 use crate::finding::{Finding, Fix, Held, Op, Severity};
 use crate::format::{Format, Results, Shape};
+use crate::found::Found;
 use crate::literal::quote;
 use crate::session::{Answers, Session};
 use crate::source::Fault;
@@ -38,13 +41,13 @@ impl Rule for DisplacedResult {
     fn cover(&self, format: &dyn Format) -> Cover {
         match format.results() {
             Results::Lines | Results::Blocks if format.shape() == Shape::Log => Cover::Never,
-            Results::Lines | Results::Blocks if records_stay(format) => Cover::Reported,
+            Results::Lines | Results::Blocks if records_keep_their_order(format) => Cover::Reported,
             Results::Lines | Results::Blocks => Cover::Fixed,
             _ => Cover::Never,
         }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         if session.format.shape() == Shape::Graph {
             astray(session, out);
         } else {
@@ -69,7 +72,7 @@ pub(super) fn tell(
     session: &Session<'_>,
     place: Place,
     message: &str,
-    out: &mut Vec<Finding>,
+    out: &mut Found<'_>,
 ) {
     let mut pairs = Pairs::new(session);
     for (index, answers) in session.answers.iter().enumerate() {
@@ -84,7 +87,7 @@ pub(super) fn tell(
 }
 
 /// In a graph a result is loaded if it hangs on the branch or on its call; one that hangs elsewhere is linked to its call.
-fn astray(session: &Session<'_>, out: &mut Vec<Finding>) {
+fn astray(session: &Session<'_>, out: &mut Found<'_>) {
     for (index, answers) in session.answers.iter().enumerate() {
         let Answers::Call(call) = *answers else { continue };
         let (from, to) = (session.call(call).entry, session.result(index).entry);
@@ -200,7 +203,7 @@ impl<'a> Pairs<'a> {
         } else if session.shares_its_id(entry) {
             // Of entries with one id the last line counts, and that may be another one afterwards.
             Fix::held(Held::Referenced)
-        } else if pure && !boundary && !held && !heavy {
+        } else if pure && !boundary && !held && !heavy && !session.entry(entry).listed {
             Fix::safe(vec![Op::Move { entry, after: self.after(call, from).last }])
         } else {
             Fix::held(Held::Tangled)

@@ -4,6 +4,7 @@ use super::{Cover, Help, Rule, about};
 use crate::entry::Id;
 use crate::finding::{Finding, Fix, Guard, Held, Op, Severity};
 use crate::format::{Answer, Format, Results};
+use crate::found::Found;
 use crate::json::{self, Doc, Value};
 use crate::literal::quote;
 use crate::session::Session;
@@ -53,7 +54,7 @@ impl Rule for DuplicateCallId {
         }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let mut first: HashMap<Id, (u32, u32)> = HashMap::new();
         for &entry in &session.live {
             for call in session.transcript.calls_of(entry) {

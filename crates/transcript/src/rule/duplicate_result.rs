@@ -1,8 +1,9 @@
 //! P5: more than one result for a call.
 
 use super::{Cover, Help, Rule, about_result, cover_of_removed_results, drop_results, severity_in_context};
-use crate::finding::Finding;
+use crate::finding::{Finding, Fix};
 use crate::format::Format;
+use crate::found::Found;
 use crate::session::{Answers, Session};
 use crate::source::Fault;
 use alloc::string::ToString;
@@ -25,7 +26,8 @@ impl Rule for DuplicateResult {
             why: "\"each tool_use must have a single result. Found multiple `tool_result` blocks with id\"; Gemini \
                   answers INVALID_ARGUMENT. Often a real result that came after one that a repair had invented.",
             fix: "One stays: a real one before an invented one, one behind the call before one in front of it, a success \
-                  before an error, the first before later ones. The others are taken out.",
+                  before an error, the first before later ones; of Gemini CLI's, the one in the record of the call. The others are \
+                  taken out.",
             source: "Anthropic Messages; cline #7419, Roo-Code #9248",
         }
     }
@@ -34,18 +36,25 @@ impl Rule for DuplicateResult {
         cover_of_removed_results(format)
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+        // One entry may repeat thousands of results, and all of them go together.
+        let mut last: Option<(u32, Fix)> = None;
         for (index, answers) in session.answers.iter().enumerate() {
             if !is_sent_again(session, *answers, index) {
                 continue;
             }
             let entry = session.result(index).entry;
-            let own = session.transcript.results_of(entry);
-            let together: Vec<usize> =
-                own.filter(|&other| is_sent_again(session, session.answers[other], other)).collect();
+            let fix = match last.take() {
+                Some((of, fix)) if of == entry => fix,
+                _ => {
+                    let own = session.transcript.results_of(entry);
+                    let again = |&other: &usize| is_sent_again(session, session.answers[other], other);
+                    drop_results(session, &own.filter(again).collect::<Vec<_>>())
+                }
+            };
+            last = Some((entry, fix.clone()));
             let severity = severity_in_context(session, entry);
             let message = "another result answers the same call".to_string();
-            let fix = drop_results(session, &together);
             out.push(Finding { fix, ..about_result(&DuplicateResult, session, index, severity, message) });
         }
         Ok(())

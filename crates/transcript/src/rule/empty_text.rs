@@ -6,6 +6,7 @@ use super::{Cover, Help, Rule, about, about_result};
 use crate::entry::{Kind, Quirk, QuirkKind, Role};
 use crate::finding::{Finding, Fix, Guard, Op, Safety, Severity};
 use crate::format::Format;
+use crate::found::Found;
 use crate::marker::NO_OUTPUT;
 use crate::session::Session;
 use crate::source::{Fault, Span};
@@ -38,7 +39,7 @@ impl Rule for EmptyText {
         if format.content().blank.is_some() { Cover::Fixed } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         // One finding for all where the agent leaves such texts out: Gemini writes one with every call.
         let harmless = session.format.content().blank == Some(Severity::Note);
         let mut all: Option<Finding> = None;
@@ -107,7 +108,7 @@ fn said(session: &Session<'_>, quirks: &[Quirk]) -> Result<Option<Finding>, Faul
 }
 
 /// Blank texts of results.
-fn results(session: &Session<'_>, quirks: &[Quirk], out: &mut Vec<Finding>) {
+fn results(session: &Session<'_>, quirks: &[Quirk], out: &mut Found<'_>) {
     let of = |quirk: &Quirk| match quirk.kind {
         QuirkKind::BlankResult(result, text) => Some((result as usize, text, quirk.block)),
         _ => None,

@@ -5,10 +5,10 @@ use super::{Cover, Help, Rule, about, records_stay, severity_in_context};
 use crate::entry::{Kind, Quirk, QuirkKind, Role, Stop};
 use crate::finding::{Finding, Fix, Held, Severity};
 use crate::format::Format;
+use crate::found::Found;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::string::ToString;
-use alloc::vec::Vec;
 
 pub(super) struct EmptyTurn;
 
@@ -43,7 +43,7 @@ impl Rule for EmptyTurn {
         }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let quirks = session.transcript.quirks().iter().filter(|quirk| quirk.kind == QuirkKind::Hollow);
         for entry in quirks.map(|quirk| quirk.entry).filter(|&entry| session.is_live(entry)) {
             let found = session.entry(entry);

@@ -6,6 +6,7 @@ use super::{Cover, Help, Rule, about};
 use crate::entry::{Kind, Role, Stop};
 use crate::finding::{Finding, Severity};
 use crate::format::Format;
+use crate::found::Found;
 use crate::json;
 use crate::session::Session;
 use crate::source::{Fault, Span, read_span};
@@ -42,7 +43,7 @@ impl Rule for ErrorFlood {
         if format.content().failures { Cover::Fixed } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let mut run: Vec<(u32, Vec<u8>)> = Vec::new();
         for &entry in session.told() {
             if run.is_empty() && session.entry(entry).stop != Stop::Aborted {
@@ -84,7 +85,7 @@ fn words(session: &Session<'_>, entry: u32) -> Result<Option<Vec<u8>>, Fault> {
 }
 
 /// Tells of a run, if it is a flood: of each turn between its first and its last.
-fn tell(session: &Session<'_>, run: &mut Vec<(u32, Vec<u8>)>, out: &mut Vec<Finding>) {
+fn tell(session: &Session<'_>, run: &mut Vec<(u32, Vec<u8>)>, out: &mut Found<'_>) {
     if run.len() >= FLOOD_TURNS {
         for (entry, _) in &run[1..run.len() - 1] {
             let message = "the same error as before and after".to_string();

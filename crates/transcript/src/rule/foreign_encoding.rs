@@ -3,7 +3,8 @@
 use super::bound_thinking::entry_at;
 use super::{Help, Rule, Stage, about_line};
 use crate::entry::{DamageKind, QuirkKind};
-use crate::finding::{Finding, Fix, Held, Op, Severity};
+use crate::finding::{Fix, Held, Op, Severity};
+use crate::found::Found;
 use crate::json::{self, Doc};
 use crate::salvage::LINE_BYTES_MAX;
 use crate::session::Session;
@@ -36,7 +37,7 @@ impl Rule for ForeignEncoding {
         Stage::Bytes
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         for damage in &session.transcript.damage {
             let DamageKind::NotUtf8(at) = damage.kind else { continue };
             let long = damage.span.len() > LINE_BYTES_MAX;

@@ -2,12 +2,12 @@
 
 use super::{Cover, Help, Rule, about};
 use crate::entry::{Quirk, QuirkKind};
-use crate::finding::{Finding, Severity};
+use crate::finding::Severity;
 use crate::format::Format;
+use crate::found::Found;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::string::ToString;
-use alloc::vec::Vec;
 
 pub(super) struct ForeignRows;
 
@@ -33,7 +33,7 @@ impl Rule for ForeignRows {
         if format.content().names_session { Cover::Reported } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let foreign = |quirk: &&Quirk| quirk.kind == QuirkKind::Foreign;
         // One finding for all: what follows mostly belongs there as well.
         if let Some(first) = session.transcript.quirks().iter().find(foreign) {

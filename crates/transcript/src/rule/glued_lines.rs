@@ -3,13 +3,13 @@
 use super::{Cover, Help, Rule, Stage, about, about_wreck};
 use crate::finding::{Finding, Fix, Op, Severity};
 use crate::format::{Counted, Format};
+use crate::found::Found;
 use crate::salvage::Cause;
 use crate::session::Session;
 use crate::source::{Fault, Span};
 use alloc::format;
 use alloc::string::ToString;
 use alloc::vec;
-use alloc::vec::Vec;
 
 pub(super) struct GluedLines;
 
@@ -40,7 +40,7 @@ impl Rule for GluedLines {
         if let Some(Counted::Lines(_)) = format.counted() { Cover::Reported } else { Cover::Fixed }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         for (index, entry) in session.transcript.unusual().filter(|(_, entry)| entry.glued) {
             let at = Span::new(entry.span.start, entry.span.start);
             let fix = Fix::safe(vec![Op::Replace { at, with: b"\n".to_vec() }]);

@@ -3,6 +3,7 @@
 use super::{Help, Rule, Stage, about};
 use crate::finding::{Finding, Fix, Guard, Op, Severity};
 use crate::format::Shape;
+use crate::found::Found;
 use crate::salvage::LINE_BYTES_MAX;
 use crate::session::Session;
 use crate::source::{Fault, Span, read_span};
@@ -35,7 +36,7 @@ impl Rule for HalfPair {
         Stage::Bytes
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         for (index, entry) in session.transcript.unusual().filter(|(_, entry)| entry.odd.half_pairs) {
             let sent = session.in_context(index) && session.format.shape() == Shape::List;
             let severity = if sent { Severity::Error } else { Severity::Note };

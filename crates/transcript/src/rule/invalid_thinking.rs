@@ -5,6 +5,7 @@ use super::{Cover, Help, Rule, about, severity_in_context};
 use crate::entry::{Kind, QuirkKind, Role, Stop};
 use crate::finding::{Finding, Guard, Severity};
 use crate::format::{Format, Shape};
+use crate::found::Found;
 use crate::session::Session;
 use crate::source::{Fault, Span};
 use alloc::string::ToString;
@@ -36,7 +37,7 @@ impl Rule for InvalidThinking {
         if format.content().thinking { Cover::Fixed } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         for own in session.transcript.quirks().chunk_by(|one, next| one.entry == next.entry) {
             let entry = own[0].entry;
             if !session.is_live(entry) {

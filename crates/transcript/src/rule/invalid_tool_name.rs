@@ -4,6 +4,7 @@ use super::{Cover, Help, Rule, about_call, severity_in_context};
 use crate::entry::{Call, Transcript};
 use crate::finding::{Finding, Fix, Op};
 use crate::format::{Format, Shape};
+use crate::found::Found;
 use crate::literal::quote;
 use crate::session::Session;
 use crate::source::Fault;
@@ -38,7 +39,7 @@ impl Rule for InvalidToolName {
         if format.results().have_calls() { Cover::Fixed } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let calls = &session.transcript.calls;
         if are_plain(session.format, session.transcript, 0..calls.len()) {
             return Ok(());

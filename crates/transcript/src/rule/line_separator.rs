@@ -3,6 +3,7 @@
 use super::{Help, Rule, Stage, about_line};
 use crate::entry::DamageKind;
 use crate::finding::{Finding, Fix, Guard, Op, Severity};
+use crate::found::Found;
 use crate::salvage::LINE_BYTES_MAX;
 use crate::scan::is_separator;
 use crate::session::Session;
@@ -35,7 +36,7 @@ impl Rule for LineSeparator {
         Stage::Bytes
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         for damage in &session.transcript.damage {
             let DamageKind::Separators(at) = damage.kind else { continue };
             let ops =

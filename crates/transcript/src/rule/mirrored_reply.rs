@@ -5,6 +5,7 @@ use super::{Cover, Help, Rule, about};
 use crate::entry::{Kind, Role};
 use crate::finding::{Finding, Guard, Severity};
 use crate::format::{Format, Part};
+use crate::found::Found;
 use crate::json::{self, Kind as Json, Value};
 use crate::session::Session;
 use crate::source::{Fault, Span, read_span};
@@ -42,7 +43,7 @@ impl Rule for MirroredReply {
         if format.content().mirrors { Cover::Fixed } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         for (at, &entry) in session.live.iter().enumerate().filter(|(_, entry)| is_mirror(session, **entry)) {
             if said_before(session, &session.live[..at], entry)? {
                 let fix = only_if_asked(take_out(session, entry), Guard::Copy);

@@ -4,6 +4,7 @@ use super::{Cover, Help, Rule, about, severity_in_context};
 use crate::entry::QuirkKind;
 use crate::finding::{Finding, Fix, Op};
 use crate::format::Format;
+use crate::found::Found;
 use crate::json::{self, Value};
 use crate::session::Session;
 use crate::source::{Fault, Span, read_span};
@@ -35,7 +36,7 @@ impl Rule for MisorderedResults {
         if format.content().results_first { Cover::Fixed } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         for own in session.transcript.quirks().chunk_by(|one, next| one.entry == next.entry) {
             let mixed = own.iter().filter(|quirk| quirk.kind == QuirkKind::Misordered);
             let mixed: Vec<Span> = mixed.map(|quirk| quirk.block).collect();

@@ -4,11 +4,11 @@ use super::{Cover, Help, Rule, Stage, about};
 use crate::entry::Kind;
 use crate::finding::{Finding, Fix, Op, Severity};
 use crate::format::{Format, Gate};
+use crate::found::Found;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::string::ToString;
 use alloc::vec;
-use alloc::vec::Vec;
 
 pub(super) struct MisplacedHeader;
 
@@ -49,7 +49,7 @@ impl Rule for MisplacedHeader {
         }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let entries = &session.transcript.entries;
         if entries.is_empty() || entries[0].kind == Kind::Header {
             return Ok(());

@@ -2,12 +2,12 @@
 
 use super::{Cover, Help, Rule, about};
 use crate::entry::{Entry, Kind, QuirkKind, Role};
-use crate::finding::{Finding, Severity};
+use crate::finding::Severity;
 use crate::format::{Format, Shape};
+use crate::found::Found;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::string::ToString;
-use alloc::vec::Vec;
 
 pub(super) struct NoUserTurn;
 
@@ -38,7 +38,7 @@ impl Rule for NoUserTurn {
         if told { Cover::Reported } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let spoken = |&entry: &u32| session.entry(entry).kind == Kind::Message(Role::Assistant);
         let first = session.sent().find(spoken);
         let severity = session.format.content().begins_with_user;
@@ -63,6 +63,8 @@ fn call_first(session: &Session<'_>) -> Option<u32> {
     let calls = |entry: u32| !session.transcript.calls_of(entry).is_empty();
     for entry in session.sent() {
         match session.entry(entry).kind {
+            // A list of messages says nothing but what they say.
+            Kind::Boundary if session.format.shape() == Shape::Upserts => {}
             Kind::Message(Role::User) | Kind::Note | Kind::Boundary => return None,
             Kind::Message(Role::Assistant) if calls(entry) => return Some(entry),
             _ => {}

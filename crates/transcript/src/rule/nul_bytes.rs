@@ -1,13 +1,12 @@
 //! B3: NUL bytes between or inside records.
 
 use super::{Cover, Help, Rule, Stage, about_wreck};
-use crate::finding::Finding;
 use crate::format::{Counted, Format};
+use crate::found::Found;
 use crate::salvage::Cause;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::format;
-use alloc::vec::Vec;
 
 pub(super) struct NulBytes;
 
@@ -38,7 +37,7 @@ impl Rule for NulBytes {
         if let Some(Counted::Lines(_)) = format.counted() { Cover::Reported } else { Cover::Fixed }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         for wreck in session.wrecks()?.iter().filter(|wreck| wreck.cause == Cause::Nul && !wreck.is_torn()) {
             let message = format!("NUL bytes in a line of {} bytes", wreck.damage.span.len());
             out.push(about_wreck(&NulBytes, wreck, message));

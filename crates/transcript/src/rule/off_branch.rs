@@ -4,8 +4,8 @@ use super::abandoned_compaction::abandoned;
 use super::before_compaction::is_replaced;
 use super::{Cover, Help, Rule, dead_weight};
 use crate::entry::{Id, Kind, Role};
-use crate::finding::Finding;
 use crate::format::{Format, Shape};
+use crate::found::Found;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::vec::Vec;
@@ -35,7 +35,7 @@ impl Rule for OffBranch {
         if format.shape().is_tree() { Cover::Fixed } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let boundary = session.last_boundary();
         let older =
             |entry: u32| boundary.is_some_and(|boundary| entry < boundary) && is_replaced(session, entry);

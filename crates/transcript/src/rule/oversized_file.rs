@@ -2,11 +2,10 @@
 
 use super::over_limit::{SOURCE, WHY, over};
 use super::{Cover, Help, Rule, about_place};
-use crate::finding::Finding;
 use crate::format::Format;
+use crate::found::Found;
 use crate::session::Session;
 use crate::source::Fault;
-use alloc::vec::Vec;
 
 pub(super) struct OversizedFile;
 
@@ -33,7 +32,7 @@ impl Rule for OversizedFile {
         Cover::Reported
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let (limit, bytes) = (session.policy.budget.file_bytes_max, session.transcript.bytes);
         if let Some((severity, message)) = over(session, limit, bytes, "file of", "bytes") {
             out.push(about_place(&OversizedFile, 1, severity, message));

@@ -4,11 +4,11 @@ use super::{Cover, Help, Rule, about};
 use crate::entry::Kind;
 use crate::finding::{Finding, Severity};
 use crate::format::Format;
+use crate::found::Found;
 use crate::policy::Policy;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::format;
-use alloc::vec::Vec;
 
 pub(crate) struct OversizedForSummary;
 
@@ -37,7 +37,7 @@ impl Rule for OversizedForSummary {
         if format.results().of_messages() { Cover::Reported } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let (chars_max, window) = (session.policy.summary_chars_max, session.policy.window_tokens);
         for entry in session.sent() {
             let found = session.entry(entry);

@@ -4,6 +4,7 @@ use super::over_limit::{SOURCE, WHY, over};
 use super::{Cover, Help, Rule, about_place};
 use crate::finding::Finding;
 use crate::format::Format;
+use crate::found::Found;
 use crate::session::Session;
 use crate::source::{Fault, Span};
 use alloc::vec::Vec;
@@ -32,7 +33,7 @@ impl Rule for OversizedLine {
         Cover::Reported
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let limit = session.policy.budget.line_bytes_max;
         if limit == 0 {
             return Ok(());

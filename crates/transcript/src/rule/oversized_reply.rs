@@ -5,6 +5,7 @@ use super::{Cover, Help, Rule, about};
 use crate::entry::{Kind, Role, Text};
 use crate::finding::{Finding, Fix, Severity};
 use crate::format::{Format, Part};
+use crate::found::Found;
 use crate::json::{self, Kind as Json};
 use crate::policy::{Kept, Lines, Shape};
 use crate::session::Session;
@@ -46,7 +47,7 @@ impl Rule for OversizedReply {
         true
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let limit = session.policy.reply_chars_max;
         if limit == 0 {
             return Ok(());

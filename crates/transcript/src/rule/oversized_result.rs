@@ -4,11 +4,11 @@ use super::trim::{Notes, exceeded};
 use super::{Cover, Help, Rule, about_result};
 use crate::finding::{Finding, Severity};
 use crate::format::{Format, Results};
+use crate::found::Found;
 use crate::json::{self, Value};
 use crate::session::{Answers, Session};
 use crate::source::Fault;
 use alloc::format;
-use alloc::vec::Vec;
 
 pub(super) struct OversizedResult;
 
@@ -37,7 +37,7 @@ impl Rule for OversizedResult {
         if format.results() == Results::Unread { Cover::Never } else { Cover::Fixed }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         for index in 0..session.transcript.results.len() {
             let Some((text, cap)) = exceeded(session, index)? else { continue };
             let notes = if cap.paged { Notes::ReadOn(first_line(session, index)?) } else { Notes::None };

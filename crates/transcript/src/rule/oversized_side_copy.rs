@@ -2,12 +2,17 @@
 
 use super::trim::{Measured, Notes};
 use super::{Cover, Help, Rule, about};
-use crate::finding::{Finding, Fix, Severity};
+use crate::Depth;
+use crate::cut::measure;
+use crate::finding::{Finding, Fix, Op, Severity};
 use crate::format::Format;
+use crate::found::Found;
+use crate::marker;
 use crate::policy::Shape;
 use crate::session::Session;
-use crate::source::Fault;
+use crate::source::{Fault, Span};
 use alloc::format;
+use alloc::vec;
 use alloc::vec::Vec;
 
 pub(super) struct OversizedSideCopy;
@@ -28,7 +33,8 @@ impl Rule for OversizedSideCopy {
             why: "The model never sees it, but it is 38 % of the bytes of real Claude Code files and 19 % of pi's, and \
                   agents read it on every start.",
             fix: "Long strings are shortened one by one; keys, types and everything else stay, because screens and \
-                  hooks read them. Image data is not touched. Always safe: nothing the model sees changes.",
+                  hooks read them. A string that says how to get it back replaces the terminal output of Gemini CLI, which is \
+                  a list of lines and colours. Image data is not touched. Always safe: nothing the model sees changes.",
             source: "claude-code #83206, #85179; OpenClaw bounds its persisted details by 8,192 bytes",
         }
     }
@@ -37,7 +43,7 @@ impl Rule for OversizedSideCopy {
         if format.copies_results() { Cover::Fixed } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let limit = session.policy.side_chars_max;
         if limit == 0 {
             return Ok(());
@@ -63,7 +69,29 @@ impl Rule for OversizedSideCopy {
                     ..about(&OversizedSideCopy, session, entry, Severity::Warning, message)
                 });
             }
+            for list in session.transcript.side_lists_of(entry) {
+                out.extend(list_of_texts(session, entry, list.at, limit)?);
+            }
         }
         Ok(())
     }
+}
+
+/// A copy that is a list of short texts: a marker takes the place of the whole list.
+fn list_of_texts(session: &Session<'_>, entry: u32, at: Span, limit: u64) -> Result<Option<Finding>, Fault> {
+    if at.len() <= limit {
+        return Ok(None);
+    }
+    let list = measure(session.source, at, None, session.policy.unit, session.depth == Depth::Plan)?;
+    if list.units <= limit {
+        return Ok(None);
+    }
+    let marker = marker::text(list.units, list.units, &list.id, session.policy.spill.as_ref(), "");
+    let ops = vec![Op::Keep(at), Op::Replace { at, with: format!("\"{marker}\"").into_bytes() }];
+    let message = format!("a list of {} characters that the model never sees", list.units);
+    Ok(Some(Finding {
+        chars: Some(list.units),
+        fix: Fix::safe(ops),
+        ..about(&OversizedSideCopy, session, entry, Severity::Warning, message)
+    }))
 }

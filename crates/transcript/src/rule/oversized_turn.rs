@@ -5,6 +5,7 @@ use super::{Cover, Help, Rule, about_result};
 use crate::entry::{Kind, Text};
 use crate::finding::{Finding, Severity};
 use crate::format::Format;
+use crate::found::Found;
 use crate::marker;
 use crate::policy::{Cap, Policy};
 use crate::session::{Answers, Session};
@@ -39,7 +40,7 @@ impl Rule for OversizedTurn {
         if format.results().of_messages() { Cover::Fixed } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let budget = session.policy.turn_chars_max;
         if budget == 0 {
             return Ok(());
@@ -111,7 +112,7 @@ fn check_turn(
     session: &Session<'_>,
     turn: &[(u32, usize)],
     budget: u64,
-    out: &mut Vec<Finding>,
+    out: &mut Found<'_>,
 ) -> Result<(), Fault> {
     if turn.iter().map(|&(_, result)| OversizedTurn::length_max(session, result)).sum::<u64>() <= budget {
         return Ok(());

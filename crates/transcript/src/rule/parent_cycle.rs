@@ -3,11 +3,11 @@
 use super::{Cover, Help, Rule, Stage, about, dangling_parent};
 use crate::finding::{Finding, Fix, Op, Severity};
 use crate::format::Format;
+use crate::found::Found;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::string::ToString;
 use alloc::vec;
-use alloc::vec::Vec;
 
 pub(super) struct ParentCycle;
 
@@ -38,7 +38,7 @@ impl Rule for ParentCycle {
         if format.shape().is_tree() { Cover::Fixed } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         for entry in session.circles() {
             let live = session.is_live(entry);
             let severity = if live { Severity::Error } else { Severity::Warning };

@@ -6,10 +6,10 @@ use super::{Cover, Help, Rule, about};
 use crate::entry::{Kind, QuirkKind, Role};
 use crate::finding::{Finding, Guard, Severity};
 use crate::format::{Format, Shape};
+use crate::found::Found;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::string::ToString;
-use alloc::vec::Vec;
 
 pub(super) struct ReasoningAlone;
 
@@ -37,7 +37,7 @@ impl Rule for ReasoningAlone {
         if format.content().reasoning { Cover::Fixed } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let quirks =
             session.transcript.quirks().iter().filter(|quirk| quirk.kind == QuirkKind::ReasoningLast);
         let alone = |entry: u32| ends_its_turn(session, entry) || is_cut_off(session, entry);

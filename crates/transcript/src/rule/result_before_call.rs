@@ -2,11 +2,10 @@
 
 use super::displaced_result::{DisplacedResult, Place, tell};
 use super::{Cover, Help, Rule};
-use crate::finding::Finding;
 use crate::format::{Format, Shape};
+use crate::found::Found;
 use crate::session::Session;
 use crate::source::Fault;
-use alloc::vec::Vec;
 
 pub(super) struct ResultBeforeCall;
 
@@ -34,7 +33,7 @@ impl Rule for ResultBeforeCall {
         if format.shape() == Shape::Graph { Cover::Never } else { DisplacedResult.cover(format) }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         tell(&ResultBeforeCall, session, Place::Before, "the result stands before its call", out);
         Ok(())
     }

@@ -4,9 +4,9 @@ use super::over_limit::{SOURCE, WHY, over};
 use super::{Cover, Help, Rule, about_result};
 use crate::finding::Finding;
 use crate::format::{Format, Results};
+use crate::found::Found;
 use crate::session::Session;
 use crate::source::Fault;
-use alloc::vec::Vec;
 
 pub(super) struct ResultOverLimit;
 
@@ -32,7 +32,7 @@ impl Rule for ResultOverLimit {
         if format.results() == Results::Unread { Cover::Never } else { Cover::Reported }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let limit = session.policy.budget.result_chars_max;
         for result in 0..session.transcript.results.len() {
             let chars = session.transcript.bodies_of(result).iter().map(|text| text.chars).sum();

@@ -7,6 +7,7 @@ use super::{
 use crate::entry::{Call, Kind};
 use crate::finding::{Finding, Fix, Held, Op};
 use crate::format::{Format, Shape};
+use crate::found::Found;
 use crate::literal::quote;
 use crate::session::{Answers, Session};
 use crate::source::Fault;
@@ -42,7 +43,7 @@ impl Rule for ResultWithoutCall {
         cover_of_removed_results(format)
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let mut orphans: Vec<usize> = Vec::new();
         for (index, answers) in session.answers.iter().enumerate() {
             match answers {

@@ -5,11 +5,11 @@ use super::{Cover, Help, Rule, about};
 use crate::entry::{Entry, Kind, Role, Stop};
 use crate::finding::{Finding, Severity};
 use crate::format::{Format, Shape};
+use crate::found::Found;
 use crate::json;
 use crate::session::Session;
 use crate::source::{Fault, Span, read_span};
 use alloc::string::ToString;
-use alloc::vec::Vec;
 
 pub(super) struct SameRoleAgain;
 
@@ -41,7 +41,7 @@ impl Rule for SameRoleAgain {
         if format.results().of_messages() { Cover::Reported } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let mut before = None;
         for entry in session.sent() {
             // Whether an answer holds anything matters where one is waited for.

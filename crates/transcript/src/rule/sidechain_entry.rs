@@ -2,11 +2,10 @@
 
 use super::{Cover, Help, Rule, dead_weight};
 use crate::entry::Kind;
-use crate::finding::Finding;
 use crate::format::{Format, Shape};
+use crate::found::Found;
 use crate::session::Session;
 use crate::source::Fault;
-use alloc::vec::Vec;
 
 pub(super) struct SidechainEntry;
 
@@ -32,7 +31,7 @@ impl Rule for SidechainEntry {
         if format.shape() == Shape::Graph { Cover::Fixed } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let main = session.live.iter().any(|&entry| !session.entry(entry).aside);
         let all = (0..).zip(&session.transcript.entries);
         let dead = |&(index, entry): &(u32, &crate::entry::Entry)| {

@@ -7,6 +7,7 @@ use crate::cut::{Measure, has_foreign_marker, line_breaks};
 use crate::entry::{Kind, Role};
 use crate::finding::{Finding, Fix, Severity};
 use crate::format::Format;
+use crate::found::Found;
 use crate::literal::decode;
 use crate::marker;
 use crate::policy::{Kept, Lines, Note, Shape, Turns, is_named};
@@ -51,7 +52,7 @@ impl Rule for StaleResult {
         true
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let stale = &session.policy.stale;
         if stale.shorten_at == 0 && stale.clear_at == 0 {
             return Ok(());

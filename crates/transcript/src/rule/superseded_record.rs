@@ -4,6 +4,7 @@ use super::{Cover, Help, Rule, about};
 use crate::entry::{Id, Kind, Role};
 use crate::finding::{Finding, Fix, Op, Severity};
 use crate::format::{Format, Shape};
+use crate::found::Found;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::collections::BTreeMap;
@@ -24,7 +25,7 @@ impl Rule for SupersededRecord {
 
     fn help(&self) -> Help {
         Help {
-            what: "A message of the model was written again with the same id, and only the last one counts.",
+            what: "A message of the model or of results was written again with the same id, and only the last one counts.",
             why: "Gemini CLI writes a message anew at each step of its tool calls, results included, and reads all of \
                   them on every start; files of 54 MB have come of it.",
             fix: "What was superseded is taken out. Where another message came in between, the first one stays, because \
@@ -37,7 +38,7 @@ impl Rule for SupersededRecord {
         if format.shape() == Shape::Upserts { Cover::Fixed } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let mut records: BTreeMap<Id, Records> = BTreeMap::new();
         let mut places = 0;
         for (index, entry) in (0..).zip(&session.transcript.entries) {
@@ -50,7 +51,7 @@ impl Rule for SupersededRecord {
                     });
                     known.all.push(index);
                     known.crossed |= places > known.place;
-                    known.spoken |= kind != Kind::Message(Role::Assistant);
+                    known.spoken |= !matches!(kind, Kind::Message(Role::Assistant | Role::Tool));
                 }
                 _ => {}
             }
@@ -68,11 +69,11 @@ struct Records {
     place: usize,
     /// Another message has its place before the last of them.
     crossed: bool,
-    /// Some are not the model's.
+    /// Some are neither the model's nor a tool's.
     spoken: bool,
 }
 
-fn flush(session: &Session<'_>, records: &mut BTreeMap<Id, Records>, out: &mut Vec<Finding>) {
+fn flush(session: &Session<'_>, records: &mut BTreeMap<Id, Records>, out: &mut Found<'_>) {
     for found in core::mem::take(records).into_values().filter(|found| !found.spoken) {
         let Some((last, before)) = found.all.split_last() else { continue };
         let line = session.entry(*last).line;

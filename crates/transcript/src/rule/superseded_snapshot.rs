@@ -2,11 +2,10 @@
 
 use super::{Cover, Help, Rule, dead_weight};
 use crate::entry::Service;
-use crate::finding::Finding;
 use crate::format::{Format, Shape};
+use crate::found::Found;
 use crate::session::Session;
 use crate::source::Fault;
-use alloc::vec::Vec;
 use hashbrown::HashMap;
 
 pub(super) struct SupersededSnapshot;
@@ -33,7 +32,7 @@ impl Rule for SupersededSnapshot {
         if format.shape() == Shape::Graph { Cover::Fixed } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let mut newest = HashMap::new();
         let all = || session.transcript.unusual().filter(|(_, entry)| entry.service == Service::Snapshot);
         for (index, entry) in all() {

@@ -4,12 +4,12 @@ use super::{Cover, Help, Rule, about};
 use crate::entry::{Kind, Role, Stop};
 use crate::finding::{Finding, Fix, Op, Severity};
 use crate::format::{Format, Shape};
+use crate::found::Found;
 use crate::json;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::string::ToString;
 use alloc::vec;
-use alloc::vec::Vec;
 
 pub(super) struct ToolStopWithoutCall;
 
@@ -36,7 +36,7 @@ impl Rule for ToolStopWithoutCall {
         if says_why_it_stopped { Cover::Fixed } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         for (index, entry) in (0..).zip(&session.transcript.entries) {
             let waits = entry.kind == Kind::Message(Role::Assistant) && entry.stop == Stop::ToolUse;
             if !waits || !session.transcript.calls_of(index).is_empty() {

@@ -2,14 +2,14 @@
 
 use super::{Help, Rule, Stage, about_line, about_wreck};
 use crate::entry::DamageKind;
-use crate::finding::{Finding, Fix, Op, Severity};
+use crate::finding::{Fix, Op, Severity};
+use crate::found::Found;
 use crate::salvage::Cause;
 use crate::session::Session;
 use crate::source::{Fault, Span};
 use alloc::format;
 use alloc::string::ToString;
 use alloc::vec;
-use alloc::vec::Vec;
 
 pub(super) struct TornLine;
 
@@ -37,7 +37,7 @@ impl Rule for TornLine {
         Stage::Bytes
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         for damage in
             session.transcript.damage.iter().filter(|damage| damage.kind == DamageKind::Unterminated)
         {

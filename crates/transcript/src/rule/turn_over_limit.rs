@@ -5,9 +5,9 @@ use super::oversized_turn::by_turn;
 use super::{Cover, Help, Rule, about};
 use crate::finding::Finding;
 use crate::format::Format;
+use crate::found::Found;
 use crate::session::Session;
 use crate::source::Fault;
-use alloc::vec::Vec;
 
 pub(super) struct TurnOverLimit;
 
@@ -33,7 +33,7 @@ impl Rule for TurnOverLimit {
         if format.results().of_messages() { Cover::Reported } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let limit = session.policy.budget.turn_chars_max;
         if limit == 0 {
             return Ok(());

@@ -1,11 +1,11 @@
 //! P11: a call whose id the next provider may not take.
 
 use super::{Cover, Help, Rule, about_call};
-use crate::finding::{Finding, Severity};
+use crate::finding::Severity;
 use crate::format::Format;
+use crate::found::Found;
 use crate::session::Session;
 use crate::source::Fault;
-use alloc::vec::Vec;
 
 pub(super) struct UnacceptableCallId;
 
@@ -33,7 +33,7 @@ impl Rule for UnacceptableCallId {
         if has_calls && format.calls_have_ids() { Cover::Reported } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         for (index, call) in session.transcript.calls.iter().enumerate() {
             let id = session.transcript.id_text(call.id);
             let strange = session.format.has_plain_ids() && !is_taken(id);

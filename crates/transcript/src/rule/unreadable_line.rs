@@ -4,12 +4,12 @@ use super::{Cover, Help, Rule, Stage, about, about_wreck};
 use crate::entry::{DamageKind, QuirkKind};
 use crate::finding::{Finding, Fix, Op, Severity};
 use crate::format::{Counted, Format};
+use crate::found::Found;
 use crate::salvage::Cause;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::format;
 use alloc::string::ToString;
-use alloc::vec::Vec;
 
 pub(super) struct UnreadableLine;
 
@@ -43,7 +43,7 @@ impl Rule for UnreadableLine {
         if let Some(Counted::Lines(_)) = format.counted() { Cover::Reported } else { Cover::Fixed }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let causes = [Cause::Nothing, Cause::Unknown, Cause::Name];
         for wreck in
             session.wrecks()?.iter().filter(|wreck| causes.contains(&wreck.cause) && !wreck.is_torn())
@@ -70,7 +70,7 @@ impl Rule for UnreadableLine {
 }
 
 /// Records with a name that was written over.
-fn marred(session: &Session<'_>, out: &mut Vec<Finding>) {
+fn marred(session: &Session<'_>, out: &mut Found<'_>) {
     for quirk in session.transcript.quirks() {
         let QuirkKind::Marred(was) = quirk.kind else { continue };
         let (message, fix) = match was {

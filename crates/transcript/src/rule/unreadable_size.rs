@@ -1,12 +1,12 @@
 //! S10: a file that its agent cannot read.
 
 use super::{Cover, Help, Rule, about_place};
-use crate::finding::{Finding, Severity};
+use crate::finding::Severity;
 use crate::format::Format;
+use crate::found::Found;
 use crate::session::Session;
 use crate::source::Fault;
 use alloc::format;
-use alloc::vec::Vec;
 
 pub(super) struct UnreadableSize;
 
@@ -37,7 +37,7 @@ impl Rule for UnreadableSize {
         if format.content().in_one_string { Cover::Reported } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let bytes = session.transcript.bytes;
         if bytes > WHOLE_BYTES_MAX {
             let message =
@@ -51,9 +51,11 @@ impl Rule for UnreadableSize {
 #[cfg(test)]
 mod tests {
     use super::WHOLE_BYTES_MAX;
+    use crate::found::Found;
+    use crate::mend::Holds;
     use crate::scan::scan;
     use crate::session::Session;
-    use crate::{Depth, Policy, rule};
+    use crate::{Depth, Policy};
 
     #[test]
     fn only_what_is_longer_than_a_string_may_be_is_told() {
@@ -63,7 +65,8 @@ mod tests {
         for (bytes, count) in [(WHOLE_BYTES_MAX, 0), (WHOLE_BYTES_MAX + 1, 1)] {
             transcript.bytes = bytes;
             let session = Session::new(&transcript, source, &policy, Depth::Sizes).unwrap();
-            let found = rule::check_all(&session, &crate::mend::Holds::default()).unwrap();
+            let holds = Holds::default();
+            let found = Found::of(&session, &holds).unwrap().findings;
             assert_eq!(found.iter().filter(|finding| finding.rule.code() == "S10").count(), count);
         }
     }

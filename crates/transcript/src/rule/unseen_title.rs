@@ -4,11 +4,11 @@ use super::{Cover, Help, Rule, about};
 use crate::entry::{Entry, Service, Transcript};
 use crate::finding::{Finding, Fix, Guard, Held, Op, Severity};
 use crate::format::Format;
+use crate::found::Found;
 use crate::session::Session;
 use crate::source::{Fault, Span, read_span};
 use alloc::string::ToString;
 use alloc::vec;
-use alloc::vec::Vec;
 
 pub(super) struct UnseenTitle;
 
@@ -39,7 +39,7 @@ impl Rule for UnseenTitle {
         if format.content().titles { Cover::Fixed } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let bytes = session.transcript.bytes;
         let Some(at) = Titles::of(session.transcript).unseen(bytes) else { return Ok(()) };
         let entry = session.transcript.entries.partition_point(|entry| entry.span.start < at.start) as u32;

@@ -6,6 +6,7 @@ use crate::entry::Image;
 use crate::finding::{Finding, Fix, Guard, Held, Op, Severity};
 use crate::format::Format;
 use crate::format::Shape;
+use crate::found::Found;
 use crate::image::{self, Kind, Stub};
 use crate::json::{self, Kind as Json};
 use crate::marker;
@@ -53,7 +54,7 @@ impl Rule for UnsendableImage {
         if format.content().images.is_some() { Cover::Fixed } else { Cover::Never }
     }
 
-    fn check(&self, session: &Session<'_>, out: &mut Vec<Finding>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let mut images: Vec<Image> = session
             .transcript
             .images()

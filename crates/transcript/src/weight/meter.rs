@@ -4,7 +4,7 @@
 //! copy; the rest is told by names that all agents share. What is kept is small and does not grow with a value.
 
 use crate::entry::{Entry, Kind, Mark, Transcript};
-use crate::json::{Doc, Kind as Json, Value};
+use crate::json::{Kind as Json, Value};
 use crate::source::Span;
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -155,6 +155,8 @@ pub(crate) struct Meter {
 /// An object while it is walked through.
 struct Walk<'w> {
     marks: &'w [Mark],
+    /// A list whose objects are entries of their own.
+    list: Option<Span>,
     speaks: bool,
     images: Vec<Span>,
     thoughts: Vec<(Span, u64)>,
@@ -183,8 +185,13 @@ impl Meter {
         }
     }
 
-    /// Weighs the newest entry of the transcript.
-    pub(crate) fn entry(&mut self, transcript: &mut Transcript, doc: &Doc) {
+    /// Weighs the newest entry of the transcript. The objects in `list` are entries that follow.
+    pub(crate) fn entry(
+        &mut self,
+        transcript: &mut Transcript,
+        root: Option<Value<'_>>,
+        list: Option<Value<'_>>,
+    ) {
         let mut marks = transcript.take_marks();
         // A format may mark a block and again what is in it.
         marks.sort_by_key(|mark| (mark.span.start, u64::MAX - mark.span.end));
@@ -194,13 +201,14 @@ impl Meter {
             end = end.max(mark.span.end);
             apart
         });
-        let (Some(entry), Some(root)) = (transcript.entries.last(), doc.root()) else { return };
+        let (Some(entry), Some(root)) = (transcript.entries.last(), root) else { return };
         let index = transcript.entries.len() as u32 - 1;
         let kind = self.kind(entry, root);
         self.kind_of.push(kind);
         self.pieces_from.push(self.pieces.len() as u32);
         let speaks = matches!(entry.kind, Kind::Message(crate::entry::Role::Assistant));
-        let mut walk = Walk { marks: &marks, speaks, images: Vec::new(), thoughts: Vec::new() };
+        let list = list.map(Value::span);
+        let mut walk = Walk { marks: &marks, list, speaks, images: Vec::new(), thoughts: Vec::new() };
         self.container(root, 0, 0, &mut walk);
         let Walk { images, thoughts, .. } = walk;
         self.images.extend(images.iter().map(|&span| (index, span)));
@@ -280,7 +288,11 @@ impl Meter {
         let items = value.items().map(|item| (None, item));
         for (key, inside) in value.fields().map(|(key, inside)| (Some(key), inside)).chain(items) {
             let bytes = inside.span().len();
-            if bytes < FIELD_BYTES_MIN {
+            if walk.list == Some(value.span()) && inside.kind() == Json::Object {
+                rest -= bytes;
+                continue;
+            }
+            if bytes < FIELD_BYTES_MIN && !walk.list.is_some_and(|list| inside.span().contains(list)) {
                 continue;
             }
             rest -= bytes;

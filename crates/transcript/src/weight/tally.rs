@@ -157,7 +157,7 @@ impl<'a> Tally<'a> {
 
     fn entry(&mut self, index: u32, weight: &mut Weight) -> Result<(), Fault> {
         let entry = self.session.entry(index);
-        let (standing, bytes) = (self.standing(index), entry.span.len());
+        let (standing, bytes) = (self.standing(index), self.session.transcript.own_bytes(index));
         let (mut rest, mut tokens, mut cost) = (bytes, 0, 0);
         for piece in self.pieces(index) {
             let part = part(entry, piece.stuff);
@@ -284,7 +284,8 @@ impl<'a> Tally<'a> {
     }
 
     fn finish(self, weight: &mut Weight) {
-        let whole: u64 = self.session.transcript.entries.iter().map(|entry| entry.span.len()).sum();
+        let entries = self.session.transcript.entries.iter().filter(|entry| !entry.listed);
+        let whole: u64 = entries.map(|entry| entry.span.len()).sum();
         let outside = weight.facts.bytes.saturating_sub(whole);
         weight.standings[Standing::NoEntry as usize].1.bytes = outside;
         weight.parts[Part::Bookkeeping as usize].1.bytes += outside;
@@ -318,7 +319,8 @@ impl<'a> Tally<'a> {
         let entry = self.session.entry(index);
         let longest = self.pieces(index).iter().max_by_key(|piece| piece.span.len());
         let pieces: u64 = self.pieces(index).iter().map(|piece| piece.span.len()).sum();
-        let rest = entry.span.len().saturating_sub(pieces);
+        let bytes = self.session.transcript.own_bytes(index);
+        let rest = bytes.saturating_sub(pieces);
         let longest = longest.filter(|piece| piece.span.len() >= rest);
         let called = self.session.transcript.calls_of(index).next();
         let called = called.and_then(|call| self.session.call(call as u32).name);
@@ -331,11 +333,7 @@ impl<'a> Tally<'a> {
             tool: text(tool),
             standing: self.standing(index),
             part: longest.map_or_else(|| rest_of(entry), |piece| part(entry, piece.stuff)),
-            amount: Amount {
-                count: 1,
-                bytes: entry.span.len(),
-                tokens: u64::from(self.tokens[index as usize]),
-            },
+            amount: Amount { count: 1, bytes, tokens: u64::from(self.tokens[index as usize]) },
             text: longest.map_or(entry.span, |piece| piece.span),
         }
     }

@@ -36,10 +36,21 @@ impl Session {
         Self { name: name.to_string(), format, lines, says }
     }
 
-    /// What is on lines that a damage leaves whole.
+    /// What is on lines that a damage leaves whole. The results of calls that are gone are not needed: one line can have
+    /// many calls, and no provider takes a result without one.
     fn needed(&self, harm: &Harm) -> Counts {
-        let whole = self.says.iter().enumerate().filter(|(line, _)| !harm.touches(*line));
-        counted(whole.flat_map(|(_, says)| says.iter().cloned()).collect())
+        let (gone, whole): (Vec<_>, Vec<_>) =
+            self.says.iter().enumerate().partition(|(line, _)| harm.touches(*line));
+        let said = |lines: Vec<(usize, &Vec<String>)>| {
+            lines.into_iter().flat_map(|(_, says)| says.clone()).collect()
+        };
+        let (gone, mut whole) = (counted(said(gone)), counted(said(whole)));
+        for call in gone.keys().filter_map(|what| what.strip_prefix("call ")) {
+            if !whole.contains_key(&format!("call {call}")) {
+                whole.remove(&format!("result {call}"));
+            }
+        }
+        whole
     }
 }
 
@@ -122,9 +133,9 @@ pub(crate) struct End {
 }
 
 impl End {
-    /// A pair may go with its damaged half.
+    /// Where all that was said stood on the damaged line, nothing can be asked for.
     pub(crate) fn is_whole(&self) -> bool {
-        self.after + 2 >= self.needed && self.accepted
+        self.needed == 0 || (self.after + 2 >= self.needed && self.accepted)
     }
 
     /// What the provider took is taken no longer, or less is in context; but for the other half of a damaged pair, where

@@ -37,7 +37,8 @@ pub(crate) fn sessions(corpus: &Path, formats: &[&'static str]) -> Vec<Session> 
         let lines = bytes.iter().filter(|&&byte| byte == b'\n').count();
         if lines >= LINES_MIN && refusals_of(format, &bytes).unwrap().is_empty() {
             let session = Session::new(&path.display().to_string(), format, &bytes);
-            if super::judge::end(&session, &Harm::None).is_whole() {
+            let end = super::judge::end(&session, &Harm::None);
+            if end.needed > 0 && end.is_whole() {
                 sessions.push(session);
             }
         }
@@ -77,16 +78,20 @@ fn at_rest(bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// So many damages, the same each time; each session as often as any other.
-pub(crate) fn samples(sessions: &[Session], count: usize) -> impl Iterator<Item = (&Session, Harm)> {
+/// So many damages, of all or of whole lines, the same each time; each session as often as any other.
+pub(crate) fn samples(
+    sessions: &[Session],
+    of_lines: bool,
+    count: usize,
+) -> impl Iterator<Item = (&Session, Harm)> {
     let mut rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let mut draw = move |below: usize| (rng.next_u64() % below as u64) as usize;
     (0..count).map(move |_| {
         let session = &sessions[draw(sessions.len())];
-        // Half of the damages are to lines: there are far more bytes than lines.
-        let (keys, lines): (Vec<Harm>, Vec<Harm>) =
-            harm::all(&session.lines).into_iter().partition(|harm| matches!(harm, Harm::Key(..)));
-        let kinds = if draw(2) == 0 { &lines } else { &keys };
+        let all = harm::all(&session.lines);
+        // There are far more bytes than lines.
+        let lines: Vec<Harm> = all.iter().filter(|harm| !matches!(harm, Harm::Key(..))).copied().collect();
+        let kinds = if of_lines { &lines } else { &all };
         (session, kinds[draw(kinds.len())])
     })
 }

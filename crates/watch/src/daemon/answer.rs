@@ -50,13 +50,15 @@ impl Daemon {
         let mut troubles: Vec<Trouble> = self
             .told
             .iter()
-            // What is only found, or left after a fix, is counted; what stands here has a reason.
+            // What is only found, or left after a fix, is counted; what stands here has a reason that still holds.
             .filter(|(_, told)| told.outcome != "findings" && !told.reason.is_empty())
+            .filter(|(path, told)| told.outcome != "deferred" || !self.queue.wait_is_over(path))
             .take(LISTED_MAX)
             .map(|(path, told)| Trouble {
                 path: name(path),
                 outcome: told.outcome.to_string(),
                 reason: told.reason.clone(),
+                looked_seconds_ago: now.since(told.at).as_secs(),
             })
             .collect();
         troubles.sort_by(|one, other| one.path.cmp(&other.path));

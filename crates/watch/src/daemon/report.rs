@@ -3,7 +3,7 @@
 use super::Daemon;
 use crate::look::{Report, Seen};
 use crate::metrics::whole;
-use crate::queue::{After, Done, Tick};
+use crate::queue::{After, Cure, Done, Tick};
 use std::path::Path;
 use std::time::Duration;
 use tracing::{debug, info, warn};
@@ -15,6 +15,8 @@ pub(super) struct Told {
     /// With the time left out that a reason may speak of.
     cause: &'static str,
     pub(super) reason: String,
+    /// When the file was looked at.
+    pub(super) at: Tick,
     findings: u64,
     saves_bytes: u64,
 }
@@ -23,6 +25,9 @@ impl Daemon {
     /// A file comes back from a worker.
     pub(super) fn looked(&mut self, report: &Report, now: Tick) {
         let after = self.queue.done(&report.job, &report.done, now);
+        if let Done::Deferred { cure: Cure::Exit(pid), .. } = report.done {
+            self.exits.wait_for(pid, &report.job.path);
+        }
         self.metrics.look_seconds.observe(report.took.as_secs_f64());
         self.metrics.read_bytes.inc_by(report.read_bytes);
         let Some(seen) = &report.seen else {
@@ -59,6 +64,7 @@ impl Daemon {
             outcome: if tripped { "tripped" } else { seen.outcome },
             cause: seen.cause,
             reason: if tripped { why_left_alone(seen) } else { said_of(seen) },
+            at: now,
             findings,
             saves_bytes,
         };

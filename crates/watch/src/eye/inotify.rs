@@ -16,6 +16,8 @@ const BUFFER_BYTES: usize = 64 * 1024;
 pub(super) enum Happened {
     /// To a file, or to what was one.
     File(PathBuf),
+    /// Somebody who had a file open for writing has closed it.
+    Closed(PathBuf),
     /// A folder came.
     Folder(PathBuf),
     /// The root itself went away.
@@ -85,7 +87,7 @@ impl Watch {
     /// What has happened, each thing once.
     pub(super) fn read(&mut self) -> Vec<Happened> {
         let mut happened = Vec::new();
-        let mut files = HashSet::new();
+        let (mut files, mut closed) = (HashSet::new(), HashSet::new());
         let mut reader = Reader::new(&self.inotify, &mut self.buffer);
         while let Ok(event) = reader.next() {
             let flags = event.events();
@@ -100,7 +102,11 @@ impl Watch {
             } else if let (Some((folder, _)), Some(name)) = (self.folders.get(&event.wd()), event.file_name())
             {
                 let path = folder.join(OsStr::from_bytes(name.to_bytes()));
-                if !flags.contains(ReadFlags::ISDIR) {
+                if flags.contains(ReadFlags::CLOSE_WRITE) {
+                    if closed.insert(path.clone()) {
+                        happened.push(Happened::Closed(path));
+                    }
+                } else if !flags.contains(ReadFlags::ISDIR) {
                     if files.insert(path.clone()) {
                         happened.push(Happened::File(path));
                     }
@@ -118,6 +124,7 @@ impl Watch {
 
 fn of_interest() -> WatchFlags {
     WatchFlags::MODIFY
+        | WatchFlags::CLOSE_WRITE
         | WatchFlags::CREATE
         | WatchFlags::MOVED_TO
         | WatchFlags::MOVED_FROM

@@ -111,6 +111,47 @@ fn what_others_hold_is_asked_for_less_and_less() {
 }
 
 #[test]
+fn what_a_file_waits_for_brings_it_back_when_it_is_over() {
+    for cure in [Cure::Close, Cure::Exit(7)] {
+        let mut queue = queue(None);
+        queue.touch(path(), 0, at(0));
+        let put_off = Done::Deferred { as_it_is: None, after: Duration::from_secs(60), cure };
+        let job = take(&mut queue, 5);
+        queue.done(&job, &put_off, at(5));
+        // Neither a change nor the end of something else.
+        queue.touch(path(), 0, at(7));
+        queue.free(path(), Cure::Exit(8));
+        assert!(!queue.wait_is_over(path()));
+        assert_eq!(queue.deadline(), Some(at(65)));
+        queue.free(path(), cure);
+        assert!(queue.wait_is_over(path()));
+        let job = take(&mut queue, 12);
+        // It is over before the look is.
+        queue.free(path(), cure);
+        queue.done(&job, &put_off, at(13));
+        let job = queue.next(at(13)).unwrap();
+        // What was over before the look began brings nothing back.
+        queue.done(&job, &put_off, at(14));
+        assert_eq!((queue.deadline(), queue.wait_is_over(path())), (Some(at(74)), false));
+    }
+}
+
+#[test]
+fn a_file_that_waits_for_quiet_has_waited_when_it_changes() {
+    let mut queue = queue(None);
+    queue.touch(path(), 0, at(0));
+    let job = take(&mut queue, 5);
+    let growing = Done::Deferred { as_it_is: None, after: SOON, cure: Cure::Change };
+    queue.done(&job, &growing, at(5));
+    assert!(!queue.wait_is_over(path()));
+    queue.touch(path(), 0, at(6));
+    assert!(queue.wait_is_over(path()));
+    let job = take(&mut queue, 11);
+    queue.done(&job, &growing, at(11));
+    assert!(!queue.wait_is_over(path()));
+}
+
+#[test]
 fn what_keeps_failing_is_left_alone() {
     let mut queue = queue(None);
     queue.touch(path(), 0, at(0));
@@ -193,6 +234,7 @@ enum Act {
     Found(u8, u8, u16),
     Next,
     Done(u8, u8),
+    Free(u8),
     Renew,
 }
 
@@ -202,7 +244,8 @@ fn act() -> impl Strategy<Value = Act> {
         (0..4_u8).prop_map(Act::Touch),
         (0..4_u8, 0..3_u8, 0..10_000_u16).prop_map(|(file, stamp, quiet)| Act::Found(file, stamp, quiet)),
         Just(Act::Next),
-        (0..8_u8, 0..8_u8).prop_map(|(which, how)| Act::Done(which, how)),
+        (0..8_u8, 0..9_u8).prop_map(|(which, how)| Act::Done(which, how)),
+        (0..4_u8).prop_map(Act::Free),
         Just(Act::Renew),
     ]
 }
@@ -216,6 +259,7 @@ fn ending(how: u8) -> Done {
         4 => Done::Deferred { as_it_is: Some(stamp(1)), after: second, cure: Cure::Change },
         5 => Done::Deferred { as_it_is: None, after: second, cure: Cure::Others },
         6 => Done::Hindered,
+        7 => Done::Deferred { as_it_is: None, after: second, cure: Cure::Close },
         _ => Done::Failed,
     }
 }
@@ -302,6 +346,7 @@ proptest! {
                     let job = out.remove(usize::from(which) % out.len());
                     queue.done(&job, &ending(how), tick);
                 },
+                Act::Free(file) => queue.free(Path::new(&file.to_string()), Cure::Close),
                 Act::Renew => queue.renew(settle),
             }
             prop_assert!(queue.tripped() + queue.hindered() <= queue.files());

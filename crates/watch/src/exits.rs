@@ -1,0 +1,107 @@
+//! Processes that files wait for: the kernel tells when one ends.
+
+use crate::event::Event;
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+
+/// How many processes are waited for at most; files that wait for others are looked at again after a while all the same.
+const PROCESSES_MAX: usize = 256;
+
+/// The processes that are waited for, and the files that wait for each.
+pub(crate) struct Exits {
+    epoll: Arc<OwnedFd>,
+    waiting: HashMap<u32, (OwnedFd, HashSet<Arc<Path>>)>,
+}
+
+impl Exits {
+    /// Sends [`Event::Exited`] from a thread of its own.
+    pub(crate) fn open(events: SyncSender<Event>) -> io::Result<Self> {
+        let epoll = Arc::new(epoll::create(CreateFlags::CLOEXEC)?);
+        let own = epoll.clone();
+        std::thread::Builder::new().name("exits".to_string()).spawn(move || {
+            let mut ended = Vec::with_capacity(16);
+            loop {
+                ended.clear();
+                match epoll::wait(&own, spare_capacity(&mut ended), None) {
+                    Ok(_) | Err(Errno::INTR) => {}
+                    Err(_) => return,
+                }
+                let pids = ended.iter().filter_map(|event| u32::try_from(event.data.u64()).ok());
+                for pid in pids {
+                    if events.send(Event::Exited(pid)).is_err() {
+                        return;
+                    }
+                }
+            }
+        })?;
+        Ok(Self { epoll, waiting: HashMap::new() })
+    }
+
+    /// Has a file wait for the end of a process. Nothing happens if there is no such process, as when the number is one
+    /// from a container, or if it has ended: then what the file waits for is not this.
+    pub(crate) fn wait_for(&mut self, pid: u32, path: &Arc<Path>) {
+        if let Some((_, paths)) = self.waiting.get_mut(&pid) {
+            paths.insert(path.clone());
+        } else if self.waiting.len() < PROCESSES_MAX
+            && let Some(process) = open_living(pid)
+        {
+            let flags = EventFlags::IN | EventFlags::ONESHOT;
+            if epoll::add(&self.epoll, &process, EventData::new_u64(pid.into()), flags).is_ok() {
+                self.waiting.insert(pid, (process, HashSet::from([path.clone()])));
+            }
+        }
+    }
+
+    /// The files that have waited for a process that has ended.
+    pub(crate) fn ended(&mut self, pid: u32) -> HashSet<Arc<Path>> {
+        self.waiting.remove(&pid).map(|(_, paths)| paths).unwrap_or_default()
+    }
+}
+
+fn open_living(pid: u32) -> Option<OwnedFd> {
+    let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
+    let process = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+    let mut ended = [PollFd::new(&process, PollFlags::IN)];
+    let ended = poll(&mut ended, Some(&Timespec::default())).ok()? > 0;
+    (!ended).then_some(process)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+    use std::sync::mpsc::sync_channel;
+    use std::time::Duration;
+
+    #[test]
+    fn the_end_of_a_process_is_told_once_with_the_files_that_wait_for_it() {
+        let (events, inbox) = sync_channel(10);
+        let mut exits = Exits::open(events).unwrap();
+        let paths = ["a", "b"].map(|name| Arc::from(Path::new(name)));
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = child.id();
+        for path in &paths {
+            exits.wait_for(pid, path);
+        }
+        assert!(inbox.recv_timeout(Duration::from_millis(50)).is_err(), "it lives");
+        child.kill().unwrap();
+        let told = inbox.recv_timeout(Duration::from_secs(30)).unwrap();
+        assert!(matches!(told, Event::Exited(number) if number == pid));
+        assert_eq!(exits.ended(pid), HashSet::from(paths.clone()));
+        // It is a zombie now, and then nothing.
+        exits.wait_for(pid, &paths[0]);
+        child.wait().unwrap();
+        exits.wait_for(pid, &paths[0]);
+        assert!(exits.ended(pid).is_empty());
+        assert!(inbox.recv_timeout(Duration::from_millis(50)).is_err());
+    }
+}
