@@ -16,7 +16,7 @@ impl Living {
     }
 
     /// One that works in this folder.
-    fn within(folder: &Path) -> Self {
+    pub(crate) fn within(folder: &Path) -> Self {
         Self(Command::new("sleep").arg("600").current_dir(folder).spawn().unwrap())
     }
 
@@ -293,7 +293,7 @@ fn a_file_in_an_openclaw_folder_leaves_nothing_behind() {
 
 /// A session of pi's, of a model, that was written in this folder: a result that is too long, a copy of one that no model
 /// sees, and if `broken` a result without a call.
-fn remembered(folder: &Path, model: &str, broken: bool) -> String {
+pub(crate) fn remembered(folder: &Path, model: &str, broken: bool) -> String {
     let (long, side) = ("x".repeat(40_000), "y".repeat(9_000));
     let call = json!({"type": "toolCall", "id": "toolu_1", "name": "bash", "arguments": {}});
     let said = json!([{"type": "text", "text": "Done."}]);
@@ -356,13 +356,15 @@ fn what_an_agent_may_remember_waits_and_the_rest_does_not() {
     let run = fix(&dir, "s.jsonl", &[]);
     assert_deferred(&run, &waits, &path, &rest);
     assert_eq!(fixes(&run), [("S1".to_string(), "held".to_string())]);
-    assert!(fix(&dir, "s.jsonl", &["--dry-run"]).file()["reason"].as_str().unwrap().contains(&waits));
+    let dry = dir.tailor(&["fix", "--format", "json", "--dry-run", "s.jsonl"]);
+    assert_deferred(&dry, &waits, &path, &rest);
     // Who says that no agent is running has it at once.
     assert_fixed(&fix(&dir, "s.jsonl", &["--settle", "0"]), &path, &rest);
     // What comes back is seen as well.
     let cut = fs::read_to_string(&path).unwrap();
     let undo = |more: &[&str]| dir.tailor(&[&["undo", "--format", "json", "s.jsonl"], more].concat());
     assert_deferred(&undo(&[]), &waits, &path, &cut);
+    assert_deferred(&undo(&["--dry-run"]), &waits, &path, &cut);
     drop(agent);
     // Where not all processes are seen, one of these may still be there.
     let settled = ["--config", "c.toml"];

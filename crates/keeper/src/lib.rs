@@ -355,7 +355,11 @@ fn fix_once(snapshot: &Snapshot, options: &Options, draw: Draw<'_>) -> Result<Op
     if let Some(reason) = options.worth.filter(|_| job.purpose.is_none()).and_then(|worth| {
         worth.waits(outcome.before.as_ref()?, &job.repair, options.policy.of(facts.format).window_tokens)
     }) {
-        return Ok(Some(Outcome { ending: Ending::Deferred(reason), ..outcome }));
+        // What else waits may be worth it with this.
+        if !matches!(outcome.ending, Ending::Deferred(_)) {
+            outcome.ending = Ending::Deferred(reason);
+        }
+        return Ok(Some(outcome));
     }
     let enter = || may_write(snapshot, &facts, options, job.gates());
     let vault = options.vault.as_ref().ok_or_else(|| no_vault(&snapshot.path))?;

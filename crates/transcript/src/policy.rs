@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 
 /// Limits and permissions of one run. A limit of 0 is switched off.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "choices that have nothing to do with each other")]
 pub struct Policy {
     /// Longest text of a tool result. Default 32,000 (OpenClaw #10915).
     pub result_chars_max: u64,
