@@ -12,7 +12,12 @@ pub(crate) struct Living(Child);
 
 impl Living {
     pub(crate) fn new() -> Self {
-        Self(Command::new("sleep").arg("600").spawn().unwrap())
+        Self::within(Path::new("/"))
+    }
+
+    /// One that works in this folder.
+    pub(crate) fn within(folder: &Path) -> Self {
+        Self(Command::new("sleep").arg("600").current_dir(folder).spawn().unwrap())
     }
 
     /// How Claude Code would register it as the one that has [`claude`] open.
@@ -284,6 +289,168 @@ fn a_file_in_an_openclaw_folder_leaves_nothing_behind() {
     let path = dir.write(SESSION, BROKEN);
     assert_fixed(&fix(&dir, SESSION, &[]), &path, BROKEN);
     assert_eq!(dir.names(), [SESSION]);
+}
+
+/// A session of pi's, of a model, that was written in this folder: a result that is too long, a copy of one that no model
+/// sees, and if `broken` a result without a call.
+pub(crate) fn remembered(folder: &Path, model: &str, broken: bool) -> String {
+    let (long, side) = ("x".repeat(40_000), "y".repeat(9_000));
+    let call = json!({"type": "toolCall", "id": "toolu_1", "name": "bash", "arguments": {}});
+    let said = json!([{"type": "text", "text": "Done."}]);
+    let result = |id: &str, text: &str, details: &str| {
+        json!({"role": "toolResult", "toolCallId": id, "toolName": "bash", "content": [{"type": "text", "text": text}],
+               "details": {"full": details}, "isError": false})
+    };
+    let by = |content: &Value, stop: &str| json!({"role": "assistant", "content": content, "model": model, "stopReason": stop});
+    let mut messages = vec![
+        json!({"role": "user", "content": "go"}),
+        by(&json!([call]), "toolUse"),
+        result("toolu_1", &long, &side),
+        by(&said, "stop"),
+    ];
+    if broken {
+        messages.splice(1..1, [result("toolu_0", "whose?", "")]);
+    }
+    let header = json!({"type": "session", "version": 3, "id": "s", "timestamp": "2026-07-01T10:00:00.000Z", "cwd": folder});
+    let mut lines = vec![header];
+    for message in messages {
+        lines.push(line_of_pi(lines.len(), &message));
+    }
+    in_lines(&lines)
+}
+
+fn in_lines(records: &[Value]) -> String {
+    let lines: Vec<String> = records.iter().map(Value::to_string).collect();
+    lines.join("\n") + "\n"
+}
+
+/// The line with this number, from 1.
+fn line_of_pi(number: usize, message: &Value) -> Value {
+    let parent = if number > 1 { Value::from(format!("e{}", number - 1)) } else { Value::Null };
+    json!({"type": "message", "id": format!("e{number}"), "parentId": parent, "message": message})
+}
+
+/// The codes of what was found, each with what becomes of it.
+fn fixes(run: &Run) -> Vec<(String, String)> {
+    let text = |finding: &Value, key: &str| finding[key].as_str().unwrap().to_string();
+    let file = run.file();
+    let findings = file["findings"].as_array().unwrap();
+    findings.iter().map(|finding| (text(finding, "code"), text(finding, "fix"))).collect()
+}
+
+#[test]
+fn what_an_agent_may_remember_waits_and_the_rest_does_not() {
+    let dir = Dir::new();
+    let work = dir.home().join("work");
+    fs::create_dir(&work).unwrap();
+    let agent = Living::within(&work);
+    let text = remembered(&work, "claude-opus-5-5", true);
+    let path = dir.write("s.jsonl", &text);
+    let waits = format!("process {} (sleep) may hold the conversation in memory", agent.0.id());
+    // The error, for which the session is refused, and what no model sees.
+    assert_fixed(&fix(&dir, "s.jsonl", &[]), &path, &text);
+    let rest = fs::read_to_string(&path).unwrap();
+    assert!(
+        !rest.contains("whose?") && !rest.contains(&"y".repeat(9_000)) && rest.contains(&"x".repeat(40_000))
+    );
+    let run = fix(&dir, "s.jsonl", &[]);
+    assert_deferred(&run, &waits, &path, &rest);
+    assert_eq!(fixes(&run), [("S1".to_string(), "held".to_string())]);
+    let dry = dir.tailor(&["fix", "--format", "json", "--dry-run", "s.jsonl"]);
+    assert_deferred(&dry, &waits, &path, &rest);
+    // Who says that no agent is running has it at once.
+    assert_fixed(&fix(&dir, "s.jsonl", &["--settle", "0"]), &path, &rest);
+    // What comes back is seen as well.
+    let cut = fs::read_to_string(&path).unwrap();
+    let undo = |more: &[&str]| dir.tailor(&[&["undo", "--format", "json", "s.jsonl"], more].concat());
+    assert_deferred(&undo(&[]), &waits, &path, &cut);
+    assert_deferred(&undo(&["--dry-run"]), &waits, &path, &cut);
+    drop(agent);
+    // Where not all processes are seen, one of these may still be there.
+    let settled = ["--config", "c.toml"];
+    dir.write("c.toml", "memory_settle = 0");
+    assert_eq!(undo(&settled).file()["outcome"], "undone");
+    assert_eq!(fs::read_to_string(&path).unwrap(), rest);
+    assert_fixed(&fix(&dir, "s.jsonl", &settled), &path, &rest);
+}
+
+#[test]
+fn a_session_waits_only_for_an_agent_that_remembers_and_a_model_that_binds() {
+    let dir = Dir::new();
+    let _agent = Living::within(&dir.files());
+    for (model, config) in [("claude-opus-4-1", ""), ("claude-opus-5-5", "[agents.pi]\nreloads = true")] {
+        let text = remembered(&dir.files(), model, false);
+        let path = dir.write("s.jsonl", &text);
+        dir.write("c.toml", config);
+        assert_fixed(&fix(&dir, "s.jsonl", &["--config", "c.toml"]), &path, &text);
+    }
+}
+
+#[test]
+fn an_agent_that_cannot_be_seen_is_waited_for_until_it_has_been_quiet_for_long() {
+    let dir = Dir::new();
+    // The folder of the session is in a container, or on another machine.
+    let text = remembered(Path::new("/not/here"), "claude-opus-5-5", false);
+    let path = dir.write("s.jsonl", &text);
+    age(&path, 3_600);
+    let file = fix(&dir, "s.jsonl", &[]).file();
+    assert_eq!(file["outcome"], "fixed", "what no model sees: {file}");
+    let rest = fs::read_to_string(&path).unwrap();
+    assert_deferred(&fix(&dir, "s.jsonl", &[]), "waiting for 24 h", &path, &rest);
+    age(&path, 25 * 3_600);
+    assert_fixed(&fix(&dir, "s.jsonl", &[]), &path, &rest);
+}
+
+#[test]
+fn what_the_model_has_signed_over_is_not_put_back() {
+    let dir = Dir::new();
+    let text = remembered(Path::new("/not/here"), "claude-opus-5-5", false);
+    let path = dir.write("s.jsonl", &text);
+    assert_fixed(&fix(&dir, "s.jsonl", &["--settle", "0"]), &path, &text);
+    let signed = json!([{"type": "thinking", "thinking": "Hm.", "thinkingSignature": "c2lnbmVkLTE="},
+                        {"type": "text", "text": "Yes."}]);
+    let model =
+        json!({"role": "assistant", "content": signed, "model": "claude-opus-5-5", "stopReason": "stop"});
+    let more = [line_of_pi(5, &json!({"role": "user", "content": "well?"})), line_of_pi(6, &model)];
+    let more = in_lines(&more);
+    let cut = fs::read_to_string(&path).unwrap();
+    dir.write("s.jsonl", cut.clone() + &more);
+    let undo = |more: &[&str]| {
+        dir.tailor(&[&["undo", "--format", "json", "--settle", "0", "s.jsonl"], more].concat()).file()
+    };
+    let refused = undo(&[]);
+    assert_eq!(refused["outcome"], "refused", "{refused}");
+    let run = refused["reason"].as_str().unwrap().split("--run ").nth(1).unwrap().split(';').next().unwrap();
+    // The way out that it names.
+    fix(&dir, "s.jsonl", &["--settle", "0", "--thinking", "strip"]);
+    assert_eq!(undo(&["--run", run])["outcome"], "undone");
+    let whole = fs::read_to_string(&path).unwrap();
+    assert!(whole.starts_with(&text) && whole.contains("Yes.") && !whole.contains("c2lnbmVkLTE="));
+}
+
+#[test]
+fn what_the_model_has_signed_over_is_put_back_all_the_same_if_asked_for_or_if_it_was_refused() {
+    let signed = json!([{"type": "thinking", "thinking": "Hm.", "thinkingSignature": "c2lnbmVkLTE="},
+                        {"type": "text", "text": "Yes."}]);
+    let model =
+        json!({"role": "assistant", "content": signed, "model": "claude-opus-5-5", "stopReason": "stop"});
+    let error = json!({"role": "assistant", "content": [], "model": "claude-opus-5-5", "stopReason": "error",
+                       "errorMessage": "400 Invalid `signature` in `thinking` block"});
+    let asked = json!({"role": "user", "content": "well?"});
+    for (messages, arguments) in
+        [(vec![&asked, &model], &["--ignore-thinking"][..]), (vec![&asked, &model, &asked, &error], &[])]
+    {
+        let dir = Dir::new();
+        let text = remembered(Path::new("/not/here"), "claude-opus-5-5", false);
+        let path = dir.write("s.jsonl", &text);
+        assert_fixed(&fix(&dir, "s.jsonl", &["--settle", "0"]), &path, &text);
+        let more: Vec<Value> = (5..).zip(messages).map(|(n, message)| line_of_pi(n, message)).collect();
+        let more = in_lines(&more);
+        dir.write("s.jsonl", fs::read_to_string(&path).unwrap() + &more);
+        let undo = ["undo", "--format", "json", "--settle", "0", "s.jsonl"];
+        assert_eq!(dir.tailor(&[&undo[..], arguments].concat()).file()["outcome"], "undone");
+        assert_eq!(fs::read_to_string(&path).unwrap(), text + &more);
+    }
 }
 
 /// A thread of Codex's in which a result stands twice, so that the API refuses it.

@@ -1,7 +1,7 @@
 //! `tailor watch` beside programs that write, killed, reloaded and misled. Nothing here waits for time to pass: what is
 //! waited for is a state, with a deadline.
 
-use crate::gate::{Living, claude};
+use crate::gate::{Living, claude, remembered};
 use crate::support::{BROKEN, Dir, WHOLE, give_to_powerless, is_root, make_old, root, skipped};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -992,7 +992,10 @@ fn assert_mended_late(case: &str, settings: &[&str]) {
 
 #[test]
 fn older_history_is_rewritten_only_after_a_long_quiet() {
-    assert_mended_late("m4-strip", &["thinking='strip'", "settle_stale=2", "result_chars_max=200"]);
+    assert_mended_late(
+        "m4-strip",
+        &["thinking='strip'", "settle_stale=2", "memory_settle=0", "result_chars_max=200"],
+    );
 }
 
 /// What a file waits for brings it back when it is over; the minute after which it would be looked at again anyway is
@@ -1025,6 +1028,25 @@ fn a_file_that_is_let_go_is_looked_at_at_once() {
     waits("has it open for writing");
     drop(writer);
     daemon.until("it is mended when it is closed", |status| status["fixed"] == 2);
+}
+
+/// What the model sees waits for the agent that may remember it, and no longer.
+#[test]
+fn what_an_agent_may_remember_is_cut_when_it_has_ended() {
+    let dir = Dir::new();
+    let work = dir.home().join("work");
+    fs::create_dir(&work).unwrap();
+    let agent = Living::within(&work);
+    let path = dir.write("s.jsonl", remembered(&work, "claude-opus-5-5", false));
+    let settings = ["--mode", "enforce", "--settle", "0.1", "--set", "memory_settle=0"];
+    let daemon = Daemon::start(&dir, &[&["watch", "."], &settings[..]].concat());
+    daemon.until("it waits", |status| {
+        status["troubles"][0]["reason"].as_str().is_some_and(|reason| reason.contains("in memory"))
+    });
+    let is_whole = || fs::read_to_string(&path).unwrap().contains(&"x".repeat(40_000));
+    assert!(is_whole());
+    drop(agent);
+    daemon.until("it is cut", |_| !is_whole());
 }
 
 /// What saves little waits, and says so, until it is worth writing the whole file anew.

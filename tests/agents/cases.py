@@ -221,6 +221,20 @@ class Bench:
         yield self.trimmed("bound: compact", ["compact", f"--with={SUMMARISE}"])
         for name in REASONING:
             yield from self.damaged(name, {"raw": None, "fix": [], "strip": ["--thinking=strip"]}, "bound: ")
+        yield self.signed_then_undone()
+
+    def signed_then_undone(self):
+        """What was cut is to come back after the model has signed a turn over what was left."""
+        self.fresh(BOUND)
+        self.record()
+        self.restore()
+        _, self.size, _ = self.resume()
+        self.restore()
+        told = self.tell("fix", f"--result-chars-max={CUT}")
+        self.agent.once("prompt-8: calls=0 think", resume=True)
+        told += "\n" + self.tell("undo")
+        outcome, size, detail = self.resume()
+        return "bound: cut, signed, undo", outcome + self.relation(size), f"{detail}\n{told}"
 
     # --- beside the living agent ---
 

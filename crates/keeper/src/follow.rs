@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::outcome::{Deferral, Ending, Outcome, Refusal};
 use crate::snapshot::Snapshot;
-use crate::{Drawn, Mode, Options, carry, maintain, may_write, sealed};
+use crate::{Drawn, Mode, Options, carry, maintain, may_be_remembered, may_write, sealed};
 use std::cell::Cell;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -18,6 +18,8 @@ pub struct Remembered {
     file: Identity,
     /// Something could be mended and was not: whatever was in the way may be gone.
     pending: bool,
+    /// What could be mended waits for an agent that may remember it.
+    memory_waits: bool,
     /// How long it is when it is worth another look, although nothing new was found: its context has grown as well.
     again_bytes: Option<u64>,
 }
@@ -53,7 +55,8 @@ enum Told {
 impl Remembered {
     /// `None` if nothing can be built upon it.
     pub(crate) fn of(tail: Tail, metadata: &Metadata, pending: bool) -> Option<Self> {
-        tail.is_of_use().then(|| Self { tail, file: Identity::of(metadata), pending, again_bytes: None })
+        let file = Identity::of(metadata);
+        tail.is_of_use().then_some(Self { tail, file, pending, memory_waits: false, again_bytes: None })
     }
 
     /// What was found is not worth a rewrite yet.
@@ -100,7 +103,13 @@ impl Remembered {
         if options.mode != Mode::Fix || !self.pending {
             return Ok(Told::Same);
         }
-        let answer = may_write(&snapshot, self.tail.facts(), options, &[])?;
+        let facts = self.tail.facts();
+        let answer = may_write(&snapshot, facts, options, &[])?;
+        if self.memory_waits
+            && let Some(reason) = may_be_remembered(&snapshot, facts, options)
+        {
+            return Ok(Told::Ends(Ending::Deferred(reason)));
+        }
         Ok(answer.map_or_else(|reason| Told::Ends(reason.into()), |_pass| Told::Nothing))
     }
 }
@@ -158,7 +167,9 @@ fn fix(path: &Path, root: Option<&Path>, options: &Options) -> Result<Looked, Er
     let seen = Cell::new(None);
     let outcome = carry(path, root, options, &|snapshot, policies| {
         let (mended, before, after) = snapshot.read(|source| Tail::mend(source, policies.choose(source)?))?;
-        seen.set(Some((snapshot.metadata.clone(), before, after)));
+        // Only what was told by the policies of the options can be built upon.
+        let told = seen.take().filter(|_| policies.each().any(|policy| policy.hold_remembered));
+        seen.set(told.or_else(|| Some((snapshot.metadata.clone(), before, after))));
         Ok(Drawn::mended(mended))
     })?;
     let Some((metadata, before, after)) = seen.take() else { return Ok((outcome, None)) };
@@ -174,7 +185,11 @@ fn fix(path: &Path, root: Option<&Path>, options: &Options) -> Result<Looked, Er
         }
         ending => {
             let pending = matches!(ending, Ending::Deferred(_) | Ending::Refused(_));
-            Remembered::of(before, &metadata, pending)
+            let memory_waits = matches!(
+                ending,
+                Ending::Deferred(Deferral::Remembered { .. } | Deferral::MayRemember { .. })
+            );
+            Remembered::of(before, &metadata, pending).map(|known| Remembered { memory_waits, ..known })
         }
     };
     Ok((outcome, known))
@@ -218,8 +233,15 @@ mod tests {
         let policy = Policy { result_chars_max: 1_000, selection, ..Policy::default() };
         let (settle, settle_stale) = (Duration::ZERO, Duration::ZERO);
         let vault = Some(Vault::new(dir.path().join("vault")));
-        let options =
-            Options { policy: policy.into(), mode: Mode::Fix, settle, settle_stale, vault, worth: None };
+        let options = Options {
+            policy: policy.into(),
+            mode: Mode::Fix,
+            settle,
+            settle_stale,
+            memory_settle: Duration::ZERO,
+            vault,
+            worth: None,
+        };
         let mut remembered = None;
         let (mut same, mut fixed) = (0, 0);
         for n in 0..400 {
@@ -259,7 +281,15 @@ mod tests {
         let hour = Duration::from_secs(3_600);
         let (policy, settle_stale) = (Policy::default().into(), Duration::ZERO);
         let vault = Some(Vault::new(dir.path().join("vault")));
-        let mut options = Options { policy, mode: Mode::Fix, settle: hour, settle_stale, vault, worth: None };
+        let mut options = Options {
+            policy,
+            mode: Mode::Fix,
+            settle: hour,
+            settle_stale,
+            memory_settle: Duration::ZERO,
+            vault,
+            worth: None,
+        };
         let mut remembered = None;
         let first = follow(&path, None, &options, &mut remembered).unwrap().unwrap();
         assert!(matches!(first.ending, Ending::Deferred(_)) && first.before.is_some());

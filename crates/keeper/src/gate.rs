@@ -9,6 +9,7 @@ mod claude;
 mod codex;
 mod copilot;
 mod grok;
+pub(crate) mod memory;
 mod openclaw;
 pub(crate) mod process;
 mod qwen;

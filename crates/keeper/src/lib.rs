@@ -87,6 +87,8 @@ pub struct Options {
     pub settle: Duration,
     /// How long before anything in it that rewrites older history is: prompt caches may hold that.
     pub settle_stale: Duration,
+    /// How long a session must have been quiet before no agent that cannot be seen is taken to remember it.
+    pub memory_settle: Duration,
     /// Where originals are kept. [`Mode::Fix`] needs one.
     pub vault: Option<Vault>,
     /// What makes it worth while to write a whole file anew. Nothing: whatever there is to mend does.
@@ -268,13 +270,25 @@ pub fn read<T>(
 fn plan(snapshot: &Snapshot, options: &Options, draw: Draw<'_>) -> Result<(Outcome, Option<Job>), Error> {
     let too_soon = history_waits(snapshot, options);
     let held = too_soon.is_some().then(|| options.policy.map(|policy| policy.hold_history = true));
-    let drawn = draw(snapshot, held.as_ref().unwrap_or(&options.policy))?;
+    let policies = held.as_ref().unwrap_or(&options.policy);
+    let mut drawn = draw(snapshot, policies)?;
+    let remembered = memory_waits(snapshot, options, &drawn);
+    if let Some(reason) = &remembered {
+        if drawn.job.as_ref().is_ok_and(|job| job.purpose.is_some()) {
+            drawn.job = Err(Ending::Deferred(reason.clone()));
+        } else {
+            // What the model does not see, or does not take as it is, need not wait.
+            drawn = draw(snapshot, &policies.map(|policy| policy.hold_remembered = true))?;
+        }
+    }
     let mut outcome = Outcome::looked(drawn.before, snapshot.bytes());
     match drawn.job {
         Ok(job) => {
-            let is_held = |finding: &Finding| finding.fix.safety == Safety::Held(Held::RecentlyUsed);
-            if let Some(reason) = too_soon.filter(|_| outcome.remaining().iter().any(is_held)) {
-                outcome.ending = Ending::Deferred(reason);
+            for (reason, held) in [(too_soon, Held::RecentlyUsed), (remembered, Held::InMemory)] {
+                let is_held = |finding: &Finding| finding.fix.safety == Safety::Held(held);
+                if let Some(reason) = reason.filter(|_| outcome.remaining().iter().any(is_held)) {
+                    outcome.ending = Ending::Deferred(reason);
+                }
             }
             Ok((outcome, Some(job)))
         }
@@ -293,6 +307,26 @@ fn history_waits(snapshot: &Snapshot, options: &Options) -> Option<Deferral> {
     let (quiet, wanted) = (gate::quiet_for(&snapshot.metadata, SystemTime::now()), options.settle_stale);
     let waits = in_place && quiet < wanted && options.policy.each().any(Policy::rewrites_history);
     waits.then_some(Deferral::RecentHistory { quiet, wanted })
+}
+
+/// Why what the model sees has to stay in place, if the plan for a file changes that. A session that is too long is refused
+/// as it is, whatever an agent remembers.
+fn memory_waits(snapshot: &Snapshot, options: &Options, drawn: &Drawn) -> Option<Deferral> {
+    let in_place = matches!(options.mode, Mode::Fix | Mode::DryRun);
+    let job = drawn.job.as_ref().ok().filter(|_| in_place)?;
+    let waits = job.repair.plan.unsettles_memory() && !matches!(job.purpose, Some(Purpose::Recover(_)));
+    if waits { may_be_remembered(snapshot, &drawn.before.facts, options) } else { None }
+}
+
+/// Why an agent may hold a conversation in memory; `None` if none can, or nobody minds. A `settle` of 0 says that no agent
+/// is running.
+fn may_be_remembered(snapshot: &Snapshot, facts: &Facts, options: &Options) -> Option<Deferral> {
+    if options.settle.is_zero() || options.policy.reloads(facts.format) {
+        return None;
+    }
+    let Snapshot { path, file, metadata, .. } = snapshot;
+    let target = GateTarget { path, file, metadata, facts, makes_locks: false };
+    gate::memory::waits(&target, options.memory_settle)
 }
 
 fn fix(path: &Path, root: Option<&Path>, options: &Options, draw: Draw<'_>) -> Result<Outcome, Error> {
@@ -321,7 +355,11 @@ fn fix_once(snapshot: &Snapshot, options: &Options, draw: Draw<'_>) -> Result<Op
     if let Some(reason) = options.worth.filter(|_| job.purpose.is_none()).and_then(|worth| {
         worth.waits(outcome.before.as_ref()?, &job.repair, options.policy.of(facts.format).window_tokens)
     }) {
-        return Ok(Some(Outcome { ending: Ending::Deferred(reason), ..outcome }));
+        // What else waits may be worth it with this.
+        if !matches!(outcome.ending, Ending::Deferred(_)) {
+            outcome.ending = Ending::Deferred(reason);
+        }
+        return Ok(Some(outcome));
     }
     let enter = || may_write(snapshot, &facts, options, job.gates());
     let vault = options.vault.as_ref().ok_or_else(|| no_vault(&snapshot.path))?;

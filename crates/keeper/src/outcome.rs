@@ -168,6 +168,21 @@ pub enum Deferral {
         /// The agent.
         agent: &'static str,
     },
+    /// A process works in the session's folder, or in its agent's, and may have the conversation in memory; the model
+    /// binds its thinking to that.
+    Remembered {
+        /// The process.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// The same of a process that cannot be seen from here.
+    MayRemember {
+        /// How long ago it was written to.
+        quiet: Duration,
+        /// How long it should be.
+        wanted: Duration,
+    },
     /// What was to be done to it is done, but lines that other programs appended meanwhile to the old file still wait
     /// beside it for their place, or may still come to it; and why.
     LateLines(String),
@@ -188,10 +203,12 @@ impl Deferral {
             | Self::RecentHistory { quiet, wanted }
             | Self::Running { quiet, wanted, .. }
             | Self::Doubtful { age: quiet, grace: wanted }
+            | Self::MayRemember { quiet, wanted }
             | Self::Unseen { quiet, wanted, .. } => wanted.saturating_sub(*quiet).max(Duration::from_secs(1)),
             Self::Changed | Self::OtherTailor | Self::LateLines(_) => Duration::from_secs(1),
             Self::Locked { age, .. } => (*age).clamp(Duration::from_secs(1), LOCK_PATIENCE),
             Self::InUse { .. }
+            | Self::Remembered { .. }
             | Self::NotWorth { .. }
             | Self::Busy { .. }
             | Self::Open { .. }
@@ -271,6 +288,7 @@ impl Deferral {
             Self::Unseen { processes, quiet, wanted } => {
                 f.write_str(&unseen(*processes, *quiet, *wanted, rustix::process::geteuid().is_root()))
             }
+            Self::Remembered { .. } | Self::MayRemember { .. } => self.memory(set_by, f),
             Self::Unprovable { agent } => {
                 write!(f, "{agent} has a lock on it, and nothing here proves that its owner is gone")
             }
@@ -279,6 +297,43 @@ impl Deferral {
             }
         }
     }
+
+    /// Why what an agent may remember stays as it is, and the way out.
+    fn memory(&self, set_by: SetBy, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const WHY: &str = "may hold the conversation in memory, and the model signs its thinking over that";
+        let (who, reloads) = match self {
+            Self::Remembered { pid, name } => (
+                format!("process {pid} ({name}) {WHY}, so what the model sees stays until the process ends"),
+                "`reloads = true` in `[agents.NAME]` says that the agent reads the file again for each turn",
+            ),
+            Self::MayRemember { quiet, wanted } => (
+                format!(
+                    "an agent that cannot be seen from here {WHY}: last written {} ago, waiting for {}",
+                    Span(*quiet),
+                    Span(*wanted)
+                ),
+                "`memory_settle` in the configuration, or `reloads = true` in `[agents.NAME]`",
+            ),
+            _ => return Ok(()),
+        };
+        let way_out = match set_by {
+            SetBy::Options => NO_AGENT,
+            SetBy::Configuration => reloads,
+        };
+        write!(f, "{who} ({way_out})")
+    }
+}
+
+/// What a person says where an agent may be at work.
+const NO_AGENT: &str = "--settle 0 says that no agent is running";
+
+/// That the model has signed over what a run left, and what can be done.
+fn signed_since(run: &str) -> String {
+    format!(
+        "the model has signed its thinking over what this run left, and the API would refuse that thinking beside what \
+         comes back (tailor fix --thinking strip removes it, then undo with --run {run}; --ignore-thinking undoes it all \
+         the same)"
+    )
 }
 
 fn unanswered(awaits: Awaits) -> &'static str {
@@ -291,7 +346,7 @@ fn unanswered(awaits: Awaits) -> &'static str {
 /// What to say if no agent is running.
 fn no_agent(set_by: SetBy) -> &'static str {
     match set_by {
-        SetBy::Options => "--settle 0 says that no agent is running",
+        SetBy::Options => NO_AGENT,
         SetBy::Configuration => "`settle = 0` in the configuration says that no agent ever runs",
     }
 }
@@ -431,6 +486,8 @@ pub enum Refusal {
         /// The run did nothing else.
         alone: bool,
     },
+    /// The model has signed its thinking over what this run left.
+    SignedSince(String),
     /// What the run wrote is not there any more.
     ChangedSince {
         /// In which line, from 1.
@@ -495,6 +552,7 @@ impl fmt::Display for Refusal {
                     "--partly leaves the compaction and puts all else back)"
                 })
             }
+            Self::SignedSince(run) => f.write_str(&signed_since(run)),
             Self::NothingToUndo => f.write_str("there is no run to undo (--vault DIR looks elsewhere)"),
             Self::NoSuchRun(run) => {
                 write!(f, "there is no run {run} (--list shows those of a file, --vault DIR looks elsewhere)")

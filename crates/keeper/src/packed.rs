@@ -89,6 +89,7 @@ mod tests {
             mode,
             settle: Duration::ZERO,
             settle_stale: Duration::ZERO,
+            memory_settle: Duration::ZERO,
             worth: None,
             vault: None,
         }

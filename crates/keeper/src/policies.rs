@@ -1,6 +1,6 @@
 //! What is asked for, by whose transcript it is. What the numbers mean is `transcript`'s.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use transcript::format::Format;
 use transcript::{Fault, Policy, Source, scan};
@@ -10,11 +10,13 @@ use transcript::{Fault, Policy, Source, scan};
 pub struct Policies {
     all: Arc<Policy>,
     agents: BTreeMap<String, Arc<Policy>>,
+    /// The agents that read a transcript again for each turn, and so remember nothing.
+    reloading: BTreeSet<String>,
 }
 
 impl From<Policy> for Policies {
     fn from(all: Policy) -> Self {
-        Self { all: Arc::new(all), agents: BTreeMap::new() }
+        Self::new(all, [])
     }
 }
 
@@ -22,7 +24,18 @@ impl Policies {
     /// A policy, and those for agents by the name of their format.
     pub fn new(all: Policy, agents: impl IntoIterator<Item = (String, Policy)>) -> Self {
         let agents = agents.into_iter().map(|(name, policy)| (name, Arc::new(policy)));
-        Self { all: Arc::new(all), agents: agents.collect() }
+        Self { all: Arc::new(all), agents: agents.collect(), reloading: BTreeSet::new() }
+    }
+
+    /// The same, where these agents read a transcript again for each turn.
+    #[must_use]
+    pub fn reloading(self, agents: impl IntoIterator<Item = String>) -> Self {
+        Self { reloading: agents.into_iter().collect(), ..self }
+    }
+
+    /// Whether an agent reads a transcript again for each turn, as far as somebody said so.
+    pub fn reloads(&self, format: Option<&dyn Format>) -> bool {
+        format.is_some_and(|format| self.reloading.contains(format.name()))
     }
 
     /// The policy for transcripts of agents that have none of their own.
@@ -57,10 +70,8 @@ impl Policies {
             change(&mut policy);
             policy
         };
-        Self::new(
-            changed(&self.all),
-            self.agents.iter().map(|(name, policy)| (name.clone(), changed(policy))),
-        )
+        let agents = self.agents.iter().map(|(name, policy)| (name.clone(), changed(policy)));
+        Self::new(changed(&self.all), agents).reloading(self.reloading.iter().cloned())
     }
 }
 

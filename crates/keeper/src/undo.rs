@@ -9,12 +9,14 @@ use crate::new_text::{NewText, copy_span};
 use crate::outcome::{Deferral, Ending, Outcome, Refusal};
 use crate::snapshot::{Snapshot, unnamed_file};
 use crate::vault::{Change, History, Old, Originals, Pending, Purpose, Record, State, Text, Vault, check};
-use crate::{Done, Mode, Options, carry_out, in_the_way, may_write, no_vault};
+use crate::{Done, Mode, Options, carry_out, in_the_way, may_be_remembered, may_write, no_vault};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
 use transcript::entry::Link;
-use transcript::{Fault, Source, Span, examine};
+use transcript::overflow::Cause;
+use transcript::policy::SignedThinking;
+use transcript::{Examination, Fault, Source, Span, examine};
 
 /// How much of a run goes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,18 +72,28 @@ fn undo_once(
         Ok(way) => way,
         Err(refusal) => return refused(refusal),
     };
+    let now = snapshot.read(|source| examine(source, options.policy.choose(source)?))?;
+    let facts = now.facts;
+    if let Some(refusal) = signed_since(&runs, &now, options) {
+        return refused(refusal);
+    }
     let mut outcome = Outcome::without_look(Ending::WouldUndo);
     outcome.bytes = snapshot.bytes();
     outcome.bytes_after = way.length;
     outcome.run = Some(runs.target.run().to_string());
-    let facts = snapshot.read(|source| examine(source, options.policy.choose(source)?))?.facts;
+    // The model sees what comes back.
+    let remembered = || {
+        let reason = if now.binds { may_be_remembered(snapshot, &facts, options) } else { None };
+        reason.map(NotNow::from)
+    };
     if options.mode != Mode::Fix {
-        outcome.ending = in_the_way(snapshot, &facts, options, &[])?.map_or(outcome.ending, Ending::from);
+        let closed = in_the_way(snapshot, &facts, options, &[])?.or_else(remembered);
+        outcome.ending = closed.map_or(outcome.ending, Ending::from);
         return Ok(outcome);
     }
     let enter = || may_write(snapshot, &facts, options, &[]);
     // Asked first, so that nothing is written in vain.
-    let asked = enter()?.map(drop);
+    let asked = enter()?.map(drop).and_then(|()| remembered().map_or(Ok(()), Err));
     let done = match asked {
         Ok(()) => take_back(vault, snapshot, &runs, way, enter)?,
         Err(reason) => Err(reason),
@@ -95,6 +107,17 @@ fn undo_once(
         Err(reason) => reason.into(),
     };
     Ok(outcome)
+}
+
+/// Whether the model has signed over what the run left: the API would refuse what it signed beside what comes back. If it
+/// does so now, it was signed over that.
+fn signed_since(runs: &Runs, now: &Examination, options: &Options) -> Option<Refusal> {
+    let facts = &now.facts;
+    let refused = facts.failed.is_some_and(|failed| failed.cause == Cause::InvalidThinking);
+    let ignored = options.policy.of(facts.format).thinking == SignedThinking::Ignore;
+    let end = History::through(&runs.later).place(runs.target.bytes_after());
+    let since = now.signed_at.is_some_and(|at| at >= end);
+    (since && !refused && !ignored).then(|| Refusal::SignedSince(runs.target.run().to_string()))
 }
 
 /// The file, locked, with nothing left of interrupted runs: late lines must be in it before places are looked for.

@@ -222,6 +222,7 @@ impl Change {
             mode: if dry_run { Mode::DryRun } else { Mode::Fix },
             settle,
             settle_stale: Duration::ZERO,
+            memory_settle: config.memory_settle(),
             // Of a dry run too: it is asked there what was done before.
             vault: Some(self.vault.open(&config)?),
             worth: None,
@@ -230,6 +231,7 @@ impl Change {
 }
 
 #[derive(ClapArgs)]
+#[expect(clippy::struct_excessive_bools, reason = "flags that have nothing to do with each other")]
 pub(crate) struct Undo {
     /// Files, or folders whose transcripts are meant.
     #[arg(value_name = "PATH", required = true)]
@@ -240,8 +242,12 @@ pub(crate) struct Undo {
     /// Where the agent has gone on from a compaction of the run, leave that and put all else back.
     #[arg(long)]
     pub(crate) partly: bool,
+    /// Also where the model has signed its thinking over what the run left: the API then refuses the session until that
+    /// thinking is removed.
+    #[arg(long)]
+    pub(crate) ignore_thinking: bool,
     /// Print the runs over each file, and undo none.
-    #[arg(long, conflicts_with_all = ["run", "dry_run", "partly"])]
+    #[arg(long, conflicts_with_all = ["run", "dry_run", "partly", "ignore_thinking"])]
     pub(crate) list: bool,
     /// Say what would be undone, and change nothing.
     #[arg(long)]
@@ -824,7 +830,16 @@ impl Scan {
         let policies = self.shared.policies(&self.shared.config.load()?);
         let policy = policies.map(|policy| policy.budget = self.allowed.budget());
         let (settle, settle_stale) = (Duration::ZERO, Duration::ZERO);
-        Ok(Options { policy, mode: Mode::Look, settle, settle_stale, vault: None, worth: None })
+        let memory_settle = Duration::ZERO;
+        Ok(Options {
+            policy,
+            mode: Mode::Look,
+            settle,
+            settle_stale,
+            memory_settle,
+            vault: None,
+            worth: None,
+        })
     }
 }
 
@@ -851,6 +866,7 @@ impl Fix {
             mode: if self.dry_run { Mode::DryRun } else { Mode::Fix },
             settle,
             settle_stale: self.settle_stale.unwrap_or_else(|| self.stale_after(&config)),
+            memory_settle: config.memory_settle(),
             // A dry run keeps nothing, so it needs no place to keep it.
             vault: if self.dry_run { None } else { Some(self.vault.open(&config)?) },
             worth: None,
@@ -868,7 +884,9 @@ impl Fix {
 
 impl Undo {
     pub(crate) fn options(&self) -> Result<Options, String> {
-        self.change.options(self.dry_run, |_| Policy::default().into())
+        let thinking = if self.ignore_thinking { SignedThinking::Ignore } else { SignedThinking::Keep };
+        let own = Policy { thinking, ..Policy::default() };
+        self.change.options(self.dry_run, |config| config.policies().map(|policy| policy.clone_from(&own)))
     }
 }
 

@@ -80,6 +80,9 @@ pub(crate) fn load(named: Option<&Path>, flags: &[String], roots: Option<Value>)
     }
     fill(&mut table);
     let file: File = table.clone().try_into().map_err(|error| explain("configuration", &error, None))?;
+    if file.reloads.is_some() {
+        return Err("configuration: `reloads` is said of one agent: put it into `[agents.NAME]`".to_string());
+    }
     Ok(Loaded { file, table, files, strays })
 }
 
@@ -102,7 +105,8 @@ impl Loaded {
         let base = self.file.policy_over(&Policy::default());
         let agents = self.file.agents.iter().map(|(name, own)| (name.0.clone(), own.0.policy_over(&base)));
         let agents: BTreeMap<String, Policy> = agents.collect();
-        Policies::new(base, agents)
+        let reloading = self.file.agents.iter().filter(|(_, own)| own.0.reloads == Some(true));
+        Policies::new(base, agents).reloading(reloading.map(|(name, _)| name.0.clone()))
     }
 
     /// Where originals are kept.
@@ -131,6 +135,11 @@ impl Loaded {
     /// And before anything rewrites older history.
     pub(crate) fn settle_stale(&self) -> Duration {
         self.file.settle_stale.map_or(Duration::from_secs(60 * 60), |span| span.0)
+    }
+
+    /// And before no agent that cannot be seen is taken to remember the conversation.
+    pub(crate) fn memory_settle(&self) -> Duration {
+        self.file.memory_settle.map_or(Duration::from_secs(file::DAY_SECONDS), |span| span.0)
     }
 
     /// Where `tailor status` asks.
@@ -165,6 +174,7 @@ impl Loaded {
             policy: self.policies(),
             settle: self.settle(),
             settle_stale: self.settle_stale(),
+            memory_settle: self.memory_settle(),
             recover: file.recover.unwrap_or(false),
             worth: file.watch.worth(),
             rescan: file.rescan.map_or(RESCAN, |span| unless_off(span.0)),
@@ -274,6 +284,7 @@ fn defaults() -> Table {
         ("mode", Value::String(Mode::default().name().to_string())),
         ("settle", number(5)),
         ("settle_stale", number(60 * 60)),
+        ("memory_settle", number(file::DAY_SECONDS)),
         ("rescan", number(RESCAN.as_secs())),
         ("profile", Value::String("default".to_string())),
         ("recover", Value::Boolean(false)),

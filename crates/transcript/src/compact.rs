@@ -15,7 +15,7 @@ use crate::literal::quote;
 use crate::mend::Holds;
 use crate::plan::{self, Plan, Rendered, fresh_id};
 use crate::policy::Policy;
-use crate::rule::bound_thinking::{unbind, vanishes};
+use crate::rule::bound_thinking::{self, unbind, vanishes};
 use crate::rule::{forbidden, shorten_message};
 use crate::session::Session;
 use crate::source::{Fault, Source, read_span};
@@ -246,7 +246,8 @@ fn draw(session: &Session<'_>, request: &Request<'_>) -> Result<Result<Drawing, 
     if let Some(held) = forbidden(session, &steps)? {
         return Ok(Err(Unable::Held(held)));
     }
-    let plan = plan::draw(session, &mut steps.iter())?;
+    let mut plan = plan::draw(session, &mut steps.iter())?;
+    plan.unsettles_memory = bound_thinking::binds(session);
     Ok(Ok(Drawing { plan, shares, kept: names }))
 }
 

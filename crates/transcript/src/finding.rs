@@ -192,8 +192,14 @@ impl fmt::Display for Guard {
 pub enum Held {
     /// The model would see the change, and thinking signed after it would become invalid.
     SignedThinking,
+    /// The same of an error: the session may be refused as it is.
+    SignedAndBroken,
     /// The same of thinking on the same line, which is a whole conversation.
     SignedOnTheLine,
+    /// The model would see the change and binds its thinking, and a process may hold the conversation in memory.
+    InMemory,
+    /// Thinking comes after a text that we cut. It is valid unless the agent still had the whole text in memory.
+    Remembered,
     /// The newest turn still waits for a result.
     NewestTurn,
     /// The session was written to a short while ago, and the fix would rewrite what a prompt cache may hold.
@@ -223,6 +229,15 @@ impl fmt::Display for Held {
         f.write_str(match self {
             Self::SignedThinking => {
                 "signed thinking follows, which the change would invalidate (--thinking strip removes it, ignore cuts anyway)"
+            }
+            Self::SignedAndBroken => {
+                "the session may be refused as it is, but signed thinking follows, which the repair would invalidate (--thinking strip repairs it and removes that thinking)"
+            }
+            Self::InMemory => {
+                "an agent may hold the conversation in memory, and would sign its next thinking over the old text (--settle 0 changes it now)"
+            }
+            Self::Remembered => {
+                "it is valid unless the agent still had the whole text in memory; if the API refuses the session, --thinking strip removes it"
             }
             Self::SignedOnTheLine => {
                 "signed thinking follows on the line, which the change would invalidate (--thinking ignore changes it anyway)"

@@ -8,7 +8,7 @@ use crate::finding::{Finding, Fix, Held, Op, Safety, Severity};
 use crate::format::Format;
 use crate::mend::Holds;
 use crate::plan::Origins;
-use crate::rule::bound_thinking::Gate;
+use crate::rule::bound_thinking::{self, Damage, Gate};
 use crate::rule::{self, RULES, Stage};
 use crate::session::Session;
 use crate::source::Fault;
@@ -42,6 +42,8 @@ pub struct Found<'s> {
     session: &'s Session<'s>,
     holds: &'s Holds<'s>,
     gate: Gate,
+    /// It matters what an agent remembers.
+    memory_matters: bool,
     /// The rule that is asked, as a place in [`RULES`].
     asked: usize,
     lists: BTreeMap<Kind, List>,
@@ -52,6 +54,8 @@ pub struct Found<'s> {
     unlisted: Vec<Steps>,
     /// How many steps there are of each stage.
     steps: [usize; STAGES.len()],
+    /// The fixes of each stage change what an agent may remember.
+    unsettles_memory: [bool; STAGES.len()],
     /// The fixes shorten texts and do nothing else.
     pub(crate) only_cuts: bool,
     /// How many findings wait for the next run.
@@ -70,10 +74,29 @@ struct Steps {
 impl<'s> Found<'s> {
     /// Asks all rules that the policy includes, and holds back what must not be done.
     pub(crate) fn of(session: &'s Session<'s>, holds: &'s Holds<'s>) -> Result<Self, Fault> {
+        let mut found = Self::asked(session, holds, Damage::done(session, holds))?;
+        // What is held back may depend on what is found later, and rarely does.
+        if let Some(damage) = found.gate.news() {
+            drop(found);
+            found = Self::asked(session, holds, damage)?;
+        }
+        found.asked = place_of(bound_thinking::CODE);
+        for removal in found.gate.removals(session) {
+            found.take(removal);
+        }
+        found.findings.sort_by_key(|finding| finding.line);
+        found.tally.errors.sort_unstable();
+        found.tally.errors.shrink_to_fit();
+        Ok(found)
+    }
+
+    /// The same for thinking that is damaged so; none of it is removed yet.
+    fn asked(session: &'s Session<'s>, holds: &'s Holds<'s>, damage: Damage) -> Result<Self, Fault> {
         let mut found = Self {
             session,
             holds,
-            gate: Gate::of(session),
+            gate: Gate::of(session, damage),
+            memory_matters: bound_thinking::memory_matters(session),
             asked: 0,
             lists: BTreeMap::new(),
             fault: None,
@@ -81,6 +104,7 @@ impl<'s> Found<'s> {
             tally: Tally::default(),
             unlisted: Vec::new(),
             steps: [holds.steps_made; STAGES.len()],
+            unsettles_memory: [false; STAGES.len()],
             only_cuts: holds.is_empty(),
             waiting: 0,
         };
@@ -91,17 +115,10 @@ impl<'s> Found<'s> {
                 rule.check(session, &mut found)?;
             }
         }
-        found.asked = place_of(rule::bound_thinking::CODE);
-        for removal in found.gate.removals(session) {
-            found.take(removal);
+        match found.fault {
+            Some(fault) => Err(fault),
+            None => Ok(found),
         }
-        if let Some(fault) = found.fault {
-            return Err(fault);
-        }
-        found.findings.sort_by_key(|finding| finding.line);
-        found.tally.errors.sort_unstable();
-        found.tally.errors.shrink_to_fit();
-        Ok(found)
     }
 
     /// Takes a finding, and holds its fix back if it must not be made.
@@ -110,9 +127,9 @@ impl<'s> Found<'s> {
         if let Err(fault) = self.settle(&mut finding) {
             self.fault.get_or_insert(fault);
         }
-        let seen_from = self.gate.hold(self.session, &mut finding);
+        let edits_from = self.gate.hold(self.session, &mut finding);
         if self.take(finding) {
-            self.gate.edits_from(seen_from);
+            self.gate.edits_from(edits_from);
         }
     }
 
@@ -129,8 +146,15 @@ impl<'s> Found<'s> {
             finding.fix = Fix::held(Held::RecentlyUsed);
         } else if let Some(why) = rule::forbidden(self.session, &finding.fix.ops)? {
             finding.fix = Fix::held(why);
+        } else if self.session.policy.hold_remembered && self.is_remembered(finding) {
+            finding.fix = Fix::held(Held::InMemory);
         }
         Ok(())
+    }
+
+    /// Whether a fix changes what an agent may remember, and that matters.
+    fn is_remembered(&self, finding: &Finding) -> bool {
+        self.memory_matters && bound_thinking::is_remembered(self.session, finding)
     }
 
     /// Takes a finding as it is; says whether its fix is made.
@@ -144,6 +168,8 @@ impl<'s> Found<'s> {
         if is_made {
             let is_cut = |op: &Op| matches!(op, Op::Cut { .. } | Op::Keep(_));
             self.only_cuts &= finding.fix.ops.iter().all(is_cut);
+            let stage = finding.rule.stage() as usize;
+            self.unsettles_memory[stage] = self.unsettles_memory[stage] || self.is_remembered(&finding);
         }
         self.tally.add(self.asked, &finding);
         let (rule, kind) = (self.asked, (self.asked, finding.severity, is_made));
@@ -172,6 +198,11 @@ impl<'s> Found<'s> {
     /// The first stage of which there are fixes to make.
     pub(crate) fn next_stage(&self) -> Stage {
         STAGES.into_iter().find(|stage| !self.steps(*stage).is_empty()).unwrap_or_default()
+    }
+
+    /// Whether the fixes of a stage change what an agent may remember.
+    pub(crate) fn unsettles_memory(&self, stage: Stage) -> bool {
+        self.unsettles_memory[stage as usize]
     }
 
     /// How many steps of a stage were made with these; no more can be made if some had to wait.

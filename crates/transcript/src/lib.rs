@@ -102,6 +102,10 @@ pub struct Examination {
     pub bytes_after: u64,
     /// What the model would be sent next, in tokens: estimated as for L5.
     pub context_tokens: u64,
+    /// The model binds its thinking to what comes before it (M4).
+    pub binds: bool,
+    /// Where the last entry in context begins that holds such thinking.
+    pub signed_at: Option<u64>,
     tally: Tally,
     /// The fixes of the next stage.
     plan: Plan,
@@ -204,6 +208,8 @@ fn look(
             steps_made: 0,
             bytes_after: facts.bytes,
             context_tokens: 0,
+            binds: false,
+            signed_at: None,
             plan: Plan::unchanged(facts.bytes),
             stage: Stage::default(),
             released: Conversation::default(),
@@ -213,6 +219,9 @@ fn look(
     };
     facts.awaits = session.awaits();
     facts.failed = overflow::failure_of(&session)?;
+    let binds = rule::bound_thinking::binds(&session);
+    let signed = rule::bound_thinking::bound(&session);
+    let signed_at = signed.last().map(|&entry| session.entry(entry).span.start);
     let messages = Messages::of(&session);
     let found = Found::of(&session, holds)?;
     let stage = found.next_stage();
@@ -220,7 +229,8 @@ fn look(
         let steps = found.steps(stage);
         plan::draw(&session, &mut steps.into_iter().flat_map(|(_, ops)| ops))
     };
-    let plan = draw(stage)?;
+    let mut plan = draw(stage)?;
+    plan.unsettles_memory = found.unsettles_memory(stage);
     // About: what later stages would save is told from the text as it is now.
     let mut bytes_after = plan.length_after();
     for later in [Stage::Lines, Stage::Links, Stage::Talk].into_iter().filter(|later| *later > stage) {
@@ -243,6 +253,8 @@ fn look(
         waiting,
         bytes_after,
         context_tokens,
+        binds,
+        signed_at,
         tally,
         plan,
         stage,

@@ -34,7 +34,9 @@ struct Hold {
 /// What is not to be mended in a text, and where that text comes from.
 #[derive(Default)]
 pub(crate) struct Holds<'h> {
-    all: &'h [Hold],
+    left_out: &'h [Hold],
+    /// Where in the original links were mended on the way to the text, in order.
+    links: Vec<u64>,
     origins: Origins<'h>,
     /// How many steps led to the text; see [`crate::found::STEPS_MAX`].
     pub(crate) steps_made: usize,
@@ -43,14 +45,19 @@ pub(crate) struct Holds<'h> {
 impl Holds<'_> {
     /// Whether all is mended.
     pub(crate) fn is_empty(&self) -> bool {
-        self.all.is_empty()
+        self.left_out.is_empty()
     }
 
     /// Why the fix of a finding is not made, if that was found out.
     pub(crate) fn of(&self, finding: &Finding) -> Option<Worse> {
-        let mut own = self.all.iter().filter(|hold| hold.code == finding.rule.code());
+        let mut own = self.left_out.iter().filter(|hold| hold.code == finding.rule.code());
         let here = |hold: &&Hold| hold.place.is_none_or(|place| place == self.origins.of(finding.at));
         own.find(here).map(|hold| hold.why)
+    }
+
+    /// Whether the link of the entry that begins here was mended.
+    pub(crate) fn linked(&self, at: u64) -> bool {
+        !self.links.is_empty() && self.links.binary_search(&self.origins.of(at)).is_ok()
     }
 }
 
@@ -196,6 +203,14 @@ struct Made {
     place: u64,
 }
 
+/// Where links were mended, in order.
+fn links(made: &[Made]) -> Vec<u64> {
+    let links = made.iter().filter(|made| made.stage == Stage::Links);
+    let mut places: Vec<u64> = links.map(|made| made.place).collect();
+    places.sort_unstable();
+    places
+}
+
 /// What came of an attempt.
 struct Tried<'m> {
     plan: Cow<'m, Plan>,
@@ -325,7 +340,7 @@ impl<'m> Mender<'m> {
         let mut plan: Cow<'_, Plan> = Cow::Owned(Plan::unchanged(self.source.len()));
         let mut after = None;
         if !holds.is_empty() {
-            let holds = Holds { all: holds, ..Holds::default() };
+            let holds = Holds { left_out: holds, ..Holds::default() };
             after = Some(look(self.source, self.policy, Depth::Plan, &holds, self.remember)?);
         }
         let (mut made, mut opens, mut verdict) = (Vec::new(), true, None);
@@ -348,7 +363,8 @@ impl<'m> Mender<'m> {
                 Some(now) => Cow::Owned(plan.then(&now.plan)),
             };
             let rendered = Rendered::new(self.source, &plan);
-            let holds = Holds { all: holds, origins: rendered.origins(), steps_made: now.steps_made };
+            let (origins, steps_made) = (rendered.origins(), now.steps_made);
+            let holds = Holds { left_out: holds, links: links(&made), origins, steps_made };
             let next = look(&rendered, self.policy, Depth::Plan, &holds, self.remember)?;
             if opens {
                 verdict = baseline.lay_open(&next, &holds.origins).err();

@@ -34,6 +34,8 @@ pub enum Cause {
     ProxyRejection,
     /// The answer ended at the limit of output tokens: see [`escalate`].
     OutputCutOff,
+    /// A signature of thinking does not fit what comes before it (M4), or was never valid (M3).
+    InvalidThinking,
     /// Anything else: less of it cures nothing.
     Other,
 }
@@ -46,6 +48,7 @@ impl Cause {
             Self::PayloadTooLarge => "payload-too-large",
             Self::ProxyRejection => "proxy-rejection",
             Self::OutputCutOff => "output-cut-off",
+            Self::InvalidThinking => "invalid-thinking",
             Self::Other => "other",
         }
     }
@@ -164,6 +167,8 @@ pub fn classify(error: &str) -> Cause {
         Cause::PayloadTooLarge
     } else if loose() && !any(RATES) && !code(&["429"]) {
         Cause::ContextOverflow
+    } else if text.contains("signature") && text.contains("thinking") {
+        Cause::InvalidThinking
     } else {
         Cause::Other
     }

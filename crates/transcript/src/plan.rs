@@ -56,6 +56,8 @@ pub struct Plan {
     edits: Vec<Edit>,
     /// The texts that markers in the new text name, each as pieces of the original.
     texts: Vec<Vec<Piece>>,
+    /// An agent that holds the conversation in memory would sign over something else than it leaves.
+    pub(crate) unsettles_memory: bool,
 }
 
 impl Plan {
@@ -63,7 +65,7 @@ impl Plan {
     pub(crate) fn new(length: u64, edits: Vec<Edit>, texts: Vec<Vec<Piece>>) -> Self {
         debug_assert!(edits.windows(2).all(|two| two[0].at.end <= two[1].at.start), "{edits:?}");
         debug_assert!(edits.last().is_none_or(|last| last.at.end <= length), "{edits:?}");
-        Self { length, edits, texts }
+        Self { length, edits, texts, unsettles_memory: false }
     }
 
     /// The plan that leaves a source of `length` bytes as it is.
@@ -74,6 +76,12 @@ impl Plan {
     /// Whether nothing changes.
     pub fn is_empty(&self) -> bool {
         self.edits.is_empty()
+    }
+
+    /// Whether it changes what a model sees that binds its thinking to that, and the session is not refused without it:
+    /// an agent that still has the conversation in memory would sign over something else, and be refused when it resumes.
+    pub fn unsettles_memory(&self) -> bool {
+        self.unsettles_memory
     }
 
     /// The changes, in the order of the file.
@@ -138,7 +146,8 @@ impl Plan {
         }
         edits.push(Edit { at: Span::new(start, self.length), with });
         edits.retain(|edit| !(edit.at.is_empty() && edit.with.is_empty()));
-        Self::new(self.length, edits, texts)
+        let unsettles_memory = self.unsettles_memory || next.unsettles_memory;
+        Self { unsettles_memory, ..Self::new(self.length, edits, texts) }
     }
 }
 

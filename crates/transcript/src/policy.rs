@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 
 /// Limits and permissions of one run. A limit of 0 is switched off.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "choices that have nothing to do with each other")]
 pub struct Policy {
     /// Longest text of a tool result. Default 32,000 (OpenClaw #10915).
     pub result_chars_max: u64,
@@ -52,6 +53,9 @@ pub struct Policy {
     /// Whether what rewrites older history waits: the session was used a short while ago, and a prompt cache may hold
     /// that history. Such findings are told, and their fixes held back.
     pub hold_history: bool,
+    /// Whether what the model sees stays as it is where the model binds its thinking to it: a process may hold the
+    /// conversation in memory. Errors for which the session is refused are mended all the same.
+    pub hold_remembered: bool,
     /// When this is asked, in milliseconds since 1970; `None` if the age of a prompt cache does not matter.
     pub now_ms: Option<u64>,
     /// Whether no agent is at work on the session any more: nothing will answer the calls of the newest turn.
@@ -87,6 +91,7 @@ impl Default for Policy {
             unit: Unit::Chars,
             thinking: SignedThinking::Keep,
             hold_history: false,
+            hold_remembered: false,
             now_ms: None,
             agent_gone: false,
             spill: None,

@@ -56,6 +56,8 @@ pub struct Session<'a> {
     result_of: Vec<u32>,
     pending_from: u32,
     wrecks: OnceCell<Vec<Wreck>>,
+    /// Where the model first sees one of our markers, in its order; once that was looked for.
+    pub(crate) first_marker: OnceCell<Option<u32>>,
     last_spoken: OnceCell<[LastSpoken; 2]>,
     /// The last live entry of each turn.
     turn_ends: OnceCell<HashMap<u64, u32>>,
@@ -220,6 +222,7 @@ impl<'a> Session<'a> {
             result_of: vec![NONE; transcript.calls.len()],
             pending_from: NONE,
             wrecks: OnceCell::new(),
+            first_marker: OnceCell::new(),
             last_spoken: OnceCell::new(),
             turn_ends: OnceCell::new(),
             runs: Vec::new(),

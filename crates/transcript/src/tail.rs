@@ -22,7 +22,7 @@ use crate::format::Head;
 use crate::found::Found;
 use crate::json::Odd;
 use crate::mend::{examine_and_remember, mend_and_remember};
-use crate::overflow::failure_in;
+use crate::overflow::{Cause, failure_in};
 use crate::policy::{Policy, SignedThinking};
 use crate::rule::unreadable_size::WHOLE_BYTES_MAX;
 use crate::rule::{OversizedForSummary, are_plain, bound_thinking, is_taken, most};
@@ -284,6 +284,9 @@ impl Tail {
             Some(entry) => failure_in(source, format, &added.entries[entry as usize])?,
             None => self.facts.failed,
         };
+        if failed.is_some_and(|failed| failed.cause == Cause::InvalidThinking) {
+            return Ok(Err(Reason::Unsettled));
+        }
         let facts = &mut self.facts;
         (facts.awaits, facts.failed) = (awaits, failed);
         facts.bytes = end;
@@ -428,12 +431,12 @@ impl State {
     fn settled(&self, added: &Transcript, entry: u32, policy: &Policy, begins: bool) -> Result<(), Reason> {
         let standing = &self.standing;
         let model = added.id_text(added.entries[entry as usize].model);
-        let binds = policy.thinking_in_force() != SignedThinking::Ignore
-            && !added.thinking_of(entry).is_empty()
-            && bound_thinking::model_binds(model);
+        let binds = !added.thinking_of(entry).is_empty() && bound_thinking::model_binds(model);
+        let gated = standing.visible && policy.thinking_in_force() != SignedThinking::Ignore;
+        let binds = binds && (gated || !(standing.remembered || standing.uncut));
         let labels = standing.any && added.has_target(entry);
         let reopens = standing.in_turn && !begins && !added.calls_of(entry).is_empty();
-        if (binds && standing.visible) || labels || reopens { Err(Reason::Unsettled) } else { Ok(()) }
+        if binds || labels || reopens { Err(Reason::Unsettled) } else { Ok(()) }
     }
 }
 

@@ -24,6 +24,8 @@ pub struct Config {
     pub settle: Duration,
     /// How long before anything rewrites older history, which prompt caches hold.
     pub settle_stale: Duration,
+    /// How long before no agent that cannot be seen is taken to remember the conversation.
+    pub memory_settle: Duration,
     /// Whether a session of which its agent says that it is too long is recovered, when it is mended at all.
     pub recover: bool,
     /// What makes it worth while to write a file anew.
@@ -110,6 +112,7 @@ impl Config {
         };
         // What rewrites history waits in the queue.
         let (settle, settle_stale, vault) = (self.settle, Duration::ZERO, Some(self.vault.clone()));
-        Options { policy, mode, settle, settle_stale, vault, worth: Some(self.worth) }
+        let memory_settle = self.memory_settle;
+        Options { policy, mode, settle, settle_stale, memory_settle, vault, worth: Some(self.worth) }
     }
 }

@@ -217,7 +217,10 @@ impl Looker {
     fn rescued(&self, job: &Job, root: Option<&Path>, looked: Looked) -> Result<Looked, Error> {
         // What a repair would save says nothing about a session that the API refuses.
         let is_put_off = looked.outcome.as_ref().is_some_and(|outcome| match &outcome.ending {
-            Ending::Deferred(reason) => !matches!(reason, Deferral::NotWorth { .. }),
+            Ending::Deferred(reason) => !matches!(
+                reason,
+                Deferral::NotWorth { .. } | Deferral::Remembered { .. } | Deferral::MayRemember { .. }
+            ),
             ending => matches!(ending, Ending::Unsupported(_)),
         });
         let (Some(options), Some(_), false) = (&self.rescue, looked.too_long, is_put_off) else {
@@ -296,7 +299,7 @@ fn done(path: &Path, outcome: &Outcome, stamp: Stamp, selection: &Selection) -> 
                 | Deferral::Changed
                 | Deferral::Running { .. } => Cure::Change,
                 Deferral::Open { .. } | Deferral::HeldOpen => Cure::Close,
-                Deferral::InUse { pid, .. } => Cure::Exit(*pid),
+                Deferral::InUse { pid, .. } | Deferral::Remembered { pid, .. } => Cure::Exit(*pid),
                 _ => Cure::Others,
             };
             Done::Deferred { as_it_is: Some(stamp), after: reason.retry_after(), cure }
@@ -416,6 +419,7 @@ causes! {
     Deferral::Running { .. } => "running",
     Deferral::Locked { .. } | Deferral::Doubtful { .. } | Deferral::Busy { .. } => "locked",
     Deferral::InUse { .. } => "in-use",
+    Deferral::Remembered { .. } | Deferral::MayRemember { .. } => "remembered",
     Deferral::Unseen { .. } => "unseen",
     Deferral::Unprovable { .. } => "unprovable",
     Deferral::LateLines(_) => "late-lines",
@@ -439,6 +443,7 @@ mod tests {
             policy: Policies::from(Policy::default()),
             settle: Duration::ZERO,
             settle_stale: Duration::ZERO,
+            memory_settle: Duration::ZERO,
             recover: false,
             worth: Worth::default(),
             rescan: Duration::ZERO,

@@ -60,7 +60,7 @@ pub(super) fn ask(target: &GateTarget<'_>) -> Answer {
 }
 
 /// Whether a file is OpenClaw's; pi, which writes the same format, takes no lock and looks for none.
-fn is_openclaws(path: &Path) -> bool {
+pub(super) fn is_openclaws(path: &Path) -> bool {
     let mut folders = path.ancestors().skip(1);
     let named =
         |folder: Option<&Path>, name: &str| folder.and_then(Path::file_name).is_some_and(|own| own == name);
@@ -254,6 +254,7 @@ mod tests {
             mode: Mode::Fix,
             settle: Duration::ZERO,
             settle_stale: Duration::ZERO,
+            memory_settle: Duration::ZERO,
             worth: None,
             vault: Some(Vault::new(dir.path().join("vault"))),
         };

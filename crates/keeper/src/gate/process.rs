@@ -183,7 +183,7 @@ fn opened(descriptor: &Path, info: &Path, device: u64, inode: u64) -> Option<boo
     same.then_some(flags & rustix::fs::OFlags::ACCMODE.bits() != rustix::fs::OFlags::RDONLY.bits())
 }
 
-fn name(pid: u32) -> String {
+pub(crate) fn name(pid: u32) -> String {
     let bytes = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
     let printable = |&byte: &u8| if byte.is_ascii_graphic() || byte == b' ' { byte as char } else { '?' };
     bytes.trim_ascii_end().iter().map(printable).collect()

@@ -59,6 +59,7 @@ impl World {
             mode: Mode::Fix,
             settle,
             settle_stale,
+            memory_settle: Duration::ZERO,
             vault: Some(self.vault()),
             worth: None,
         }

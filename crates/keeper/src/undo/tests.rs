@@ -49,6 +49,7 @@ impl Place {
             mode: Mode::Fix,
             settle: Duration::ZERO,
             settle_stale: Duration::ZERO,
+            memory_settle: Duration::ZERO,
             vault: Some(self.vault()),
             worth: None,
         }

@@ -87,6 +87,18 @@ impl<'r> History<'r> {
         parts
     }
 
+    /// Where what stood at this place is now, or what came after it if a later run has touched it.
+    pub(crate) fn place(&self, old: u64) -> u64 {
+        let mut at = 0;
+        for part in &self.parts {
+            match part {
+                Part::Old(span) if span.end > old => return at + old.saturating_sub(span.start),
+                _ => at += part.len(),
+            }
+        }
+        at
+    }
+
     /// Where these places, which are in order, are now; `None` for one that a later run has touched, or its
     /// surroundings.
     pub(crate) fn places(&self, changes: &[Change]) -> Vec<Option<u64>> {

@@ -37,6 +37,7 @@ pub(super) const SCALARS: &[(&str, Scalar)] = &[
     ("socket", Scalar::Text),
     ("settle", Scalar::Number),
     ("settle_stale", Scalar::Number),
+    ("memory_settle", Scalar::Number),
     ("rescan", Scalar::Number),
     ("recover", Scalar::Truth),
     ("profile", Scalar::Text),
@@ -66,6 +67,7 @@ pub(super) struct File {
     pub(super) socket: Option<PathBuf>,
     pub(super) settle: Option<Span>,
     pub(super) settle_stale: Option<Span>,
+    pub(super) memory_settle: Option<Span>,
     pub(super) rescan: Option<Span>,
     pub(super) recover: Option<bool>,
     #[serde(default)]
@@ -74,6 +76,8 @@ pub(super) struct File {
     pub(super) originals: Originals,
     #[serde(default)]
     pub(super) agents: BTreeMap<AgentName, Agent>,
+    /// Only in the table of an agent.
+    pub(super) reloads: Option<bool>,
     profile: Option<ProfileName>,
     result_chars_max: Option<u64>,
     turn_chars_max: Option<u64>,
@@ -110,6 +114,7 @@ impl File {
             ("socket", self.socket.is_some()),
             ("settle", self.settle.is_some()),
             ("settle_stale", self.settle_stale.is_some()),
+            ("memory_settle", self.memory_settle.is_some()),
             ("rescan", self.rescan.is_some()),
             ("recover", self.recover.is_some()),
             ("watch", self.watch.is_given()),

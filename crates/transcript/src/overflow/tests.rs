@@ -93,9 +93,22 @@ fn what_less_would_not_cure() {
             "429 this request would exceed your rate limit of 40,000 input tokens; reduce max_tokens",
             "ThrottlingException: Too many tokens, please wait before trying again.",
             "429 the token limit of the minute is used up",
-            "invalid signature in thinking block 4130",
         ],
     );
+}
+
+#[test]
+fn thinking_that_is_not_valid() {
+    all(
+        Cause::InvalidThinking,
+        &[
+            "invalid signature in thinking block 4130",
+            "400 messages.19.content.0: Invalid `signature` in `thinking` block (what came before it has changed)",
+            "Invalid `signature` in `thinking` block. The block is bound to a different conversation.",
+        ],
+    );
+    assert_eq!(classify("400 thinking: budget_tokens must be at least 1024"), Cause::Other);
+    assert_eq!(classify("403 SignatureDoesNotMatch"), Cause::Other);
 }
 
 #[test]

@@ -4,15 +4,20 @@
 //! of Anthropic bind the signature of a thinking block to all earlier messages, and the API refuses the session
 //! after an edit before it (`reference/formats-claude-codex.md` C2).
 
-use super::{Cover, Help, Rule, about};
-use crate::entry::{Kind, QuirkKind};
+use super::{Cover, Help, Rule, Stage, about};
+use crate::cut::measure;
+use crate::entry::{Kind, QuirkKind, Role};
 use crate::finding::{Finding, Fix, Held, Op, Safety, Severity};
-use crate::format::{Format, Results};
+use crate::format::{Format, Results, Shape};
 use crate::found::Found;
+use crate::literal::Unit;
+use crate::mend::Holds;
+use crate::overflow::{Cause, failure_of};
 use crate::policy::SignedThinking;
 use crate::session::Session;
 use crate::source::{Fault, Span};
 use alloc::format;
+use alloc::string::ToString;
 use alloc::vec::Vec;
 
 pub(super) struct BoundThinking;
@@ -54,11 +59,14 @@ impl Rule for BoundThinking {
     fn help(&self) -> Help {
         Help {
             what: "A fix that the model would see comes before thinking blocks that are signed over everything before \
-                   them.",
+                   them, or such blocks were signed over a text that Tailor cut while the agent still had the whole \
+                   text in memory.",
             why: "\"Invalid `signature` in `thinking` block. The block is bound to a different conversation.\" Newer \
                   Anthropic models bind their thinking; unknown models are taken to do so.",
             fix: "--thinking keep (the default) holds the fix back; strip removes the later thinking blocks of the \
-                  branch whole, which the API accepts; ignore makes the fix all the same.",
+                  branch whole, which the API accepts; ignore makes the fix all the same. Whatever the setting, \
+                  thinking is removed where its signature is broken already: after a line that was lost, before an \
+                  error for which the API refuses the session anyway, and where the last turn failed because of it.",
             source: "Anthropic documentation, preserved thinking; pydantic-ai #7984",
         }
     }
@@ -68,9 +76,79 @@ impl Rule for BoundThinking {
         if strips { Cover::Fixed } else { Cover::Never }
     }
 
-    fn check(&self, _: &Session<'_>, _: &mut Found<'_>) -> Result<(), Fault> {
+    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+        if session.format.results() != Results::InConversation {
+            out.extend(signed_over_other_text(session)?);
+        }
         Ok(())
     }
+}
+
+/// Thinking that was signed over something else than the file says now: the API has refused it, or it comes after one
+/// of our markers, and the agent may still have had the whole text in memory.
+fn signed_over_other_text(session: &Session<'_>) -> Result<Option<Finding>, Fault> {
+    let mut bound = bound(session);
+    if bound.is_empty() {
+        return Ok(None);
+    }
+    let failure = failure_of(session)?;
+    let refused = failure.is_some_and(|failure| failure.cause == Cause::InvalidThinking);
+    if !refused && session.policy.thinking == SignedThinking::Ignore {
+        return Ok(None);
+    }
+    let marker = first_marker(session)?;
+    if marker.is_none() && !refused {
+        return Ok(None);
+    }
+    // What came before all that was cut has kept its signature.
+    bound.retain(|&entry| session.sequence(entry) > marker);
+    let Some(&first) = bound.first() else { return Ok(None) };
+    let ops = bound.iter().flat_map(|&entry| removal(session, entry).fix.ops).collect();
+    let (thinking, asked) = (session.policy.thinking_in_force(), session.policy.thinking);
+    let fix = if !bound.iter().all(|&entry| may_go(session, entry)) {
+        Fix::held(Held::Tangled)
+    } else if refused || thinking == SignedThinking::Strip {
+        Fix::safe(ops)
+    } else {
+        Fix::held(if asked == SignedThinking::Strip { Held::RecentlyUsed } else { Held::Remembered })
+    };
+    let (severity, message) = if refused {
+        (
+            Severity::Error,
+            "the API refuses this thinking: what comes before it is not what it was signed over",
+        )
+    } else {
+        (Severity::Note, "this thinking comes after a text that Tailor cut")
+    };
+    Ok(Some(Finding { fix, ..about(&BoundThinking, session, first, severity, message.to_string()) }))
+}
+
+/// Where the model first sees one of our markers.
+fn first_marker(session: &Session<'_>) -> Result<Option<u32>, Fault> {
+    if let Some(&known) = session.first_marker.get() {
+        return Ok(known);
+    }
+    let mut first = None;
+    'told: for &entry in session.told().iter().filter(|&&entry| session.in_context(entry)) {
+        for result in session.transcript.results_of(entry) {
+            for text in session.transcript.bodies_of(result) {
+                let known = text.length(Unit::Chars);
+                if measure(session.source, text.inner, known, Unit::Chars, false)?.own.is_some() {
+                    first = session.sequence(entry);
+                    break 'told;
+                }
+            }
+        }
+    }
+    Ok(*session.first_marker.get_or_init(|| first))
+}
+
+/// Whether thinking that is appended cannot come after one of our markers, as far as is known.
+pub(crate) fn is_uncut(session: &Session<'_>) -> bool {
+    let asked = session.policy.selection.includes(CODE)
+        && BoundThinking.cover(session.format) != Cover::Never
+        && session.format.results() != Results::InConversation;
+    !asked || session.first_marker.get() == Some(&None)
 }
 
 /// Holds fixes back that come before bound thinking, or adds the removal of that thinking.
@@ -85,37 +163,71 @@ pub(crate) enum Gate {
 
 /// The bound thinking of a conversation.
 pub(crate) struct Bound {
-    why: Held,
+    /// The entries that hold it and keep it for all that the rules say.
     entries: Vec<u32>,
+    /// What this was told.
+    known: Damage,
+    /// What the findings have told so far.
+    learnt: Damage,
     /// Nothing the model sees before this may change.
     fixed: Option<u32>,
-    /// What is made that the model sees first.
-    first_edit: Option<u32>,
+    /// Thinking from there on is bound to something that is changed.
+    unbound: Option<u32>,
+}
+
+/// What becomes of bound thinking whatever else is done. Places are in the order of the model.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Damage {
+    /// From where on no signature is valid any more: a line before was lost, or what comes before is refused as it is and
+    /// cannot be mended without a change that the model sees.
+    broken: Option<u32>,
+    /// From where on the fix of a finding takes it out.
+    gone: Option<u32>,
+}
+
+impl Damage {
+    /// What was mended before has done.
+    pub(crate) fn done(session: &Session<'_>, holds: &Holds<'_>) -> Self {
+        let mended = session.told().iter().filter(|&&entry| holds.linked(session.entry(entry).span.start));
+        let mended = mended.filter_map(|&entry| match session.entry(entry).kind {
+            // What a compaction keeps comes first.
+            Kind::Boundary => Some(0),
+            _ => session.sequence(entry),
+        });
+        Self { broken: mended.min(), gone: None }
+    }
 }
 
 impl Gate {
-    pub(crate) fn of(session: &Session<'_>) -> Self {
-        let thinking = session.policy.thinking_in_force();
-        if thinking == SignedThinking::Ignore {
+    /// `known` is the damage as far as it is known.
+    pub(crate) fn of(session: &Session<'_>, known: Damage) -> Self {
+        if session.policy.thinking_in_force() == SignedThinking::Ignore {
             return Self::Open;
         }
         if session.format.results() == Results::InConversation {
             return Self::InConversations;
         }
-        let entries: Vec<u32> =
-            session.told().iter().copied().filter(|&entry| is_bound(session, entry)).collect();
-        let strip = thinking == SignedThinking::Strip;
-        // Before what cannot be removed nothing may change; before the rest nothing may if it is to be kept.
-        let fixed = entries.iter().rev().find(|&&entry| !strip || !may_go(session, entry));
-        let Some(fixed) = entries.last().map(|_| fixed.and_then(|&entry| session.sequence(entry))) else {
+        let mut entries = bound(session);
+        entries.retain(|&entry| known.gone.is_none_or(|gone| session.sequence(entry) < Some(gone)));
+        if entries.is_empty() {
             return Self::Open;
-        };
-        let why = if session.policy.thinking == thinking { Held::SignedThinking } else { Held::RecentlyUsed };
-        Self::Before(Bound { why, entries, fixed, first_edit: None })
+        }
+        let fixed = entries.iter().rev().find(|&&entry| !goes(session, known, entry));
+        let fixed = fixed.and_then(|&entry| session.sequence(entry));
+        Self::Before(Bound { entries, known, learnt: known, fixed, unbound: known.broken })
     }
 
-    /// Holds the fix of a finding back if it comes before what is fixed; else says from where the model would see it.
-    pub(crate) fn hold(&self, session: &Session<'_>, finding: &mut Finding) -> Option<u32> {
+    /// What the findings say about the damage, if that was not known before them.
+    pub(crate) fn news(&self) -> Option<Damage> {
+        match self {
+            Self::Before(bound) if bound.learnt != bound.known => Some(bound.learnt),
+            _ => None,
+        }
+    }
+
+    /// Holds the fix of a finding back if it comes before what is fixed; else says from where on it changes what thinking
+    /// is bound to.
+    pub(crate) fn hold(&mut self, session: &Session<'_>, finding: &mut Finding) -> Option<u32> {
         match self {
             Self::Open => None,
             Self::InConversations => {
@@ -124,29 +236,91 @@ impl Gate {
             }
             Self::Before(bound) => {
                 let at = visible_from(session, finding)?;
-                // What was signed before a line was lost is signed over that line: the damage has broken it already.
-                if finding.rule.code() != "T1" && bound.fixed.is_some_and(|fixed| at < fixed) {
-                    finding.fix = Fix::held(bound.why);
+                bound.learn(session, finding, at);
+                if !is_of_links(finding) && bound.fixed.is_some_and(|fixed| at < fixed) {
+                    finding.fix = Fix::held(why_held(session, finding));
                     return None;
                 }
-                Some(at)
+                Some(at + 1)
             }
         }
     }
 
-    /// A fix is made that the model sees from there.
-    pub(crate) fn edits_from(&mut self, at: Option<u32>) {
+    /// A fix is made that changes what thinking from there on is bound to.
+    pub(crate) fn edits_from(&mut self, from: Option<u32>) {
         if let Self::Before(bound) = self {
-            bound.first_edit = bound.first_edit.into_iter().chain(at).min();
+            bound.unbound = bound.unbound.into_iter().chain(from).min();
         }
     }
 
     /// What takes the thinking out that is bound to what is changed.
     pub(crate) fn removals(&self, session: &Session<'_>) -> Vec<Finding> {
-        let Self::Before(Bound { entries, first_edit: Some(first), .. }) = self else { return Vec::new() };
-        let later = entries.iter().filter(|&&entry| session.sequence(entry) > Some(*first));
-        later.map(|&entry| removal(session, entry)).collect()
+        let Self::Before(Bound { entries, known, unbound: Some(from), .. }) = self else { return Vec::new() };
+        let later = |&&entry: &&u32| session.sequence(entry) >= Some(*from) && goes(session, *known, entry);
+        entries.iter().filter(later).map(|&entry| removal(session, entry)).collect()
     }
+}
+
+impl Bound {
+    /// Takes in what a fix that the model sees from `at` says about the damage.
+    fn learn(&mut self, session: &Session<'_>, finding: &Finding, at: u32) {
+        if finding.rule.code() == CODE {
+            self.learnt.gone = self.learnt.gone.into_iter().chain([at]).min();
+        }
+        // A list is sent as it is; other agents may put calls and results right before they send them.
+        let refused = finding.severity == Severity::Error && session.format.shape() == Shape::List;
+        let broken = if is_of_links(finding) { Some(at) } else { refused.then_some(at + 1) };
+        if session.policy.selection.applies(finding) {
+            self.learnt.broken = self.learnt.broken.into_iter().chain(broken).min();
+        }
+    }
+}
+
+/// Whether the bound thinking of an entry is taken out where something before it changes.
+fn goes(session: &Session<'_>, known: Damage, entry: u32) -> bool {
+    let is_broken = known.broken.is_some_and(|broken| session.sequence(entry) >= Some(broken));
+    (session.policy.thinking_in_force() == SignedThinking::Strip || is_broken) && may_go(session, entry)
+}
+
+fn why_held(session: &Session<'_>, finding: &Finding) -> Held {
+    if session.policy.thinking != session.policy.thinking_in_force() {
+        Held::RecentlyUsed
+    } else if finding.severity == Severity::Error {
+        Held::SignedAndBroken
+    } else {
+        Held::SignedThinking
+    }
+}
+
+/// Whether a finding is about a link to a line that was lost, or to a wrong one: the agent has not sent what is before
+/// the link together with what is after it since.
+fn is_of_links(finding: &Finding) -> bool {
+    finding.rule.stage() == Stage::Links && finding.rule.code() != "T4"
+}
+
+/// Whether the model of a session binds its thinking; one without a name does if any of it is there.
+pub(crate) fn binds(session: &Session<'_>) -> bool {
+    let spoke = |&&entry: &&u32| session.entry(entry).kind == Kind::Message(Role::Assistant);
+    let last = session.live.iter().rev().find(spoke);
+    let model = last.map_or(&b""[..], |&last| session.transcript.id_text(session.entry(last).model));
+    let binds = model_binds(model) && (!model.is_empty() || !bound(session).is_empty());
+    binds && BoundThinking.cover(session.format) != Cover::Never
+}
+
+/// Whether it matters what an agent remembers.
+pub(crate) fn memory_matters(session: &Session<'_>) -> bool {
+    session.policy.thinking != SignedThinking::Ignore && binds(session)
+}
+
+/// Whether the model sees what is fixed, and takes the session as it is.
+pub(crate) fn is_remembered(session: &Session<'_>, finding: &Finding) -> bool {
+    let is_taken = finding.severity < Severity::Error && !is_of_links(finding);
+    is_taken && visible_from(session, finding).is_some()
+}
+
+/// The entries in context that hold bound thinking, in the order of the model.
+pub(crate) fn bound(session: &Session<'_>) -> Vec<u32> {
+    session.told().iter().copied().filter(|&entry| is_bound(session, entry)).collect()
 }
 
 fn hold_in_conversation(session: &Session<'_>, finding: &mut Finding) {

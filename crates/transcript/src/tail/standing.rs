@@ -1,14 +1,14 @@
 //! Whether the findings of a look stay as they are when usual things are appended.
 
 use super::Reason;
-use crate::finding::{Finding, Guard, Held, Op, Safety};
+use crate::finding::{Finding, Guard, Held, Op, Safety, Severity};
 use crate::format::Shape;
 use crate::policy::SignedThinking;
 use crate::rule::bound_thinking;
 use crate::session::Session;
 
 #[derive(Clone, Copy, Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "four facts that have nothing to do with each other")]
+#[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 pub(super) struct Standing {
     /// There are findings.
     pub(super) any: bool,
@@ -18,6 +18,10 @@ pub(super) struct Standing {
     pub(super) in_turn: bool,
     /// Some fixes make ids up.
     pub(super) renames: bool,
+    /// Thinking was found to come after a text that was cut: more of it changes nothing.
+    pub(super) remembered: bool,
+    /// No text was cut that thinking could come after.
+    pub(super) uncut: bool,
 }
 
 impl Standing {
@@ -29,13 +33,24 @@ impl Standing {
         floor: u32,
         open: bool,
     ) -> Result<Self, Reason> {
-        let mut standing = Self { any: !findings.is_empty(), ..Self::default() };
+        let uncut = bound_thinking::is_uncut(session);
+        let mut standing = Self { any: !findings.is_empty(), uncut, ..Self::default() };
         for finding in findings {
             let safety = finding.fix.safety;
-            let newest = [Safety::Held(Held::NewestTurn), Safety::Guarded(Guard::NewestEntry)];
+            let newest = [
+                Safety::Held(Held::NewestTurn),
+                Safety::Held(Held::SignedAndBroken),
+                Safety::Guarded(Guard::NewestEntry),
+            ];
             // What may go may depend on what is newest.
             let strip = session.policy.thinking_in_force() == SignedThinking::Strip && safety != Safety::None;
-            if newest.contains(&safety) || strip {
+            let is_bound = finding.rule.code() == "M4";
+            standing.remembered |= is_bound;
+            // Whether the API has refused thinking depends on how the last turn ended.
+            let strip =
+                strip || (is_bound && (safety == Safety::Safe || finding.severity == Severity::Error));
+            let held = safety == Safety::Held(Held::RecentlyUsed) && finding.severity == Severity::Error;
+            if newest.contains(&safety) || strip || held {
                 return Err(Reason::Unsettled);
             }
             let in_turn = touched(session, finding).is_some_and(|entry| entry >= floor);

@@ -1,0 +1,194 @@
+//! May a process still hold the conversation in memory as it is?
+//!
+//! An agent that does goes on with the old text whatever the file says, and a model that binds its thinking signs over
+//! that: the next resume is refused. So what such a model sees stays as it is until no process can remember it. The
+//! process works in the session's folder, or in the agent's own. Claude Code says itself who uses a session, and
+//! OpenClaw reads the file again for each turn.
+
+use super::{GateTarget, first_line, openclaw, process, quiet_for};
+use crate::outcome::Deferral;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+use transcript::format::Gate;
+
+/// Longest first line that is read for the folder of a session.
+const HEADER_BYTES_MAX: usize = 1 << 20;
+
+/// Programs that stay in a folder and are no agents.
+const OTHERS: &[&str] = &[
+    "bash",
+    "dash",
+    "emacs",
+    "fish",
+    "git",
+    "less",
+    "login",
+    "man",
+    "nano",
+    "nvim",
+    "screen",
+    "sh",
+    "ssh",
+    "sshd",
+    "sudo",
+    "su",
+    "systemd",
+    "tailor",
+    "tmux: client",
+    "tmux: server",
+    "vi",
+    "vim",
+    "zsh",
+];
+
+/// Why what the model sees has to stay; `None` if nobody can remember it. Where processes cannot be seen, a file that was
+/// not written to for `wanted` is forgotten.
+pub(crate) fn waits(target: &GateTarget<'_>, wanted: Duration) -> Option<Deferral> {
+    let format = target.facts.format?;
+    if format.gates().contains(&Gate::ClaudeRegistry) || openclaw::is_openclaws(target.path) {
+        return None;
+    }
+    let works_here = session_folder(target).and_then(|folder| fs::metadata(folder).ok());
+    let mut homes = format.roots().iter().map(|root| Path::new(root.home));
+    let home = homes.find_map(|home| target.path.ancestors().find(|above| above.ends_with(home)));
+    let folders: Vec<Metadata> =
+        works_here.iter().cloned().chain(home.and_then(|home| fs::metadata(home).ok())).collect();
+    let seen = look(&folders, target.metadata.uid());
+    if let Some((pid, name)) = seen.worker {
+        return Some(Deferral::Remembered { pid, name });
+    }
+    let all_seen = works_here.is_some() && !seen.hidden && process::sees_all();
+    let quiet = quiet_for(target.metadata, SystemTime::now());
+    (!all_seen && quiet < wanted).then_some(Deferral::MayRemember { quiet, wanted })
+}
+
+/// The folder in which the agent worked, by the first line of the transcript.
+fn session_folder(target: &GateTarget<'_>) -> Option<PathBuf> {
+    let line = first_line(target.file, HEADER_BYTES_MAX).ok()??;
+    let header: serde_json::Value = serde_json::from_slice(&line).ok()?;
+    Some(PathBuf::from(header.get("cwd")?.as_str()?))
+}
+
+/// What a look at all processes tells.
+#[derive(Default)]
+struct Seen {
+    /// One that works in one of the folders: its number and name.
+    worker: Option<(u32, String)>,
+    /// One of the same user does not show where it works.
+    hidden: bool,
+}
+
+fn look(folders: &[Metadata], user: u32) -> Seen {
+    let mut seen = Seen::default();
+    let ours = ancestors(std::process::id());
+    for pid in process::all().filter(|pid| !ours.contains(pid)) {
+        match fs::metadata(format!("/proc/{pid}/cwd")) {
+            Ok(at) => {
+                let same = |folder: &Metadata| (folder.dev(), folder.ino()) == (at.dev(), at.ino());
+                let name = process::name(pid);
+                if folders.iter().any(same) && !OTHERS.contains(&name.trim_start_matches('-')) {
+                    seen.worker = Some((pid, name));
+                    return seen;
+                }
+            }
+            Err(cause) if cause.kind() == io::ErrorKind::PermissionDenied => {
+                let owner = fs::metadata(format!("/proc/{pid}")).map(|folder| folder.uid());
+                seen.hidden |= owner.is_ok_and(|owner| owner == user);
+            }
+            // It has ended, or is the kernel's.
+            Err(_) => {}
+        }
+    }
+    seen
+}
+
+/// A process and those that it comes from: who asks for a repair is not at work on the session.
+fn ancestors(pid: u32) -> Vec<u32> {
+    let parent = |pid: &u32| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+        parent.trim().parse().ok().filter(|&parent: &u32| parent > 0)
+    };
+    std::iter::successors(Some(pid), parent).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gate::process::tests::spawn;
+    use crate::gate::tests::Case;
+    use std::process::Command;
+
+    fn session(folder: &Path) -> String {
+        format!(
+            "{{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timestamp\":\"2026-07-01T10:00:00.000Z\",\"cwd\":{}}}\n",
+            serde_json::Value::from(folder.to_str().unwrap())
+        )
+    }
+
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+    #[test]
+    fn a_process_in_the_folder_of_the_session_may_remember_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (work, home) = (dir.path().join("w"), dir.path().join(".pi/agent"));
+        fs::create_dir_all(&work).unwrap();
+        let case = Case::new(home.join("sessions/s.jsonl"), &session(&work));
+        for folder in [&work, &home] {
+            let mut agent = spawn(Command::new("sleep").arg("60").current_dir(folder));
+            // Until it runs its own program it has our name.
+            while process::name(agent.id()) != "sleep" {
+                std::thread::yield_now();
+            }
+            let found = waits(&case.target(), Duration::ZERO);
+            agent.kill().unwrap();
+            agent.wait().unwrap();
+            assert_eq!(found, Some(Deferral::Remembered { pid: agent.id(), name: "sleep".into() }));
+        }
+        assert_eq!(waits(&case.target(), Duration::ZERO), None);
+    }
+
+    #[test]
+    fn a_shell_in_the_folder_remembers_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let case = Case::new(dir.path().join("s.jsonl"), &session(dir.path()));
+        let mut shell = spawn(
+            Command::new("sh")
+                .args(["-c", "read line"])
+                .current_dir(dir.path())
+                .stdin(std::process::Stdio::piped()),
+        );
+        while !["sh", "dash", "bash"].contains(&process::name(shell.id()).as_str()) {
+            std::thread::yield_now();
+        }
+        let found = waits(&case.target(), Duration::ZERO);
+        shell.kill().unwrap();
+        shell.wait().unwrap();
+        assert_eq!(found, None);
+    }
+
+    #[test]
+    fn who_is_not_seen_forgets_after_a_while() {
+        let dir = tempfile::tempdir().unwrap();
+        let elsewhere = Case::new(dir.path().join("s.jsonl"), &session(&dir.path().join("not here")));
+        assert!(matches!(waits(&elsewhere.target(), DAY), Some(Deferral::MayRemember { wanted: DAY, .. })));
+        assert_eq!(waits(&elsewhere.target(), Duration::ZERO), None);
+        // With the folder there, only processes that we cannot see are in doubt.
+        let here = Case::new(dir.path().join("here.jsonl"), &session(dir.path()));
+        let found = waits(&here.target(), DAY);
+        assert_eq!(found.is_some(), !process::sees_all() || look(&[], here.metadata.uid()).hidden);
+    }
+
+    #[test]
+    fn openclaw_reads_the_file_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let case = Case::new(
+            dir.path().join(".openclaw/agents/main/sessions/s.jsonl"),
+            &session(Path::new("/nowhere")),
+        );
+        assert_eq!(waits(&case.target(), DAY), None);
+    }
+}
