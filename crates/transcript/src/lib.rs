@@ -185,21 +185,10 @@ pub(crate) enum Depth {
     Plan,
 }
 
-/// What may be asked of a session and its findings before they are let go of.
-type Remember<'r> = &'r mut dyn FnMut(&Session<'_>, &Found<'_>);
-
-/// Reads a transcript and asks all rules, and draws the plan of the next stage. An unknown format gives no findings.
-fn look(
-    source: &dyn Source,
-    policy: &Policy,
-    depth: Depth,
-    holds: &Holds<'_>,
-    remember: Remember<'_>,
-) -> Result<Examination, Fault> {
-    let transcript = scan::scan(source)?;
-    let mut facts = Facts::of(&transcript);
-    let Some(session) = Session::new(&transcript, source, policy, depth) else {
-        return Ok(Examination {
+impl Examination {
+    /// Of a file in no known format.
+    fn of_unknown(facts: Facts) -> Self {
+        Self {
             facts,
             messages: Messages::default(),
             findings: Vec::new(),
@@ -215,7 +204,25 @@ fn look(
             released: Conversation::default(),
             only_cuts: true,
             said: Conversation::default(),
-        });
+        }
+    }
+}
+
+/// What may be asked of a session and its findings before they are let go of.
+type Remember<'r> = &'r mut dyn FnMut(&Session<'_>, &Found<'_>);
+
+/// Reads a transcript and asks all rules, and draws the plan of the next stage. An unknown format gives no findings.
+fn look(
+    source: &dyn Source,
+    policy: &Policy,
+    depth: Depth,
+    holds: &Holds<'_>,
+    remember: Remember<'_>,
+) -> Result<Examination, Fault> {
+    let transcript = scan::scan(source)?;
+    let mut facts = Facts::of(&transcript);
+    let Some(session) = Session::new(&transcript, source, policy, depth) else {
+        return Ok(Examination::of_unknown(facts));
     };
     facts.awaits = session.awaits();
     facts.failed = overflow::failure_of(&session)?;
