@@ -156,7 +156,7 @@ impl Folder {
 
 /// A file that is being written. It is removed unless it is placed.
 pub(super) struct Unfinished {
-    folder: Folder,
+    pub(super) folder: Folder,
     name: String,
     pub(super) file: Arc<File>,
     placed: bool,

@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 use transcript::literal::Decoder;
 use transcript::marker::{self, Id};
 use transcript::plan::Piece;
-use transcript::{Fault, Source, Span};
+use transcript::{Source, Span};
 
 /// Bytes that are compressed at once: small enough to stay in the processor's cache.
 const BATCH_BYTES: u64 = 4 << 20;
@@ -176,11 +176,11 @@ impl Raw {
         for text in batch {
             let start = self.bytes.len();
             let short = length(text) <= PACKED_BYTES_MAX;
-            for piece in text.iter().filter(|_| short) {
-                match piece {
-                    Piece::New(bytes) => self.bytes.extend_from_slice(bytes),
-                    Piece::Kept(span) | Piece::Moved(span) => self.read_span(source, *span)?,
-                }
+            if short {
+                for_each(source, text, &mut |bytes| {
+                    self.bytes.extend_from_slice(bytes);
+                    Ok(())
+                })?;
             }
             self.places.push(short.then_some(start..self.bytes.len()));
         }
@@ -204,13 +204,6 @@ impl Raw {
             Ok(Some((hash, frame)))
         };
         self.places.par_iter().map(pack).collect()
-    }
-
-    fn read_span(&mut self, source: &dyn Source, span: Span) -> Result<(), Fault> {
-        let start = self.bytes.len();
-        self.bytes.resize(start + span.len() as usize, 0);
-        let got = source.read(span.start, &mut self.bytes[start..])? as u64;
-        if got == span.len() { Ok(()) } else { Err(Fault { at: span.start + got }) }
     }
 }
 
@@ -289,7 +282,7 @@ mod tests {
             // Each of them twice.
             let twice = [&texts[..], &texts[..]].concat();
             let hashes = write(&mut out, &bytes.as_slice(), &twice, &packed).unwrap();
-            let stored = out.take_texts();
+            let stored = out.texts;
             assert_eq!((hashes.len(), stored.len()), (6, 3), "a text is kept once");
             for ((text, hash), stored) in texts.iter().zip(&hashes).zip(&stored) {
                 let [Piece::Kept(span)] = text[..] else { panic!("{text:?}") };
