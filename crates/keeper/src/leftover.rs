@@ -268,9 +268,8 @@ fn not_ours(path: &Path, why: &str) -> Error {
 fn left_of(now: &Snapshot, vault: &Vault) -> Result<Vec<Leftover>, Error> {
     let fail = |cause| Error::new(&now.path, "look for what an interrupted run left", cause);
     let names = now.place.names().map_err(fail)?;
-    let names = names.iter().filter_map(|name| name.to_str());
     let mut found = Vec::new();
-    for (name, run) in names.filter_map(|name| Some((name, run_of(name)?))) {
+    for (name, run) in names.iter().filter_map(|name| Some((name, run_of(name)?))) {
         // A record that cannot be read is as good as none.
         let Ok(Some(record)) = vault.run(run) else { continue };
         if record.path.file_name() != Some(now.place.name()) {

@@ -9,6 +9,7 @@ mod attributes;
 mod compact;
 mod error;
 mod find;
+mod folder;
 mod follow;
 mod gate;
 mod lease;

@@ -13,7 +13,6 @@
 //! What a transcript means and how it is replaced is decided elsewhere.
 
 mod file;
-mod folder;
 mod gc;
 mod record;
 mod texts;
@@ -27,13 +26,14 @@ pub(crate) use file::Ledger;
 pub(crate) use record::{Account, CONTEXT_BYTES, Change, FileId, Old, Swap, check};
 
 use crate::error::Error;
+use crate::folder::{Folder, Unfinished};
 use crate::step::{Step, before};
 use blake3::Hash;
 use file::{Section, Writer};
-use folder::{Folder, Unfinished};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use record::Stored;
+use rustix::fs::OFlags;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -140,7 +140,7 @@ impl Vault {
 
     fn reserve(&self, path: &Path) -> io::Result<Pending> {
         let root = Folder::make(&self.root)?;
-        let lock = root.shared(LOCK)?;
+        let lock = root.open(LOCK, OFlags::RDWR | OFlags::CREATE)?;
         lock.lock_shared()?;
         let folder = root.make_child(RUNS)?.make_child(folder_of(path))?;
         let last = folder.names()?.iter().filter_map(|name| time_of(run_of(name)?.0)).max();
@@ -153,7 +153,7 @@ impl Vault {
                 other => other?,
             };
             // Whoever has the unfinished file has the name, unless another run has just finished with it.
-            if State::ALL.iter().any(|state| folder.has(&name_of(&run, *state)).unwrap_or(true)) {
+            if State::ALL.iter().any(|state| !matches!(folder.look(name_of(&run, *state)), Ok(None))) {
                 continue;
             }
             let (path, time) = (path.to_path_buf(), time.to_string());
@@ -187,13 +187,13 @@ impl Vault {
     /// Records that a run was undone. If that fails, the run that undid it tells later.
     pub(crate) fn undone(&self, record: &Record) {
         if let Ok(Some(folder)) = self.runs_over(&record.path) {
-            let _ = folder.rename(&name_of(&record.run, record.state), &name_of(&record.run, State::Undone));
+            let _ = folder.rename(name_of(&record.run, record.state), name_of(&record.run, State::Undone));
         }
     }
 
     /// All runs, over whatever file.
     fn all_runs(&self) -> io::Result<Option<Folder>> {
-        Folder::open(&self.root)?.map_or(Ok(None), |root| root.child(RUNS))
+        Folder::at(&self.root)?.map_or(Ok(None), |root| root.child(RUNS))
     }
 
     /// The runs over a file.
@@ -244,26 +244,22 @@ impl Vault {
 
     /// Opens the file of a run, in whatever state, so that [`Run::note`] can go on after a restart.
     pub(crate) fn run_for_notes(&self, record: &Record) -> io::Result<Run> {
-        let (folder, file) = self.open(record, Folder::update)?;
+        let (folder, file) = self.open(record, OFlags::RDWR)?;
         let notes = file::ledger(&file, &record.run)?.map_or(0, |(sequence, _)| sequence);
         Ok(Run { name: record.run.clone(), folder, file: file.into(), notes: notes.into() })
     }
 
     /// Opens what a run removed.
     pub(crate) fn originals(&self, record: &Record) -> io::Result<Originals> {
-        let (_, file) = self.open(record, Folder::read)?;
+        let (_, file) = self.open(record, OFlags::RDONLY)?;
         let texts = record.texts.iter().map(|stored| (stored.hash, *stored)).collect();
         Ok(Originals { file: file.into(), texts, inline: record.inline })
     }
 
     /// Opens the file of a run, and its folder.
-    fn open(
-        &self,
-        record: &Record,
-        open: impl Fn(&Folder, &str) -> io::Result<Option<File>>,
-    ) -> io::Result<(Folder, File)> {
+    fn open(&self, record: &Record, access: OFlags) -> io::Result<(Folder, File)> {
         let folder = self.runs_over(&record.path)?.ok_or(ErrorKind::NotFound)?;
-        let (file, _) = open_run(&folder, &record.run, open)?.ok_or(ErrorKind::NotFound)?;
+        let (file, _) = open_run(&folder, &record.run, access)?.ok_or(ErrorKind::NotFound)?;
         Ok((folder, file))
     }
 
@@ -309,7 +305,7 @@ impl Vault {
         for (run, folder) in all.into_iter().rev() {
             let mut read = || -> io::Result<()> {
                 let Some(folder) = runs.child(&folder)? else { return Ok(()) };
-                let Some((file, _)) = open_run(&folder, &run, Folder::read)? else { return Ok(()) };
+                let Some((file, _)) = open_run(&folder, &run, OFlags::RDONLY)? else { return Ok(()) };
                 let file = Arc::new(file);
                 for stored in file::read_index(&file, &run)?.texts {
                     let hash = stored.hash.to_string();
@@ -480,13 +476,13 @@ impl Run {
 
     /// Records that the transcript was replaced. If that fails, the transcript itself tells later.
     pub(crate) fn landed(&self) {
-        let _ = self.folder.rename(&name_of(&self.name, State::Kept), &name_of(&self.name, State::Landed));
+        let _ = self.folder.rename(name_of(&self.name, State::Kept), name_of(&self.name, State::Landed));
     }
 
     /// Removes the run: the transcript was not replaced.
     pub(crate) fn forget(&self) {
         // If that fails, the run is known as one that never landed: the transcript does not hold what it wrote.
-        let remove = || self.folder.remove(&name_of(&self.name, State::Kept));
+        let remove = || self.folder.remove(name_of(&self.name, State::Kept));
         let _ = before(Step::Clean).and_then(|()| remove());
     }
 }
@@ -520,14 +516,10 @@ fn broken_record(folder: &Folder, name: &str, cause: io::Error) -> Error {
 }
 
 /// Opens the file of a run, whatever state it is in.
-fn open_run(
-    folder: &Folder,
-    run: &str,
-    open: impl Fn(&Folder, &str) -> io::Result<Option<File>>,
-) -> io::Result<Option<(File, State)>> {
+fn open_run(folder: &Folder, run: &str, access: OFlags) -> io::Result<Option<(File, State)>> {
     // In the order in which a run goes through them, so that one that is renamed meanwhile is found.
     for state in State::ALL {
-        if let Some(file) = open(folder, &name_of(run, state))? {
+        if let Some(file) = folder.open_file(&name_of(run, state), access)? {
             return Ok(Some((file, state)));
         }
     }
@@ -536,7 +528,7 @@ fn open_run(
 
 /// Reads the record of a run; `None` if there is no such run in the folder.
 fn read_run(folder: &Folder, run: &str) -> io::Result<Option<Record>> {
-    let Some((file, state)) = open_run(folder, run, Folder::read)? else { return Ok(None) };
+    let Some((file, state)) = open_run(folder, run, OFlags::RDONLY)? else { return Ok(None) };
     let file = Arc::new(file);
     let ledger = file::ledger(&file, run)?.map(|(_, ledger)| ledger);
     Ok(Some(Record { state, ledger, ..file::read_index(&file, run)? }))

@@ -1,11 +1,12 @@
 //! How long runs are kept.
 
-use super::folder::Folder;
 use super::record::{Record, State};
 use super::{LOCK, RUNS, Vault, broken_record, read_run, run_of, time_of};
 use crate::error::Error;
+use crate::folder::Folder;
 use crate::step::{Step, before};
 use jiff::Timestamp;
+use rustix::fs::OFlags;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -99,8 +100,8 @@ impl Vault {
         enter: impl FnOnce(&File) -> io::Result<bool>,
     ) -> Result<Option<Freed>, Error> {
         let clear = || {
-            let Some(root) = Folder::open(self.root())? else { return Ok(None) };
-            let lock = root.shared(LOCK)?;
+            let Some(root) = Folder::at(self.root())? else { return Ok(None) };
+            let lock = root.open(LOCK, OFlags::RDWR | OFlags::CREATE)?;
             if !enter(&lock)? {
                 return Ok(None);
             }
@@ -154,7 +155,7 @@ impl Sweep {
     /// The runs in a folder, oldest first. What runs that died left there goes.
     fn entries(&mut self, folder: &Folder, folder_name: &str) -> Vec<Entry> {
         let names = folder.names().unwrap_or_else(|cause| {
-            self.failed(&folder.path_of(""), "list the folder", cause);
+            self.failed(folder.path(), "list the folder", cause);
             Vec::new()
         });
         for name in names.iter().filter(|name| Folder::is_unfinished(name)) {
@@ -220,6 +221,5 @@ impl Sweep {
 
 /// Length of a file; 0 if that cannot be found out.
 fn size(folder: &Folder, name: &str) -> u64 {
-    let found = folder.read(name).ok().flatten();
-    found.and_then(|file| Some(file.metadata().ok()?.len())).unwrap_or(0)
+    folder.look(name).ok().flatten().map_or(0, |found| found.len())
 }

@@ -144,7 +144,7 @@ fn a_run_under_the_name_of_another_is_refused() {
     let vault = Vault::new(folder.path().join("vault"));
     let run = write(&vault);
     let path = Path::new("/sessions/s.jsonl");
-    run.folder.rename(&format!("{RUN}.kept"), "20261121T160102.124Z-3f9a1c20.kept").unwrap();
+    run.folder.rename(format!("{RUN}.kept"), "20261121T160102.124Z-3f9a1c20.kept").unwrap();
     let error = vault.runs(path).unwrap().pop().unwrap().unwrap_err().to_string();
     assert!(error.contains("it is about another run"), "{error}");
 }
@@ -162,7 +162,7 @@ fn the_newest_whole_ledger_counts_and_notes_go_on_after_a_restart() {
     run.note(&third).unwrap();
     assert_eq!((record().state, record().ledger), (State::Landed, Some(third)));
     // The newest one, torn.
-    let file = run.folder.update(&format!("{RUN}.undo")).unwrap().unwrap();
+    let file = run.folder.open_file(&format!("{RUN}.undo"), OFlags::RDWR).unwrap().unwrap();
     file.write_all_at(&[0xff; 20], 1_024).unwrap();
     assert_eq!(record().ledger, Some(LEDGERS[1]));
     drop(run);

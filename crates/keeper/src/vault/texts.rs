@@ -3,7 +3,7 @@
 
 use super::Failure;
 use super::file::{Packer, Writer};
-use super::folder::Folder;
+use crate::folder::Folder;
 use crate::step::{Step, before};
 use blake3::Hash;
 use rayon::prelude::*;
