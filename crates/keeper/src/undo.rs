@@ -10,11 +10,11 @@ use crate::leftover::{self, ROUNDS_MAX, Settled};
 use crate::new_text::{NewText, copy_span};
 use crate::outcome::{Deferral, Ending, Outcome, Refusal};
 use crate::snapshot::{Snapshot, unnamed_file};
-use crate::vault::{Change, Old, Originals, Pending, Purpose, Record, State, Text, Vault, check};
+use crate::vault::{Change, Old, Pending, Purpose, Record, State, Vault, check};
 use crate::{Done, Mode, Options, carry_out, in_the_way, may_be_remembered, may_write, no_vault};
 use history::History;
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use transcript::entry::Link;
 use transcript::overflow::Cause;
@@ -375,21 +375,18 @@ impl NewText for Restored<'_> {
     }
 
     fn write(&self, original: &File, mut out: &File) -> io::Result<()> {
-        let originals = self.vault.originals(self.record)?;
-        let mut kept = Kept { inline: originals.inline()?, originals, at: 0 };
+        let mut originals = self.vault.originals(self.record)?;
         for part in &self.parts {
             match part {
                 Part::Kept(span) => copy_span(original, *span, out)?,
                 Part::Break => out.write_all(b"\n")?,
                 Part::Old(index) => {
                     let old = self.record.edits.get(*index).map_or(&[][..], |change| &change.old);
-                    old.iter().try_for_each(|old| kept.write(old, out))?;
+                    old.iter().try_for_each(|old| originals.write(old, &mut out))?;
                 }
             }
         }
-        // Bytes from the vault are checked when they have been read to the end.
-        kept.inline.map_or(Ok(0), |mut inline| io::copy(&mut inline, &mut io::sink()))?;
-        Ok(())
+        originals.finish()
     }
 
     fn kept(&self) -> Vec<(Span, u64)> {
@@ -417,41 +414,6 @@ pub(crate) fn text_before(vault: &Vault, record: &Record, now: &Snapshot) -> io:
     let file = unnamed_file()?;
     // A run that took another back has not kept what it removed.
     Ok(text.write(&now.file, &file).ok().map(|()| file))
-}
-
-/// What the run removed. The inline bytes are read in order.
-struct Kept {
-    originals: Originals,
-    inline: Option<Text>,
-    at: u64,
-}
-
-impl Kept {
-    fn write(&mut self, old: &Old, mut out: &File) -> io::Result<()> {
-        match old {
-            Old::Gone { .. } => Err(broken("these bytes were not kept")),
-            Old::Inline { inline: (from, to) } => self.write_inline(*from, *to, out),
-            Old::Text { text, from, to } => {
-                let mut text = self.originals.text(text)?;
-                io::copy(&mut text.by_ref().take(*from), &mut io::sink())?;
-                let copied = io::copy(&mut text.by_ref().take(to - from), &mut out)?;
-                io::copy(&mut text, &mut io::sink())?;
-                if copied < to - from { Err(broken("a kept text is too short")) } else { Ok(()) }
-            }
-        }
-    }
-
-    fn write_inline(&mut self, from: u64, to: u64, mut out: &File) -> io::Result<()> {
-        let inline = self.inline.as_mut().filter(|_| from == self.at);
-        let inline = inline.ok_or_else(|| broken("the index contradicts itself"))?;
-        let copied = io::copy(&mut inline.take(to - from), &mut out)?;
-        self.at = to;
-        if copied < to - from { Err(broken("the removed bytes are cut short")) } else { Ok(()) }
-    }
-}
-
-fn broken(what: &str) -> io::Error {
-    io::Error::new(ErrorKind::InvalidData, what)
 }
 
 #[cfg(test)]

@@ -29,14 +29,14 @@ use crate::error::Error;
 use crate::folder::{Folder, Unfinished};
 use crate::step::{Step, before};
 use blake3::Hash;
-use file::{Section, Writer};
+use file::{Section, Writer, broken};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use record::Stored;
 use rustix::fs::OFlags;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -253,7 +253,9 @@ impl Vault {
     pub(crate) fn originals(&self, record: &Record) -> io::Result<Originals> {
         let (_, file) = self.open(record, OFlags::RDONLY)?;
         let texts = record.texts.iter().map(|stored| (stored.hash, *stored)).collect();
-        Ok(Originals { file: file.into(), texts, inline: record.inline })
+        let file = Arc::new(file);
+        let inline = record.inline.map(|stored| Text::open(&file, &stored)).transpose()?;
+        Ok(Originals { file, texts, inline })
     }
 
     /// Opens the file of a run, and its folder.
@@ -299,9 +301,7 @@ impl Vault {
             all.extend(names.iter().filter_map(|name| Some((run_of(name)?.0.to_string(), folder.clone()))));
         }
         all.sort();
-        let is_whole = |(file, stored): &StoredIn| {
-            Text::open(file, stored).and_then(|mut text| io::copy(&mut text, &mut io::sink())).is_ok()
-        };
+        let is_whole = |(file, stored): &StoredIn| Text::open(file, stored).and_then(Text::check).is_ok();
         for (run, folder) in all.into_iter().rev() {
             let mut read = || -> io::Result<()> {
                 let Some(folder) = runs.child(&folder)? else { return Ok(()) };
@@ -349,7 +349,8 @@ impl Pending {
                 texts::spill(folder, source, plan.texts(), &hashes)?;
             }
             let (edits, inline) = record::changes(source, plan, &hashes)?;
-            (record.bytes_before, record.ends_line) = (source.len(), record::ends_line(source)?);
+            (record.bytes_before, record.bytes_after) = (source.len(), plan.length_after());
+            record.ends_line = record::ends_line(source)?;
             (record.purpose, record.swap, record.edits) = (purpose, swap, edits);
             before(Step::WriteRecord)?;
             if !inline.is_empty() {
@@ -373,8 +374,9 @@ impl Pending {
         swap: Swap,
     ) -> Result<Result<Run, Error>, Fault> {
         self.fill(|record, _| {
-            (record.bytes_before, record.undoes) = (length, Some(target.run.clone()));
-            (record.swap, record.edits) = (Some(swap), changes);
+            let grown = |bytes, change: &Change| bytes + change.length - change.length_before();
+            (record.bytes_before, record.bytes_after) = (length, changes.iter().fold(length, grown));
+            (record.undoes, record.swap, record.edits) = (Some(target.run.clone()), Some(swap), changes);
             Ok(before(Step::WriteRecord)?)
         })
     }
@@ -405,8 +407,8 @@ impl Pending {
                 let old = if start < done { vec![Old::Inline { inline: (start, done) }] } else { Vec::new() };
                 record.edits.push(Change::checked(new, edit.at, edit.length, old)?);
             }
-            (record.bytes_before, record.purpose) = (bytes_before, Some(Purpose::Merge));
-            (record.swap, record.accounts) = (swap, accounts);
+            (record.bytes_before, record.bytes_after) = (bytes_before, new.len());
+            (record.purpose, record.swap, record.accounts) = (Some(Purpose::Merge), swap, accounts);
             before(Step::WriteRecord)?;
             if done > 0 {
                 record.inline = Some(out.stream(Some(done), |out| {
@@ -442,10 +444,7 @@ impl Pending {
 
     /// Writes the index, makes the file durable and gives it its name.
     fn finish(mut self, out: Writer) -> Result<Run, Failure> {
-        let record = &mut self.record;
-        let grown = |bytes, change: &Change| bytes + change.length - change.length_before();
-        record.bytes_after = record.edits.iter().fold(record.bytes_before, grown);
-        out.finish(record)?;
+        out.finish(&mut self.record)?;
         before(Step::SyncRecord)?;
         let (file, folder) = (self.unfinished.file.clone(), self.unfinished.folder.clone());
         file.sync_all()?;
@@ -487,22 +486,37 @@ impl Run {
     }
 }
 
-/// What a run removed, to be read.
+/// What a run removed, to be read in order.
 pub(crate) struct Originals {
     file: Arc<File>,
     texts: HashMap<Hash, Stored>,
-    inline: Option<Stored>,
+    /// The bytes that are part of no text.
+    inline: Option<Text>,
 }
 
 impl Originals {
-    /// Opens a text.
-    pub(crate) fn text(&self, hash: &Hash) -> io::Result<Text> {
-        Text::open(&self.file, self.texts.get(hash).ok_or(ErrorKind::NotFound)?)
+    /// Writes what stood at a place, or a part of it.
+    pub(crate) fn write(&mut self, old: &Old, out: &mut dyn Write) -> io::Result<()> {
+        let (copied, length) = match old {
+            Old::Gone { .. } => return Err(broken("these bytes were not kept")),
+            Old::Inline { inline: (from, to) } => {
+                let inline = self.inline.as_mut().ok_or(ErrorKind::NotFound)?;
+                (io::copy(&mut inline.take(to - from), out)?, to - from)
+            }
+            Old::Text { text, from, to } => {
+                let mut text = Text::open(&self.file, self.texts.get(text).ok_or(ErrorKind::NotFound)?)?;
+                io::copy(&mut text.by_ref().take(*from), &mut io::sink())?;
+                let copied = io::copy(&mut text.by_ref().take(to - from), out)?;
+                text.check()?;
+                (copied, to - from)
+            }
+        };
+        if copied < length { Err(broken("what was kept is too short")) } else { Ok(()) }
     }
 
-    /// Opens the bytes that are part of no text; `None` if there are none.
-    pub(crate) fn inline(&self) -> io::Result<Option<Text>> {
-        self.inline.as_ref().map(|stored| Text::open(&self.file, stored)).transpose()
+    /// Fails if what was written is not what was kept.
+    pub(crate) fn finish(self) -> io::Result<()> {
+        self.inline.map_or(Ok(()), Text::check)
     }
 }
 

@@ -115,9 +115,12 @@ fn read_block(file: &File, at: u64) -> io::Result<[u8; BLOCK_BYTES]> {
     Ok(block)
 }
 
+pub(super) fn broken(why: &str) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, why)
+}
+
 /// Reads the index of the file of a run.
 pub(super) fn read_index(file: &Arc<File>, run: &str) -> io::Result<Record> {
-    let broken = |why: &str| io::Error::new(ErrorKind::InvalidData, why);
     let found = read_block(file, 0).map_err(|_| broken("its beginning is missing"))?;
     let numbers = |at: usize| found[at..].first_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes));
     let hash = found[24..].first_chunk::<32>().ok_or_else(|| broken("its beginning is missing"))?;
@@ -270,9 +273,9 @@ impl Text {
         Ok(Self { decoder, hasher: Hasher::new(), hash: stored.hash })
     }
 
-    /// The hash of all of it, in hex.
-    pub fn hash(&self) -> String {
-        self.hash.to_hex().to_string()
+    /// Reads the rest of it, to see whether all of it is what was put there.
+    pub(super) fn check(mut self) -> io::Result<()> {
+        io::copy(&mut self, &mut io::sink()).map(drop)
     }
 }
 
@@ -281,7 +284,7 @@ impl Read for Text {
         let got = self.decoder.read(buffer)?;
         self.hasher.update(&buffer[..got]);
         if got == 0 && !buffer.is_empty() && self.hasher.finalize() != self.hash {
-            return Err(io::Error::new(ErrorKind::InvalidData, "it is not what was put there"));
+            return Err(broken("it is not what was put there"));
         }
         Ok(got)
     }

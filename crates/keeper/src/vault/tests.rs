@@ -2,7 +2,6 @@
 
 use super::*;
 use std::fs;
-use std::io::Read;
 use std::os::unix::fs::FileExt;
 use transcript::Span;
 use transcript::plan::Piece;
@@ -38,7 +37,7 @@ fn write(vault: &Vault) -> Run {
     let mut pending = vault.begin(Path::new("/sessions/s.jsonl")).unwrap();
     (pending.record.run, pending.record.time) = (RUN.into(), "2026-11-21T16:01:02.123Z".into());
     let record = &mut pending.record;
-    record.bytes_before = OLD.len() as u64;
+    (record.bytes_before, record.bytes_after) = (OLD.len() as u64, OLD.len() as u64 - 22);
     (record.purpose, record.swap, record.edits) = (Some(Purpose::Recover(2)), Some(swap()), edits());
     record.accounts = vec![Account { run: "20261121T160000.000Z-00000001".into(), ledger: LEDGERS[0] }];
     let mut out = Writer::begin(&pending.unfinished.file).unwrap();
