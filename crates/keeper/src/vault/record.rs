@@ -241,13 +241,20 @@ pub(super) fn changes(
     hashes: &[Hash],
 ) -> Result<(Vec<Change>, Vec<Span>), Fault> {
     let new = Rendered::new(source, plan);
-    let within = kept_spans(plan.texts(), hashes);
+    let spans = kept_spans(plan.texts(), hashes);
+    let mut within = &spans[..];
     let (mut edits, mut inline, mut done) = (Vec::new(), Vec::new(), 0);
     let (mut at, mut before) = (0, 0);
     for Edit { at: old, with } in plan.edits() {
         at += old.start - before;
         let length = with.iter().map(Piece::len).sum();
-        let old_parts = split(*old, &within, &mut inline, &mut done);
+        // Both are in order, so what ends before this place is done with.
+        while let [(span, ..), later @ ..] = within
+            && span.end <= old.start
+        {
+            within = later;
+        }
+        let old_parts = split(*old, within, &mut inline, &mut done);
         edits.push(Change::checked(&new, at, length, old_parts)?);
         at += length;
         before = old.end;
@@ -291,7 +298,7 @@ fn split(old: Span, within: &[(Span, Hash, u64)], inline: &mut Vec<Span>, done: 
         }
     };
     let mut at = old.start;
-    for (span, text, offset) in within {
+    for (span, text, offset) in within.iter().take_while(|(span, ..)| span.start < old.end) {
         let (from, to) = (span.start.max(at), span.end.min(old.end));
         if from < to {
             alone(at, from, &mut parts);
