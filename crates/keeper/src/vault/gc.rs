@@ -12,8 +12,8 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// How long a run is kept that may still have lines to bring over.
-const UNFINISHED_KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// How long a run is kept if nobody says otherwise, and whatever they say if it may still have lines to bring over.
+const AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Which runs to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub struct Keep {
 impl Default for Keep {
     /// 30 days, 5 GiB.
     fn default() -> Self {
-        Self { age: Duration::from_secs(30 * 24 * 60 * 60), bytes: 5 << 30 }
+        Self { age: AGE, bytes: 5 << 30 }
     }
 }
 
@@ -194,7 +194,7 @@ impl Sweep {
     }
 
     fn may_have_late_lines(&self, record: &Record) -> bool {
-        record.state == State::Kept && record.swap.is_some() && self.age(&record.run) < UNFINISHED_KEPT
+        record.state == State::Kept && record.swap.is_some() && self.age(&record.run) < AGE
     }
 
     fn is_old(&self, run: &str) -> bool {

@@ -149,6 +149,19 @@ fn a_run_under_the_name_of_another_is_refused() {
 }
 
 #[test]
+fn a_path_that_is_no_text_is_kept_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let vault = Vault::new(folder.path().join("vault"));
+    let path = Path::new(std::ffi::OsStr::from_bytes(b"/sessions/\xff.jsonl"));
+    let pending = vault.begin(path).unwrap();
+    let run = pending.keep(&b"".as_slice(), &Plan::unchanged(0), &Packed::default(), None, None, None);
+    let name = run.unwrap().unwrap().name().to_string();
+    let records = vault.runs(path).unwrap();
+    assert_eq!(records[0].as_ref().unwrap().path, path);
+    assert_eq!(vault.run(&name).unwrap().unwrap().path, path);
+}
+
+#[test]
 fn the_newest_whole_ledger_counts_and_notes_go_on_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let vault = Vault::new(folder.path().join("vault"));
