@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 use transcript::literal::Decoder;
 use transcript::marker::{self, Id};
 use transcript::plan::Piece;
-use transcript::{Source, Span};
+use transcript::{Fault, Source, Span};
 
 /// Bytes that are compressed at once: small enough to stay in the processor's cache.
 const BATCH_BYTES: u64 = 4 << 20;
@@ -176,11 +176,11 @@ impl Raw {
         for text in batch {
             let start = self.bytes.len();
             let short = length(text) <= PACKED_BYTES_MAX;
-            if short {
-                for_each(source, text, &mut |bytes| {
-                    self.bytes.extend_from_slice(bytes);
-                    Ok(())
-                })?;
+            for piece in text.iter().filter(|_| short) {
+                match piece {
+                    Piece::New(bytes) => self.bytes.extend_from_slice(bytes),
+                    Piece::Kept(span) | Piece::Moved(span) => self.read_span(source, *span)?,
+                }
             }
             self.places.push(short.then_some(start..self.bytes.len()));
         }
@@ -204,6 +204,13 @@ impl Raw {
             Ok(Some((hash, frame)))
         };
         self.places.par_iter().map(pack).collect()
+    }
+
+    fn read_span(&mut self, source: &dyn Source, span: Span) -> Result<(), Fault> {
+        let start = self.bytes.len();
+        self.bytes.resize(start + span.len() as usize, 0);
+        let got = source.read(span.start, &mut self.bytes[start..])? as u64;
+        if got == span.len() { Ok(()) } else { Err(Fault { at: span.start + got }) }
     }
 }
 
