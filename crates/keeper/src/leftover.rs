@@ -25,7 +25,8 @@ use crate::place::Place;
 use crate::replace::Replacement;
 use crate::snapshot::Snapshot;
 use crate::step::{Step, before};
-use crate::vault::{Digest, Ledger, Record, Run, State, Swap, Vault};
+use crate::vault::{Ledger, Record, Run, State, Swap, Vault};
+use blake3::Hash;
 use late::{Late, Merged};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -67,8 +68,8 @@ fn run_of(name: &str) -> Option<&str> {
 }
 
 /// Tells the end of one text from that of another.
-pub(crate) fn end_hash(end: &[u8]) -> Digest {
-    blake3::hash(end).into()
+pub(crate) fn end_hash(end: &[u8]) -> Hash {
+    blake3::hash(end)
 }
 
 /// A file of ours beside a transcript.
@@ -151,7 +152,7 @@ fn bring_over(
             late.leftover.note(vault, &account.ledger);
         }
     }
-    close(vault, &run, has_landed(&landed, now), now);
+    close(&run, has_landed(&landed, now), now);
     landed.map(|landed| landed.map(|_| Settled::Something))
 }
 
@@ -165,11 +166,11 @@ pub(crate) fn has_landed<T, E>(landed: &Result<Result<T, E>, Error>, now: &Snaps
 }
 
 /// Records what became of a run that was to replace a transcript.
-pub(crate) fn close(vault: &Vault, run: &Run, landed: bool, now: &Snapshot) {
+pub(crate) fn close(run: &Run, landed: bool, now: &Snapshot) {
     if landed {
-        vault.landed(run);
+        run.landed();
     } else if !is_left(&now.place, run.name()) {
-        vault.forget(run);
+        run.forget();
     }
 }
 
@@ -241,7 +242,7 @@ fn settle_one(path: &Path, vault: &Vault) -> Result<(), Error> {
                 "--vault DIR names the vault of the run; remove the file if you know that it is of no use",
             ));
     };
-    let target = record.path().file_name().map(|name| folder.join(name)).unwrap_or_default();
+    let target = record.path.file_name().map(|name| folder.join(name)).unwrap_or_default();
     let place = Place::hold(&target).map_err(fail)?;
     let there = place.look(place.name()).map_err(fail)?;
     let leftover = match Leftover::open(&place, name, record, there.as_ref()).map_err(fail)? {
@@ -267,12 +268,11 @@ fn not_ours(path: &Path, why: &str) -> Error {
 fn left_of(now: &Snapshot, vault: &Vault) -> Result<Vec<Leftover>, Error> {
     let fail = |cause| Error::new(&now.path, "look for what an interrupted run left", cause);
     let names = now.place.names().map_err(fail)?;
-    let names = names.iter().filter_map(|name| name.to_str());
     let mut found = Vec::new();
-    for (name, run) in names.filter_map(|name| Some((name, run_of(name)?))) {
+    for (name, run) in names.iter().filter_map(|name| Some((name, run_of(name)?))) {
         // A record that cannot be read is as good as none.
         let Ok(Some(record)) = vault.run(run) else { continue };
-        if record.path().file_name() != Some(now.place.name()) {
+        if record.path.file_name() != Some(now.place.name()) {
             continue;
         }
         if let Opened::Ours(leftover) =
@@ -282,8 +282,7 @@ fn left_of(now: &Snapshot, vault: &Vault) -> Result<Vec<Leftover>, Error> {
         }
     }
     found.sort_by(|one, other| one.name.cmp(&other.name));
-    let left: Vec<(String, u64)> =
-        found.iter().map(|one| (one.record.run().to_string(), one.inode)).collect();
+    let left: Vec<(String, u64)> = found.iter().map(|one| (one.record.run.clone(), one.inode)).collect();
     for leftover in &mut found {
         leftover.learn(now, vault, &left)?;
     }
@@ -300,7 +299,7 @@ enum Opened {
 
 impl Leftover {
     fn open(place: &Place, name: &str, record: Record, transcript: Option<&Metadata>) -> io::Result<Opened> {
-        let Some(swap) = record.swap().cloned() else {
+        let Some(swap) = record.swap.clone() else {
             return Ok(Opened::NotOurs("its run has replaced no file"));
         };
         let file = match place.open(name, OFlags::RDONLY | OFlags::NONBLOCK) {
@@ -320,7 +319,7 @@ impl Leftover {
             return Ok(Opened::NotOurs("it is not the file that its run left there"));
         }
         let start = Ledger { known: swap.before, upto: swap.before, at: swap.after, current: swap.new.inode };
-        let ledger = record.ledger().unwrap_or(start);
+        let ledger = record.ledger.unwrap_or(start);
         if ledger == Ledger::CLOSED {
             return Ok(Opened::NotOurs("its run has come to its end"));
         }
@@ -338,11 +337,11 @@ impl Leftover {
     /// the names of its two files, if nobody lived to write it down.
     fn learn(&mut self, now: &Snapshot, vault: &Vault, left: &[(String, u64)]) -> Result<(), Error> {
         for record in vault.runs(&now.path)?.into_iter().flatten() {
-            let Some(swap) = record.swap() else { continue };
-            let landed = record.state() != State::Kept
+            let Some(swap) = &record.swap else { continue };
+            let landed = record.state != State::Kept
                 || swap.new.inode == now.metadata.ino()
-                || left.iter().any(|(run, inode)| run == record.run() && *inode == swap.old.inode);
-            let accounts = record.accounts().iter().filter(|account| account.run == self.record.run());
+                || left.iter().any(|(run, inode)| *run == record.run && *inode == swap.old.inode);
+            let accounts = record.accounts.iter().filter(|account| account.run == self.record.run);
             for account in accounts.filter(|_| landed) {
                 if !self.brought || account.ledger.known >= self.ledger.known {
                     self.ledger = account.ledger;
@@ -371,14 +370,14 @@ impl Leftover {
 
     /// Says in the vault what became of the run.
     fn mark(&self, now: &Snapshot, vault: &Vault) {
-        if self.record.state() != State::Kept {
+        if self.record.state != State::Kept {
             return;
         }
         let Ok(run) = vault.run_for_notes(&self.record) else { return };
         if self.is_old() {
-            vault.landed(&run);
+            run.landed();
         } else if self.swap.old.inode == now.metadata.ino() {
-            vault.forget(&run);
+            run.forget();
         }
     }
 
@@ -392,7 +391,7 @@ impl Leftover {
         }
         self.remove(place).map_err(fail)?;
         if let Some(run) = vault.run_for_notes(&self.record).ok().filter(|_| !self.is_old()) {
-            vault.forget(&run);
+            run.forget();
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ mod attributes;
 mod compact;
 mod error;
 mod find;
+mod folder;
 mod follow;
 mod gate;
 mod lease;
@@ -463,7 +464,7 @@ fn carry_out(
     let swap = work.swap();
     let run = work.write(text, || keep(pending, swap))?;
     let replaced = work.land(&run, text, enter);
-    leftover::close(vault, &run, leftover::has_landed(&replaced, snapshot), snapshot);
+    leftover::close(&run, leftover::has_landed(&replaced, snapshot), snapshot);
     Ok(match replaced? {
         Ok(landed) => {
             // The run has landed whatever becomes of them.
@@ -486,14 +487,12 @@ fn copy(snapshot: &Snapshot, job: &Job, path: &Path, options: &Options) -> Resul
     };
     let plan = &job.repair.plan;
     let vault = options.vault.as_ref().filter(|_| !plan.is_empty());
-    let kept = vault
-        .map(|vault| Ok((vault, keep(snapshot, job, vault.begin(&real)?, None, options)?)))
-        .transpose()?;
+    let kept = vault.map(|vault| keep(snapshot, job, vault.begin(&real)?, None, options)).transpose()?;
     let copied = replace::copy_to(snapshot, plan, path);
-    if let Some((vault, run)) = &kept {
-        if copied.is_ok() { vault.landed(run) } else { vault.forget(run) }
+    if let Some(run) = &kept {
+        if copied.is_ok() { run.landed() } else { run.forget() }
     }
-    copied.map(|()| kept.map(|(_, run)| run.name().to_string()))
+    copied.map(|()| kept.map(|run| run.name().to_string()))
 }
 
 fn keep(

@@ -1,20 +1,15 @@
 //! Where a transcript lies: its folder, held open, and its name in there.
-//!
-//! Everything that happens to a transcript or beside it goes through the held folder by a single name. So whoever
-//! renames a folder on the way, or puts a link there, leads nobody elsewhere.
 
-use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, RenameFlags, ResolveFlags};
+use crate::folder::Folder;
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
+use std::ops::Deref;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Where our own open files have a name.
-const OPEN_FILES: &str = "/proc/self/fd";
 /// Others may write, and nothing keeps them from renaming what is not theirs.
 const STICKY: u32 = 0o1000;
 const OTHERS_WRITE: u32 = 0o002;
@@ -22,9 +17,16 @@ const GROUP_WRITES: u32 = 0o020;
 
 /// A folder that is held open, and the name of a file in it.
 pub(crate) struct Place {
-    folder: File,
+    folder: Folder,
     name: OsString,
-    path: PathBuf,
+}
+
+impl Deref for Place {
+    type Target = Folder;
+
+    fn deref(&self) -> &Folder {
+        &self.folder
+    }
 }
 
 impl Place {
@@ -46,7 +48,7 @@ impl Place {
             Err(Errno::ACCESS) => open(flags | OFlags::PATH)?,
             other => other?,
         };
-        Ok(Self { folder: folder.into(), name, path: path.to_path_buf() })
+        Ok(Self { folder: Folder::held(File::from(folder), parent), name })
     }
 
     /// The name of the transcript.
@@ -54,83 +56,10 @@ impl Place {
         &self.name
     }
 
-    /// The path of something in the folder, for messages only.
-    pub(crate) fn path_of(&self, name: impl AsRef<OsStr>) -> PathBuf {
-        self.path.with_file_name(name.as_ref())
-    }
-
-    /// Opens a file of this name; never a link.
-    pub(crate) fn open(&self, name: impl AsRef<OsStr>, flags: OFlags) -> Result<File, Errno> {
-        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(rustix::fs::openat(&self.folder, name.as_ref(), flags, Mode::empty())?.into())
-    }
-
-    /// Makes a file that nobody else may read.
-    pub(crate) fn create(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(rustix::fs::openat(&self.folder, name.as_ref(), flags, Mode::RUSR | Mode::WUSR)?.into())
-    }
-
-    /// Makes a file in the folder that has no name yet, so that nothing is left of it if we die. Without `/proc`, in
-    /// which the file is found when it gets its name, there is none.
-    pub(crate) fn create_unnamed(&self) -> io::Result<File> {
-        if !Path::new(OPEN_FILES).exists() {
-            return Err(io::ErrorKind::Unsupported.into());
-        }
-        let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
-        Ok(rustix::fs::openat(&self.folder, ".", flags, Mode::RUSR | Mode::WUSR)?.into())
-    }
-
-    /// Gives such a file a name.
-    pub(crate) fn name_it(&self, file: &File, name: impl AsRef<OsStr>) -> io::Result<()> {
-        let from = format!("{OPEN_FILES}/{}", file.as_raw_fd());
-        Ok(rustix::fs::linkat(CWD, from, &self.folder, name.as_ref(), AtFlags::SYMLINK_FOLLOW)?)
-    }
-
-    /// What stands under a name now; `None` if nothing does.
-    pub(crate) fn look(&self, name: impl AsRef<OsStr>) -> io::Result<Option<Metadata>> {
-        match self.open(name, OFlags::PATH) {
-            Ok(file) => file.metadata().map(Some),
-            Err(Errno::NOENT) => Ok(None),
-            Err(errno) => Err(errno.into()),
-        }
-    }
-
-    /// Exchanges two names at once.
-    pub(crate) fn exchange(&self, one: impl AsRef<OsStr>, other: impl AsRef<OsStr>) -> Result<(), Errno> {
-        let (one, other) = (one.as_ref(), other.as_ref());
-        rustix::fs::renameat_with(&self.folder, one, &self.folder, other, RenameFlags::EXCHANGE)
-    }
-
-    pub(crate) fn rename(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {
-        Ok(rustix::fs::renameat(&self.folder, from.as_ref(), &self.folder, to.as_ref())?)
-    }
-
-    /// Gives a file one more name.
-    pub(crate) fn link(&self, name: impl AsRef<OsStr>, new: impl AsRef<OsStr>) -> io::Result<()> {
-        let flags = AtFlags::empty();
-        Ok(rustix::fs::linkat(&self.folder, name.as_ref(), &self.folder, new.as_ref(), flags)?)
-    }
-
-    pub(crate) fn remove(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
-        Ok(rustix::fs::unlinkat(&self.folder, name.as_ref(), AtFlags::empty())?)
-    }
-
-    /// Makes the names in the folder last.
-    pub(crate) fn sync(&self) -> io::Result<()> {
-        self.folder.sync_all()
-    }
-
-    /// All names in the folder.
-    pub(crate) fn names(&self) -> io::Result<Vec<OsString>> {
-        let entries = Dir::read_from(&self.folder)?;
-        entries.map(|entry| Ok(OsStr::from_bytes(entry?.file_name().to_bytes()).to_os_string())).collect()
-    }
-
     /// A folder on the way to the transcript that a third user may rename or replace: neither root nor the owner of
     /// the file, nor somebody of the file's group.
     pub(crate) fn loose_folder(&self, file: &Metadata) -> io::Result<Option<PathBuf>> {
-        for folder in self.path.ancestors().skip(1) {
+        for folder in self.path().ancestors() {
             let found = std::fs::symlink_metadata(folder)?;
             let (user, mode) = (found.uid(), found.mode());
             let group_may = mode & GROUP_WRITES != 0 && found.gid() != 0 && found.gid() != file.gid();

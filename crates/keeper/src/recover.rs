@@ -124,15 +124,11 @@ impl Tried {
         let Some(vault) = vault else { return Ok(tried) };
         // A record that cannot be read counts as none: that tries a level once more.
         let records: Vec<Record> = vault.runs(&snapshot.path)?.into_iter().flatten().collect();
-        let undone = |record: &Record| {
-            record.state() == State::Undone
-                || records.iter().any(|other| other.undoes() == Some(record.run()))
-        };
         // How much longer later runs have made what stands before the place.
         let mut grown = 0_i128;
-        for record in records.iter().rev().filter(|record| record.state() != State::Kept) {
-            if let Some(Purpose::Recover(level)) = record.purpose().filter(|_| !undone(record)) {
-                let end = i128::from(record.bytes_after()) + grown;
+        for record in records.iter().rev().filter(|record| record.state != State::Kept) {
+            if let Some(Purpose::Recover(level)) = record.purpose.filter(|_| !record.is_undone(&records)) {
+                let end = i128::from(record.bytes_after) + grown;
                 let from = u64::try_from(end).unwrap_or(0);
                 tried.end = tried.end.or(Some(from));
                 if snapshot.read(|source| answered_since(source, from))? {
@@ -141,7 +137,7 @@ impl Tried {
                 tried.count += 1;
                 tried.highest = tried.highest.max(level);
             }
-            grown += i128::from(record.bytes_after()) - i128::from(record.bytes_before());
+            grown += i128::from(record.bytes_after) - i128::from(record.bytes_before);
         }
         Ok(tried)
     }

@@ -2,16 +2,19 @@
 //!
 //! How a file is replaced is not known here, nor what its text means.
 
+mod history;
+
 use crate::error::Error;
 use crate::gate::{NotNow, Pass};
 use crate::leftover::{self, ROUNDS_MAX, Settled};
 use crate::new_text::{NewText, copy_span};
 use crate::outcome::{Deferral, Ending, Outcome, Refusal};
 use crate::snapshot::{Snapshot, unnamed_file};
-use crate::vault::{Change, History, Old, Originals, Pending, Purpose, Record, State, Text, Vault, check};
+use crate::vault::{Change, Old, Pending, Purpose, Record, State, Vault, check};
 use crate::{Done, Mode, Options, carry_out, in_the_way, may_be_remembered, may_write, no_vault};
+use history::History;
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use transcript::entry::Link;
 use transcript::overflow::Cause;
@@ -80,7 +83,7 @@ fn undo_once(
     let mut outcome = Outcome::without_look(Ending::WouldUndo);
     outcome.bytes = snapshot.bytes();
     outcome.bytes_after = way.length;
-    outcome.run = Some(runs.target.run().to_string());
+    outcome.run = Some(runs.target.run.clone());
     // The model sees what comes back.
     let remembered = || {
         let reason = if now.binds { may_be_remembered(snapshot, &facts, options) } else { None };
@@ -115,9 +118,9 @@ fn signed_since(runs: &Runs, now: &Examination, options: &Options) -> Option<Ref
     let facts = &now.facts;
     let refused = facts.failed.is_some_and(|failed| failed.cause == Cause::InvalidThinking);
     let ignored = options.policy.of(facts.format).thinking == SignedThinking::Ignore;
-    let end = History::through(&runs.later).place(runs.target.bytes_after());
+    let end = History::through(&runs.later).place(runs.target.bytes_after);
     let since = now.signed_at.is_some_and(|at| at >= end);
-    (since && !refused && !ignored).then(|| Refusal::SignedSince(runs.target.run().to_string()))
+    (since && !refused && !ignored).then(|| Refusal::SignedSince(runs.target.run.clone()))
 }
 
 /// The file, locked, with nothing left of interrupted runs: late lines must be in it before places are looked for.
@@ -146,13 +149,14 @@ fn take_back(
     enter: impl FnOnce() -> Result<Result<Pass, NotNow>, Error>,
 ) -> Result<Result<Done, NotNow>, Error> {
     let text = Restored { vault, record: &runs.target, parts: way.parts, length: way.length };
-    let keep =
-        |pending: Pending, swap| pending.keep_undo(&runs.target, snapshot.bytes(), way.changes, Some(swap));
+    let keep = |pending: Pending, swap| {
+        snapshot.read(|source| pending.keep_undo(&runs.target, source.len(), way.changes, swap))?
+    };
     let done = carry_out(snapshot, &text, vault, keep, enter)?;
     if done.is_ok() {
         // The record of another file that is still there belongs to that one.
-        let of = runs.target.path();
-        if of == snapshot.path || !of.exists() {
+        let of = &runs.target.path;
+        if *of == snapshot.path || !of.exists() {
             vault.undone(&runs.target);
         }
     }
@@ -169,24 +173,24 @@ struct Runs {
 fn choose(vault: &Vault, snapshot: &Snapshot, run: Option<&str>) -> Result<Result<Runs, Refusal>, Error> {
     let mut records = vault.runs(&snapshot.path)?;
     if let Some(run) = run
-        && !records.iter().flatten().any(|record| record.run() == run)
+        && !records.iter().flatten().any(|record| record.run == run)
     {
         // The file may have had another name then.
         let Some(record) = vault.run(run)? else { return Ok(Err(Refusal::NoSuchRun(run.to_string()))) };
-        let older = |other: &Result<Record, Error>| other.as_ref().is_ok_and(|other| other.run() < run);
+        let older = |other: &Result<Record, Error>| other.as_ref().is_ok_and(|other| *other.run < *run);
         records.insert(records.iter().rposition(older).map_or(0, |at| at + 1), Ok(record));
     }
     let mut later: Vec<Record> = Vec::new();
     while let Some(record) = records.pop() {
         let record = record?;
         let wanted = match run {
-            Some(run) => record.run() == run,
-            None => record.can_be_undone() && !is_undone(&record, &later),
+            Some(run) => record.run == run,
+            None => record.can_be_undone(&later),
         };
         let landed = snapshot.read(|source| landed(&record, &records, &later, source))?;
         if wanted && (landed || run.is_some()) {
-            return Ok(if record.undoes().is_some() || is_undone(&record, &later) {
-                Err(Refusal::AlreadyUndone(record.run().to_string()))
+            return Ok(if record.undoes.is_some() || record.is_undone(&later) {
+                Err(Refusal::AlreadyUndone(record.run.clone()))
             } else if is_merge(&record) && !record.removes() {
                 Err(Refusal::NothingToUndo)
             } else {
@@ -200,13 +204,9 @@ fn choose(vault: &Vault, snapshot: &Snapshot, run: Option<&str>) -> Result<Resul
     Ok(Err(Refusal::NothingToUndo))
 }
 
-fn is_undone(record: &Record, later: &[Record]) -> bool {
-    record.state() == State::Undone || later.iter().any(|other| other.undoes() == Some(record.run()))
-}
-
 /// Whether it brought over lines of an interrupted run. Undoing it puts back what it dropped, and leaves these lines.
 fn is_merge(record: &Record) -> bool {
-    record.purpose() == Some(Purpose::Merge)
+    record.purpose == Some(Purpose::Merge)
 }
 
 /// Whether the file was replaced in this run. If nobody lived to write that down, the file tells: it holds what the
@@ -217,15 +217,15 @@ fn landed(
     later: &[Record],
     source: &dyn Source,
 ) -> Result<bool, Fault> {
-    if record.state() != State::Kept {
+    if record.state != State::Kept {
         return Ok(true);
     }
-    let Some(undone) = record.undoes() else {
+    let Some(undone) = &record.undoes else {
         return Ok(first_wrong(record, &History::through(later), source)?.is_none());
     };
-    let mut since = earlier.iter().flatten().skip_while(|other| other.run() != undone);
+    let mut since = earlier.iter().flatten().skip_while(|other| other.run != *undone);
     let Some(target) = since.next() else { return Ok(false) };
-    let between = since.filter(|other| other.state() != State::Kept);
+    let between = since.filter(|other| other.state != State::Kept);
     Ok(first_wrong(target, &History::through(between.chain(later)), source)?.is_some())
 }
 
@@ -239,10 +239,9 @@ enum Wrong {
 
 /// The first place that is not what the run left behind.
 fn first_wrong(record: &Record, history: &History<'_>, source: &dyn Source) -> Result<Option<Wrong>, Fault> {
-    let index = &record.index;
-    for (change, place) in index.edits.iter().zip(history.places(&index.edits)) {
+    for (change, place) in record.edits.iter().zip(history.places(&record.edits)) {
         let Some(at) = place else { return Ok(Some(Wrong::Touched)) };
-        let (front, behind) = change.context(index.bytes_after);
+        let (front, behind) = change.context(record.bytes_after);
         let there = at.checked_add(change.length + behind).is_some_and(|end| end <= source.len());
         if !there || check(source, Span::new(at, at + change.length), front, behind)? != change.check {
             return Ok(Some(Wrong::Other(at)));
@@ -277,9 +276,9 @@ impl Way {
             Some(Wrong::Other(at)) => return Ok(Err(Refusal::ChangedSince { line: line_of(source, at)? })),
             None => {}
         }
-        let index = &runs.target.index;
-        let mut going = index.edits.len();
-        if let Some(line) = built_upon(&runs.target, &history, source)? {
+        let target = &runs.target;
+        let mut going = target.edits.len();
+        if let Some(line) = built_upon(target, &history, source)? {
             going -= 1;
             let alone = going == 0;
             if alone || extent == Extent::Whole {
@@ -288,17 +287,17 @@ impl Way {
         }
         let mut way = Self { parts: Vec::new(), length: 0, changes: Vec::new() };
         let mut from = 0;
-        let places = history.places(&index.edits);
-        for (number, (change, place)) in index.edits.iter().zip(places).enumerate().take(going) {
+        let places = history.places(&target.edits);
+        for (number, (change, place)) in target.edits.iter().zip(places).enumerate().take(going) {
             let Some(at) = place else { return Ok(Err(runs.who_touched())) };
             let end = at + change.length;
-            let goes = if is_merge(&runs.target) { Span::new(end, end) } else { Span::new(at, end) };
+            let goes = if is_merge(target) { Span::new(end, end) } else { Span::new(at, end) };
             way.parts.extend([Part::Kept(Span::new(from, goes.start)), Part::Old(number)]);
             from = end;
             let mut length = change.length_before();
             // What was appended to a whole line must not end up on the same line as half a one.
-            let is_end = change.at + change.length == index.bytes_after;
-            if is_end && !index.ends_line && from < source.len() {
+            let is_end = change.at + change.length == target.bytes_after;
+            if is_end && !target.ends_line && from < source.len() {
                 way.parts.push(Part::Break);
                 length += 1;
             }
@@ -326,13 +325,12 @@ impl Runs {
     /// The first of the later runs that is still in effect and behind which a place of the target is not to be
     /// found any more.
     fn who_touched(&self) -> Refusal {
-        let lost = |upto: usize| {
-            History::through(&self.later[..upto]).places(&self.target.index.edits).contains(&None)
-        };
+        let lost =
+            |upto: usize| History::through(&self.later[..upto]).places(&self.target.edits).contains(&None);
         let found = (0..self.later.len()).rev().find(|&upto| !lost(upto)).unwrap_or(0);
-        let mut culprits = self.later[found..].iter().filter(|run| run.undoes().is_none());
-        let culprit = culprits.find(|run| !is_undone(run, &self.later));
-        culprit.map_or(Refusal::ChangedSince { line: 1 }, |run| Refusal::LaterRun(run.run().to_string()))
+        let mut culprits = self.later[found..].iter().filter(|run| run.undoes.is_none());
+        let culprit = culprits.find(|run| !run.is_undone(&self.later));
+        culprit.map_or(Refusal::ChangedSince { line: 1 }, |run| Refusal::LaterRun(run.run.clone()))
     }
 }
 
@@ -340,11 +338,11 @@ impl Runs {
 /// run writes stands in front of entries that are hung back when it is undone.
 fn built_upon(record: &Record, history: &History<'_>, source: &dyn Source) -> Result<Option<u64>, Fault> {
     let compacts = |purpose| purpose != Purpose::Merge;
-    let last = record.index.edits.last().filter(|_| record.purpose().is_some_and(compacts));
-    let Some(change) = last.filter(|last| last.at + last.length == record.bytes_after()) else {
+    let last = record.edits.last().filter(|_| record.purpose.is_some_and(compacts));
+    let Some(change) = last.filter(|last| last.at + last.length == record.bytes_after) else {
         return Ok(None);
     };
-    let Some(&Some(at)) = history.places(&record.index.edits).last() else { return Ok(None) };
+    let Some(&Some(at)) = history.places(&record.edits).last() else { return Ok(None) };
     let written = Span::new(at, at + change.length);
     let found = transcript::scan::scan(source)?;
     let ours = |id| found.entries.iter().any(|entry| entry.id == Some(id) && written.contains(entry.span));
@@ -377,21 +375,18 @@ impl NewText for Restored<'_> {
     }
 
     fn write(&self, original: &File, mut out: &File) -> io::Result<()> {
-        let originals = self.vault.originals(self.record)?;
-        let mut kept = Kept { inline: originals.inline()?, originals, at: 0 };
+        let mut originals = self.vault.originals(self.record)?;
         for part in &self.parts {
             match part {
                 Part::Kept(span) => copy_span(original, *span, out)?,
                 Part::Break => out.write_all(b"\n")?,
                 Part::Old(index) => {
-                    let old = self.record.index.edits.get(*index).map_or(&[][..], |change| &change.old);
-                    old.iter().try_for_each(|old| kept.write(old, out))?;
+                    let old = self.record.edits.get(*index).map_or(&[][..], |change| &change.old);
+                    old.iter().try_for_each(|old| originals.write(old, &mut out))?;
                 }
             }
         }
-        // Bytes from the vault are checked when they have been read to the end.
-        kept.inline.map_or(Ok(0), |mut inline| io::copy(&mut inline, &mut io::sink()))?;
-        Ok(())
+        originals.finish()
     }
 
     fn kept(&self) -> Vec<(Span, u64)> {
@@ -403,7 +398,7 @@ impl NewText for Restored<'_> {
                     span.len()
                 }
                 Part::Break => 1,
-                Part::Old(index) => self.record.index.edits.get(*index).map_or(0, Change::length_before),
+                Part::Old(index) => self.record.edits.get(*index).map_or(0, Change::length_before),
             };
         }
         kept
@@ -413,47 +408,12 @@ impl NewText for Restored<'_> {
 /// The text that a run replaced, in a file without a name; `None` if it cannot be told any more.
 pub(crate) fn text_before(vault: &Vault, record: &Record, now: &Snapshot) -> io::Result<Option<File>> {
     let runs = Runs { target: record.clone(), later: Vec::new() };
-    let way = now.read_first(record.bytes_after(), |source| Way::back(&runs, Extent::Whole, source));
+    let way = now.read_first(record.bytes_after, |source| Way::back(&runs, Extent::Whole, source));
     let Ok(Ok(way)) = way else { return Ok(None) };
     let text = Restored { vault, record, parts: way.parts, length: way.length };
     let file = unnamed_file()?;
     // A run that took another back has not kept what it removed.
     Ok(text.write(&now.file, &file).ok().map(|()| file))
-}
-
-/// What the run removed. The inline bytes are read in order.
-struct Kept {
-    originals: Originals,
-    inline: Option<Text>,
-    at: u64,
-}
-
-impl Kept {
-    fn write(&mut self, old: &Old, mut out: &File) -> io::Result<()> {
-        match old {
-            Old::Gone { .. } => Err(broken("these bytes were not kept")),
-            Old::Inline { inline: (from, to) } => self.write_inline(*from, *to, out),
-            Old::Text { text, from, to } => {
-                let mut text = self.originals.text(text)?;
-                io::copy(&mut text.by_ref().take(*from), &mut io::sink())?;
-                let copied = io::copy(&mut text.by_ref().take(to - from), &mut out)?;
-                io::copy(&mut text, &mut io::sink())?;
-                if copied < to - from { Err(broken("a kept text is too short")) } else { Ok(()) }
-            }
-        }
-    }
-
-    fn write_inline(&mut self, from: u64, to: u64, mut out: &File) -> io::Result<()> {
-        let inline = self.inline.as_mut().filter(|_| from == self.at);
-        let inline = inline.ok_or_else(|| broken("the index contradicts itself"))?;
-        let copied = io::copy(&mut inline.take(to - from), &mut out)?;
-        self.at = to;
-        if copied < to - from { Err(broken("the removed bytes are cut short")) } else { Ok(()) }
-    }
-}
-
-fn broken(what: &str) -> io::Error {
-    io::Error::new(ErrorKind::InvalidData, what)
 }
 
 #[cfg(test)]

@@ -13,9 +13,7 @@
 //! What a transcript means and how it is replaced is decided elsewhere.
 
 mod file;
-mod folder;
 mod gc;
-mod history;
 mod record;
 mod texts;
 
@@ -25,26 +23,27 @@ pub use record::{Purpose, Record, State};
 pub(crate) use texts::Packed;
 
 pub(crate) use file::Ledger;
-pub(crate) use history::History;
-pub(crate) use record::{Account, Change, Digest, FileId, Old, Swap, check};
+pub(crate) use record::{Account, CONTEXT_BYTES, Change, FileId, Old, Swap, check};
 
 use crate::error::Error;
+use crate::folder::{Folder, Unfinished};
 use crate::step::{Step, before};
 use blake3::Hash;
-use file::Writer;
-use folder::{Folder, Unfinished};
+use file::{Section, Writer, broken};
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use record::{Index, Stored};
+use record::Stored;
+use rustix::fs::OFlags;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 use transcript::plan::Plan;
-use transcript::{Fault, Source, marker};
+use transcript::{Fault, Source, Span, marker};
 
 const LOCK: &str = "lock";
 const RUNS: &str = "runs";
@@ -67,9 +66,8 @@ pub struct Vault {
 /// A run that has a name but has not kept anything yet. What it wrote goes if it never does.
 pub(crate) struct Pending {
     root: PathBuf,
-    folder: Folder,
     unfinished: Unfinished,
-    index: Index,
+    record: Record,
     /// Keeps gc away.
     _lock: File,
 }
@@ -88,8 +86,8 @@ pub struct Run {
 pub(crate) struct Merged<'a> {
     pub(crate) at: u64,
     pub(crate) length: u64,
-    /// How many bytes were removed there, and where to read them.
-    pub(crate) removed: Option<(u64, &'a mut dyn Read)>,
+    /// What was removed there.
+    pub(crate) removed: Vec<(&'a File, Span)>,
 }
 
 /// A frame, and the file that it is in.
@@ -142,24 +140,25 @@ impl Vault {
 
     fn reserve(&self, path: &Path) -> io::Result<Pending> {
         let root = Folder::make(&self.root)?;
-        let lock = root.shared(LOCK)?;
+        let lock = root.open(LOCK, OFlags::RDWR | OFlags::CREATE)?;
         lock.lock_shared()?;
         let folder = root.make_child(RUNS)?.make_child(folder_of(path))?;
         let last = folder.names()?.iter().filter_map(|name| time_of(run_of(name)?.0)).max();
         for attempt in 0..TRIES_MAX {
-            let now = i64::try_from(now()).unwrap_or(i64::MAX);
-            let time = now.max(last.map_or(0, |last| last + 1 + i64::from(attempt)));
+            let time = Timestamp::now().as_millisecond();
+            let time = time.max(last.map_or(0, |last| last.as_millisecond() + 1 + i64::from(attempt)));
             let (run, time) = run_name(time, path)?;
             let unfinished = match folder.begin(&run) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
                 other => other?,
             };
             // Whoever has the unfinished file has the name, unless another run has just finished with it.
-            if State::ALL.iter().any(|state| folder.has(&name_of(&run, *state)).unwrap_or(true)) {
+            if State::ALL.iter().any(|state| !matches!(folder.look(name_of(&run, *state)), Ok(None))) {
                 continue;
             }
-            let index = Index::new(path, &run, time);
-            return Ok(Pending { root: self.root.clone(), folder, unfinished, index, _lock: lock });
+            let (path, time) = (path.to_path_buf(), time.to_string());
+            let record = Record { path, run, time, ends_line: true, ..Record::default() };
+            return Ok(Pending { root: self.root.clone(), unfinished, record, _lock: lock });
         }
         Err(ErrorKind::AlreadyExists.into())
     }
@@ -182,34 +181,19 @@ impl Vault {
             Err(error) => return Ok(Err(error)),
         };
         let kept = pending.keep(source, plan, &Packed::default(), spill, None, None)?;
-        Ok(kept.inspect(|run| self.landed(run)))
-    }
-
-    /// Records that the transcript was replaced. If that fails, the transcript itself tells later.
-    #[expect(clippy::unused_self, reason = "a run belongs to a vault")]
-    pub(crate) fn landed(&self, run: &Run) {
-        let _ = run.folder.rename(&name_of(&run.name, State::Kept), &name_of(&run.name, State::Landed));
-    }
-
-    /// Removes a run after which the transcript was not replaced.
-    #[expect(clippy::unused_self, reason = "a run belongs to a vault")]
-    pub(crate) fn forget(&self, run: &Run) {
-        // If that fails, the run is known as one that never landed: the transcript does not hold what it wrote.
-        let remove = || run.folder.remove(&name_of(&run.name, State::Kept));
-        let _ = before(Step::Clean).and_then(|()| remove());
+        Ok(kept.inspect(Run::landed))
     }
 
     /// Records that a run was undone. If that fails, the run that undid it tells later.
     pub(crate) fn undone(&self, record: &Record) {
-        let rename = |folder: Folder| {
-            folder.rename(&name_of(record.run(), record.state), &name_of(record.run(), State::Undone))
-        };
-        let _ = self.runs_over(&record.path()).map(|folder| folder.map(rename));
+        if let Ok(Some(folder)) = self.runs_over(&record.path) {
+            let _ = folder.rename(name_of(&record.run, record.state), name_of(&record.run, State::Undone));
+        }
     }
 
     /// All runs, over whatever file.
     fn all_runs(&self) -> io::Result<Option<Folder>> {
-        Folder::open(&self.root)?.map_or(Ok(None), |root| root.child(RUNS))
+        Folder::at(&self.root)?.map_or(Ok(None), |root| root.child(RUNS))
     }
 
     /// The runs over a file.
@@ -230,7 +214,7 @@ impl Vault {
         for name in folder.names().map_err(fail)? {
             let Some((run, _)) = run_of(&name) else { continue };
             match read_run(&folder, run) {
-                Ok(Some(record)) if record.path() == path => records.push(Ok(record)),
+                Ok(Some(record)) if record.path == path => records.push(Ok(record)),
                 // It is gone by now, or it is over a file whose path has the same hash.
                 Ok(_) => {}
                 Err(cause) => records.push(Err(broken_record(&folder, &name, cause))),
@@ -260,18 +244,25 @@ impl Vault {
 
     /// Opens the file of a run, in whatever state, so that [`Run::note`] can go on after a restart.
     pub(crate) fn run_for_notes(&self, record: &Record) -> io::Result<Run> {
-        let folder = self.runs_over(&record.path())?.ok_or(ErrorKind::NotFound)?;
-        let (file, _) = open_run(&folder, record.run(), Folder::update)?.ok_or(ErrorKind::NotFound)?;
-        let notes = file::ledger(&file, record.run())?.map_or(0, |(sequence, _)| sequence);
-        Ok(Run { name: record.run().to_string(), folder, file: file.into(), notes: notes.into() })
+        let (folder, file) = self.open(record, OFlags::RDWR)?;
+        let notes = file::ledger(&file, &record.run)?.map_or(0, |(sequence, _)| sequence);
+        Ok(Run { name: record.run.clone(), folder, file: file.into(), notes: notes.into() })
     }
 
     /// Opens what a run removed.
     pub(crate) fn originals(&self, record: &Record) -> io::Result<Originals> {
-        let folder = self.runs_over(&record.path())?.ok_or(ErrorKind::NotFound)?;
-        let (file, _) = open_run(&folder, record.run(), Folder::read)?.ok_or(ErrorKind::NotFound)?;
-        let texts = record.index.texts.iter().map(|stored| (stored.hash.0, *stored)).collect();
-        Ok(Originals { file: file.into(), texts, inline: record.index.inline })
+        let (_, file) = self.open(record, OFlags::RDONLY)?;
+        let texts = record.texts.iter().map(|stored| (stored.hash, *stored)).collect();
+        let file = Arc::new(file);
+        let inline = record.inline.map(|stored| Text::open(&file, &stored)).transpose()?;
+        Ok(Originals { file, texts, inline })
+    }
+
+    /// Opens the file of a run, and its folder.
+    fn open(&self, record: &Record, access: OFlags) -> io::Result<(Folder, File)> {
+        let folder = self.runs_over(&record.path)?.ok_or(ErrorKind::NotFound)?;
+        let (file, _) = open_run(&folder, &record.run, access)?.ok_or(ErrorKind::NotFound)?;
+        Ok((folder, file))
     }
 
     /// Opens the text whose hash begins with these hex digits, 8 to 64 of them.
@@ -310,16 +301,14 @@ impl Vault {
             all.extend(names.iter().filter_map(|name| Some((run_of(name)?.0.to_string(), folder.clone()))));
         }
         all.sort();
-        let is_whole = |(file, stored): &StoredIn| {
-            Text::open(file, stored).and_then(|mut text| io::copy(&mut text, &mut io::sink())).is_ok()
-        };
+        let is_whole = |(file, stored): &StoredIn| Text::open(file, stored).and_then(Text::check).is_ok();
         for (run, folder) in all.into_iter().rev() {
             let mut read = || -> io::Result<()> {
                 let Some(folder) = runs.child(&folder)? else { return Ok(()) };
-                let Some((file, _)) = open_run(&folder, &run, Folder::read)? else { return Ok(()) };
+                let Some((file, _)) = open_run(&folder, &run, OFlags::RDONLY)? else { return Ok(()) };
                 let file = Arc::new(file);
                 for stored in file::read_index(&file, &run)?.texts {
-                    let hash = String::from(stored.hash);
+                    let hash = stored.hash.to_string();
                     if hash.starts_with(digits) && !found.get(&hash).is_some_and(is_whole) {
                         found.insert(hash, (file.clone(), stored));
                     }
@@ -338,7 +327,7 @@ impl Vault {
 impl Pending {
     /// The name of the run, which sorts by time.
     pub(crate) fn run(&self) -> &str {
-        &self.index.run
+        &self.record.run
     }
 
     /// Keeps what a plan will remove, and makes it durable. With `spill` the texts that are cut become plain files too.
@@ -346,7 +335,7 @@ impl Pending {
     ///
     /// A fault is one of the source, and an error one of the vault.
     pub(crate) fn keep(
-        mut self,
+        self,
         source: &dyn Source,
         plan: &Plan,
         packed: &Packed,
@@ -354,118 +343,116 @@ impl Pending {
         purpose: Option<Purpose>,
         swap: Option<Swap>,
     ) -> Result<Result<Run, Error>, Fault> {
-        let root = self.root.clone();
-        let kept = || {
-            let mut out = Writer::begin(&self.unfinished.file)?;
-            let hashes = texts::write(&mut out, source, plan.texts(), packed)?;
+        self.fill(|record, out| {
+            let hashes = texts::write(out, source, plan.texts(), packed)?;
             if let Some(folder) = spill {
                 texts::spill(folder, source, plan.texts(), &hashes)?;
             }
             let (edits, inline) = record::changes(source, plan, &hashes)?;
-            let index = &mut self.index;
-            (index.bytes_before, index.bytes_after) = (source.len(), plan.length_after());
-            index.ends_line = record::ends_line(source)?;
-            (index.purpose, index.swap, index.edits) = (purpose, swap, edits);
+            (record.bytes_before, record.bytes_after) = (source.len(), plan.length_after());
+            record.ends_line = record::ends_line(source)?;
+            (record.purpose, record.swap, record.edits) = (purpose, swap, edits);
             before(Step::WriteRecord)?;
             if !inline.is_empty() {
-                self.index.inline = Some(out.stream(None, |out| {
+                record.inline = Some(out.stream(None, |out| {
                     let mut copy = |span| texts::copy(source, span, &mut |bytes| out.write_all(bytes));
                     inline.into_iter().try_for_each(&mut copy)
                 })?);
             }
-            Ok(self.finish(out)?)
-        };
-        told(&root, kept())
+            Ok(())
+        })
     }
 
     /// Keeps the places that undoing a run will change in a transcript of `length` bytes.
+    ///
+    /// An error is one of the vault; there are no faults.
     pub(crate) fn keep_undo(
-        mut self,
+        self,
         target: &Record,
         length: u64,
         changes: Vec<Change>,
-        swap: Option<Swap>,
-    ) -> Result<Run, Error> {
-        let root = self.root.clone();
-        let index = &mut self.index;
-        index.bytes_before = length;
-        index.bytes_after =
-            changes.iter().fold(length, |sum, change| sum + change.length - change.length_before());
-        (index.undoes, index.edits, index.swap) = (Some(target.run().to_string()), changes, swap);
-        let kept = || {
-            before(Step::WriteRecord)?;
-            let out = Writer::begin(&self.unfinished.file)?;
-            self.finish(out)
-        };
-        kept().map_err(|cause| cannot_keep(&root, cause))
+        swap: Swap,
+    ) -> Result<Result<Run, Error>, Fault> {
+        self.fill(|record, _| {
+            let grown = |bytes, change: &Change| bytes + change.length - change.length_before();
+            (record.bytes_before, record.bytes_after) = (length, changes.iter().fold(length, grown));
+            (record.undoes, record.swap, record.edits) = (Some(target.run.clone()), Some(swap), changes);
+            Ok(before(Step::WriteRecord)?)
+        })
     }
 
     /// Keeps what merging late lines removes from a transcript of `bytes_before` bytes; `new` is the text after it.
     ///
     /// A fault is one of `new`, and an error one of the vault or of what was removed.
     pub(crate) fn keep_merge(
-        mut self,
+        self,
         new: &dyn Source,
         bytes_before: u64,
         edits: Vec<Merged<'_>>,
         swap: Option<Swap>,
         accounts: Vec<Account>,
     ) -> Result<Result<Run, Error>, Fault> {
-        let root = self.root.clone();
-        let kept = || {
-            let mut removed = Vec::new();
-            let (mut done, mut ends_with_old) = (0, false);
+        self.fill(|record, out| {
+            let (mut done, mut removed) = (0, Vec::new());
             for edit in edits {
                 let start = done;
-                done += edit.removed.as_ref().map_or(0, |(bytes, _)| *bytes);
-                ends_with_old = start < done;
+                record.ends_line = true;
+                for (file, span) in edit.removed.into_iter().filter(|(_, span)| !span.is_empty()) {
+                    let mut last = [0];
+                    file.read_exact_at(&mut last, span.end - 1)?;
+                    record.ends_line = last == *b"\n";
+                    done += span.len();
+                    removed.push((file, span));
+                }
                 let old = if start < done { vec![Old::Inline { inline: (start, done) }] } else { Vec::new() };
-                self.index.edits.push(Change::checked(new, edit.at, edit.length, old)?);
-                removed.extend(edit.removed);
+                record.edits.push(Change::checked(new, edit.at, edit.length, old)?);
             }
-            let index = &mut self.index;
-            (index.bytes_before, index.bytes_after) = (bytes_before, new.len());
-            (index.purpose, index.swap, index.accounts) = (Some(Purpose::Merge), swap, accounts);
+            (record.bytes_before, record.bytes_after) = (bytes_before, new.len());
+            (record.purpose, record.swap, record.accounts) = (Some(Purpose::Merge), swap, accounts);
             before(Step::WriteRecord)?;
-            let mut out = Writer::begin(&self.unfinished.file)?;
             if done > 0 {
-                let mut last = b'\n';
-                self.index.inline = Some(out.stream(Some(done), |out| {
-                    removed.into_iter().try_for_each(|(bytes, from)| copy(from, bytes, out, &mut last))
+                record.inline = Some(out.stream(Some(done), |out| {
+                    for (file, span) in removed {
+                        if io::copy(&mut Section::new(file, (span.start, span.end)), out)? < span.len() {
+                            return Err(io::Error::from(ErrorKind::UnexpectedEof).into());
+                        }
+                    }
+                    Ok(())
                 })?);
-                self.index.ends_line = last == b'\n' || !ends_with_old;
             }
-            Ok(self.finish(out)?)
+            Ok(())
+        })
+    }
+
+    /// Writes the file of the run, whose record and frames come from `fill`.
+    fn fill(
+        mut self,
+        fill: impl FnOnce(&mut Record, &mut Writer) -> Result<(), Failure>,
+    ) -> Result<Result<Run, Error>, Fault> {
+        let root = self.root.clone();
+        let kept = || {
+            let mut out = Writer::begin(&self.unfinished.file)?;
+            fill(&mut self.record, &mut out)?;
+            self.finish(out)
         };
-        told(&root, kept())
+        match kept() {
+            Ok(run) => Ok(Ok(run)),
+            Err(Failure::Disk(cause)) => Ok(Err(cannot_keep(&root, cause))),
+            Err(Failure::Source(fault)) => Err(fault),
+        }
     }
 
     /// Writes the index, makes the file durable and gives it its name.
-    fn finish(mut self, mut out: Writer) -> io::Result<Run> {
-        self.index.texts = out.take_texts();
-        out.finish(&self.index)?;
+    fn finish(mut self, out: Writer) -> Result<Run, Failure> {
+        out.finish(&mut self.record)?;
         before(Step::SyncRecord)?;
-        let file = self.unfinished.file.clone();
+        let (file, folder) = (self.unfinished.file.clone(), self.unfinished.folder.clone());
         file.sync_all()?;
-        self.unfinished.place(&name_of(&self.index.run, State::Kept))?;
+        self.unfinished.place(&name_of(&self.record.run, State::Kept))?;
         before(Step::SyncRecord)?;
-        self.folder.sync()?;
-        Ok(Run { name: self.index.run, folder: self.folder, file, notes: AtomicU64::new(0) })
+        folder.sync()?;
+        Ok(Run { name: self.record.run, folder, file, notes: AtomicU64::new(0) })
     }
-}
-
-/// Copies so many bytes and remembers the last one.
-fn copy(from: &mut dyn Read, bytes: u64, out: &mut dyn Write, last: &mut u8) -> io::Result<()> {
-    let mut buffer = [0; 8192];
-    let mut rest = bytes;
-    while rest > 0 {
-        let wanted = rest.min(buffer.len() as u64) as usize;
-        from.read_exact(&mut buffer[..wanted])?;
-        out.write_all(&buffer[..wanted])?;
-        *last = buffer[wanted - 1];
-        rest -= wanted as u64;
-    }
-    Ok(())
 }
 
 impl Run {
@@ -485,32 +472,51 @@ impl Run {
     pub(crate) fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }
+
+    /// Records that the transcript was replaced. If that fails, the transcript itself tells later.
+    pub(crate) fn landed(&self) {
+        let _ = self.folder.rename(name_of(&self.name, State::Kept), name_of(&self.name, State::Landed));
+    }
+
+    /// Removes the run: the transcript was not replaced.
+    pub(crate) fn forget(&self) {
+        // If that fails, the run is known as one that never landed: the transcript does not hold what it wrote.
+        let remove = || self.folder.remove(name_of(&self.name, State::Kept));
+        let _ = before(Step::Clean).and_then(|()| remove());
+    }
 }
 
-/// What a run removed, to be read.
+/// What a run removed, to be read in order.
 pub(crate) struct Originals {
     file: Arc<File>,
     texts: HashMap<Hash, Stored>,
-    inline: Option<Stored>,
+    /// The bytes that are part of no text.
+    inline: Option<Text>,
 }
 
 impl Originals {
-    /// Opens a text.
-    pub(crate) fn text(&self, digest: &Digest) -> io::Result<Text> {
-        Text::open(&self.file, self.texts.get(&digest.0).ok_or(ErrorKind::NotFound)?)
+    /// Writes what stood at a place, or a part of it.
+    pub(crate) fn write(&mut self, old: &Old, out: &mut dyn Write) -> io::Result<()> {
+        let (copied, length) = match old {
+            Old::Gone { .. } => return Err(broken("these bytes were not kept")),
+            Old::Inline { inline: (from, to) } => {
+                let inline = self.inline.as_mut().ok_or(ErrorKind::NotFound)?;
+                (io::copy(&mut inline.take(to - from), out)?, to - from)
+            }
+            Old::Text { text, from, to } => {
+                let mut text = Text::open(&self.file, self.texts.get(text).ok_or(ErrorKind::NotFound)?)?;
+                io::copy(&mut text.by_ref().take(*from), &mut io::sink())?;
+                let copied = io::copy(&mut text.by_ref().take(to - from), out)?;
+                text.check()?;
+                (copied, to - from)
+            }
+        };
+        if copied < length { Err(broken("what was kept is too short")) } else { Ok(()) }
     }
 
-    /// Opens the bytes that are part of no text; `None` if there are none.
-    pub(crate) fn inline(&self) -> io::Result<Option<Text>> {
-        self.inline.as_ref().map(|stored| Text::open(&self.file, stored)).transpose()
-    }
-}
-
-fn told(root: &Path, kept: Result<Run, Failure>) -> Result<Result<Run, Error>, Fault> {
-    match kept {
-        Ok(run) => Ok(Ok(run)),
-        Err(Failure::Disk(cause)) => Ok(Err(cannot_keep(root, cause))),
-        Err(Failure::Source(fault)) => Err(fault),
+    /// Fails if what was written is not what was kept.
+    pub(crate) fn finish(self) -> io::Result<()> {
+        self.inline.map_or(Ok(()), Text::check)
     }
 }
 
@@ -524,14 +530,10 @@ fn broken_record(folder: &Folder, name: &str, cause: io::Error) -> Error {
 }
 
 /// Opens the file of a run, whatever state it is in.
-fn open_run(
-    folder: &Folder,
-    run: &str,
-    open: impl Fn(&Folder, &str) -> io::Result<Option<File>>,
-) -> io::Result<Option<(File, State)>> {
+fn open_run(folder: &Folder, run: &str, access: OFlags) -> io::Result<Option<(File, State)>> {
     // In the order in which a run goes through them, so that one that is renamed meanwhile is found.
     for state in State::ALL {
-        if let Some(file) = open(folder, &name_of(run, state))? {
+        if let Some(file) = folder.open_file(&name_of(run, state), access)? {
             return Ok(Some((file, state)));
         }
     }
@@ -540,11 +542,10 @@ fn open_run(
 
 /// Reads the record of a run; `None` if there is no such run in the folder.
 fn read_run(folder: &Folder, run: &str) -> io::Result<Option<Record>> {
-    let Some((file, state)) = open_run(folder, run, Folder::read)? else { return Ok(None) };
+    let Some((file, state)) = open_run(folder, run, OFlags::RDONLY)? else { return Ok(None) };
     let file = Arc::new(file);
-    let index = file::read_index(&file, run)?;
     let ledger = file::ledger(&file, run)?.map(|(_, ledger)| ledger);
-    Ok(Some(Record { index, state, ledger }))
+    Ok(Some(Record { state, ledger, ..file::read_index(&file, run)? }))
 }
 
 /// The file of a run in a state.
@@ -557,33 +558,25 @@ fn folder_of(path: &Path) -> String {
     blake3::hash(path.as_os_str().as_bytes()).to_hex()[..16].to_string()
 }
 
-/// Milliseconds since 1970.
-fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
 /// A name that nobody else uses.
 fn fresh(what: &str) -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    format!("{what}-{}-{count}-{}", std::process::id(), since.as_nanos())
+    format!("{what}-{}-{count}-{}", std::process::id(), Timestamp::now().as_nanosecond())
 }
 
-fn run_name(millis: i64, path: &Path) -> io::Result<(String, jiff::Timestamp)> {
-    let time =
-        jiff::Timestamp::from_millisecond(millis).map_err(|error| io::Error::other(error.to_string()))?;
+fn run_name(millis: i64, path: &Path) -> io::Result<(String, Timestamp)> {
+    let time = Timestamp::from_millisecond(millis).map_err(|error| io::Error::other(error.to_string()))?;
     let seed = fresh(&path.to_string_lossy());
     let random = &blake3::hash(seed.as_bytes()).to_hex()[..8];
     Ok((format!("{}Z-{random}", time.to_zoned(TimeZone::UTC).strftime(TIME)), time))
 }
 
-/// The time in the name of a run, in milliseconds since 1970.
-fn time_of(run: &str) -> Option<i64> {
+/// The time in the name of a run.
+fn time_of(run: &str) -> Option<Timestamp> {
     let (time, _) = run.split_once("Z-")?;
     let time = jiff::civil::DateTime::strptime(TIME, time).ok()?;
-    Some(time.to_zoned(TimeZone::UTC).ok()?.timestamp().as_millisecond())
+    Some(time.to_zoned(TimeZone::UTC).ok()?.timestamp())
 }
 
 /// Whether this may be the name of a run.

@@ -106,10 +106,13 @@ impl<'l> Late<'l> {
     }
 
     /// What goes: of the transcript an append that did not come to its end, and what cannot be brought over.
-    fn removed<'r>(&'r self, now: &'r Snapshot) -> Spans<'r> {
+    fn removed<'r>(&'r self, now: &'r Snapshot) -> Vec<(&'r File, Span)> {
         let torn = (&now.file, Span::new(self.at, self.at + self.torn));
-        let dropped = self.dropped.iter().map(|span| (&self.leftover.file, *span));
-        Spans { spans: [torn].into_iter().chain(dropped).collect(), at: 0 }
+        [torn].into_iter().chain(self.dropped()).collect()
+    }
+
+    fn dropped(&self) -> impl Iterator<Item = (&File, Span)> {
+        self.dropped.iter().map(|span| (&self.leftover.file, *span))
     }
 
     fn dropped_bytes(&self) -> u64 {
@@ -122,14 +125,12 @@ impl<'l> Late<'l> {
             return Ok(());
         }
         let pending = vault.begin(&now.path)?;
-        let (length, bytes) = (now.bytes(), self.dropped_bytes());
-        let mut removed =
-            Spans { spans: self.dropped.iter().map(|span| (&self.leftover.file, *span)).collect(), at: 0 };
+        let (at, bytes) = (now.bytes(), self.dropped_bytes());
         let run = now.read(|source| {
-            let edit = vault::Merged { at: length, length: 0, removed: Some((bytes, &mut removed)) };
-            pending.keep_merge(source, length + bytes, vec![edit], None, Vec::new())
+            let edit = vault::Merged { at, length: 0, removed: self.dropped().collect() };
+            pending.keep_merge(source, at + bytes, vec![edit], None, Vec::new())
         })??;
-        vault.landed(&run);
+        run.landed();
         Ok(())
     }
 }
@@ -291,7 +292,7 @@ impl<'a> Merged<'a> {
             });
             let at = (late.at + come).saturating_sub(gone);
             let ledger = Ledger { known: late.upto, upto: late.upto, at, current };
-            Account { run: late.leftover.record.run().to_string(), ledger }
+            Account { run: late.leftover.record.run.clone(), ledger }
         };
         late.iter().map(account).collect()
     }
@@ -304,18 +305,16 @@ impl<'a> Merged<'a> {
         accounts: Vec<Account>,
         now: &Snapshot,
     ) -> Result<vault::Run, Error> {
-        let dropped: Vec<u64> = self.others.iter().map(|late| late.dropped_bytes()).collect();
-        let mut removed: Vec<Spans<'_>> = self.others.iter().map(|late| late.removed(now)).collect();
         let (mut at, mut before, mut edits) = (0, 0, Vec::new());
-        for ((late, removed), dropped) in self.others.iter().zip(&mut removed).zip(&dropped) {
+        for late in &self.others {
             at += late.at.max(before) - before;
             let length = late.bytes();
-            let removed: Option<(u64, &mut dyn Read)> = Some((late.torn + dropped, removed));
-            edits.push(vault::Merged { at, length, removed });
+            edits.push(vault::Merged { at, length, removed: late.removed(now) });
             at += length;
             before = before.max(late.at + late.torn);
         }
-        let before = self.length_before + dropped.iter().sum::<u64>();
+        let dropped: u64 = self.others.iter().map(|late| late.dropped_bytes()).sum();
+        let before = self.length_before + dropped;
         let kept = pending.keep_merge(&Text { merged: self, now }, before, edits, Some(swap), accounts);
         kept.map_err(|fault| {
             let why = io::Error::other(format!("byte {} cannot be read", fault.at));
@@ -381,28 +380,5 @@ impl Source for Text<'_> {
             start = end;
         }
         Ok(filled)
-    }
-}
-
-/// Spans of files, one after the other.
-struct Spans<'a> {
-    spans: Vec<(&'a File, Span)>,
-    at: u64,
-}
-
-impl Read for Spans<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut start = 0;
-        for (file, span) in &self.spans {
-            if self.at < start + span.len() {
-                let from = span.start + self.at - start;
-                let room = buffer.len().min((span.end - from) as usize);
-                let got = file.read_at(&mut buffer[..room], from)?;
-                self.at += got as u64;
-                return Ok(got);
-            }
-            start += span.len();
-        }
-        Ok(0)
     }
 }

@@ -197,8 +197,8 @@ fn zeros_are_not_brought_over_and_undo_has_them() {
     assert_eq!((world.told(), world.beside()), (names(&["a", "b"]), Vec::new()));
     let records: Vec<_> =
         world.vault().runs(&world.path.canonicalize().unwrap()).unwrap().into_iter().flatten().collect();
-    let merge = records.iter().find(|record| record.purpose().is_some()).unwrap();
-    let undone = undo(&world.path, None, &world.options(), Some(merge.run()), Extent::Whole).unwrap();
+    let merge = records.iter().find(|record| record.purpose.is_some()).unwrap();
+    let undone = undo(&world.path, None, &world.options(), Some(&merge.run), Extent::Whole).unwrap();
     assert_eq!(undone.ending, Ending::Undone);
     assert!(memchr::memmem::find(&fs::read(&world.path).unwrap(), &lost).is_some());
 }
@@ -303,7 +303,7 @@ fn a_file_that_no_run_has_left_is_not_believed() {
     assert_eq!(world.fix().ending, Ending::Fixed);
     // Now in the name of a run of ours.
     let records = world.vault().runs(&world.path.canonicalize().unwrap()).unwrap();
-    let run = records[0].as_ref().unwrap().run().to_string();
+    let run = records[0].as_ref().unwrap().run.clone();
     let named = evil(&format!(".tailor-{run}.tmp"));
     let errors: Vec<String> =
         settle_all(world.folder(), &world.vault()).iter().map(ToString::to_string).collect();

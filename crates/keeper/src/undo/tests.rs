@@ -11,7 +11,7 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
-use transcript::Policy;
+use transcript::{Policy, Span};
 
 /// A file and a vault.
 struct Place {
@@ -377,18 +377,19 @@ fn what_a_merge_dropped_comes_back_and_what_it_brought_stays() {
         let after = format!("{fixed}{late}{rest}");
         let pending = place.vault().begin(&place.path().canonicalize().unwrap()).unwrap();
         let merge = pending.run().to_string();
-        let mut dropped = half.as_bytes();
+        let mut dropped = tempfile::tempfile().unwrap();
+        dropped.write_all(half.as_bytes()).unwrap();
         let edit = Merged {
             at: fixed.len() as u64,
             length: late.len() as u64,
-            removed: Some((half.len() as u64, &mut dropped)),
+            removed: vec![(&dropped, Span::new(0, half.len() as u64))],
         };
         let run = pending.keep_merge(&after.as_bytes(), before.len() as u64, vec![edit], None, Vec::new());
         let run = run.unwrap().unwrap();
         fs::write(place.path(), &after).unwrap();
         // It landed, even if nobody lived to write that down.
         if at_end {
-            place.vault().landed(&run);
+            run.landed();
         }
         place.append(HELLO);
         let glued = if at_end { "\n" } else { "" };
@@ -454,13 +455,7 @@ fn gc_frees_the_oldest_first_until_the_rest_fits() {
     }
     let runs = |place: &Place| -> Vec<String> {
         let path = place.path().canonicalize().unwrap();
-        place
-            .vault()
-            .runs(&path)
-            .unwrap()
-            .into_iter()
-            .map(|record| record.unwrap().run().to_string())
-            .collect()
+        place.vault().runs(&path).unwrap().into_iter().map(|record| record.unwrap().run.clone()).collect()
     };
     let all = runs(&place);
     let bytes: u64 = place.kept().iter().map(|(_, bytes)| bytes).sum();
@@ -572,7 +567,7 @@ fn all_comes_back(lengths: &[usize], actions: &[Action]) {
     assert_eq!(place.text(), whole);
     let path = place.path().canonicalize().unwrap();
     let records = place.vault().runs(&path).unwrap();
-    assert!(records.into_iter().all(|record| record.unwrap().state() != State::Kept));
+    assert!(records.into_iter().all(|record| record.unwrap().state != State::Kept));
 }
 
 proptest! {

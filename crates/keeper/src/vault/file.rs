@@ -12,9 +12,10 @@
 //! frame. Only the ledger is ever written to after the file got its name.
 
 use super::Failure;
-use super::record::{Index, Stored};
+use super::record::{Record, Stored};
 use blake3::{Hash, Hasher};
 use serde::{Deserialize, Serialize};
+use std::borrow::Borrow;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -93,7 +94,7 @@ fn block(of: &str, bytes: &[u8]) -> [u8; BLOCK_BYTES] {
 fn header(index: &Stored) -> [u8; BLOCK_BYTES] {
     let (start, end) = index.frame;
     let magic = [&MAGIC[..], &[VERSION]].concat();
-    block("", &[&magic, &start.to_le_bytes()[..], &end.to_le_bytes(), index.hash.0.as_bytes()].concat())
+    block("", &[&magic, &start.to_le_bytes()[..], &end.to_le_bytes(), index.hash.as_bytes()].concat())
 }
 
 /// Writes a ledger over the older one of a file. Sequence numbers begin at 1.
@@ -114,13 +115,16 @@ fn read_block(file: &File, at: u64) -> io::Result<[u8; BLOCK_BYTES]> {
     Ok(block)
 }
 
+pub(super) fn broken(why: &str) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, why)
+}
+
 /// Reads the index of the file of a run.
-pub(super) fn read_index(file: &Arc<File>, run: &str) -> io::Result<Index> {
-    let broken = |why: &str| io::Error::new(ErrorKind::InvalidData, why);
+pub(super) fn read_index(file: &Arc<File>, run: &str) -> io::Result<Record> {
     let found = read_block(file, 0).map_err(|_| broken("its beginning is missing"))?;
     let numbers = |at: usize| found[at..].first_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes));
     let hash = found[24..].first_chunk::<32>().ok_or_else(|| broken("its beginning is missing"))?;
-    let index = Stored { hash: Hash::from_bytes(*hash).into(), frame: (numbers(8), numbers(16)) };
+    let index = Stored { hash: Hash::from_bytes(*hash), frame: (numbers(8), numbers(16)) };
     if found.starts_with(&MAGIC) && found[MAGIC.len()] != VERSION {
         let why = "its format is not known to this version of Tailor";
         return Err(io::Error::new(ErrorKind::Unsupported, why));
@@ -130,7 +134,7 @@ pub(super) fn read_index(file: &Arc<File>, run: &str) -> io::Result<Index> {
     }
     let mut json = Vec::new();
     Text::open(file, &index)?.take(INDEX_BYTES_MAX).read_to_end(&mut json)?;
-    let found: Index = serde_json::from_slice(&json).map_err(|error| broken(&error.to_string()))?;
+    let found: Record = serde_json::from_slice(&json).map_err(|error| broken(&error.to_string()))?;
     if found.run != run {
         return Err(broken("it is about another run"));
     }
@@ -145,7 +149,7 @@ pub(super) fn read_index(file: &Arc<File>, run: &str) -> io::Result<Index> {
 pub(super) struct Writer {
     file: Arc<File>,
     at: u64,
-    texts: Vec<Stored>,
+    pub(super) texts: Vec<Stored>,
     hashes: HashSet<Hash>,
 }
 
@@ -166,7 +170,7 @@ impl Writer {
         if self.hashes.insert(hash) {
             (&*self.file).write_all(frame)?;
             let end = self.at + frame.len() as u64;
-            self.texts.push(Stored { hash: hash.into(), frame: (self.at, end) });
+            self.texts.push(Stored { hash, frame: (self.at, end) });
             self.at = end;
         }
         Ok(())
@@ -180,21 +184,21 @@ impl Writer {
     ) -> Result<Hash, Failure> {
         let start = self.at;
         let stored = self.stream(Some(bytes), fill)?;
-        if self.hashes.insert(stored.hash.0) {
+        if self.hashes.insert(stored.hash) {
             self.texts.push(stored);
         } else {
             (&*self.file).seek(SeekFrom::Start(start))?;
             self.at = start;
         }
-        Ok(stored.hash.0)
+        Ok(stored.hash)
     }
 
     /// Adds the bytes that `fill` writes as a frame.
-    pub(super) fn stream<E: From<io::Error>>(
+    pub(super) fn stream(
         &mut self,
         bytes: Option<u64>,
-        fill: impl FnOnce(&mut dyn Write) -> Result<(), E>,
-    ) -> Result<Stored, E> {
+        fill: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
+    ) -> Result<Stored, Failure> {
         let mut encoder = write::Encoder::new(&*self.file, LEVEL)?;
         encoder.include_checksum(true)?;
         encoder.set_pledged_src_size(bytes)?;
@@ -202,21 +206,17 @@ impl Writer {
         fill(&mut out)?;
         let end = out.encoder.finish()?.stream_position()?;
         let start = std::mem::replace(&mut self.at, end);
-        Ok(Stored { hash: out.hasher.finalize().into(), frame: (start, self.at) })
-    }
-
-    /// The texts that were added.
-    pub(super) fn take_texts(&mut self) -> Vec<Stored> {
-        std::mem::take(&mut self.texts)
+        Ok(Stored { hash: out.hasher.finalize(), frame: (start, self.at) })
     }
 
     /// Writes the index and the header.
-    pub(super) fn finish(mut self, index: &Index) -> io::Result<()> {
-        let json = serde_json::to_vec(index).map_err(io::Error::from)?;
-        let stored = self.stream(Some(json.len() as u64), |out| out.write_all(&json))?;
+    pub(super) fn finish(mut self, record: &mut Record) -> Result<(), Failure> {
+        record.texts = std::mem::take(&mut self.texts);
+        let json = serde_json::to_vec(record).map_err(io::Error::from)?;
+        let stored = self.stream(Some(json.len() as u64), |out| Ok(out.write_all(&json)?))?;
         // A long text that was there already may have left bytes behind this.
         self.file.set_len(self.at)?;
-        self.file.write_all_at(&header(&stored), 0)
+        Ok(self.file.write_all_at(&header(&stored), 0)?)
     }
 }
 
@@ -262,21 +262,20 @@ impl Packer {
 
 /// An original from the vault, as it was written. Reading to the end fails if it is not what was put there.
 pub struct Text {
-    decoder: read::Decoder<'static, BufReader<Section>>,
+    decoder: read::Decoder<'static, BufReader<Section<Arc<File>>>>,
     hasher: Hasher,
     hash: Hash,
 }
 
 impl Text {
     pub(super) fn open(file: &Arc<File>, stored: &Stored) -> io::Result<Self> {
-        let (at, end) = stored.frame;
-        let decoder = read::Decoder::new(Section { file: file.clone(), at, end })?;
-        Ok(Self { decoder, hasher: Hasher::new(), hash: stored.hash.0 })
+        let decoder = read::Decoder::new(Section::new(file.clone(), stored.frame))?;
+        Ok(Self { decoder, hasher: Hasher::new(), hash: stored.hash })
     }
 
-    /// The hash of all of it, in hex.
-    pub fn hash(&self) -> String {
-        self.hash.to_hex().to_string()
+    /// Reads the rest of it, to see whether all of it is what was put there.
+    pub(super) fn check(mut self) -> io::Result<()> {
+        io::copy(&mut self, &mut io::sink()).map(drop)
     }
 }
 
@@ -285,23 +284,29 @@ impl Read for Text {
         let got = self.decoder.read(buffer)?;
         self.hasher.update(&buffer[..got]);
         if got == 0 && !buffer.is_empty() && self.hasher.finalize() != self.hash {
-            return Err(io::Error::new(ErrorKind::InvalidData, "it is not what was put there"));
+            return Err(broken("it is not what was put there"));
         }
         Ok(got)
     }
 }
 
 /// Part of a file, read without moving the file's own position.
-struct Section {
-    file: Arc<File>,
+pub(super) struct Section<F> {
+    file: F,
     at: u64,
     end: u64,
 }
 
-impl Read for Section {
+impl<F> Section<F> {
+    pub(super) fn new(file: F, (at, end): (u64, u64)) -> Self {
+        Self { file, at, end }
+    }
+}
+
+impl<F: Borrow<File>> Read for Section<F> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let wanted = self.end.saturating_sub(self.at).min(buffer.len() as u64) as usize;
-        let got = self.file.read_at(&mut buffer[..wanted], self.at)?;
+        let got = self.file.borrow().read_at(&mut buffer[..wanted], self.at)?;
         self.at += got as u64;
         Ok(got)
     }

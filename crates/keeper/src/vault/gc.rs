@@ -1,17 +1,19 @@
 //! How long runs are kept.
 
-use super::folder::Folder;
 use super::record::{Record, State};
 use super::{LOCK, RUNS, Vault, broken_record, read_run, run_of, time_of};
 use crate::error::Error;
+use crate::folder::Folder;
 use crate::step::{Step, before};
-use std::collections::HashSet;
+use jiff::Timestamp;
+use rustix::fs::OFlags;
+use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// How long a run is kept that may still have lines to bring over.
-const UNFINISHED_KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// How long a run is kept if nobody says otherwise, and whatever they say if it may still have lines to bring over.
+const AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Which runs to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +27,7 @@ pub struct Keep {
 impl Default for Keep {
     /// 30 days, 5 GiB.
     fn default() -> Self {
-        Self { age: Duration::from_secs(30 * 24 * 60 * 60), bytes: 5 << 30 }
+        Self { age: AGE, bytes: 5 << 30 }
     }
 }
 
@@ -59,7 +61,7 @@ struct Entry {
 /// The vault. Nobody else writes to it meanwhile.
 struct Sweep {
     keep: Keep,
-    now: SystemTime,
+    now: Timestamp,
     dry_run: bool,
     freed: Freed,
 }
@@ -73,16 +75,8 @@ impl Vault {
     ///
     /// When the vault cannot be opened. What goes wrong with a single file is in [`Freed::errors`].
     pub fn gc(&self, keep: Keep, dry_run: bool) -> Result<Freed, Error> {
-        let fail = |cause| Error::new(self.root(), "clear the vault", cause);
-        let Some(root) = Folder::open(self.root()).map_err(fail)? else { return Ok(Freed::default()) };
-        let lock = root.shared(LOCK).map_err(fail)?;
-        lock.lock().map_err(fail)?;
-        let freed = sweep(&root, keep, dry_run).map_err(fail)?;
-        if !dry_run {
-            // `gc_if_due` reads when it was done last.
-            let _ = lock.set_modified(SystemTime::now());
-        }
-        Ok(freed)
+        let swept = self.clear(keep, dry_run, |lock| lock.lock().map(|()| true))?;
+        Ok(swept.unwrap_or_default())
     }
 
     /// Does the same, unless it was done less than [`Self::GC_EVERY`] ago or somebody is writing to the vault; then
@@ -92,17 +86,33 @@ impl Vault {
     ///
     /// When the vault cannot be opened.
     pub fn gc_if_due(&self, keep: Keep) -> Result<Option<Freed>, Error> {
-        let fail = |cause| Error::new(self.root(), "clear the vault", cause);
-        let Some(root) = Folder::open(self.root()).map_err(fail)? else { return Ok(None) };
-        let lock = root.shared(LOCK).map_err(fail)?;
-        let last = lock.metadata().and_then(|found| found.modified()).map_err(fail)?;
-        let due = last.elapsed().is_ok_and(|since| since >= Self::GC_EVERY);
-        if !due || lock.try_lock().is_err() {
-            return Ok(None);
-        }
-        let freed = sweep(&root, keep, false).map_err(fail)?;
-        let _ = lock.set_modified(SystemTime::now());
-        Ok(Some(freed))
+        self.clear(keep, false, |lock| {
+            let since = lock.metadata()?.modified()?.elapsed();
+            Ok(since.is_ok_and(|since| since >= Self::GC_EVERY) && lock.try_lock().is_ok())
+        })
+    }
+
+    /// Does it if `enter` takes the lock; `None` if it does not, or there is no vault.
+    fn clear(
+        &self,
+        keep: Keep,
+        dry_run: bool,
+        enter: impl FnOnce(&File) -> io::Result<bool>,
+    ) -> Result<Option<Freed>, Error> {
+        let clear = || {
+            let Some(root) = Folder::at(self.root())? else { return Ok(None) };
+            let lock = root.open(LOCK, OFlags::RDWR | OFlags::CREATE)?;
+            if !enter(&lock)? {
+                return Ok(None);
+            }
+            let freed = sweep(&root, keep, dry_run)?;
+            if !dry_run {
+                // `gc_if_due` reads when it was done last.
+                let _ = lock.set_modified(SystemTime::now());
+            }
+            Ok(Some(freed))
+        };
+        clear().map_err(|cause| Error::new(self.root(), "clear the vault", cause))
     }
 
     /// How often those who write to a vault clear it.
@@ -110,7 +120,7 @@ impl Vault {
 }
 
 fn sweep(root: &Folder, keep: Keep, dry_run: bool) -> io::Result<Freed> {
-    let mut sweep = Sweep { keep, now: SystemTime::now(), dry_run, freed: Freed::default() };
+    let mut sweep = Sweep { keep, now: Timestamp::now(), dry_run, freed: Freed::default() };
     let Some(runs) = root.child(RUNS)? else { return Ok(sweep.freed) };
     let mut entries = Vec::new();
     for name in runs.names()? {
@@ -145,7 +155,7 @@ impl Sweep {
     /// The runs in a folder, oldest first. What runs that died left there goes.
     fn entries(&mut self, folder: &Folder, folder_name: &str) -> Vec<Entry> {
         let names = folder.names().unwrap_or_else(|cause| {
-            self.failed(&folder.path_of(""), "list the folder", cause);
+            self.failed(folder.path(), "list the folder", cause);
             Vec::new()
         });
         for name in names.iter().filter(|name| Folder::is_unfinished(name)) {
@@ -155,42 +165,36 @@ impl Sweep {
                 self.freed.bytes += bytes;
             }
         }
-        let mut records = Vec::new();
-        let mut entries = Vec::new();
+        let mut found = Vec::new();
         for name in names {
             let Some((run, _)) = run_of(&name) else { continue };
-            let bytes = size(folder, &name);
-            let mut stays = false;
-            match read_run(folder, run) {
-                Ok(Some(record)) => records.push((entries.len(), record)),
+            let (record, stays) = match read_run(folder, run) {
                 Ok(None) => continue,
+                Ok(record) => (record, false),
                 // A damaged file is of no use when it is old. One in a newer format is.
-                Err(cause) if self.is_old(run) && cause.kind() != ErrorKind::Unsupported => {}
+                Err(cause) if self.is_old(run) && cause.kind() != ErrorKind::Unsupported => (None, false),
                 Err(cause) => {
-                    stays = true;
                     self.freed.errors.push(broken_record(folder, &name, cause));
+                    (None, true)
                 }
-            }
-            let (folder, run) = (folder_name.to_string(), run.to_string());
-            entries.push(Entry { folder, name, run, bytes, stays });
+            };
+            let (bytes, folder, run) = (size(folder, &name), folder_name.to_string(), run.to_string());
+            found.push((Entry { folder, name, run, bytes, stays }, record));
         }
-        self.protect(&records, &mut entries);
-        entries
+        // The newest run that can be undone stays, and so do the later ones, which tell where its places are now.
+        let records = || found.iter().filter_map(|(_, record)| record.as_ref());
+        let active = |record: &Record| record.can_be_undone(records());
+        let newest = found.iter().rposition(|(_, record)| record.as_ref().is_some_and(active));
+        let newest = newest.unwrap_or(found.len());
+        let protect = |(number, (mut entry, record)): (usize, (Entry, Option<Record>))| {
+            entry.stays |= record.is_some_and(|record| number >= newest || self.may_have_late_lines(&record));
+            entry
+        };
+        found.into_iter().enumerate().map(protect).collect()
     }
 
-    /// Keeps the newest run that can be undone, and the later ones, which tell where its places are now.
-    fn protect(&self, records: &[(usize, Record)], entries: &mut [Entry]) {
-        let undone: HashSet<&str> = records.iter().filter_map(|(_, record)| record.undoes()).collect();
-        let active = |(_, record): &(usize, Record)| record.can_be_undone() && !undone.contains(record.run());
-        let newest = records.iter().rposition(active).unwrap_or(records.len());
-        for (number, (index, record)) in records.iter().enumerate() {
-            let unfinished = record.state() == State::Kept
-                && record.swap().is_some()
-                && self.age(record.run()) < UNFINISHED_KEPT;
-            if number >= newest || unfinished {
-                entries[*index].stays = true;
-            }
-        }
+    fn may_have_late_lines(&self, record: &Record) -> bool {
+        record.state == State::Kept && record.swap.is_some() && self.age(&record.run) < AGE
     }
 
     fn is_old(&self, run: &str) -> bool {
@@ -199,9 +203,8 @@ impl Sweep {
 
     /// How long ago a run was.
     fn age(&self, run: &str) -> Duration {
-        let millis = time_of(run).and_then(|millis| u64::try_from(millis).ok()).unwrap_or(u64::MAX);
-        let then = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(millis));
-        then.and_then(|then| self.now.duration_since(then).ok()).unwrap_or_default()
+        let then = time_of(run).unwrap_or(self.now);
+        Duration::try_from(self.now.duration_since(then)).unwrap_or_default()
     }
 
     /// Removes a file, and says whether that worked.
@@ -218,6 +221,5 @@ impl Sweep {
 
 /// Length of a file; 0 if that cannot be found out.
 fn size(folder: &Folder, name: &str) -> u64 {
-    let found = folder.read(name).ok().flatten();
-    found.and_then(|file| Some(file.metadata().ok()?.len())).unwrap_or(0)
+    folder.look(name).ok().flatten().map_or(0, |found| found.len())
 }

@@ -3,7 +3,7 @@
 
 use super::file::Ledger;
 use blake3::{Hash, Hasher};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::HashSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -17,9 +17,10 @@ pub(crate) const CONTEXT_BYTES: u64 = 32;
 const CHECK_DIGITS: usize = 16;
 
 /// How far a run got.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum State {
     /// Its originals are kept. Only the transcript tells whether it was replaced.
+    #[default]
     Kept,
     /// The transcript was replaced.
     Landed,
@@ -39,30 +40,28 @@ impl State {
     }
 }
 
-/// A run over a transcript.
-#[derive(Clone, Debug)]
+/// A run over a transcript, as its file describes it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Record {
-    pub(crate) index: Index,
-    pub(super) state: State,
-    pub(super) ledger: Option<Ledger>,
-}
-
-/// What the file of a run says about the run and about its own frames.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Index {
-    path: Name,
-    pub(crate) run: String,
-    pub(crate) time: String,
-    pub(crate) bytes_before: u64,
-    pub(crate) bytes_after: u64,
+    /// Which file it changed.
+    #[serde(with = "path")]
+    pub path: PathBuf,
+    /// Its name, which sorts by time.
+    pub run: String,
+    /// When it was, as in `2026-11-21T16:01:02.123Z`.
+    pub time: String,
+    /// Length of the file before.
+    pub bytes_before: u64,
+    /// Length of the file afterwards.
+    pub bytes_after: u64,
     /// Whether the old text ended with a line break, or was empty.
     pub(crate) ends_line: bool,
-    /// The run that this one undid.
+    /// The run that this one undid, if it did nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) undoes: Option<String>,
-    /// `None` for a repair.
+    pub undoes: Option<String>,
+    /// What it was for; `None` for a repair.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) purpose: Option<Purpose>,
+    pub purpose: Option<Purpose>,
     /// How the transcript was replaced; `None` for a copy or a stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) swap: Option<Swap>,
@@ -75,6 +74,12 @@ pub(crate) struct Index {
     /// The other bytes that were removed, one after the other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) inline: Option<Stored>,
+    /// How far it got. The name of the file says that, not its index.
+    #[serde(skip)]
+    pub state: State,
+    /// How far the old file is accounted for; `None` if nothing was noted. It has its own place in the file.
+    #[serde(skip)]
+    pub(crate) ledger: Option<Ledger>,
 }
 
 /// What a run was for.
@@ -104,7 +109,8 @@ pub(crate) struct Swap {
     /// Length of the old text that was read.
     pub(crate) before: u64,
     /// Hash of its last bytes.
-    pub(crate) end: Digest,
+    #[serde(with = "hex")]
+    pub(crate) end: Hash,
     /// Length of the new text as rendered.
     pub(crate) after: u64,
 }
@@ -120,41 +126,51 @@ pub(crate) struct Account {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stored {
     /// Hash of the bytes that are compressed in it.
-    pub(super) hash: Digest,
+    #[serde(with = "hex")]
+    pub(super) hash: Hash,
     /// Where it begins and ends.
     pub(super) frame: (u64, u64),
 }
 
 /// A path, which need not be text.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
-enum Name {
-    Text(String),
-    Bytes(Vec<u8>),
-}
+mod path {
+    use super::{Deserialize, Deserializer, OsStrExt, Path, PathBuf, Serialize, Serializer};
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt;
 
-/// A BLAKE3 hash, in hex where it is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub(crate) struct Digest(pub(crate) Hash);
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Name {
+        Text(String),
+        Bytes(Vec<u8>),
+    }
 
-impl From<Hash> for Digest {
-    fn from(hash: Hash) -> Self {
-        Self(hash)
+    pub(super) fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
+        match path.to_str() {
+            Some(text) => text.serialize(to),
+            None => path.as_os_str().as_bytes().serialize(to),
+        }
+    }
+
+    pub(super) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<PathBuf, D::Error> {
+        Ok(match Name::deserialize(from)? {
+            Name::Text(text) => text.into(),
+            Name::Bytes(bytes) => OsString::from_vec(bytes).into(),
+        })
     }
 }
 
-impl From<Digest> for String {
-    fn from(digest: Digest) -> Self {
-        digest.0.to_string()
+/// A BLAKE3 hash, in hex.
+mod hex {
+    use super::{Deserialize, Deserializer, Hash, Serializer};
+    use serde::de::Error;
+
+    pub(super) fn serialize<S: Serializer>(hash: &Hash, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&hash.to_hex())
     }
-}
 
-impl TryFrom<String> for Digest {
-    type Error = blake3::HexError;
-
-    fn try_from(hex: String) -> Result<Self, Self::Error> {
-        Hash::from_hex(hex).map(Self)
+    pub(super) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Hash, D::Error> {
+        Hash::from_hex(String::deserialize(from)?).map_err(D::Error::custom)
     }
 }
 
@@ -176,7 +192,12 @@ pub(crate) struct Change {
 #[serde(untagged)]
 pub(crate) enum Old {
     /// Part of a text.
-    Text { text: Digest, from: u64, to: u64 },
+    Text {
+        #[serde(with = "hex")]
+        text: Hash,
+        from: u64,
+        to: u64,
+    },
     /// Part of the inline bytes.
     Inline { inline: (u64, u64) },
     /// Not kept: a run that undoes another removes nothing but what that one wrote.
@@ -220,13 +241,20 @@ pub(super) fn changes(
     hashes: &[Hash],
 ) -> Result<(Vec<Change>, Vec<Span>), Fault> {
     let new = Rendered::new(source, plan);
-    let within = kept_spans(plan.texts(), hashes);
+    let spans = kept_spans(plan.texts(), hashes);
+    let mut within = &spans[..];
     let (mut edits, mut inline, mut done) = (Vec::new(), Vec::new(), 0);
     let (mut at, mut before) = (0, 0);
     for Edit { at: old, with } in plan.edits() {
         at += old.start - before;
         let length = with.iter().map(Piece::len).sum();
-        let old_parts = split(*old, &within, &mut inline, &mut done);
+        // Both are in order, so what ends before this place is done with.
+        while let [(span, ..), later @ ..] = within
+            && span.end <= old.start
+        {
+            within = later;
+        }
+        let old_parts = split(*old, within, &mut inline, &mut done);
         edits.push(Change::checked(&new, at, length, old_parts)?);
         at += length;
         before = old.end;
@@ -270,12 +298,12 @@ fn split(old: Span, within: &[(Span, Hash, u64)], inline: &mut Vec<Span>, done: 
         }
     };
     let mut at = old.start;
-    for (span, text, offset) in within {
+    for (span, text, offset) in within.iter().take_while(|(span, ..)| span.start < old.end) {
         let (from, to) = (span.start.max(at), span.end.min(old.end));
         if from < to {
             alone(at, from, &mut parts);
             let (start, end) = (offset + from - span.start, offset + to - span.start);
-            parts.push(Old::Text { text: Digest(*text), from: start, to: end });
+            parts.push(Old::Text { text: *text, from: start, to: end });
             at = to;
         }
     }
@@ -293,42 +321,14 @@ pub(crate) fn check(source: &dyn Source, place: Span, front: u64, behind: u64) -
     Ok(hasher.finalize().to_hex()[..CHECK_DIGITS].to_string())
 }
 
-impl Index {
-    /// The index of a run that changes nothing.
-    pub(super) fn new(path: &Path, run: &str, time: jiff::Timestamp) -> Self {
-        let bytes = path.as_os_str().as_bytes();
-        let path = String::from_utf8(bytes.to_vec()).map_or_else(|_| Name::Bytes(bytes.to_vec()), Name::Text);
-        Self {
-            path,
-            run: run.to_string(),
-            time: time.to_string(),
-            bytes_before: 0,
-            bytes_after: 0,
-            ends_line: true,
-            undoes: None,
-            purpose: None,
-            swap: None,
-            accounts: Vec::new(),
-            edits: Vec::new(),
-            texts: Vec::new(),
-            inline: None,
-        }
-    }
-
-    pub(crate) fn path(&self) -> PathBuf {
-        match &self.path {
-            Name::Text(text) => text.into(),
-            Name::Bytes(bytes) => std::ffi::OsStr::from_bytes(bytes).into(),
-        }
-    }
-
+impl Record {
     /// Whether the edits are in order and add up, what they removed is in the file, and all frames are within `room`.
     pub(super) fn is_sound(&self, room: Span) -> bool {
         let fits = |stored: &Stored| {
             let (start, end) = stored.frame;
             start <= end && room.contains(Span::new(start, end))
         };
-        let texts: HashSet<Hash> = self.texts.iter().map(|stored| stored.hash.0).collect();
+        let texts: HashSet<Hash> = self.texts.iter().map(|stored| stored.hash).collect();
         self.adds_up(&texts).unwrap_or(false) && self.texts.iter().chain(&self.inline).all(fits)
     }
 
@@ -341,7 +341,7 @@ impl Index {
             for old in &change.old {
                 before = before.checked_add(old.len()?)?;
                 match old {
-                    Old::Text { text, .. } if !texts.contains(&text.0) => return None,
+                    Old::Text { text, .. } if !texts.contains(text) => return None,
                     Old::Inline { inline: (from, _) } if *from != inline => return None,
                     Old::Inline { inline: (_, to) } => inline = *to,
                     Old::Text { .. } | Old::Gone { .. } => {}
@@ -352,77 +352,24 @@ impl Index {
         let is_kept = inline == 0 || self.inline.is_some();
         Some(is_kept && self.bytes_before.checked_sub(before)? == rest)
     }
-}
-
-impl Record {
-    /// Name of the run.
-    pub fn run(&self) -> &str {
-        &self.index.run
-    }
-
-    /// When it was, as in `2026-11-21T16:01:02.123Z`.
-    pub fn time(&self) -> &str {
-        &self.index.time
-    }
-
-    /// Which file it changed.
-    pub fn path(&self) -> PathBuf {
-        self.index.path()
-    }
 
     /// How many places it changed.
     pub fn edits(&self) -> usize {
-        self.index.edits.len()
+        self.edits.len()
     }
 
-    /// Length of the file before.
-    pub fn bytes_before(&self) -> u64 {
-        self.index.bytes_before
-    }
-
-    /// Length of the file afterwards.
-    pub fn bytes_after(&self) -> u64 {
-        self.index.bytes_after
-    }
-
-    /// The run that this one undid, if it did nothing else.
-    pub fn undoes(&self) -> Option<&str> {
-        self.index.undoes.as_deref()
-    }
-
-    /// What it was for; `None` for a repair.
-    pub fn purpose(&self) -> Option<Purpose> {
-        self.index.purpose
-    }
-
-    /// How far it got.
-    pub fn state(&self) -> State {
-        self.state
+    /// Whether it was undone, which its file says, or one of these later runs.
+    pub fn is_undone<'r>(&self, later: impl IntoIterator<Item = &'r Self>) -> bool {
+        self.state == State::Undone || later.into_iter().any(|other| other.undoes.as_ref() == Some(&self.run))
     }
 
     /// Whether it is one of those that `undo` looks for when no run is named.
-    pub(crate) fn can_be_undone(&self) -> bool {
-        let merged = self.purpose() == Some(Purpose::Merge);
-        self.undoes().is_none() && self.state != State::Undone && !merged
+    pub(crate) fn can_be_undone<'r>(&self, later: impl IntoIterator<Item = &'r Self>) -> bool {
+        self.undoes.is_none() && self.purpose != Some(Purpose::Merge) && !self.is_undone(later)
     }
 
     /// Whether the transcript lost bytes by it.
     pub(crate) fn removes(&self) -> bool {
-        self.index.edits.iter().any(|change| change.length_before() > 0)
-    }
-
-    /// How the transcript was replaced; `None` for a copy or a stream.
-    pub(crate) fn swap(&self) -> Option<&Swap> {
-        self.index.swap.as_ref()
-    }
-
-    /// How far the old files of other runs are accounted for once this run has landed.
-    pub(crate) fn accounts(&self) -> &[Account] {
-        &self.index.accounts
-    }
-
-    /// How far the old file is accounted for; `None` if nothing was noted.
-    pub(crate) fn ledger(&self) -> Option<Ledger> {
-        self.ledger
+        self.edits.iter().any(|change| change.length_before() > 0)
     }
 }

@@ -18,13 +18,13 @@ const LEDGERS: [Ledger; 2] =
     [Ledger { known: 63, upto: 63, at: 54, current: 7 }, Ledger { known: 63, upto: 80, at: 71, current: 7 }];
 
 fn swap() -> Swap {
-    let end = blake3::hash(OLD.as_bytes()).into();
+    let end = blake3::hash(OLD.as_bytes());
     let file = |inode| record::FileId { device: 2050, inode };
     Swap { old: file(6), new: file(7), before: OLD.len() as u64, end, after: 54 }
 }
 
 fn edits() -> Vec<Change> {
-    let text = Digest::from(blake3::hash(b"0123456789"));
+    let text = blake3::hash(b"0123456789");
     let change = |at, length, check: &str, old| Change { at, length, check: check.into(), old: vec![old] };
     vec![
         change(27, 3, "00c0ffee00c0ffee", Old::Text { text, from: 0, to: 10 }),
@@ -35,17 +35,16 @@ fn edits() -> Vec<Change> {
 /// Writes the run that is in [`GOLDEN`].
 fn write(vault: &Vault) -> Run {
     let mut pending = vault.begin(Path::new("/sessions/s.jsonl")).unwrap();
-    let time = "2026-11-21T16:01:02.123Z".parse().unwrap();
-    pending.index = Index::new(Path::new("/sessions/s.jsonl"), RUN, time);
-    let index = &mut pending.index;
-    (index.bytes_before, index.bytes_after) = (OLD.len() as u64, OLD.len() as u64 - 22);
-    (index.purpose, index.swap, index.edits) = (Some(Purpose::Recover(2)), Some(swap()), edits());
-    index.accounts = vec![Account { run: "20261121T160000.000Z-00000001".into(), ledger: LEDGERS[0] }];
+    (pending.record.run, pending.record.time) = (RUN.into(), "2026-11-21T16:01:02.123Z".into());
+    let record = &mut pending.record;
+    (record.bytes_before, record.bytes_after) = (OLD.len() as u64, OLD.len() as u64 - 22);
+    (record.purpose, record.swap, record.edits) = (Some(Purpose::Recover(2)), Some(swap()), edits());
+    record.accounts = vec![Account { run: "20261121T160000.000Z-00000001".into(), ledger: LEDGERS[0] }];
     let mut out = Writer::begin(&pending.unfinished.file).unwrap();
     let texts = [vec![Piece::Kept(Span::new(27, 37))]];
     texts::write(&mut out, &OLD.as_bytes(), &texts, &Packed::default()).unwrap();
-    let inline = out.stream::<io::Error>(None, |out| out.write_all(&OLD.as_bytes()[40..55]));
-    pending.index.inline = Some(inline.unwrap());
+    let inline = out.stream(None, |out| Ok(out.write_all(&OLD.as_bytes()[40..55])?));
+    pending.record.inline = Some(inline.unwrap());
     let run = pending.finish(out).unwrap();
     for ledger in &LEDGERS {
         run.note(ledger).unwrap();
@@ -55,7 +54,7 @@ fn write(vault: &Vault) -> Run {
 }
 
 /// What is in the file of a run: index, text, inline bytes, and the ledger if one is whole.
-type Content = (Index, Vec<u8>, Vec<u8>, Option<Ledger>);
+type Content = (Record, Vec<u8>, Vec<u8>, Option<Ledger>);
 
 fn read(bytes: &[u8]) -> io::Result<Content> {
     let file = tempfile::tempfile()?;
@@ -85,7 +84,7 @@ fn json(bytes: &[u8]) -> String {
 #[test]
 fn the_format_is_what_version_1_wrote() {
     let (index, text, inline, ledger) = read(GOLDEN).unwrap();
-    assert_eq!((index.path(), &*index.run), (PathBuf::from("/sessions/s.jsonl"), RUN));
+    assert_eq!((&*index.path, &*index.run), (Path::new("/sessions/s.jsonl"), RUN));
     assert_eq!((&*index.time, index.bytes_before, index.bytes_after), ("2026-11-21T16:01:02.123Z", 63, 41));
     assert_eq!((index.purpose, index.swap), (Some(Purpose::Recover(2)), Some(swap())));
     assert_eq!(format!("{:?}", index.edits), format!("{:?}", edits()));
@@ -144,9 +143,22 @@ fn a_run_under_the_name_of_another_is_refused() {
     let vault = Vault::new(folder.path().join("vault"));
     let run = write(&vault);
     let path = Path::new("/sessions/s.jsonl");
-    run.folder.rename(&format!("{RUN}.kept"), "20261121T160102.124Z-3f9a1c20.kept").unwrap();
+    run.folder.rename(format!("{RUN}.kept"), "20261121T160102.124Z-3f9a1c20.kept").unwrap();
     let error = vault.runs(path).unwrap().pop().unwrap().unwrap_err().to_string();
     assert!(error.contains("it is about another run"), "{error}");
+}
+
+#[test]
+fn a_path_that_is_no_text_is_kept_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let vault = Vault::new(folder.path().join("vault"));
+    let path = Path::new(std::ffi::OsStr::from_bytes(b"/sessions/\xff.jsonl"));
+    let pending = vault.begin(path).unwrap();
+    let run = pending.keep(&b"".as_slice(), &Plan::unchanged(0), &Packed::default(), None, None, None);
+    let name = run.unwrap().unwrap().name().to_string();
+    let records = vault.runs(path).unwrap();
+    assert_eq!(records[0].as_ref().unwrap().path, path);
+    assert_eq!(vault.run(&name).unwrap().unwrap().path, path);
 }
 
 #[test]
@@ -156,25 +168,25 @@ fn the_newest_whole_ledger_counts_and_notes_go_on_after_a_restart() {
     let run = write(&vault);
     let path = Path::new("/sessions/s.jsonl");
     let record = || vault.runs(path).unwrap().pop().unwrap().unwrap();
-    assert_eq!(record().ledger(), Some(LEDGERS[1]));
-    vault.landed(&run);
+    assert_eq!(record().ledger, Some(LEDGERS[1]));
+    run.landed();
     let (third, fourth) = (Ledger { known: 80, ..LEDGERS[1] }, Ledger { known: 90, upto: 90, ..LEDGERS[1] });
     run.note(&third).unwrap();
-    assert_eq!((record().state(), record().ledger()), (State::Landed, Some(third)));
+    assert_eq!((record().state, record().ledger), (State::Landed, Some(third)));
     // The newest one, torn.
-    let file = run.folder.update(&format!("{RUN}.undo")).unwrap().unwrap();
+    let file = run.folder.open_file(&format!("{RUN}.undo"), OFlags::RDWR).unwrap().unwrap();
     file.write_all_at(&[0xff; 20], 1_024).unwrap();
-    assert_eq!(record().ledger(), Some(LEDGERS[1]));
+    assert_eq!(record().ledger, Some(LEDGERS[1]));
     drop(run);
     let run = vault.run_for_notes(&record()).unwrap();
     run.note(&third).unwrap();
     run.note(&fourth).unwrap();
     run.sync().unwrap();
-    assert_eq!(record().ledger(), Some(fourth));
+    assert_eq!(record().ledger, Some(fourth));
     file.write_all_at(&[0xff; 20], 512).unwrap();
-    assert_eq!(record().ledger(), Some(third));
-    assert_eq!(record().swap(), Some(&swap()));
-    assert_eq!(record().accounts()[0].ledger, LEDGERS[0]);
+    assert_eq!(record().ledger, Some(third));
+    assert_eq!(record().swap, Some(swap()));
+    assert_eq!(record().accounts[0].ledger, LEDGERS[0]);
 }
 
 #[test]
@@ -191,11 +203,11 @@ fn a_run_that_may_have_late_lines_is_not_removed() {
     };
     let states = || {
         let records = vault.runs(&path).unwrap();
-        records.into_iter().map(|record| record.unwrap().state()).collect::<Vec<_>>()
+        records.into_iter().map(|record| record.unwrap().state).collect::<Vec<_>>()
     };
     keep(Some(swap()));
-    vault.landed(&keep(None));
-    vault.landed(&keep(None));
+    keep(None).landed();
+    keep(None).landed();
     let pending = vault.begin(&path).unwrap();
     drop(pending);
     let freed = vault.gc(none, false).unwrap();

@@ -6,7 +6,7 @@ use crate::printer::{plural, size, talk};
 use crate::report::FileReport;
 use crate::status::Status;
 use crate::terminal::plain;
-use keeper::{Ending, Error, Extent, Found, Options, Purpose, Record, Refusal, State, Vault, undo};
+use keeper::{Ending, Error, Extent, Found, Options, Purpose, Record, Refusal, Vault, undo};
 use serde::Serialize;
 
 pub(crate) fn run(asked: &Undo) -> Status {
@@ -67,18 +67,14 @@ fn list(asked: &Undo, vault: &Vault) -> Status {
                 Err(error) => broken.push(error),
             }
         }
-        for record in whole.iter().filter(|record| record.undoes().is_none()) {
-            print(asked.change.format, &found, record, is_undone(record, &whole));
+        for record in whole.iter().filter(|record| record.undoes.is_none()) {
+            print(asked.change.format, &found, record, record.is_undone(&whole));
         }
         for error in broken {
             status = failed(&error);
         }
     }
     status
-}
-
-fn is_undone(record: &Record, all: &[Record]) -> bool {
-    record.state() == State::Undone || all.iter().any(|other| other.undoes() == Some(record.run()))
 }
 
 fn runs_of(found: &Found, vault: &Vault) -> Result<Vec<Result<Record, Error>>, Error> {
@@ -91,25 +87,20 @@ fn print(format: Format, found: &Found, record: &Record, undone: bool) {
     match format {
         Format::Human => {
             let edits = plural(record.edits() as u64, "edit");
-            let sizes = format!("{} -> {}", size(record.bytes_before()), size(record.bytes_after()));
+            let sizes = format!("{} -> {}", size(record.bytes_before), size(record.bytes_after));
             let undone = if undone { ", undone" } else { "" };
-            let merged = if record.purpose() == Some(Purpose::Merge) { ", merged late lines" } else { "" };
-            println!(
-                "{}: {}  {}  {edits}, {sizes}{merged}{undone}",
-                plain(&path),
-                record.run(),
-                record.time()
-            );
+            let merged = if record.purpose == Some(Purpose::Merge) { ", merged late lines" } else { "" };
+            println!("{}: {}  {}  {edits}, {sizes}{merged}{undone}", plain(&path), record.run, record.time);
         }
         Format::Json => {
             let line = Line {
                 kind: "run",
                 path: path.into_owned(),
-                run: record.run(),
-                time: record.time(),
+                run: &record.run,
+                time: &record.time,
                 edits: record.edits(),
-                bytes: record.bytes_before(),
-                bytes_after: record.bytes_after(),
+                bytes: record.bytes_before,
+                bytes_after: record.bytes_after,
                 undone,
             };
             if let Ok(line) = serde_json::to_string(&line) {

@@ -1,7 +1,7 @@
 //! Where the places of an older run are now: each later run moved them, covered them, or put them back. Only
 //! places are known here, no bytes.
 
-use super::record::{CONTEXT_BYTES, Change, Index, Record};
+use crate::vault::{CONTEXT_BYTES, Change, Record};
 use std::collections::HashMap;
 use transcript::Span;
 
@@ -35,7 +35,7 @@ impl Part {
 }
 
 /// The text as it is now, told by what the run left behind.
-pub(crate) struct History<'r> {
+pub(super) struct History<'r> {
     parts: Vec<Part>,
     /// What later runs took out, by run and place, for those that put it back.
     taken: HashMap<(&'r str, usize), Vec<Part>>,
@@ -43,15 +43,15 @@ pub(crate) struct History<'r> {
 
 impl<'r> History<'r> {
     /// What became of a text through these runs, in their order.
-    pub(crate) fn through(later: impl IntoIterator<Item = &'r Record>) -> Self {
+    pub(super) fn through(later: impl IntoIterator<Item = &'r Record>) -> Self {
         let mut history = Self { parts: vec![Part::Old(Span::new(0, OPEN_END))], taken: HashMap::new() };
         for record in later {
-            history.apply(&record.index);
+            history.apply(record);
         }
         history
     }
 
-    fn apply(&mut self, run: &'r Index) {
+    fn apply(&mut self, run: &'r Record) {
         let mut out = Vec::new();
         let (mut before, mut after) = (0, 0);
         for (index, change) in run.edits.iter().enumerate() {
@@ -88,7 +88,7 @@ impl<'r> History<'r> {
     }
 
     /// Where what stood at this place is now, or what came after it if a later run has touched it.
-    pub(crate) fn place(&self, old: u64) -> u64 {
+    pub(super) fn place(&self, old: u64) -> u64 {
         let mut at = 0;
         for part in &self.parts {
             match part {
@@ -101,7 +101,7 @@ impl<'r> History<'r> {
 
     /// Where these places, which are in order, are now; `None` for one that a later run has touched, or its
     /// surroundings.
-    pub(crate) fn places(&self, changes: &[Change]) -> Vec<Option<u64>> {
+    pub(super) fn places(&self, changes: &[Change]) -> Vec<Option<u64>> {
         let (mut at, mut spans) = (0, Vec::new());
         for part in &self.parts {
             if let Part::Old(span) = part {

@@ -1,0 +1,216 @@
+//! A folder that is held open. Everything in it is reached by a single name relative to it, and a link under such a name is
+//! never followed. So whoever renames a folder on the way, or puts a link there, leads nobody elsewhere.
+
+use crate::step::{Step, before};
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+use std::ffi::OsStr;
+use std::fs::{File, Metadata};
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Mode of our own files.
+const FILE: Mode = Mode::RUSR.union(Mode::WUSR);
+
+/// Where our own open files have a name.
+const OPEN_FILES: &str = "/proc/self/fd";
+
+/// Prefix of the names of files that are still being written.
+const UNFINISHED: &str = ".tmp-";
+
+/// An open folder.
+#[derive(Clone, Debug)]
+pub(crate) struct Folder {
+    file: Arc<File>,
+    /// For messages only.
+    path: PathBuf,
+}
+
+impl Folder {
+    pub(crate) fn held(file: File, path: &Path) -> Self {
+        Self { file: Arc::new(file), path: path.to_path_buf() }
+    }
+
+    /// Opens a folder by its path; `None` if there is none.
+    pub(crate) fn at(path: &Path) -> io::Result<Option<Self>> {
+        Self::open_at(CWD, path, path, OFlags::empty())
+    }
+
+    fn open_at(at: impl AsFd, name: &Path, path: &Path, more: OFlags) -> io::Result<Option<Self>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | more;
+        let file = existing(rustix::fs::openat(at, name, flags, Mode::empty()))?;
+        Ok(file.map(|file| Self::held(file.into(), path)))
+    }
+
+    /// Opens a folder by its path. Creates it and its parents if they are missing, and makes their names durable.
+    pub(crate) fn make(path: &Path) -> io::Result<Self> {
+        if let Some(folder) = Self::at(path)? {
+            return Ok(folder);
+        }
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(ErrorKind::NotFound.into());
+        };
+        Self::make(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })?.make_child(name)
+    }
+
+    /// Opens a folder in this one; `None` if there is none.
+    pub(crate) fn child(&self, name: impl AsRef<OsStr>) -> io::Result<Option<Self>> {
+        Self::open_at(&*self.file, name.as_ref().as_ref(), &self.path_of(&name), OFlags::NOFOLLOW)
+    }
+
+    /// Opens a folder in this one. Creates it, for its owner alone, if it is missing, and makes its name durable.
+    pub(crate) fn make_child(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
+        let name = name.as_ref();
+        if let Some(child) = self.child(name)? {
+            return Ok(child);
+        }
+        match rustix::fs::mkdirat(&self.file, name, Mode::RWXU) {
+            Ok(()) => self.sync()?,
+            Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        self.child(name)?.ok_or_else(|| ErrorKind::NotFound.into())
+    }
+
+    /// The path of the folder, for messages.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The path of something in the folder, for messages.
+    pub(crate) fn path_of(&self, name: impl AsRef<OsStr>) -> PathBuf {
+        self.path.join(name.as_ref())
+    }
+
+    /// Opens a file of this name; never a link.
+    pub(crate) fn open(&self, name: impl AsRef<OsStr>, flags: OFlags) -> Result<File, Errno> {
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(rustix::fs::openat(&self.file, name.as_ref(), flags, FILE)?.into())
+    }
+
+    /// Opens a regular file; `None` if there is none.
+    pub(crate) fn open_file(&self, name: &str, access: OFlags) -> io::Result<Option<File>> {
+        // Opening a named pipe without `NONBLOCK` would wait forever.
+        let Some(file) = existing(self.open(name, access | OFlags::NONBLOCK))? else { return Ok(None) };
+        if file.metadata()?.is_file() { Ok(Some(file)) } else { Err(io::Error::other("it is not a file")) }
+    }
+
+    /// Makes a file that nobody else may read.
+    pub(crate) fn create(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
+        Ok(self.open(name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)?)
+    }
+
+    /// Makes such a file under a name that marks it as unfinished.
+    pub(crate) fn begin(&self, name: &str) -> io::Result<Unfinished> {
+        let name = format!("{UNFINISHED}{name}");
+        let file = Arc::new(self.create(&name)?);
+        Ok(Unfinished { folder: self.clone(), name, file, placed: false })
+    }
+
+    /// Whether a name is that of an unfinished file.
+    pub(crate) fn is_unfinished(name: &str) -> bool {
+        name.starts_with(UNFINISHED)
+    }
+
+    /// Makes a file in the folder that has no name yet, so that nothing is left of it if we die. Without `/proc`, in
+    /// which the file is found when it gets its name, there is none.
+    pub(crate) fn create_unnamed(&self) -> io::Result<File> {
+        if !Path::new(OPEN_FILES).exists() {
+            return Err(ErrorKind::Unsupported.into());
+        }
+        Ok(rustix::fs::openat(&self.file, ".", OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC, FILE)?
+            .into())
+    }
+
+    /// Gives such a file a name.
+    pub(crate) fn name_it(&self, file: &File, name: impl AsRef<OsStr>) -> io::Result<()> {
+        let from = format!("{OPEN_FILES}/{}", file.as_raw_fd());
+        Ok(rustix::fs::linkat(CWD, from, &self.file, name.as_ref(), AtFlags::SYMLINK_FOLLOW)?)
+    }
+
+    /// What stands under a name now; `None` if nothing does.
+    pub(crate) fn look(&self, name: impl AsRef<OsStr>) -> io::Result<Option<Metadata>> {
+        existing(self.open(name, OFlags::PATH))?.map(|file| file.metadata()).transpose()
+    }
+
+    /// All names in the folder that are UTF-8 (ours are ASCII), sorted.
+    pub(crate) fn names(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.file)? {
+            if let Ok(name) = entry?.file_name().to_str()
+                && name != "."
+                && name != ".."
+            {
+                names.push(name.to_string());
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// Exchanges two names at once.
+    pub(crate) fn exchange(&self, one: impl AsRef<OsStr>, other: impl AsRef<OsStr>) -> Result<(), Errno> {
+        let (one, other) = (one.as_ref(), other.as_ref());
+        rustix::fs::renameat_with(&self.file, one, &self.file, other, RenameFlags::EXCHANGE)
+    }
+
+    pub(crate) fn rename(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {
+        Ok(rustix::fs::renameat(&self.file, from.as_ref(), &self.file, to.as_ref())?)
+    }
+
+    /// Gives a file one more name.
+    pub(crate) fn link(&self, name: impl AsRef<OsStr>, new: impl AsRef<OsStr>) -> io::Result<()> {
+        let flags = AtFlags::empty();
+        Ok(rustix::fs::linkat(&self.file, name.as_ref(), &self.file, new.as_ref(), flags)?)
+    }
+
+    pub(crate) fn remove(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(&self.file, name.as_ref(), AtFlags::empty())?)
+    }
+
+    /// Removes an empty folder.
+    pub(crate) fn remove_child(&self, name: &str) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(&self.file, name, AtFlags::REMOVEDIR)?)
+    }
+
+    /// Makes the names in the folder durable.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+}
+
+/// A file that is being written. It is removed unless it is placed.
+pub(crate) struct Unfinished {
+    pub(crate) folder: Folder,
+    name: String,
+    pub(crate) file: Arc<File>,
+    placed: bool,
+}
+
+impl Unfinished {
+    /// Gives the file its final name, and replaces any file of that name.
+    pub(crate) fn place(mut self, name: &str) -> io::Result<()> {
+        self.folder.rename(&self.name, name)?;
+        self.placed = true;
+        Ok(())
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if !self.placed && before(Step::Clean).is_ok() {
+            let _ = self.folder.remove(&self.name);
+        }
+    }
+}
+
+/// What was opened; `None` if it does not exist.
+fn existing<T>(opened: Result<T, Errno>) -> io::Result<Option<T>> {
+    match opened {
+        Ok(opened) => Ok(Some(opened)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(errno.into()),
+    }
+}
