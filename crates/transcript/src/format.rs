@@ -125,6 +125,11 @@ pub trait Format: Sync {
         true
     }
 
+    /// Whether the API pairs calls and results by position, and so takes an id again in a later turn.
+    fn takes_ids_again(&self) -> bool {
+        false
+    }
+
     /// Whether the agent goes on behind a line that it cannot read; else it refuses the file.
     fn skips_unreadable_lines(&self) -> bool {
         true

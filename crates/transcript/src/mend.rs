@@ -535,6 +535,24 @@ mod tests {
         assert!(!after.contains("REDACTED"));
     }
 
+    /// The rest is mended, and the rule is named, in the transcript as it is and in what becomes of it.
+    #[test]
+    fn a_rule_that_does_not_settle_is_left_out_and_named() {
+        let text = concat!(
+            "{\"otter\":1,\"session\":\"s\"}\n",
+            "{\"who\":\"me\",\"says\":\"list\"}\n",
+            "{\"who\":\"model\",\"says\":\"tick\",\"runs\":[{\"ref\":\"r1\",\"tool\":\"ls\"}]}\n",
+            "{\"who\":\"me\",\"says\":\"and?\"}\n",
+            "{\"who\":\"model\",\"says\":\"done\"}\n",
+        );
+        let (done, after) = mended(text, &Policy::default());
+        assert!(after.contains("tick") && after.contains(r#"{"who":"tool","ref":"r1","gives":"#), "{after}");
+        let held = Safety::Held(Held::Worse(Worse::Unsettled("Z1")));
+        let left = codes(&done.repair.ok().unwrap().after.unwrap().findings);
+        assert_eq!(codes(&done.before.findings), [("P1", 3, Safety::Safe), ("Z1", 3, held)]);
+        assert_eq!(left, [("Z1", 3, held)]);
+    }
+
     /// One record on a line would be mended; of too many nobody could say that the result is no worse.
     #[test]
     fn what_has_too_many_errors_to_compare_is_left_and_says_why() {

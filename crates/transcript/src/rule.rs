@@ -66,6 +66,8 @@ mod parent_cycle;
 mod progress_entry;
 mod reasoning_alone;
 mod removal;
+#[cfg(test)]
+mod restless;
 mod result_before_call;
 mod result_over_limit;
 mod result_without_call;
@@ -163,6 +165,8 @@ pub const RULES: &[&dyn Rule] = &[
     &result_over_limit::ResultOverLimit,
     &turn_over_limit::TurnOverLimit,
     &context_over_limit::ContextOverLimit,
+    #[cfg(test)]
+    &restless::Restless,
 ];
 
 /// One thing that may be wrong.

@@ -56,6 +56,10 @@ impl Format for Model {
         Answer::LineIfAllowed
     }
 
+    fn takes_ids_again(&self) -> bool {
+        true
+    }
+
     fn arguments(&self) -> Option<Arguments> {
         Some(ARGUMENTS)
     }

@@ -29,6 +29,8 @@ pub(super) struct Profile {
     skips: bool,
     writer: Writer,
     answer: Answer,
+    /// Whether the APIs that it speaks to take the id of a call again in a later turn.
+    takes_ids_again: bool,
     leaves_calls_open: bool,
     roots: &'static [Root],
 }
@@ -43,6 +45,7 @@ pub(super) const BARE: Profile = Profile {
     skips: true,
     writer: Writer::Unknown,
     answer: Answer::LineIfAllowed,
+    takes_ids_again: true,
     leaves_calls_open: false,
     roots: &[],
 };
@@ -54,6 +57,7 @@ pub(super) const KIMI_CLI: Profile = Profile {
     level: Level::LiveInsert,
     writer: Writer::AppendsByPath,
     answer: Answer::Line,
+    takes_ids_again: false,
     leaves_calls_open: true,
     roots: &[Root { env: Some("KIMI_SHARE_DIR"), home: ".kimi", below: "sessions" }],
     ..BARE
@@ -100,6 +104,7 @@ pub(super) const NANOBOT: Profile = Profile {
     counted: Some(Counted::UpToCount("its first line (last_consolidated)")),
     summed_up: Some("last_consolidated"),
     writer: Writer::RewritesWhole,
+    answer: Answer::Line,
     roots: &[Root { env: None, home: ".nanobot", below: "sessions" }],
     ..BARE
 };
@@ -110,6 +115,7 @@ pub(super) const HERMES: Profile = Profile {
     sign: Some(|doc| says(doc, "role", "session_meta")),
     level: Level::Archive,
     answer: Answer::Line,
+    takes_ids_again: false,
     roots: &[Root { env: Some("HERMES_HOME"), home: ".hermes", below: "sessions" }],
     ..BARE
 };
@@ -296,6 +302,10 @@ impl Format for Profile {
 
     fn answer(&self) -> Answer {
         self.answer
+    }
+
+    fn takes_ids_again(&self) -> bool {
+        self.takes_ids_again
     }
 
     fn leaves_calls_open(&self) -> bool {

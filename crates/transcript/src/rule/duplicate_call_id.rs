@@ -3,7 +3,7 @@
 use super::{Cover, Help, Rule, about};
 use crate::entry::Id;
 use crate::finding::{Finding, Fix, Guard, Held, Op, Severity};
-use crate::format::{Answer, Format, Results};
+use crate::format::{Format, Results};
 use crate::found::Found;
 use crate::json::{self, Doc, Value};
 use crate::literal::quote;
@@ -78,8 +78,7 @@ fn judge(session: &Session<'_>, earlier: u32, call: u32, count: u32) -> Result<F
     let apart = session.format.results() != Results::InConversation;
     let same_turn = apart && session.turn(one.entry) == session.turn(two.entry);
     let in_context = session.in_context(one.entry) && session.in_context(two.entry);
-    // OpenAI-like APIs pair by position and take ids again in later turns.
-    let taken = session.format.answer() == Answer::LineIfAllowed && !same_turn;
+    let taken = session.format.takes_ids_again() && !same_turn;
     let (severity, message) = match (in_context && !taken, same_turn) {
         (false, _) => (Severity::Note, "the id of an earlier call is used again"),
         (true, true) => (Severity::Error, "two calls of one message share an id"),

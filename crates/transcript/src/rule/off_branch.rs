@@ -2,12 +2,14 @@
 
 use super::abandoned_compaction::abandoned;
 use super::before_compaction::is_replaced;
-use super::{Cover, Help, Rule, dead_weight};
+use super::{Cover, Help, Rule, about, dead_weight};
 use crate::entry::{Id, Kind, Role};
+use crate::finding::Severity;
 use crate::format::{Format, Shape};
 use crate::found::Found;
 use crate::session::Session;
 use crate::source::Fault;
+use alloc::string::ToString;
 use alloc::vec::Vec;
 use hashbrown::HashSet;
 
@@ -56,14 +58,20 @@ impl Rule for OffBranch {
         let entries: Vec<u32> = entries.collect();
         // What a person said first is never dead weight: it is off the branch because something between is damaged.
         let first = first_request(session).filter(|first| entries.contains(first));
+        let going: Vec<u32> = entries.into_iter().filter(|entry| Some(*entry) != first).collect();
         let message = match first {
+            Some(first) if going.is_empty() => {
+                let message =
+                    "the first request of the session is on a branch that was left, and stays".to_string();
+                out.push(about(&OffBranch, session, first, Severity::Note, message));
+                return Ok(());
+            }
             Some(_) => {
                 "messages on branches that were left, the first request of the session among them, which stays"
             }
             None => "messages on branches that were left",
         };
-        let going = entries.into_iter().filter(|entry| Some(*entry) != first);
-        dead_weight::tell(&OffBranch, session, going, message, out);
+        dead_weight::tell(&OffBranch, session, going.into_iter(), message, out);
         Ok(())
     }
 }

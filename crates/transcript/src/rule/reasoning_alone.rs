@@ -26,7 +26,9 @@ impl Rule for ReasoningAlone {
         Help {
             what: "A turn ends with a reasoning item of OpenAI's Responses API, and the message or call that belongs to it \
                    is not there.",
-            why: "\"Item 'rs_…' of type 'reasoning' was provided without its required following item.\"",
+            why: "\"Item 'rs_…' of type 'reasoning' was provided without its required following item.\" Codex leaves such \
+                  an item where a person interrupts it, and is answered with the person's message behind it: there it is a \
+                  warning. With a result behind it, it is an error.",
             fix: "Reasoning and what follows it are one: with --allow M5 reasoning that nothing follows is removed whole. \
                   Its content is never touched.",
             source: "pi #838, #3369, #6950; openai-agents-python #3207",
@@ -40,22 +42,34 @@ impl Rule for ReasoningAlone {
     fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let quirks =
             session.transcript.quirks().iter().filter(|quirk| quirk.kind == QuirkKind::ReasoningLast);
-        let alone = |entry: u32| ends_its_turn(session, entry) || is_cut_off(session, entry);
-        for quirk in quirks.filter(|quirk| session.is_live(quirk.entry) && alone(quirk.entry)) {
-            let severity = if session.in_context(quirk.entry) { Severity::Warning } else { Severity::Note };
+        for quirk in quirks.filter(|quirk| session.is_live(quirk.entry)) {
+            let behind = behind_in_log(session, quirk.entry);
+            let is_cut_off = behind.is_some_and(|kind| kind != Kind::Message(Role::Assistant));
+            if !is_cut_off && !ends_its_turn(session, quirk.entry) {
+                continue;
+            }
+            let (severity, message) = match (session.in_context(quirk.entry), behind) {
+                (false, _) => (Severity::Note, "reasoning with nothing behind it"),
+                (true, Some(Kind::Message(Role::Tool))) => {
+                    (Severity::Error, "reasoning with a result behind it in place of what belongs to it")
+                }
+                (true, _) => (Severity::Warning, "reasoning with nothing behind it"),
+            };
             let fix = take_out_blocks(session, quirk.entry, &[quirk.block])?;
             let fix = only_if_asked(fix, Guard::Thinking);
-            let message = "reasoning with nothing behind it".to_string();
-            out.push(Finding { fix, ..about(&ReasoningAlone, session, quirk.entry, severity, message) });
+            out.push(Finding {
+                fix,
+                ..about(&ReasoningAlone, session, quirk.entry, severity, message.to_string())
+            });
         }
         Ok(())
     }
 }
 
-/// In a log, whether somebody else speaks right behind an entry: its turn may go on, but not with what belongs to it.
-fn is_cut_off(session: &Session<'_>, entry: u32) -> bool {
+/// In a log, what message stands right behind an entry: if it is somebody else's, the turn may go on, but not with what
+/// belongs to the entry.
+fn behind_in_log(session: &Session<'_>, entry: u32) -> Option<Kind> {
     let behind = session.place(entry).map_or(&[][..], |place| &session.live[place + 1..]);
     let mut kinds = behind.iter().map(|&other| session.entry(other).kind);
-    let next = kinds.find(|kind| matches!(kind, Kind::Message(_)));
-    session.format.shape() == Shape::Log && next.is_some_and(|kind| kind != Kind::Message(Role::Assistant))
+    kinds.find(|kind| matches!(kind, Kind::Message(_))).filter(|_| session.format.shape() == Shape::Log)
 }

@@ -326,9 +326,11 @@ fn may_run(behind: &[Message]) -> bool {
         && !behind[first..].iter().any(|item| item.assistant)
 }
 
-/// C4: what was thought belongs to what the model said or did next. The last may still be followed by something.
+/// C4: what was thought belongs to what the model said or did next. The last may still be followed by something, and real
+/// sessions went on behind one that a person had interrupted.
 fn reasoning(items: &[Message], out: &mut Vec<Refusal>) {
-    let alone = |pair: &&[Message]| matches!(pair[0].parts[..], [Part::Thinking]) && !pair[1].assistant;
+    let answers = |message: &Message| matches!(message.parts[..], [Part::Result { .. }, ..]);
+    let alone = |pair: &&[Message]| matches!(pair[0].parts[..], [Part::Thinking]) && answers(&pair[1]);
     for _ in items.windows(2).filter(alone) {
         let text = "Item of type 'reasoning' was provided without its required following item.".to_string();
         out.push(Refusal { class: "M5", text });
