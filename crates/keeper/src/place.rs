@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// Where our own open files have a name.
 const OPEN_FILES: &str = "/proc/self/fd";
+
 /// Others may write, and nothing keeps them from renaming what is not theirs.
 const STICKY: u32 = 0o1000;
 const OTHERS_WRITE: u32 = 0o002;
