@@ -19,7 +19,8 @@ const SHAPES: &[(&str, Shape)] = &[
     ("open calls in one message", |n| calls(n, "toolUse", n / 2, |n| n % 7)),
     ("answered calls in one message", |n| calls(n, "toolUse", n, |n| n)),
     ("calls of one aborted message", |n| calls(n, "aborted", n, |n| n)),
-    (ANTHROPIC, anthropic),
+    ("open calls in one Anthropic message", anthropic),
+    ("results in one Anthropic message whose calls were lost", lost_calls),
     ("turns that are nothing but thinking", |n| {
         chain((0..n).flat_map(|_| [USER.to_string(), THINKING.to_string()]))
     }),
@@ -34,9 +35,6 @@ const SHAPES: &[(&str, Shape)] = &[
         format!("{}\n", format!("x{}", message(0, "{\"role\":\"user\",\"content\":\"a\u{1}b\"}")).repeat(n))
     }),
 ];
-
-/// This one has no header.
-const ANTHROPIC: &str = "open calls in one Anthropic message";
 
 const USER: &str = r#"{"role":"user","content":"x"}"#;
 
@@ -84,6 +82,13 @@ fn anthropic(n: usize) -> String {
     )
 }
 
+fn lost_calls(n: usize) -> String {
+    let result = |n| format!(r#"{{"type":"tool_result","tool_use_id":"c{n}","content":"x"}}"#);
+    let results: Vec<String> = (0..n).map(result).collect();
+    let said = r#"{"role":"assistant","content":"x"}"#;
+    format!("{USER}\n{said}\n{{\"role\":\"user\",\"content\":[{}]}}\n{said}\n", results.join(","))
+}
+
 /// The instructions that `fix` of a text takes; nothing if they cannot be counted here.
 fn cost(dir: &Dir, text: &str) -> Option<f64> {
     fs::write(dir.path("s.jsonl"), text).unwrap();
@@ -108,7 +113,8 @@ fn no_session_costs_more_than_in_proportion_to_its_length() {
     };
     let mut dear = String::new();
     for (name, shape) in SHAPES {
-        let headed = |parts| format!("{}{}", if *name == ANTHROPIC { "" } else { HEADER }, shape(parts));
+        let headed =
+            |parts| format!("{}{}", if name.contains("Anthropic") { "" } else { HEADER }, shape(parts));
         let [short, long] = [PARTS, 4 * PARTS].map(|parts| cost(&dir, &headed(parts)).unwrap() - nothing);
         if long > RATIO_MAX * short {
             let _ = writeln!(dear, "{name}: four times as long costs {:.1} times as much", long / short);
