@@ -21,6 +21,8 @@ const SHAPES: &[(&str, Shape)] = &[
     ("calls of one aborted message", |n| calls(n, "aborted", n, |n| n)),
     ("open calls in one Anthropic message", anthropic),
     ("results in one Anthropic message whose calls were lost", lost_calls),
+    ("images in one message that are too large", |n| images(n, "AAIygAAABkCAIAAAA", 400)),
+    ("images in one message that are as long as one another", |n| images(n, "AAAAoAAAAKCAIAAAA", 1000)),
     ("turns that are nothing but thinking", |n| {
         chain((0..n).flat_map(|_| [USER.to_string(), THINKING.to_string()]))
     }),
@@ -71,6 +73,17 @@ fn calls(n: usize, stop: &str, results: usize, answers: fn(usize) -> usize) -> S
         )
     };
     chain([USER.to_string(), asks].into_iter().chain((0..results).map(result)).chain([USER.to_string()]))
+}
+
+/// A message with `n` PNG images of this size and of so many characters beside their heads.
+fn images(n: usize, size: &str, chars: usize) -> String {
+    let image = |n| {
+        format!(
+            r#"{{"type":"image","data":"iVBORw0KGgoAAAANSUhEUg{size}{n:0chars$}","mimeType":"image/png"}}"#
+        )
+    };
+    let images: Vec<String> = (0..n).map(image).collect();
+    chain([format!(r#"{{"role":"user","content":[{}]}}"#, images.join(","))].into_iter())
 }
 
 fn anthropic(n: usize) -> String {
