@@ -212,7 +212,7 @@ pub(crate) struct Change {
 }
 
 /// The policies, told whether a settle time says that no agent is running.
-fn settled(policies: Policies, settle: Duration) -> Policies {
+fn settled(policies: &Policies, settle: Duration) -> Policies {
     policies.map(|policy| policy.agent_gone = settle.is_zero())
 }
 
@@ -223,7 +223,7 @@ impl Change {
         let config = self.config.load()?;
         let settle = self.settle.unwrap_or_else(|| config.settle());
         Ok(Options {
-            policy: settled(of(&config), settle),
+            policy: settled(&of(&config), settle),
             mode: if dry_run { Mode::DryRun } else { Mode::Fix },
             settle,
             settle_stale: Duration::ZERO,
@@ -857,7 +857,7 @@ impl Fix {
         });
         let settle = self.settle.unwrap_or_else(|| config.settle());
         let options = Options {
-            policy: settled(policy, settle),
+            policy: settled(&policy, settle),
             mode: if self.dry_run { Mode::DryRun } else { Mode::Fix },
             settle,
             settle_stale: self.settle_stale.unwrap_or_else(|| self.stale_after(&config)),
