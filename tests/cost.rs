@@ -19,7 +19,10 @@ const SHAPES: &[(&str, Shape)] = &[
     ("open calls in one message", |n| calls(n, "toolUse", n / 2, |n| n % 7)),
     ("answered calls in one message", |n| calls(n, "toolUse", n, |n| n)),
     ("calls of one aborted message", |n| calls(n, "aborted", n, |n| n)),
-    (ANTHROPIC, anthropic),
+    ("open calls in one Anthropic message", anthropic),
+    ("results in one Anthropic message whose calls were lost", lost_calls),
+    ("images in one message that are too large", |n| images(n, "AAIygAAABkCAIAAAA", 400)),
+    ("images in one message that are as long as one another", |n| images(n, "AAAAoAAAAKCAIAAAA", 1000)),
     ("turns that are nothing but thinking", |n| {
         chain((0..n).flat_map(|_| [USER.to_string(), THINKING.to_string()]))
     }),
@@ -34,9 +37,6 @@ const SHAPES: &[(&str, Shape)] = &[
         format!("{}\n", format!("x{}", message(0, "{\"role\":\"user\",\"content\":\"a\u{1}b\"}")).repeat(n))
     }),
 ];
-
-/// This one has no header.
-const ANTHROPIC: &str = "open calls in one Anthropic message";
 
 const USER: &str = r#"{"role":"user","content":"x"}"#;
 
@@ -75,6 +75,17 @@ fn calls(n: usize, stop: &str, results: usize, answers: fn(usize) -> usize) -> S
     chain([USER.to_string(), asks].into_iter().chain((0..results).map(result)).chain([USER.to_string()]))
 }
 
+/// A message with `n` PNG images of this size and of so many characters beside their heads.
+fn images(n: usize, size: &str, chars: usize) -> String {
+    let image = |n| {
+        format!(
+            r#"{{"type":"image","data":"iVBORw0KGgoAAAANSUhEUg{size}{n:0chars$}","mimeType":"image/png"}}"#
+        )
+    };
+    let images: Vec<String> = (0..n).map(image).collect();
+    chain([format!(r#"{{"role":"user","content":[{}]}}"#, images.join(","))].into_iter())
+}
+
 fn anthropic(n: usize) -> String {
     let list = |count, each: fn(usize) -> String| (0..count).map(each).collect::<Vec<_>>().join(",");
     let calls = list(n, |n| format!(r#"{{"type":"tool_use","id":"c{n}","name":"f","input":{{}}}}"#));
@@ -82,6 +93,13 @@ fn anthropic(n: usize) -> String {
     format!(
         "{USER}\n{{\"role\":\"assistant\",\"content\":[{calls}]}}\n{{\"role\":\"user\",\"content\":[{results}]}}\n{USER}\n"
     )
+}
+
+fn lost_calls(n: usize) -> String {
+    let result = |n| format!(r#"{{"type":"tool_result","tool_use_id":"c{n}","content":"x"}}"#);
+    let results: Vec<String> = (0..n).map(result).collect();
+    let said = r#"{"role":"assistant","content":"x"}"#;
+    format!("{USER}\n{said}\n{{\"role\":\"user\",\"content\":[{}]}}\n{said}\n", results.join(","))
 }
 
 /// The instructions that `fix` of a text takes; nothing if they cannot be counted here.
@@ -108,7 +126,8 @@ fn no_session_costs_more_than_in_proportion_to_its_length() {
     };
     let mut dear = String::new();
     for (name, shape) in SHAPES {
-        let headed = |parts| format!("{}{}", if *name == ANTHROPIC { "" } else { HEADER }, shape(parts));
+        let headed =
+            |parts| format!("{}{}", if name.contains("Anthropic") { "" } else { HEADER }, shape(parts));
         let [short, long] = [PARTS, 4 * PARTS].map(|parts| cost(&dir, &headed(parts)).unwrap() - nothing);
         if long > RATIO_MAX * short {
             let _ = writeln!(dear, "{name}: four times as long costs {:.1} times as much", long / short);

@@ -61,9 +61,8 @@ impl Fixture {
         let own = self.arguments.iter().map(String::as_str);
         let own =
             own.filter(|argument| !argument.starts_with("--max-") && !argument.starts_with("--tolerance"));
-        let settle =
-            if self.arguments.iter().any(|argument| argument == "--settle") { "" } else { "--settle=0" };
-        let fix = ["fix", settle].into_iter().filter(|argument| !argument.is_empty());
+        let settles = self.arguments.iter().any(|argument| argument == "--settle");
+        let fix = ["fix"].into_iter().chain((!settles).then_some("--settle=0"));
         fix.chain(own).chain(more.iter().copied()).collect()
     }
 

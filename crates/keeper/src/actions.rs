@@ -313,16 +313,7 @@ impl World {
         let selection = Selection { ignore, ..Selection::default() };
         let policy = Policy { result_chars_max: RESULT_CHARS_MAX, selection, ..Policy::default() };
         let vault = Some(self.vault());
-        let (settle, settle_stale) = (Duration::ZERO, Duration::ZERO);
-        Options {
-            policy: policy.into(),
-            mode: Mode::Fix,
-            settle,
-            settle_stale,
-            memory_settle: Duration::ZERO,
-            vault,
-            worth: None,
-        }
+        Options { policy: policy.into(), mode: Mode::Fix, vault, ..Options::default() }
     }
 
     /// All let go, the next start settles everything, and the file holds what it should.

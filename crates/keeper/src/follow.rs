@@ -231,17 +231,8 @@ mod tests {
         // Nobody asks here.
         let selection = Selection { ignore: vec!["M8".into()], ..Selection::default() };
         let policy = Policy { result_chars_max: 1_000, selection, ..Policy::default() };
-        let (settle, settle_stale) = (Duration::ZERO, Duration::ZERO);
         let vault = Some(Vault::new(dir.path().join("vault")));
-        let options = Options {
-            policy: policy.into(),
-            mode: Mode::Fix,
-            settle,
-            settle_stale,
-            memory_settle: Duration::ZERO,
-            vault,
-            worth: None,
-        };
+        let options = Options { policy: policy.into(), mode: Mode::Fix, vault, ..Options::default() };
         let mut remembered = None;
         let (mut same, mut fixed) = (0, 0);
         for n in 0..400 {
@@ -279,17 +270,8 @@ mod tests {
         append(&path, &(call(0) + &result(0, 50_000)));
         append(&path, &(1..300).map(|n| call(n) + &result(n, 900)).collect::<String>());
         let hour = Duration::from_secs(3_600);
-        let (policy, settle_stale) = (Policy::default().into(), Duration::ZERO);
         let vault = Some(Vault::new(dir.path().join("vault")));
-        let mut options = Options {
-            policy,
-            mode: Mode::Fix,
-            settle: hour,
-            settle_stale,
-            memory_settle: Duration::ZERO,
-            vault,
-            worth: None,
-        };
+        let mut options = Options { mode: Mode::Fix, settle: hour, vault, ..Options::default() };
         let mut remembered = None;
         let first = follow(&path, None, &options, &mut remembered).unwrap().unwrap();
         assert!(matches!(first.ending, Ending::Deferred(_)) && first.before.is_some());

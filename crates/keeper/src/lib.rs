@@ -65,9 +65,10 @@ use transcript::{Examination, Facts, Fault, Finding, Mended, Policy, Repair, Sou
 use vault::{Packed, Pending, Swap};
 
 /// What to do with a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Read it and say what is wrong.
+    #[default]
     Look,
     /// Also draw the plan, check it and see whether the file could be replaced now, but write nothing.
     DryRun,
@@ -77,8 +78,8 @@ pub enum Mode {
     CopyTo(PathBuf),
 }
 
-/// How to go about it.
-#[derive(Clone, Debug)]
+/// How to go about it. The default looks, with the default policy, and waits for nothing.
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// What is asked for.
     pub policy: Policies,

@@ -70,7 +70,6 @@ impl<R: Read> Read for Limited<R> {
 mod tests {
     use super::*;
     use crate::{find, maintain};
-    use std::time::Duration;
     use transcript::Policy;
 
     const LOST: &str = concat!(
@@ -84,15 +83,7 @@ mod tests {
     fn options(mode: Mode) -> Options {
         let mut policy = Policy::default();
         policy.selection.allow = vec!["P2".into()];
-        Options {
-            policy: policy.into(),
-            mode,
-            settle: Duration::ZERO,
-            settle_stale: Duration::ZERO,
-            memory_settle: Duration::ZERO,
-            worth: None,
-            vault: None,
-        }
+        Options { policy: policy.into(), mode, ..Options::default() }
     }
 
     #[test]

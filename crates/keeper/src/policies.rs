@@ -20,6 +20,12 @@ impl From<Policy> for Policies {
     }
 }
 
+impl Default for Policies {
+    fn default() -> Self {
+        Policy::default().into()
+    }
+}
+
 impl Policies {
     /// A policy, and those for agents by the name of their format.
     pub fn new(all: Policy, agents: impl IntoIterator<Item = (String, Policy)>) -> Self {

@@ -291,7 +291,7 @@ impl<'a> Replacement<'a> {
         }
         drop(hold);
         drop(pass);
-        if !compared && self.has_kept(text, &|| false)? == Some(false) {
+        if !compared && self.has_kept(text, &|| false).map_err(|cause| self.late(cause))? == Some(false) {
             return Ok(Err(self.give_way(run, None)?.into()));
         }
         let lingered = std::thread::scope(|scope| {
@@ -349,12 +349,11 @@ impl<'a> Replacement<'a> {
                 Ok(lease) => lease,
                 Err(held) => return Ok(Shut::Held(held)),
             };
-            if !self.may_be_as_read(lease.is_some())? {
-                break;
-            }
             let stop = || lease.as_ref().is_some_and(Lease::is_wanted);
-            let compared =
-                if self.is_untouched(lease.is_some())? { Some(true) } else { self.has_kept(text, &stop)? };
+            let compared = match self.is_as_read(lease.is_some())? {
+                None => self.has_kept(text, &stop).map_err(|cause| self.fail(LOOK_AGAIN, cause))?,
+                known => known,
+            };
             match compared {
                 Some(true) => return Ok(Shut::Yes { lease, compared: true }),
                 Some(false) => break,
@@ -370,38 +369,30 @@ impl<'a> Replacement<'a> {
         Ok(Shut::Changed)
     }
 
-    /// Whether nothing at all has happened to the file since it was read.
-    fn is_untouched(&self, leased: bool) -> Result<bool, Error> {
-        Ok(self.old.is_current()? && !(leased && self.old.is_fresh()))
-    }
-
-    /// Whether the file at the path is the one that was read, and somebody may have appended to it, but done nothing else
-    /// that is seen without a comparison.
-    fn may_be_as_read(&self, leased: bool) -> Result<bool, Error> {
+    /// Whether the file at the path is the one that was read, and still has what was read. `None` if somebody may have
+    /// appended to it, and only a comparison tells whether anything else was done.
+    fn is_as_read(&self, leased: bool) -> Result<Option<bool>, Error> {
         if self.old.is_current()? {
-            return Ok(true);
+            return Ok((!leased || !self.old.is_fresh()).then_some(true));
         }
         // Without a lease only perfect quiet will do, and a line that was torn may be a whole one now.
         let may_have_grown = leased && self.old.ends_line() && self.old.is_at_path()?;
-        Ok(may_have_grown
-            && self.known.holds(&self.old.file).map_err(|cause| self.fail(LOOK_AGAIN, cause))?)
+        let holds = || self.known.holds(&self.old.file).map_err(|cause| self.fail(LOOK_AGAIN, cause));
+        Ok(if may_have_grown && holds()? { None } else { Some(false) })
     }
 
     /// Whether the old file still has each byte that was read. `None` if `stop` said so.
-    fn has_kept(&self, text: &dyn NewText, stop: &dyn Fn() -> bool) -> Result<Option<bool>, Error> {
-        let same = || -> io::Result<Option<bool>> {
-            before(Step::Compare)?;
-            let caught_up = (Span::new(self.old.bytes(), self.known.at()), self.after);
-            for (span, at) in text.kept().into_iter().chain([caught_up]) {
-                match same_bytes(&self.old.file, span, &self.new, at, stop)? {
-                    Some(same) if same == span.len() => {}
-                    other => return Ok(other.map(|_| false)),
-                }
+    fn has_kept(&self, text: &dyn NewText, stop: &dyn Fn() -> bool) -> io::Result<Option<bool>> {
+        before(Step::Compare)?;
+        let caught_up = (Span::new(self.old.bytes(), self.known.at()), self.after);
+        for (span, at) in text.kept().into_iter().chain([caught_up]) {
+            match same_bytes(&self.old.file, span, &self.new, at, stop)? {
+                Some(same) if same == span.len() => {}
+                other => return Ok(other.map(|_| false)),
             }
-            let removed = hash_of(&self.old.file, &text.removed(self.old.bytes()), stop)?;
-            Ok(removed.map(|removed| Some(removed) == self.removed.get()))
-        };
-        same().map_err(|cause| self.fail(LOOK_AGAIN, cause))
+        }
+        let removed = hash_of(&self.old.file, &text.removed(self.old.bytes()), stop)?;
+        Ok(removed.map(|removed| Some(removed) == self.removed.get()))
     }
 
     /// Copies the rest, and makes it last in both files: after a power cut nobody must be able to take what the disk lost

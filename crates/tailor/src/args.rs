@@ -211,6 +211,11 @@ pub(crate) struct Change {
     vault: VaultAt,
 }
 
+/// The policies, told whether a settle time says that no agent is running.
+fn settled(policies: &Policies, settle: Duration) -> Policies {
+    policies.map(|policy| policy.agent_gone = settle.is_zero())
+}
+
 impl Change {
     /// What is asked for, with the policies that `of` makes of the configuration. Older history does not wait: these
     /// commands are run for its sake.
@@ -218,7 +223,7 @@ impl Change {
         let config = self.config.load()?;
         let settle = self.settle.unwrap_or_else(|| config.settle());
         Ok(Options {
-            policy: of(&config).map(|policy| policy.agent_gone = settle.is_zero()),
+            policy: settled(&of(&config), settle),
             mode: if dry_run { Mode::DryRun } else { Mode::Fix },
             settle,
             settle_stale: Duration::ZERO,
@@ -829,17 +834,7 @@ impl Scan {
     pub(crate) fn options(&self) -> Result<Options, String> {
         let policies = self.shared.policies(&self.shared.config.load()?);
         let policy = policies.map(|policy| policy.budget = self.allowed.budget());
-        let (settle, settle_stale) = (Duration::ZERO, Duration::ZERO);
-        let memory_settle = Duration::ZERO;
-        Ok(Options {
-            policy,
-            mode: Mode::Look,
-            settle,
-            settle_stale,
-            memory_settle,
-            vault: None,
-            worth: None,
-        })
+        Ok(Options { policy, ..Options::default() })
     }
 }
 
@@ -862,7 +857,7 @@ impl Fix {
         });
         let settle = self.settle.unwrap_or_else(|| config.settle());
         let options = Options {
-            policy: policy.map(|policy| policy.agent_gone = settle.is_zero()),
+            policy: settled(&policy, settle),
             mode: if self.dry_run { Mode::DryRun } else { Mode::Fix },
             settle,
             settle_stale: self.settle_stale.unwrap_or_else(|| self.stale_after(&config)),

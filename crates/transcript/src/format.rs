@@ -442,7 +442,7 @@ impl Level {
 pub enum Counted {
     /// Records: whole objects, wherever they stand.
     Records(&'static str),
-    /// The same, and nobody asks in which order they stand.
+    /// Records, but only how many there are: not in which order they stand.
     Number(&'static str),
     /// Lines that are not empty, readable or not.
     Lines(&'static str),

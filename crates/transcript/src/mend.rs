@@ -283,9 +283,9 @@ impl<'m> Mender<'m> {
         if part.is_none() || (pardoned && self.is_refused()) {
             return if pardoned { self.pardon() } else { Ok(whole) };
         }
-        let places = |hold: Hold| whole.places(hold);
-        let best = self.least(holds, &places)?;
-        // A session that could be sent is left as it is, or else all is mended: a half would be mended on by the next fix.
+        let best = self.least(holds, &whole)?;
+        // A session that could be sent is left alone only if nothing at all changes. If this fix made part of the repair,
+        // the next one would start from other text and might make the rest: two runs must not do what one refuses.
         if pardoned && !best.plan.is_empty() { self.pardon() } else { Ok(best) }
     }
 
@@ -294,15 +294,11 @@ impl<'m> Mender<'m> {
         Ok(Tried { verdict: Ok(()), ..self.attempt(&[])? })
     }
 
-    /// Holds no more than it must of what was found to be enough.
-    fn least(
-        &mut self,
-        mut holds: Vec<Hold>,
-        places: &dyn Fn(Hold) -> Vec<Hold>,
-    ) -> Result<Tried<'m>, Fault> {
+    /// Holds no more than it must of what was found to be enough, out of what the whole repair did.
+    fn least(&mut self, mut holds: Vec<Hold>, whole: &Tried<'m>) -> Result<Tried<'m>, Fault> {
         self.give_back(&mut holds, 1)?;
         // Not all places of a rule need do harm.
-        let several = |hold: &Hold| match (hold.why, places(*hold)) {
+        let several = |hold: &Hold| match (hold.why, whole.places(*hold)) {
             (Worse::Unsettled(_), _) => alloc::vec![*hold],
             (_, places) if (2..=PLACES_MAX).contains(&places.len()) => places,
             _ => alloc::vec![*hold],
@@ -397,6 +393,7 @@ impl Examination {
 #[cfg(test)]
 mod tests {
     use super::{Held, Mended, Safety, Worse, mend};
+    use crate::format::FORMATS;
     use crate::found::ERRORS_MAX;
     use crate::plan::Rendered;
     use crate::policy::{Policy, Selection};
@@ -501,6 +498,46 @@ mod tests {
         let said = codes(&done.before.findings);
         assert_eq!(said, [("S18", 3, Safety::Safe), ("T1", 4, Safety::Safe)]);
         assert_eq!(codes(&done.repair.ok().unwrap().after.unwrap().findings), []);
+    }
+
+    const CHAT: &str = "{\"role\":\"user\",\"content\":\"go on\"}\n";
+    /// A call that was torn, with its result on the same line. Lines may not go here, so the result would stay alone.
+    const GLUED: &str =
+        "{\"role\":\"assistant\",\"tool_c{\"role\":\"tool\",\"tool_call_id\":\"c1\",\"content\":\"r\"}\n";
+    const CHAT_SAID: &str = "{\"role\":\"assistant\",\"content\":\"yes\"}\n";
+
+    #[test]
+    fn a_session_that_could_be_sent_is_not_made_one_that_is_refused() {
+        let text = [CHAT, GLUED, CHAT_SAID].concat();
+        let (done, after) = mended(&text, &Policy::default());
+        assert_eq!(after, text);
+        let found = codes(&done.before.findings);
+        assert_eq!(found.iter().map(|found| (found.0, found.1)).collect::<Vec<_>>(), [("B2", 2)]);
+        is_held_for(found[0].2, "P2");
+        let (done, after) = mended(&text, &allowing(&["B2", "P2"]));
+        assert_eq!(after, [CHAT, CHAT_SAID].concat());
+        assert_eq!(codes(&done.repair.ok().unwrap().after.unwrap().findings), []);
+    }
+
+    /// One was refused anyway; in the other one more is to be mended, which is done together with that or not at all.
+    #[test]
+    fn what_damage_hid_may_come_to_light_where_more_is_wrong() {
+        let result = r#"{"role":"tool","tool_call_id":"c1","content":"r"}"#.to_string() + "\n";
+        let lost = result.replace("c1", "c0");
+        let [refused, torn] = [[CHAT, &lost, GLUED], [CHAT, GLUED, "{\"role\":\"user\",\"con\n"]]
+            .map(|text| text.concat() + CHAT_SAID);
+        assert_eq!(mended(&refused, &Policy::default()).1, [CHAT, &lost, &result, CHAT_SAID].concat());
+        assert_eq!(mended(&torn, &Policy::default()).1, [CHAT, &result, CHAT_SAID].concat());
+    }
+
+    /// Vibe refuses a file with a line that it cannot read, so that nothing is lost by mending that.
+    #[test]
+    fn a_line_that_cannot_be_read_counts_where_the_agent_does_not_skip_it() {
+        let text = [CHAT, GLUED, CHAT_SAID].concat();
+        let tally = examine(&text.as_bytes(), &Policy::default()).unwrap().tally;
+        let named = |name| FORMATS.iter().find(|format| format.name() == name).copied().unwrap();
+        let refuses = |name| tally.is_refused(named(name));
+        assert_eq!(["openai-chat", "vibe"].map(refuses), [false, true]);
     }
 
     /// Where many lines were lost, each link comes into sight with the one after it.

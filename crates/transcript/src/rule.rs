@@ -484,53 +484,57 @@ fn too_heavy_to_return(session: &Session<'_>, entry: u32) -> bool {
     !session.in_context(entry) && limit > 0 && session.entry(entry).text_chars > limit
 }
 
-/// Takes results out of the file, each with its entry if nothing else is left in that.
-fn drop_results(session: &Session<'_>, results: &[usize]) -> Fix {
-    let mut ops = Vec::new();
-    let mut guard = None;
-    for &result in results {
-        let found = session.result(result);
-        let entry = found.entry;
-        if !matches!(session.entry(entry).kind, Kind::Message(_)) {
-            // It is one of many messages, and the entry is all of them.
+/// The results that go, each with the fix that takes it out of its entry together with the others there. That is planned
+/// once for each entry, which may hold thousands.
+fn removals<'s>(
+    session: &'s Session<'_>,
+    goes: &'s dyn Fn(usize) -> bool,
+) -> impl Iterator<Item = (usize, Fix)> + 's {
+    let mut last: Option<(u32, Fix)> = None;
+    (0..session.answers.len()).filter(|&result| goes(result)).map(move |result| {
+        let entry = session.result(result).entry;
+        let (_, fix) = last.take().filter(|(of, _)| *of == entry).unwrap_or_else(|| {
+            let together: Vec<usize> =
+                session.transcript.results_of(entry).filter(|&other| goes(other)).collect();
+            (entry, drop_results(session, entry, &together))
+        });
+        last = Some((entry, fix.clone()));
+        (result, fix)
+    })
+}
+
+/// Takes results out of an entry, and that as well if nothing else is left in it. They are in order.
+fn drop_results(session: &Session<'_>, entry: u32, results: &[usize]) -> Fix {
+    let Kind::Message(role) = session.entry(entry).kind else {
+        // It is one of many messages, and the entry is all of them.
+        return Fix::held(Held::Tangled);
+    };
+    let block_of = |result: usize| session.result(result).block;
+    let mut blocks: Vec<Span> = results.iter().map(|&result| block_of(result)).collect();
+    blocks.sort_unstable();
+    blocks.dedup();
+    let mut own = session.transcript.results_of(entry);
+    if results.iter().any(|&result| session.is_in_record_of_call(result)) {
+        let goes = |result: usize| results.binary_search(&result).is_ok();
+        if own.any(|other| !goes(other) && blocks.binary_search(&block_of(other)).is_ok()) {
             return Fix::held(Held::Tangled);
         }
-        if session.is_in_record_of_call(result) {
-            if matches!(ops.last(), Some(Op::Replace { at, .. }) if *at == found.block) {
-                continue;
-            }
-            let mut own = session.transcript.results_of(entry);
-            let goes = |other: usize| results.binary_search(&other).is_ok();
-            if own.any(|other| session.result(other).block == found.block && !goes(other)) {
-                return Fix::held(Held::Tangled);
-            }
-            ops.push(Op::Replace { at: found.block, with: b"[]".to_vec() });
-            continue;
-        }
-        // Blocks of other results of the entry that go as well are in `results` too, or stay.
-        let going = results.iter().filter(|&&other| session.result(other).entry == entry).count();
-        let alone = found.whole
-            || (session.entry(entry).kind == Kind::Message(Role::Tool)
-                && going == session.transcript.results_of(entry).len());
-        // Somebody may rewind to a record that its id tells: an empty one stays.
-        if !alone || session.format.shape() == Shape::Upserts {
-            ops.push(Op::DropBlock { entry, block: found.block });
-            continue;
-        }
-        if session.shares_its_id(entry) || session.is_labelled(entry) {
-            return Fix::held(Held::Referenced);
-        }
-        if session.is_newest(entry) && session.entry(entry).id.is_some() {
-            guard = Some(Guard::NewestEntry);
-        }
-        if session.format.answer() != Answer::Line {
-            guard = Some(Guard::ChangesLineCount);
-        }
-        ops.push(Op::DropEntry(entry));
+        let emptied = blocks.into_iter().map(|at| Op::Replace { at, with: b"[]".to_vec() });
+        return Fix::safe(emptied.collect());
     }
-    ops.dedup();
-    match guard {
-        Some(guard) => Fix::guarded(guard, ops),
-        None => Fix::safe(ops),
+    let whole = results.iter().any(|&result| session.result(result).whole);
+    let alone = whole || (role == Role::Tool && results.len() == own.len());
+    // Somebody may rewind to a record that its id tells: an empty one stays.
+    if !alone || session.format.shape() == Shape::Upserts {
+        return Fix::safe(blocks.into_iter().map(|block| Op::DropBlock { entry, block }).collect());
     }
+    if session.shares_its_id(entry) || session.is_labelled(entry) {
+        return Fix::held(Held::Referenced);
+    }
+    let ops = alloc::vec![Op::DropEntry(entry)];
+    if session.format.answer() != Answer::Line {
+        return Fix::guarded(Guard::ChangesLineCount, ops);
+    }
+    let is_newest = session.is_newest(entry) && session.entry(entry).id.is_some();
+    if is_newest { Fix::guarded(Guard::NewestEntry, ops) } else { Fix::safe(ops) }
 }

@@ -83,7 +83,8 @@ struct Seen {
 
 fn look(folders: &[Metadata], user: u32) -> Seen {
     let mut seen = Seen::default();
-    let ours = ancestors(std::process::id());
+    // Who asks for a repair is not at work on the session.
+    let ours = process::ancestors(std::process::id());
     for pid in process::all().filter(|pid| !ours.contains(pid)) {
         match fs::metadata(format!("/proc/{pid}/cwd")) {
             Ok(at) => {
@@ -95,24 +96,13 @@ fn look(folders: &[Metadata], user: u32) -> Seen {
                 }
             }
             Err(cause) if cause.kind() == io::ErrorKind::PermissionDenied => {
-                let owner = fs::metadata(format!("/proc/{pid}")).map(|folder| folder.uid());
-                seen.hidden |= owner.is_ok_and(|owner| owner == user);
+                seen.hidden |= process::is_of(pid, user);
             }
             // It has ended, or is the kernel's.
             Err(_) => {}
         }
     }
     seen
-}
-
-/// A process and those that it comes from: who asks for a repair is not at work on the session.
-fn ancestors(pid: u32) -> Vec<u32> {
-    let parent = |pid: &u32| {
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
-        parent.trim().parse().ok().filter(|&parent: &u32| parent > 0)
-    };
-    std::iter::successors(Some(pid), parent).collect()
 }
 
 #[cfg(test)]

@@ -250,13 +250,9 @@ mod tests {
         let case = Case::new(dir.path().join("agents/main/sessions/s.jsonl"), text);
         let lock = PathBuf::from(format!("{}.lock", case.path.display()));
         let options = Options {
-            policy: transcript::Policy::default().into(),
             mode: Mode::Fix,
-            settle: Duration::ZERO,
-            settle_stale: Duration::ZERO,
-            memory_settle: Duration::ZERO,
-            worth: None,
             vault: Some(Vault::new(dir.path().join("vault"))),
+            ..Options::default()
         };
         (dir, case, lock, options)
     }

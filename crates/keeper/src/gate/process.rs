@@ -73,8 +73,7 @@ pub(crate) fn sees_all() -> bool {
 
 fn lives_in_a_container(pid: u32, start: u64) -> bool {
     let named = |host: u32| {
-        let status = fs::read_to_string(format!("/proc/{host}/status")).unwrap_or_default();
-        let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
+        let numbers = status(host, "NSpid:");
         // The first number is the one that we see.
         numbers.split_whitespace().skip(1).any(|inner| inner.parse() == Ok(pid))
     };
@@ -208,10 +207,21 @@ pub(crate) fn unseen(user: u32) -> usize {
 }
 
 /// Whether a process acts for this user. The owner of its folder in `/proc` does not tell: of one that hides, it is root.
-fn is_of(pid: u32, user: u32) -> bool {
+pub(crate) fn is_of(pid: u32, user: u32) -> bool {
+    status(pid, "Uid:").split_whitespace().any(|number| number.parse() == Ok(user))
+}
+
+/// A process and those that it comes from.
+pub(crate) fn ancestors(pid: u32) -> Vec<u32> {
+    let parent = |&pid: &u32| status(pid, "PPid:").parse().ok().filter(|&parent| parent > 0);
+    std::iter::successors(Some(pid), parent).collect()
+}
+
+/// A field of `/proc/<pid>/status`; empty if it cannot be read.
+fn status(pid: u32, field: &str) -> String {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let users = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap_or_default();
-    users.split_whitespace().any(|number| number.parse() == Ok(user))
+    let value = status.lines().find_map(|line| line.strip_prefix(field)).unwrap_or_default();
+    value.trim().to_string()
 }
 
 #[cfg(test)]

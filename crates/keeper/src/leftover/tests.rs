@@ -53,16 +53,7 @@ impl World {
             selection: Selection { ignore, ..Selection::default() },
             ..Policy::default()
         };
-        let (settle, settle_stale) = (Duration::ZERO, Duration::ZERO);
-        Options {
-            policy: policy.into(),
-            mode: Mode::Fix,
-            settle,
-            settle_stale,
-            memory_settle: Duration::ZERO,
-            vault: Some(self.vault()),
-            worth: None,
-        }
+        Options { policy: policy.into(), mode: Mode::Fix, vault: Some(self.vault()), ..Options::default() }
     }
 
     /// As the command does it: what is left comes first.

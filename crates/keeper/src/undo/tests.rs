@@ -44,15 +44,7 @@ impl Place {
 
     fn options(&self, chars_max: u64) -> Options {
         let policy = Policy { result_chars_max: chars_max, side_chars_max: 40, ..Policy::default() };
-        Options {
-            policy: policy.into(),
-            mode: Mode::Fix,
-            settle: Duration::ZERO,
-            settle_stale: Duration::ZERO,
-            memory_settle: Duration::ZERO,
-            vault: Some(self.vault()),
-            worth: None,
-        }
+        Options { policy: policy.into(), mode: Mode::Fix, vault: Some(self.vault()), ..Options::default() }
     }
 
     fn fix(&self, chars_max: u64) -> Option<String> {

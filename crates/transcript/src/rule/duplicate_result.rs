@@ -1,13 +1,12 @@
 //! P5: more than one result for a call.
 
-use super::{Cover, Help, Rule, about_result, cover_of_removed_results, drop_results, severity_in_context};
-use crate::finding::{Finding, Fix};
+use super::{Cover, Help, Rule, about_result, cover_of_removed_results, removals, severity_in_context};
+use crate::finding::Finding;
 use crate::format::Format;
 use crate::found::Found;
 use crate::session::{Answers, Session};
 use crate::source::Fault;
 use alloc::string::ToString;
-use alloc::vec::Vec;
 
 pub(super) struct DuplicateResult;
 
@@ -37,32 +36,17 @@ impl Rule for DuplicateResult {
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        // One entry may repeat thousands of results, and all of them go together.
-        let mut last: Option<(u32, Fix)> = None;
-        for (index, answers) in session.answers.iter().enumerate() {
-            if !is_sent_again(session, *answers, index) {
-                continue;
-            }
-            let entry = session.result(index).entry;
-            let fix = match last.take() {
-                Some((of, fix)) if of == entry => fix,
-                _ => {
-                    let own = session.transcript.results_of(entry);
-                    let again = |&other: &usize| is_sent_again(session, session.answers[other], other);
-                    drop_results(session, &own.filter(again).collect::<Vec<_>>())
-                }
-            };
-            last = Some((entry, fix.clone()));
-            let severity = severity_in_context(session, entry);
+        for (result, fix) in removals(session, &|result| is_sent_again(session, result)) {
+            let severity = severity_in_context(session, session.result(result).entry);
             let message = "another result answers the same call".to_string();
-            out.push(Finding { fix, ..about_result(&DuplicateResult, session, index, severity, message) });
+            out.push(Finding { fix, ..about_result(&DuplicateResult, session, result, severity, message) });
         }
         Ok(())
     }
 }
 
 /// Whether a result is sent with another one of the same call; copies off the branch never are.
-fn is_sent_again(session: &Session<'_>, answers: Answers, result: usize) -> bool {
+fn is_sent_again(session: &Session<'_>, result: usize) -> bool {
     let live = |result: usize| session.is_live(session.result(result).entry);
-    matches!(answers, Answers::Again(call) if live(result) && session.result_of(call).is_some_and(live))
+    matches!(session.answers[result], Answers::Again(call) if live(result) && session.result_of(call).is_some_and(live))
 }

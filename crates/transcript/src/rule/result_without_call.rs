@@ -1,8 +1,7 @@
 //! P2: a result that answers nothing the model can see.
 
 use super::{
-    Cover, Help, Rule, about_result, cover_of_removed_results, dangling_parent, drop_results,
-    severity_in_context,
+    Cover, Help, Rule, about_result, cover_of_removed_results, dangling_parent, removals, severity_in_context,
 };
 use crate::entry::{Call, Kind};
 use crate::finding::{Finding, Fix, Held, Op};
@@ -44,39 +43,34 @@ impl Rule for ResultWithoutCall {
     }
 
     fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        let mut orphans: Vec<usize> = Vec::new();
         for (index, answers) in session.answers.iter().enumerate() {
-            match answers {
-                Answers::Nothing => orphans.push(index),
-                Answers::Call(call) if out_of_sight(session, index, *call) => orphans.push(index),
-                Answers::Call(call) if split_by_boundary(session, index, *call) => {
-                    let fix = keep_more(session, *call);
-                    let entry = session.result(index).entry;
-                    let message = "its call lies before what the compaction kept".to_string();
-                    let severity = severity_in_context(session, entry);
-                    out.push(Finding {
-                        fix,
-                        ..about_result(&ResultWithoutCall, session, index, severity, message)
-                    });
-                }
-                _ => {}
+            if let Answers::Call(call) = *answers
+                && split_by_boundary(session, index, call)
+            {
+                let fix = keep_more(session, call);
+                let severity = severity_in_context(session, session.result(index).entry);
+                let message = "its call lies before what the compaction kept".to_string();
+                let about = about_result(&ResultWithoutCall, session, index, severity, message);
+                out.push(Finding { fix, ..about });
             }
         }
-        for orphan in &orphans {
-            let entry = session.result(*orphan).entry;
-            let own = session.transcript.results_of(entry);
-            let together: Vec<usize> = own.filter(|other| orphans.contains(other)).collect();
+        let is_orphan = |result: usize| match session.answers[result] {
+            Answers::Nothing => true,
+            Answers::Call(call) => out_of_sight(session, result, call),
+            _ => false,
+        };
+        let mut hidden = None;
+        for (orphan, fix) in removals(session, &is_orphan) {
+            let entry = session.result(orphan).entry;
+            let hidden = hidden.get_or_insert_with(|| HiddenCalls::of(session));
             let fix = match session.is_live(entry) {
-                true if call_may_exist(session, *orphan) => Fix::held(Held::Tangled),
-                true => drop_results(session, &together),
+                true if hidden.may_hold_call_of(session, orphan) => Fix::held(Held::Tangled),
+                true => fix,
                 false => Fix::NONE,
             };
             let severity = severity_in_context(session, entry);
             let message = "no call for this result".to_string();
-            out.push(Finding {
-                fix,
-                ..about_result(&ResultWithoutCall, session, *orphan, severity, message)
-            });
+            out.push(Finding { fix, ..about_result(&ResultWithoutCall, session, orphan, severity, message) });
         }
         Ok(())
     }
@@ -114,16 +108,34 @@ fn keep_more(session: &Session<'_>, call: u32) -> Fix {
     Fix::safe(vec![Op::Replace { at: target.at, with }])
 }
 
-/// Whether the call may well be there, only not to be found: beyond a missing parent, or with its id scrubbed.
-fn call_may_exist(session: &Session<'_>, result: usize) -> bool {
-    let nameless = |call: &Call| {
-        call.id.is_none() && (session.result(result).call.is_none() || session.in_context(call.entry))
-    };
-    let scrubbed = session.format.calls_have_ids() && session.transcript.calls.iter().any(nameless);
-    // A log's compaction carries items over that are not looked into.
-    let entry = session.result(result).entry;
-    let carried = session.format.shape() == Shape::Log && session.in_context(entry);
-    let carried = carried && session.live.iter().any(|&other| session.entry(other).kind == Kind::Boundary);
-    let above = session.live.first().and_then(|&first| dangling_parent::nearest_before(session, first));
-    scrubbed || carried || (session.is_cut_off() && above.is_some())
+/// Where a call may be that cannot be found.
+struct HiddenCalls {
+    /// Anywhere: some call has no id, or the branch begins at a missing parent.
+    of_nameless_result: bool,
+    /// The same, of the calls that the model sees.
+    of_named_result: bool,
+    /// A log's compaction carries items over that are not looked into.
+    of_result_in_context: bool,
+}
+
+impl HiddenCalls {
+    fn of(session: &Session<'_>) -> Self {
+        let nameless = |call: &&Call| session.format.calls_have_ids() && call.id.is_none();
+        let mut nameless = session.transcript.calls.iter().filter(nameless).peekable();
+        let above = session.live.first().and_then(|&first| dangling_parent::nearest_before(session, first));
+        let cut_off = session.is_cut_off() && above.is_some();
+        let is_boundary = |&entry: &u32| session.entry(entry).kind == Kind::Boundary;
+        Self {
+            of_nameless_result: cut_off || nameless.peek().is_some(),
+            of_named_result: cut_off || nameless.any(|call| session.in_context(call.entry)),
+            of_result_in_context: session.format.shape() == Shape::Log
+                && session.live.iter().any(is_boundary),
+        }
+    }
+
+    fn may_hold_call_of(&self, session: &Session<'_>, result: usize) -> bool {
+        let result = session.result(result);
+        let hidden = if result.call.is_none() { self.of_nameless_result } else { self.of_named_result };
+        hidden || (self.of_result_in_context && session.in_context(result.entry))
+    }
 }

@@ -19,6 +19,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 
 pub(super) struct UnsendableImage;
 
@@ -123,10 +125,11 @@ fn judge(session: &Session<'_>, images: &[Image]) -> Result<Vec<Verdict>, Fault>
     let limits = &session.policy.images;
     let many = are_many(session, images);
     let (mut verdicts, mut left): (Vec<Verdict>, Vec<usize>) = (Vec::new(), Vec::new());
+    let mut twins = Twins::default();
     for (n, image) in images.iter().enumerate() {
         let large = too_large(session, image, many);
         let stays = large.is_none() || session.policy.downscale.is_some();
-        let twin = if stays { twin(session, images, &left, n)? } else { None };
+        let twin = if stays { twins.of(session, image)? } else { None };
         verdicts.push(match (twin, large) {
             (Some(first), None) => {
                 let why = format!("the same image as on line {}", session.entry(first).line);
@@ -175,18 +178,37 @@ fn too_large(session: &Session<'_>, image: &Image, many: bool) -> Option<String>
     }
 }
 
-/// The entry of an earlier image with the same data. Only those of one length and beginning are compared.
-fn twin(session: &Session<'_>, images: &[Image], earlier: &[usize], n: usize) -> Result<Option<u32>, Fault> {
-    let own = &images[n];
-    let like = |other: &&Image| {
-        other.data.len() == own.data.len() && other.facts == own.facts && other.data.len() >= 1000
-    };
-    for other in earlier.iter().map(|&at| &images[at]).filter(like) {
-        if hash(session, other.data)? == hash(session, own.data)? {
-            return Ok(Some(other.entry));
+/// The images so far. Only those of one length are read, and each once.
+#[derive(Default)]
+struct Twins {
+    /// The first image of each length, until it is among those that were read.
+    first: HashMap<u64, Option<Image>>,
+    /// The entry of the first image with this data.
+    read: HashMap<[u8; blake3::OUT_LEN], u32>,
+}
+
+impl Twins {
+    /// The entry of an earlier image with the same data.
+    fn of(&mut self, session: &Session<'_>, image: &Image) -> Result<Option<u32>, Fault> {
+        let length = image.data.len();
+        if length < 1000 {
+            return Ok(None);
+        }
+        let Some(first) = self.first.get_mut(&length) else {
+            self.first.insert(length, Some(*image));
+            return Ok(None);
+        };
+        if let Some(first) = first.take() {
+            self.read.insert(*hash(session, first.data)?.as_bytes(), first.entry);
+        }
+        match self.read.entry(*hash(session, image.data)?.as_bytes()) {
+            Entry::Occupied(earlier) => Ok(Some(*earlier.get())),
+            Entry::Vacant(free) => {
+                free.insert(image.entry);
+                Ok(None)
+            }
         }
     }
-    Ok(None)
 }
 
 fn hash(session: &Session<'_>, span: Span) -> Result<blake3::Hash, Fault> {
@@ -282,12 +304,13 @@ fn stub(session: &Session<'_>, image: &Image, severity: Severity, why: String) -
 
 /// The insides of other strings of the entry that hold the same data, as `toolUseResult` does.
 fn copies(session: &Session<'_>, image: &Image) -> Result<Vec<Span>, Fault> {
-    let doc = json::parse(session.source, session.entry(image.entry).span)?;
-    let Some(root) = doc.as_ref().and_then(json::Doc::root) else { return Ok(Vec::new()) };
     // Copies stand beside the message, and only Claude Code makes them.
-    let Some(side) = root.get("toolUseResult").filter(|_| session.format.shape() == Shape::Graph) else {
+    if session.format.shape() != Shape::Graph {
         return Ok(Vec::new());
-    };
+    }
+    let doc = json::parse(session.source, session.entry(image.entry).span)?;
+    let root = doc.as_ref().and_then(json::Doc::root);
+    let Some(side) = root.and_then(|root| root.get("toolUseResult")) else { return Ok(Vec::new()) };
     let like =
         |value: &json::Value<'_>| value.kind() == Json::String && value.inner().len() == image.data.len();
     let mut copies = Vec::new();
