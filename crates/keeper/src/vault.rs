@@ -35,6 +35,7 @@ use file::Writer;
 use folder::{Folder, Unfinished};
 use jiff::tz::TimeZone;
 use record::{Index, Stored};
+use spans::marker;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -44,7 +45,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 use transcript::plan::Plan;
-use transcript::{Fault, Source, marker};
+use transcript::{Fault, Source};
 
 const LOCK: &str = "lock";
 const RUNS: &str = "runs";

@@ -5,9 +5,9 @@ use crate::finding::{Finding, Fix};
 use crate::format::Format;
 use crate::found::Found;
 use crate::session::{Answers, Session};
-use crate::source::Fault;
 use alloc::string::ToString;
 use alloc::vec::Vec;
+use spans::source::Fault;
 
 pub(super) struct DuplicateResult;
 

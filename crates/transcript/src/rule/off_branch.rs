@@ -7,9 +7,9 @@ use crate::entry::{Id, Kind, Role};
 use crate::format::{Format, Shape};
 use crate::found::Found;
 use crate::session::Session;
-use crate::source::Fault;
 use alloc::vec::Vec;
 use hashbrown::HashSet;
+use spans::source::Fault;
 
 pub(super) struct OffBranch;
 

@@ -8,17 +8,17 @@ use crate::format::Format;
 use crate::format::Shape;
 use crate::found::Found;
 use crate::image::{self, Kind, Stub};
-use crate::json::{self, Kind as Json};
-use crate::marker;
 use crate::policy::TooLarge;
 use crate::session::Session;
-use crate::source::{Fault, Span, read_span};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use spans::json::{self, Kind as Json};
+use spans::marker;
+use spans::source::{Fault, Span, read_span};
 
 pub(super) struct UnsendableImage;
 
