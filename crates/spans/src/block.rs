@@ -64,7 +64,7 @@ pub struct Marks {
 
 /// How far a string was followed.
 pub struct Reach {
-    /// Where it cannot just go on: see [`Block::stops`].
+    /// Where it cannot just go on: a quote, an escape other than the commonest, a control character, the end of the window.
     pub stop: usize,
     /// There is an escape before that.
     pub escaped: bool,
