@@ -168,7 +168,7 @@ fn what_is_said_is_told_part_by_part() {
         let found = scan(&bytes.as_slice()).unwrap();
         let (mut calls, mut results, mut said, mut answered) = (0, 0, false, 0);
         for entry in &found.entries {
-            let doc = transcript::json::parse(&bytes.as_slice(), entry.span).unwrap().unwrap();
+            let doc = spans::json::parse(&bytes.as_slice(), entry.span).unwrap().unwrap();
             let mut in_result = false;
             found.format.unwrap().parts(&doc, &mut |part| match part {
                 Part::Call { name, .. } => {

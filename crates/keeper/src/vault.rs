@@ -34,6 +34,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use record::Stored;
 use rustix::fs::OFlags;
+use spans::marker;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -43,7 +44,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use transcript::plan::Plan;
-use transcript::{Fault, Source, Span, marker};
+use transcript::{Fault, Source, Span};
 
 const LOCK: &str = "lock";
 const RUNS: &str = "runs";

@@ -360,8 +360,8 @@ fn at_home(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
     use crate::args::find_profile;
+    use spans::literal::Unit;
     use transcript::format::FORMATS;
-    use transcript::literal::Unit;
     use transcript::policy::{SignedThinking, Stale};
 
     #[track_caller]

@@ -7,14 +7,14 @@
 #![expect(clippy::print_stdout, reason = "what is remembered is a figure as well")]
 
 use criterion::{BatchSize, Criterion, SamplingMode, Throughput};
+use spans::cut::Lines;
+use spans::cut::{Keep, cut, measure};
+use spans::literal::Unit;
 use std::fmt::Write;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
-use transcript::cut::{Keep, cut, measure};
 use transcript::format::FORMATS;
-use transcript::literal::Unit;
-use transcript::policy::Lines;
 use transcript::tail::{Tail, Verdict};
 use transcript::{Policy, Rendered, Source, Span, examine, mend};
 

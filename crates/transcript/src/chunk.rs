@@ -10,19 +10,19 @@ use crate::compact::Unable;
 use crate::context::Context;
 use crate::entry::{Kind, Role};
 use crate::format::Part;
-use crate::json::{self, Kind as Json, Value};
-use crate::literal;
 use crate::policy::Policy;
 use crate::rule::tool_of;
 use crate::scan;
 use crate::session::Session;
-use crate::source::{Fault, Source, Span, read_span};
 use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
+use spans::json::{self, Kind as Json, Value};
+use spans::literal;
+use spans::source::{Fault, Source, Span, read_span};
 
 /// The smallest limit of a chunk in tokens: room for a line that stands for something else, whatever the tokenizer.
 pub const TOKENS_MIN: u64 = 256;

@@ -10,15 +10,12 @@ use crate::context::Context;
 use crate::entry::{DamageKind, Kind, Link, Role};
 use crate::finding::{Held, Op};
 use crate::format::{Compaction, Format, Part, Shape};
-use crate::json::{self, Doc, Value};
-use crate::literal::quote;
 use crate::mend::Holds;
 use crate::plan::{self, Plan, Rendered, fresh_id};
 use crate::policy::Policy;
 use crate::rule::bound_thinking::{self, unbind, vanishes};
 use crate::rule::{forbidden, shorten_message};
 use crate::session::Session;
-use crate::source::{Fault, Source, read_span};
 use crate::verdict::{Baseline, Loss, Worse};
 use crate::{Examination, Repair, look};
 use alloc::borrow::Cow;
@@ -26,6 +23,9 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
+use spans::json::{self, Doc, Value};
+use spans::literal::quote;
+use spans::source::{Fault, Source, read_span};
 
 /// How a message of ours begins that stands for others.
 const OWN: &[u8] = b"[tailor: ";

@@ -3,11 +3,7 @@
 //! An [`Entry`] is one JSON object of the file, reduced to what rules need: ids, links, and the places of what
 //! may be altered. It holds no text; who needs more reads the entry's span again.
 
-use crate::fingerprint;
 use crate::format::{Format, Head, was};
-use crate::json::{Kind as Json, Odd, Value};
-use crate::literal::Unit;
-use crate::source::Span;
 use crate::weight::Stuff;
 use alloc::vec::Vec;
 use core::hash::BuildHasher;
@@ -15,6 +11,9 @@ use core::num::NonZeroU32;
 use core::ops::Range;
 use hashbrown::hash_table::Entry as TableEntry;
 use hashbrown::{DefaultHashBuilder, HashTable};
+use spans::fingerprint;
+use spans::json::{Kind as Json, Odd, Text, Value};
+use spans::source::Span;
 
 /// An interned id: of an entry, a call, a message, a model. Equal ids are equal texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -215,7 +214,7 @@ pub struct Entry {
     pub model: Option<Id>,
     /// Why the model stopped.
     pub stop: Stop,
-    /// Its strings hold what can be said in JSON and not in every request; see [`crate::json::Doc::odd`].
+    /// Its strings hold what can be said in JSON and not in every request; see [`spans::json::Doc::odd`].
     pub odd: Odd,
     /// What it is to the agent, if that is no part of the conversation.
     pub service: Service,
@@ -306,33 +305,6 @@ pub struct ToolResult {
     /// How many images it holds.
     pub images: u32,
     bodies_from: u32,
-}
-
-/// A text that may be shortened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Text {
-    /// The string's inside, without quotes.
-    pub inner: Span,
-    /// How many characters it has.
-    pub chars: u64,
-    /// UTF-16 may count more units than that.
-    pairs: bool,
-}
-
-impl Text {
-    pub(crate) fn of(value: Value<'_>) -> Self {
-        Self { inner: value.inner(), chars: value.chars(), pairs: value.has_pairs() }
-    }
-
-    /// How long it is, where that is known without reading it again.
-    pub(crate) fn length(&self, unit: Unit) -> Option<u64> {
-        let known = match unit {
-            Unit::Chars => true,
-            Unit::Utf16 => !self.pairs,
-            Unit::Bytes => false,
-        };
-        known.then_some(self.chars)
-    }
 }
 
 /// A thinking block that carries a signature or is redacted.
@@ -865,8 +837,8 @@ impl Draft<'_> {
             self.text(value);
             // White space says nothing, and what stands for an image was not said.
             if is_blank(value)
-                || crate::marker::may_begin(value.prefix())
-                    && value.text().is_some_and(|text| crate::marker::is_alone(&text))
+                || spans::marker::may_begin(value.prefix())
+                    && value.text().is_some_and(|text| spans::marker::is_alone(&text))
             {
                 return;
             }
@@ -994,14 +966,14 @@ impl Draft<'_> {
         if let Some(result) = self.transcript.results.last_mut()
             && result.bodies_from as usize == self.transcript.bodies.len()
             && text.chars() <= INVENTED_CHARS_MAX
-            && crate::marker::synthetic(text.prefix())
+            && spans::marker::synthetic(text.prefix())
         {
             // Such a text is of no weight: otherwise putting one in could make a message too long.
             result.synthetic = true;
             return;
         }
         // What stands for an empty text is of no weight either.
-        if text.is(crate::marker::NO_OUTPUT) {
+        if text.is(spans::marker::NO_OUTPUT) {
             return;
         }
         let owner = (self.transcript.results.len() as u32).wrapping_sub(1);
@@ -1234,9 +1206,9 @@ fn may_be_blank(literal: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::is_blank;
-    use crate::json;
-    use crate::source::Span;
     use alloc::format;
+    use spans::json;
+    use spans::source::Span;
 
     #[test]
     fn white_space_is_blank_however_it_is_spelt() {

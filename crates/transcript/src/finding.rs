@@ -3,11 +3,11 @@
 use crate::entry::{Id, Transcript};
 use crate::found::STEPS_MAX;
 use crate::rule::Rule;
-use crate::source::Span;
 use crate::verdict::Worse;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
+use spans::source::Span;
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,13 +6,13 @@
 
 use crate::entry::{Draft, QuirkKind};
 use crate::finding::Severity;
-use crate::json::{Doc, Kind, Value};
-use crate::source::Span;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 use names::Names;
+use spans::json::{Doc, Kind, Value};
+use spans::source::Span;
 
 mod ai_sdk;
 mod anthropic;
@@ -909,7 +909,7 @@ impl Writing {
         if self.0.len() > 1 {
             self.0.push(b',');
         }
-        crate::literal::quote(key.as_bytes(), &mut self.0);
+        spans::literal::quote(key.as_bytes(), &mut self.0);
         self.0.push(b':');
         self.0.extend_from_slice(json);
         self
@@ -918,7 +918,7 @@ impl Writing {
     /// A field whose value is a text.
     pub(crate) fn text(self, key: &str, text: &[u8]) -> Self {
         let mut literal = Vec::new();
-        crate::literal::quote(text, &mut literal);
+        spans::literal::quote(text, &mut literal);
         self.raw(key, &literal)
     }
 
@@ -931,8 +931,8 @@ impl Writing {
 #[cfg(test)]
 mod tests {
     use super::{later, written_ms};
-    use crate::json;
-    use crate::source::Span;
+    use spans::json;
+    use spans::source::Span;
 
     /// The format of a file with these lines.
     fn told(lines: &[&str]) -> Option<&'static str> {

@@ -11,12 +11,12 @@ use crate::plan::Origins;
 use crate::rule::bound_thinking::{self, Damage, Gate};
 use crate::rule::{self, RULES, Stage};
 use crate::session::Session;
-use crate::source::Fault;
 use crate::verdict::Codes;
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 use hashbrown::HashMap;
+use spans::source::Fault;
 
 /// How many findings of a rule are kept whole, for each severity, and apart for those whose fix is made.
 pub(crate) const LISTED_MAX: usize = 4096;

@@ -2,12 +2,12 @@
 //! of the base64; what the pixels show is nobody's business here.
 
 use crate::entry::Image;
-use crate::json::{Kind as Json, Value};
-use crate::source::Span;
 use alloc::vec::Vec;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use core::fmt;
+use spans::json::{Kind as Json, Value};
+use spans::source::Span;
 
 /// Kinds of images that providers take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -37,21 +37,15 @@
 
 extern crate alloc;
 
-mod block;
 pub mod chunk;
 pub mod compact;
 mod context;
-pub mod cut;
 pub mod entry;
 pub mod finding;
-mod fingerprint;
 pub mod format;
 mod found;
 pub mod image;
-pub mod json;
-pub mod literal;
 pub mod live;
-pub mod marker;
 mod mend;
 pub mod overflow;
 pub mod plan;
@@ -64,7 +58,6 @@ pub mod rule;
 pub(crate) mod salvage;
 pub mod scan;
 pub mod session;
-pub mod source;
 pub mod tail;
 pub mod verdict;
 pub mod weight;
@@ -75,7 +68,7 @@ pub use mend::{Mended, Repair, examine, mend, mend_while};
 pub use plan::{Piece, Plan, Rendered};
 pub use policy::Policy;
 pub use session::Awaits;
-pub use source::{Fault, Source, Span};
+pub use spans::{Fault, Source, Span};
 
 use alloc::vec::Vec;
 use entry::Transcript;

@@ -46,12 +46,8 @@
 use crate::chunk::{self, Chunk, Limits};
 use crate::entry::Role;
 use crate::format::Writing;
-use crate::json::{self, Kind, Value};
-use crate::literal::decode;
-use crate::marker::Id;
 use crate::policy::{Policy, Selection};
 use crate::rule::OversizedForSummary;
-use crate::source::{Fault, Source, Span, read_span};
 use crate::verdict::Worse;
 use crate::{Finding, Piece, Rendered, mend};
 use alloc::borrow::ToOwned;
@@ -59,6 +55,10 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
+use spans::json::{self, Kind, Value};
+use spans::literal::decode;
+use spans::marker::Id;
+use spans::source::{Fault, Source, Span, read_span};
 
 /// One message of a conversation. What else a bot keeps of it stays with the bot: see [`Now::from`].
 #[derive(Clone, Debug, PartialEq, Eq)]

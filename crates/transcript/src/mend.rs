@@ -5,13 +5,13 @@ use crate::finding::{Finding, Held, Safety};
 use crate::plan::{Origins, Plan, Rendered};
 use crate::policy::Policy;
 use crate::rule::Stage;
-use crate::source::{Fault, Source};
 use crate::verdict::{Baseline, Loss, Worse};
 use crate::{Depth, Examination, Remember, look};
 use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
 use hashbrown::HashMap;
+use spans::source::{Fault, Source};
 
 /// How often a plan may be drawn on the result of the one before. One round is the rule; more happen when bytes, lines or
 /// links have to be put right first, or a repair uncovers something that was hidden.
@@ -448,7 +448,7 @@ mod tests {
         let mended = mend(&source, policy).unwrap();
         let plan = &mended.repair.as_ref().ok().unwrap().plan;
         let rendered = Rendered::new(&source, plan);
-        let bytes = crate::source::read_span(&rendered, crate::Span::new(0, plan.length_after())).unwrap();
+        let bytes = spans::source::read_span(&rendered, crate::Span::new(0, plan.length_after())).unwrap();
         (mended, String::from_utf8(bytes).unwrap())
     }
 

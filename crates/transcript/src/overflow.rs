@@ -14,13 +14,13 @@
 use crate::Depth;
 use crate::entry::{Entry, Kind, Role};
 use crate::format::{Broken, Format};
-use crate::json;
-use crate::literal;
 use crate::policy::Policy;
 use crate::scan;
 use crate::session::Session;
-use crate::source::{Fault, Source};
 use alloc::string::String;
+use spans::json;
+use spans::literal;
+use spans::source::{Fault, Source};
 
 /// Why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

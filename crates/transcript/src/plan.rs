@@ -3,10 +3,10 @@
 //! A plan never holds the transcript. Rendering it yields spans of the original, to be copied, and short pieces
 //! of new bytes in between.
 
-use crate::source::{Fault, Source, Span};
 use alloc::borrow::Cow;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use spans::source::{Fault, Source, Span};
 
 mod draw;
 
@@ -90,7 +90,7 @@ impl Plan {
     }
 
     /// Texts that were cut for the first time: each as it was written, without quotes. The
-    /// beginning of its BLAKE3 hash is the address in the marker, see [`crate::marker::Id`].
+    /// beginning of its BLAKE3 hash is the address in the marker, see [`spans::marker::Id`].
     pub fn texts(&self) -> &[Vec<Piece>] {
         &self.texts
     }

@@ -2,10 +2,11 @@
 
 use crate::finding::{Finding, Safety};
 use crate::image::Kind;
-use crate::literal::Unit;
-use crate::marker::Folder;
 use alloc::string::String;
 use alloc::vec::Vec;
+use spans::cut::Lines;
+use spans::literal::Unit;
+use spans::marker::Folder;
 
 /// Limits and permissions of one run. A limit of 0 is switched off.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -293,19 +294,6 @@ impl Default for Kept {
     fn default() -> Self {
         Self::Within(75)
     }
-}
-
-/// Where a text may be cut.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Lines {
-    /// Where what may stay ends, between any two characters.
-    Anywhere,
-    /// At the end of a line, if that leaves half of what may stay.
-    #[default]
-    Half,
-    /// At the end of a line as ChatCLI looks for it: the line break itself must stand in the farther half of what may
-    /// stay in front, and in the nearer half of what may stay behind, but not first.
-    Inside,
 }
 
 /// What becomes of results as the conversation goes on. An age of 0 is switched off, and never means "all". The

@@ -6,10 +6,11 @@
 //!
 //! `docs/profiles.md` goes through the test cases of these systems one by one: what holds, and what differs on purpose.
 
-use crate::literal::Unit;
-use crate::policy::{Cap, Crowded, Kept, Lines, Note, Policy, Shape, Stale, ToolCap, Turns};
+use crate::policy::{Cap, Crowded, Kept, Note, Policy, Shape, Stale, ToolCap, Turns};
 use alloc::string::String;
 use alloc::vec::Vec;
+use spans::cut::Lines;
+use spans::literal::Unit;
 
 #[cfg(test)]
 mod tests;

@@ -7,10 +7,10 @@ use crate::compact::{Request, Shares, Stay, Unable, compact, said_in};
 use crate::mend::Holds;
 use crate::plan::Rendered;
 use crate::policy::{Policy, Selection};
-use crate::source::{Fault, Source};
 use crate::verdict::Worse;
 use crate::{Depth, Examination, Plan, Repair, look, mend};
 use core::fmt;
+use spans::source::{Fault, Source};
 
 /// How many messages stay at level 2, if nobody says otherwise.
 pub const KEEP: u64 = 10;

@@ -7,14 +7,14 @@
 use crate::Depth;
 use crate::entry::{Id, Kind, Role, Stop};
 use crate::format::Shape;
-use crate::json;
 use crate::policy::Policy;
 use crate::scan;
 use crate::session::Session;
-use crate::source::{Fault, Source};
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
+use spans::json;
+use spans::source::{Fault, Source};
 
 /// Where a request was refused, and what of the file that is.
 #[derive(Debug, Default)]

@@ -10,11 +10,11 @@ use crate::format::{Answer, Counted, Format, Results, Shape};
 use crate::found::Found;
 use crate::salvage::Wreck;
 use crate::session::Session;
-use crate::source::{Fault, Span, read_span};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
+use spans::source::{Fault, Span, read_span};
 
 mod abandoned_compaction;
 mod aborted_call_with_result;

@@ -4,19 +4,19 @@
 //! Only damaged lines come here, and each is held in memory while it is looked at. Nothing is ever completed: a record is
 //! whole in the bytes that are there, or it is a fragment.
 
-use crate::block::Marks;
 use crate::entry::{Damage, DamageKind};
 use crate::format::names::{Names, stumbled};
 use crate::format::{Format, Vote};
-use crate::json::{Fed, Tokeniser};
 use crate::scan::{BOM, LINE_RECORDS_MAX};
 use crate::session::Session;
-use crate::source::{Fault, Source, Span, read_span};
 use alloc::borrow::Cow;
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 use memchr::{memchr, memmem};
+use spans::block::Marks;
+use spans::json::{Fed, Tokeniser};
+use spans::source::{Fault, Source, Span, read_span};
 
 /// Longer lines are only reported.
 pub(crate) const LINE_BYTES_MAX: u64 = 16 << 20;
@@ -368,7 +368,7 @@ fn records(format: &dyn Format, bytes: &[u8]) -> Option<Vec<Found>> {
 fn runs_on(bytes: &[u8], from: usize) -> bool {
     let Some(open) = memchr(b'{', &bytes[from..]) else { return false };
     let rest = &bytes[from + open..];
-    matches!(Tokeniser::new().feed_all(rest, 0, &mut Marks::default()), Fed::More)
+    matches!(Tokeniser::default().feed_all(rest, 0, &mut Marks::default()), Fed::More)
 }
 
 /// How many names of one record may be damaged. Each is read once more from the record's beginning.
@@ -424,7 +424,7 @@ struct Reading {
 
 impl Reading {
     fn new(at: u64, format: &dyn Format) -> Self {
-        Self { tokens: Tokeniser::new(), at, edits: Vec::new(), names: format.names() }
+        Self { tokens: Tokeniser::default(), at, edits: Vec::new(), names: format.names() }
     }
 
     /// Goes on with these bytes. Runs of control characters count as a space.

@@ -3,15 +3,15 @@
 //! Lines end at `\n` and nowhere else. What is not an object is noted as [`Damage`] and otherwise left alone.
 //! Two whole objects on one line are two entries, the second one marked as glued.
 
-use crate::block::Marks;
 use crate::entry::{Damage, DamageKind, QuirkKind, Transcript};
 use crate::format::{self, Format, Head, names};
-use crate::json::{self, Doc, Fed, Kind as Json, Piece, Tokeniser, Value};
-use crate::source::{Fault, Source, Span};
 use crate::weight::Meter;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use memchr::memchr_iter;
+use spans::block::Marks;
+use spans::json::{self, Doc, Fed, Kind as Json, Piece, Tokeniser, Value};
+use spans::source::{Fault, Source, Span};
 
 /// Most entries in one transcript. More than this many is refused, because what is kept of each entry would
 /// outgrow memory.
@@ -149,7 +149,7 @@ impl Scanner {
     pub fn new() -> Self {
         Self {
             transcript: Transcript::default(),
-            tokens: Tokeniser::new(),
+            tokens: Tokeniser::default(),
             marks: Marks::default(),
             head: Some(Vec::new()),
             head_nodes: 0,

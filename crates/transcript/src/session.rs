@@ -8,13 +8,13 @@ use crate::entry::{Call, Entry, Id, Kind, Link, Role, Stop, ToolResult, Transcri
 use crate::format::{Format, Level, Shape};
 use crate::policy::Policy;
 use crate::salvage::{self, Wreck};
-use crate::source::{Fault, Source};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cell::OnceCell;
 use hashbrown::HashMap;
+use spans::source::{Fault, Source};
 
 const NONE: u32 = u32::MAX;
 

@@ -11,10 +11,10 @@ mod twins;
 pub(crate) use meter::{Meter, Stuff};
 
 use crate::session::Session;
-use crate::source::{Fault, Source, Span};
 use crate::{Depth, Facts, Policy, scan};
 use alloc::string::String;
 use alloc::vec::Vec;
+use spans::source::{Fault, Source, Span};
 
 /// Characters of a token, where no tokeniser is known: the usual rule of thumb.
 pub const TOKEN_CHARS: u64 = 4;

@@ -47,18 +47,20 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngSeed, TestRunner};
+use spans::cut::Lines;
+use spans::literal::Unit;
+use spans::source;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, Instant};
 use story::Dialect;
-use transcript::literal::Unit;
 use transcript::plan::{Piece, Plan, Rendered};
-use transcript::policy::{Crowded, Kept, Lines, Policy, Selection, Shape, SignedThinking, Stale};
+use transcript::policy::{Crowded, Kept, Policy, Selection, Shape, SignedThinking, Stale};
 use transcript::profile::PROFILES;
 use transcript::scan::Scanner;
 use transcript::verdict::Worse;
 use transcript::weight::{Amount, Part, Row, Standing, ToolRow, weigh};
-use transcript::{Examination, Mended, Severity, Source, Span, examine, mend, source};
+use transcript::{Examination, Mended, Severity, Source, Span, examine, mend};
 
 /// A file, and what is asked of it.
 #[derive(Clone)]
@@ -361,7 +363,7 @@ fn addresses(bytes: &[u8]) -> std::collections::BTreeSet<String> {
     let text = lossy(bytes);
     let after = text.split("full text: tailor show ").skip(1);
     let digits = |rest: &str| rest.chars().take_while(char::is_ascii_hexdigit).collect::<String>();
-    after.map(digits).filter(|id| id.len() == transcript::marker::Id::DIGITS).collect()
+    after.map(digits).filter(|id| id.len() == spans::marker::Id::DIGITS).collect()
 }
 
 /// What a marker names is one of the texts of the plan, or it named something else before.
@@ -377,7 +379,7 @@ fn markers_lead_somewhere(case: &Case) -> Checked {
                     Piece::Kept(span) | Piece::Moved(span) => _ = hash.update(&case.bytes[range(*span)]),
                 }
             }
-            hash.finalize().to_hex()[..transcript::marker::Id::DIGITS].to_string()
+            hash.finalize().to_hex()[..spans::marker::Id::DIGITS].to_string()
         })
         .collect();
     for id in addresses(&after).difference(&old) {

@@ -7,13 +7,13 @@ use crate::folder::Folder;
 use crate::step::{Step, before};
 use blake3::Hash;
 use rayon::prelude::*;
+use spans::literal::Decoder;
+use spans::marker::{self, Id};
 use std::io::{self, Write};
 use std::ops::Range;
 use std::slice;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
-use transcript::literal::Decoder;
-use transcript::marker::{self, Id};
 use transcript::plan::Piece;
 use transcript::{Fault, Source, Span};
 

@@ -1,9 +1,9 @@
 //! `--diff`: each change with its place. What was taken out is a size unless text was asked for.
 
 use crate::terminal::plain;
+use spans::source::read_span;
 use std::path::Path;
 use transcript::plan::{Piece, Plan};
-use transcript::source::read_span;
 use transcript::{Fault, Source, Span};
 
 /// How much of a text is shown.

@@ -5,8 +5,8 @@ use crate::args::Show;
 use crate::status::Status;
 use crate::terminal::Harmless;
 use keeper::{Text, Vault};
+use spans::literal::Decoder;
 use std::io::{self, IsTerminal, Read, Write};
-use transcript::literal::Decoder;
 
 /// How much is read at a time.
 const READ_BYTES: usize = 64 * 1024;

@@ -11,10 +11,10 @@ use crate::tokens;
 use crate::weighed::{LargeEntry, Session, Share, ToolShare, Totals, Weighed, cap_shares, cap_tools};
 use keeper::{Error, Found, spool};
 use rayon::prelude::*;
+use spans::literal::decode;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::Instant;
-use transcript::literal::decode;
 use transcript::weight::{Weight, weigh};
 use transcript::{Fault, Source, Span};
 
@@ -89,7 +89,7 @@ fn weigh_source(path: &Path, source: &dyn Source, rows: usize, content: bool) ->
 pub(crate) fn contents(source: &dyn Source, weight: &Weight) -> Result<Vec<Option<String>>, Fault> {
     let begin = |text: Span| -> Result<Option<String>, Fault> {
         let end = text.end.min(text.start + CONTENT_BYTES);
-        let raw = transcript::source::read_span(source, Span::new(text.start, end))?;
+        let raw = spans::source::read_span(source, Span::new(text.start, end))?;
         let text = decode(raw.strip_prefix(b"\"").unwrap_or(&raw));
         Ok(Some(String::from_utf8_lossy(&text).chars().take(CONTENT_CHARS).collect()))
     };

@@ -3,10 +3,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use spans::cut::Lines;
+use spans::cut::{Keep, cut, measure};
+use spans::literal::{Unit, decode, quote};
 use transcript::Span;
-use transcript::cut::{Keep, cut, measure};
-use transcript::literal::{Unit, decode, quote};
-use transcript::policy::Lines;
 
 const UNITS: [Unit; 3] = [Unit::Chars, Unit::Utf16, Unit::Bytes];
 

@@ -2,9 +2,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use transcript::cut::measure;
-use transcript::entry::{Text, Transcript};
-use transcript::literal::Unit;
+use spans::cut::measure;
+use spans::json::Text;
+use spans::literal::Unit;
+use transcript::entry::Transcript;
 use transcript::scan::{Scanner, scan};
 use transcript::{Source, Span, examine};
 use transcript_fuzz::policies;

@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use transcript::source::read_span;
+use spans::source::read_span;
 use transcript::verdict::Worse;
 use transcript::{Piece, Plan, Policy, Rendered, Source, Span, mend};
 use transcript_fuzz::policies;

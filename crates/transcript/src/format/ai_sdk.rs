@@ -9,9 +9,9 @@ use super::{
 };
 use crate::entry::{Draft, Kind, Role};
 use crate::finding::Severity;
-use crate::json::{Doc, Value};
-use crate::marker::MISSING_RESULT;
 use alloc::vec::Vec;
+use spans::json::{Doc, Value};
+use spans::marker::MISSING_RESULT;
 
 /// `ModelMessage`: parts `tool-call` and `tool-result`.
 pub(super) struct Model;

@@ -9,9 +9,9 @@ use super::{
     broken_by_stop_reason, content_parts, items, marred, only_keys, says,
 };
 use crate::entry::{Draft, Kind, QuirkKind, Role};
-use crate::json::{Doc, Value};
-use crate::marker::MISSING_RESULT;
 use alloc::vec::Vec;
+use spans::json::{Doc, Value};
+use spans::marker::MISSING_RESULT;
 
 pub(super) struct Anthropic;
 

@@ -11,11 +11,11 @@ use super::{
 };
 use crate::entry::{Draft, Kind, QuirkKind, Role, Service, Stop, Target, is_blank};
 use crate::finding::Severity;
-use crate::json::{Doc, Value};
-use crate::literal::quote;
-use crate::marker::MISSING_RESULT;
 use crate::refusal;
 use alloc::vec::Vec;
+use spans::json::{Doc, Value};
+use spans::literal::quote;
+use spans::marker::MISSING_RESULT;
 
 pub(super) struct ClaudeCode;
 

@@ -12,10 +12,10 @@ use super::{
     content_parts, first_text, is_string, items, later, only_keys, says,
 };
 use crate::entry::{Draft, Kind, QuirkKind, Role};
-use crate::json::{Doc, Kind as Json, Value};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use spans::json::{Doc, Kind as Json, Value};
 use uuid::Uuid;
 
 pub(super) struct Codex;

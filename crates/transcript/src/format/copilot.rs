@@ -11,10 +11,10 @@ use super::{
     content_parts, is_string, items, later, listed_calls, says,
 };
 use crate::entry::{Draft, Kind, Role, Stop, Target};
-use crate::json::{Doc, Value};
-use crate::marker::MISSING_RESULT;
-use crate::source::Span;
 use alloc::vec::Vec;
+use spans::json::{Doc, Value};
+use spans::marker::MISSING_RESULT;
+use spans::source::Span;
 
 pub(super) struct Copilot;
 

@@ -9,8 +9,8 @@ use super::{
     only_keys, openai_chat,
 };
 use crate::entry::{Draft, Kind, QuirkKind};
-use crate::json::{Doc, Kind as Json, Value};
-use crate::source::Span;
+use spans::json::{Doc, Kind as Json, Value};
+use spans::source::Span;
 
 /// A dialect of such lines.
 pub(super) struct Dataset {

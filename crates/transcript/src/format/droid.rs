@@ -9,8 +9,8 @@ use super::{
     anthropic, broken_by_stop_reason, content_parts, is_string, items, says,
 };
 use crate::entry::{Draft, Kind, Role};
-use crate::json::{Doc, Value};
 use alloc::vec::Vec;
+use spans::json::{Doc, Value};
 
 pub(super) struct Droid;
 

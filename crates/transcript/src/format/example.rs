@@ -3,11 +3,11 @@
 use super::{FORMATS, Format, Level};
 use crate::plan::Rendered;
 use crate::policy::Policy;
-use crate::source::Source;
 use crate::{examine, mend};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
+use spans::source::Source;
 
 const PAGE: &str = include_str!("../../../../docs/formats.md");
 

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::entry::{Draft, Kind, Role, Target};
 use crate::finding::Severity;
-use crate::json::{Doc, Kind as Json, Value};
+use spans::json::{Doc, Kind as Json, Value};
 
 pub(super) struct GeminiCli;
 

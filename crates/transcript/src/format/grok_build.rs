@@ -9,9 +9,9 @@ use super::{
     answered, asked, content_parts, is_string, items, listed_calls, says,
 };
 use crate::entry::{Draft, Kind, Role};
-use crate::json::{Doc, Value};
-use crate::marker::MISSING_RESULT;
 use alloc::vec::Vec;
+use spans::json::{Doc, Value};
+use spans::marker::MISSING_RESULT;
 
 pub(super) struct GrokBuild;
 

@@ -10,7 +10,7 @@ use super::{
     items, listed_calls, says,
 };
 use crate::entry::{Draft, Kind, Role};
-use crate::json::{Doc, Kind as Json, Value};
+use spans::json::{Doc, Kind as Json, Value};
 
 pub(super) struct KimiCode;
 

@@ -5,10 +5,10 @@
 //! differs from that name, and from no other that is absent, in one place. Short keys are alike too easily: of those only
 //! a byte that no program writes into a name counts.
 
-use crate::json::{Doc, Kind, Value};
-use crate::source::Span;
 use alloc::vec::Vec;
 use core::ops::ControlFlow;
+use spans::json::{Doc, Kind, Value};
+use spans::source::Span;
 
 /// Shorter names may be another program's with one letter changed.
 const LETTERS_MIN: usize = 4;

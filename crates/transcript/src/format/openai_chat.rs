@@ -12,9 +12,9 @@ use super::{
     says,
 };
 use crate::entry::{Draft, Kind, QuirkKind, Role};
-use crate::json::{Doc, Kind as Json, Value};
-use crate::marker::MISSING_RESULT;
 use alloc::vec::Vec;
+use spans::json::{Doc, Kind as Json, Value};
+use spans::marker::MISSING_RESULT;
 
 /// One who writes this dialect.
 pub(super) struct Profile {

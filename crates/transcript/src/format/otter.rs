@@ -4,9 +4,9 @@ use super::{
     Answer, Format, Level, Lost, Part, Root, Shape, Vote, Writing, content_parts, is_string, items, says,
 };
 use crate::entry::{Draft, Kind, Role};
-use crate::json::{Doc, Value};
-use crate::marker::MISSING_RESULT;
 use alloc::vec::Vec;
+use spans::json::{Doc, Value};
+use spans::marker::MISSING_RESULT;
 
 pub(super) struct Otter;
 

@@ -11,12 +11,12 @@ use super::{
 };
 use crate::entry::{Draft, Kind, QuirkKind, Role, Stop, Target, is_altered, is_blank};
 use crate::finding::Severity;
-use crate::json::{Doc, Kind as Json, Value};
-use crate::marker::MISSING_RESULT;
 use crate::refusal;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use spans::json::{Doc, Kind as Json, Value};
+use spans::marker::MISSING_RESULT;
 
 pub(super) struct Pi;
 

@@ -12,9 +12,9 @@ use super::{
 };
 use crate::entry::{Draft, Kind, Link, QuirkKind, Role, is_altered};
 use crate::finding::Severity;
-use crate::json::{Doc, Value};
-use crate::marker::MISSING_RESULT;
 use alloc::vec::Vec;
+use spans::json::{Doc, Value};
+use spans::marker::MISSING_RESULT;
 
 pub(super) struct QwenCode;
 

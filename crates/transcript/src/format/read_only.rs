@@ -4,7 +4,7 @@
 
 use super::{Format, Level, Part, Results, Root, Shape, Vote, is_string, items, says};
 use crate::entry::Draft;
-use crate::json::{Doc, Kind as Json, Value};
+use spans::json::{Doc, Kind as Json, Value};
 
 /// A kind of file that is only read.
 pub(super) struct Kept {

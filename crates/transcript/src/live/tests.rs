@@ -2,7 +2,6 @@
 
 use super::{Call, Message, Role, age, budget, cap, chunks, fit, guard, pair};
 use crate::chunk::{Limits, chars4};
-use crate::marker::Id;
 use crate::policy::Selection;
 use crate::profile::{self, PROFILES};
 use crate::verdict::Worse;
@@ -11,6 +10,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use alloc::{format, vec};
 use proptest::prelude::*;
+use spans::marker::Id;
 
 fn policy(name: &str) -> Policy {
     profile::find(name).unwrap().policy()

@@ -5,11 +5,8 @@ use super::{Edit, Piece, Plan};
 use crate::entry::{DamageKind, Kind, Link, Role};
 use crate::finding::Op;
 use crate::format::{Answer, Lost, Shape};
-use crate::json::{self, Doc, Kind as Json};
-use crate::literal::quote;
 use crate::rule::next_user;
 use crate::session::Session;
-use crate::source::{Fault, Span, read_span};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::rc::Rc;
@@ -18,6 +15,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::array;
 use core::cell::RefCell;
+use spans::json::{self, Doc, Kind as Json};
+use spans::literal::quote;
+use spans::source::{Fault, Span, read_span};
 
 /// Draws the plan of these steps.
 pub(crate) fn draw(session: &Session<'_>, steps: &mut dyn Iterator<Item = &Op>) -> Result<Plan, Fault> {

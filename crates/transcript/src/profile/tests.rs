@@ -7,13 +7,14 @@
 
 use super::{PROFILES, find};
 use crate::finding::{Held, Safety};
-use crate::policy::{Kept, Lines, Policy, Selection, Shape};
-use crate::source::read_span;
+use crate::policy::{Kept, Policy, Selection, Shape};
 use crate::{Rendered, Source, Span, examine, mend};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use alloc::{format, vec};
 use serde_json::{Value, json};
+use spans::cut::Lines;
+use spans::source::read_span;
 
 /// A session in the making: one message after the other.
 struct Story(Vec<Value>);

@@ -7,10 +7,10 @@ use crate::finding::{Finding, Guard, Severity};
 use crate::format::{Format, Shape};
 use crate::found::Found;
 use crate::session::Session;
-use crate::source::Fault;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use hashbrown::HashSet;
+use spans::source::Fault;
 
 pub(super) struct AbandonedCompaction;
 

@@ -6,10 +6,10 @@ use crate::finding::{Finding, Fix, Guard, Held, Op};
 use crate::format::{Format, Results};
 use crate::found::Found;
 use crate::session::{Answers, Session};
-use crate::source::Fault;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use hashbrown::HashMap;
+use spans::source::Fault;
 
 pub(super) struct AbortedCallWithResult;
 

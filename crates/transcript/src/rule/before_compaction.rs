@@ -4,10 +4,10 @@ use super::{Cover, Help, Rule, dead_weight};
 use crate::entry::{Kind, Role};
 use crate::format::{Format, Shape};
 use crate::found::Found;
-use crate::json;
 use crate::session::Session;
-use crate::source::Fault;
 use alloc::vec::Vec;
+use spans::json;
+use spans::source::Fault;
 
 pub(super) struct BeforeCompaction;
 

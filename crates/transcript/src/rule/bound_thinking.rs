@@ -5,20 +5,20 @@
 //! after an edit before it (`reference/formats-claude-codex.md` C2).
 
 use super::{Cover, Help, Rule, Stage, about};
-use crate::cut::measure;
 use crate::entry::{Kind, QuirkKind, Role};
 use crate::finding::{Finding, Fix, Held, Op, Safety, Severity};
 use crate::format::{Format, Results, Shape};
 use crate::found::Found;
-use crate::literal::Unit;
 use crate::mend::Holds;
 use crate::overflow::{Cause, failure_of};
 use crate::policy::SignedThinking;
 use crate::session::Session;
-use crate::source::{Fault, Span};
 use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
+use spans::cut::measure;
+use spans::literal::Unit;
+use spans::source::{Fault, Span};
 
 pub(super) struct BoundThinking;
 

@@ -4,8 +4,8 @@ use super::{Help, Rule, Stage, about_wreck};
 use crate::found::Found;
 use crate::salvage::Cause;
 use crate::session::Session;
-use crate::source::Fault;
 use alloc::format;
+use spans::source::Fault;
 
 pub(super) struct BrokenRecord;
 

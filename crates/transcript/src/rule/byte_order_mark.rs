@@ -6,10 +6,10 @@ use crate::finding::{Fix, Op, Severity};
 use crate::found::Found;
 use crate::salvage::Cause;
 use crate::session::Session;
-use crate::source::Fault;
 use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
+use spans::source::Fault;
 
 pub(super) struct ByteOrderMark;
 

@@ -5,12 +5,12 @@ use crate::entry::Stop;
 use crate::finding::{Finding, Fix, Held, Op};
 use crate::format::{Arguments, Format, was};
 use crate::found::Found;
-use crate::json::{self, Value};
-use crate::literal::quote;
 use crate::session::Session;
-use crate::source::{Fault, Span};
 use alloc::vec;
 use alloc::vec::Vec;
+use spans::json::{self, Value};
+use spans::literal::quote;
+use spans::source::{Fault, Span};
 
 pub(super) struct CallWithoutArguments;
 

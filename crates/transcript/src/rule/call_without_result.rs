@@ -6,11 +6,11 @@ use crate::finding::{Finding, Fix, Guard, Held, Op};
 use crate::format::{Answer, Format, Results, Shape};
 use crate::found::Found;
 use crate::session::Session;
-use crate::source::Fault;
 use alloc::string::ToString;
 use alloc::vec;
 use core::cell::OnceCell;
 use hashbrown::HashSet;
+use spans::source::Fault;
 
 pub(super) struct CallWithoutResult;
 

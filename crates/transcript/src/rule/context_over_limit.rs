@@ -6,7 +6,7 @@ use super::{Cover, Help, Rule, about_place};
 use crate::format::{Format, Results};
 use crate::found::Found;
 use crate::session::Session;
-use crate::source::Fault;
+use spans::source::Fault;
 
 pub(super) struct ContextOverLimit;
 

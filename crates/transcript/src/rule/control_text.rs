@@ -7,9 +7,9 @@ use crate::format::{Format, Results};
 use crate::found::Found;
 use crate::salvage::LINE_BYTES_MAX;
 use crate::session::Session;
-use crate::source::{Fault, Span, read_span};
 use alloc::string::ToString;
 use alloc::vec::Vec;
+use spans::source::{Fault, Span, read_span};
 
 pub(super) struct ControlText;
 

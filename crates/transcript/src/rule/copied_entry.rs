@@ -7,11 +7,11 @@ use crate::format::Format;
 use crate::found::Found;
 use crate::salvage::LINE_BYTES_MAX;
 use crate::session::Session;
-use crate::source::{Fault, Span, read_span};
 use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
 use hashbrown::HashMap;
+use spans::source::{Fault, Span, read_span};
 
 pub(super) struct CopiedEntry;
 

@@ -2,18 +2,20 @@
 
 use super::trim::{Measured, Notes, exceeded, length_max, may_cut};
 use super::{Cover, Help, Rule, about_result};
-use crate::entry::{Kind, Role, Text};
+use crate::entry::{Kind, Role};
 use crate::finding::{Finding, Fix, Held, Severity};
 use crate::format::{Format, written_ms};
 use crate::found::Found;
-use crate::json;
-use crate::marker;
-use crate::policy::{Crowded, Kept, Lines, Shape};
+use crate::policy::{Crowded, Kept, Shape};
 use crate::session::Session;
-use crate::source::Fault;
 use alloc::format;
 use alloc::vec::Vec;
 use hashbrown::HashSet;
+use spans::cut::Lines;
+use spans::json;
+use spans::json::Text;
+use spans::marker;
+use spans::source::Fault;
 
 pub(super) struct CrowdedWindow;
 

@@ -5,12 +5,12 @@ use crate::entry::{Kind, Link};
 use crate::finding::{Finding, Fix, Guard, Held, Op, Safety, Severity};
 use crate::format::{Format, Shape};
 use crate::found::Found;
-use crate::literal::quote;
 use crate::session::Session;
-use crate::source::Fault;
 use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
+use spans::literal::quote;
+use spans::source::Fault;
 
 pub(super) struct DanglingParent;
 

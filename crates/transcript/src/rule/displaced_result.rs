@@ -7,13 +7,13 @@ use crate::entry::{Kind, Role};
 use crate::finding::{Finding, Fix, Held, Op, Severity};
 use crate::format::{Format, Results, Shape};
 use crate::found::Found;
-use crate::literal::quote;
 use crate::session::{Answers, Session};
-use crate::source::Fault;
 use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
 use hashbrown::HashMap;
+use spans::literal::quote;
+use spans::source::Fault;
 
 pub(super) struct DisplacedResult;
 

@@ -5,15 +5,15 @@ use crate::entry::Id;
 use crate::finding::{Finding, Fix, Guard, Held, Op, Severity};
 use crate::format::{Format, Results};
 use crate::found::Found;
-use crate::json::{self, Doc, Value};
-use crate::literal::quote;
 use crate::session::Session;
-use crate::source::{Fault, Span, read_span};
 use alloc::format;
 use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
 use hashbrown::HashMap;
+use spans::json::{self, Doc, Value};
+use spans::literal::quote;
+use spans::source::{Fault, Span, read_span};
 
 pub(super) struct DuplicateCallId;
 

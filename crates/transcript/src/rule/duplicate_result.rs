@@ -5,8 +5,8 @@ use crate::finding::Finding;
 use crate::format::Format;
 use crate::found::Found;
 use crate::session::{Answers, Session};
-use crate::source::Fault;
 use alloc::string::ToString;
+use spans::source::Fault;
 
 pub(super) struct DuplicateResult;
 

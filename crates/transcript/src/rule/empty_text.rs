@@ -7,11 +7,11 @@ use crate::entry::{Kind, Quirk, QuirkKind, Role};
 use crate::finding::{Finding, Fix, Guard, Op, Safety, Severity};
 use crate::format::Format;
 use crate::found::Found;
-use crate::marker::NO_OUTPUT;
 use crate::session::Session;
-use crate::source::{Fault, Span};
 use alloc::string::ToString;
 use alloc::vec::Vec;
+use spans::marker::NO_OUTPUT;
+use spans::source::{Fault, Span};
 
 pub(super) struct EmptyText;
 

@@ -7,8 +7,8 @@ use crate::finding::{Finding, Fix, Held, Severity};
 use crate::format::Format;
 use crate::found::Found;
 use crate::session::Session;
-use crate::source::Fault;
 use alloc::string::ToString;
+use spans::source::Fault;
 
 pub(super) struct EmptyTurn;
 

@@ -7,11 +7,11 @@ use crate::entry::{Kind, Role, Stop};
 use crate::finding::{Finding, Severity};
 use crate::format::Format;
 use crate::found::Found;
-use crate::json;
 use crate::session::Session;
-use crate::source::{Fault, Span, read_span};
 use alloc::string::ToString;
 use alloc::vec::Vec;
+use spans::json;
+use spans::source::{Fault, Span, read_span};
 
 pub(super) struct ErrorFlood;
 

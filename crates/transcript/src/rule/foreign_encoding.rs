@@ -5,12 +5,12 @@ use super::{Help, Rule, Stage, about_line};
 use crate::entry::{DamageKind, QuirkKind};
 use crate::finding::{Fix, Held, Op, Severity};
 use crate::found::Found;
-use crate::json::{self, Doc};
 use crate::salvage::LINE_BYTES_MAX;
 use crate::session::Session;
-use crate::source::{Fault, Span, read_span};
 use alloc::format;
 use alloc::vec::Vec;
+use spans::json::{self, Doc};
+use spans::source::{Fault, Span, read_span};
 
 pub(super) struct ForeignEncoding;
 

@@ -6,8 +6,8 @@ use crate::finding::Severity;
 use crate::format::Format;
 use crate::found::Found;
 use crate::session::Session;
-use crate::source::Fault;
 use alloc::string::ToString;
+use spans::source::Fault;
 
 pub(super) struct ForeignRows;
 

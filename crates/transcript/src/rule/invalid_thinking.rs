@@ -7,9 +7,9 @@ use crate::finding::{Finding, Guard, Severity};
 use crate::format::{Format, Shape};
 use crate::found::Found;
 use crate::session::Session;
-use crate::source::{Fault, Span};
 use alloc::string::ToString;
 use alloc::vec::Vec;
+use spans::source::{Fault, Span};
 
 pub(super) struct InvalidThinking;
 

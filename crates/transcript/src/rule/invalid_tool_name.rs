@@ -5,12 +5,12 @@ use crate::entry::{Call, Transcript};
 use crate::finding::{Finding, Fix, Op};
 use crate::format::{Format, Shape};
 use crate::found::Found;
-use crate::literal::quote;
 use crate::session::Session;
-use crate::source::Fault;
 use alloc::vec::Vec;
 use core::ops::Range;
 use hashbrown::HashSet;
+use spans::literal::quote;
+use spans::source::Fault;
 
 pub(super) struct InvalidToolName;
 

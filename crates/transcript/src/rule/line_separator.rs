@@ -7,9 +7,9 @@ use crate::found::Found;
 use crate::salvage::LINE_BYTES_MAX;
 use crate::scan::is_separator;
 use crate::session::Session;
-use crate::source::{Fault, Span, read_span};
 use alloc::format;
 use alloc::vec::Vec;
+use spans::source::{Fault, Span, read_span};
 
 pub(super) struct LineSeparator;
 

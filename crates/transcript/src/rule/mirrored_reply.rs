@@ -6,11 +6,11 @@ use crate::entry::{Kind, Role};
 use crate::finding::{Finding, Guard, Severity};
 use crate::format::{Format, Part};
 use crate::found::Found;
-use crate::json::{self, Kind as Json, Value};
 use crate::session::Session;
-use crate::source::{Fault, Span, read_span};
 use alloc::string::ToString;
 use alloc::vec::Vec;
+use spans::json::{self, Kind as Json, Value};
+use spans::source::{Fault, Span, read_span};
 
 pub(super) struct MirroredReply;
 

@@ -5,11 +5,11 @@ use crate::entry::QuirkKind;
 use crate::finding::{Finding, Fix, Op};
 use crate::format::Format;
 use crate::found::Found;
-use crate::json::{self, Value};
 use crate::session::Session;
-use crate::source::{Fault, Span, read_span};
 use alloc::string::ToString;
 use alloc::vec::Vec;
+use spans::json::{self, Value};
+use spans::source::{Fault, Span, read_span};
 
 pub(super) struct MisorderedResults;
 

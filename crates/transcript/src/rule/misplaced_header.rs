@@ -6,9 +6,9 @@ use crate::finding::{Finding, Fix, Op, Severity};
 use crate::format::{Format, Gate};
 use crate::found::Found;
 use crate::session::Session;
-use crate::source::Fault;
 use alloc::string::ToString;
 use alloc::vec;
+use spans::source::Fault;
 
 pub(super) struct MisplacedHeader;
 

@@ -5,8 +5,8 @@ use crate::format::{Counted, Format};
 use crate::found::Found;
 use crate::salvage::Cause;
 use crate::session::Session;
-use crate::source::Fault;
 use alloc::format;
+use spans::source::Fault;
 
 pub(super) struct NulBytes;
 

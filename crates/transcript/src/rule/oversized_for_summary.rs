@@ -7,8 +7,8 @@ use crate::format::Format;
 use crate::found::Found;
 use crate::policy::Policy;
 use crate::session::Session;
-use crate::source::Fault;
 use alloc::format;
+use spans::source::Fault;
 
 pub(crate) struct OversizedForSummary;
 

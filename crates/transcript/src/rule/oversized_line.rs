@@ -6,8 +6,8 @@ use crate::finding::Finding;
 use crate::format::Format;
 use crate::found::Found;
 use crate::session::Session;
-use crate::source::{Fault, Span};
 use alloc::vec::Vec;
+use spans::source::{Fault, Span};
 
 pub(super) struct OversizedLine;
 

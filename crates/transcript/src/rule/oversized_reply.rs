@@ -2,16 +2,18 @@
 
 use super::trim::{Measured, Notes};
 use super::{Cover, Help, Rule, about};
-use crate::entry::{Kind, Role, Text};
+use crate::entry::{Kind, Role};
 use crate::finding::{Finding, Fix, Severity};
 use crate::format::{Format, Part};
 use crate::found::Found;
-use crate::json::{self, Kind as Json};
-use crate::policy::{Kept, Lines, Shape};
+use crate::policy::{Kept, Shape};
 use crate::session::Session;
-use crate::source::Fault;
 use alloc::format;
 use alloc::vec::Vec;
+use spans::cut::Lines;
+use spans::json::Text;
+use spans::json::{self, Kind as Json};
+use spans::source::Fault;
 
 pub(super) struct OversizedReply;
 

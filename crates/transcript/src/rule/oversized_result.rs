@@ -5,10 +5,10 @@ use super::{Cover, Help, Rule, about_result};
 use crate::finding::{Finding, Severity};
 use crate::format::{Format, Results};
 use crate::found::Found;
-use crate::json::{self, Value};
 use crate::session::{Answers, Session};
-use crate::source::Fault;
 use alloc::format;
+use spans::json::{self, Value};
+use spans::source::Fault;
 
 pub(super) struct OversizedResult;
 

@@ -3,17 +3,17 @@
 use super::trim::{Measured, Notes};
 use super::{Cover, Help, Rule, about};
 use crate::Depth;
-use crate::cut::measure;
 use crate::finding::{Finding, Fix, Op, Severity};
 use crate::format::Format;
 use crate::found::Found;
-use crate::marker;
 use crate::policy::Shape;
 use crate::session::Session;
-use crate::source::{Fault, Span};
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
+use spans::cut::measure;
+use spans::marker;
+use spans::source::{Fault, Span};
 
 pub(super) struct OversizedSideCopy;
 

@@ -2,17 +2,18 @@
 
 use super::trim::{Measured, Notes, caps};
 use super::{Cover, Help, Rule, about_result};
-use crate::entry::{Kind, Text};
+use crate::entry::Kind;
 use crate::finding::{Finding, Severity};
 use crate::format::Format;
 use crate::found::Found;
-use crate::marker;
 use crate::policy::{Cap, Policy};
 use crate::session::{Answers, Session};
-use crate::source::Fault;
 use alloc::format;
 use alloc::vec::Vec;
 use hashbrown::HashMap;
+use spans::json::Text;
+use spans::marker;
+use spans::source::Fault;
 
 pub(crate) struct OversizedTurn;
 

@@ -8,8 +8,8 @@ use crate::finding::{Finding, Guard, Severity};
 use crate::format::{Format, Shape};
 use crate::found::Found;
 use crate::session::Session;
-use crate::source::Fault;
 use alloc::string::ToString;
+use spans::source::Fault;
 
 pub(super) struct ReasoningAlone;
 

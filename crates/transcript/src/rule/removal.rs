@@ -2,11 +2,11 @@
 
 use crate::finding::{Fix, Guard, Held, Op};
 use crate::format::Answer;
-use crate::json;
 use crate::session::Session;
-use crate::source::{Fault, Span};
 use alloc::vec;
 use alloc::vec::Vec;
+use spans::json;
+use spans::source::{Fault, Span};
 
 /// Takes an entry out.
 pub(super) fn take_out(session: &Session<'_>, entry: u32) -> Fix {

@@ -5,11 +5,11 @@ use crate::entry::{Kind, Role};
 use crate::finding::{Finding, Fix, Op, Severity};
 use crate::format::Format;
 use crate::found::Found;
-use crate::json::{self, Doc};
 use crate::session::Session;
-use crate::source::Fault;
 use alloc::string::ToString;
 use alloc::vec;
+use spans::json::{self, Doc};
+use spans::source::Fault;
 
 pub(super) struct Restless;
 

@@ -5,7 +5,7 @@ use super::{Cover, Help, Rule};
 use crate::format::{Format, Shape};
 use crate::found::Found;
 use crate::session::Session;
-use crate::source::Fault;
+use spans::source::Fault;
 
 pub(super) struct ResultBeforeCall;
 

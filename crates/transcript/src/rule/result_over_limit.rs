@@ -6,7 +6,7 @@ use crate::finding::Finding;
 use crate::format::{Format, Results};
 use crate::found::Found;
 use crate::session::Session;
-use crate::source::Fault;
+use spans::source::Fault;
 
 pub(super) struct ResultOverLimit;
 

@@ -7,12 +7,12 @@ use crate::entry::{Call, Kind};
 use crate::finding::{Finding, Fix, Held, Op};
 use crate::format::{Format, Shape};
 use crate::found::Found;
-use crate::literal::quote;
 use crate::session::{Answers, Session};
-use crate::source::Fault;
 use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
+use spans::literal::quote;
+use spans::source::Fault;
 
 pub(super) struct ResultWithoutCall;
 

@@ -6,10 +6,10 @@ use crate::entry::{Entry, Kind, Role, Stop};
 use crate::finding::{Finding, Severity};
 use crate::format::{Format, Shape};
 use crate::found::Found;
-use crate::json;
 use crate::session::Session;
-use crate::source::{Fault, Span, read_span};
 use alloc::string::ToString;
+use spans::json;
+use spans::source::{Fault, Span, read_span};
 
 pub(super) struct SameRoleAgain;
 

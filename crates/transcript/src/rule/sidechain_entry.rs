@@ -5,7 +5,7 @@ use crate::entry::Kind;
 use crate::format::{Format, Shape};
 use crate::found::Found;
 use crate::session::Session;
-use crate::source::Fault;
+use spans::source::Fault;
 
 pub(super) struct SidechainEntry;
 

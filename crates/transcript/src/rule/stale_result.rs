@@ -3,21 +3,22 @@
 use super::trim::{Measured, Notes, length_max, may_cut};
 use super::{Cover, Help, Rule, about_result, tool_of};
 use crate::Depth;
-use crate::cut::{Measure, has_foreign_marker, line_breaks};
 use crate::entry::{Kind, Role};
 use crate::finding::{Finding, Fix, Severity};
 use crate::format::Format;
 use crate::found::Found;
-use crate::literal::decode;
-use crate::marker;
-use crate::policy::{Kept, Lines, Note, Shape, Turns, is_named};
+use crate::policy::{Kept, Note, Shape, Turns, is_named};
 use crate::session::Session;
-use crate::source::{Fault, Span, read_span};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use hashbrown::HashSet;
+use spans::cut::Lines;
+use spans::cut::{Measure, has_foreign_marker, line_breaks};
+use spans::literal::decode;
+use spans::marker;
+use spans::source::{Fault, Span, read_span};
 
 pub(super) struct StaleResult;
 

@@ -6,11 +6,11 @@ use crate::finding::{Finding, Fix, Op, Severity};
 use crate::format::{Format, Shape};
 use crate::found::Found;
 use crate::session::Session;
-use crate::source::Fault;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
+use spans::source::Fault;
 
 pub(super) struct SupersededRecord;
 

@@ -5,8 +5,8 @@ use crate::entry::Service;
 use crate::format::{Format, Shape};
 use crate::found::Found;
 use crate::session::Session;
-use crate::source::Fault;
 use hashbrown::HashMap;
+use spans::source::Fault;
 
 pub(super) struct SupersededSnapshot;
 

@@ -5,11 +5,11 @@ use crate::entry::{Kind, Role, Stop};
 use crate::finding::{Finding, Fix, Op, Severity};
 use crate::format::{Format, Shape};
 use crate::found::Found;
-use crate::json;
 use crate::session::Session;
-use crate::source::Fault;
 use alloc::string::ToString;
 use alloc::vec;
+use spans::json;
+use spans::source::Fault;
 
 pub(super) struct ToolStopWithoutCall;
 

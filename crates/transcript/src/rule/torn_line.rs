@@ -6,10 +6,10 @@ use crate::finding::{Fix, Op, Severity};
 use crate::found::Found;
 use crate::salvage::Cause;
 use crate::session::Session;
-use crate::source::{Fault, Span};
 use alloc::format;
 use alloc::string::ToString;
 use alloc::vec;
+use spans::source::{Fault, Span};
 
 pub(super) struct TornLine;
 

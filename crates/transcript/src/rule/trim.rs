@@ -1,19 +1,20 @@
 //! Not a rule: how the size rules shorten texts.
 
 use crate::Depth;
-use crate::cut::{Keep, Measure, cut, has_foreign_marker, line_breaks, lines_end, measure};
-use crate::entry::Text;
 use crate::finding::{Fix, Op};
-use crate::marker;
-use crate::policy::{Cap, Kept, Lines, Policy, Shape};
+use crate::policy::{Cap, Kept, Policy, Shape};
 use crate::rule::tool_of;
 use crate::session::Session;
-use crate::source::{Fault, Span};
 use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
+use spans::cut::Lines;
+use spans::cut::{Keep, Measure, cut, has_foreign_marker, line_breaks, lines_end, measure};
+use spans::json::Text;
+use spans::marker;
+use spans::source::{Fault, Span};
 
 /// How long texts can be, told without reading them.
 pub(crate) fn most(policy: &Policy, texts: &[Text]) -> u64 {

@@ -5,7 +5,7 @@ use crate::finding::Severity;
 use crate::format::Format;
 use crate::found::Found;
 use crate::session::Session;
-use crate::source::Fault;
+use spans::source::Fault;
 
 pub(super) struct UnacceptableCallId;
 

@@ -7,9 +7,9 @@ use crate::format::{Counted, Format};
 use crate::found::Found;
 use crate::salvage::Cause;
 use crate::session::Session;
-use crate::source::Fault;
 use alloc::format;
 use alloc::string::ToString;
+use spans::source::Fault;
 
 pub(super) struct UnreadableLine;
 

@@ -5,8 +5,8 @@ use crate::finding::Severity;
 use crate::format::Format;
 use crate::found::Found;
 use crate::session::Session;
-use crate::source::Fault;
 use alloc::format;
+use spans::source::Fault;
 
 pub(super) struct UnreadableSize;
 

@@ -6,9 +6,9 @@ use crate::finding::{Finding, Fix, Guard, Held, Op, Severity};
 use crate::format::Format;
 use crate::found::Found;
 use crate::session::Session;
-use crate::source::{Fault, Span, read_span};
 use alloc::string::ToString;
 use alloc::vec;
+use spans::source::{Fault, Span, read_span};
 
 pub(super) struct UnseenTitle;
 

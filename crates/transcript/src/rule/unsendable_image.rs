@@ -8,11 +8,8 @@ use crate::format::Format;
 use crate::format::Shape;
 use crate::found::Found;
 use crate::image::{self, Kind, Stub};
-use crate::json::{self, Kind as Json};
-use crate::marker;
 use crate::policy::TooLarge;
 use crate::session::Session;
-use crate::source::{Fault, Span, read_span};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
@@ -21,6 +18,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
+use spans::json::{self, Kind as Json};
+use spans::marker;
+use spans::source::{Fault, Span, read_span};
 
 pub(super) struct UnsendableImage;
 

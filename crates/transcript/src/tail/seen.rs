@@ -6,9 +6,9 @@
 
 use super::Reason;
 use crate::entry::Ids;
-use crate::fingerprint;
 use alloc::vec;
 use alloc::vec::Vec;
+use spans::fingerprint;
 
 /// What tells one text from another for sure: the beginning of its hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

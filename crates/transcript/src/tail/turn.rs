@@ -2,14 +2,14 @@
 
 use super::Reason;
 use super::seen::Key;
-use crate::cut;
 use crate::entry::{Entry, Kind, Role, Stop, Transcript};
 use crate::format::Shape;
 use crate::policy::Policy;
 use crate::rule::{OversizedTurn, most, speaks};
 use crate::session::{Answers, Awaits, Session};
-use crate::source::{Fault, Source};
 use alloc::vec::Vec;
+use spans::cut;
+use spans::source::{Fault, Source};
 
 /// More open calls than these are not followed.
 const OPEN_MAX: usize = 128;

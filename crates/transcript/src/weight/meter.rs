@@ -4,13 +4,13 @@
 //! copy; the rest is told by names that all agents share. What is kept is small and does not grow with a value.
 
 use crate::entry::{Entry, Kind, Mark, Transcript};
-use crate::json::{Kind as Json, Value};
-use crate::source::Span;
 use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::hash::BuildHasher;
 use hashbrown::{DefaultHashBuilder, HashTable};
+use spans::json::{Kind as Json, Value};
+use spans::source::Span;
 
 /// Values shorter than this are not told apart: they belong to the object that holds them.
 const FIELD_BYTES_MIN: u64 = 100;

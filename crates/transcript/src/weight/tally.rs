@@ -5,18 +5,18 @@ use super::{
     Amount, CountTokens, Counted, IMAGE_TOKENS, Large, Part, Row, Standing, TOKEN_CHARS, ToolRow, Turn,
     Weight,
 };
-use crate::cut;
 use crate::entry::{Entry, Id, Kind, Mark, Role};
 use crate::format::Shape;
-use crate::literal::{Unit, decode};
 use crate::session::{Answers, Session};
-use crate::source::{Fault, Span, read_span};
 use alloc::collections::BinaryHeap;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 use hashbrown::HashMap;
+use spans::cut;
+use spans::literal::{Unit, decode};
+use spans::source::{Fault, Span, read_span};
 
 /// How much text of one transcript is given to a tokeniser, more than any context holds; the rest is estimated.
 const EXACT_BYTES_MAX: u64 = 8 << 20;

@@ -2,8 +2,8 @@
 
 use super::meter::{Meter, Twin};
 use super::{Amount, Duplicates};
-use crate::source::{Fault, Source, Span};
 use alloc::vec::Vec;
+use spans::source::{Fault, Source, Span};
 
 /// How much is read again to make sure, as a part of the file: the look is to cost little more than a scan.
 const AGAIN_PART: u64 = 4;

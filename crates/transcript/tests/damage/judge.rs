@@ -6,9 +6,10 @@ use super::oracle::{Message, Part};
 use super::reader::rows;
 use super::requests::{conversation, refusals_of};
 use serde_json::Value;
+use spans::source;
 use std::collections::BTreeMap;
 use transcript::plan::Rendered;
-use transcript::{Policy, Severity, Source, Span, examine, mend, source};
+use transcript::{Policy, Severity, Source, Span, examine, mend};
 
 /// A healthy session.
 pub(crate) struct Session {

@@ -5,11 +5,12 @@ use super::judge::Session;
 use super::requests::refusals_of;
 use proptest::prelude::Rng;
 use proptest::test_runner::{RngAlgorithm, TestRng};
+use spans::source;
 use std::fs;
 use std::path::{Path, PathBuf};
 use transcript::format::Format;
 use transcript::plan::Rendered;
-use transcript::{Awaits, Policy, Source, Span, examine, mend, source};
+use transcript::{Awaits, Policy, Source, Span, examine, mend};
 
 /// Each transcript is cut to so many bytes at most.
 const BYTES_MAX: usize = 30_000;

@@ -3,8 +3,8 @@
 use super::reader::{Row, blocks, is_marred, is_odd, lines, live, message, parse, rows_before_tear};
 use super::story::Dialect;
 use serde_json::{Value, json};
+use spans::literal::Unit;
 use std::collections::{BTreeMap, BTreeSet};
-use transcript::literal::Unit;
 use transcript::policy::{Policy, SignedThinking};
 
 /// Whether what the agent would send of a record is not there under its name.

@@ -23,7 +23,7 @@ pub enum Unit {
 
 impl Unit {
     /// The most units that one character takes.
-    pub(crate) fn per_char_max(self) -> u64 {
+    pub fn per_char_max(self) -> u64 {
         match self {
             Self::Chars => 1,
             Self::Utf16 => 2,
@@ -34,9 +34,9 @@ impl Unit {
 
 /// One unit of a literal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub struct Piece {
     /// Bytes as written.
-    pub(crate) raw: usize,
+    pub raw: usize,
     /// The character, where the unit is a whole one.
     char: u32,
     /// Bytes of invalid or plain UTF-8 as written; 0 for an escape.
@@ -46,7 +46,8 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    pub(crate) fn length(self, unit: Unit) -> u64 {
+    /// How much it counts.
+    pub fn length(self, unit: Unit) -> u64 {
         match unit {
             Unit::Chars | Unit::Utf16 if self.stray => 0,
             Unit::Chars => 1,
@@ -61,7 +62,8 @@ impl Piece {
         }
     }
 
-    pub(crate) fn is_newline(self) -> bool {
+    /// Whether it is a line feed.
+    pub fn is_newline(self) -> bool {
         self.char == 0x0a
     }
 }
@@ -71,7 +73,7 @@ fn hex4(bytes: &[u8]) -> Option<u32> {
 }
 
 /// The unit at the beginning of `bytes`, which hold at least [`UNIT_BYTES_MAX`] bytes or the literal's rest.
-pub(crate) fn piece(bytes: &[u8]) -> Piece {
+pub fn piece(bytes: &[u8]) -> Piece {
     let escape = |raw, char| Piece { raw, char, plain: 0, stray: false };
     match bytes {
         [b'\\', b'u', rest @ ..] => {
@@ -112,7 +114,7 @@ pub(crate) fn piece(bytes: &[u8]) -> Piece {
 
 /// The longest unit as written is a surrogate pair of two escapes. (A run of stray continuation bytes may be
 /// longer; splitting that hurts nothing.)
-pub(crate) const UNIT_BYTES_MAX: usize = 12;
+pub const UNIT_BYTES_MAX: usize = 12;
 
 /// How far back a stretch without a backslash is looked for.
 const CALM_BYTES: usize = 64;
@@ -209,7 +211,7 @@ pub fn quote(text: &[u8], out: &mut Vec<u8>) {
 
 /// Counts the units of bytes that begin and end between two units: bytes that begin a character, less what
 /// escapes take up.
-pub(crate) fn count(bytes: &[u8], unit: Unit) -> u64 {
+pub fn count(bytes: &[u8], unit: Unit) -> u64 {
     dispatch!(Level::new(), simd => count_with(simd, bytes, unit))
 }
 
@@ -260,7 +262,7 @@ fn surplus(raw: &[u8], length: u64, unit: Unit) -> i64 {
 
 /// The last place in `bytes` at which a unit is sure to begin, told by a stretch without a backslash before it; the
 /// last byte may begin one too. `begins` says whether the bytes begin with a unit.
-pub(crate) fn boundary(bytes: &[u8], begins: bool) -> Option<usize> {
+pub fn boundary(bytes: &[u8], begins: bool) -> Option<usize> {
     let last = bytes.len().checked_sub(1)?;
     let calm = |at: usize| {
         let from = at.saturating_sub(UNIT_BYTES_MAX);

@@ -11,7 +11,7 @@ use fearless_simd::prelude::*;
 use fearless_simd::{Level, dispatch, i8x64, u8x64};
 
 /// Bytes in a block.
-pub(crate) const SIZE: usize = 64;
+pub const SIZE: usize = 64;
 
 /// Counts of marks in a window fit into a `u16`.
 const _: () = assert!(WINDOW_BYTES < 1 << 16);
@@ -35,11 +35,11 @@ struct Block {
 
 /// What kinds of bytes there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Kinds {
+pub struct Kinds {
     /// Some are above 0x7f.
-    pub(crate) beyond_ascii: bool,
+    pub beyond_ascii: bool,
     /// Some begin a character of four bytes, which UTF-16 writes as a pair.
-    pub(crate) pairs: bool,
+    pub pairs: bool,
 }
 
 impl core::ops::BitOr for Kinds {
@@ -52,7 +52,7 @@ impl core::ops::BitOr for Kinds {
 
 /// The marks of a window. Reused from window to window.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Marks {
+pub struct Marks {
     /// The last one that counts has a stop at the end of the window; what lies behind it is left from other windows.
     blocks: Vec<Block>,
     /// Where lines end.
@@ -63,19 +63,19 @@ pub(crate) struct Marks {
 }
 
 /// How far a string was followed.
-pub(crate) struct Reach {
-    /// Where it cannot just go on: see [`Block::stops`].
-    pub(crate) stop: usize,
+pub struct Reach {
+    /// Where it cannot just go on: a quote, an escape other than the commonest, a control character, the end of the window.
+    pub stop: usize,
     /// There is an escape before that.
-    pub(crate) escaped: bool,
+    pub escaped: bool,
     /// How many bytes more than characters there are before that.
-    pub(crate) excess: u64,
+    pub excess: u64,
 }
 
 impl Marks {
     /// Looks at the first bytes of a slice that follows upon those looked at last, and says at how many: what a window
     /// holds.
-    pub(crate) fn look(&mut self, bytes: &[u8]) -> usize {
+    pub fn look(&mut self, bytes: &[u8]) -> usize {
         self.look_with(Level::new(), bytes)
     }
 
@@ -92,12 +92,12 @@ impl Marks {
     }
 
     /// Where lines end, in order.
-    pub(crate) fn line_ends(&self) -> impl Iterator<Item = usize> {
+    pub fn line_ends(&self) -> impl Iterator<Item = usize> {
         self.line_ends.iter().map(|&at| usize::from(at))
     }
 
     /// What kinds of bytes there may be in a part of the window; of the blocks at its ends all is told.
-    pub(crate) fn kinds(&self, from: usize, to: usize) -> Kinds {
+    pub fn kinds(&self, from: usize, to: usize) -> Kinds {
         if self.kinds == Kinds::default() {
             return self.kinds;
         }
@@ -106,7 +106,7 @@ impl Marks {
     }
 
     /// The stretches of a part of the window that hold bytes beyond ASCII, in order; between them is only ASCII.
-    pub(crate) fn beyond_ascii(&self, from: usize, to: usize) -> impl Iterator<Item = (usize, usize)> {
+    pub fn beyond_ascii(&self, from: usize, to: usize) -> impl Iterator<Item = (usize, usize)> {
         let mut n = from / SIZE;
         let blocks = &self.blocks[..to.div_ceil(SIZE)];
         core::iter::from_fn(move || {
@@ -119,7 +119,7 @@ impl Marks {
     /// Follows a string from a place inside it.
     #[expect(clippy::inline_always, reason = "most strings end in the block: a call would cost as much")]
     #[inline(always)]
-    pub(crate) fn follow(&self, from: usize) -> Reach {
+    pub fn follow(&self, from: usize) -> Reach {
         let (block, skip) = (&self.blocks[from / SIZE], from % SIZE);
         let stops = block.stops >> skip;
         // One bit for each byte before the first stop.
@@ -281,23 +281,23 @@ fn note_line_ends(bytes: &[u8; SIZE], controls: u64, base: usize, line_ends: &mu
 
 /// The escapes in a block of a literal, for those who count its characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Escapes {
+pub struct Escapes {
     /// Backslashes that begin an escape.
-    pub(crate) slashes: u64,
+    pub slashes: u64,
     /// Bytes that go on with a character.
-    pub(crate) goes_on: u64,
+    pub goes_on: u64,
     /// Bytes that begin a character of four.
-    pub(crate) pairs: u64,
+    pub pairs: u64,
     /// Backslashes of escapes that are not one ASCII character with a backslash: before a `u`, before what is no ASCII,
     /// or at the very end.
-    pub(crate) odd: u64,
+    pub odd: u64,
 }
 
 impl Escapes {
     /// Looks at a block; `next` is the byte behind it, and `split` says whether its first one is escaped.
     #[expect(clippy::inline_always, reason = "as above")]
     #[inline(always)]
-    pub(crate) fn look<S: Simd>(simd: S, bytes: &[u8; SIZE], next: Option<&u8>, split: bool) -> Self {
+    pub fn look<S: Simd>(simd: S, bytes: &[u8; SIZE], next: Option<&u8>, split: bool) -> Self {
         let bytes = u8x64::load_array_ref(simd, bytes);
         let beyond_ascii = bytes.max(0x80).simd_eq(bytes).to_bitmask();
         let slashes = bytes.simd_eq(b'\\').to_bitmask();
@@ -325,7 +325,7 @@ fn odd_at_end(next: Option<&u8>) -> u64 {
 }
 
 /// The places of the ones in a mask, in order.
-pub(crate) fn ones(mask: u64) -> impl Iterator<Item = usize> {
+pub fn ones(mask: u64) -> impl Iterator<Item = usize> {
     let mut rest = mask;
     core::iter::from_fn(move || {
         let place = (rest != 0).then(|| rest.trailing_zeros() as usize);
@@ -336,7 +336,7 @@ pub(crate) fn ones(mask: u64) -> impl Iterator<Item = usize> {
 
 /// The lowest `n` bits.
 #[inline]
-pub(crate) fn below(n: usize) -> u64 {
+pub fn below(n: usize) -> u64 {
     if n >= SIZE { u64::MAX } else { (1 << n) - 1 }
 }
 

@@ -24,7 +24,7 @@ const NOTE_BYTES_MAX: usize = 64;
 const OR: &str = " or ";
 
 /// What stands where a tool printed nothing.
-pub(crate) const NO_OUTPUT: &str = "(no output)";
+pub const NO_OUTPUT: &str = "(no output)";
 
 /// Content address of a text that was taken out: the first 12 hex digits of the BLAKE3 hash of the literal as
 /// it was written, without quotes.
@@ -36,9 +36,10 @@ impl Id {
     pub const DIGITS: usize = 12;
 
     /// As long as any address: what a marker takes up can be told with it.
-    pub(crate) const UNKNOWN: Self = Self(Cow::Borrowed("000000000000"));
+    pub const UNKNOWN: Self = Self(Cow::Borrowed("000000000000"));
 
-    pub(crate) fn new(hash: &blake3::Hash) -> Self {
+    /// The id of a text with this hash.
+    pub fn new(hash: &blake3::Hash) -> Self {
         Self(Cow::Owned(hash.to_hex()[..Self::DIGITS].into()))
     }
 
@@ -74,7 +75,7 @@ pub struct Found {
 impl Found {
     /// Whether this marker accounts for a text of so many units: what stands around it is what it says was left,
     /// but for the line breaks that were put around it. Markers in what a tool printed do not.
-    pub(crate) fn explains(&self, units: u64) -> bool {
+    pub fn explains(&self, units: u64) -> bool {
         let around = units.checked_sub(self.span.len());
         let breaks = around.and_then(|around| around.checked_sub(self.total - self.omitted));
         breaks.is_some_and(|breaks| breaks <= 2)
@@ -99,7 +100,7 @@ pub fn text(omitted: u64, total: u64, id: &Id, folder: Option<&Folder>, note: &s
 }
 
 /// How many bytes [`text`] of a text of so many units, all of them omitted, has.
-pub(crate) fn bytes_max(total: u64, id: &Id, folder: Option<&Folder>, note: &str) -> u64 {
+pub fn bytes_max(total: u64, id: &Id, folder: Option<&Folder>, note: &str) -> u64 {
     let digits = 2 * total.checked_ilog10().map_or(1, |log| log as usize + 1);
     let note = if is_note(note) { note.len() + " ()".len() } else { 0 };
     let file = folder.map_or(0, |folder| OR.len() + folder.0.len() + "/.txt".len() + id.0.len());
@@ -136,19 +137,19 @@ impl Folder {
 }
 
 /// Whether a literal may begin with one of our markers, without decoding it.
-pub(crate) fn may_begin(literal: &[u8]) -> bool {
+pub fn may_begin(literal: &[u8]) -> bool {
     matches!(literal.first(), Some(b'[' | b'\\'))
 }
 
 /// Whether a text is one of our markers and nothing else.
-pub(crate) fn is_alone(text: &[u8]) -> bool {
+pub fn is_alone(text: &[u8]) -> bool {
     text.starts_with(BEGIN.as_bytes())
         && find(text, 1, 0).next().is_some_and(|found| found.span == Span::new(0, text.len() as u64))
 }
 
 /// What looks like our markers among those that begin within the first `owned` bytes of a literal's window at
 /// `base`. Whether one is ours only the whole text tells: [`Found::explains`].
-pub(crate) fn find(bytes: &[u8], owned: usize, base: u64) -> impl Iterator<Item = Found> {
+pub fn find(bytes: &[u8], owned: usize, base: u64) -> impl Iterator<Item = Found> {
     memmem::find_iter(bytes, BEGIN).take_while(move |&at| at < owned).filter_map(move |at| {
         let line = &bytes[at..bytes.len().min(at + BYTES_MAX)];
         let line = &line[..=memchr::memchr(b']', line)?];
@@ -206,7 +207,7 @@ const STEMS: &[&str] =
     &["runcated", "TRUNCATED", "omitted ", "ool result ", "<persisted-output>", "ull output ", "body pruned"];
 
 /// Whether another tool's marker stands in these bytes.
-pub(crate) fn foreign(bytes: &[u8]) -> bool {
+pub fn foreign(bytes: &[u8]) -> bool {
     let holds = |text: &&str| memmem::find(bytes, text.as_bytes()).is_some();
     STEMS.iter().any(&holds) && FOREIGN.iter().any(holds)
 }
@@ -226,7 +227,7 @@ const SYNTHETIC: &[&str] = &[
 pub const MISSING_RESULT: &str = "[tailor: tool result missing from this transcript; the call may or may not have run; check before retrying]";
 
 /// Whether a result's text (its beginning, as written) says that it was invented.
-pub(crate) fn synthetic(prefix: &[u8]) -> bool {
+pub fn synthetic(prefix: &[u8]) -> bool {
     SYNTHETIC.iter().any(|text| prefix.starts_with(text.as_bytes())) || prefix == b"aborted"
 }
 

@@ -110,7 +110,7 @@ impl Source for &[u8] {
 }
 
 /// A source of which one stretch is held in memory, for a reader that comes back to it several times.
-pub(crate) struct Held<'a> {
+pub struct Held<'a> {
     source: &'a dyn Source,
     at: u64,
     bytes: &'a [u8],
@@ -118,7 +118,7 @@ pub(crate) struct Held<'a> {
 
 impl<'a> Held<'a> {
     /// Reads the stretch, if there is room for it; what is not held is read from the source whenever it is wanted.
-    pub(crate) fn new(source: &'a dyn Source, stretch: Span, room: &'a mut [u8]) -> Result<Self, Fault> {
+    pub fn new(source: &'a dyn Source, stretch: Span, room: &'a mut [u8]) -> Result<Self, Fault> {
         let fits = stretch.len() <= room.len() as u64;
         let bytes = if fits { window(source, stretch, room)? } else { &[] };
         Ok(Self { source, at: stretch.start, bytes })
@@ -155,7 +155,7 @@ pub fn read_span(source: &dyn Source, span: Span) -> Result<Vec<u8>, Fault> {
 }
 
 /// The first bytes of a span that is not empty: as many as fit into `buffer`.
-pub(crate) fn window<'a>(source: &dyn Source, span: Span, buffer: &'a mut [u8]) -> Result<&'a [u8], Fault> {
+pub fn window<'a>(source: &dyn Source, span: Span, buffer: &'a mut [u8]) -> Result<&'a [u8], Fault> {
     let wanted = span.len().min(buffer.len() as u64) as usize;
     let got = source.read(span.start, &mut buffer[..wanted])?;
     if got == wanted { Ok(&buffer[..got]) } else { Err(Fault { at: span.start + got as u64 }) }

@@ -4,7 +4,6 @@
 
 use crate::literal::{Piece, UNIT_BYTES_MAX, Unit, boundary, count, piece};
 use crate::marker;
-use crate::policy::Lines;
 use crate::source::{Fault, Held, Source, Span, window};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -60,12 +59,12 @@ pub struct Measure {
 impl Measure {
     /// A literal whose characters are counted already, to be cut for the sake of the length that is left: without
     /// an address and without a look for our own marker.
-    pub(crate) fn counted(span: Span, chars: u64, unit: Unit) -> Self {
+    pub fn counted(span: Span, chars: u64, unit: Unit) -> Self {
         Self { span, units: chars, own: None, id: marker::Id::UNKNOWN, unit }
     }
 
     /// What it is measured in.
-    pub(crate) fn unit(&self) -> Unit {
+    pub fn unit(&self) -> Unit {
         self.unit
     }
 
@@ -153,6 +152,19 @@ pub struct Keep {
     pub tail: u64,
 }
 
+/// Where a text may be cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lines {
+    /// Where what may stay ends, between any two characters.
+    Anywhere,
+    /// At the end of a line, if that leaves half of what may stay.
+    #[default]
+    Half,
+    /// At the end of a line as ChatCLI looks for it: the line break itself must stand in the farther half of what may
+    /// stay in front, and in the nearer half of what may stay behind, but not first.
+    Inside,
+}
+
 /// A cut: the bytes to take out of a literal, between two units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
@@ -224,7 +236,7 @@ fn behind_lines(bytes: &[u8], left: &mut u64) -> usize {
 }
 
 /// How many line breaks stand in this part of a literal, which begins between two units.
-pub(crate) fn line_breaks(source: &dyn Source, inner: Span) -> Result<u64, Fault> {
+pub fn line_breaks(source: &dyn Source, inner: Span) -> Result<u64, Fault> {
     let mut left = u64::MAX;
     for_each_block(source, inner, MEASURE_BYTES, |_, bytes, owned| {
         behind_lines(&bytes[..owned], &mut left);
@@ -485,7 +497,7 @@ fn whole_units(bytes: &[u8], near: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::entry::Text;
+    use crate::json::Text;
     use alloc::string::String;
     use proptest::prelude::*;
 

@@ -2,7 +2,7 @@
 //! might want two texts to have the same one; that wins a look, or a verdict that is not asked for.
 
 /// The hash of a text.
-pub(crate) fn of(text: &[u8]) -> u64 {
+pub fn of(text: &[u8]) -> u64 {
     let (words, rest) = text.as_chunks::<8>();
     let hash = words.iter().fold(text.len() as u64, |hash, word| mix(hash ^ u64::from_le_bytes(*word)));
     let mut last = [0; 8];
@@ -11,7 +11,7 @@ pub(crate) fn of(text: &[u8]) -> u64 {
 }
 
 /// Spreads what a number says over all bits.
-pub(crate) fn mix(value: u64) -> u64 {
+pub fn mix(value: u64) -> u64 {
     let wide = u128::from(value ^ 0x9e37_79b9_7f4a_7c15) * 0xd6e8_feb8_6659_fd93;
     wide as u64 ^ (wide >> 64) as u64
 }

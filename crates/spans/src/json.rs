@@ -7,10 +7,10 @@
 //!
 //! It accepts what `JSON.parse` accepts, for objects, and on top of that any bytes above 0x7f inside strings:
 //! lone surrogates, duplicate keys, big numbers, any depth and invalid UTF-8 are data here. It refuses to know
-//! what a key means; that is the business of [`crate::format`].
+//! what a key means; that is the business of the crates above.
 
 use crate::block::{Kinds, Marks, Reach};
-use crate::literal;
+use crate::literal::{self, Unit};
 use crate::source::{Fault, Source, Span, WINDOW_BYTES, window};
 use alloc::borrow::Cow;
 use alloc::vec;
@@ -98,7 +98,7 @@ impl Doc {
     }
 
     /// How many values and keys it holds.
-    pub(crate) fn size(&self) -> usize {
+    pub fn size(&self) -> usize {
         self.nodes.len()
     }
 
@@ -108,7 +108,7 @@ impl Doc {
     }
 
     /// Gives the key at a place another name.
-    pub(crate) fn rename(&mut self, at: u32, name: &'static str) {
+    pub fn rename(&mut self, at: u32, name: &'static str) {
         let node = &mut self.nodes[at as usize];
         (node.text_at, node.text_len) = (self.text.len() as u32, name.len() as u16);
         // What is as long as it is written is compared as it is written.
@@ -146,7 +146,7 @@ impl<'d> Value<'d> {
     }
 
     /// Its place in the object, for [`Doc::rename`].
-    pub(crate) fn place(self) -> u32 {
+    pub fn place(self) -> u32 {
         self.at
     }
 
@@ -163,7 +163,7 @@ impl<'d> Value<'d> {
     }
 
     /// Whether UTF-16 may count more units than that.
-    pub(crate) fn has_pairs(self) -> bool {
+    pub fn has_pairs(self) -> bool {
         self.doc.pairs
     }
 
@@ -302,9 +302,37 @@ fn same(one: &[u8], two: &[u8]) -> bool {
     one.len() == two.len() && one.first() == two.first() && one == two
 }
 
+/// A text that may be shortened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Text {
+    /// The string's inside, without quotes.
+    pub inner: Span,
+    /// How many characters it has.
+    pub chars: u64,
+    /// UTF-16 may count more units than that.
+    pairs: bool,
+}
+
+impl Text {
+    /// The string's text.
+    pub fn of(value: Value<'_>) -> Self {
+        Self { inner: value.inner(), chars: value.chars(), pairs: value.has_pairs() }
+    }
+
+    /// How long it is, where that is known without reading it again.
+    pub fn length(&self, unit: Unit) -> Option<u64> {
+        let known = match unit {
+            Unit::Chars => true,
+            Unit::Utf16 => !self.pairs,
+            Unit::Bytes => false,
+        };
+        known.then_some(self.chars)
+    }
+}
+
 /// What became of a piece of input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fed {
+pub enum Fed {
     /// All of it was taken; the object is not complete.
     More,
     /// The object ended behind this many bytes of the piece.
@@ -346,18 +374,22 @@ enum Number {
 
 /// What the tokeniser is fed at once: a window up to where the piece ends, and where that ends a string stops.
 #[derive(Clone, Copy)]
-pub(crate) struct Piece<'b> {
-    pub(crate) bytes: &'b [u8],
+pub struct Piece<'b> {
+    /// Some of the bytes of a window.
+    pub bytes: &'b [u8],
     /// Where the window stands in the source.
-    pub(crate) base: u64,
-    pub(crate) marks: &'b Marks,
-    pub(crate) kinds: Kinds,
+    pub base: u64,
+    /// The marks of the window.
+    pub marks: &'b Marks,
+    /// What kinds of bytes there may be in it.
+    pub kinds: Kinds,
 }
 
 /// Reads one object from pieces of any size.
 #[derive(Clone, Debug)]
-pub(crate) struct Tokeniser {
-    pub(crate) doc: Doc,
+pub struct Tokeniser {
+    /// The value, as far as it was read.
+    pub doc: Doc,
     /// Open containers: their node index.
     open: Vec<u32>,
     state: State,
@@ -371,8 +403,8 @@ pub(crate) struct Tokeniser {
     bad_at: Option<usize>,
 }
 
-impl Tokeniser {
-    pub(crate) fn new() -> Self {
+impl Default for Tokeniser {
+    fn default() -> Self {
         Self {
             doc: Doc::default(),
             open: Vec::new(),
@@ -383,26 +415,28 @@ impl Tokeniser {
             bad_at: None,
         }
     }
+}
 
+impl Tokeniser {
     /// Forgets the last object.
-    pub(crate) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         self.doc.clear();
         self.open.clear();
         self.state = State::Start;
     }
 
     /// Whether nothing but white space was fed since the last reset.
-    pub(crate) fn untouched(&self) -> bool {
+    pub fn untouched(&self) -> bool {
         matches!(self.state, State::Start)
     }
 
     /// Whether it stopped inside a string.
-    pub(crate) fn in_text(&self) -> bool {
+    pub fn in_text(&self) -> bool {
         matches!(self.state, State::Text | State::Escape | State::Hex(_))
     }
 
     /// Takes the bytes of a piece from a place on. The marks are of these bytes and of those that were taken before them.
-    pub(crate) fn feed(&mut self, piece: Piece<'_>, from: usize) -> Fed {
+    pub fn feed(&mut self, piece: Piece<'_>, from: usize) -> Fed {
         let bytes = piece.bytes;
         self.doc.pairs |= piece.kinds.pairs;
         let mut i = from;
@@ -426,7 +460,7 @@ impl Tokeniser {
 
     /// Takes what stands at offset `base`, window by window. The first windows are small: what ends early, or is no
     /// object, must not cost a look at all that follows.
-    pub(crate) fn feed_all(&mut self, bytes: &[u8], base: u64, marks: &mut Marks) -> Fed {
+    pub fn feed_all(&mut self, bytes: &[u8], base: u64, marks: &mut Marks) -> Fed {
         let mut at = 0;
         while at < bytes.len() {
             let window = at.max(FIRST_WINDOW_BYTES).min(bytes.len() - at);
@@ -725,8 +759,8 @@ impl Tokeniser {
 }
 
 /// Whether a whole file is one object or array, on however many lines; not told of one with too many values.
-pub(crate) fn is_document(source: &dyn Source) -> Result<bool, Fault> {
-    let (mut tokeniser, mut marks) = (Tokeniser::new(), Marks::default());
+pub fn is_document(source: &dyn Source) -> Result<bool, Fault> {
+    let (mut tokeniser, mut marks) = (Tokeniser::default(), Marks::default());
     // An array is read as the only value of an object.
     tokeniser.feed_all(b"{\"\":", 0, &mut marks);
     let mut buffer = vec![0; WINDOW_BYTES.min(source.len() as usize)];
@@ -747,7 +781,7 @@ pub(crate) fn is_document(source: &dyn Source) -> Result<bool, Fault> {
 
 /// Tokenises the object at `span` again, for what a scan does not keep.
 pub fn parse(source: &dyn Source, span: Span) -> Result<Option<Doc>, Fault> {
-    let (mut tokeniser, mut marks) = (Tokeniser::new(), Marks::default());
+    let (mut tokeniser, mut marks) = (Tokeniser::default(), Marks::default());
     let mut buffer = vec![0; WINDOW_BYTES.min(span.len() as usize)];
     let mut at = span.start;
     while at < span.end {
@@ -769,7 +803,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn feed_in_pieces(bytes: &[u8], size: usize) -> (Fed, Tokeniser) {
-        let (mut tokeniser, mut marks) = (Tokeniser::new(), Marks::default());
+        let (mut tokeniser, mut marks) = (Tokeniser::default(), Marks::default());
         let mut fed = Fed::More;
         for (n, piece) in bytes.chunks(size.max(1)).enumerate() {
             fed = tokeniser.feed_all(piece, (n * size.max(1)) as u64, &mut marks);
@@ -781,7 +815,7 @@ mod tests {
     }
 
     fn accepted(bytes: &[u8], size: usize) -> bool {
-        let (mut tokeniser, mut marks) = (Tokeniser::new(), Marks::default());
+        let (mut tokeniser, mut marks) = (Tokeniser::default(), Marks::default());
         for (n, piece) in bytes.chunks(size).enumerate() {
             match tokeniser.feed_all(piece, (n * size) as u64, &mut marks) {
                 Fed::More => {}
