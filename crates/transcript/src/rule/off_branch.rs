@@ -4,7 +4,7 @@ use super::abandoned_compaction::abandoned;
 use super::before_compaction::is_replaced;
 use super::{Cover, Help, Rule, about, dead_weight};
 use crate::entry::{Id, Kind, Role};
-use crate::finding::Severity;
+use crate::finding::{Finding, Severity};
 use crate::format::{Format, Shape};
 use crate::found::Found;
 use crate::session::Session;
@@ -63,7 +63,9 @@ impl Rule for OffBranch {
             Some(first) if going.is_empty() => {
                 let message =
                     "the first request of the session is on a branch that was left, and stays".to_string();
-                out.push(about(&OffBranch, session, first, Severity::Note, message));
+                let told = about(&OffBranch, session, first, Severity::Note, message);
+                // Nothing goes as long as it is alone there.
+                out.push(Finding { saves_bytes: Some(0), ..told });
                 return Ok(());
             }
             Some(_) => {
