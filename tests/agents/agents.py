@@ -389,6 +389,7 @@ class Copilot(Agent):
     transcripts = (".copilot/session-state/*/events.jsonl",)
     roots = (".copilot/session-state",)
     result_line, call_line = r'"type":"tool.execution_complete"', r'"toolRequests"'
+    chars = 19_000  # a longer one goes into a file of its own
     api, model = "chat", "gpt-4.1"
 
     def extra_env(self):
@@ -540,6 +541,7 @@ class OpenClaw(Agent):
     roots = (".openclaw/agents",)
     result_line, call_line = r'"role":"toolResult"', r'"type":"toolCall"'
     slow = keeps_thinking = True
+    last_wins = True  # it writes a turn with signed thinking once more, without the thinking, on a branch of its own
 
     def configure(self):
         with socket.socket() as free:
