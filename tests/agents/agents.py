@@ -40,6 +40,7 @@ class Agent:
     model = "claude-sonnet-4-5"
     settings = {}  # of its stub
     compacts = False  # has a command that compacts
+    whole_turns = 24  # after more of them it compacts by itself
     keeps_thinking = False  # sends signed thinking back
     slow = False  # takes so long to start that fewer cases are tried
     same_program = False  # as another agent: only how it is driven is tried
@@ -390,6 +391,7 @@ class Copilot(Agent):
     roots = (".copilot/session-state",)
     result_line, call_line = r'"type":"tool.execution_complete"', r'"toolRequests"'
     chars = 19_000  # a longer one goes into a file of its own
+    whole_turns = 8
     api, model = "chat", "gpt-4.1"
 
     def extra_env(self):

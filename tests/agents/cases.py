@@ -271,9 +271,11 @@ class Bench:
             while "exits 0" in (again := self.tell("undo")):
                 undone += again
         outcome, size, detail = self.resume(99)
-        if compact_at:
+        if compact_at or turns > self.driver.whole_turns:  # how much its summary leaves is not for us to judge
             outcome = outcome.partition(" ")[0] if "accepted" in outcome else outcome
-        words = [f"lost {len(missing)}", outcome + ("" if compact_at else self.relation(size))]
+        else:
+            outcome += self.relation(size)
+        words = [f"lost {len(missing)}", outcome]
         words.append("cut while it lived" if cut_live else "cut afterwards" if cut_after or mended(log) else "nothing cut")
         return case, ", ".join(words), f"{detail}\nmissing: {sorted(missing)}\n{after}\n{undone}\n{tail(log)}"
 
