@@ -40,6 +40,7 @@ class Agent:
     model = "claude-sonnet-4-5"
     settings = {}  # of its stub
     compacts = False  # has a command that compacts
+    whole_turns = 24  # after more of them it compacts by itself
     keeps_thinking = False  # sends signed thinking back
     slow = False  # takes so long to start that fewer cases are tried
     same_program = False  # as another agent: only how it is driven is tried
@@ -389,6 +390,8 @@ class Copilot(Agent):
     transcripts = (".copilot/session-state/*/events.jsonl",)
     roots = (".copilot/session-state",)
     result_line, call_line = r'"type":"tool.execution_complete"', r'"toolRequests"'
+    chars = 19_000  # a longer one goes into a file of its own
+    whole_turns = 8
     api, model = "chat", "gpt-4.1"
 
     def extra_env(self):
@@ -540,6 +543,7 @@ class OpenClaw(Agent):
     roots = (".openclaw/agents",)
     result_line, call_line = r'"role":"toolResult"', r'"type":"toolCall"'
     slow = keeps_thinking = True
+    last_wins = True  # it writes a turn with signed thinking once more, without the thinking, on a branch of its own
 
     def configure(self):
         with socket.socket() as free:

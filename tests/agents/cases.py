@@ -32,7 +32,7 @@ SUMMARISE = "cat >/dev/null; echo Files were listed."
 CUT = 8000  # characters of a result that stay, where something is to be cut of every agent
 TRIMS = {
     "default": [],
-    **{name: [f"--profile={name}"] for name in ("chatcli", "chatcli-head", "agent-max", "o-5057", "o-10915")},
+    **{name: [f"--profile={name}"] for name in ("chatcli", "chatcli-head", "agent-max", "openclaw-5057", "openclaw-10915")},
 }
 REASONING = ("lost", "glue", "tornappend")  # damages that break the chain before signed thinking
 
@@ -69,6 +69,8 @@ class Bench:
         with self.agent.live() as wire:
             for number, calls in ((1, 2), (2, 2), (3, 3)):
                 wire.say(f"prompt-{number}: calls={calls} chars={self.agent.chars}{orders}")
+        if not any(kind == "result" and len(text) > CUT for kind, text in self.stub.log[-1].parts):
+            raise agents.Stuck("the agent shortens results itself, so that there is nothing to cut")
         self.whole = self.stub.log[-1].held()
         self.whole["replies"] = {"1", "2", "3"}
         self.path = self.agent.session()
@@ -89,7 +91,7 @@ class Bench:
         """Runs Tailor on the session; what it said."""
         command, *rest = arguments
         argv = [self.tailor, command, "--settle=0", f"--vault={self.folder / 'vault'}", *rest, str(self.path)]
-        said = subprocess.run(argv, capture_output=True, text=True, env=self.agent.env(), timeout=120, check=False)
+        said = ran(argv, env=self.agent.env())
         return f"tailor {command} exits {said.returncode}: {(said.stdout + said.stderr).strip()[-600:]}"
 
     def resume(self, number=9):
@@ -164,9 +166,7 @@ class Bench:
             for path in (home, copy):
                 os.chown(path, nobody, nobody)
             argv = [tailor, "fix", "--settle=0", f"--vault={home / 'vault'}", copy]
-            said = subprocess.run(
-                argv, capture_output=True, text=True, user=nobody, group=nobody, extra_groups=[], env={"HOME": str(home)}, timeout=120, check=False
-            )
+            said = ran(argv, user=nobody, group=nobody, extra_groups=[], env={"HOME": str(home)})
             self.path.write_bytes(copy.read_bytes())
         outcome, _, detail = self.resume()
         return f"fix {name} as an ordinary user", outcome, f"{detail}\n{said.stdout}{said.stderr}"
@@ -271,9 +271,11 @@ class Bench:
             while "exits 0" in (again := self.tell("undo")):
                 undone += again
         outcome, size, detail = self.resume(99)
-        if compact_at:
+        if compact_at or turns > self.driver.whole_turns:  # how much its summary leaves is not for us to judge
             outcome = outcome.partition(" ")[0] if "accepted" in outcome else outcome
-        words = [f"lost {len(missing)}", outcome + ("" if compact_at else self.relation(size))]
+        else:
+            outcome += self.relation(size)
+        words = [f"lost {len(missing)}", outcome]
         words.append("cut while it lived" if cut_live else "cut afterwards" if cut_after or mended(log) else "nothing cut")
         return case, ", ".join(words), f"{detail}\nmissing: {sorted(missing)}\n{after}\n{undone}\n{tail(log)}"
 
@@ -304,6 +306,8 @@ class Bench:
             try:
                 time.sleep(0.5)
                 yield
+                if daemon.poll() is not None:
+                    raise Misused(f"tailor watch ended with {daemon.returncode}: {tail(log)}")
             finally:
                 with contextlib.suppress(ProcessLookupError):
                     daemon.send_signal(signal.SIGTERM)
@@ -311,6 +315,18 @@ class Bench:
                     daemon.wait(20)
                 agents.end_group(daemon)
                 shutil.rmtree(sockets)
+
+
+class Misused(Exception):
+    """Tailor was called in a way that it does not know, or broke down: what it was to show was not tried."""
+
+
+def ran(argv, **options):
+    """Runs Tailor to its end. What it may say of a file is for the case to judge; that it did not look at it is not."""
+    said = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False, **options)
+    if said.returncode not in (0, 1, 2) or "try '--help'" in said.stderr:
+        raise Misused(f"{' '.join(map(str, argv))} exits {said.returncode}: {said.stderr.strip()[-600:]}")
+    return said
 
 
 def told(log):

@@ -79,11 +79,16 @@ REFUSED = r"refused|nothing sent|worse than|NOT as it was|stuck|broken|lost [1-9
 
 
 def is_defect(row):
-    """Whether a result needs a reason. What nobody mended needs none; what was shortened may hold fewer prompts."""
+    """Whether a result needs a reason. What nobody mended needs none; what was shortened may hold fewer prompts, and what
+    was undone is as long as it was."""
     if row.case.removeprefix("bound: ").startswith("raw ") or row.case == "too long":
         return False
-    shortened = re.search("recover|compact", row.case)
-    return bool(re.search(REFUSED if shortened else f"{REFUSED}|accepted [012]/", row.result))
+    bad = [REFUSED]
+    if not re.search("recover|compact", row.case):
+        bad.append("accepted [012]/")
+    if "undo" not in row.case:
+        bad.append(" larger")
+    return bool(re.search("|".join(bad), row.result))
 
 
 def indented(detail):
