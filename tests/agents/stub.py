@@ -91,7 +91,7 @@ class Asked:
             tag = f"{n}-{turn}-{call}"
             line = f"result-{tag} the quick brown fox jumps over the lazy dog and runs on"
             # One ends after the other, so that their results are always written in this order.
-            command = f"yes {line} | head -c {self.orders.get('chars', 100)}; sleep {(call - 1) * 0.3:.1f} # call-{tag}"
+            command = f"yes {line} | head -c {self.orders.get('chars', 100)}; sleep {(call - 1) * 0.6:.1f} # call-{tag}"
             id = f"call_{tag.replace('-', '_')}_{time.monotonic_ns() % 10**9}"
             calls.append((id, name, arguments(self.tools[name], command)))
         return thinking, f"step-{n}-{turn}", calls
