@@ -275,6 +275,8 @@ impl Tail {
         let Some(added) = scan_from(known, source, end)? else { return Ok(Err(Reason::Format)) };
         let last_bytes = end_of(source, end)?;
         let breaks = turn::line_breaks(source, &added, &self.policy)?;
+        let uncut = &mut state.standing.uncut;
+        *uncut = *uncut && !bound_thinking::holds_marker(source, &added, 0..added.results.len())?;
         let mut awaits = self.facts.awaits;
         let spoke = match state.take_all(&added, &breaks, &self.policy, &mut awaits) {
             Ok(spoke) => spoke,

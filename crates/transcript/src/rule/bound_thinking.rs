@@ -5,7 +5,7 @@
 //! after an edit before it (`reference/formats-claude-codex.md` C2).
 
 use super::{Cover, Help, Rule, Stage, about};
-use crate::entry::{Kind, QuirkKind, Role};
+use crate::entry::{Kind, QuirkKind, Role, Transcript};
 use crate::finding::{Finding, Fix, Held, Op, Safety, Severity};
 use crate::format::{Format, Results, Shape};
 use crate::found::Found;
@@ -16,9 +16,10 @@ use crate::session::Session;
 use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
+use core::ops::Range;
 use spans::cut::measure;
 use spans::literal::Unit;
-use spans::source::{Fault, Span};
+use spans::source::{Fault, Source, Span};
 
 pub(super) struct BoundThinking;
 
@@ -105,12 +106,12 @@ fn signed_over_other_text(session: &Session<'_>) -> Result<Option<Finding>, Faul
     let Some(&first) = bound.first() else { return Ok(None) };
     let ops = bound.iter().flat_map(|&entry| removal(session, entry).fix.ops).collect();
     let (thinking, asked) = (session.policy.thinking_in_force(), session.policy.thinking);
-    let fix = if !bound.iter().all(|&entry| may_go(session, entry)) {
-        Fix::held(Held::Tangled)
-    } else if refused || thinking == SignedThinking::Strip {
+    let fix = if !refused && thinking != SignedThinking::Strip {
+        Fix::held(if asked == SignedThinking::Strip { Held::RecentlyUsed } else { Held::Remembered })
+    } else if bound.iter().all(|&entry| may_go(session, entry)) {
         Fix::safe(ops)
     } else {
-        Fix::held(if asked == SignedThinking::Strip { Held::RecentlyUsed } else { Held::Remembered })
+        Fix::held(Held::Tangled)
     };
     let (severity, message) = if refused {
         (
@@ -129,18 +130,28 @@ fn first_marker(session: &Session<'_>) -> Result<Option<u32>, Fault> {
         return Ok(known);
     }
     let mut first = None;
-    'told: for &entry in session.told().iter().filter(|&&entry| session.in_context(entry)) {
-        for result in session.transcript.results_of(entry) {
-            for text in session.transcript.bodies_of(result) {
-                let known = text.length(Unit::Chars);
-                if measure(session.source, text.inner, known, Unit::Chars, false)?.own.is_some() {
-                    first = session.sequence(entry);
-                    break 'told;
-                }
-            }
+    for &entry in session.told().iter().filter(|&&entry| session.in_context(entry)) {
+        if holds_marker(session.source, session.transcript, session.transcript.results_of(entry))? {
+            first = session.sequence(entry);
+            break;
         }
     }
     Ok(*session.first_marker.get_or_init(|| first))
+}
+
+/// Whether one of our markers stands in the texts of these results.
+pub(crate) fn holds_marker(
+    source: &dyn Source,
+    transcript: &Transcript,
+    results: Range<usize>,
+) -> Result<bool, Fault> {
+    for text in results.flat_map(|result| transcript.bodies_of(result)) {
+        let known = text.length(Unit::Chars);
+        if measure(source, text.inner, known, Unit::Chars, false)?.own.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Whether thinking that is appended cannot come after one of our markers, as far as is known.

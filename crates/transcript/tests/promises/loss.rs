@@ -1,5 +1,6 @@
 //! What a repair may take away and what not, told from the rows alone.
 
+use super::oracle::refusals;
 use super::reader::{Row, blocks, is_marred, is_odd, lines, live, message, parse, rows_before_tear};
 use super::story::Dialect;
 use serde_json::{Value, json};
@@ -19,7 +20,7 @@ fn holds_nothing(dialect: Dialect, row: &Value) -> bool {
 }
 
 /// An object with all that may change left out. `None` if a repair may remove it whole.
-fn skeleton(dialect: Dialect, row: &Value, policy: &Policy) -> Option<Value> {
+fn skeleton(dialect: Dialect, row: &Value, policy: &Policy, thinking_goes: bool) -> Option<Value> {
     // What a name was that was written over may be told again.
     if holds_nothing(dialect, row) || is_marred(message(dialect, row)) {
         return None;
@@ -46,7 +47,6 @@ fn skeleton(dialect: Dialect, row: &Value, policy: &Policy) -> Option<Value> {
     if ["toolUse", "stop"].contains(&spoken["stopReason"].as_str().unwrap_or_default()) {
         spoken["stopReason"] = Value::Null;
     }
-    let strip = policy.thinking == SignedThinking::Strip;
     for key in ["content", "tool_calls"] {
         let Some(items) = spoken.get_mut(key).and_then(Value::as_array_mut) else { continue };
         items.iter_mut().for_each(name_again);
@@ -63,7 +63,7 @@ fn skeleton(dialect: Dialect, row: &Value, policy: &Policy) -> Option<Value> {
                 || blank
                 || twice
                 || (aborted && partial)
-                || (strip && block["type"] == "thinking");
+                || (thinking_goes && block["type"] == "thinking");
             !gone
         });
         if items.is_empty() && (!empty || key == "content") {
@@ -152,9 +152,12 @@ pub(crate) fn difference(dialect: Dialect, before: &[u8], after: &[u8], policy: 
     let outdone = outdone(after, policy);
     let mut names = BTreeSet::new();
     rows_before_tear(after).iter().for_each(|row| names_of(&row.value, &mut names));
+    // What the provider refuses as it is has no valid signature that a repair could break.
+    let thinking_goes = policy.thinking == SignedThinking::Strip || !refusals(dialect, before).is_empty();
     for (bytes, step) in [(before, 1), (after, -1)] {
         let rows = rows_before_tear(bytes).into_iter().filter(|row| !outdone(&row.value));
-        let rows = rows.filter_map(|row| skeleton(dialect, &with_names(&row.value, &names), policy));
+        let rows =
+            rows.filter_map(|row| skeleton(dialect, &with_names(&row.value, &names), policy, thinking_goes));
         let mut seen = BTreeSet::new();
         for left in rows {
             let text = left.to_string();
