@@ -102,6 +102,17 @@ fn name_again(block: &mut Value) {
     }
 }
 
+/// Whether each parent that is named stands before its child.
+fn hangs_together(bytes: &[u8]) -> bool {
+    let mut ids = BTreeSet::new();
+    rows_before_tear(bytes).iter().all(|row| {
+        let of = |keys: [&str; 2]| keys.iter().find_map(|key| row.value[*key].as_str().map(String::from));
+        let hangs = of(["parentId", "parentUuid"]).is_none_or(|parent| ids.contains(&parent));
+        ids.extend(of(["id", "uuid"]));
+        hangs
+    })
+}
+
 /// Whether a row is a compaction that went where that is asked for: `after` holds another one, from the same place.
 fn outdone(after: &[u8], policy: &Policy) -> impl Fn(&Value) -> bool {
     let asked = policy.selection.allow.iter().any(|code| code == "T3");
@@ -152,8 +163,10 @@ pub(crate) fn difference(dialect: Dialect, before: &[u8], after: &[u8], policy: 
     let outdone = outdone(after, policy);
     let mut names = BTreeSet::new();
     rows_before_tear(after).iter().for_each(|row| names_of(&row.value, &mut names));
-    // What the provider refuses as it is has no valid signature that a repair could break.
-    let thinking_goes = policy.thinking == SignedThinking::Strip || !refusals(dialect, before).is_empty();
+    // What the provider refuses as it is has no valid signature that a repair could break, nor has what was signed over
+    // lines that are lost.
+    let is_broken = !refusals(dialect, before).is_empty() || !hangs_together(before);
+    let thinking_goes = policy.thinking == SignedThinking::Strip || is_broken;
     for (bytes, step) in [(before, 1), (after, -1)] {
         let rows = rows_before_tear(bytes).into_iter().filter(|row| !outdone(&row.value));
         let rows =

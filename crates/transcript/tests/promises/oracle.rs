@@ -54,8 +54,9 @@ pub(crate) fn refusals(dialect: Dialect, bytes: &[u8]) -> Vec<Refusal> {
         Dialect::Anthropic => anthropic(&messages, true, &mut out),
         Dialect::OpenAiChat => openai_chat(&messages, &mut out),
     }
-    body(&messages, &mut out);
+    // pi and Claude Code (since 2.1.132) clean the texts that they read.
     if matches!(dialect, Dialect::OpenAiChat | Dialect::Anthropic) {
+        body(&messages, &mut out);
         roles(&rows, &mut out);
     }
     out
