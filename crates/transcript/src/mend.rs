@@ -120,18 +120,49 @@ pub(crate) fn mend_and_remember(
     drawn: &mut dyn FnMut(&Plan),
     remember: Remember<'_>,
 ) -> Result<Mended, Fault> {
+    let (mut mended, mut is_part) = mend_once(source, policy, drawn, remember)?;
+    // What was left out of a repair may do no harm once the rest of it is made. The next run would find that.
+    for _ in 0..ROUNDS_MAX {
+        let Ok(Repair { plan, after: Some(_) }) = &mended.repair else { break };
+        if !is_part {
+            break;
+        }
+        let rendered = Rendered::new(source, plan);
+        let (next, is_part_again) = mend_once(&rendered, policy, &mut |_| {}, remember)?;
+        let Ok(Repair { plan: more, after: Some(mut after) }) = next.repair else {
+            if next.repair.is_err() {
+                look(&rendered, policy, Depth::Plan, &Holds::default(), remember)?;
+            }
+            break;
+        };
+        let plan = plan.then(&more);
+        mended.before.bytes_after = plan.length_after();
+        mended.before.tell_what_becomes(&mut after, &plan.origins(), policy);
+        mended.repair = Ok(Repair { plan, after: Some(after) });
+        is_part = is_part_again;
+    }
+    Ok(mended)
+}
+
+/// Draws and checks the repair that does the most without harm; says as well whether it leaves something out for that.
+fn mend_once(
+    source: &dyn Source,
+    policy: &Policy,
+    drawn: &mut dyn FnMut(&Plan),
+    remember: Remember<'_>,
+) -> Result<(Mended, bool), Fault> {
     let mut before = look(source, policy, Depth::Plan, &Holds::default(), remember)?;
     if before.plan.is_empty() {
         let plan = before.plan.clone();
-        return Ok(Mended { before, repair: Ok(Repair { plan, after: None }) });
+        return Ok((Mended { before, repair: Ok(Repair { plan, after: None }) }, false));
     }
     drawn(&before.plan);
     let tried = Mender { source, policy, before: &before, remember }.best()?;
     if let Err(worse) = tried.verdict {
         before.hold_all(policy, worse);
-        return Ok(Mended { before, repair: Err(worse) });
+        return Ok((Mended { before, repair: Err(worse) }, false));
     }
-    let tried_after = tried.after;
+    let (tried_after, is_part) = (tried.after, tried.is_part);
     let plan = match tried.plan {
         Cow::Borrowed(_) => None,
         Cow::Owned(plan) => Some(plan),
@@ -151,7 +182,7 @@ pub(crate) fn mend_and_remember(
         }
         None => None,
     };
-    Ok(Mended { before, repair: Ok(Repair { plan, after }) })
+    Ok((Mended { before, repair: Ok(Repair { plan, after }) }, is_part))
 }
 
 impl Examination {
@@ -180,7 +211,10 @@ impl Examination {
             match left.get_mut(&key(finding, finding.at)).and_then(Vec::pop) {
                 Some(same) => {
                     after.findings[same].uncovered = false;
-                    finding.fix.safety = after.findings[same].fix.safety;
+                    // A look alone does not tell that a cut leaves more than it should.
+                    if !(self.only_cuts && policy.selection.applies(finding)) {
+                        finding.fix.safety = after.findings[same].fix.safety;
+                    }
                 }
                 None if cut_after.has(finding.rule.code()) => {}
                 // A look alone does not tell what goes with a text that is cut.
@@ -223,6 +257,8 @@ struct Tried<'m> {
     is_forgiven: bool,
     /// In the order in which they were made.
     made: Vec<Made>,
+    /// Something is left out.
+    is_part: bool,
 }
 
 impl Tried<'_> {
@@ -331,7 +367,7 @@ impl<'m> Mender<'m> {
 
     /// Mends all but what is held.
     fn attempt(&mut self, holds: &[Hold]) -> Result<Tried<'m>, Fault> {
-        let before = self.before;
+        let (before, is_part) = (self.before, !holds.is_empty());
         let mut baseline = Baseline::of(before);
         let mut plan: Cow<'_, Plan> = Cow::Owned(Plan::unchanged(self.source.len()));
         let mut after = None;
@@ -372,7 +408,7 @@ impl<'m> Mender<'m> {
         let is_new = matches!(verdict, Err(Worse::NewFindings(_)));
         let is_uncovered = opens || (is_new && baseline.has_uncovered(found, &origins));
         let is_forgiven = is_new && is_uncovered && baseline.forgives(found, &origins);
-        Ok(Tried { plan, after, verdict, is_uncovered, is_forgiven, made })
+        Ok(Tried { plan, after, verdict, is_uncovered, is_forgiven, made, is_part })
     }
 }
 
