@@ -21,21 +21,24 @@ class Table:
 
     def read(self):
         head, *lines = self.path.read_text().splitlines() if self.path.exists() else [HEAD]
-        self.dated = head.removeprefix(HEAD).strip()
+        self.dated = dict(entry.split(" ") for entry in head.removeprefix(HEAD).strip().split(", ") if entry)
         rows = (Row(*(line.split("\t") + [""] * 5)[:5]) for line in lines)
         self.rows = {(row.agent, row.case): row for row in rows}
 
     def write(self):
         self.rows = dict(sorted(self.rows.items(), key=lambda item: item[0][0]))  # by agent; cases stay in their order
-        head = f"{HEAD}\t{self.dated}".strip()
+        dated = ", ".join(f"{agent} {date}" for agent, date in sorted(self.dated.items()))
+        head = f"{HEAD}\t{dated}".strip()
         self.path.write_text("\n".join([head, *("\t".join(row).rstrip() for row in self.rows.values())]) + "\n")
         self.write_docs()
 
     def write_docs(self):
         self.docs.write_text(document(self.rows, self.dated))
 
-    def stamp(self, skipped):
-        self.dated = datetime.date.today().isoformat() + "".join(f"; skipped {reason.partition(':')[0]}" for reason in skipped)
+    def stamp(self, agents):
+        """All cases of these agents were run, and ended as expected."""
+        self.read()  # another run may have written it since
+        self.dated |= dict.fromkeys(agents, datetime.date.today().isoformat())
         self.write()
 
     def update(self, results, partly):
@@ -111,9 +114,15 @@ untouched session. What is bold is not as it should be; the end of this page say
 """
 
 
+def passed(dated):
+    days = sorted(set(dated.values()), reverse=True)
+    named = (f"{day} {', '.join(sorted(agent for agent in dated if dated[agent] == day))}" for day in days)
+    return f"All cases last ended so on {'; on '.join(named)}.\n"
+
+
 def document(expected, dated):
     agents = list(dict.fromkeys((row.agent, row.version) for row in expected.values()))
-    parts = [INTRO + (f"\nLast whole run: {dated}.\n" if dated else "")]
+    parts = [INTRO, passed(dated)] if dated else [INTRO]
     parts.append("## Damaged sessions\n\nBefore the arrow: resumed as damaged. After it: resumed after `tailor fix`.\n")
     parts.append(matrix(expected, agents, {name: (f"raw {name}", f"fix {name}") for name in damage.DAMAGES}))
     parts.append(LEGEND)
