@@ -215,7 +215,8 @@ def same_row(where, before, after, findings):
     if isinstance(b.get("content"), list) and isinstance(a.get("content"), list):
         same(where, {**b, "content": None}, {**a, "content": None})
         b, a = blocks(before), blocks(after)
-        if findings.touch(id, *DROPS_THINKING):
+        # What was signed over a line that was lost, or over a text that was changed (M4 names the first), is not valid.
+        if findings.touch(id, *DROPS_THINKING) or findings.mended("M4", *REWIRES):
             spared = [block for block in a if block.get("type") in THINKING]
             b = [block for block in b if block.get("type") not in THINKING or block in spared]
         if len(b) != len(a):
