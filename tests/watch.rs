@@ -258,7 +258,7 @@ fn play(lines: &[String]) -> Option<usize> {
     fs::write(&source, &text).unwrap();
     let configure = |limit: usize| {
         // Whatever is left at the end is to be mended, however little it saves.
-        let worth = "[watch]\nrewrite_saved_bytes_min = 0";
+        let worth = "[watch]\nrewrite_saved_bytes_min = 1";
         let text = format!("mode = \"enforce\"\nsettle = 0.05\nresult_chars_max = {limit}\n{worth}\n");
         fs::write(&config, text).unwrap();
     };
