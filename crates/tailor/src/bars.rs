@@ -1,7 +1,7 @@
 //! Tables with bars that fit a terminal: its width and its characters. Colours are not used at all.
 
 use crate::amount::percent;
-use crate::terminal::{Screen, is_ascii, plain, spelled_out};
+use crate::terminal::{Screen, is_ascii, plain, spelled_out, wrap};
 use std::fmt::Write;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -90,18 +90,7 @@ impl Canvas {
 
     /// A sentence, broken into lines.
     pub(crate) fn wrap(&self, text: &str) -> String {
-        let (mut out, mut column) = (String::new(), 0);
-        for word in self.spell(text).split(' ') {
-            let fits = column + 1 + word.width() <= self.columns;
-            out.push_str(match column {
-                0 => "",
-                _ if fits => " ",
-                _ => "\n",
-            });
-            column = if fits || column == 0 { column + usize::from(column > 0) } else { 0 } + word.width();
-            out.push_str(word);
-        }
-        out
+        wrap(&self.spell(text), self.columns, "")
     }
 
     /// A text from outside in the characters that the terminal has.
