@@ -710,8 +710,9 @@ impl<'a> Session<'a> {
             if entry.kind != Kind::Message(Role::Tool) {
                 continue;
             }
+            // On whichever line of the message it hangs: Claude Code (2.1.330) sends it.
             let parent = self.parent(index).filter(|&parent| live[parent as usize]);
-            let answers = parent.is_some_and(|parent| !self.transcript.calls_of(parent).is_empty());
+            let answers = parent.is_some_and(|parent| self.entry(parent).kind == Kind::Message(Role::Assistant));
             if answers && !self.superseded(index) {
                 live[index as usize] = true;
             }
