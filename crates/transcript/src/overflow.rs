@@ -132,13 +132,6 @@ const PROXY: &[&str] = &[
     "failed to decode response body",
 ];
 
-/// What a connection says that broke while the request was sent.
-const BROKEN_OFF: &[&str] =
-    &["unexpected eof", "connection reset", "econnreset", "broken pipe", "epipe", "stream error"];
-
-/// From how many bytes of history on a broken connection may be its fault (ChatCLI).
-const HEAVY_BYTES: u64 = 500_000;
-
 /// Tells why a request failed from the text of the error, in any case.
 ///
 /// A refusal by a proxy counts before anything else, because a firewall's page says all sorts of things; then what only
@@ -181,25 +174,6 @@ fn has_word(text: &str, number: &str) -> bool {
         let (before, after) = (&text[..at], &text[at + number.len()..]);
         !part(before.chars().next_back()) && !part(after.chars().next())
     })
-}
-
-/// Whether an error is likely to come from the size of the request, given how many bytes of history were in it: all
-/// that [`classify`] calls too large, refusals by proxies, and, for 500,000 bytes and more, connections that broke.
-///
-/// ```
-/// use transcript::overflow::is_likely_payload;
-/// assert!(is_likely_payload("read tcp: connection reset by peer", 800_000));
-/// assert!(!is_likely_payload("read tcp: connection reset by peer", 8_000));
-/// assert!(is_likely_payload("StatusCode: 403, invalid character '<'", 0));
-/// ```
-pub fn is_likely_payload(error: &str, history_bytes: u64) -> bool {
-    let text = error.to_lowercase();
-    let broke = BROKEN_OFF.iter().any(|pattern| text.contains(pattern))
-        || (text.ends_with("eof") && !text.contains("request"));
-    match classify(error) {
-        Cause::PayloadTooLarge | Cause::ProxyRejection => true,
-        _ => broke && history_bytes >= HEAVY_BYTES,
-    }
 }
 
 /// How many bytes the next request may have after one of `rejected` bytes was too large: three quarters of it; 4 MB if

@@ -2,10 +2,12 @@
 //! does.
 
 use super::{failed, one_session};
-use crate::args::{Explain, or_meant, rules};
-use crate::printer::{plural, talk};
+use crate::amount::plural;
+use crate::args::Explain;
+use crate::say::talk;
 use crate::status::Status;
 use crate::terminal::plain;
+use crate::value::{or_meant, rules};
 use keeper::read;
 use std::path::Path;
 use transcript::finding::{Safety, Severity};

@@ -7,7 +7,7 @@
 use super::names::{Form, Names, has, needs};
 use super::{
     Answer, Arguments, Broken, Compaction, Content, Format, Gate, Lost, Part, Results, Root, Shape, Vote,
-    Writer, Writing, alone, broken_by_stop_reason, content_parts, is_string, items, later, marred_role, says,
+    Writing, alone, broken_by_stop_reason, content_parts, is_string, items, later, marred_role, says,
 };
 use crate::entry::{Draft, Kind, QuirkKind, Role, Service, Stop, Target, is_blank};
 use crate::finding::Severity;
@@ -107,10 +107,6 @@ impl Format for ClaudeCode {
 
     fn shape(&self) -> Shape {
         Shape::Graph
-    }
-
-    fn writer(&self) -> Writer {
-        Writer::AppendsByPath
     }
 
     fn gates(&self) -> &'static [Gate] {

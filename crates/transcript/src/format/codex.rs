@@ -8,8 +8,8 @@
 
 use super::names::{Form, Names, has, needs};
 use super::{
-    Answer, Content, Format, Gate, Lost, Part, Root, Shape, Vote, Writer, Writing, answered, asked,
-    content_parts, first_text, is_string, items, later, only_keys, says,
+    Answer, Content, Format, Gate, Lost, Part, Root, Shape, Vote, Writing, answered, asked, content_parts,
+    first_text, is_string, items, later, only_keys, says,
 };
 use crate::entry::{Draft, Kind, QuirkKind, Role};
 use alloc::format;
@@ -135,10 +135,6 @@ impl Format for Codex {
 
     fn shape(&self) -> Shape {
         Shape::Log
-    }
-
-    fn writer(&self) -> Writer {
-        Writer::HoldsOpen
     }
 
     fn gates(&self) -> &'static [Gate] {

@@ -7,8 +7,8 @@
 
 use super::names::{Form, Names, has, needs};
 use super::{
-    Answer, Content, Counted, Format, Gate, Level, Lost, Part, Root, Shape, Vote, Writer, Writing,
-    content_parts, is_string, items, later, listed_calls, says,
+    Answer, Content, Counted, Format, Gate, Level, Lost, Part, Root, Shape, Vote, Writing, content_parts,
+    is_string, items, later, listed_calls, says,
 };
 use crate::entry::{Draft, Kind, Role, Stop, Target};
 use alloc::vec::Vec;
@@ -139,10 +139,6 @@ impl Format for Copilot {
 
     fn counted(&self) -> Option<Counted> {
         Some(Counted::UpToCompaction("its last compaction (preCompactionMessagesLength)"))
-    }
-
-    fn writer(&self) -> Writer {
-        Writer::AppendsByPath
     }
 
     fn gates(&self) -> &'static [Gate] {

@@ -11,8 +11,7 @@
 use super::names::{Form, Names, has, needs};
 use super::qwen_code::{self, content_part};
 use super::{
-    Content, Format, Part, Results, Root, Shape, Vote, Writer, alone, content_parts, is_string, items,
-    listed_calls,
+    Content, Format, Part, Results, Root, Shape, Vote, alone, content_parts, is_string, items, listed_calls,
 };
 use crate::entry::{Draft, Kind, Role, Target};
 use crate::finding::Severity;
@@ -109,10 +108,6 @@ impl Format for GeminiCli {
 
     fn shape(&self) -> Shape {
         Shape::Upserts
-    }
-
-    fn writer(&self) -> Writer {
-        Writer::AppendsByPath
     }
 
     fn results(&self) -> Results {

@@ -5,8 +5,8 @@
 
 use super::names::{Form, Names, has, needs};
 use super::{
-    Answer, Arguments, Content, Format, Gate, Level, Lost, Part, Root, Shape, Vote, Writer, Writing,
-    answered, asked, content_parts, is_string, items, listed_calls, says,
+    Answer, Arguments, Content, Format, Gate, Level, Lost, Part, Root, Shape, Vote, Writing, answered, asked,
+    content_parts, is_string, items, listed_calls, says,
 };
 use crate::entry::{Draft, Kind, Role};
 use alloc::vec::Vec;
@@ -68,10 +68,6 @@ impl Format for GrokBuild {
 
     fn level(&self) -> Level {
         Level::Archive
-    }
-
-    fn writer(&self) -> Writer {
-        Writer::AppendsByPath
     }
 
     fn gates(&self) -> &'static [Gate] {

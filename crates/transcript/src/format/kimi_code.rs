@@ -6,8 +6,8 @@
 
 use super::names::{Form, Names, has, needs};
 use super::{
-    Counted, Format, Level, Part, Root, Shape, Vote, Writer, alone, content_parts, is_reminder, is_string,
-    items, listed_calls, says,
+    Counted, Format, Level, Part, Root, Shape, Vote, alone, content_parts, is_reminder, is_string, items,
+    listed_calls, says,
 };
 use crate::entry::{Draft, Kind, Role};
 use spans::json::{Doc, Kind as Json, Value};
@@ -116,10 +116,6 @@ impl Format for KimiCode {
 
     fn counted(&self) -> Option<Counted> {
         Some(Counted::Records("its own records (context.undo, compactions)"))
-    }
-
-    fn writer(&self) -> Writer {
-        Writer::AppendsByPath
     }
 
     fn roots(&self) -> &'static [Root] {

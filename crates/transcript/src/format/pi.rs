@@ -7,7 +7,7 @@
 use super::names::{Form, Names, has, needs};
 use super::{
     Answer, Arguments, Broken, CALLS, Compaction, Content, Format, Gate, Lost, Part, Root, Shape, Vote,
-    Writer, Writing, alone, content_parts, is_string, items, later, marred_role, says,
+    Writing, alone, content_parts, is_string, items, later, marred_role, says,
 };
 use crate::entry::{Draft, Kind, QuirkKind, Role, Stop, Target, is_altered, is_blank};
 use crate::finding::Severity;
@@ -169,10 +169,6 @@ impl Format for Pi {
 
     fn shape(&self) -> Shape {
         Shape::Branch
-    }
-
-    fn writer(&self) -> Writer {
-        Writer::AppendsByPath
     }
 
     fn gates(&self) -> &'static [Gate] {

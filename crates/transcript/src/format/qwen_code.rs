@@ -7,8 +7,8 @@
 use super::gemini_cli::{response, response_parts};
 use super::names::{Form, Names, has, needs};
 use super::{
-    Answer, Content, Format, Gate, Level, Lost, Part, Results, Root, Shape, Vote, Writer, Writing,
-    content_parts, is_string, items, later, says, written_over,
+    Answer, Content, Format, Gate, Level, Lost, Part, Results, Root, Shape, Vote, Writing, content_parts,
+    is_string, items, later, says, written_over,
 };
 use crate::entry::{Draft, Kind, Link, QuirkKind, Role, is_altered};
 use crate::finding::Severity;
@@ -98,10 +98,6 @@ impl Format for QwenCode {
 
     fn level(&self) -> Level {
         Level::Archive
-    }
-
-    fn writer(&self) -> Writer {
-        Writer::Leases
     }
 
     fn gates(&self) -> &'static [Gate] {

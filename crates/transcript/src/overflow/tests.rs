@@ -1,6 +1,6 @@
 //! Error texts of providers, in a table, and transcripts that say how they failed.
 
-use super::{Cause, answered_since, classify, escalate, is_likely_payload, last_failure};
+use super::{Cause, answered_since, classify, escalate, last_failure};
 use alloc::format;
 use alloc::string::{String, ToString};
 
@@ -109,19 +109,6 @@ fn thinking_that_is_not_valid() {
     );
     assert_eq!(classify("400 thinking: budget_tokens must be at least 1024"), Cause::Other);
     assert_eq!(classify("403 SignatureDoesNotMatch"), Cause::Other);
-}
-
-#[test]
-fn a_broken_connection_may_be_the_weight_of_the_request() {
-    for error in
-        ["unexpected EOF", "connection reset by peer", "write: broken pipe", "stream error", "read: EOF"]
-    {
-        assert!(is_likely_payload(error, 500_000) && !is_likely_payload(error, 499_999), "{error}");
-    }
-    assert!(!is_likely_payload("request EOF", 900_000));
-    let page = "bedrock: StatusCode: 403, deserialization failed, invalid character '<'";
-    assert!(is_likely_payload(page, 0));
-    assert!(is_likely_payload("413", 0) && !is_likely_payload("prompt is too long", 900_000));
 }
 
 #[test]
