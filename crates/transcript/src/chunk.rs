@@ -5,12 +5,12 @@
 //! characters are far too few for dense text (OpenClaw #10915). How tokens are counted is told from outside. Thinking
 //! is left out. What is held in memory is one chunk and one message.
 
-use crate::Depth;
 use crate::compact::Unable;
 use crate::context::Context;
-use crate::entry::{Kind, Role};
 use crate::format::Part;
-use crate::policy::Policy;
+use crate::model::entry::{Kind, Role};
+use crate::model::policy::Depth;
+use crate::model::policy::Policy;
 use crate::rule::tool_of;
 use crate::scan;
 use crate::session::Session;

@@ -5,14 +5,14 @@
 //! which is hung on them. Where the order of the lines is all there is, one message takes the place of those that are
 //! left out. Whoever the summary is from is not known here.
 
-use crate::Depth;
 use crate::context::Context;
-use crate::entry::{DamageKind, Kind, Link, Role};
-use crate::finding::{Held, Op};
 use crate::format::{Compaction, Format, Part, Shape};
 use crate::mend::Holds;
+use crate::model::entry::{DamageKind, Kind, Link, Role};
+use crate::model::finding::{Held, Op};
+use crate::model::policy::Depth;
+use crate::model::policy::Policy;
 use crate::plan::{self, Plan, Rendered, fresh_id};
-use crate::policy::Policy;
 use crate::rule::bound_thinking::{self, unbind, vanishes};
 use crate::rule::{forbidden, shorten_message};
 use crate::session::Session;

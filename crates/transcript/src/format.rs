@@ -1,11 +1,11 @@
 //! Who writes such files, and what their lines mean. One file an agent; [`FORMATS`] lists them all.
 //!
 //! A format is data about another program: how to recognise its files, what a line means in the words of
-//! [`crate::entry`], which branch it would load, how it spells a result, and how it writes. It decides
+//! [`crate::model::entry`], which branch it would load, how it spells a result, and how it writes. It decides
 //! nothing; rules do.
 
-use crate::entry::{Draft, QuirkKind};
-use crate::finding::Severity;
+use crate::model::entry::{Draft, QuirkKind};
+use crate::model::finding::Severity;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -448,7 +448,7 @@ pub enum Counted {
     Lines(&'static str),
     /// Records before the last compaction.
     UpToCompaction(&'static str),
-    /// Records before the message that a [count](crate::entry::QuirkKind::Counts) in the file names.
+    /// Records before the message that a [count](crate::model::entry::QuirkKind::Counts) in the file names.
     UpToCount(&'static str),
 }
 

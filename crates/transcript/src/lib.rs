@@ -40,19 +40,15 @@ extern crate alloc;
 pub mod chunk;
 pub mod compact;
 mod context;
-pub mod entry;
-pub mod finding;
 pub mod format;
 mod found;
-pub mod image;
 pub mod live;
 mod mend;
+mod model;
 pub mod overflow;
 pub mod plan;
-pub mod policy;
 pub mod profile;
 pub mod recover;
-pub mod refusal;
 pub mod request;
 pub mod rule;
 pub(crate) mod salvage;
@@ -65,20 +61,23 @@ pub mod weight;
 pub use context::Messages;
 pub use finding::{Finding, Severity};
 pub use mend::{Mended, Repair, examine, mend, mend_while};
+pub use model::policy::Policy;
+pub use model::{entry, finding, image, policy, refusal};
 pub use plan::{Piece, Plan, Rendered};
-pub use policy::Policy;
 pub use session::Awaits;
 pub use spans::{Fault, Source, Span};
 
 use alloc::vec::Vec;
 use entry::Transcript;
 use format::Format;
-use found::{Found, Tally};
+use found::{Findings, Tally};
 use mend::Holds;
+use model::policy::Depth;
+use model::rule::Codes;
 use overflow::Failure;
 use rule::Stage;
 use session::Session;
-use verdict::{Codes, Conversation};
+use verdict::Conversation;
 
 /// A transcript, looked at. Holds nothing of its text.
 pub struct Examination {
@@ -120,7 +119,7 @@ impl Examination {
 
     /// The rules of which not all findings are listed.
     fn cut(&self) -> Codes {
-        let mut codes = Codes::default();
+        let mut codes = rule::NONE;
         self.findings
             .iter()
             .filter(|finding| finding.more > 0)
@@ -169,15 +168,6 @@ impl Facts {
     }
 }
 
-/// How much an examination is to tell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Depth {
-    /// Everything but the addresses of what would be cut out: texts need not be hashed.
-    Sizes,
-    /// A plan that can be carried out.
-    Plan,
-}
-
 impl Examination {
     /// Of a file in no known format.
     fn of_unknown(facts: Facts) -> Self {
@@ -202,7 +192,7 @@ impl Examination {
 }
 
 /// What may be asked of a session and its findings before they are let go of.
-type Remember<'r> = &'r mut dyn FnMut(&Session<'_>, &Found<'_>);
+type Remember<'r> = &'r mut dyn FnMut(&Session<'_>, &Findings<'_>);
 
 /// Reads a transcript and asks all rules, and draws the plan of the next stage. An unknown format gives no findings.
 fn look(
@@ -223,7 +213,7 @@ fn look(
     let signed = rule::bound_thinking::bound(&session);
     let signed_at = signed.last().map(|&entry| session.entry(entry).span.start);
     let messages = Messages::of(&session);
-    let found = Found::of(&session, holds)?;
+    let found = Findings::of(&session, holds)?;
     let stage = found.next_stage();
     let draw = |stage| {
         let steps = found.steps(stage);
@@ -242,7 +232,7 @@ fn look(
     let context_tokens = rule::context_tokens(&session)?;
     remember(&session, &found);
     let (steps_made, only_cuts, waiting) = (found.steps_made(stage), found.only_cuts, found.waiting);
-    let Found { mut findings, tally, .. } = found;
+    let Findings { mut findings, tally, .. } = found;
     for finding in &mut findings {
         finding.label(&transcript);
     }

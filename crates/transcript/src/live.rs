@@ -44,10 +44,10 @@
 //! ```
 
 use crate::chunk::{self, Chunk, Limits};
-use crate::entry::Role;
 use crate::format::Writing;
-use crate::policy::{Policy, Selection};
-use crate::rule::OversizedForSummary;
+use crate::model::entry::Role;
+use crate::model::policy::{Policy, Selection};
+use crate::rule::oversized_for_summary;
 use crate::verdict::Worse;
 use crate::{Finding, Piece, Rendered, mend};
 use alloc::borrow::ToOwned;
@@ -243,7 +243,7 @@ pub fn fit(messages: &[Message], policy: &Policy) -> Result<Fitted, Worse> {
 /// What is too long is named to the summariser and left out, as OpenClaw #10915 does.
 pub fn guard(text: &str, policy: &Policy) -> Option<TooLong> {
     let chars = text.chars().count() as u64;
-    let (over_chars, over_tokens) = OversizedForSummary::too_much(policy, chars);
+    let (over_chars, over_tokens) = oversized_for_summary::too_much(policy, chars);
     (over_chars || over_tokens).then_some(TooLong { chars, over_chars, over_tokens })
 }
 

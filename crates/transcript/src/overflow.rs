@@ -11,10 +11,10 @@
 //! assert_eq!(classify("401 invalid x-api-key"), Cause::Other);
 //! ```
 
-use crate::Depth;
-use crate::entry::{Entry, Kind, Role};
 use crate::format::{Broken, Format};
-use crate::policy::Policy;
+use crate::model::entry::{Entry, Kind, Role};
+use crate::model::policy::Depth;
+use crate::model::policy::Policy;
 use crate::scan;
 use crate::session::Session;
 use alloc::string::String;

@@ -1,13 +1,13 @@
 //! Which line of the file a place in a request is: the request is built from the live context as the agent builds it, as
 //! far as the numbers of its messages and blocks go.
 //!
-//! It knows no error text (see [`crate::refusal`]) and no rule; agents put reminders of their own between the lines, so
+//! It knows no error text (see [`crate::model::refusal`]) and no rule; agents put reminders of their own between the lines, so
 //! what comes out is where to look first.
 
-use crate::Depth;
-use crate::entry::{Id, Kind, Role, Stop};
 use crate::format::Shape;
-use crate::policy::Policy;
+use crate::model::entry::{Id, Kind, Role, Stop};
+use crate::model::policy::Depth;
+use crate::model::policy::Policy;
 use crate::scan;
 use crate::session::Session;
 use alloc::string::String;

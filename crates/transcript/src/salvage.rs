@@ -4,9 +4,9 @@
 //! Only damaged lines come here, and each is held in memory while it is looked at. Nothing is ever completed: a record is
 //! whole in the bytes that are there, or it is a fragment.
 
-use crate::entry::{Damage, DamageKind};
 use crate::format::names::{Names, stumbled};
 use crate::format::{Format, Vote};
+use crate::model::entry::{Damage, DamageKind};
 use crate::scan::{BOM, LINE_RECORDS_MAX};
 use crate::session::Session;
 use alloc::borrow::Cow;

@@ -3,8 +3,8 @@
 //! Lines end at `\n` and nowhere else. What is not an object is noted as [`Damage`] and otherwise left alone.
 //! Two whole objects on one line are two entries, the second one marked as glued.
 
-use crate::entry::{Damage, DamageKind, QuirkKind, Transcript};
 use crate::format::{self, Format, Head, names};
+use crate::model::entry::{Damage, DamageKind, QuirkKind, Transcript};
 use crate::weight::Meter;
 use alloc::boxed::Box;
 use alloc::vec::Vec;

@@ -3,10 +3,10 @@
 //! The live branch is the one that the owning agent would load, by its own rules. Cycles end a walk, missing
 //! parents end it as they do in the agents, and an entry that was written again counts as last written.
 
-use crate::Depth;
-use crate::entry::{Call, Entry, Id, Kind, Link, Role, Stop, ToolResult, Transcript};
 use crate::format::{Format, Level, Shape};
-use crate::policy::Policy;
+use crate::model::entry::{Call, Entry, Id, Kind, Link, Role, Stop, ToolResult, Transcript};
+use crate::model::policy::Depth;
+use crate::model::policy::Policy;
 use crate::salvage::{self, Wreck};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;

@@ -10,8 +10,9 @@ mod twins;
 
 pub(crate) use meter::{Meter, Stuff};
 
+use crate::model::policy::Depth;
 use crate::session::Session;
-use crate::{Depth, Facts, Policy, scan};
+use crate::{Facts, Policy, scan};
 use alloc::string::String;
 use alloc::vec::Vec;
 use spans::source::{Fault, Source, Span};

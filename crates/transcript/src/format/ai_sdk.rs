@@ -7,8 +7,8 @@ use super::{
     Answer, Arguments, Content, Format, Level, Lost, Part, Results, Shape, Vote, Writing, alone, asked,
     content_parts, is_string, items, only_keys, says,
 };
-use crate::entry::{Draft, Kind, Role};
-use crate::finding::Severity;
+use crate::model::entry::{Draft, Kind, Role};
+use crate::model::finding::Severity;
 use alloc::vec::Vec;
 use spans::json::{Doc, Value};
 use spans::marker::MISSING_RESULT;

@@ -8,7 +8,7 @@ use super::{
     Answer, Arguments, Broken, Compaction, Content, Format, Level, Lost, Part, Results, Shape, Vote, Writing,
     broken_by_stop_reason, content_parts, items, marred, only_keys, says,
 };
-use crate::entry::{Draft, Kind, QuirkKind, Role};
+use crate::model::entry::{Draft, Kind, QuirkKind, Role};
 use alloc::vec::Vec;
 use spans::json::{Doc, Value};
 use spans::marker::MISSING_RESULT;

@@ -9,9 +9,9 @@ use super::{
     Answer, Arguments, Broken, Compaction, Content, Format, Gate, Lost, Part, Results, Root, Shape, Vote,
     Writer, Writing, alone, broken_by_stop_reason, content_parts, is_string, items, later, marred_role, says,
 };
-use crate::entry::{Draft, Kind, QuirkKind, Role, Service, Stop, Target, is_blank};
-use crate::finding::Severity;
-use crate::refusal;
+use crate::model::entry::{Draft, Kind, QuirkKind, Role, Service, Stop, Target, is_blank};
+use crate::model::finding::Severity;
+use crate::model::refusal;
 use alloc::vec::Vec;
 use spans::json::{Doc, Value};
 use spans::literal::quote;

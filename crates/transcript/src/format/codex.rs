@@ -11,7 +11,7 @@ use super::{
     Answer, Content, Format, Gate, Lost, Part, Root, Shape, Vote, Writer, Writing, answered, asked,
     content_parts, first_text, is_string, items, later, only_keys, says,
 };
-use crate::entry::{Draft, Kind, QuirkKind, Role};
+use crate::model::entry::{Draft, Kind, QuirkKind, Role};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;

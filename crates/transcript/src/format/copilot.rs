@@ -10,7 +10,7 @@ use super::{
     Answer, Content, Counted, Format, Gate, Level, Lost, Part, Root, Shape, Vote, Writer, Writing,
     content_parts, is_string, items, later, listed_calls, says,
 };
-use crate::entry::{Draft, Kind, Role, Stop, Target};
+use crate::model::entry::{Draft, Kind, Role, Stop, Target};
 use alloc::vec::Vec;
 use spans::json::{Doc, Value};
 use spans::marker::MISSING_RESULT;

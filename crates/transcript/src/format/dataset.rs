@@ -8,7 +8,7 @@ use super::{
     Arguments, Content, Format, Level, Part, Results, Shape, Vote, anthropic, gemini_contents, items,
     only_keys, openai_chat,
 };
-use crate::entry::{Draft, Kind, QuirkKind};
+use crate::model::entry::{Draft, Kind, QuirkKind};
 use spans::json::{Doc, Kind as Json, Value};
 use spans::source::Span;
 

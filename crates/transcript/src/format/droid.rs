@@ -8,7 +8,7 @@ use super::{
     Answer, Arguments, Broken, Content, Counted, Format, Level, Lost, Part, Results, Root, Shape, Vote,
     anthropic, broken_by_stop_reason, content_parts, is_string, items, says,
 };
-use crate::entry::{Draft, Kind, Role};
+use crate::model::entry::{Draft, Kind, Role};
 use alloc::vec::Vec;
 use spans::json::{Doc, Value};
 

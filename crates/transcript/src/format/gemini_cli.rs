@@ -14,8 +14,8 @@ use super::{
     Content, Format, Part, Results, Root, Shape, Vote, Writer, alone, content_parts, is_string, items,
     listed_calls,
 };
-use crate::entry::{Draft, Kind, Role, Target};
-use crate::finding::Severity;
+use crate::model::entry::{Draft, Kind, Role, Target};
+use crate::model::finding::Severity;
 use spans::json::{Doc, Kind as Json, Value};
 
 pub(super) struct GeminiCli;

@@ -5,7 +5,7 @@
 use super::{
     Content, Format, Level, Part, Results, Shape, Vote, is_string, items, only_keys, qwen_code, says,
 };
-use crate::entry::{Draft, Kind, Role};
+use crate::model::entry::{Draft, Kind, Role};
 use spans::json::{Doc, Value};
 
 pub(super) struct GeminiContents;

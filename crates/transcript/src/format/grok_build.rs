@@ -8,7 +8,7 @@ use super::{
     Answer, Arguments, Content, Format, Gate, Level, Lost, Part, Root, Shape, Vote, Writer, Writing,
     answered, asked, content_parts, is_string, items, listed_calls, says,
 };
-use crate::entry::{Draft, Kind, Role};
+use crate::model::entry::{Draft, Kind, Role};
 use alloc::vec::Vec;
 use spans::json::{Doc, Value};
 use spans::marker::MISSING_RESULT;

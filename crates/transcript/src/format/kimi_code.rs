@@ -9,7 +9,7 @@ use super::{
     Counted, Format, Level, Part, Root, Shape, Vote, Writer, alone, content_parts, is_reminder, is_string,
     items, listed_calls, says,
 };
-use crate::entry::{Draft, Kind, Role};
+use crate::model::entry::{Draft, Kind, Role};
 use spans::json::{Doc, Kind as Json, Value};
 
 pub(super) struct KimiCode;

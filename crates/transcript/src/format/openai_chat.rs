@@ -11,7 +11,7 @@ use super::{
     Writing, answered, asked, content_parts, is_reminder, is_string, items, listed_calls, marred, only_keys,
     says,
 };
-use crate::entry::{Draft, Kind, QuirkKind, Role};
+use crate::model::entry::{Draft, Kind, QuirkKind, Role};
 use alloc::vec::Vec;
 use spans::json::{Doc, Kind as Json, Value};
 use spans::marker::MISSING_RESULT;

@@ -3,7 +3,7 @@
 use super::{
     Answer, Format, Level, Lost, Part, Root, Shape, Vote, Writing, content_parts, is_string, items, says,
 };
-use crate::entry::{Draft, Kind, Role};
+use crate::model::entry::{Draft, Kind, Role};
 use alloc::vec::Vec;
 use spans::json::{Doc, Value};
 use spans::marker::MISSING_RESULT;

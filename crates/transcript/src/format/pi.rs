@@ -9,9 +9,9 @@ use super::{
     Answer, Arguments, Broken, CALLS, Compaction, Content, Format, Gate, Lost, Part, Root, Shape, Vote,
     Writer, Writing, alone, content_parts, is_string, items, later, marred_role, says,
 };
-use crate::entry::{Draft, Kind, QuirkKind, Role, Stop, Target, is_altered, is_blank};
-use crate::finding::Severity;
-use crate::refusal;
+use crate::model::entry::{Draft, Kind, QuirkKind, Role, Stop, Target, is_altered, is_blank};
+use crate::model::finding::Severity;
+use crate::model::refusal;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;

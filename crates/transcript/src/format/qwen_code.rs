@@ -10,8 +10,8 @@ use super::{
     Answer, Content, Format, Gate, Level, Lost, Part, Results, Root, Shape, Vote, Writer, Writing,
     content_parts, is_string, items, later, says, written_over,
 };
-use crate::entry::{Draft, Kind, Link, QuirkKind, Role, is_altered};
-use crate::finding::Severity;
+use crate::model::entry::{Draft, Kind, Link, QuirkKind, Role, is_altered};
+use crate::model::finding::Severity;
 use alloc::vec::Vec;
 use spans::json::{Doc, Value};
 use spans::marker::MISSING_RESULT;

@@ -3,7 +3,7 @@
 //! One [`Kept`] each: how it is told, and why it is left alone. Their lines are not read.
 
 use super::{Format, Level, Part, Results, Root, Shape, Vote, is_string, items, says};
-use crate::entry::Draft;
+use crate::model::entry::Draft;
 use spans::json::{Doc, Kind as Json, Value};
 
 /// A kind of file that is only read.

@@ -2,7 +2,7 @@
 
 use super::{Call, Message, Role, age, budget, cap, chunks, fit, guard, pair};
 use crate::chunk::{Limits, chars4};
-use crate::policy::Selection;
+use crate::model::policy::Selection;
 use crate::profile::{self, PROFILES};
 use crate::verdict::Worse;
 use crate::{Policy, examine};

@@ -2,8 +2,8 @@
 
 use super::Reason;
 use super::seen::Key;
-use crate::entry::{Entry, Id, Kind, Link, Role, Transcript};
 use crate::format::Shape;
+use crate::model::entry::{Entry, Id, Kind, Link, Role, Transcript};
 use crate::session::Session;
 use alloc::collections::VecDeque;
 use alloc::vec;

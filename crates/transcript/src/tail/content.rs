@@ -2,8 +2,8 @@
 //! nothing behind it, and dead weight of which there was none.
 
 use super::Reason;
-use crate::entry::{Entry, Kind, QuirkKind, Role, Service, Transcript};
-use crate::finding::{Finding, Safety, Severity};
+use crate::model::entry::{Entry, Kind, QuirkKind, Role, Service, Transcript};
+use crate::model::finding::{Finding, Safety, Severity};
 use crate::rule::mirrored_reply::MIRROR;
 use crate::rule::{Flow, Titles, flow, is_from_user, lacks_a_user};
 use crate::session::Session;

@@ -3,7 +3,7 @@
 //! It sees each object once, as the format has just read it. The format has marked what is text, call, result or side
 //! copy; the rest is told by names that all agents share. What is kept is small and does not grow with a value.
 
-use crate::entry::{Entry, Kind, Mark, Transcript};
+use crate::model::entry::{Entry, Kind, Mark, Transcript};
 use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -206,7 +206,7 @@ impl Meter {
         let kind = self.kind(entry, root);
         self.kind_of.push(kind);
         self.pieces_from.push(self.pieces.len() as u32);
-        let speaks = matches!(entry.kind, Kind::Message(crate::entry::Role::Assistant));
+        let speaks = matches!(entry.kind, Kind::Message(crate::model::entry::Role::Assistant));
         let list = list.map(Value::span);
         let mut walk = Walk { marks: &marks, list, speaks, images: Vec::new(), thoughts: Vec::new() };
         self.container(root, 0, 0, &mut walk);
@@ -272,7 +272,7 @@ impl Meter {
         let inner = || text(message.and_then(|m| m.get("role"))).or_else(|| text(payload?.get("type")));
         let first = text(kind).or_else(|| text(role)).unwrap_or_else(|| b"*".to_vec());
         let second = match entry.kind {
-            Kind::Message(crate::entry::Role::Tool) => Some(b"results".to_vec()),
+            Kind::Message(crate::model::entry::Role::Tool) => Some(b"results".to_vec()),
             _ => inner().or_else(|| text(subtype)),
         };
         let mut name = self.kinds.below(0, &first);

@@ -5,8 +5,8 @@ use super::{
     Amount, CountTokens, Counted, IMAGE_TOKENS, Large, Part, Row, Standing, TOKEN_CHARS, ToolRow, Turn,
     Weight,
 };
-use crate::entry::{Entry, Id, Kind, Mark, Role};
 use crate::format::Shape;
+use crate::model::entry::{Entry, Id, Kind, Mark, Role};
 use crate::session::{Answers, Session};
 use alloc::collections::BinaryHeap;
 use alloc::string::String;

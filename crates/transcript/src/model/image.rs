@@ -1,7 +1,7 @@
 //! What an image in a message is, told from its first bytes: kind and size in pixels. Nothing is decoded but the beginning
 //! of the base64; what the pixels show is nobody's business here.
 
-use crate::entry::Image;
+use crate::model::entry::Image;
 use alloc::vec::Vec;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

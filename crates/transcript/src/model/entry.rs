@@ -387,11 +387,11 @@ pub struct Image {
     /// The media type's literal, where it has one of its own.
     pub media_at: Span,
     /// What the media type says.
-    pub said: Option<crate::image::Kind>,
+    pub said: Option<crate::model::image::Kind>,
     /// What its first bytes say.
-    pub facts: crate::image::Facts,
+    pub facts: crate::model::image::Facts,
     /// What may stand in its place.
-    pub stub: crate::image::Stub,
+    pub stub: crate::model::image::Stub,
 }
 
 /// Side copies shorter than this many raw bytes are never cut, whatever the policy says.
@@ -1011,7 +1011,7 @@ impl Draft<'_> {
 
     /// Looks at a block of the result last recorded that holds no text.
     pub fn result_image(&mut self, block: Value<'_>) {
-        if crate::image::may_be(block)
+        if crate::model::image::may_be(block)
             && let Some(result) = self.transcript.results.last_mut()
         {
             result.images += 1;
@@ -1025,7 +1025,9 @@ impl Draft<'_> {
             return;
         }
         self.shown = true;
-        if let Some(image) = crate::image::may_be(block).then(|| crate::image::of_block(block)).flatten() {
+        if let Some(image) =
+            crate::model::image::may_be(block).then(|| crate::model::image::of_block(block)).flatten()
+        {
             let entry = self.transcript.entries.len() as u32;
             self.transcript.images.push(Image { entry, ..image });
         }
@@ -1034,7 +1036,7 @@ impl Draft<'_> {
     /// Says that nothing but an image may stand in the place of this block.
     pub fn no_words_for(&mut self, block: Value<'_>) {
         if let Some(image) = self.transcript.images.last_mut().filter(|image| image.block == block.span()) {
-            image.stub = crate::image::Stub::Nothing;
+            image.stub = crate::model::image::Stub::Nothing;
         }
     }
 
