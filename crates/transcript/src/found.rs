@@ -32,7 +32,7 @@ struct List {
 }
 
 /// Takes findings from rules.
-pub(crate) struct Findings<'s> {
+pub(crate) struct Survey<'s> {
     session: &'s Session<'s>,
     holds: &'s Holds<'s>,
     gate: Gate,
@@ -65,7 +65,7 @@ struct Steps {
     ops: Vec<Op>,
 }
 
-impl<'s> Findings<'s> {
+impl<'s> Survey<'s> {
     /// Asks all rules that the policy includes, and holds back what must not be done.
     pub(crate) fn of(session: &'s Session<'s>, holds: &'s Holds<'s>) -> Result<Self, Fault> {
         let mut found = Self::asked(session, holds, Damage::done(session, &|at| holds.linked(at)))?;

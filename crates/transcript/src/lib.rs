@@ -70,7 +70,7 @@ pub use spans::{Fault, Source, Span};
 use alloc::vec::Vec;
 use entry::Transcript;
 use format::Format;
-use found::{Findings, Tally};
+use found::{Survey, Tally};
 use mend::Holds;
 use model::policy::Depth;
 use model::rule::Codes;
@@ -192,7 +192,7 @@ impl Examination {
 }
 
 /// What may be asked of a session and its findings before they are let go of.
-type Remember<'r> = &'r mut dyn FnMut(&Session<'_>, &Findings<'_>);
+type Remember<'r> = &'r mut dyn FnMut(&Session<'_>, &Survey<'_>);
 
 /// Reads a transcript and asks all rules, and draws the plan of the next stage. An unknown format gives no findings.
 fn look(
@@ -213,7 +213,7 @@ fn look(
     let signed = rule::bound_thinking::bound(&session);
     let signed_at = signed.last().map(|&entry| session.entry(entry).span.start);
     let messages = Messages::of(&session);
-    let found = Findings::of(&session, holds)?;
+    let found = Survey::of(&session, holds)?;
     let stage = found.next_stage();
     let draw = |stage| {
         let steps = found.steps(stage);
@@ -232,7 +232,7 @@ fn look(
     let context_tokens = rule::context_tokens(&session)?;
     remember(&session, &found);
     let (steps_made, only_cuts, waiting) = (found.steps_made(stage), found.only_cuts, found.waiting);
-    let Findings { mut findings, tally, .. } = found;
+    let Survey { mut findings, tally, .. } = found;
     for finding in &mut findings {
         finding.label(&transcript);
     }

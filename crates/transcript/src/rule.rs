@@ -4,6 +4,8 @@
 //! [`crate::model::finding::Op`] steps, and only [`crate::plan`] turns those into bytes. Codes are the class ids of
 //! the failure catalogue that the project keeps; names say what is wrong, not the cure.
 
+#![expect(clippy::unnecessary_wraps, reason = "all rules are asked in the same way, and some read no bytes")]
+
 use crate::model::finding::{Finding, Severity};
 use crate::model::rule::Codes;
 

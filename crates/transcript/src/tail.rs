@@ -17,7 +17,7 @@
 //! ```
 
 use crate::format::Head;
-use crate::found::Findings;
+use crate::found::Survey;
 use crate::mend::{examine_and_remember, mend_and_remember};
 use crate::model::entry::{Kind, Role, Stop, Transcript};
 use crate::model::finding::Finding;
@@ -76,7 +76,7 @@ struct State {
 /// That, and what was heard of the format if that is not decided yet.
 type Remembered = (State, Option<Head>);
 
-fn remembered(session: &Session<'_>, found: &Findings<'_>) -> Result<Remembered, Reason> {
+fn remembered(session: &Session<'_>, found: &Survey<'_>) -> Result<Remembered, Reason> {
     if found.is_cut() {
         // What was only counted may change with what comes.
         return Err(Reason::Unsettled);
@@ -160,7 +160,7 @@ impl Tail {
     /// Looks at all of a transcript and remembers its end.
     pub fn new(source: &dyn Source, policy: &Arc<Policy>) -> Result<(Self, Examination), Fault> {
         let mut known = Err(Reason::Format);
-        let mut remember = |session: &Session<'_>, found: &Findings<'_>| known = remembered(session, found);
+        let mut remember = |session: &Session<'_>, found: &Survey<'_>| known = remembered(session, found);
         let found = examine_and_remember(source, policy, &mut remember)?;
         let tail = Self::of(source, policy, &found, known)?;
         Ok((tail, found))
@@ -170,8 +170,7 @@ impl Tail {
     /// if that is another one.
     pub fn mend(source: &dyn Source, policy: &Arc<Policy>) -> Result<(Mended, Self, Option<Self>), Fault> {
         let mut known = Vec::new();
-        let mut remember =
-            |session: &Session<'_>, found: &Findings<'_>| known.push(remembered(session, found));
+        let mut remember = |session: &Session<'_>, found: &Survey<'_>| known.push(remembered(session, found));
         let mended = mend_and_remember(source, policy, &mut |_| {}, &mut remember)?;
         let last = if known.len() > 1 { known.pop() } else { None };
         let first = known.into_iter().next().unwrap_or(Err(Reason::Format));

@@ -45,7 +45,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
 mod tests {
     use super::WHOLE_BYTES_MAX;
     use crate::Policy;
-    use crate::found::Findings;
+    use crate::found::Survey;
     use crate::mend::Holds;
     use crate::model::policy::Depth;
     use crate::scan::scan;
@@ -60,7 +60,7 @@ mod tests {
             transcript.bytes = bytes;
             let session = Session::new(&transcript, source, &policy, Depth::Sizes).unwrap();
             let holds = Holds::default();
-            let found = Findings::of(&session, &holds).unwrap().findings;
+            let found = Survey::of(&session, &holds).unwrap().findings;
             assert_eq!(found.iter().filter(|finding| finding.rule.code() == "S10").count(), count);
         }
     }
