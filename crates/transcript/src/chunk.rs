@@ -175,9 +175,9 @@ pub fn chunks(
     until: Option<u64>,
     each: &mut dyn FnMut(&Chunk) -> bool,
 ) -> Result<Result<Totals, Unable>, Fault> {
-    let transcript = scan::scan(source)?;
+    let read = scan::scan(source)?;
     let policy = Policy::default();
-    let Some(session) = Session::new(&transcript, source, &policy, Depth::Sizes) else {
+    let Some(session) = Session::new(&read, source, &policy, Depth::Sizes) else {
         return Ok(Err(Unable::UnknownFormat));
     };
     let context = Context::of(&session);

@@ -177,8 +177,8 @@ pub fn compact(source: &dyn Source, policy: &Policy, request: &Request<'_>) -> R
 
 /// How a conversation would be divided, or why it cannot be.
 pub fn divide(source: &dyn Source, policy: &Policy, stay: Stay) -> Result<Result<Shares, Unable>, Fault> {
-    let transcript = crate::scan::scan(source)?;
-    let Some(session) = Session::new(&transcript, source, policy, Depth::Sizes) else {
+    let read = crate::scan::scan(source)?;
+    let Some(session) = Session::new(&read, source, policy, Depth::Sizes) else {
         return Ok(Err(Unable::UnknownFormat));
     };
     let request = Request { stay, summary: None, message_chars_max: 0 };

@@ -2,7 +2,8 @@
 //! its result, nor inside one message that several entries share.
 
 use crate::format::Shape;
-use crate::model::entry::{Id, Kind, Role, Stop};
+use crate::model::entry::{Kind, Role, Stop};
+use crate::model::ids::Id;
 use crate::session::{Answers, Session};
 use alloc::collections::BTreeMap;
 use alloc::vec;

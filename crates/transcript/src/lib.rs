@@ -62,13 +62,21 @@ pub use context::Messages;
 pub use finding::{Finding, Severity};
 pub use mend::{Mended, Repair, examine, mend, mend_while};
 pub use model::policy::Policy;
-pub use model::{entry, finding, image, policy, refusal};
+pub use model::{finding, image, policy, refusal};
+
+/// The words that all formats share: entry, tool call, tool result, boundary, branch.
+pub mod entry {
+    pub use crate::model::draft::{Draft, SIDE_BYTES_MIN};
+    pub use crate::model::entry::*;
+    pub use crate::model::ids::{Id, Ids};
+    pub use crate::model::image::Image;
+    pub use crate::model::transcript::Transcript;
+}
 pub use plan::{Piece, Plan, Rendered};
 pub use session::Awaits;
 pub use spans::{Fault, Source, Span};
 
 use alloc::vec::Vec;
-use entry::Transcript;
 use format::Format;
 use found::{Survey, Tally};
 use mend::Holds;
@@ -76,6 +84,7 @@ use model::policy::Depth;
 use model::rule::Codes;
 use overflow::Failure;
 use rule::Stage;
+use scan::Scanned;
 use session::Session;
 use verdict::Conversation;
 
@@ -153,9 +162,9 @@ pub struct Facts {
 
 impl Facts {
     /// What a scan tells; what the end awaits takes a session.
-    fn of(transcript: &Transcript) -> Self {
+    fn of(Scanned { format, transcript, .. }: &Scanned) -> Self {
         Self {
-            format: transcript.format,
+            format: *format,
             is_document: transcript.is_document,
             bytes: transcript.bytes,
             lines: transcript.lines,
@@ -202,9 +211,9 @@ fn look(
     holds: &Holds<'_>,
     remember: Remember<'_>,
 ) -> Result<Examination, Fault> {
-    let transcript = scan::scan(source)?;
-    let mut facts = Facts::of(&transcript);
-    let Some(session) = Session::new(&transcript, source, policy, depth) else {
+    let read = scan::scan(source)?;
+    let mut facts = Facts::of(&read);
+    let Some(session) = Session::new(&read, source, policy, depth) else {
         return Ok(Examination::of_unknown(facts));
     };
     facts.awaits = session.awaits();
@@ -234,7 +243,7 @@ fn look(
     let (steps_made, only_cuts, waiting) = (found.steps_made(stage), found.only_cuts, found.waiting);
     let Survey { mut findings, tally, .. } = found;
     for finding in &mut findings {
-        finding.label(&transcript);
+        finding.label(&read.transcript);
     }
     Ok(Examination {
         facts,

@@ -5,7 +5,8 @@
 //! what comes out is where to look first.
 
 use crate::format::Shape;
-use crate::model::entry::{Id, Kind, Role, Stop};
+use crate::model::entry::{Kind, Role, Stop};
+use crate::model::ids::Id;
 use crate::model::policy::Depth;
 use crate::model::policy::Policy;
 use crate::scan;
@@ -31,9 +32,9 @@ pub struct Blame {
 
 /// Finds the lines that an error text is about. `None` if the format of the file is unknown.
 pub fn blame(source: &dyn Source, text: &str) -> Result<Option<Blame>, Fault> {
-    let transcript = scan::scan(source)?;
+    let read = scan::scan(source)?;
     let policy = Policy::default();
-    let Some(session) = Session::new(&transcript, source, &policy, Depth::Sizes) else { return Ok(None) };
+    let Some(session) = Session::new(&read, source, &policy, Depth::Sizes) else { return Ok(None) };
     let mut blame = Blame { named: named(&session, text), ..Blame::default() };
     if let Some(place) = Place::of(text) {
         let messages = build(&session, place.dialect);

@@ -19,9 +19,10 @@
 use crate::format::Head;
 use crate::found::Survey;
 use crate::mend::{examine_and_remember, mend_and_remember};
-use crate::model::entry::{Kind, Role, Stop, Transcript};
+use crate::model::entry::{Kind, Role, Stop};
 use crate::model::finding::Finding;
 use crate::model::policy::{Policy, SignedThinking};
+use crate::model::transcript::Transcript;
 use crate::overflow::{Cause, failure_in};
 use crate::rule::unreadable_size::WHOLE_BYTES_MAX;
 use crate::rule::{are_plain, bound_thinking, is_taken, most, oversized_for_summary};
@@ -81,7 +82,7 @@ fn remembered(session: &Session<'_>, found: &Survey<'_>) -> Result<Remembered, R
         // What was only counted may change with what comes.
         return Err(Reason::Unsettled);
     }
-    State::of(session, &found.findings).map(|state| (state, session.transcript.undecided))
+    State::of(session, &found.findings).map(|state| (state, session.undecided))
 }
 
 /// What an append changes.
@@ -272,7 +273,8 @@ impl Tail {
             return Ok(Err(Reason::Oversized));
         }
         let known = Known { format, undecided: self.undecided, bytes, lines: self.facts.lines };
-        let Some(added) = scan_from(known, source, end)? else { return Ok(Err(Reason::Format)) };
+        let Some(read) = scan_from(known, source, end)? else { return Ok(Err(Reason::Format)) };
+        let added = read.transcript;
         let last_bytes = end_of(source, end)?;
         let breaks = turn::line_breaks(source, &added, &self.policy)?;
         let uncut = &mut state.standing.uncut;
@@ -299,7 +301,7 @@ impl Tail {
         if facts.entries > ENTRIES_MAX {
             return Ok(Err(Reason::Format));
         }
-        (self.undecided, self.end, self.searched) = (added.undecided, last_bytes, length);
+        (self.undecided, self.end, self.searched) = (read.undecided, last_bytes, length);
         Ok(Ok(if length > end { Verdict::Begun } else { Verdict::Same }))
     }
 }
@@ -371,7 +373,7 @@ impl State {
         self.settled(added, entry, policy, begins)?;
         let (calls, results) = (added.calls_of(entry), added.results_of(entry));
         let mixed = !results.is_empty() && found.kind != Kind::Message(Role::Tool);
-        let format = added.format.ok_or(Reason::Format)?;
+        let format = self.content.format;
         let strange = format.has_plain_ids()
             && added.calls[calls.clone()].iter().any(|call| !is_taken(added.id_text(call.id)));
         let waits = found.stop == Stop::ToolUse && calls.is_empty();

@@ -1,6 +1,7 @@
 //! The example of docs/formats.md, built into the tests: a format is one file and one line.
 
-use super::{FORMATS, Format, Level};
+use super::FORMATS;
+use super::base::{Format, Level};
 use crate::model::policy::Policy;
 use crate::plan::Rendered;
 use crate::{examine, mend};

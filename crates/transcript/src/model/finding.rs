@@ -1,7 +1,8 @@
 //! What a rule found, and what could be done about it.
 
-use crate::model::entry::{Id, Transcript};
+use crate::model::ids::Id;
 use crate::model::rule::{Codes, RuleInfo};
+use crate::model::transcript::Transcript;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;

@@ -3,8 +3,9 @@
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
 use super::removal::{only_if_asked, take_out};
 use crate::format::{Format, Shape};
-use crate::model::entry::{Id, Kind, Link};
+use crate::model::entry::{Kind, Link};
 use crate::model::finding::{Finding, Guard, Severity};
+use crate::model::ids::Id;
 use crate::session::Session;
 use alloc::string::ToString;
 use alloc::vec::Vec;

@@ -1,8 +1,9 @@
 //! What rules are made of: what one is, and how its findings are put.
 
 use crate::format::Format;
-use crate::model::entry::{Damage, Id};
+use crate::model::entry::Damage;
 use crate::model::finding::{Finding, Fix, Labels, Op, Severity};
+use crate::model::ids::Id;
 use crate::salvage::Wreck;
 use crate::session::{Answers, Session};
 use alloc::format;

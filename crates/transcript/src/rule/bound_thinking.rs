@@ -6,9 +6,10 @@
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about};
 use crate::format::{Format, Results, Shape};
-use crate::model::entry::{Kind, QuirkKind, Role, Transcript};
+use crate::model::entry::{Kind, QuirkKind, Role};
 use crate::model::finding::{Finding, Fix, Held, Op, Safety, Severity};
 use crate::model::policy::SignedThinking;
+use crate::model::transcript::Transcript;
 use crate::overflow::{Cause, failure_of};
 use crate::session::Session;
 use alloc::format;

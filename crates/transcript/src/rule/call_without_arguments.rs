@@ -1,7 +1,8 @@
 //! P9: a call without arguments.
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about_call, severity_in_context};
-use crate::format::{Arguments, Format, was};
+use crate::format::{Arguments, Format};
+use crate::model::damaged_name::was;
 use crate::model::entry::Stop;
 use crate::model::finding::{Finding, Fix, Held, Op};
 use crate::session::Session;

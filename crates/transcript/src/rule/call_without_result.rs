@@ -3,8 +3,9 @@
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about, severity_in_context};
 use super::counted::records_stay;
 use crate::format::{Answer, Format, Results, Shape};
-use crate::model::entry::{Call, Id, Kind, Role, Stop};
+use crate::model::entry::{Call, Kind, Role, Stop};
 use crate::model::finding::{Finding, Fix, Guard, Held, Op};
+use crate::model::ids::Id;
 use crate::session::Session;
 use alloc::string::ToString;
 use alloc::vec;

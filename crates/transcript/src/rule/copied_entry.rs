@@ -39,7 +39,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     if !session.repeats_ids() {
         return Ok(());
     }
-    let mut first: HashMap<crate::model::entry::Id, u32> = HashMap::new();
+    let mut first: HashMap<crate::model::ids::Id, u32> = HashMap::new();
     let mut copies: Vec<u32> = Vec::new();
     for (index, entry) in (0..).zip(&session.transcript.entries) {
         let Some(id) = entry.id.filter(|_| session.shares_its_id(index)) else { continue };

@@ -2,8 +2,8 @@
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
 use crate::format::{Format, Results};
-use crate::model::entry::Id;
 use crate::model::finding::{Finding, Fix, Guard, Held, Op, Severity};
+use crate::model::ids::Id;
 use crate::session::Session;
 use alloc::format;
 use alloc::string::ToString;

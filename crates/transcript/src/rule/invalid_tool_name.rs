@@ -2,8 +2,9 @@
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about_call, severity_in_context};
 use crate::format::{Format, Shape};
-use crate::model::entry::{Call, Transcript};
+use crate::model::entry::Call;
 use crate::model::finding::{Finding, Fix, Op};
+use crate::model::transcript::Transcript;
 use crate::session::Session;
 use alloc::vec::Vec;
 use core::ops::Range;

@@ -2,8 +2,9 @@
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
 use crate::format::{Format, Shape};
-use crate::model::entry::{Id, Kind, Role};
+use crate::model::entry::{Kind, Role};
 use crate::model::finding::{Finding, Fix, Op, Severity};
+use crate::model::ids::Id;
 use crate::session::Session;
 use alloc::collections::BTreeMap;
 use alloc::format;

@@ -55,10 +55,10 @@ mod tests {
     fn only_what_is_longer_than_a_string_may_be_is_told() {
         let text = b"{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"cwd\":\"/w\"}\n";
         let (source, policy) = (&&text[..], Policy::default());
-        let mut transcript = scan(source).unwrap();
+        let mut read = scan(source).unwrap();
         for (bytes, count) in [(WHOLE_BYTES_MAX, 0), (WHOLE_BYTES_MAX + 1, 1)] {
-            transcript.bytes = bytes;
-            let session = Session::new(&transcript, source, &policy, Depth::Sizes).unwrap();
+            read.transcript.bytes = bytes;
+            let session = Session::new(&read, source, &policy, Depth::Sizes).unwrap();
             let holds = Holds::default();
             let found = Survey::of(&session, &holds).unwrap().findings;
             assert_eq!(found.iter().filter(|finding| finding.rule.code() == "S10").count(), count);

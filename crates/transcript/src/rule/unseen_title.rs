@@ -2,8 +2,9 @@
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
 use crate::format::Format;
-use crate::model::entry::{Entry, Service, Transcript};
+use crate::model::entry::{Entry, Service};
 use crate::model::finding::{Finding, Fix, Guard, Held, Op, Severity};
+use crate::model::transcript::Transcript;
 use crate::session::Session;
 use alloc::string::ToString;
 use alloc::vec;

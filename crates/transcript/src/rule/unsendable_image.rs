@@ -3,8 +3,8 @@
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
 use crate::format::Format;
 use crate::format::Shape;
-use crate::model::entry::Image;
 use crate::model::finding::{Finding, Fix, Guard, Held, Op, Severity};
+use crate::model::image::Image;
 use crate::model::image::{self, Kind, Stub};
 use crate::model::policy::Depth;
 use crate::model::policy::TooLarge;

@@ -3,7 +3,9 @@
 use super::Reason;
 use super::seen::Key;
 use crate::format::Shape;
-use crate::model::entry::{Entry, Id, Kind, Link, Role, Transcript};
+use crate::model::entry::{Entry, Kind, Link, Role};
+use crate::model::ids::Id;
+use crate::model::transcript::Transcript;
 use crate::session::Session;
 use alloc::collections::VecDeque;
 use alloc::vec;

@@ -3,8 +3,9 @@
 use super::Reason;
 use super::seen::Key;
 use crate::format::Shape;
-use crate::model::entry::{Entry, Kind, Role, Stop, Transcript};
+use crate::model::entry::{Entry, Kind, Role, Stop};
 use crate::model::policy::Policy;
+use crate::model::transcript::Transcript;
 use crate::rule::{most, oversized_turn, speaks};
 use crate::session::{Answers, Awaits, Session};
 use alloc::vec::Vec;
