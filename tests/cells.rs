@@ -12,7 +12,7 @@ use transcript::rule::{Cover, RULES, Rule};
 const WITHOUT_A_FIXTURE: &[&str] = &["S10", "S11"];
 
 /// What a rule does in a format.
-fn cover(rule: &dyn Rule, format: &dyn Format) -> Cover {
+fn cover(rule: &Rule, format: &dyn Format) -> Cover {
     match (rule.cover(format), format.level()) {
         (Cover::Fixed, Level::ReadOnly(_)) => Cover::Reported,
         (cover, _) => cover,

@@ -5,12 +5,12 @@
 //! characters are far too few for dense text (OpenClaw #10915). How tokens are counted is told from outside. Thinking
 //! is left out. What is held in memory is one chunk and one message.
 
-use crate::Depth;
 use crate::compact::Unable;
 use crate::context::Context;
-use crate::entry::{Kind, Role};
 use crate::format::Part;
-use crate::policy::Policy;
+use crate::model::entry::{Kind, Role};
+use crate::model::policy::Depth;
+use crate::model::policy::Policy;
 use crate::rule::tool_of;
 use crate::scan;
 use crate::session::Session;
@@ -175,9 +175,9 @@ pub fn chunks(
     until: Option<u64>,
     each: &mut dyn FnMut(&Chunk) -> bool,
 ) -> Result<Result<Totals, Unable>, Fault> {
-    let transcript = scan::scan(source)?;
+    let read = scan::scan(source)?;
     let policy = Policy::default();
-    let Some(session) = Session::new(&transcript, source, &policy, Depth::Sizes) else {
+    let Some(session) = Session::new(&read, source, &policy, Depth::Sizes) else {
         return Ok(Err(Unable::UnknownFormat));
     };
     let context = Context::of(&session);

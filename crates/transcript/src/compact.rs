@@ -5,14 +5,14 @@
 //! which is hung on them. Where the order of the lines is all there is, one message takes the place of those that are
 //! left out. Whoever the summary is from is not known here.
 
-use crate::Depth;
 use crate::context::Context;
-use crate::entry::{DamageKind, Kind, Link, Role};
-use crate::finding::{Held, Op};
 use crate::format::{Compaction, Format, Part, Shape};
 use crate::mend::Holds;
+use crate::model::entry::{DamageKind, Kind, Link, Role};
+use crate::model::finding::{Held, Op};
+use crate::model::policy::Depth;
+use crate::model::policy::Policy;
 use crate::plan::{self, Plan, Rendered, fresh_id};
-use crate::policy::Policy;
 use crate::rule::bound_thinking::{self, unbind, vanishes};
 use crate::rule::{forbidden, shorten_message};
 use crate::session::Session;
@@ -177,8 +177,8 @@ pub fn compact(source: &dyn Source, policy: &Policy, request: &Request<'_>) -> R
 
 /// How a conversation would be divided, or why it cannot be.
 pub fn divide(source: &dyn Source, policy: &Policy, stay: Stay) -> Result<Result<Shares, Unable>, Fault> {
-    let transcript = crate::scan::scan(source)?;
-    let Some(session) = Session::new(&transcript, source, policy, Depth::Sizes) else {
+    let read = crate::scan::scan(source)?;
+    let Some(session) = Session::new(&read, source, policy, Depth::Sizes) else {
         return Ok(Err(Unable::UnknownFormat));
     };
     let request = Request { stay, summary: None, message_chars_max: 0 };

@@ -1,8 +1,9 @@
 //! What the model sees, message by message, and between which two messages it may be parted: never between a call and
 //! its result, nor inside one message that several entries share.
 
-use crate::entry::{Id, Kind, Role, Stop};
 use crate::format::Shape;
+use crate::model::entry::{Kind, Role, Stop};
+use crate::model::ids::Id;
 use crate::session::{Answers, Session};
 use alloc::collections::BTreeMap;
 use alloc::vec;

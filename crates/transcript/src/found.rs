@@ -4,14 +4,14 @@
 //! of each kind are kept whole, and the last of these counts the rest. Of an error that is not kept, 16 bytes stay: its
 //! rule and place, which a repair is compared by. The steps of a fix are kept for as long as one run may make them.
 
-use crate::finding::{Finding, Fix, Held, Op, Safety, Severity};
 use crate::format::Format;
 use crate::mend::Holds;
+use crate::model::finding::{ERRORS_MAX, Finding, Fix, Held, Op, STEPS_MAX, Safety, Severity};
+use crate::model::rule::Codes;
 use crate::plan::Origins;
 use crate::rule::bound_thinking::{self, Damage, Gate};
 use crate::rule::{self, RULES, Stage};
 use crate::session::Session;
-use crate::verdict::Codes;
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -20,12 +20,6 @@ use spans::source::Fault;
 
 /// How many findings of a rule are kept whole, for each severity, and apart for those whose fix is made.
 pub(crate) const LISTED_MAX: usize = 4096;
-
-/// How many errors are compared by their places. Tests would have to read megabytes.
-pub(crate) const ERRORS_MAX: usize = if cfg!(test) { 1 << 14 } else { 1 << 20 };
-
-/// How many steps of a stage one run makes. The next run makes the rest.
-pub(crate) const STEPS_MAX: usize = 1 << 17;
 
 /// Which findings are listed together: rule, severity, and whether the fix is made.
 type Kind = (usize, Severity, bool);
@@ -38,7 +32,7 @@ struct List {
 }
 
 /// Takes findings from rules.
-pub struct Found<'s> {
+pub(crate) struct Survey<'s> {
     session: &'s Session<'s>,
     holds: &'s Holds<'s>,
     gate: Gate,
@@ -71,10 +65,10 @@ struct Steps {
     ops: Vec<Op>,
 }
 
-impl<'s> Found<'s> {
+impl<'s> Survey<'s> {
     /// Asks all rules that the policy includes, and holds back what must not be done.
     pub(crate) fn of(session: &'s Session<'s>, holds: &'s Holds<'s>) -> Result<Self, Fault> {
-        let mut found = Self::asked(session, holds, Damage::done(session, holds))?;
+        let mut found = Self::asked(session, holds, Damage::done(session, &|at| holds.linked(at)))?;
         // What is held back may depend on what is found later, and rarely does.
         if let Some(damage) = found.gate.news() {
             drop(found);
@@ -112,7 +106,7 @@ impl<'s> Found<'s> {
             let included = session.policy.selection.includes(rule.code());
             if included && rule.cover(session.format) != rule::Cover::Never {
                 found.asked = place;
-                rule.check(session, &mut found)?;
+                (rule.check)(session, &mut rule::Found::new(&mut |finding| found.push(finding)))?;
             }
         }
         match found.fault {
@@ -142,7 +136,7 @@ impl<'s> Found<'s> {
             finding.fix = Fix::held(Held::Worse(worse));
         } else if finding.entry.is_some_and(|entry| self.session.is_pending(entry)) {
             finding.fix = Fix::held(Held::NewestTurn);
-        } else if self.session.policy.hold_history && finding.rule.rewrites_history() {
+        } else if self.session.policy.hold_history && finding.rule.rewrites_history {
             finding.fix = Fix::held(Held::RecentlyUsed);
         } else if let Some(why) = rule::forbidden(self.session, &finding.fix.ops)? {
             finding.fix = Fix::held(why);
@@ -168,7 +162,7 @@ impl<'s> Found<'s> {
         if is_made {
             let is_cut = |op: &Op| matches!(op, Op::Cut { .. } | Op::Keep(_));
             self.only_cuts &= finding.fix.ops.iter().all(is_cut);
-            let stage = finding.rule.stage() as usize;
+            let stage = finding.rule.stage as usize;
             self.unsettles_memory[stage] = self.unsettles_memory[stage] || self.is_remembered(&finding);
         }
         self.tally.add(self.asked, &finding);
@@ -216,12 +210,12 @@ impl<'s> Found<'s> {
         let places: HashMap<&str, usize> = RULES.iter().map(|rule| rule.code()).zip(0..).collect();
         let policy = self.session.policy;
         let is_made = |finding: &&Finding| {
-            finding.rule.stage() == stage && policy.selection.applies(finding) && !finding.fix.ops.is_empty()
+            finding.rule.stage == stage && policy.selection.applies(finding) && !finding.fix.ops.is_empty()
         };
         let listed = self.findings.iter().filter(is_made).map(|finding| {
             (places.get(finding.rule.code()).copied(), finding.fix.safety, &finding.fix.ops[..])
         });
-        let unlisted = self.unlisted.iter().filter(|steps| RULES[steps.rule].stage() == stage);
+        let unlisted = self.unlisted.iter().filter(|steps| RULES[steps.rule].stage == stage);
         let unlisted = unlisted.map(|steps| (Some(steps.rule), steps.safety, &steps.ops[..]));
         let mut steps: Vec<_> = listed.chain(unlisted).collect();
         steps.sort_by_key(|(rule, ..)| *rule);
@@ -229,15 +223,9 @@ impl<'s> Found<'s> {
     }
 }
 
-impl Extend<Finding> for Found<'_> {
-    fn extend<T: IntoIterator<Item = Finding>>(&mut self, findings: T) {
-        findings.into_iter().for_each(|finding| self.push(finding));
-    }
-}
-
 /// Whether the steps of a finding may be made in this run; takes them in. Once they may not be, no later ones may.
 fn has_room(steps: &mut [usize; STAGES.len()], finding: &Finding) -> bool {
-    let own = &mut steps[finding.rule.stage() as usize];
+    let own = &mut steps[finding.rule.stage as usize];
     // One finding's steps are all made or none, and each run makes some.
     let has_room = *own == 0 || *own + finding.fix.ops.len() <= STEPS_MAX;
     *own = if has_room { *own + finding.fix.ops.len() } else { STEPS_MAX };
@@ -273,12 +261,7 @@ struct Problem {
 
 impl Default for Tally {
     fn default() -> Self {
-        Self {
-            warnings: vec![0; RULES.len()],
-            incurable: Codes::default(),
-            errors: Vec::new(),
-            is_cut: false,
-        }
+        Self { warnings: vec![0; RULES.len()], incurable: rule::NONE, errors: Vec::new(), is_cut: false }
     }
 }
 
@@ -308,7 +291,7 @@ impl Tally {
     /// Whether the session cannot be sent, or not be read. What a lost link hides is not sent, nor a line that cannot be
     /// read where the agent skips it.
     pub(crate) fn is_refused(&self, format: &dyn Format) -> bool {
-        self.errors.iter().any(|error| match RULES[usize::from(error.rule)].stage() {
+        self.errors.iter().any(|error| match RULES[usize::from(error.rule)].stage {
             Stage::Bytes => !format.skips_unreadable_lines(),
             Stage::Links => false,
             Stage::Lines | Stage::Talk => true,
@@ -338,7 +321,7 @@ impl Tally {
     ///
     /// A warning may move: where a lost link is mended, one further up comes into sight. An error may not.
     pub(crate) fn news(&self, known: &[&Self]) -> (Codes, bool) {
-        let (mut codes, mut curable) = (Codes::default(), true);
+        let (mut codes, mut curable) = (rule::NONE, true);
         for (rule, &count) in self.warnings.iter().enumerate() {
             if known.iter().all(|known| known.warnings[rule] < count) && count > 0 {
                 let code = RULES[rule].code();

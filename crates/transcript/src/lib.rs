@@ -37,18 +37,14 @@ extern crate alloc;
 pub mod chunk;
 pub mod compact;
 mod context;
-pub mod entry;
-pub mod finding;
 pub mod format;
 mod found;
-pub mod image;
 mod mend;
+mod model;
 pub mod overflow;
 pub mod plan;
-pub mod policy;
 pub mod profile;
 pub mod recover;
-pub mod refusal;
 pub mod request;
 pub mod rule;
 pub(crate) mod salvage;
@@ -61,20 +57,32 @@ pub mod weight;
 pub use context::Messages;
 pub use finding::{Finding, Severity};
 pub use mend::{Mended, Repair, examine, mend, mend_while};
+pub use model::policy::Policy;
+pub use model::{finding, image, policy, refusal};
+
+/// The words that all formats share: entry, tool call, tool result, boundary, branch.
+pub mod entry {
+    pub use crate::model::draft::{Draft, SIDE_BYTES_MIN};
+    pub use crate::model::entry::*;
+    pub use crate::model::ids::{Id, Ids};
+    pub use crate::model::image::Image;
+    pub use crate::model::transcript::Transcript;
+}
 pub use plan::{Piece, Plan, Rendered};
-pub use policy::Policy;
 pub use session::Awaits;
 pub use spans::{Fault, Source, Span};
 
 use alloc::vec::Vec;
-use entry::Transcript;
 use format::Format;
-use found::{Found, Tally};
+use found::{Survey, Tally};
 use mend::Holds;
+use model::policy::Depth;
+use model::rule::Codes;
 use overflow::Failure;
 use rule::Stage;
+use scan::Scanned;
 use session::Session;
-use verdict::{Codes, Conversation};
+use verdict::Conversation;
 
 /// A transcript, looked at. Holds nothing of its text.
 pub struct Examination {
@@ -116,7 +124,7 @@ impl Examination {
 
     /// The rules of which not all findings are listed.
     fn cut(&self) -> Codes {
-        let mut codes = Codes::default();
+        let mut codes = rule::NONE;
         self.findings
             .iter()
             .filter(|finding| finding.more > 0)
@@ -150,9 +158,9 @@ pub struct Facts {
 
 impl Facts {
     /// What a scan tells; what the end awaits takes a session.
-    fn of(transcript: &Transcript) -> Self {
+    fn of(Scanned { format, transcript, .. }: &Scanned) -> Self {
         Self {
-            format: transcript.format,
+            format: *format,
             is_document: transcript.is_document,
             bytes: transcript.bytes,
             lines: transcript.lines,
@@ -163,15 +171,6 @@ impl Facts {
             failed: None,
         }
     }
-}
-
-/// How much an examination is to tell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Depth {
-    /// Everything but the addresses of what would be cut out: texts need not be hashed.
-    Sizes,
-    /// A plan that can be carried out.
-    Plan,
 }
 
 impl Examination {
@@ -198,7 +197,7 @@ impl Examination {
 }
 
 /// What may be asked of a session and its findings before they are let go of.
-type Remember<'r> = &'r mut dyn FnMut(&Session<'_>, &Found<'_>);
+type Remember<'r> = &'r mut dyn FnMut(&Session<'_>, &Survey<'_>);
 
 /// Reads a transcript and asks all rules, and draws the plan of the next stage. An unknown format gives no findings.
 fn look(
@@ -208,9 +207,9 @@ fn look(
     holds: &Holds<'_>,
     remember: Remember<'_>,
 ) -> Result<Examination, Fault> {
-    let transcript = scan::scan(source)?;
-    let mut facts = Facts::of(&transcript);
-    let Some(session) = Session::new(&transcript, source, policy, depth) else {
+    let read = scan::scan(source)?;
+    let mut facts = Facts::of(&read);
+    let Some(session) = Session::new(&read, source, policy, depth) else {
         return Ok(Examination::of_unknown(facts));
     };
     facts.awaits = session.awaits();
@@ -219,7 +218,7 @@ fn look(
     let signed = rule::bound_thinking::bound(&session);
     let signed_at = signed.last().map(|&entry| session.entry(entry).span.start);
     let messages = Messages::of(&session);
-    let found = Found::of(&session, holds)?;
+    let found = Survey::of(&session, holds)?;
     let stage = found.next_stage();
     let draw = |stage| {
         let steps = found.steps(stage);
@@ -238,9 +237,9 @@ fn look(
     let context_tokens = rule::context_tokens(&session)?;
     remember(&session, &found);
     let (steps_made, only_cuts, waiting) = (found.steps_made(stage), found.only_cuts, found.waiting);
-    let Found { mut findings, tally, .. } = found;
+    let Survey { mut findings, tally, .. } = found;
     for finding in &mut findings {
-        finding.label(&transcript);
+        finding.label(&read.transcript);
     }
     Ok(Examination {
         facts,

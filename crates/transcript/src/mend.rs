@@ -1,12 +1,13 @@
 //! The repair of a transcript: plans are drawn until nothing is left to change, what they give is compared with the
 //! original, and repairs that would do harm are left out.
 
-use crate::finding::{Finding, Held, Safety};
+use crate::model::finding::{Finding, Held, Safety};
+use crate::model::policy::Depth;
+use crate::model::policy::Policy;
 use crate::plan::{Origins, Plan, Rendered};
-use crate::policy::Policy;
 use crate::rule::Stage;
 use crate::verdict::{Baseline, Loss, Worse};
-use crate::{Depth, Examination, Remember, look};
+use crate::{Examination, Remember, look};
 use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -38,7 +39,7 @@ pub(crate) struct Holds<'h> {
     /// Where in the original links were mended on the way to the text, in order.
     links: Vec<u64>,
     origins: Origins<'h>,
-    /// How many steps led to the text; see [`crate::found::STEPS_MAX`].
+    /// How many steps led to the text; see [`crate::model::finding::STEPS_MAX`].
     pub(crate) steps_made: usize,
 }
 
@@ -415,8 +416,7 @@ impl<'m> Mender<'m> {
 impl Examination {
     /// What its plan mends.
     fn made(&self, policy: &Policy, origins: &Origins<'_>) -> Vec<Made> {
-        let due =
-            |finding: &&Finding| finding.rule.stage() == self.stage && policy.selection.applies(finding);
+        let due = |finding: &&Finding| finding.rule.stage == self.stage && policy.selection.applies(finding);
         let made = |finding: &Finding| Made {
             stage: self.stage,
             code: finding.rule.code(),
@@ -430,9 +430,9 @@ impl Examination {
 mod tests {
     use super::{Held, Mended, Safety, Worse, mend};
     use crate::format::FORMATS;
-    use crate::found::ERRORS_MAX;
+    use crate::model::finding::ERRORS_MAX;
+    use crate::model::policy::{Policy, Selection};
     use crate::plan::Rendered;
-    use crate::policy::{Policy, Selection};
     use crate::{Finding, Messages, examine};
     use alloc::format;
     use alloc::string::{String, ToString};

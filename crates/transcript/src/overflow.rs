@@ -11,10 +11,10 @@
 //! assert_eq!(classify("401 invalid x-api-key"), Cause::Other);
 //! ```
 
-use crate::Depth;
-use crate::entry::{Entry, Kind, Role};
 use crate::format::{Broken, Format};
-use crate::policy::Policy;
+use crate::model::entry::{Entry, Kind, Role};
+use crate::model::policy::Depth;
+use crate::model::policy::Policy;
 use crate::scan;
 use crate::session::Session;
 use alloc::string::String;
@@ -261,9 +261,9 @@ pub struct Failure {
 /// assert_eq!((failure.line, failure.cause.name()), (3, "context-overflow"));
 /// ```
 pub fn last_failure(source: &dyn Source) -> Result<Option<Failure>, Fault> {
-    let transcript = scan::scan(source)?;
+    let read = scan::scan(source)?;
     let policy = Policy::default();
-    let session = Session::new(&transcript, source, &policy, Depth::Sizes);
+    let session = Session::new(&read, source, &policy, Depth::Sizes);
     session.map_or(Ok(None), |session| failure_of(&session))
 }
 
@@ -294,9 +294,9 @@ pub(crate) fn failure_in(
 
 /// Whether the model has answered, without failing, in an entry that begins at byte `from` or later.
 pub fn answered_since(source: &dyn Source, from: u64) -> Result<bool, Fault> {
-    let transcript = scan::scan(source)?;
+    let read = scan::scan(source)?;
     let policy = Policy::default();
-    let Some(session) = Session::new(&transcript, source, &policy, Depth::Sizes) else { return Ok(false) };
+    let Some(session) = Session::new(&read, source, &policy, Depth::Sizes) else { return Ok(false) };
     for &entry in session.live.iter().rev() {
         let found = session.entry(entry);
         if found.span.start >= from && found.kind == Kind::Message(Role::Assistant) {

@@ -6,7 +6,7 @@
 //!
 //! `docs/profiles.md` goes through the test cases of these systems one by one: what holds, and what differs on purpose.
 
-use crate::policy::{Cap, Crowded, Kept, Note, Policy, Shape, Stale, ToolCap, Turns};
+use crate::model::policy::{Cap, Crowded, Kept, Note, Policy, Shape, Stale, ToolCap, Turns};
 use alloc::string::String;
 use alloc::vec::Vec;
 use spans::cut::Lines;

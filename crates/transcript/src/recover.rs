@@ -5,10 +5,11 @@
 
 use crate::compact::{Request, Shares, Stay, Unable, compact, said_in};
 use crate::mend::Holds;
+use crate::model::policy::Depth;
+use crate::model::policy::{Policy, Selection};
 use crate::plan::Rendered;
-use crate::policy::{Policy, Selection};
 use crate::verdict::Worse;
-use crate::{Depth, Examination, Plan, Repair, look, mend};
+use crate::{Examination, Plan, Repair, look, mend};
 use core::fmt;
 use spans::source::{Fault, Source};
 

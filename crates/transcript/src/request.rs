@@ -1,13 +1,14 @@
 //! Which line of the file a place in a request is: the request is built from the live context as the agent builds it, as
 //! far as the numbers of its messages and blocks go.
 //!
-//! It knows no error text (see [`crate::refusal`]) and no rule; agents put reminders of their own between the lines, so
+//! It knows no error text (see [`crate::model::refusal`]) and no rule; agents put reminders of their own between the lines, so
 //! what comes out is where to look first.
 
-use crate::Depth;
-use crate::entry::{Id, Kind, Role, Stop};
 use crate::format::Shape;
-use crate::policy::Policy;
+use crate::model::entry::{Kind, Role, Stop};
+use crate::model::ids::Id;
+use crate::model::policy::Depth;
+use crate::model::policy::Policy;
 use crate::scan;
 use crate::session::Session;
 use alloc::string::String;
@@ -31,9 +32,9 @@ pub struct Blame {
 
 /// Finds the lines that an error text is about. `None` if the format of the file is unknown.
 pub fn blame(source: &dyn Source, text: &str) -> Result<Option<Blame>, Fault> {
-    let transcript = scan::scan(source)?;
+    let read = scan::scan(source)?;
     let policy = Policy::default();
-    let Some(session) = Session::new(&transcript, source, &policy, Depth::Sizes) else { return Ok(None) };
+    let Some(session) = Session::new(&read, source, &policy, Depth::Sizes) else { return Ok(None) };
     let mut blame = Blame { named: named(&session, text), ..Blame::default() };
     if let Some(place) = Place::of(text) {
         let messages = build(&session, place.dialect);

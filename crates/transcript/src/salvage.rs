@@ -4,11 +4,11 @@
 //! Only damaged lines come here, and each is held in memory while it is looked at. Nothing is ever completed: a record is
 //! whole in the bytes that are there, or it is a fragment.
 
-use crate::entry::{Damage, DamageKind};
 use crate::format::names::{Names, stumbled};
 use crate::format::{Format, Vote};
+use crate::model::entry::{Damage, DamageKind};
+use crate::model::transcript::Transcript;
 use crate::scan::{BOM, LINE_RECORDS_MAX};
-use crate::session::Session;
 use alloc::borrow::Cow;
 use alloc::format;
 use alloc::vec;
@@ -91,14 +91,27 @@ impl Wreck {
     }
 }
 
-/// All lines of a session that are no records.
-pub(crate) fn wrecks(session: &Session<'_>) -> Result<Vec<Wreck>, Fault> {
+/// A transcript whose lines are looked into.
+#[derive(Clone, Copy)]
+struct Looked<'a> {
+    transcript: &'a Transcript,
+    format: &'static dyn Format,
+    source: &'a dyn Source,
+}
+
+/// All lines of a transcript that are no records.
+pub(crate) fn wrecks(
+    transcript: &Transcript,
+    format: &'static dyn Format,
+    source: &dyn Source,
+) -> Result<Vec<Wreck>, Fault> {
+    let looked = Looked { transcript, format, source };
     let damage: Vec<Damage> =
-        session.transcript.damage.iter().copied().filter(|damage| is_broken(damage.kind)).collect();
+        looked.transcript.damage.iter().copied().filter(|damage| is_broken(damage.kind)).collect();
     let mut wrecks = Vec::new();
     let mut at = 0;
     while at < damage.len() {
-        let (wreck, lines) = look(session, &damage[at..])?;
+        let (wreck, lines) = look(looked, &damage[at..])?;
         at += lines;
         let is_full = wrecks.len() >= APART_MAX;
         if !wrecks.last_mut().is_some_and(|last: &mut Wreck| is_full && last.takes_in(&wreck)) {
@@ -118,16 +131,16 @@ fn is_broken(kind: DamageKind) -> bool {
 }
 
 /// Looks at the first of these, and says how many belong to it.
-fn look(session: &Session<'_>, damage: &[Damage]) -> Result<(Wreck, usize), Fault> {
+fn look(looked: Looked<'_>, damage: &[Damage]) -> Result<(Wreck, usize), Fault> {
     let first = damage[0];
     let unknown =
         Wreck { damage: first, cause: Cause::Unknown, records: 0, lines: 1, edits: Vec::new(), user: false };
     if first.kind == DamageKind::TooComplex || first.span.len() > LINE_BYTES_MAX {
         return Ok((unknown, 1));
     }
-    let alone = one(session, first)?;
+    let alone = one(looked, first)?;
     if alone.as_ref().is_none_or(|wreck| wreck.records == 0) && may_go_on(first.kind) {
-        let joined = joined(session, damage)?;
+        let joined = joined(looked, damage)?;
         if let Some(joined) = joined {
             return Ok(joined);
         }
@@ -141,23 +154,23 @@ fn may_go_on(kind: DamageKind) -> bool {
 }
 
 /// Several lines that are one record, if the line breaks between them are taken for text.
-fn joined(session: &Session<'_>, damage: &[Damage]) -> Result<Option<(Wreck, usize)>, Fault> {
+fn joined(looked: Looked<'_>, damage: &[Damage]) -> Result<Option<(Wreck, usize)>, Fault> {
     let start = damage[0].span.start;
-    let first = read_span(session.source, damage[0].span)?;
+    let first = read_span(looked.source, damage[0].span)?;
     // It must begin in the first line, and not only with NUL bytes there.
     if first.iter().find(|byte| **byte > b' ') != Some(&b'{') {
         return Ok(None);
     }
     let Some(open) = first.iter().position(|byte| !byte.is_ascii_whitespace()) else { return Ok(None) };
-    let mut reading = Reading::new(start + open as u64, session.format);
+    let mut reading = Reading::new(start + open as u64, looked.format);
     if !matches!(reading.feed(&first[open..]), Fed::More) {
         return Ok(None);
     }
     let mut lines = 1;
     // Ever more at a time: most end, or turn out to be no record, soon.
-    while let Some(more) = reach(session.source, damage, lines)? {
+    while let Some(more) = reach(looked.source, damage, lines)? {
         let begin = damage[lines - 1].span.end;
-        let bytes = read_span(session.source, Span::new(begin, damage[more - 1].span.end))?;
+        let bytes = read_span(looked.source, Span::new(begin, damage[more - 1].span.end))?;
         match reading.feed(&bytes) {
             Fed::More => lines = more,
             Fed::Done(taken) => {
@@ -170,8 +183,8 @@ fn joined(session: &Session<'_>, damage: &[Damage]) -> Result<Option<(Wreck, usi
                 let whole = Span::new(start, damage[lines - 1].span.end);
                 let rest = &bytes[taken..(whole.end - begin) as usize];
                 let is_record = rest.iter().all(u8::is_ascii_whitespace)
-                    && (session.format.vote(&reading.tokens.doc) != Vote::Foreign
-                        || session.format.is_record(&reading.tokens.doc));
+                    && (looked.format.vote(&reading.tokens.doc) != Vote::Foreign
+                        || looked.format.is_record(&reading.tokens.doc));
                 if !is_record {
                     return Ok(None);
                 }
@@ -217,13 +230,13 @@ fn is_blank(source: &dyn Source, span: Span) -> Result<bool, Fault> {
 }
 
 /// One line by itself; `None` if it is too tangled.
-fn one(session: &Session<'_>, damage: Damage) -> Result<Option<Wreck>, Fault> {
-    let bytes = read_span(session.source, damage.span)?;
-    let Some(records) = records(session.format, &bytes) else { return Ok(None) };
+fn one(looked: Looked<'_>, damage: Damage) -> Result<Option<Wreck>, Fault> {
+    let bytes = read_span(looked.source, damage.span)?;
+    let Some(records) = records(looked.format, &bytes) else { return Ok(None) };
     let torn = damage.kind == DamageKind::Torn;
     // Whole objects before a torn one are entries already.
     let before =
-        session.transcript.entries.last().is_some_and(|last| torn && last.span.end == damage.span.start);
+        looked.transcript.entries.last().is_some_and(|last| torn && last.span.end == damage.span.start);
     let (mut edits, mut at, mut odd) = (Vec::new(), 0, Odd::default());
     for (n, found) in records.iter().enumerate() {
         let gap = &bytes[at..found.start];
@@ -240,7 +253,7 @@ fn one(session: &Session<'_>, damage: Damage) -> Result<Option<Wreck>, Fault> {
     odd.gap(rest);
     if records.is_empty() {
         edits.push((Span::new(0, damage.span.len()), if before { b"\n".to_vec() } else { Vec::new() }));
-        let wreck = nothing(session.source, damage, edits, &odd)?;
+        let wreck = nothing(looked.source, damage, edits, &odd)?;
         return Ok(Some(Wreck { user: begins_user(&bytes), ..wreck }));
     }
     if torn || !rest.iter().all(u8::is_ascii_whitespace) {

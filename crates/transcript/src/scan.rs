@@ -3,10 +3,10 @@
 //! Lines end at `\n` and nowhere else. What is not an object is noted as [`Damage`] and otherwise left alone.
 //! Two whole objects on one line are two entries, the second one marked as glued.
 
-use crate::entry::{Damage, DamageKind, QuirkKind, Transcript};
 use crate::format::{self, Format, Head, names};
-use crate::weight::Meter;
-use alloc::boxed::Box;
+use crate::model::draft::Draft;
+use crate::model::entry::{Damage, DamageKind, QuirkKind};
+use crate::model::transcript::Transcript;
 use alloc::vec::Vec;
 use memchr::memchr_iter;
 use spans::block::Marks;
@@ -23,38 +23,58 @@ pub(crate) const LINE_RECORDS_MAX: usize = 4096;
 
 pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
 
+/// What reading a source gives.
+#[derive(Default)]
+pub struct Scanned {
+    /// Who writes such files; `None` if unknown, and then the transcript is empty.
+    pub format: Option<&'static dyn Format>,
+    /// What the objects say about the format, if more of them would be listened to.
+    pub(crate) undecided: Option<Head>,
+    /// What it says.
+    pub transcript: Transcript,
+}
+
+/// Sees each entry as it has just been read.
+pub(crate) trait Visitor {
+    /// Sees the newest entry of the transcript. The objects in `list` are entries that follow.
+    fn entry(&mut self, transcript: &mut Transcript, root: Option<Value<'_>>, list: Option<Value<'_>>);
+
+    /// Ends a line that `entries` are left of.
+    fn end_line(&mut self, entries: usize, kept: bool);
+}
+
 /// Reads a whole source.
-pub fn scan(source: &dyn Source) -> Result<Transcript, Fault> {
-    Ok(read_all(Scanner::new(), source)?.0)
+pub fn scan(source: &dyn Source) -> Result<Scanned, Fault> {
+    read_all(Scanner::new(), source)
 }
 
-/// Reads a whole source and weighs what is in it on the way.
-pub(crate) fn scan_and_weigh(source: &dyn Source) -> Result<(Transcript, Meter), Fault> {
-    let mut scanner = Scanner { meter: Some(Box::new(Meter::new())), ..Scanner::new() };
-    scanner.transcript.keep_marks();
-    let (transcript, meter) = read_all(scanner, source)?;
-    Ok((transcript, meter.map_or_else(Meter::new, |meter| *meter)))
+/// Reads a whole source, and shows each entry to a visitor with marks of what it is made of.
+pub(crate) fn scan_with(source: &dyn Source, visitor: &mut dyn Visitor) -> Result<Scanned, Fault> {
+    let mut scanner = Scanner { visitor: Some(visitor), ..Scanner::new() };
+    scanner.read.transcript.keep_marks();
+    read_all(scanner, source)
 }
 
-fn read_all(mut scanner: Scanner, source: &dyn Source) -> Result<(Transcript, Option<Box<Meter>>), Fault> {
+fn read_all(mut scanner: Scanner<'_>, source: &dyn Source) -> Result<Scanned, Fault> {
     let end = source.len();
     source.pieces(Span::new(0, end), &mut |bytes| {
         scanner.feed(bytes);
         !scanner.hopeless()
     })?;
-    let (mut transcript, meter) = scanner.finish_weighed(end);
-    if may_be_document(&transcript) && json::is_document(source)? {
-        let mut document = Transcript::default();
-        (document.bytes, document.lines, document.is_document) = (transcript.bytes, transcript.lines, true);
-        transcript = document;
+    let mut read = scanner.finish(end);
+    if may_be_document(&read) && json::is_document(source)? {
+        let mut document = Scanned::default();
+        let Transcript { bytes, lines, is_document, .. } = &mut document.transcript;
+        (*bytes, *lines, *is_document) = (read.transcript.bytes, read.transcript.lines, true);
+        read = document;
     }
-    Ok((transcript, meter))
+    Ok(read)
 }
 
 /// Whether something else than a record comes first. Lines in a document may look like records all the same.
-fn may_be_document(transcript: &Transcript) -> bool {
+fn may_be_document(Scanned { format, transcript, .. }: &Scanned) -> bool {
     let first = transcript.entries.first().map_or(u64::MAX, |entry| entry.span.start);
-    transcript.format.is_none() || transcript.damage.first().is_some_and(|damage| damage.span.start < first)
+    format.is_none() || transcript.damage.first().is_some_and(|damage| damage.span.start < first)
 }
 
 /// The format of a source; no more of it is read than tells that. `None` if unknown.
@@ -77,8 +97,8 @@ struct Waiting {
 }
 
 /// Reads a transcript piece by piece.
-pub struct Scanner {
-    transcript: Transcript,
+pub struct Scanner<'v> {
+    read: Scanned,
     tokens: Tokeniser,
     marks: Marks,
     head: Option<Vec<Waiting>>,
@@ -90,8 +110,7 @@ pub struct Scanner {
     bom: Option<usize>,
     /// What was read behind a known place makes the file another format's.
     strayed: bool,
-    /// Who weighs what is read.
-    meter: Option<Box<Meter>>,
+    visitor: Option<&'v mut dyn Visitor>,
 }
 
 /// A place between two lines of a transcript that was read up to there.
@@ -108,12 +127,12 @@ pub(crate) struct Known {
 
 /// Reads whole lines from a known place up to `end`. `None` if they make the file another format's. Entries and ids
 /// are counted from the place.
-pub(crate) fn scan_from(known: Known, source: &dyn Source, end: u64) -> Result<Option<Transcript>, Fault> {
+pub(crate) fn scan_from(known: Known, source: &dyn Source, end: u64) -> Result<Option<Scanned>, Fault> {
     let mut scanner = Scanner { head: None, at: known.bytes, bom: None, ..Scanner::new() };
     scanner.line.start = known.bytes;
-    scanner.transcript.format = Some(known.format);
-    scanner.transcript.undecided = known.undecided;
-    scanner.transcript.lines = known.lines;
+    scanner.read.format = Some(known.format);
+    scanner.read.undecided = known.undecided;
+    scanner.read.transcript.lines = known.lines;
     source.pieces(Span::new(known.bytes, end), &mut |bytes| {
         scanner.feed(bytes);
         !scanner.hopeless()
@@ -138,17 +157,17 @@ struct Line {
     any: bool,
 }
 
-impl Default for Scanner {
+impl Default for Scanner<'_> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Scanner {
+impl Scanner<'_> {
     /// A scanner that has seen nothing.
     pub fn new() -> Self {
         Self {
-            transcript: Transcript::default(),
+            read: Scanned::default(),
             tokens: Tokeniser::default(),
             marks: Marks::default(),
             head: Some(Vec::new()),
@@ -158,14 +177,14 @@ impl Scanner {
             utf8: Utf8::default(),
             bom: Some(0),
             strayed: false,
-            meter: None,
+            visitor: None,
         }
     }
 
     /// The format is known to be unknown, or there are too many entries: reading on tells nothing.
     pub fn hopeless(&self) -> bool {
-        (self.head.is_none() && self.transcript.format.is_none())
-            || self.transcript.entries.len() > ENTRIES_MAX
+        (self.head.is_none() && self.read.format.is_none())
+            || self.read.transcript.entries.len() > ENTRIES_MAX
     }
 
     /// Takes the next bytes.
@@ -200,21 +219,18 @@ impl Scanner {
     }
 
     /// Ends the input, `bytes` long, and gives what was read.
-    pub fn finish(self, bytes: u64) -> Transcript {
-        self.finish_weighed(bytes).0
-    }
-
-    fn finish_weighed(mut self, bytes: u64) -> (Transcript, Option<Box<Meter>>) {
+    pub fn finish(mut self, bytes: u64) -> Scanned {
         if self.at > self.line.start {
             self.end_line(false);
         }
         if self.head.is_some() {
-            self.transcript.undecided = Some(self.decide());
+            self.read.undecided = Some(self.decide());
         }
-        self.transcript.bytes = bytes;
+        let transcript = &mut self.read.transcript;
+        transcript.bytes = bytes;
         // Nothing is added, and of a large file up to a half would lie idle.
-        self.transcript.entries.shrink_to_fit();
-        (self.transcript, self.meter)
+        transcript.entries.shrink_to_fit();
+        self.read
     }
 
     fn piece(&mut self, piece: Piece<'_>, from: usize) {
@@ -227,7 +243,11 @@ impl Scanner {
             }
             let matched = *matched;
             if matched == BOM.len() {
-                self.transcript.damage.push(Damage { line: 1, span: Span::new(0, 3), kind: DamageKind::Bom });
+                self.read.transcript.damage.push(Damage {
+                    line: 1,
+                    span: Span::new(0, 3),
+                    kind: DamageKind::Bom,
+                });
                 self.bom = None;
             } else if at < bytes.len() {
                 // It merely began like one, if that.
@@ -260,7 +280,7 @@ impl Scanner {
     }
 
     fn object(&mut self, span: Span) {
-        let (line, glued) = (self.transcript.lines + 1, self.line.objects > 0);
+        let (line, glued) = (self.read.transcript.lines + 1, self.line.objects > 0);
         self.line.objects += 1;
         self.line.object_end = span.end;
         if self.line.objects > LINE_RECORDS_MAX {
@@ -268,19 +288,18 @@ impl Scanner {
             self.tokens.reset();
             return;
         }
-        match (&mut self.head, self.transcript.format) {
+        match (&mut self.head, self.read.format) {
             (Some(head), _) => {
                 let doc = core::mem::take(&mut self.tokens.doc);
                 self.head_nodes += doc.size();
                 head.push(Waiting { doc, line, span, glued });
             }
             (None, Some(format)) => {
-                if let Some(head) = &mut self.transcript.undecided {
+                if let Some(head) = &mut self.read.undecided {
                     head.hear(&self.tokens.doc);
                 }
                 let place = (line, span, glued);
-                let meter = self.meter.as_deref_mut();
-                read(&mut self.transcript, meter, format, &mut self.tokens.doc, place);
+                read(&mut self.read.transcript, &mut self.visitor, format, &mut self.tokens.doc, place);
             }
             (None, None) => {}
         }
@@ -295,7 +314,7 @@ impl Scanner {
         let separator = self.utf8.separator.take().filter(|_| self.line.not_utf8.is_none());
         let line = core::mem::take(&mut self.line);
         self.line.start = self.at;
-        self.transcript.lines += 1;
+        self.read.transcript.lines += 1;
         let unfinished = !self.tokens.untouched();
         self.tokens.reset();
         let kind = match line.bad {
@@ -308,8 +327,8 @@ impl Scanner {
         // Whole objects before a torn one are not torn.
         let start = if torn && line.objects > 0 { line.object_end } else { line.start };
         let end = self.at - u64::from(terminated);
-        let damage = &mut self.transcript.damage;
-        let number = self.transcript.lines;
+        let damage = &mut self.read.transcript.damage;
+        let number = self.read.transcript.lines;
         let mut note = |kind| damage.push(Damage { line: number, span: Span::new(start, end), kind });
         if kind.is_none() {
             for kind in [line.not_utf8.map(DamageKind::NotUtf8), separator.map(DamageKind::Separators)] {
@@ -324,31 +343,31 @@ impl Scanner {
         if kind.is_some() && !torn {
             match &mut self.head {
                 Some(head) => head.truncate(line.before),
-                None => self.transcript.forget_entries_from(line.before),
+                None => self.read.transcript.forget_entries_from(line.before),
             }
         }
-        if let Some(meter) = &mut self.meter {
-            meter.end_line(self.transcript.entries.len(), kind.is_none() || torn);
+        if let Some(visitor) = &mut self.visitor {
+            visitor.end_line(self.read.transcript.entries.len(), kind.is_none() || torn);
         }
         if self.head.as_ref().is_some_and(|head| format::is_head(head.len(), self.head_nodes)) {
             self.decide();
         }
         self.hear_line();
-        self.line.before = self.head.as_ref().map_or(self.transcript.entries.len(), Vec::len);
+        self.line.before = self.head.as_ref().map_or(self.read.transcript.entries.len(), Vec::len);
     }
 
     /// Tells the format by the objects that wait for it.
     fn decide(&mut self) -> Head {
         let mut waiting = self.head.take().unwrap_or_default();
         let head = Head::of(&mut waiting.iter().map(|waiting| &waiting.doc), self.head_nodes);
-        self.transcript.format = head.format();
-        if let Some(format) = self.transcript.format {
+        self.read.format = head.format();
+        if let Some(format) = self.read.format {
             for Waiting { doc, line, span, glued } in &mut waiting {
                 let place = (*line, *span, *glued);
-                read(&mut self.transcript, self.meter.as_deref_mut(), format, doc, place);
+                read(&mut self.read.transcript, &mut self.visitor, format, doc, place);
             }
-            if let Some(meter) = &mut self.meter {
-                meter.end_line(self.transcript.entries.len(), true);
+            if let Some(visitor) = &mut self.visitor {
+                visitor.end_line(self.read.transcript.entries.len(), true);
             }
         }
         head
@@ -356,11 +375,11 @@ impl Scanner {
 
     /// Behind a known place: whether the lines so far still tell the same format.
     fn hear_line(&mut self) {
-        let Some(head) = &self.transcript.undecided else { return };
-        let same = head.format().map(Format::name) == self.transcript.format.map(Format::name);
+        let Some(head) = &self.read.undecided else { return };
+        let same = head.format().map(Format::name) == self.read.format.map(Format::name);
         self.strayed |= !same;
         if head.full() {
-            self.transcript.undecided = None;
+            self.read.undecided = None;
         }
     }
 }
@@ -368,12 +387,12 @@ impl Scanner {
 /// Reads an object, and the records that it holds, as entries.
 fn read(
     transcript: &mut Transcript,
-    mut meter: Option<&mut Meter>,
+    visitor: &mut Option<&mut dyn Visitor>,
     format: &'static dyn Format,
     doc: &mut Doc,
     (line, span, glued): (u64, Span, bool),
 ) {
-    let mut draft = transcript.draft(line, span, glued);
+    let mut draft = Draft::new(transcript, line, span, glued);
     draft.entry.odd = doc.odd();
     for (key, name) in names::mend(format.names(), doc) {
         draft.quirk(QuirkKind::Marred(Some(name)), key);
@@ -381,17 +400,17 @@ fn read(
     format.read(doc, &mut draft);
     draft.finish();
     let list = format.records_in(doc);
-    if let Some(meter) = meter.as_deref_mut() {
-        meter.entry(transcript, doc.root(), list);
+    if let Some(visitor) = visitor {
+        visitor.entry(transcript, doc.root(), list);
     }
     let records = list.into_iter().flat_map(Value::items).filter(|record| record.kind() == Json::Object);
     for record in records {
-        let mut draft = transcript.draft(line, record.span(), false);
+        let mut draft = Draft::new(transcript, line, record.span(), false);
         draft.entry.listed = true;
         format.read_record(record, &mut draft);
         draft.finish();
-        if let Some(meter) = meter.as_deref_mut() {
-            meter.entry(transcript, Some(record), None);
+        if let Some(visitor) = visitor {
+            visitor.entry(transcript, Some(record), None);
         }
     }
 }

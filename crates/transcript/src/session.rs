@@ -3,11 +3,14 @@
 //! The live branch is the one that the owning agent would load, by its own rules. Cycles end a walk, missing
 //! parents end it as they do in the agents, and an entry that was written again counts as last written.
 
-use crate::Depth;
-use crate::entry::{Call, Entry, Id, Kind, Link, Role, Stop, ToolResult, Transcript};
-use crate::format::{Format, Level, Shape};
-use crate::policy::Policy;
+use crate::format::{Format, Head, Level, Shape};
+use crate::model::entry::{Call, Entry, Kind, Link, Role, Stop, ToolResult};
+use crate::model::ids::Id;
+use crate::model::policy::Depth;
+use crate::model::policy::Policy;
+use crate::model::transcript::Transcript;
 use crate::salvage::{self, Wreck};
+use crate::scan::Scanned;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -24,6 +27,8 @@ pub struct Session<'a> {
     pub transcript: &'a Transcript,
     /// Its format.
     pub format: &'static dyn Format,
+    /// What the objects say about the format, if more of them would be listened to.
+    pub(crate) undecided: Option<Head>,
     /// The bytes, for what entries do not hold.
     pub source: &'a dyn Source,
     /// What is asked for.
@@ -194,15 +199,17 @@ pub enum Awaits {
 impl<'a> Session<'a> {
     /// Joins the entries of a transcript. `None` if its format is unknown.
     pub(crate) fn new(
-        transcript: &'a Transcript,
+        read: &'a Scanned,
         source: &'a dyn Source,
         policy: &'a Policy,
         depth: Depth,
     ) -> Option<Self> {
-        let format = transcript.format?;
+        let Scanned { format, undecided, transcript } = read;
+        let format = (*format)?;
         let mut session = Self {
             transcript,
             format,
+            undecided: *undecided,
             source,
             policy,
             depth,
@@ -260,7 +267,7 @@ impl<'a> Session<'a> {
         if let Some(wrecks) = self.wrecks.get() {
             return Ok(wrecks);
         }
-        let wrecks = salvage::wrecks(self)?;
+        let wrecks = salvage::wrecks(self.transcript, self.format, self.source)?;
         Ok(self.wrecks.get_or_init(|| wrecks))
     }
 
@@ -712,7 +719,8 @@ impl<'a> Session<'a> {
             }
             // On whichever line of the message it hangs: Claude Code (2.1.330) sends it.
             let parent = self.parent(index).filter(|&parent| live[parent as usize]);
-            let answers = parent.is_some_and(|parent| self.entry(parent).kind == Kind::Message(Role::Assistant));
+            let answers =
+                parent.is_some_and(|parent| self.entry(parent).kind == Kind::Message(Role::Assistant));
             if answers && !self.superseded(index) {
                 live[index as usize] = true;
             }

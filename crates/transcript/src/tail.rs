@@ -16,15 +16,16 @@
 //! assert!(matches!(tail.append(&text.as_bytes()).unwrap(), Verdict::Look(_)));
 //! ```
 
-use crate::entry::{Kind, Role, Stop, Transcript};
-use crate::finding::Finding;
 use crate::format::Head;
-use crate::found::Found;
+use crate::found::Survey;
 use crate::mend::{examine_and_remember, mend_and_remember};
+use crate::model::entry::{Kind, Role, Stop};
+use crate::model::finding::Finding;
+use crate::model::policy::{Policy, SignedThinking};
+use crate::model::transcript::Transcript;
 use crate::overflow::{Cause, failure_in};
-use crate::policy::{Policy, SignedThinking};
 use crate::rule::unreadable_size::WHOLE_BYTES_MAX;
-use crate::rule::{OversizedForSummary, are_plain, bound_thinking, is_taken, most};
+use crate::rule::{are_plain, bound_thinking, is_taken, most, oversized_for_summary};
 use crate::scan::{ENTRIES_MAX, Known, scan_from};
 use crate::session::{Awaits, Session};
 use crate::{Examination, Facts, Mended, Rendered};
@@ -76,12 +77,12 @@ struct State {
 /// That, and what was heard of the format if that is not decided yet.
 type Remembered = (State, Option<Head>);
 
-fn remembered(session: &Session<'_>, found: &Found<'_>) -> Result<Remembered, Reason> {
+fn remembered(session: &Session<'_>, found: &Survey<'_>) -> Result<Remembered, Reason> {
     if found.is_cut() {
         // What was only counted may change with what comes.
         return Err(Reason::Unsettled);
     }
-    State::of(session, &found.findings).map(|state| (state, session.transcript.undecided))
+    State::of(session, &found.findings).map(|state| (state, session.undecided))
 }
 
 /// What an append changes.
@@ -160,7 +161,7 @@ impl Tail {
     /// Looks at all of a transcript and remembers its end.
     pub fn new(source: &dyn Source, policy: &Arc<Policy>) -> Result<(Self, Examination), Fault> {
         let mut known = Err(Reason::Format);
-        let mut remember = |session: &Session<'_>, found: &Found<'_>| known = remembered(session, found);
+        let mut remember = |session: &Session<'_>, found: &Survey<'_>| known = remembered(session, found);
         let found = examine_and_remember(source, policy, &mut remember)?;
         let tail = Self::of(source, policy, &found, known)?;
         Ok((tail, found))
@@ -170,7 +171,7 @@ impl Tail {
     /// if that is another one.
     pub fn mend(source: &dyn Source, policy: &Arc<Policy>) -> Result<(Mended, Self, Option<Self>), Fault> {
         let mut known = Vec::new();
-        let mut remember = |session: &Session<'_>, found: &Found<'_>| known.push(remembered(session, found));
+        let mut remember = |session: &Session<'_>, found: &Survey<'_>| known.push(remembered(session, found));
         let mended = mend_and_remember(source, policy, &mut |_| {}, &mut remember)?;
         let last = if known.len() > 1 { known.pop() } else { None };
         let first = known.into_iter().next().unwrap_or(Err(Reason::Format));
@@ -272,7 +273,8 @@ impl Tail {
             return Ok(Err(Reason::Oversized));
         }
         let known = Known { format, undecided: self.undecided, bytes, lines: self.facts.lines };
-        let Some(added) = scan_from(known, source, end)? else { return Ok(Err(Reason::Format)) };
+        let Some(read) = scan_from(known, source, end)? else { return Ok(Err(Reason::Format)) };
+        let added = read.transcript;
         let last_bytes = end_of(source, end)?;
         let breaks = turn::line_breaks(source, &added, &self.policy)?;
         let uncut = &mut state.standing.uncut;
@@ -299,7 +301,7 @@ impl Tail {
         if facts.entries > ENTRIES_MAX {
             return Ok(Err(Reason::Format));
         }
-        (self.undecided, self.end, self.searched) = (added.undecided, last_bytes, length);
+        (self.undecided, self.end, self.searched) = (read.undecided, last_bytes, length);
         Ok(Ok(if length > end { Verdict::Begun } else { Verdict::Same }))
     }
 }
@@ -371,7 +373,7 @@ impl State {
         self.settled(added, entry, policy, begins)?;
         let (calls, results) = (added.calls_of(entry), added.results_of(entry));
         let mixed = !results.is_empty() && found.kind != Kind::Message(Role::Tool);
-        let format = added.format.ok_or(Reason::Format)?;
+        let format = self.content.format;
         let strange = format.has_plain_ids()
             && added.calls[calls.clone()].iter().any(|call| !is_taken(added.id_text(call.id)));
         let waits = found.stop == Stop::ToolUse && calls.is_empty();
@@ -402,7 +404,7 @@ impl State {
         let group = found.group.filter(|_| begins);
         let renames = self.standing.renames;
         // What hangs on an entry that is not there yet, or on itself, may close a circle.
-        if let crate::entry::Link::To(id) = found.parent
+        if let crate::model::entry::Link::To(id) = found.parent
             && !self.seen.may_hold(added.ids.text(id))
         {
             return Err(Reason::Branched);
@@ -416,7 +418,7 @@ impl State {
         }
         let target = added.target_of(entry);
         let parent = match found.parent {
-            crate::entry::Link::To(id) => Some(id),
+            crate::model::entry::Link::To(id) => Some(id),
             _ => None,
         };
         let names = calls.iter().map(|call| call.name);
@@ -446,7 +448,7 @@ impl State {
 fn too_long(added: &Transcript, entry: u32, policy: &Policy) -> bool {
     let asked = |code| policy.selection.includes(code);
     let found = &added.entries[entry as usize];
-    let (too_long, too_dense) = OversizedForSummary::too_much(policy, found.text_chars);
+    let (too_long, too_dense) = oversized_for_summary::too_much(policy, found.text_chars);
     let limit = policy.side_chars_max;
     let side = || added.sides_of(entry).iter().any(|side| most(policy, &[*side]) > limit);
     (asked("S3") && (too_long || too_dense)) || (asked("S5") && limit > 0 && side())

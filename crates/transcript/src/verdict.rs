@@ -1,92 +1,13 @@
 //! Whether a plan may be carried out: the text that it gives is read like any other, and compared with the original.
 
-use crate::entry::Kind;
-use crate::finding::{Guard, Op, Safety};
-use crate::found::{ERRORS_MAX, Tally};
+use crate::found::Tally;
+use crate::model::entry::Kind;
+use crate::model::finding::{Guard, Op, Safety};
+pub use crate::model::finding::{News, Worse};
 use crate::plan::Origins;
-use crate::rule::RULES;
 use crate::session::Session;
 use crate::{Examination, Messages};
-use core::fmt;
 use hashbrown::HashSet;
-
-/// Why a repair is not made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Worse {
-    /// The result has errors or warnings that the original does not have.
-    NewFindings(News),
-    /// Something that a person said would be missing.
-    UserTextLost,
-    /// The model would see fewer messages, and nobody asked for that.
-    Shortened,
-    /// Nothing of the conversation would be left.
-    Emptied,
-    /// The file would not be recognised any more.
-    FormatLost,
-    /// There are too many errors to compare the result with the original.
-    TooMany,
-    /// After several rounds this rule would still want changes.
-    Unsettled(&'static str),
-}
-
-impl fmt::Display for Worse {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NewFindings(news) => write!(f, "the repair would bring a new problem ({})", news.codes),
-            Self::UserTextLost => f.write_str("the repair would lose something that a person said"),
-            Self::Shortened => f.write_str("the repair would hide messages that the model sees now"),
-            Self::Emptied => f.write_str("the repair would leave nothing of the conversation"),
-            Self::FormatLost => f.write_str("the repair would make the file unrecognisable"),
-            Self::TooMany => write!(
-                f,
-                "more than {ERRORS_MAX} errors are too many to check a repair; repair one rule at a time (--select CODE)"
-            ),
-            Self::Unsettled(code) => write!(f, "the repair of {code} would not come to an end"),
-        }
-    }
-}
-
-/// What a repair would bring.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct News {
-    /// The rules that find something new.
-    pub codes: Codes,
-    /// Whether each of them has a repair that is made when it is asked for by name.
-    pub curable: bool,
-}
-
-/// A set of rules.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Codes(u128);
-
-const _: () = assert!(RULES.len() <= 128, "a set of rules has a bit for each");
-
-impl Codes {
-    pub(crate) fn insert(&mut self, code: &str) {
-        let place = RULES.iter().position(|rule| rule.code() == code);
-        self.0 |= place.map_or(0, |place| 1 << place);
-    }
-
-    pub(crate) fn has(self, code: &str) -> bool {
-        self.iter().any(|own| own == code)
-    }
-
-    /// In the order of [`RULES`].
-    pub fn iter(self) -> impl Iterator<Item = &'static str> {
-        let has = move |place: &usize| self.0 & (1 << place) != 0;
-        (0..RULES.len()).filter(has).map(|place| RULES[place].code())
-    }
-}
-
-impl fmt::Display for Codes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (n, code) in self.iter().enumerate() {
-            f.write_str(if n > 0 { "," } else { "" })?;
-            f.write_str(code)?;
-        }
-        Ok(())
-    }
-}
 
 /// What persons said, and how much of the conversation there is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -231,7 +152,7 @@ fn news(after: &Examination, origins: &Origins<'_>, known: &[&Tally]) -> Result<
         return Err(Worse::TooMany);
     }
     match all.news(known) {
-        (codes, _) if codes == Codes::default() => Ok(()),
+        (codes, _) if codes.is_empty() => Ok(()),
         (codes, curable) => Err(Worse::NewFindings(News { codes, curable })),
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn run(explain: &Explain) -> Status {
     Status::Clean
 }
 
-fn describe(rule: &dyn Rule) {
+fn describe(rule: &Rule) {
     let help = rule.help();
     println!(
         "{} {}\n\n{}\n\nWhy: {}\n\nFix: {}\n\nSource: {}",
@@ -106,7 +106,7 @@ fn unknown(what: &str, file: Option<&Path>) -> Status {
 }
 
 fn error(known: &Refusal, text: &str, file: Option<&Path>) -> Status {
-    let rules: Vec<&dyn Rule> = known.codes.iter().filter_map(|code| rule::find(code)).collect();
+    let rules: Vec<&Rule> = known.codes.iter().filter_map(|code| rule::find(code)).collect();
     let names: Vec<String> = rules.iter().map(|rule| format!("{} {}", rule.code(), rule.name())).collect();
     let names = names.join(", ");
     println!("{}\n", known.what);

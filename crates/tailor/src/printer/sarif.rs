@@ -36,7 +36,7 @@ impl Log {
     }
 }
 
-fn describe(rule: &dyn transcript::rule::Rule) -> Value {
+fn describe(rule: &transcript::rule::Rule) -> Value {
     let help = rule.help();
     let text = format!("{}\n\nFix: {}\n\nSource: {}", help.why, help.fix, help.source);
     let markdown = format!("{}\n\n**Fix:** {}\n\n**Source:** {}", help.why, help.fix, help.source);

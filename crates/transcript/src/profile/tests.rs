@@ -6,8 +6,8 @@
 )]
 
 use super::{PROFILES, find};
-use crate::finding::{Held, Safety};
-use crate::policy::{Kept, Policy, Selection, Shape};
+use crate::model::finding::{Held, Safety};
+use crate::model::policy::{Kept, Policy, Selection, Shape};
 use crate::{Rendered, Source, Span, examine, mend};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -463,7 +463,7 @@ fn openclaw_5057() {
 
     let mut eager = base.clone();
     eager.window_tokens = 100;
-    eager.crowded = crate::policy::Crowded {
+    eager.crowded = crate::model::policy::Crowded {
         trim_percent: 1,
         trim_chars_max: 1_000,
         head_chars: 300,
@@ -489,7 +489,7 @@ fn openclaw_5057() {
     let mut trim = eager.clone();
     trim.crowded.clear_percent = 0;
     assert_eq!(t(go(), "a").left(&trim), [Cut(300, 1_400, 300)], "both ends");
-    trim.crowded = crate::policy::Crowded { head_chars: 701, tail_chars: 300, ..trim.crowded };
+    trim.crowded = crate::model::policy::Crowded { head_chars: 701, tail_chars: 300, ..trim.crowded };
     let blocks = json!([{"type": "text", "text": xs(500)}, {"type": "text", "text": xs(900)}]);
     let across = go().calls(&["a"]).result_of("a", "fetch", blocks).left(&trim);
     assert_eq!(across, [Whole(500), Cut(200, 400, 300)], "across blocks, with a line break between");

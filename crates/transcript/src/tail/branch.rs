@@ -2,8 +2,10 @@
 
 use super::Reason;
 use super::seen::Key;
-use crate::entry::{Entry, Id, Kind, Link, Role, Transcript};
 use crate::format::Shape;
+use crate::model::entry::{Entry, Kind, Link, Role};
+use crate::model::ids::Id;
+use crate::model::transcript::Transcript;
 use crate::session::Session;
 use alloc::collections::VecDeque;
 use alloc::vec;

@@ -2,8 +2,10 @@
 //! nothing behind it, and dead weight of which there was none.
 
 use super::Reason;
-use crate::entry::{Entry, Kind, QuirkKind, Role, Service, Transcript};
-use crate::finding::{Finding, Safety, Severity};
+use crate::format::Format;
+use crate::model::entry::{Entry, Kind, QuirkKind, Role, Service};
+use crate::model::finding::{Finding, Safety, Severity};
+use crate::model::transcript::Transcript;
 use crate::rule::mirrored_reply::MIRROR;
 use crate::rule::{Flow, Titles, flow, is_from_user, lacks_a_user};
 use crate::session::Session;
@@ -11,6 +13,7 @@ use crate::session::Session;
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 pub(super) struct Content {
+    pub(super) format: &'static dyn Format,
     /// A person has spoken in context, or nobody asks whether that is so.
     user: bool,
     /// It was told that nobody has.
@@ -81,6 +84,7 @@ impl Content {
         let last = session.live.iter().rev().map(|&entry| flow_of(session.transcript, entry));
         let asked = last.into_iter().find(|flow| *flow != Flow::Neither) == Some(Flow::Asks);
         Ok(Self {
+            format: session.format,
             user: !session.policy.selection.includes("M8") || !lacks_a_user(session),
             lacking: told("M8") && lacks_a_user(session),
             asked,
@@ -139,10 +143,10 @@ impl Content {
         });
         let again = self.asked && flow_of(added, entry) == Flow::Asks;
         let alone = match found.kind {
-            _ if from_user(added, entry) => self.lacking,
+            _ if from_user(self.format, added, entry) => self.lacking,
             // That nobody asked is told; that calls stand there, where that matters, is told in other words.
             Kind::Message(Role::Assistant) => {
-                let first = added.format.is_some_and(|format| format.content().begins_with_user.is_some());
+                let first = self.format.content().begins_with_user.is_some();
                 !self.user && (!self.lacking || first && !added.calls_of(entry).is_empty())
             }
             _ => false,
@@ -151,7 +155,7 @@ impl Content {
         let mirror = added.id_text(found.model) == MIRROR;
         let images = !added.images_of(entry).is_empty();
         // A line that is a whole conversation waits for nothing.
-        let whole = added.format.is_some_and(|format| format.results().of_conversations());
+        let whole = self.format.results().of_conversations();
         let unanswered = whole && added.calls_of(entry).len() > added.results_of(entry).len();
         // What thinking belongs to does not come any more.
         let cut_off = self.thought && (begins || found.kind == Kind::Message(Role::Tool));
@@ -164,7 +168,7 @@ impl Content {
     /// Takes an entry of the live branch in.
     pub(super) fn take(&mut self, added: &Transcript, entry: u32, begins: bool) {
         let found = &added.entries[entry as usize];
-        self.user |= from_user(added, entry);
+        self.user |= from_user(self.format, added, entry);
         match flow_of(added, entry) {
             Flow::Asks => self.asked = true,
             Flow::Answers => self.asked = false,
@@ -183,8 +187,8 @@ impl Content {
     }
 }
 
-fn from_user(added: &Transcript, entry: u32) -> bool {
-    added.format.is_some_and(|format| is_from_user(&added.entries[entry as usize], format.shape()))
+fn from_user(format: &dyn Format, added: &Transcript, entry: u32) -> bool {
+    is_from_user(&added.entries[entry as usize], format.shape())
 }
 
 fn ends(kind: QuirkKind) -> bool {

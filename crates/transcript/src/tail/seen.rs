@@ -5,7 +5,7 @@
 //! 64 KiB, one more with each doubling, [`WORDS_MAX`] at most.
 
 use super::Reason;
-use crate::entry::Ids;
+use crate::model::ids::Ids;
 use alloc::vec;
 use alloc::vec::Vec;
 use spans::fingerprint;

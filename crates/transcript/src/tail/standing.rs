@@ -1,9 +1,9 @@
 //! Whether the findings of a look stay as they are when usual things are appended.
 
 use super::Reason;
-use crate::finding::{Finding, Guard, Held, Op, Safety, Severity};
 use crate::format::Shape;
-use crate::policy::SignedThinking;
+use crate::model::finding::{Finding, Guard, Held, Op, Safety, Severity};
+use crate::model::policy::SignedThinking;
 use crate::rule::bound_thinking;
 use crate::session::Session;
 

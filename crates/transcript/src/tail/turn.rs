@@ -2,10 +2,11 @@
 
 use super::Reason;
 use super::seen::Key;
-use crate::entry::{Entry, Kind, Role, Stop, Transcript};
 use crate::format::Shape;
-use crate::policy::Policy;
-use crate::rule::{OversizedTurn, most, speaks};
+use crate::model::entry::{Entry, Kind, Role, Stop};
+use crate::model::policy::Policy;
+use crate::model::transcript::Transcript;
+use crate::rule::{most, oversized_turn, speaks};
 use crate::session::{Answers, Awaits, Session};
 use alloc::vec::Vec;
 use spans::cut;
@@ -132,7 +133,7 @@ impl Turn {
             if let Answers::Call(call) | Answers::Again(call) = *answers
                 && session.turn(session.call(call).entry) == turn
             {
-                own.length = own.length.saturating_add(OversizedTurn::length_max(session, result));
+                own.length = own.length.saturating_add(oversized_turn::length_max(session, result));
             }
         }
         Ok(own)
@@ -235,7 +236,7 @@ impl Turn {
             return Err(Reason::Oversized);
         }
         self.length =
-            self.length.saturating_add(OversizedTurn::length_below(policy, Some(kept.chars_max), texts));
+            self.length.saturating_add(oversized_turn::length_below(policy, Some(kept.chars_max), texts));
         let (budget, asked) = (policy.turn_chars_max, policy.selection.includes("S2"));
         if asked && budget > 0 && self.length > budget { Err(Reason::Oversized) } else { Ok(()) }
     }

@@ -1,13 +1,33 @@
 //! What an image in a message is, told from its first bytes: kind and size in pixels. Nothing is decoded but the beginning
 //! of the base64; what the pixels show is nobody's business here.
 
-use crate::entry::Image;
 use alloc::vec::Vec;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use core::fmt;
 use spans::json::{Kind as Json, Value};
 use spans::source::Span;
+
+/// An image as it is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// Index of the entry.
+    pub entry: u32,
+    /// The block, an element of an array.
+    pub block: Span,
+    /// The inside of the literal with the data: base64, or a `data:` address.
+    pub data: Span,
+    /// How many bytes of it stand in front of the base64.
+    pub data_from: u64,
+    /// The media type's literal, where it has one of its own.
+    pub media_at: Span,
+    /// What the media type says.
+    pub said: Option<Kind>,
+    /// What its first bytes say.
+    pub facts: Facts,
+    /// What may stand in its place.
+    pub stub: Stub,
+}
 
 /// Kinds of images that providers take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

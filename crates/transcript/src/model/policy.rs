@@ -1,7 +1,7 @@
 //! What is asked for: limits, and which rules may act. Plain data; who chooses it is not known here.
 
-use crate::finding::{Finding, Safety};
-use crate::image::Kind;
+use crate::model::finding::{Finding, Safety};
+use crate::model::image::Kind;
 use alloc::string::String;
 use alloc::vec::Vec;
 use spans::cut::Lines;
@@ -152,6 +152,15 @@ impl Policy {
         let all = Cap { chars_max, lines_max: 0, shape: self.shape, paged: false };
         [own, Some(all)].map(|cap| cap.filter(|cap| cap.chars_max > 0))
     }
+}
+
+/// How much an examination is to tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// Everything but the addresses of what would be cut out: texts need not be hashed.
+    Sizes,
+    /// A plan that can be carried out.
+    Plan,
 }
 
 /// Which images can be sent. The defaults are Anthropic's limits, which are the narrowest.

@@ -1,13 +1,18 @@
 //! What a rule found, and what could be done about it.
 
-use crate::entry::{Id, Transcript};
-use crate::found::STEPS_MAX;
-use crate::rule::Rule;
-use crate::verdict::Worse;
+use crate::model::ids::Id;
+use crate::model::rule::{Codes, RuleInfo};
+use crate::model::transcript::Transcript;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use spans::source::Span;
+
+/// How many errors are compared by their places. Tests would have to read megabytes.
+pub(crate) const ERRORS_MAX: usize = if cfg!(test) { 1 << 14 } else { 1 << 20 };
+
+/// How many steps of a stage one run makes. The next run makes the rest.
+pub(crate) const STEPS_MAX: usize = 1 << 17;
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,7 +46,7 @@ impl fmt::Display for Severity {
 #[derive(Clone)]
 pub struct Finding {
     /// The rule that found it.
-    pub rule: &'static dyn Rule,
+    pub rule: &'static RuleInfo,
     /// How bad it is here.
     pub severity: Severity,
     /// Line in the file, from 1.
@@ -265,6 +270,51 @@ impl fmt::Display for Held {
             Self::Worse(worse) => return write!(f, "{worse}"),
         })
     }
+}
+
+/// Why a repair is not made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Worse {
+    /// The result has errors or warnings that the original does not have.
+    NewFindings(News),
+    /// Something that a person said would be missing.
+    UserTextLost,
+    /// The model would see fewer messages, and nobody asked for that.
+    Shortened,
+    /// Nothing of the conversation would be left.
+    Emptied,
+    /// The file would not be recognised any more.
+    FormatLost,
+    /// There are too many errors to compare the result with the original.
+    TooMany,
+    /// After several rounds this rule would still want changes.
+    Unsettled(&'static str),
+}
+
+impl fmt::Display for Worse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NewFindings(news) => write!(f, "the repair would bring a new problem ({})", news.codes),
+            Self::UserTextLost => f.write_str("the repair would lose something that a person said"),
+            Self::Shortened => f.write_str("the repair would hide messages that the model sees now"),
+            Self::Emptied => f.write_str("the repair would leave nothing of the conversation"),
+            Self::FormatLost => f.write_str("the repair would make the file unrecognisable"),
+            Self::TooMany => write!(
+                f,
+                "more than {ERRORS_MAX} errors are too many to check a repair; repair one rule at a time (--select CODE)"
+            ),
+            Self::Unsettled(code) => write!(f, "the repair of {code} would not come to an end"),
+        }
+    }
+}
+
+/// What a repair would bring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct News {
+    /// The rules that find something new.
+    pub codes: Codes,
+    /// Whether each of them has a repair that is made when it is asked for by name.
+    pub curable: bool,
 }
 
 /// One step of a fix.
