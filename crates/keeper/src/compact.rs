@@ -2,7 +2,8 @@
 //!
 //! Who wrote the summary is not known here.
 
-use crate::outcome::{Ending, Refusal};
+use crate::outcome::Ending;
+use crate::refusal::Refusal;
 use crate::snapshot::Snapshot;
 use crate::{CONVERSATION_GATES, Drawn, Error, Job, Options, Outcome, Purpose, carry, in_the_way, sealed};
 use std::cell::Cell;

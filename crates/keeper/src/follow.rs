@@ -1,7 +1,9 @@
 //! A file that was looked at before: what was appended to it is judged alone, as long as that is enough.
 
+use crate::deferral::Deferral;
 use crate::error::Error;
-use crate::outcome::{Deferral, Ending, Outcome, Refusal};
+use crate::outcome::{Ending, Outcome};
+use crate::refusal::Refusal;
 use crate::snapshot::Snapshot;
 use crate::{Drawn, Mode, Options, carry, maintain, may_be_remembered, may_write, sealed};
 use std::cell::Cell;

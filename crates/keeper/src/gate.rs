@@ -14,8 +14,10 @@ mod openclaw;
 pub(crate) mod process;
 mod qwen;
 
+use crate::deferral::Deferral;
 use crate::error::Error;
-use crate::outcome::{Deferral, Ending, Refusal};
+use crate::outcome::Ending;
+use crate::refusal::Refusal;
 use rustix::fs::OFlags;
 use std::fs::{File, Metadata};
 use std::io::{self, Read};

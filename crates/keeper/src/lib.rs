@@ -6,7 +6,9 @@
 #[cfg(test)]
 mod actions;
 mod attributes;
+mod beside;
 mod compact;
+mod deferral;
 mod error;
 mod find;
 mod folder;
@@ -22,7 +24,10 @@ mod packed;
 mod place;
 mod policies;
 mod recover;
+mod refusal;
 mod replace;
+mod restore;
+mod roots;
 mod snapshot;
 mod step;
 mod store;
@@ -33,18 +38,22 @@ mod worth;
 mod writers;
 
 pub use compact::{Compacting, closed, compact};
+pub use deferral::{Deferral, SetBy};
 pub use error::{Error, is_hindrance};
-pub use find::{DEPTH_MAX, Found, find, is_candidate, known_roots, known_roots_above};
+pub use find::{DEPTH_MAX, Found, find, is_candidate};
 pub use follow::{Remembered, follow};
 pub use gate::quiet_for;
 pub use leftover::{settle_all, settle_late};
 pub use network::network;
-pub use outcome::{Deferral, Ending, Guarantee, Outcome, Refusal, SetBy, Unsupported};
+pub use outcome::{Ending, Guarantee, Outcome, Unsupported};
 pub use policies::Policies;
 pub use recover::{Recovered, Recovery, recover};
+pub use refusal::Refusal;
+pub use restore::Extent;
+pub use roots::{known_roots, known_roots_above};
 pub use snapshot::{bytes_read, spool};
 pub use store::{Store, known_stores};
-pub use undo::{Extent, undo};
+pub use undo::undo;
 pub use vault::{Freed, Keep, Purpose, Record, Run, State, Text, Vault};
 pub use worth::Worth;
 
@@ -120,7 +129,7 @@ pub fn maintain_shown(
     options: &Options,
     show: &dyn Fn(&dyn Source, &Plan) -> Result<(), Fault>,
 ) -> Result<Outcome, Error> {
-    if packed::plain(path).is_some() {
+    if find::plain(path).is_some() {
         return packed::look(path, root, options);
     }
     if let Some(ending) = sealed(path) {
@@ -147,7 +156,7 @@ pub fn maintain_shown(
 /// How it ends with a file that is no text as it stands, whatever is asked for; told by its name alone.
 fn sealed(path: &Path) -> Option<Ending> {
     let store = Store::of(path).map(|store| Ending::Unsupported(Unsupported::Store(*store)));
-    store.or_else(|| packed::plain(path).map(|_| Ending::Refused(Refusal::Compressed)))
+    store.or_else(|| find::plain(path).map(|_| Ending::Refused(Refusal::Compressed)))
 }
 
 /// What is to become of a file, told from its text.

@@ -4,28 +4,16 @@
 //! is the transcript and this one is not looked at.
 
 use crate::error::Error;
-use crate::outcome::{Ending, Outcome, Refusal};
+use crate::outcome::{Ending, Outcome};
+use crate::refusal::Refusal;
 use crate::snapshot::{Snapshot, spool_as};
 use crate::{Mode, Options};
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use transcript::{Source, examine};
-
-const ENDING: &str = ".jsonl.zst";
 
 /// More than this is not unpacked: a file of some megabytes can say that it holds anything.
 const UNPACKED_BYTES_MAX: u64 = 16 << 30;
-
-/// The plain transcript that a compressed one stands for, whether it is there or not; `None` for other files.
-pub(crate) fn plain(path: &Path) -> Option<PathBuf> {
-    let name = path.file_name()?.to_str().filter(|name| name.ends_with(ENDING) && !name.starts_with('.'))?;
-    Some(path.with_file_name(name.strip_suffix(".zst")?))
-}
-
-/// Whether a file is a compressed transcript that stands for itself.
-pub(crate) fn is_candidate(path: &Path) -> bool {
-    plain(path).is_some_and(|plain| !plain.exists())
-}
 
 /// Looks at a compressed transcript. Whatever the mode, it stays as it is.
 pub(crate) fn look(path: &Path, root: Option<&Path>, options: &Options) -> Result<Outcome, Error> {

@@ -2,7 +2,8 @@
 //!
 //! What a level does is not known here, but which were tried: the vault keeps a record of each run.
 
-use crate::outcome::{Ending, Refusal};
+use crate::outcome::Ending;
+use crate::refusal::Refusal;
 use crate::snapshot::Snapshot;
 use crate::vault::{Record, State};
 use crate::{Drawn, Error, Job, Options, Outcome, Policies, Purpose, Vault, carry};

@@ -1,15 +1,16 @@
 //! How a transcript is replaced while other programs append to it.
 
 use crate::attributes;
+use crate::beside;
+use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::gate::Pass;
 use crate::lease::{Lease, Refused};
-use crate::leftover;
 use crate::new_text::{NewText, hash_of, same_bytes};
-use crate::outcome::{Deferral, Guarantee};
+use crate::outcome::Guarantee;
 use crate::snapshot::Snapshot;
 use crate::step::{Step, before};
-use crate::tail::{Came, Known, State, lines_end};
+use crate::tail::{Came, Known, State, end_hash, lines_end};
 use crate::vault::{FileId, Ledger, Run, Swap};
 use crate::writers;
 use blake3::Hash;
@@ -91,7 +92,7 @@ const COMPARE_PAUSE: Duration = Duration::from_millis(2);
 pub(crate) struct Landed {
     pub(crate) guarantee: Guarantee,
     /// Whether lines came to the old file that have yet to be put in before those that others appended to the new one:
-    /// [`leftover`] does that.
+    /// `leftover` does that.
     pub(crate) late: bool,
 }
 
@@ -137,10 +138,10 @@ enum Shut<'f> {
 ///    file. Give back the new lease and the locks. fsync file and folder.
 /// 7. [`linger`](Replacement::linger): keep the old file open for a grace period and drain again, for a program
 ///    may have been interrupted between finding and opening it. Unlink it, and make that last. If others had appended
-///    to the new file by then, [`leftover`] puts the late lines in before theirs, with this same recipe.
+///    to the new file by then, `leftover` puts the late lines in before theirs, with this same recipe.
 ///
 /// The run's file in the vault names both files by their inodes, and a [`Ledger`] in it says how much of the old one is
-/// accounted for in the new one. It is written before anything is copied, so that [`leftover`] can finish 6 and 7 after
+/// accounted for in the new one. It is written before anything is copied, so that `leftover` can finish 6 and 7 after
 /// a crash at any step, which leaves the old bytes or the new ones at the path.
 pub(crate) struct Replacement<'a> {
     old: &'a Snapshot,
@@ -176,7 +177,7 @@ impl<'a> Replacement<'a> {
     /// Makes the file beside the old one that is to hold the new text, of this many bytes, in this run.
     pub(crate) fn stage(old: &'a Snapshot, run: &str, after: u64) -> Result<Self, Error> {
         let fail = |cause| Error::new(&old.path, WRITE, cause);
-        let temporary = leftover::name(run);
+        let temporary = beside::name(run);
         before(Step::CreateTemporary).map_err(fail)?;
         let (new, named) = match old.place.create_unnamed() {
             Ok(new) => (new, false),
@@ -197,7 +198,7 @@ impl<'a> Replacement<'a> {
             old: FileId { device, inode: self.old.metadata.ino() },
             new: FileId { device, inode: self.inode },
             before: self.old.bytes(),
-            end: leftover::end_hash(&self.old.known().end()),
+            end: end_hash(&self.old.known().end()),
             after: self.after,
         }
     }
@@ -477,7 +478,7 @@ impl<'a> Replacement<'a> {
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
             other => return Ok(other?),
         }
-        let aside = leftover::aside(temporary);
+        let aside = beside::aside(temporary);
         place.link(place.name(), &aside)?;
         place.rename(temporary, place.name()).inspect_err(|_| {
             let _ = place.remove(&aside);

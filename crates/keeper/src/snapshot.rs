@@ -1,8 +1,9 @@
 //! A file as it was when we opened it: its bytes, read in windows, and what tells it from another.
 
+use crate::deferral::Deferral;
 use crate::error::Error;
-use crate::outcome::{Deferral, Refusal};
 use crate::place::Place;
+use crate::refusal::Refusal;
 use crate::tail::{END_BYTES, Known};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;

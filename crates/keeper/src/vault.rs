@@ -14,6 +14,7 @@
 
 mod file;
 mod gc;
+mod ledger;
 mod record;
 mod texts;
 
@@ -22,14 +23,14 @@ pub use gc::{Freed, Keep};
 pub use record::{Purpose, Record, State};
 pub(crate) use texts::Packed;
 
-pub(crate) use file::Ledger;
+pub(crate) use ledger::Ledger;
 pub(crate) use record::{Account, CONTEXT_BYTES, Change, FileId, Old, Swap, check};
 
 use crate::error::Error;
 use crate::folder::{Folder, Unfinished};
 use crate::step::{Step, before};
 use blake3::Hash;
-use file::{Section, Writer, broken};
+use file::{Failure, Section, Writer, broken};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use record::Stored;
@@ -93,27 +94,6 @@ pub(crate) struct Merged<'a> {
 
 /// A frame, and the file that it is in.
 type StoredIn = (Arc<File>, Stored);
-
-/// Why originals could not be kept.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    /// The vault could not be written.
-    Disk(io::Error),
-    /// The original could not be read.
-    Source(Fault),
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Self {
-        Self::Disk(error)
-    }
-}
-
-impl From<Fault> for Failure {
-    fn from(fault: Fault) -> Self {
-        Self::Source(fault)
-    }
-}
 
 impl Vault {
     /// The vault at a folder, which need not exist yet.
@@ -246,7 +226,7 @@ impl Vault {
     /// Opens the file of a run, in whatever state, so that [`Run::note`] can go on after a restart.
     pub(crate) fn run_for_notes(&self, record: &Record) -> io::Result<Run> {
         let (folder, file) = self.open(record, OFlags::RDWR)?;
-        let notes = file::ledger(&file, &record.run)?.map_or(0, |(sequence, _)| sequence);
+        let notes = ledger::newest(&file, &record.run)?.map_or(0, |(sequence, _)| sequence);
         Ok(Run { name: record.run.clone(), folder, file: file.into(), notes: notes.into() })
     }
 
@@ -466,7 +446,7 @@ impl Run {
     /// [`Self::sync`].
     pub(crate) fn note(&self, ledger: &Ledger) -> io::Result<()> {
         let written = self.notes.fetch_add(1, Ordering::Relaxed);
-        file::note(&self.file, &self.name, written + 1, ledger)
+        ledger::write(&self.file, &self.name, written + 1, ledger)
     }
 
     /// Makes what was noted durable.
@@ -545,7 +525,7 @@ fn open_run(folder: &Folder, run: &str, access: OFlags) -> io::Result<Option<(Fi
 fn read_run(folder: &Folder, run: &str) -> io::Result<Option<Record>> {
     let Some((file, state)) = open_run(folder, run, OFlags::RDONLY)? else { return Ok(None) };
     let file = Arc::new(file);
-    let ledger = file::ledger(&file, run)?.map(|(_, ledger)| ledger);
+    let ledger = ledger::newest(&file, run)?.map(|(_, ledger)| ledger);
     Ok(Some(Record { state, ledger, ..file::read_index(&file, run)? }))
 }
 

@@ -1,9 +1,9 @@
 //! Whether anybody has a file open for writing, and how they are kept out.
 
+use crate::deferral::Deferral;
 use crate::gate::process;
 use crate::lease::{Lease, Refused};
 use crate::network;
-use crate::outcome::Deferral;
 use crate::step::{Step, before};
 use std::fs::{File, Metadata};
 use std::io;

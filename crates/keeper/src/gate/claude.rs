@@ -6,8 +6,8 @@
 
 use super::process::{self, Life};
 use super::{Answer, GateTarget, Note, default_root, is_plain_name, pid_of, root_above, stem};
+use crate::deferral::Deferral;
 use crate::error::Error;
-use crate::outcome::Deferral;
 use serde::Deserialize;
 use std::fs::File;
 use std::io;

@@ -12,8 +12,9 @@
 use super::{
     Answer, GateTarget, Held, NotNow, first_line, give_to_owner, is_plain_name, process, root_above,
 };
+use crate::deferral::Deferral;
 use crate::error::Error;
-use crate::outcome::{Deferral, Refusal};
+use crate::refusal::Refusal;
 use crate::writers;
 use serde::Deserialize;
 use std::fs::{File, Metadata, TryLockError};

@@ -7,8 +7,8 @@
 
 use super::process::{self, Life};
 use super::{Answer, GateTarget};
+use crate::deferral::Deferral;
 use crate::error::Error;
-use crate::outcome::Deferral;
 use std::path::Path;
 
 pub(super) fn ask(target: &GateTarget<'_>) -> Answer {

@@ -4,8 +4,8 @@
 //! no such file nobody has appended under it, and none is made.
 
 use super::{Answer, GateTarget, Held};
+use crate::deferral::Deferral;
 use crate::error::Error;
-use crate::outcome::Deferral;
 use rustix::fs::OFlags;
 use std::fs::{File, TryLockError};
 use std::io;

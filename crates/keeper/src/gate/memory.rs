@@ -6,7 +6,7 @@
 //! OpenClaw reads the file again for each turn.
 
 use super::{GateTarget, first_line, openclaw, process, quiet_for};
-use crate::outcome::Deferral;
+use crate::deferral::Deferral;
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;

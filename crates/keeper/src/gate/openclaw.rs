@@ -14,8 +14,8 @@
 
 use super::process::{self, Life};
 use super::{Answer, GateTarget, Held, Note, give_to_owner, pid_of};
+use crate::deferral::Deferral;
 use crate::error::Error;
-use crate::outcome::Deferral;
 use rustix::fs::OFlags;
 use std::fs::{File, Metadata};
 use std::io::{self, Write};

@@ -9,7 +9,8 @@
 
 use super::process::{self, Life};
 use super::{Answer, GateTarget, NotNow, Note, default_root, root_above, stem};
-use crate::outcome::{Deferral, Refusal};
+use crate::deferral::Deferral;
+use crate::refusal::Refusal;
 use serde::Deserialize;
 use std::path::Path;
 

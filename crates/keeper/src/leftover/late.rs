@@ -1,11 +1,11 @@
 //! What of a leftover is not in the transcript yet, and the transcript with it.
 
-use super::{FINISH, Leftover};
+use super::left::{FINISH, Leftover};
 use crate::error::Error;
 use crate::new_text::{NewText, copy_span, same_bytes};
+use crate::restore::text_before;
 use crate::snapshot::Snapshot;
-use crate::tail::{END_BYTES, lines_end};
-use crate::undo::text_before;
+use crate::tail::{END_BYTES, end_hash, lines_end};
 use crate::vault::{self, Account, Ledger, Vault};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -209,7 +209,7 @@ fn earlier(leftover: &Leftover, known: u64, now: &Snapshot, vault: &Vault) -> io
         let end = Span::new(swap.before.saturating_sub(END_BYTES), swap.before);
         let mut bytes = vec![0; end.len() as usize];
         let there = leftover.length >= known && leftover.file.read_exact_at(&mut bytes, end.start).is_ok();
-        let same = there && super::end_hash(&bytes) == swap.end;
+        let same = there && end_hash(&bytes) == swap.end;
         return Ok(if same { Earlier::Same } else { Earlier::Unknown });
     };
     copy_span(&now.file, caught_up, &before)?;

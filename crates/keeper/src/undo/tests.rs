@@ -1,7 +1,8 @@
 //! Runs over made-up sessions, taken back in any order, with lines appended and disks that fail in between.
 
 use super::{Extent, undo};
-use crate::outcome::{Ending, Refusal};
+use crate::outcome::Ending;
+use crate::refusal::Refusal;
 use crate::step::fault::{Fault, with};
 use crate::vault::{Keep, Merged, State, Vault};
 use crate::{Mode, Options, maintain};

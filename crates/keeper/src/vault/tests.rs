@@ -61,7 +61,7 @@ fn read(bytes: &[u8]) -> io::Result<Content> {
     file.write_all_at(bytes, 0)?;
     let file = Arc::new(file);
     let index = file::read_index(&file, RUN)?;
-    let ledger = file::ledger(&file, RUN)?.map(|(_, ledger)| ledger);
+    let ledger = ledger::newest(&file, RUN)?.map(|(_, ledger)| ledger);
     let all = |stored: &Stored| {
         let mut all = Vec::new();
         Text::open(&file, stored)?.read_to_end(&mut all).map(|_| all)
