@@ -17,16 +17,18 @@ mod left;
 #[cfg(test)]
 mod tests;
 
-use crate::beside::{is_left, run_of};
+use crate::beside::run_of;
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::gate::Pass;
 use crate::lease::{Lease, Refused};
 use crate::new_text::NewText;
+use crate::outcome::Guarantee;
 use crate::place::Place;
-use crate::replace::Replacement;
+use crate::replace::{Replaced, replace};
 use crate::snapshot::Snapshot;
-use crate::vault::{Ledger, Run, Vault};
+use crate::stop::Stop;
+use crate::vault::{Ledger, Pending, Run, Swap, Vault};
 use late::{Late, Merged};
 use left::{FINISH, Leftover, Opened, left_of};
 use std::io;
@@ -35,24 +37,12 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use walkdir::WalkDir;
 
-/// How the leftovers of one file stand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Settled {
-    /// There are none.
-    Nothing,
-    /// All lines are in their place, but a program has an old file open and may write more to it.
-    Held,
-    /// Something was done about one of them. The snapshot may be of a file that is not at the path any more: look again.
-    Something,
-}
-
-/// Finishes what was left of replacements of one file, of which we hold the lock.
-pub(crate) fn settle(now: &Snapshot, vault: &Vault) -> Result<Result<Settled, Deferral>, Error> {
+/// Finishes what was left of replacements of one file, of which we hold the lock. `true` if there was something: the
+/// snapshot may be of a file that is not at the path any more, so look again. Deferred if all lines are in their place, but
+/// a program has an old file open and may write more to it.
+pub(crate) fn settle(now: &Snapshot, vault: &Vault) -> Result<bool, Stop> {
     let fail = |cause| Error::new(&now.path, FINISH, cause);
     let left = left_of(now, vault)?;
-    if left.is_empty() {
-        return Ok(Ok(Settled::Nothing));
-    }
     // Nobody may be in the middle of a line when we look for the last time.
     let leases: Vec<_> = left.iter().map(|leftover| Lease::read(&leftover.file)).collect();
     let held = |index: usize| matches!(leases.get(index), Some(Err(Refused::Busy)));
@@ -61,66 +51,53 @@ pub(crate) fn settle(now: &Snapshot, vault: &Vault) -> Result<Result<Settled, De
         late.push(Late::of(leftover, now, vault, !held(index)).map_err(fail)?);
     }
     if let Some(merged) = Merged::of(&late, now) {
-        return bring_over(&merged, &late, now, vault);
+        bring_over(&merged, &late, now, vault)?;
+        return Ok(true);
     }
     for late in &late {
         late.keep_dropped(now, vault)?;
     }
-    let mut settled = Settled::Nothing;
-    for (index, leftover) in left.iter().enumerate() {
-        if held(index) {
-            settled = Settled::Held;
-        } else {
-            leftover.remove(&now.place).map_err(fail)?;
-            leftover.note(vault, &Ledger::CLOSED);
-            leftover.mark(now, vault);
-            if settled == Settled::Nothing {
-                settled = Settled::Something;
-            }
-        }
+    for (_, leftover) in left.iter().enumerate().filter(|(index, _)| !held(*index)) {
+        leftover.remove(&now.place).map_err(fail)?;
+        leftover.note(vault, &Ledger::CLOSED);
+        leftover.mark(now, vault);
     }
-    Ok(Ok(settled))
+    if (0..left.len()).any(held) { Err(Deferral::OldFileOpen.into()) } else { Ok(!left.is_empty()) }
 }
 
 /// Puts late lines into the transcript: a run of its own, whose record says how far each old file is accounted for then.
-fn bring_over(
-    merged: &Merged<'_>,
-    late: &[Late<'_>],
-    now: &Snapshot,
-    vault: &Vault,
-) -> Result<Result<Settled, Deferral>, Error> {
-    let pending = vault.begin(&now.path)?;
-    let work = Replacement::stage(now, pending.run(), merged.length())?;
-    let swap = work.swap();
-    let accounts = merged.accounts(late, swap.new.inode);
-    let run = work.write(merged, || merged.keep(pending, swap, accounts.clone(), now))?;
+fn bring_over(merged: &Merged<'_>, late: &[Late<'_>], now: &Snapshot, vault: &Vault) -> Result<(), Stop> {
+    let keep = |pending, swap: Swap| merged.keep(pending, merged.accounts(late, swap.new.inode), swap, now);
     // Whoever calls us has asked already.
-    let landed = work.land(&run, merged, || Ok(Ok(Pass::default())));
-    if has_landed(&landed, now) {
-        for (late, account) in late.iter().zip(&accounts) {
-            late.leftover.note(vault, &account.ledger);
-        }
+    let done = replace(now, merged, vault, keep, || Ok(Pass::default()))?;
+    for (late, account) in late.iter().zip(merged.accounts(late, done.inode)) {
+        late.leftover.note(vault, &account.ledger);
     }
-    close(&run, has_landed(&landed, now), now);
-    landed.map(|landed| landed.map(|_| Settled::Something))
+    Ok(())
 }
 
-/// Whether a new text was put in place. Something may have failed after that. If not even this is to be found out, undo
-/// will ask the file.
-pub(crate) fn has_landed<T, E>(landed: &Result<Result<T, E>, Error>, now: &Snapshot) -> bool {
-    match landed {
-        Ok(landed) => landed.is_ok(),
-        Err(_) => !now.is_at_path().unwrap_or(false),
-    }
+/// A file that was replaced, and what came late to the old one is in its place as well, or waits.
+pub(crate) struct Done {
+    pub(crate) guarantee: Guarantee,
+    /// The name of the run.
+    pub(crate) run: String,
+    /// Why lines that came late still wait for their place.
+    pub(crate) late: Option<Deferral>,
 }
 
-/// Records what became of a run that was to replace a transcript.
-pub(crate) fn close(run: &Run, landed: bool, now: &Snapshot) {
-    if landed {
-        run.landed();
-    } else if !is_left(&now.place, run.name()) {
-        run.forget();
-    }
+/// As [`replace`], and puts late lines into place.
+pub(crate) fn replace_and_settle(
+    old: &Snapshot,
+    text: &(dyn NewText + Sync),
+    vault: &Vault,
+    keep: impl FnOnce(Pending, Swap) -> Result<Run, Stop>,
+    enter: impl FnOnce() -> Result<Pass, Stop>,
+) -> Result<Done, Stop> {
+    let Replaced { guarantee, run, late, .. } = replace(old, text, vault, keep, enter)?;
+    // The run has landed whatever becomes of them.
+    let settled = if late { settle_late(&old.path, vault) } else { Ok(None) };
+    let late = settled.unwrap_or_else(|error| Some(Deferral::LateLines(error.to_string())));
+    Ok(Done { guarantee, run, late })
 }
 
 /// How often a file is looked at again after something was settled. Each round settles one leftover for good, unless
@@ -152,21 +129,23 @@ pub fn settle_late(path: &Path, vault: &Vault) -> Result<Option<Deferral>, Error
 
 /// Gives why something that was left has to wait.
 fn settle_path(path: &Path, vault: &Vault) -> Result<Option<Deferral>, Error> {
+    match settled(path, None, vault) {
+        // Nothing of ours can be beside what is refused.
+        Ok(_) | Err(Stop::Refused(_)) => Ok(None),
+        Err(Stop::Deferred(reason)) => Ok(Some(reason)),
+        Err(Stop::Failed(error)) => Err(error),
+    }
+}
+
+/// The file, locked, with nothing left of interrupted runs beside it.
+pub(crate) fn settled(path: &Path, root: Option<&Path>, vault: &Vault) -> Result<Snapshot, Stop> {
     for _ in 0..ROUNDS_MAX {
-        let snapshot = match Snapshot::open_locked(path, None)? {
-            Ok(Ok(snapshot)) => snapshot,
-            Ok(Err(reason)) => return Ok(Some(reason)),
-            // Nothing of ours can be there.
-            Err(_) => return Ok(None),
-        };
-        match settle(&snapshot, vault)? {
-            Ok(Settled::Something) => {}
-            Ok(Settled::Nothing) => return Ok(None),
-            Ok(Settled::Held) => return Ok(Some(Deferral::OldFileOpen)),
-            Err(reason) => return Ok(Some(reason)),
+        let snapshot = Snapshot::open_locked(path, root)?;
+        if !settle(&snapshot, vault)? {
+            return Ok(snapshot);
         }
     }
-    Ok(Some(Deferral::Changed))
+    Err(Deferral::Changed.into())
 }
 
 /// Finishes what was left of replacements of files at or below a path. Gives what went wrong, and what is not ours and

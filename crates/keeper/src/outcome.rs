@@ -1,14 +1,16 @@
 //! How it ended: every file looked at ends in exactly one [`Ending`], and each but `Clean` says why.
 
 use crate::deferral::Deferral;
+use crate::error::Error;
 use crate::refusal::Refusal;
+use crate::stop::Stop;
 use crate::store::Store;
 use std::fmt;
 use std::time::Duration;
 use transcript::finding::Held;
 use transcript::format::{Format, Level};
 use transcript::plan::Plan;
-use transcript::{Examination, Repair};
+use transcript::{Examination, Facts, Repair};
 
 /// How it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,7 +144,23 @@ pub struct Outcome {
     pub late: Option<Deferral>,
 }
 
+impl Ending {
+    /// How it ends for this reason; an error is no end.
+    pub(crate) fn of(stop: Stop) -> Result<Self, Error> {
+        match stop {
+            Stop::Deferred(reason) => Ok(Self::Deferred(reason)),
+            Stop::Refused(reason) => Ok(Self::Refused(reason)),
+            Stop::Failed(error) => Err(error),
+        }
+    }
+}
+
 impl Outcome {
+    /// What came of work that may have stopped before anything was found.
+    pub(crate) fn of(done: Result<Self, Stop>) -> Result<Self, Error> {
+        done.or_else(|stop| Ending::of(stop).map(Self::without_look))
+    }
+
     pub(crate) fn without_look(ending: Ending) -> Self {
         Self {
             ending,
@@ -203,6 +221,11 @@ impl Outcome {
         self.bytes_after = repair.plan.length_after();
         self.after = repair.after;
         self.plan = repair.plan;
+    }
+
+    /// What is in the file as it was, if it was read.
+    pub(crate) fn facts(&self) -> Option<Facts> {
+        Some(self.before.as_ref()?.facts)
     }
 
     /// Name of the agent's format; `None` if it was not read or is not known.

@@ -4,10 +4,12 @@ mod history;
 
 pub(crate) use history::History;
 
+use crate::content::unnamed_file;
 use crate::error::Error;
 use crate::new_text::{NewText, copy_span};
 use crate::refusal::Refusal;
-use crate::snapshot::{Snapshot, unnamed_file};
+use crate::snapshot::Snapshot;
+use crate::stop::{Halt, Stop};
 use crate::vault::{Change, Old, Purpose, Record, State, Vault, check};
 use std::fs::File;
 use std::io::{self, Write};
@@ -29,53 +31,14 @@ pub(crate) struct Runs {
     pub(crate) later: Vec<Record>,
 }
 
-/// Picks the run to be taken back and finds out which of the later ones landed.
-pub(crate) fn choose(
-    vault: &Vault,
-    snapshot: &Snapshot,
-    run: Option<&str>,
-) -> Result<Result<Runs, Refusal>, Error> {
-    let mut records = vault.runs(&snapshot.path)?;
-    if let Some(run) = run
-        && !records.iter().flatten().any(|record| record.run == run)
-    {
-        // The file may have had another name then.
-        let Some(record) = vault.run(run)? else { return Ok(Err(Refusal::NoSuchRun(run.to_string()))) };
-        let older = |other: &Result<Record, Error>| other.as_ref().is_ok_and(|other| *other.run < *run);
-        records.insert(records.iter().rposition(older).map_or(0, |at| at + 1), Ok(record));
-    }
-    let mut later: Vec<Record> = Vec::new();
-    while let Some(record) = records.pop() {
-        let record = record?;
-        let wanted = match run {
-            Some(run) => record.run == run,
-            None => record.can_be_undone(&later),
-        };
-        let landed = snapshot.read(|source| landed(&record, &records, &later, source))?;
-        if wanted && (landed || run.is_some()) {
-            return Ok(if record.undoes.is_some() || record.is_undone(&later) {
-                Err(Refusal::AlreadyUndone(record.run.clone()))
-            } else if is_merge(&record) && !record.removes() {
-                Err(Refusal::NothingToUndo)
-            } else {
-                Ok(Runs { target: record, later })
-            });
-        }
-        if landed {
-            later.insert(0, record);
-        }
-    }
-    Ok(Err(Refusal::NothingToUndo))
-}
-
 /// Whether it brought over lines of an interrupted run. Undoing it puts back what it dropped, and leaves these lines.
-pub(crate) fn is_merge(record: &Record) -> bool {
+fn is_merge(record: &Record) -> bool {
     record.purpose == Some(Purpose::Merge)
 }
 
 /// Whether the file was replaced in this run. If nobody lived to write that down, the file tells: it holds what the
 /// run wrote, or, for a run that took another back, no longer what that one wrote.
-pub(crate) fn landed(
+fn landed(
     record: &Record,
     earlier: &[Result<Record, Error>],
     later: &[Record],
@@ -94,7 +57,7 @@ pub(crate) fn landed(
 }
 
 /// Why a place is not what the run left behind.
-pub(crate) enum Wrong {
+enum Wrong {
     /// A later run touched it.
     Touched,
     /// Other bytes stand there now.
@@ -102,11 +65,7 @@ pub(crate) enum Wrong {
 }
 
 /// The first place that is not what the run left behind.
-pub(crate) fn first_wrong(
-    record: &Record,
-    history: &History<'_>,
-    source: &dyn Source,
-) -> Result<Option<Wrong>, Fault> {
+fn first_wrong(record: &Record, history: &History<'_>, source: &dyn Source) -> Result<Option<Wrong>, Fault> {
     for (change, place) in record.edits.iter().zip(history.places(&record.edits)) {
         let Some(at) = place else { return Ok(Some(Wrong::Touched)) };
         let (front, behind) = change.context(record.bytes_after);
@@ -137,15 +96,11 @@ pub(crate) struct Way {
 }
 
 impl Way {
-    pub(crate) fn back(
-        runs: &Runs,
-        extent: Extent,
-        source: &dyn Source,
-    ) -> Result<Result<Self, Refusal>, Fault> {
+    pub(crate) fn back(runs: &Runs, extent: Extent, source: &dyn Source) -> Result<Self, Halt> {
         let history = History::through(&runs.later);
         match first_wrong(&runs.target, &history, source)? {
-            Some(Wrong::Touched) => return Ok(Err(runs.who_touched())),
-            Some(Wrong::Other(at)) => return Ok(Err(Refusal::ChangedSince { line: line_of(source, at)? })),
+            Some(Wrong::Touched) => return Err(runs.who_touched().into()),
+            Some(Wrong::Other(at)) => return Err(Refusal::ChangedSince { line: line_of(source, at)? }.into()),
             None => {}
         }
         let target = &runs.target;
@@ -154,14 +109,14 @@ impl Way {
             going -= 1;
             let alone = going == 0;
             if alone || extent == Extent::Whole {
-                return Ok(Err(Refusal::BuiltUpon { line, alone }));
+                return Err(Refusal::BuiltUpon { line, alone }.into());
             }
         }
         let mut way = Self { parts: Vec::new(), length: 0, changes: Vec::new() };
         let mut from = 0;
         let places = history.places(&target.edits);
         for (number, (change, place)) in target.edits.iter().zip(places).enumerate().take(going) {
-            let Some(at) = place else { return Ok(Err(runs.who_touched())) };
+            let at = place.ok_or_else(|| runs.who_touched())?;
             let end = at + change.length;
             let goes = if is_merge(target) { Span::new(end, end) } else { Span::new(at, end) };
             way.parts.extend([Part::Kept(Span::new(from, goes.start)), Part::Old(number)]);
@@ -178,7 +133,7 @@ impl Way {
         }
         way.parts.push(Part::Kept(Span::new(from, source.len())));
         way.settle(source.len());
-        Ok(Ok(way))
+        Ok(way)
     }
 
     /// Works out where each change stands in the text as it is to be, and how long that is.
@@ -194,6 +149,43 @@ impl Way {
 }
 
 impl Runs {
+    /// Picks the run to be taken back and finds out which of the later ones landed.
+    pub(crate) fn choose(vault: &Vault, snapshot: &Snapshot, run: Option<&str>) -> Result<Self, Stop> {
+        let mut records = vault.runs(&snapshot.path)?;
+        if let Some(run) = run
+            && !records.iter().flatten().any(|record| record.run == run)
+        {
+            // The file may have had another name then.
+            let record = vault.run(run)?.ok_or_else(|| Refusal::NoSuchRun(run.to_string()))?;
+            let older = |other: &Result<Record, Error>| other.as_ref().is_ok_and(|other| *other.run < *run);
+            records.insert(records.iter().rposition(older).map_or(0, |at| at + 1), Ok(record));
+        }
+        let mut later: Vec<Record> = Vec::new();
+        while let Some(record) = records.pop() {
+            let record = record?;
+            let wanted = match run {
+                Some(run) => record.run == run,
+                None => record.can_be_undone(&later),
+            };
+            let landed = snapshot.read(|source| landed(&record, &records, &later, source))?;
+            if wanted && (landed || run.is_some()) {
+                if record.undoes.is_some() || record.is_undone(&later) {
+                    return Err(Refusal::AlreadyUndone(record.run).into());
+                }
+                let restores = !is_merge(&record) || record.removes();
+                return if restores {
+                    Ok(Self { target: record, later })
+                } else {
+                    Err(Refusal::NothingToUndo.into())
+                };
+            }
+            if landed {
+                later.insert(0, record);
+            }
+        }
+        Err(Refusal::NothingToUndo.into())
+    }
+
     /// The first of the later runs that is still in effect and behind which a place of the target is not to be
     /// found any more.
     fn who_touched(&self) -> Refusal {
@@ -281,7 +273,7 @@ impl NewText for Restored<'_> {
 pub(crate) fn text_before(vault: &Vault, record: &Record, now: &Snapshot) -> io::Result<Option<File>> {
     let runs = Runs { target: record.clone(), later: Vec::new() };
     let way = now.read_first(record.bytes_after, |source| Way::back(&runs, Extent::Whole, source));
-    let Ok(Ok(way)) = way else { return Ok(None) };
+    let Ok(way) = way else { return Ok(None) };
     let text = Restored { vault, record, parts: way.parts, length: way.length };
     let file = unnamed_file()?;
     // A run that took another back has not kept what it removed.

@@ -2,16 +2,17 @@
 //!
 //! How a file is replaced is not known here, nor what its text means.
 
-use crate::deferral::Deferral;
 use crate::error::Error;
-use crate::gate::{NotNow, Pass};
-use crate::leftover::{self, ROUNDS_MAX, Settled};
+use crate::gate::Pass;
+use crate::leave::{could_write, may_be_remembered, may_write};
+use crate::leftover::{Done, replace_and_settle, settled};
+use crate::options::{Mode, Options};
 use crate::outcome::{Ending, Outcome};
 use crate::refusal::Refusal;
-use crate::restore::{Extent, History, Restored, Runs, Way, choose};
+use crate::restore::{Extent, History, Restored, Runs, Way};
 use crate::snapshot::Snapshot;
+use crate::stop::Stop;
 use crate::vault::{Pending, Vault};
-use crate::{Done, Mode, Options, carry_out, in_the_way, may_be_remembered, may_write, no_vault};
 use std::path::Path;
 use transcript::overflow::Cause;
 use transcript::policy::SignedThinking;
@@ -32,18 +33,16 @@ pub fn undo(
     run: Option<&str>,
     extent: Extent,
 ) -> Result<Outcome, Error> {
-    let vault = options.vault.as_ref().ok_or_else(|| no_vault(path))?;
-    let opened = if options.mode == Mode::Fix {
-        settled(path, root, vault)?
-    } else {
-        Snapshot::open(path, root)?.map_err(Ending::Refused)
+    let undo = || {
+        let vault = options.vault(path)?;
+        // Late lines must be in the file before places are looked for.
+        let snapshot = match options.mode {
+            Mode::Fix => settled(path, root, vault)?,
+            _ => Snapshot::open(path, root)?,
+        };
+        snapshot.unless_changed(undo_once(&snapshot, vault, options, run, extent))
     };
-    let snapshot = match opened {
-        Ok(snapshot) => snapshot,
-        Err(ending) => return Ok(Outcome::without_look(ending)),
-    };
-    let done = snapshot.unless_changed(undo_once(&snapshot, vault, options, run, extent))?;
-    Ok(done.unwrap_or_else(Outcome::deferred))
+    Outcome::of(undo())
 }
 
 fn undo_once(
@@ -52,50 +51,37 @@ fn undo_once(
     options: &Options,
     run: Option<&str>,
     extent: Extent,
-) -> Result<Outcome, Error> {
-    let refused = |refusal| Ok(Outcome::without_look(Ending::Refused(refusal)));
-    let runs = match choose(vault, snapshot, run)? {
-        Ok(runs) => runs,
-        Err(refusal) => return refused(refusal),
-    };
-    let way = match snapshot.read(|source| Way::back(&runs, extent, source))? {
-        Ok(way) => way,
-        Err(refusal) => return refused(refusal),
-    };
+) -> Result<Outcome, Stop> {
+    let runs = Runs::choose(vault, snapshot, run)?;
+    let way = snapshot.read(|source| Way::back(&runs, extent, source))?;
     let now = snapshot.read(|source| examine(source, options.policy.choose(source)?))?;
+    signed_since(&runs, &now, options).map_or(Ok(()), Err)?;
     let facts = now.facts;
-    if let Some(refusal) = signed_since(&runs, &now, options) {
-        return refused(refusal);
-    }
     let mut outcome = Outcome::without_look(Ending::WouldUndo);
     outcome.bytes = snapshot.bytes();
     outcome.bytes_after = way.length;
     outcome.run = Some(runs.target.run.clone());
     // The model sees what comes back.
-    let remembered = || {
+    let forgotten = || -> Result<(), Stop> {
         let reason = if now.binds { may_be_remembered(snapshot, &facts, options) } else { None };
-        reason.map(NotNow::from)
+        reason.map_or(Ok(()), |reason| Err(reason.into()))
     };
     if options.mode != Mode::Fix {
-        let closed = in_the_way(snapshot, &facts, options, &[])?.or_else(remembered);
-        outcome.ending = closed.map_or(outcome.ending, Ending::from);
+        let could = could_write(snapshot, &facts, options, &[]).and_then(|()| forgotten());
+        outcome.ending = could.map_or_else(Ending::of, |()| Ok(outcome.ending))?;
         return Ok(outcome);
     }
     let enter = || may_write(snapshot, &facts, options, &[]);
     // Asked first, so that nothing is written in vain.
-    let asked = enter()?.map(drop).and_then(|()| remembered().map_or(Ok(()), Err));
-    let done = match asked {
-        Ok(()) => take_back(vault, snapshot, &runs, way, enter)?,
-        Err(reason) => Err(reason),
-    };
-    outcome.ending = match done {
+    let asked = enter().map(drop).and_then(|()| forgotten());
+    match asked.and_then(|()| take_back(vault, snapshot, &runs, way, enter)) {
         Ok(done) => {
             outcome.guarantee = Some(done.guarantee);
             outcome.late = done.late;
-            Ending::Undone
+            outcome.ending = Ending::Undone;
         }
-        Err(reason) => reason.into(),
-    };
+        Err(stop) => outcome.ending = Ending::of(stop)?,
+    }
     Ok(outcome)
 }
 
@@ -110,42 +96,22 @@ fn signed_since(runs: &Runs, now: &Examination, options: &Options) -> Option<Ref
     (since && !refused && !ignored).then(|| Refusal::SignedSince(runs.target.run.clone()))
 }
 
-/// The file, locked, with nothing left of interrupted runs: late lines must be in it before places are looked for.
-fn settled(path: &Path, root: Option<&Path>, vault: &Vault) -> Result<Result<Snapshot, Ending>, Error> {
-    for _ in 0..ROUNDS_MAX {
-        let snapshot = match Snapshot::open_locked(path, root)? {
-            Ok(Ok(snapshot)) => snapshot,
-            Ok(Err(reason)) => return Ok(Err(Ending::Deferred(reason))),
-            Err(refusal) => return Ok(Err(Ending::Refused(refusal))),
-        };
-        match leftover::settle(&snapshot, vault)? {
-            Ok(Settled::Something) => {}
-            Ok(Settled::Nothing) => return Ok(Ok(snapshot)),
-            Ok(Settled::Held) => return Ok(Err(Ending::Deferred(Deferral::OldFileOpen))),
-            Err(reason) => return Ok(Err(Ending::Deferred(reason))),
-        }
-    }
-    Ok(Err(Ending::Deferred(Deferral::Changed)))
-}
-
 fn take_back(
     vault: &Vault,
     snapshot: &Snapshot,
     runs: &Runs,
     way: Way,
-    enter: impl FnOnce() -> Result<Result<Pass, NotNow>, Error>,
-) -> Result<Result<Done, NotNow>, Error> {
+    enter: impl FnOnce() -> Result<Pass, Stop>,
+) -> Result<Done, Stop> {
     let text = Restored { vault, record: &runs.target, parts: way.parts, length: way.length };
     let keep = |pending: Pending, swap| {
-        snapshot.read(|source| pending.keep_undo(&runs.target, source.len(), way.changes, swap))?
+        snapshot.read(|source| pending.keep_undo(&runs.target, source.len(), way.changes, swap))
     };
-    let done = carry_out(snapshot, &text, vault, keep, enter)?;
-    if done.is_ok() {
-        // The record of another file that is still there belongs to that one.
-        let of = &runs.target.path;
-        if *of == snapshot.path || !of.exists() {
-            vault.undone(&runs.target);
-        }
+    let done = replace_and_settle(snapshot, &text, vault, keep, enter)?;
+    // The record of another file that is still there belongs to that one.
+    let of = &runs.target.path;
+    if *of == snapshot.path || !of.exists() {
+        vault.undone(&runs.target);
     }
     Ok(done)
 }

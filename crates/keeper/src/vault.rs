@@ -29,6 +29,7 @@ pub(crate) use record::{Account, CONTEXT_BYTES, Change, FileId, Old, Swap, check
 use crate::error::Error;
 use crate::folder::{Folder, Unfinished};
 use crate::step::{Step, before};
+use crate::stop::Halt;
 use blake3::Hash;
 use file::{Failure, Section, Writer, broken};
 use jiff::Timestamp;
@@ -45,7 +46,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use transcript::plan::Plan;
-use transcript::{Fault, Source, Span};
+use transcript::{Source, Span};
 
 const LOCK: &str = "lock";
 const RUNS: &str = "runs";
@@ -146,23 +147,15 @@ impl Vault {
 
     /// Keeps what a plan will remove from a stream, so that its markers lead somewhere.
     ///
-    /// A fault is one of the source, and an error one of the vault.
-    ///
-    /// # Errors
-    ///
-    /// See above.
-    pub fn keep_stream(
+    /// A fault is one of the source, and a stop one of the vault.
+    pub(crate) fn keep_stream(
         &self,
         source: &dyn Source,
         plan: &Plan,
         spill: Option<&marker::Folder>,
-    ) -> Result<Result<Run, Error>, Fault> {
-        let pending = match self.begin(Path::new("-")) {
-            Ok(pending) => pending,
-            Err(error) => return Ok(Err(error)),
-        };
-        let kept = pending.keep(source, plan, &Packed::default(), spill, None, None)?;
-        Ok(kept.inspect(Run::landed))
+    ) -> Result<Run, Halt> {
+        let pending = self.begin(Path::new("-"))?;
+        pending.keep(source, plan, &Packed::default(), spill, None, None).inspect(Run::landed)
     }
 
     /// Records that a run was undone. If that fails, the run that undid it tells later.
@@ -314,7 +307,7 @@ impl Pending {
     /// Keeps what a plan will remove, and makes it durable. With `spill` the texts that are cut become plain files too.
     /// What is `packed` need not be compressed again.
     ///
-    /// A fault is one of the source, and an error one of the vault.
+    /// A fault is one of the source, and a stop one of the vault.
     pub(crate) fn keep(
         self,
         source: &dyn Source,
@@ -323,7 +316,7 @@ impl Pending {
         spill: Option<&marker::Folder>,
         purpose: Option<Purpose>,
         swap: Option<Swap>,
-    ) -> Result<Result<Run, Error>, Fault> {
+    ) -> Result<Run, Halt> {
         self.fill(|record, out| {
             let hashes = texts::write(out, source, plan.texts(), packed)?;
             if let Some(folder) = spill {
@@ -346,14 +339,14 @@ impl Pending {
 
     /// Keeps the places that undoing a run will change in a transcript of `length` bytes.
     ///
-    /// An error is one of the vault; there are no faults.
+    /// There are no faults.
     pub(crate) fn keep_undo(
         self,
         target: &Record,
         length: u64,
         changes: Vec<Change>,
         swap: Swap,
-    ) -> Result<Result<Run, Error>, Fault> {
+    ) -> Result<Run, Halt> {
         self.fill(|record, _| {
             let grown = |bytes, change: &Change| bytes + change.length - change.length_before();
             (record.bytes_before, record.bytes_after) = (length, changes.iter().fold(length, grown));
@@ -364,7 +357,7 @@ impl Pending {
 
     /// Keeps what merging late lines removes from a transcript of `bytes_before` bytes; `new` is the text after it.
     ///
-    /// A fault is one of `new`, and an error one of the vault or of what was removed.
+    /// A fault is one of `new`, and a stop one of the vault or of what was removed.
     pub(crate) fn keep_merge(
         self,
         new: &dyn Source,
@@ -372,7 +365,7 @@ impl Pending {
         edits: Vec<Merged<'_>>,
         swap: Option<Swap>,
         accounts: Vec<Account>,
-    ) -> Result<Result<Run, Error>, Fault> {
+    ) -> Result<Run, Halt> {
         self.fill(|record, out| {
             let (mut done, mut removed) = (0, Vec::new());
             for edit in edits {
@@ -409,18 +402,17 @@ impl Pending {
     fn fill(
         mut self,
         fill: impl FnOnce(&mut Record, &mut Writer) -> Result<(), Failure>,
-    ) -> Result<Result<Run, Error>, Fault> {
+    ) -> Result<Run, Halt> {
         let root = self.root.clone();
         let kept = || {
             let mut out = Writer::begin(&self.unfinished.file)?;
             fill(&mut self.record, &mut out)?;
             self.finish(out)
         };
-        match kept() {
-            Ok(run) => Ok(Ok(run)),
-            Err(Failure::Disk(cause)) => Ok(Err(cannot_keep(&root, cause))),
-            Err(Failure::Source(fault)) => Err(fault),
-        }
+        kept().map_err(|failure| match failure {
+            Failure::Disk(cause) => cannot_keep(&root, cause).into(),
+            Failure::Source(fault) => fault.into(),
+        })
     }
 
     /// Writes the index, makes the file durable and gives it its name.
