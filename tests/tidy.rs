@@ -105,6 +105,14 @@ const UNFINISHED: &[(&str, &str)] = &[
     ("unimplemented", "!("),
 ];
 const OF_ONE_MACHINE: &[(&str, &str)] = &[("/wo", "rk/"), ("/ro", "ot/"), ("/ho", "me/")];
+/// What a reader of the repository cannot open.
+const OF_ELSEWHERE: &[(&str, &str)] = &[
+    ("refer", "ence/"),
+    ("DESIGN", ".md"),
+    ("failure cat", "alogue"),
+    ("failure cl", "ass"),
+    ("Issu", "e 6"),
+];
 
 fn occurrences(texts: impl Iterator<Item = (PathBuf, String)>, words: &[(&str, &str)]) -> Vec<String> {
     let words: Vec<String> = words.iter().map(|(one, two)| format!("{one}{two}")).collect();
@@ -128,6 +136,11 @@ fn nothing_is_left_for_later() {
 #[test]
 fn no_path_is_of_one_machine() {
     none("paths of one machine", &occurrences(texts(), OF_ONE_MACHINE));
+}
+
+#[test]
+fn nothing_is_cited_that_is_elsewhere() {
+    none("citations of what is not in the repository", &occurrences(texts(), OF_ELSEWHERE));
 }
 
 #[test]

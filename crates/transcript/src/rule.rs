@@ -1,8 +1,8 @@
 //! What may be wrong with a session. One file a rule; [`RULES`] lists them all.
 //!
 //! A rule sees the whole session and yields findings. It changes nothing: what a fix would do is said in
-//! [`crate::finding::Op`] steps, and only [`crate::plan`] turns those into bytes. Codes are the class ids of
-//! the failure catalogue that the project keeps; names say what is wrong, not the cure.
+//! [`crate::finding::Op`] steps, and only [`crate::plan`] turns those into bytes. Codes are
+//! stable, listed in docs/rules.md; names say what is wrong, not the cure.
 
 use crate::entry::{Damage, Kind, QuirkKind, Role};
 use crate::finding::{Finding, Fix, Guard, Held, Labels, Op, Severity};

@@ -4,7 +4,7 @@
 //! stands before the newest compaction is not sent any more (`rollout_reconstruction.rs`). Events repeat outputs, and
 //! the model never sees those. Reasoning is sealed, but not bound to what comes before it. A thread with a paginated
 //! history numbers its lines and keeps byte offsets in a database, so nothing of it is changed. Facts:
-//! `reference/formats-claude-codex.md` part B.
+//! docs/format-facts.md.
 
 use super::names::{Form, Names, has, needs};
 use super::{

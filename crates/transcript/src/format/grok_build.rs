@@ -1,7 +1,7 @@
 //! Grok Build's `chat_history.jsonl`: items of the model's history, one a line.
 //!
 //! Results have to stand in the run directly behind their calls (its own `repair_history`). The file is made anew when
-//! a session begins, and written under a lock beside it, which is taken. Facts: `reference/formats-other.md` §4.6.
+//! a session begins, and written under a lock beside it, which is taken. Facts: docs/format-facts.md.
 
 use super::names::{Form, Names, has, needs};
 use super::{
