@@ -2,7 +2,7 @@
 //!
 //! Chain types are those of the Agent SDK's `sessions.py` (`user`, `assistant`, `progress`, `system`,
 //! `attachment`); every other type is metadata that is only ever copied. `toolUseResult` is a copy for the
-//! screen and never sent. Facts: `reference/formats-claude-codex.md` part A.
+//! screen and never sent. Facts: docs/format-facts.md.
 
 use super::base::{
     Answer, Arguments, Broken, Compaction, Content, Format, Gate, Lost, Part, Results, Root, Shape, Vote,

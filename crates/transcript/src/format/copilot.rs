@@ -3,7 +3,7 @@
 //! A call is asked for in an `assistant.message` and answered by a `tool.execution_complete` that may stand many lines
 //! later, with a subagent's events in between; what belongs to a subagent pairs by itself. The loader refuses the whole
 //! log over one bad line, and a compaction remembers how many messages stood before it. Facts:
-//! `reference/formats-other.md` §4.1.
+//! docs/format-facts.md.
 
 use super::base::{Answer, Content, Counted, Format, Gate, Level, Lost, Part, Root, Shape, Vote};
 use super::common::{content_parts, is_string, items, later, listed_calls, says};

@@ -1,7 +1,7 @@
 //! Grok Build's `chat_history.jsonl`: items of the model's history, one a line.
 //!
 //! Results have to stand in the run directly behind their calls (its own `repair_history`). The file is made anew when
-//! a session begins, and written under a lock beside it, which is taken. Facts: `reference/formats-other.md` §4.6.
+//! a session begins, and written under a lock beside it, which is taken. Facts: docs/format-facts.md.
 
 use super::base::{Answer, Arguments, Content, Format, Gate, Level, Lost, Part, Root, Shape, Vote};
 use super::common::{answered, asked, content_parts, is_string, items, listed_calls, says};

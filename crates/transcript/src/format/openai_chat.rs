@@ -2,8 +2,8 @@
 //!
 //! Bare ones, and those of agents that add lines or fields of their own: one [`Profile`] an agent. Many keep a file
 //! beside it that counts the lines. Where none is known, lines are added or removed only when the user allows it; any
-//! field that neither the API nor a profile knows makes the file somebody else's. Facts: `reference/formats-other.md`
-//! §3, §4.4, §4.7 and §4.8.
+//! field that neither the API nor a profile knows makes the file somebody else's. Facts:
+//! docs/format-facts.md.
 
 use super::base::{
     Answer, Arguments, Compaction, Content, Counted, Format, Level, Lost, Part, Root, Shape, Vote,
