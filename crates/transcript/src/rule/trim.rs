@@ -1,8 +1,7 @@
 //! Not a rule: how the size rules shorten texts.
 
 use crate::model::finding::{Fix, Op};
-use crate::model::policy::Depth;
-use crate::model::policy::{Cap, Kept, Policy, Shape};
+use crate::model::policy::{Cap, Depth, Kept, Policy, Shape};
 use crate::rule::tool_of;
 use crate::session::Session;
 use alloc::borrow::Cow;

@@ -11,17 +11,6 @@
 //! assert_eq!(classify("401 invalid x-api-key"), Cause::Other);
 //! ```
 
-use crate::format::{Broken, Format};
-use crate::model::entry::{Entry, Kind, Role};
-use crate::model::policy::Depth;
-use crate::model::policy::Policy;
-use crate::scan;
-use crate::session::Session;
-use alloc::string::String;
-use spans::json;
-use spans::literal;
-use spans::source::{Fault, Source};
-
 /// Why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
@@ -132,13 +121,6 @@ const PROXY: &[&str] = &[
     "failed to decode response body",
 ];
 
-/// What a connection says that broke while the request was sent.
-const BROKEN_OFF: &[&str] =
-    &["unexpected eof", "connection reset", "econnreset", "broken pipe", "epipe", "stream error"];
-
-/// From how many bytes of history on a broken connection may be its fault (ChatCLI).
-const HEAVY_BYTES: u64 = 500_000;
-
 /// Tells why a request failed from the text of the error, in any case.
 ///
 /// A refusal by a proxy counts before anything else, because a firewall's page says all sorts of things; then what only
@@ -181,25 +163,6 @@ fn has_word(text: &str, number: &str) -> bool {
         let (before, after) = (&text[..at], &text[at + number.len()..]);
         !part(before.chars().next_back()) && !part(after.chars().next())
     })
-}
-
-/// Whether an error is likely to come from the size of the request, given how many bytes of history were in it: all
-/// that [`classify`] calls too large, refusals by proxies, and, for 500,000 bytes and more, connections that broke.
-///
-/// ```
-/// use transcript::overflow::is_likely_payload;
-/// assert!(is_likely_payload("read tcp: connection reset by peer", 800_000));
-/// assert!(!is_likely_payload("read tcp: connection reset by peer", 8_000));
-/// assert!(is_likely_payload("StatusCode: 403, invalid character '<'", 0));
-/// ```
-pub fn is_likely_payload(error: &str, history_bytes: u64) -> bool {
-    let text = error.to_lowercase();
-    let broke = BROKEN_OFF.iter().any(|pattern| text.contains(pattern))
-        || (text.ends_with("eof") && !text.contains("request"));
-    match classify(error) {
-        Cause::PayloadTooLarge | Cause::ProxyRejection => true,
-        _ => broke && history_bytes >= HEAVY_BYTES,
-    }
 }
 
 /// How many bytes the next request may have after one of `rejected` bytes was too large: three quarters of it; 4 MB if
@@ -262,77 +225,6 @@ pub fn escalate(tokens: u64, provider_max: u64, done: u32) -> Option<Escalation>
     let most = if provider_max == 0 { u64::MAX } else { provider_max };
     let tokens_max = tokens.saturating_mul(2).min(most);
     (tokens_max > tokens && done < ESCALATIONS_MAX).then_some(Escalation { tokens_max, message: CONTINUE })
-}
-
-/// How the last turn of a transcript failed, by its own account.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// Line of the entry that says so, from 1.
-    pub line: u64,
-    /// Where that begins, in bytes.
-    pub at: u64,
-    /// Why.
-    pub cause: Cause,
-}
-
-/// How the last turn of a transcript failed; `None` if it did not, or the format keeps no errors, or is unknown. What
-/// a person says behind the failure is a new attempt, which has not been answered yet: the failure stands.
-///
-/// ```
-/// let text = br#"{"type":"session","version":3,"id":"s","timestamp":"2026-07-01T10:00:00.000Z","cwd":"/w"}
-/// {"type":"message","id":"a","parentId":null,"message":{"role":"user","content":"go"}}
-/// {"type":"message","id":"b","parentId":"a","message":{"role":"assistant","content":[],"stopReason":"error","errorMessage":"prompt is too long"}}
-/// "#;
-/// let failure = transcript::overflow::last_failure(&&text[..]).unwrap().unwrap();
-/// assert_eq!((failure.line, failure.cause.name()), (3, "context-overflow"));
-/// ```
-pub fn last_failure(source: &dyn Source) -> Result<Option<Failure>, Fault> {
-    let read = scan::scan(source)?;
-    let policy = Policy::default();
-    let session = Session::new(&read, source, &policy, Depth::Sizes);
-    session.map_or(Ok(None), |session| failure_of(&session))
-}
-
-/// How the last turn of a session failed.
-pub(crate) fn failure_of(session: &Session<'_>) -> Result<Option<Failure>, Fault> {
-    let spoke = |&&entry: &&u32| session.entry(entry).kind == Kind::Message(Role::Assistant);
-    let last = session.live.iter().rev().find(spoke);
-    last.map_or(Ok(None), |&last| failure_in(session.source, session.format, session.entry(last)))
-}
-
-/// How the turn failed that a message of the model tells of.
-pub(crate) fn failure_in(
-    source: &dyn Source,
-    format: &dyn Format,
-    found: &Entry,
-) -> Result<Option<Failure>, Fault> {
-    let Some(doc) = json::parse(source, found.span)? else { return Ok(None) };
-    let cause = match format.broken(&doc) {
-        None => return Ok(None),
-        Some(Broken::CutOff) => Cause::OutputCutOff,
-        Some(Broken::Error(said)) => said.map_or(Cause::Other, |said| {
-            let text = literal::decode(said.prefix());
-            classify(&String::from_utf8_lossy(&text))
-        }),
-    };
-    Ok(Some(Failure { line: found.line, at: found.span.start, cause }))
-}
-
-/// Whether the model has answered, without failing, in an entry that begins at byte `from` or later.
-pub fn answered_since(source: &dyn Source, from: u64) -> Result<bool, Fault> {
-    let read = scan::scan(source)?;
-    let policy = Policy::default();
-    let Some(session) = Session::new(&read, source, &policy, Depth::Sizes) else { return Ok(false) };
-    for &entry in session.live.iter().rev() {
-        let found = session.entry(entry);
-        if found.span.start >= from && found.kind == Kind::Message(Role::Assistant) {
-            let doc = json::parse(session.source, found.span)?;
-            if doc.is_some_and(|doc| session.format.broken(&doc).is_none()) {
-                return Ok(true);
-            }
-        }
-    }
-    Ok(false)
 }
 
 #[cfg(test)]

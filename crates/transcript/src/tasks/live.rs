@@ -43,13 +43,15 @@
 //! # Ok::<(), transcript::verdict::Worse>(())
 //! ```
 
-use crate::chunk::{self, Chunk, Limits};
+use crate::examine::mend::mend;
+use crate::examine::verdict::Worse;
 use crate::format::Writing;
 use crate::model::entry::Role;
+use crate::model::finding::Finding;
 use crate::model::policy::{Policy, Selection};
+use crate::plan::{Piece, Rendered};
 use crate::rule::oversized_for_summary;
-use crate::verdict::Worse;
-use crate::{Finding, Piece, Rendered, mend};
+use crate::tasks::chunk::{self, Chunk, Limits};
 use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;

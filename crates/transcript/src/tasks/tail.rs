@@ -16,19 +16,21 @@
 //! assert!(matches!(tail.append(&text.as_bytes()).unwrap(), Verdict::Look(_)));
 //! ```
 
+use crate::examine::look::Examination;
+use crate::examine::mend::{Mended, examine_and_remember, mend_and_remember};
+use crate::examine::survey::Survey;
 use crate::format::Head;
-use crate::found::Survey;
-use crate::mend::{examine_and_remember, mend_and_remember};
 use crate::model::entry::{Kind, Role, Stop};
 use crate::model::finding::Finding;
+use crate::model::overflow::Cause;
 use crate::model::policy::{Policy, SignedThinking};
 use crate::model::transcript::Transcript;
-use crate::overflow::{Cause, failure_in};
+use crate::plan::Rendered;
+use crate::read::scan::{ENTRIES_MAX, Known, scan_from};
 use crate::rule::unreadable_size::WHOLE_BYTES_MAX;
 use crate::rule::{are_plain, bound_thinking, is_taken, most, oversized_for_summary};
-use crate::scan::{ENTRIES_MAX, Known, scan_from};
-use crate::session::{Awaits, Session};
-use crate::{Examination, Facts, Mended, Rendered};
+use crate::session::failure::failure_in;
+use crate::session::{Awaits, Facts, Session};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;

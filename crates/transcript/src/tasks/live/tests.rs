@@ -1,11 +1,11 @@
 //! What a bot is promised: the rules of files, for messages that are in none.
 
 use super::{Call, Message, Role, age, budget, cap, chunks, fit, guard, pair};
-use crate::chunk::{Limits, chars4};
-use crate::model::policy::Selection;
-use crate::profile::{self, PROFILES};
-use crate::verdict::Worse;
-use crate::{Policy, examine};
+use crate::examine::mend::examine;
+use crate::examine::verdict::Worse;
+use crate::model::policy::{Policy, Selection};
+use crate::model::profile::{self, PROFILES};
+use crate::tasks::chunk::{Limits, chars4};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use alloc::{format, vec};
