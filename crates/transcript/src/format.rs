@@ -162,7 +162,7 @@ mod tests {
     /// The format of a file with these lines.
     fn told(lines: &[&str]) -> Option<&'static str> {
         let bytes = lines.join("\n").into_bytes();
-        crate::scan::scan(&bytes.as_slice()).unwrap().format.map(super::Format::name)
+        crate::read::scan::scan(&bytes.as_slice()).unwrap().format.map(super::Format::name)
     }
 
     const CHAT: [&str; 3] = [

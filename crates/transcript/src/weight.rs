@@ -8,9 +8,9 @@ mod meter;
 mod tally;
 mod twins;
 
-use crate::model::policy::Depth;
-use crate::session::Session;
-use crate::{Facts, Policy, scan};
+use crate::model::policy::{Depth, Policy};
+use crate::read::scan;
+use crate::session::{Facts, Session};
 use alloc::string::String;
 use alloc::vec::Vec;
 use meter::Meter;

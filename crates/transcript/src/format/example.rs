@@ -2,9 +2,9 @@
 
 use super::FORMATS;
 use super::base::{Format, Level};
+use crate::examine::mend::{examine, mend};
 use crate::model::policy::Policy;
 use crate::plan::Rendered;
-use crate::{examine, mend};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;

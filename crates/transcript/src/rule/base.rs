@@ -4,7 +4,7 @@ use crate::format::Format;
 use crate::model::entry::Damage;
 use crate::model::finding::{Finding, Fix, Labels, Op, Severity};
 use crate::model::ids::Id;
-use crate::salvage::Wreck;
+use crate::read::salvage::Wreck;
 use crate::session::{Answers, Session};
 use alloc::format;
 use alloc::string::String;

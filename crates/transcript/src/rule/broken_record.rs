@@ -1,7 +1,7 @@
 //! B8: line breaks and control characters inside the strings of a record.
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about_wreck};
-use crate::salvage::Cause;
+use crate::read::salvage::Cause;
 use crate::session::Session;
 use alloc::format;
 use spans::source::Fault;

@@ -3,7 +3,7 @@
 use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about_line, about_wreck};
 use crate::model::entry::DamageKind;
 use crate::model::finding::{Fix, Op, Severity};
-use crate::salvage::Cause;
+use crate::read::salvage::Cause;
 use crate::session::Session;
 use alloc::string::ToString;
 use alloc::vec;

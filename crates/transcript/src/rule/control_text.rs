@@ -5,7 +5,7 @@ use super::half_pair;
 use crate::format::{Format, Results};
 use crate::model::entry::{Kind, Role};
 use crate::model::finding::{Finding, Fix, Guard, Op, Severity};
-use crate::salvage::LINE_BYTES_MAX;
+use crate::read::salvage::LINE_BYTES_MAX;
 use crate::session::Session;
 use alloc::string::ToString;
 use alloc::vec::Vec;

@@ -4,7 +4,7 @@ use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about};
 use crate::format::Format;
 use crate::model::entry::Link;
 use crate::model::finding::{Finding, Fix, Op, Severity};
-use crate::salvage::LINE_BYTES_MAX;
+use crate::read::salvage::LINE_BYTES_MAX;
 use crate::session::Session;
 use alloc::string::ToString;
 use alloc::vec;

@@ -4,7 +4,7 @@ use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about_line};
 use super::bound_thinking::entry_at;
 use crate::model::entry::{DamageKind, QuirkKind};
 use crate::model::finding::{Fix, Held, Op, Severity};
-use crate::salvage::LINE_BYTES_MAX;
+use crate::read::salvage::LINE_BYTES_MAX;
 use crate::session::Session;
 use alloc::format;
 use alloc::vec::Vec;

@@ -3,7 +3,7 @@
 use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about};
 use crate::format::Shape;
 use crate::model::finding::{Finding, Fix, Guard, Op, Severity};
-use crate::salvage::LINE_BYTES_MAX;
+use crate::read::salvage::LINE_BYTES_MAX;
 use crate::session::Session;
 use alloc::string::ToString;
 use alloc::vec::Vec;

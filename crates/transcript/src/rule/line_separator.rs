@@ -3,8 +3,8 @@
 use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about_line};
 use crate::model::entry::DamageKind;
 use crate::model::finding::{Finding, Fix, Guard, Op, Severity};
-use crate::salvage::LINE_BYTES_MAX;
-use crate::scan::is_separator;
+use crate::read::salvage::LINE_BYTES_MAX;
+use crate::read::scan::is_separator;
 use crate::session::Session;
 use alloc::format;
 use alloc::vec::Vec;

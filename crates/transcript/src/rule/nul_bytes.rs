@@ -2,7 +2,7 @@
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about_wreck};
 use crate::format::{Counted, Format};
-use crate::salvage::Cause;
+use crate::read::salvage::Cause;
 use crate::session::Session;
 use alloc::format;
 use spans::source::Fault;

@@ -1,9 +1,8 @@
 //! Not a rule: how the size rules shorten texts.
 
+use super::base::tool_of;
 use crate::model::finding::{Fix, Op};
-use crate::model::policy::Depth;
-use crate::model::policy::{Cap, Kept, Policy, Shape};
-use crate::rule::tool_of;
+use crate::model::policy::{Cap, Depth, Kept, Policy, Shape};
 use crate::session::Session;
 use alloc::borrow::Cow;
 use alloc::format;

@@ -4,7 +4,7 @@ use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about, about_wreck}
 use crate::format::{Counted, Format};
 use crate::model::entry::{DamageKind, QuirkKind};
 use crate::model::finding::{Finding, Fix, Op, Severity};
-use crate::salvage::Cause;
+use crate::read::salvage::Cause;
 use crate::session::Session;
 use alloc::format;
 use alloc::string::ToString;

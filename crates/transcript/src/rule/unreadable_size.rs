@@ -44,11 +44,10 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
 #[cfg(test)]
 mod tests {
     use super::WHOLE_BYTES_MAX;
-    use crate::Policy;
-    use crate::found::Survey;
-    use crate::mend::Holds;
-    use crate::model::policy::Depth;
-    use crate::scan::scan;
+    use crate::examine::holds::Holds;
+    use crate::examine::survey::Survey;
+    use crate::model::policy::{Depth, Policy};
+    use crate::read::scan::scan;
     use crate::session::Session;
 
     #[test]

@@ -1,13 +1,10 @@
 //! S4: images that are refused, or make the request be refused.
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
-use crate::format::Format;
-use crate::format::Shape;
+use crate::format::{Format, Shape};
 use crate::model::finding::{Finding, Fix, Guard, Held, Op, Severity};
-use crate::model::image::Image;
-use crate::model::image::{self, Kind, Stub};
-use crate::model::policy::Depth;
-use crate::model::policy::TooLarge;
+use crate::model::image::{self, Image, Kind, Stub};
+use crate::model::policy::{Depth, TooLarge};
 use crate::session::Session;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -341,13 +338,16 @@ fn media_type(session: &Session<'_>, image: &Image) -> Result<Option<Op>, Fault>
 #[cfg(test)]
 mod tests {
     use super::{STANDARD, json};
+    use crate::examine::mend::mend;
     use crate::model::policy::{Downscale, Images, Policy, TooLarge};
-    use crate::{Rendered, Source, Span, mend};
+    use crate::plan::Rendered;
     use alloc::format;
     use alloc::string::String;
     use alloc::vec;
     use alloc::vec::Vec;
     use base64::Engine;
+    use spans::source::Source;
+    use spans::source::Span;
 
     /// The beginning of a PNG of this size, and so many bytes more.
     fn png(width: u32, height: u32, more: usize) -> Vec<u8> {

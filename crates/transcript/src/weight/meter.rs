@@ -5,7 +5,7 @@
 
 use crate::model::entry::{Entry, Kind, Mark, Role, Stuff};
 use crate::model::transcript::Transcript;
-use crate::scan::Visitor;
+use crate::read::scan::Visitor;
 use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -5,19 +5,19 @@
 //! which is hung on them. Where the order of the lines is all there is, one message takes the place of those that are
 //! left out. Whoever the summary is from is not known here.
 
-use crate::context::Context;
+use crate::examine::context::Context;
+use crate::examine::holds::Holds;
+use crate::examine::look::{Examination, look};
+use crate::examine::mend::Repair;
+use crate::examine::verdict::{Baseline, Loss, Worse};
 use crate::format::{Compaction, Format, Part, Shape};
-use crate::mend::Holds;
 use crate::model::entry::{DamageKind, Kind, Link, Role};
 use crate::model::finding::{Held, Op};
-use crate::model::policy::Depth;
-use crate::model::policy::Policy;
+use crate::model::policy::{Depth, Policy};
 use crate::plan::{self, Plan, Rendered, fresh_id};
 use crate::rule::bound_thinking::{self, unbind, vanishes};
 use crate::rule::{forbidden, shorten_message};
 use crate::session::Session;
-use crate::verdict::{Baseline, Loss, Worse};
-use crate::{Examination, Repair, look};
 use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -177,7 +177,7 @@ pub fn compact(source: &dyn Source, policy: &Policy, request: &Request<'_>) -> R
 
 /// How a conversation would be divided, or why it cannot be.
 pub fn divide(source: &dyn Source, policy: &Policy, stay: Stay) -> Result<Result<Shares, Unable>, Fault> {
-    let read = crate::scan::scan(source)?;
+    let read = crate::read::scan::scan(source)?;
     let Some(session) = Session::new(&read, source, policy, Depth::Sizes) else {
         return Ok(Err(Unable::UnknownFormat));
     };

@@ -6,14 +6,17 @@
 )]
 
 use super::{PROFILES, find};
+use crate::examine::mend::{examine, mend};
 use crate::model::finding::{Held, Safety};
 use crate::model::policy::{Kept, Policy, Selection, Shape};
-use crate::{Rendered, Source, Span, examine, mend};
+use crate::plan::Rendered;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use alloc::{format, vec};
 use serde_json::{Value, json};
 use spans::cut::Lines;
+use spans::source::Source;
+use spans::source::Span;
 use spans::source::read_span;
 
 /// A session in the making: one message after the other.

@@ -8,7 +8,7 @@ use crate::format::names::{Names, stumbled};
 use crate::format::{Format, Vote};
 use crate::model::entry::{Damage, DamageKind};
 use crate::model::transcript::Transcript;
-use crate::scan::{BOM, LINE_RECORDS_MAX};
+use crate::read::scan::{BOM, LINE_RECORDS_MAX};
 use alloc::borrow::Cow;
 use alloc::format;
 use alloc::vec;

@@ -3,13 +3,13 @@
 //!
 //! Whether it is too long, and what has been tried, is not decided here.
 
-use crate::compact::{Request, Shares, Stay, Unable, compact, said_in};
-use crate::mend::Holds;
-use crate::model::policy::Depth;
-use crate::model::policy::{Policy, Selection};
-use crate::plan::Rendered;
-use crate::verdict::Worse;
-use crate::{Examination, Plan, Repair, look, mend};
+use crate::examine::holds::Holds;
+use crate::examine::look::{Examination, look};
+use crate::examine::mend::{Repair, mend};
+use crate::examine::verdict::Worse;
+use crate::model::policy::{Depth, Policy, Selection};
+use crate::plan::{Plan, Rendered};
+use crate::tasks::compact::{Request, Shares, Stay, Unable, compact, said_in};
 use core::fmt;
 use spans::source::{Fault, Source};
 
@@ -159,8 +159,9 @@ fn pairing(policy: &Policy) -> Policy {
 #[cfg(test)]
 mod tests {
     use super::{Level, Unable, Worse, recover};
+    use crate::examine::mend::examine;
+    use crate::model::policy::Policy;
     use crate::plan::Rendered;
-    use crate::{Policy, examine};
     use alloc::format;
     use alloc::vec::Vec;
 

@@ -1,6 +1,6 @@
 //! Whether the findings of a look stay as they are when usual things are appended.
 
-use super::Reason;
+use super::reason::Reason;
 use crate::format::Shape;
 use crate::model::finding::{Finding, Guard, Held, Op, Safety, Severity};
 use crate::model::policy::SignedThinking;

@@ -1,6 +1,6 @@
 //! What the next entry may hang on so that the live branch grows by it and by nothing else.
 
-use super::Reason;
+use super::reason::Reason;
 use super::seen::Key;
 use crate::format::Shape;
 use crate::model::entry::{Entry, Kind, Link, Role};

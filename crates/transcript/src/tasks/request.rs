@@ -7,9 +7,8 @@
 use crate::format::Shape;
 use crate::model::entry::{Kind, Role, Stop};
 use crate::model::ids::Id;
-use crate::model::policy::Depth;
-use crate::model::policy::Policy;
-use crate::scan;
+use crate::model::policy::{Depth, Policy};
+use crate::read::scan;
 use crate::session::Session;
 use alloc::string::String;
 use alloc::vec;

@@ -1,8 +1,8 @@
-//! Error texts of providers, in a table, and transcripts that say how they failed.
+//! Error texts of providers, in a table.
 
-use super::{Cause, answered_since, classify, escalate, last_failure};
+use super::{Cause, classify, escalate};
+
 use alloc::format;
-use alloc::string::{String, ToString};
 
 #[track_caller]
 fn all(cause: Cause, errors: &[&str]) {
@@ -119,68 +119,4 @@ fn limits_of_output_double_twice_and_stop_at_the_providers() {
         [Some(8192), Some(16_384), Some(10_000)]
     );
     assert_eq!([next(8192, 0, 2), next(8192, 8192, 0), next(u64::MAX, 0, 0)], [None; 3]);
-}
-
-fn pi(messages: &[&str]) -> String {
-    let mut text = "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"cwd\":\"/w\"}\n".to_string();
-    for (n, message) in messages.iter().enumerate() {
-        let parent = if n == 0 { "null".to_string() } else { format!("\"e{}\"", n - 1) };
-        let line = format!(r#"{{"type":"message","id":"e{n}","parentId":{parent},"message":{message}}}"#);
-        text.push_str(&line);
-        text.push('\n');
-    }
-    text
-}
-
-const ASKED: &str = r#"{"role":"user","content":"go"}"#;
-const ANSWERED: &str = r#"{"role":"assistant","content":"done","stopReason":"stop"}"#;
-const LENGTH: &str = r#"{"role":"assistant","content":"and then","stopReason":"length"}"#;
-const FAILED: &str =
-    r#"{"role":"assistant","content":[],"stopReason":"error","errorMessage":"prompt is too long"}"#;
-
-#[track_caller]
-fn failure(text: &str, expected: Option<(u64, Cause)>) {
-    let found = last_failure(&text.as_bytes()).unwrap();
-    assert_eq!(found.map(|failure| (failure.line, failure.cause)), expected, "{text}");
-}
-
-#[test]
-fn a_transcript_says_how_its_last_turn_failed() {
-    failure(&pi(&[ASKED, ANSWERED]), None);
-    failure(&pi(&[ASKED, FAILED]), Some((3, Cause::ContextOverflow)));
-    failure(&pi(&[ASKED, FAILED, ASKED]), Some((3, Cause::ContextOverflow)));
-    failure(&pi(&[ASKED, FAILED, ASKED, ANSWERED]), None);
-    failure(&pi(&[ASKED, LENGTH]), Some((3, Cause::OutputCutOff)));
-    failure(&pi(&[ASKED, &FAILED.replace("prompt is too long", "overloaded")]), Some((3, Cause::Other)));
-    failure(
-        &pi(&[ASKED, r#"{"role":"assistant","content":[],"stopReason":"error"}"#]),
-        Some((3, Cause::Other)),
-    );
-    failure("not a transcript\n", None);
-    failure("", None);
-}
-
-#[test]
-fn other_agents_say_it_in_their_own_ways() {
-    let claude = |fields: &str| {
-        let user = r#"{"type":"user","uuid":"a","parentUuid":null,"message":{"role":"user","content":"go"}}"#;
-        format!("{user}\n{{\"type\":\"assistant\",\"uuid\":\"b\",\"parentUuid\":\"a\",{fields}}}\n")
-    };
-    let said = r#""isApiErrorMessage":true,"message":{"role":"assistant","content":[{"type":"text","text":"Prompt is too long"}]}"#;
-    failure(&claude(said), Some((2, Cause::ContextOverflow)));
-    let cut = r#""message":{"role":"assistant","stop_reason":"max_tokens","content":[{"type":"text","text":"and"}]}"#;
-    failure(&claude(cut), Some((2, Cause::OutputCutOff)));
-    failure(&claude(&cut.replace("max_tokens", "end_turn")), None);
-    let anthropic = r#"{"role":"user","content":"go"}
-{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"x"}],"stop_reason":"model_context_window_exceeded"}
-"#;
-    failure(anthropic, Some((2, Cause::ContextOverflow)));
-}
-
-#[test]
-fn an_answer_counts_from_where_it_stands() {
-    let text = pi(&[ASKED, ANSWERED, ASKED, FAILED]);
-    let answer = text.find("\"e1\"").unwrap() as u64;
-    assert_eq!(answered_since(&text.as_bytes(), 0), Ok(true));
-    assert_eq!(answered_since(&text.as_bytes(), answer), Ok(false));
 }

@@ -1,13 +1,13 @@
 //! The repair of a transcript: plans are drawn until nothing is left to change, what they give is compared with the
 //! original, and repairs that would do harm are left out.
 
+use super::holds::{Hold, Holds};
+use super::look::{Examination, Remember, look};
+use super::verdict::{Baseline, Loss, Worse};
 use crate::model::finding::{Finding, Held, Safety};
-use crate::model::policy::Depth;
-use crate::model::policy::Policy;
+use crate::model::policy::{Depth, Policy};
 use crate::plan::{Origins, Plan, Rendered};
 use crate::rule::Stage;
-use crate::verdict::{Baseline, Loss, Worse};
-use crate::{Examination, Remember, look};
 use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -23,44 +23,6 @@ const TRIES_MAX: usize = 12;
 
 /// Of a rule that mends more places than this nothing is made if one of them does harm.
 const PLACES_MAX: usize = 8;
-
-/// A repair that is not made: of a rule, at one place of the original or everywhere.
-#[derive(Clone, Copy)]
-struct Hold {
-    code: &'static str,
-    place: Option<u64>,
-    why: Worse,
-}
-
-/// What is not to be mended in a text, and where that text comes from.
-#[derive(Default)]
-pub(crate) struct Holds<'h> {
-    left_out: &'h [Hold],
-    /// Where in the original links were mended on the way to the text, in order.
-    links: Vec<u64>,
-    origins: Origins<'h>,
-    /// How many steps led to the text; see [`crate::model::finding::STEPS_MAX`].
-    pub(crate) steps_made: usize,
-}
-
-impl Holds<'_> {
-    /// Whether all is mended.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.left_out.is_empty()
-    }
-
-    /// Why the fix of a finding is not made, if that was found out.
-    pub(crate) fn of(&self, finding: &Finding) -> Option<Worse> {
-        let mut own = self.left_out.iter().filter(|hold| hold.code == finding.rule.code());
-        let here = |hold: &&Hold| hold.place.is_none_or(|place| place == self.origins.of(finding.at));
-        own.find(here).map(|hold| hold.why)
-    }
-
-    /// Whether the link of the entry that begins here was mended.
-    pub(crate) fn linked(&self, at: u64) -> bool {
-        !self.links.is_empty() && self.links.binary_search(&self.origins.of(at)).is_ok()
-    }
-}
 
 /// A transcript, and what is to become of it.
 pub struct Mended {
@@ -428,12 +390,12 @@ impl Examination {
 
 #[cfg(test)]
 mod tests {
-    use super::{Held, Mended, Safety, Worse, mend};
+    use super::{Held, Mended, Safety, Worse, examine, mend};
+    use crate::examine::context::Messages;
     use crate::format::FORMATS;
-    use crate::model::finding::ERRORS_MAX;
+    use crate::model::finding::{ERRORS_MAX, Finding};
     use crate::model::policy::{Policy, Selection};
     use crate::plan::Rendered;
-    use crate::{Finding, Messages, examine};
     use alloc::format;
     use alloc::string::{String, ToString};
     use alloc::vec::Vec;

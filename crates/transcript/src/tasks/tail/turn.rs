@@ -1,6 +1,6 @@
 //! The newest turn: its open calls, and how long its results are together.
 
-use super::Reason;
+use super::reason::Reason;
 use super::seen::Key;
 use crate::format::Shape;
 use crate::model::entry::{Entry, Kind, Role, Stop};

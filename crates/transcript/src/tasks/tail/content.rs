@@ -1,7 +1,7 @@
 //! What of the content of messages later entries may turn into a finding: questions without an answer, thinking with
 //! nothing behind it, and dead weight of which there was none.
 
-use super::Reason;
+use super::reason::Reason;
 use crate::format::Format;
 use crate::model::entry::{Entry, Kind, QuirkKind, Role, Service};
 use crate::model::finding::{Finding, Safety, Severity};

@@ -5,15 +5,14 @@
 //! characters are far too few for dense text (OpenClaw #10915). How tokens are counted is told from outside. Thinking
 //! is left out. What is held in memory is one chunk and one message.
 
-use crate::compact::Unable;
-use crate::context::Context;
+use crate::examine::context::Context;
 use crate::format::Part;
 use crate::model::entry::{Kind, Role};
-use crate::model::policy::Depth;
-use crate::model::policy::Policy;
+use crate::model::policy::{Depth, Policy};
+use crate::read::scan;
 use crate::rule::tool_of;
-use crate::scan;
 use crate::session::Session;
+use crate::tasks::compact::Unable;
 use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::String;

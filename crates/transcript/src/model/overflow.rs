@@ -11,17 +11,6 @@
 //! assert_eq!(classify("401 invalid x-api-key"), Cause::Other);
 //! ```
 
-use crate::format::{Broken, Format};
-use crate::model::entry::{Entry, Kind, Role};
-use crate::model::policy::Depth;
-use crate::model::policy::Policy;
-use crate::scan;
-use crate::session::Session;
-use alloc::string::String;
-use spans::json;
-use spans::literal;
-use spans::source::{Fault, Source};
-
 /// Why a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
@@ -236,77 +225,6 @@ pub fn escalate(tokens: u64, provider_max: u64, done: u32) -> Option<Escalation>
     let most = if provider_max == 0 { u64::MAX } else { provider_max };
     let tokens_max = tokens.saturating_mul(2).min(most);
     (tokens_max > tokens && done < ESCALATIONS_MAX).then_some(Escalation { tokens_max, message: CONTINUE })
-}
-
-/// How the last turn of a transcript failed, by its own account.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// Line of the entry that says so, from 1.
-    pub line: u64,
-    /// Where that begins, in bytes.
-    pub at: u64,
-    /// Why.
-    pub cause: Cause,
-}
-
-/// How the last turn of a transcript failed; `None` if it did not, or the format keeps no errors, or is unknown. What
-/// a person says behind the failure is a new attempt, which has not been answered yet: the failure stands.
-///
-/// ```
-/// let text = br#"{"type":"session","version":3,"id":"s","timestamp":"2026-07-01T10:00:00.000Z","cwd":"/w"}
-/// {"type":"message","id":"a","parentId":null,"message":{"role":"user","content":"go"}}
-/// {"type":"message","id":"b","parentId":"a","message":{"role":"assistant","content":[],"stopReason":"error","errorMessage":"prompt is too long"}}
-/// "#;
-/// let failure = transcript::overflow::last_failure(&&text[..]).unwrap().unwrap();
-/// assert_eq!((failure.line, failure.cause.name()), (3, "context-overflow"));
-/// ```
-pub fn last_failure(source: &dyn Source) -> Result<Option<Failure>, Fault> {
-    let read = scan::scan(source)?;
-    let policy = Policy::default();
-    let session = Session::new(&read, source, &policy, Depth::Sizes);
-    session.map_or(Ok(None), |session| failure_of(&session))
-}
-
-/// How the last turn of a session failed.
-pub(crate) fn failure_of(session: &Session<'_>) -> Result<Option<Failure>, Fault> {
-    let spoke = |&&entry: &&u32| session.entry(entry).kind == Kind::Message(Role::Assistant);
-    let last = session.live.iter().rev().find(spoke);
-    last.map_or(Ok(None), |&last| failure_in(session.source, session.format, session.entry(last)))
-}
-
-/// How the turn failed that a message of the model tells of.
-pub(crate) fn failure_in(
-    source: &dyn Source,
-    format: &dyn Format,
-    found: &Entry,
-) -> Result<Option<Failure>, Fault> {
-    let Some(doc) = json::parse(source, found.span)? else { return Ok(None) };
-    let cause = match format.broken(&doc) {
-        None => return Ok(None),
-        Some(Broken::CutOff) => Cause::OutputCutOff,
-        Some(Broken::Error(said)) => said.map_or(Cause::Other, |said| {
-            let text = literal::decode(said.prefix());
-            classify(&String::from_utf8_lossy(&text))
-        }),
-    };
-    Ok(Some(Failure { line: found.line, at: found.span.start, cause }))
-}
-
-/// Whether the model has answered, without failing, in an entry that begins at byte `from` or later.
-pub fn answered_since(source: &dyn Source, from: u64) -> Result<bool, Fault> {
-    let read = scan::scan(source)?;
-    let policy = Policy::default();
-    let Some(session) = Session::new(&read, source, &policy, Depth::Sizes) else { return Ok(false) };
-    for &entry in session.live.iter().rev() {
-        let found = session.entry(entry);
-        if found.span.start >= from && found.kind == Kind::Message(Role::Assistant) {
-            let doc = json::parse(session.source, found.span)?;
-            if doc.is_some_and(|doc| session.format.broken(&doc).is_none()) {
-                return Ok(true);
-            }
-        }
-    }
-    Ok(false)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! look. What a look costs grows with the file, so the filter of a longer file is surer: twelve bits for each id at
 //! 64 KiB, one more with each doubling, [`WORDS_MAX`] at most.
 
-use super::Reason;
+use super::reason::Reason;
 use crate::model::ids::Ids;
 use alloc::vec;
 use alloc::vec::Vec;
