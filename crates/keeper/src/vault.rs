@@ -24,12 +24,13 @@ pub use record::{Purpose, Record, State};
 pub(crate) use texts::Packed;
 
 pub(crate) use ledger::Ledger;
-pub(crate) use record::{Account, CONTEXT_BYTES, Change, FileId, Old, Swap, check};
+pub(crate) use record::{Account, CONTEXT_BYTES, Change, Old, Swap, check};
 
 use crate::error::Error;
 use crate::folder::{Folder, Unfinished};
 use crate::step::{Step, before};
 use crate::stop::Halt;
+use crate::tail::ends_line;
 use blake3::Hash;
 use file::{Failure, Section, Writer, broken};
 use jiff::Timestamp;
@@ -41,11 +42,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use transcript::plan::Plan;
+use transcript::tail::ends_a_line;
 use transcript::{Source, Span};
 
 const LOCK: &str = "lock";
@@ -324,7 +325,7 @@ impl Pending {
             }
             let (edits, inline) = record::changes(source, plan, &hashes)?;
             (record.bytes_before, record.bytes_after) = (source.len(), plan.length_after());
-            record.ends_line = record::ends_line(source)?;
+            record.ends_line = ends_a_line(source, source.len())?;
             (record.purpose, record.swap, record.edits) = (purpose, swap, edits);
             before(Step::WriteRecord)?;
             if !inline.is_empty() {
@@ -372,9 +373,7 @@ impl Pending {
                 let start = done;
                 record.ends_line = true;
                 for (file, span) in edit.removed.into_iter().filter(|(_, span)| !span.is_empty()) {
-                    let mut last = [0];
-                    file.read_exact_at(&mut last, span.end - 1)?;
-                    record.ends_line = last == *b"\n";
+                    record.ends_line = ends_line(file, span.end)?;
                     done += span.len();
                     removed.push((file, span));
                 }

@@ -8,6 +8,7 @@
 use super::target::{GateTarget, first_line, quiet_for};
 use super::{openclaw, process};
 use crate::deferral::Deferral;
+use crate::identity::FileId;
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -89,7 +90,7 @@ fn look(folders: &[Metadata], user: u32) -> Seen {
     for pid in process::all().filter(|pid| !ours.contains(pid)) {
         match fs::metadata(format!("/proc/{pid}/cwd")) {
             Ok(at) => {
-                let same = |folder: &Metadata| (folder.dev(), folder.ino()) == (at.dev(), at.ino());
+                let same = |folder: &Metadata| FileId::of(folder) == FileId::of(&at);
                 let name = process::name(pid);
                 if folders.iter().any(same) && !OTHERS.contains(&name.trim_start_matches('-')) {
                     seen.worker = Some((pid, name));

@@ -16,10 +16,11 @@ use super::process::{self, Life};
 use super::target::{Answer, GateTarget, Held, Note, give_to_owner, pid_of};
 use crate::deferral::Deferral;
 use crate::error::Error;
+use crate::identity::FileId;
 use rustix::fs::OFlags;
 use std::fs::{File, Metadata};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -121,8 +122,7 @@ fn remove_stale(path: &Path, note: &Note) -> Result<(), Error> {
 }
 
 fn is_same(path: &Path, metadata: &Metadata) -> bool {
-    let identity = |metadata: &Metadata| (metadata.dev(), metadata.ino());
-    std::fs::symlink_metadata(path).is_ok_and(|now| identity(&now) == identity(metadata))
+    std::fs::symlink_metadata(path).is_ok_and(|now| FileId::of(&now) == FileId::of(metadata))
 }
 
 /// The lock, taken.
@@ -197,6 +197,7 @@ mod tests {
     use serde_json::{Value, json};
     use std::cell::RefCell;
     use std::fs;
+    use std::os::unix::fs::MetadataExt;
     use std::rc::Rc;
 
     /// A session in an agent's folder of OpenClaw's.

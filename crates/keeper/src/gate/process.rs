@@ -3,9 +3,9 @@
 //! Knows `/proc` and signal 0, and nothing about agents. Where a question cannot be answered (no `/proc`, a
 //! process hidden from us), a process counts as alive: the error must never be on the side of writing.
 
+use crate::identity::FileId;
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// What has become of a process that a lock names.
@@ -150,16 +150,16 @@ pub(crate) struct Holder {
 }
 
 /// The processes that have a file open, as far as they let us see it; we are among them if we have.
-pub(crate) fn holders(device: u64, inode: u64) -> Vec<Holder> {
-    all().filter_map(|pid| holder(pid, device, inode)).collect()
+pub(crate) fn holders(file: FileId) -> Vec<Holder> {
+    all().filter_map(|pid| holder(pid, file)).collect()
 }
 
-fn holder(pid: u32, device: u64, inode: u64) -> Option<Holder> {
+fn holder(pid: u32, file: FileId) -> Option<Holder> {
     let mut found: Option<Holder> = None;
     for entry in fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten() {
         let number = entry.file_name();
         let info = Path::new("/proc").join(pid.to_string()).join("fdinfo").join(number);
-        let Some(writes) = opened(&entry.path(), &info, device, inode) else { continue };
+        let Some(writes) = opened(&entry.path(), &info, file) else { continue };
         let holder = found.get_or_insert_with(|| Holder { pid, name: name(pid), writes: false });
         holder.writes |= writes;
     }
@@ -167,17 +167,16 @@ fn holder(pid: u32, device: u64, inode: u64) -> Option<Holder> {
 }
 
 /// Whether a descriptor, if it is of this file, may write.
-fn opened(descriptor: &Path, info: &Path, device: u64, inode: u64) -> Option<bool> {
+fn opened(descriptor: &Path, info: &Path, file: FileId) -> Option<bool> {
     // Pipes and sockets lead to no path.
     fs::read_link(descriptor).ok()?.to_str().is_none_or(|target| target.starts_with('/')).then_some(())?;
     let info = fs::read_to_string(info).ok()?;
     let field = |name: &str| Some(info.lines().find_map(|line| line.strip_prefix(name))?.trim());
     // To ask a file for its identity can block for ever on a network; where the kernel knows it, ask the kernel.
-    if field("ino:").is_some_and(|number| number.parse() != Ok(inode)) {
+    if field("ino:").is_some_and(|number| number.parse() != Ok(file.inode)) {
         return None;
     }
-    let metadata = fs::metadata(descriptor).ok()?;
-    let same = metadata.dev() == device && metadata.ino() == inode;
+    let same = FileId::of(&fs::metadata(descriptor).ok()?) == file;
     let flags = u32::from_str_radix(field("flags:")?, 8).ok()?;
     same.then_some(flags & rustix::fs::OFlags::ACCMODE.bits() != rustix::fs::OFlags::RDONLY.bits())
 }
@@ -227,6 +226,7 @@ fn status(pid: u32, field: &str) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use std::os::unix::fs::MetadataExt;
     use std::process::{Child, Command, Stdio};
     use std::sync::RwLock;
 
@@ -312,7 +312,7 @@ pub(crate) mod tests {
         let path = dir.path().join("s.jsonl");
         fs::write(&path, "x").unwrap();
         let metadata = fs::metadata(&path).unwrap();
-        let find = || holders(metadata.dev(), metadata.ino());
+        let find = || holders(FileId::of(&metadata));
         // Children of other tests may have our descriptors, on their way to another program.
         let own = || find().into_iter().find(|holder| holder.pid == std::process::id());
         assert_eq!(own(), None);

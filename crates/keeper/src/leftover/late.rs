@@ -6,7 +6,7 @@ use crate::new_text::{NewText, copy_span, same_bytes};
 use crate::restore::text_before;
 use crate::snapshot::Snapshot;
 use crate::stop::{Halt, Stop};
-use crate::tail::{END_BYTES, end_hash, lines_end};
+use crate::tail::{END_BYTES, end_hash, ends_line, lines_end};
 use crate::vault::{self, Account, Ledger, Vault};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -158,7 +158,7 @@ impl Leftover {
             return Ok(From { known, at: end, torn: 0 });
         }
         let begun = Span::new(ledger.known, ledger.upto.min(self.length).max(ledger.known));
-        if ledger.at > now.bytes() || lines_end(&now.file, ledger.at)? != ledger.at {
+        if ledger.at > now.bytes() || !ends_line(&now.file, ledger.at)? {
             return Ok(From { known: ledger.known, at: end, torn: 0 });
         }
         // An append had begun. All of it is there, or a part, with zeros for what the disk has lost of it, or nothing.

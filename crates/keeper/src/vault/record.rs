@@ -2,6 +2,7 @@
 //! transcript still holds what the run wrote is decided in `undo`.
 
 use super::ledger::Ledger;
+use crate::identity::FileId;
 use blake3::{Hash, Hasher};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::HashSet;
@@ -92,13 +93,6 @@ pub enum Purpose {
     Compact,
     /// Finishing an interrupted run: late lines were merged into the transcript.
     Merge,
-}
-
-/// Which file, on which device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct FileId {
-    pub(crate) device: u64,
-    pub(crate) inode: u64,
 }
 
 /// How a transcript was replaced: what a later start needs to finish that.
@@ -260,15 +254,6 @@ pub(super) fn changes(
         before = old.end;
     }
     Ok((edits, inline))
-}
-
-/// Whether a text ends with a line break, or is empty.
-pub(super) fn ends_line(source: &dyn Source) -> Result<bool, Fault> {
-    let mut last = [b'\n'];
-    if let Some(at) = source.len().checked_sub(1) {
-        source.read(at, &mut last)?;
-    }
-    Ok(last == *b"\n")
 }
 
 /// Where in the old text the bytes of the texts stand: place, text, and offset in it, sorted.
