@@ -208,7 +208,7 @@ fn built_upon(record: &Record, history: &History<'_>, source: &dyn Source) -> Re
     };
     let Some(&Some(at)) = history.places(&record.edits).last() else { return Ok(None) };
     let written = Span::new(at, at + change.length);
-    let found = transcript::scan::scan(source)?;
+    let found = transcript::scan::scan(source)?.transcript;
     let ours = |id| found.entries.iter().any(|entry| entry.id == Some(id) && written.contains(entry.span));
     let mut later = found.entries.iter().filter(|entry| entry.span.start >= written.end);
     let hangs = later.find(|entry| matches!(entry.parent, Link::To(id) if ours(id)));

@@ -2,7 +2,7 @@
 
 use super::{deaf, failed, one_session};
 use crate::args::{Chunk as Asked, Tokenizer};
-use crate::printer::talk;
+use crate::say::talk;
 use crate::status::Status;
 use crate::terminal::json;
 use crate::tokens;

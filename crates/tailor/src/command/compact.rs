@@ -2,9 +2,10 @@
 
 use super::chunk::{Printer, told};
 use super::{deaf, failed, one_session};
+use crate::amount::{plural, size};
 use crate::args::{Compact, Format, Tokenizer};
-use crate::printer::{plural, size, talk};
 use crate::report::Changed;
+use crate::say::talk;
 use crate::status::Status;
 use crate::terminal::{json, plain};
 use crate::tokens;

@@ -2,10 +2,12 @@
 //! does.
 
 use super::{failed, one_session};
-use crate::args::{Explain, or_meant, rules};
-use crate::printer::{plural, talk};
+use crate::amount::plural;
+use crate::args::Explain;
+use crate::say::talk;
 use crate::status::Status;
 use crate::terminal::plain;
+use crate::value::{or_meant, rules};
 use keeper::{Stop, read};
 use std::path::Path;
 use transcript::finding::{Safety, Severity};
@@ -48,7 +50,7 @@ pub(crate) fn run(explain: &Explain) -> Status {
     Status::Clean
 }
 
-fn describe(rule: &dyn Rule) {
+fn describe(rule: &Rule) {
     let help = rule.help();
     println!(
         "{} {}\n\n{}\n\nWhy: {}\n\nFix: {}\n\nSource: {}",
@@ -104,7 +106,7 @@ fn unknown(what: &str, file: Option<&Path>) -> Status {
 }
 
 fn error(known: &Refusal, text: &str, file: Option<&Path>) -> Status {
-    let rules: Vec<&dyn Rule> = known.codes.iter().filter_map(|code| rule::find(code)).collect();
+    let rules: Vec<&Rule> = known.codes.iter().filter_map(|code| rule::find(code)).collect();
     let names: Vec<String> = rules.iter().map(|rule| format!("{} {}", rule.code(), rule.name())).collect();
     let names = names.join(", ");
     println!("{}\n", known.what);

@@ -3,8 +3,9 @@
 use super::{Telling, asked_rules, deaf, diff, failed, finish, is_stream, over_files};
 use crate::args::Fix;
 use crate::output::is_stdout;
-use crate::printer::{Printer, talk};
+use crate::printer::Printer;
 use crate::report::{FileReport, Judge};
+use crate::say::talk;
 use crate::status::Status;
 use keeper::{Found, Mode, Options, Vault, known_roots, maintain_shown, maintain_stream, settle_all};
 use std::io;

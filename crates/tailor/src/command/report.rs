@@ -3,10 +3,11 @@
 use super::progress::Progress;
 use super::top::contents;
 use super::{BATCH_FILES, deaf, failed, gather, nothing_found};
+use crate::amount::plural;
 use crate::args::Report;
 use crate::output::{Output, is_stdout};
 use crate::page::{Looked, Page, may_replace};
-use crate::printer::{plural, talk};
+use crate::say::talk;
 use crate::status::Status;
 use crate::tokens;
 use crate::weighed::Weighed;

@@ -2,9 +2,11 @@
 
 use super::progress::Progress;
 use super::{BATCH_FILES, deaf, failed, gather, is_stream, nothing_found};
+use crate::amount::{grouped, percent};
+use crate::amount::{plural, size};
 use crate::args::Top;
-use crate::bars::{Canvas, Line, grouped, percent};
-use crate::printer::{plural, size, talk};
+use crate::bars::{Canvas, Line};
+use crate::say::talk;
 use crate::status::Status;
 use crate::terminal;
 use crate::tokens;
