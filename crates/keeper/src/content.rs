@@ -60,14 +60,11 @@ impl Content {
         work: impl FnOnce(&dyn Source) -> Result<T, E>,
     ) -> Result<T, Stop> {
         let source = FileSource::new(&self.file, bytes.min(self.bytes()));
-        work(&source).map_err(|halt| match halt.into() {
-            Halt::Stop(stop) => stop,
-            Halt::Fault(Fault { at }) => {
-                let gone =
-                    || io::Error::other(format!("the file ends before byte {at}: it shrank meanwhile"));
-                Error::new(&self.path, "read the file", source.cause.take().unwrap_or_else(gone)).into()
-            }
-        })
+        let fail = |Fault { at }| {
+            let gone = || io::Error::other(format!("the file ends before byte {at}: it shrank meanwhile"));
+            Error::new(&self.path, "read the file", source.cause.take().unwrap_or_else(gone))
+        };
+        work(&source).map_err(|halt| halt.into().stop(fail))
     }
 }
 

@@ -13,7 +13,7 @@
 //! lock is stale for OpenClaw and for us.
 
 use super::process::{self, Life};
-use super::target::{Answer, GateTarget, Held, Note, give_to_owner, pid_of};
+use super::target::{Answer, GateTarget, Held, Note, give_to_owner, lock_beside, pid_of};
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::identity::FileId;
@@ -37,9 +37,7 @@ const ATTEMPTS: usize = 3;
 const HOMES: &[&str] = &[".openclaw", ".clawdbot", ".moltbot"];
 
 pub(super) fn ask(target: &GateTarget<'_>) -> Answer {
-    let mut path = target.path.as_os_str().to_os_string();
-    path.push(".lock");
-    let path = PathBuf::from(path);
+    let path = lock_beside(target.path);
     let mut used_here = is_openclaws(target.path);
     for _ in 0..ATTEMPTS {
         if let Some(note) = Note::read(&path)? {

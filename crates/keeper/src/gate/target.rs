@@ -57,16 +57,28 @@ pub(super) struct Note {
     pub(super) bytes: Vec<u8>,
 }
 
+/// Opens a small file of another program, unless there is none.
+pub(super) fn open_lock(path: &Path) -> io::Result<Option<File>> {
+    // Never through a link, and without waiting for the other end of a pipe.
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    match File::options().read(true).custom_flags(flags).open(path) {
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+/// Where some programs have the lock of a transcript.
+pub(super) fn lock_beside(path: &Path) -> PathBuf {
+    let mut lock = path.as_os_str().to_os_string();
+    lock.push(".lock");
+    lock.into()
+}
+
 impl Note {
     /// Reads it, unless there is none. What is longer than any lock is cut, and so is no JSON any more.
     pub(super) fn read(path: &Path) -> Result<Option<Self>, Error> {
         let fail = |cause| Error::new(path, "read the lock", cause);
-        // Never through a link, and without waiting for the other end of a pipe.
-        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-        let file = match File::options().read(true).custom_flags(flags).open(path) {
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
-            other => other.map_err(fail)?,
-        };
+        let Some(file) = open_lock(path).map_err(fail)? else { return Ok(None) };
         let metadata = file.metadata().map_err(fail)?;
         if !metadata.is_file() {
             return Err(fail(io::Error::other("it is not a regular file")));
