@@ -1,8 +1,8 @@
 //! The content of a file as it was when it was opened, read in windows.
 
 use crate::error::Error;
+use crate::platform::files::temporary;
 use crate::stop::{Halt, Stop};
-use rustix::fs::{Mode, OFlags};
 use std::cell::{Cell, RefCell};
 use std::fs::{File, Metadata};
 use std::io;
@@ -31,7 +31,7 @@ impl Content {
         mut stream: impl io::Read,
     ) -> Result<Self, Error> {
         let fail = |cause| Error::new(&std::env::temp_dir(), "make a temporary file", cause);
-        let mut file = unnamed_file().map_err(fail)?;
+        let mut file = temporary().map_err(fail)?;
         io::copy(&mut stream, &mut file).map_err(|cause| Error::new(name, verb, cause))?;
         let metadata = file.metadata().map_err(fail)?;
         Ok(Self { path: name.to_path_buf(), file, metadata })
@@ -127,10 +127,4 @@ pub fn spool<T>(
     work: impl FnOnce(&dyn Source) -> Result<T, Fault>,
 ) -> Result<T, Stop> {
     Content::spool(stream)?.read(work)
-}
-
-/// A temporary file that nobody else can open.
-pub(crate) fn unnamed_file() -> io::Result<File> {
-    let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
-    Ok(rustix::fs::open(std::env::temp_dir(), flags, Mode::RUSR | Mode::WUSR)?.into())
 }

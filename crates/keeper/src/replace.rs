@@ -10,6 +10,7 @@ use crate::identity::FileId;
 use crate::lease::{Lease, Refused};
 use crate::new_text::{NewText, hash_of, same_bytes};
 use crate::outcome::Guarantee;
+use crate::platform::files::give_back_memory;
 use crate::snapshot::Snapshot;
 use crate::step::{Step, before};
 use crate::stop::Stop;
@@ -619,12 +620,6 @@ impl<'a> Replacement<'a> {
         self.fail(verb, cause)
             .with_way_out("late lines are kept beside it, and the next run brings them over")
     }
-}
-
-/// Lets go of what the kernel keeps of a file in memory. For the old one that has to be done when it loses its last name,
-/// where everybody would wait for it.
-fn give_back_memory(old: &File) {
-    let _ = rustix::fs::fadvise(old, 0, None, rustix::fs::Advice::DontNeed);
 }
 
 /// Writes what the plan makes of a file to a new one, which must not exist.

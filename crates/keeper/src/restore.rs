@@ -4,9 +4,9 @@ mod history;
 
 pub(crate) use history::History;
 
-use crate::content::unnamed_file;
 use crate::error::Error;
 use crate::new_text::{NewText, copy_span};
+use crate::platform::files::temporary;
 use crate::refusal::Refusal;
 use crate::snapshot::Snapshot;
 use crate::stop::{Halt, Stop};
@@ -264,7 +264,7 @@ pub(crate) fn text_before(vault: &Vault, record: &Record, now: &Snapshot) -> io:
     let way = now.read_first(record.bytes_after, |source| Way::back(&runs, Extent::Whole, source));
     let Ok(way) = way else { return Ok(None) };
     let text = Restored { vault, record, parts: way.parts };
-    let file = unnamed_file()?;
+    let file = temporary()?;
     // A run that took another back has not kept what it removed.
     Ok(text.write(&now.file, &file).ok().map(|()| file))
 }

@@ -2,10 +2,9 @@
 
 use crate::deferral::Deferral;
 use crate::error::Error;
-use crate::gate::process;
 use crate::identity::FileId;
 use crate::lease::{Lease, Refused};
-use crate::network;
+use crate::platform::{network, process};
 use crate::step::{Step, before};
 use crate::stop::Stop;
 use std::fs::{File, Metadata};

@@ -12,11 +12,11 @@
 //! the lock does not replace the care of the writing itself. If we die, the process in our lock is dead, and the
 //! lock is stale for OpenClaw and for us.
 
-use super::process::{self, Life};
 use super::target::{Answer, GateTarget, Held, Note, give_to_owner, lock_beside, pid_of};
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::identity::FileId;
+use crate::platform::{Life, process};
 use rustix::fs::OFlags;
 use std::fs::{File, Metadata};
 use std::io::{self, Write};
@@ -185,10 +185,10 @@ fn content() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::process::tests::dead;
     use super::super::target::tests::{Case, deferral, is_open};
     use super::*;
     use crate::outcome::Ending;
+    use crate::platform::process::tests::dead;
     use crate::step::{Step, fault};
     use crate::stop::Stop;
     use crate::{Mode, Options, Vault, maintain};

@@ -1,25 +1,11 @@
-//! Whether a process is alive, and who has a file open.
-//!
-//! Knows `/proc` and signal 0, and nothing about agents. Where a question cannot be answered (no `/proc`, a
+//! Whether a process is alive, and who has a file open: `/proc` and signal 0. Where a question cannot be answered (no `/proc`, a
 //! process hidden from us), a process counts as alive: the error must never be on the side of writing.
 
 use crate::identity::FileId;
-use std::fs;
+use crate::platform::seen::{Holder, Life};
+use std::fs::{self, Metadata};
 use std::io;
 use std::path::Path;
-
-/// What has become of a process that a lock names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Life {
-    /// It lives, or nothing proves that it does not.
-    Alive,
-    /// There is no such process, or only its exit code is left.
-    Dead,
-    /// Another process has its number now.
-    Recycled,
-    /// There is no such process here, but we live in a pid namespace (a container) and do not see what is outside.
-    Unseen,
-}
 
 /// What there is here under a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,17 +124,6 @@ pub(crate) fn all() -> impl Iterator<Item = u32> {
     inside.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// A process that has a file open.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Holder {
-    /// The process.
-    pub(crate) pid: u32,
-    /// The name that it goes by, fit to be printed.
-    pub(crate) name: String,
-    /// Whether it may write to the file.
-    pub(crate) writes: bool,
-}
-
 /// The processes that have a file open, as far as they let us see it; we are among them if we have.
 pub(crate) fn holders(file: FileId) -> Vec<Holder> {
     all().filter_map(|pid| holder(pid, file)).collect()
@@ -185,6 +160,11 @@ pub(crate) fn name(pid: u32) -> String {
     let bytes = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
     let printable = |&byte: &u8| if byte.is_ascii_graphic() || byte == b' ' { byte as char } else { '?' };
     bytes.trim_ascii_end().iter().map(printable).collect()
+}
+
+/// The folder that a process works in.
+pub(crate) fn working_folder(pid: u32) -> io::Result<Metadata> {
+    fs::metadata(format!("/proc/{pid}/cwd"))
 }
 
 /// How many processes of this user do not let us see what they have open. Threads of the kernel have nothing open.

@@ -4,7 +4,7 @@
 //!
 //! Only mounts of processes that we can see are known. From inside a container that is not all of them.
 
-use crate::gate::process;
+use super::process;
 use crate::identity::FileId;
 use crate::refusal::Refusal;
 use std::collections::HashSet;
