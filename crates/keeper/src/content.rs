@@ -1,12 +1,12 @@
 //! The content of a file as it was when it was opened, read in windows.
 
 use crate::error::Error;
+use crate::new_text::read_up_to;
 use crate::platform::files::temporary;
 use crate::stop::{Halt, Stop};
 use std::cell::{Cell, RefCell};
 use std::fs::{File, Metadata};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use transcript::{Fault, Source};
 
@@ -98,22 +98,12 @@ impl Source for FileSource<'_> {
 
     fn read(&self, at: u64, buffer: &mut [u8]) -> Result<usize, Fault> {
         let wanted = self.bytes.saturating_sub(at).min(buffer.len() as u64) as usize;
-        let mut filled = 0;
-        while filled < wanted {
-            match self.file.read_at(&mut buffer[filled..wanted], at + filled as u64) {
-                Ok(0) => return Err(Fault { at: at + filled as u64 }),
-                Ok(got) => {
-                    BYTES_READ.set(BYTES_READ.get() + got as u64);
-                    filled += got;
-                }
-                Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
-                Err(cause) => {
-                    *self.cause.borrow_mut() = Some(cause);
-                    return Err(Fault { at });
-                }
-            }
-        }
-        Ok(filled)
+        let got = read_up_to(self.file, &mut buffer[..wanted], at).map_err(|cause| {
+            *self.cause.borrow_mut() = Some(cause);
+            Fault { at }
+        })?;
+        BYTES_READ.set(BYTES_READ.get() + got as u64);
+        if got < wanted { Err(Fault { at: at + got as u64 }) } else { Ok(got) }
     }
 }
 

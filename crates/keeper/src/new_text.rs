@@ -124,7 +124,7 @@ fn pieces(span: Span) -> impl Iterator<Item = Span> {
 }
 
 /// Fills as much of the buffer as the file has.
-fn read_up_to(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+pub(crate) fn read_up_to(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
         match file.read_at(&mut buffer[filled..], at + filled as u64) {

@@ -14,7 +14,9 @@
 
 mod file;
 mod gc;
+mod hex;
 mod ledger;
+mod path;
 mod record;
 mod texts;
 
@@ -530,16 +532,9 @@ fn folder_of(path: &Path) -> String {
     blake3::hash(path.as_os_str().as_bytes()).to_hex()[..16].to_string()
 }
 
-/// A name that nobody else uses.
-fn fresh(what: &str) -> String {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    format!("{what}-{}-{count}-{}", std::process::id(), Timestamp::now().as_nanosecond())
-}
-
 fn run_name(millis: i64, path: &Path) -> io::Result<(String, Timestamp)> {
     let time = Timestamp::from_millisecond(millis).map_err(|error| io::Error::other(error.to_string()))?;
-    let seed = fresh(&path.to_string_lossy());
+    let seed = texts::fresh(&path.to_string_lossy());
     let random = &blake3::hash(seed.as_bytes()).to_hex()[..8];
     Ok((format!("{}Z-{random}", time.to_zoned(TimeZone::UTC).strftime(TIME)), time))
 }

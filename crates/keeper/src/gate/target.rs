@@ -1,11 +1,12 @@
 //! What a gate is asked about, what it answers, and how it reads the small files of other programs.
 
 use crate::error::Error;
+use crate::new_text::read_up_to;
 use crate::stop::Stop;
 use rustix::fs::OFlags;
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::Facts;
@@ -100,17 +101,11 @@ pub(super) fn first_line(file: &File, limit: usize) -> io::Result<Option<Vec<u8>
     while line.len() < limit {
         let from = line.len();
         line.resize(from + STEP, 0);
-        let got = match file.read_at(&mut line[from..], from as u64) {
-            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => 0,
-            Ok(0) => {
-                line.truncate(from);
-                return Ok(Some(line));
-            }
-            other => other?,
-        };
+        let got = read_up_to(file, &mut line[from..], from as u64)?;
         line.truncate(from + got);
-        if let Some(end) = line[from..].iter().position(|&byte| byte == b'\n') {
-            line.truncate(from + end);
+        let end = line[from..].iter().position(|&byte| byte == b'\n');
+        if end.is_some() || got == 0 {
+            line.truncate(from + end.unwrap_or(0));
             return Ok(Some(line));
         }
     }
