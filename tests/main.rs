@@ -11,6 +11,7 @@ mod disk; // A file system without room: nothing changes, and the message names 
 mod explain; // `tailor explain` of errors: what they are about, which lines, and what settles it.
 mod fix; // `tailor fix`: what it changes, what it keeps, what it says.
 mod fixtures; // Everything in fixtures/: what is found, and what becomes of it, byte for byte.
+mod floors; // Which way imports run.
 mod formats; // Which format a file has: one or none, and never the wrong one.
 mod gate; // What agents say about being at work, and that `tailor fix` obeys.
 #[cfg(feature = "images")]

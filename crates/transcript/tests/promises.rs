@@ -243,13 +243,14 @@ fn counts(found: &Examination) -> BTreeMap<&'static str, usize> {
 }
 
 /// Everything public that a scan tells.
-fn told(scanned: &transcript::entry::Transcript) -> String {
+fn told(read: &transcript::scan::Scanned) -> String {
+    let scanned = &read.transcript;
     let results: Vec<_> = (0..scanned.results.len()).map(|result| scanned.bodies_of(result)).collect();
     let entries: Vec<_> =
         (0..scanned.entries.len() as u32).map(|at| (scanned.sides_of(at), scanned.thinking_of(at))).collect();
     let told = format!(
         "{:?} {} {} {:#?} {:#?} {:#?} {:#?} {results:?} {entries:?} {} {}",
-        scanned.format,
+        read.format,
         scanned.bytes,
         scanned.lines,
         scanned.entries,

@@ -4,14 +4,18 @@
 //! `attachment`); every other type is metadata that is only ever copied. `toolUseResult` is a copy for the
 //! screen and never sent. Facts: docs/format-facts.md.
 
-use super::names::{Form, Names, has, needs};
-use super::{
+use super::base::{
     Answer, Arguments, Broken, Compaction, Content, Format, Gate, Lost, Part, Results, Root, Shape, Vote,
-    Writer, Writing, alone, broken_by_stop_reason, content_parts, is_string, items, later, marred_role, says,
 };
-use crate::entry::{Draft, Kind, QuirkKind, Role, Service, Stop, Target, is_blank};
-use crate::finding::Severity;
-use crate::refusal;
+use super::common::{
+    alone, broken_by_stop_reason, content_parts, is_string, items, later, marred_role, says,
+};
+use super::names::{Form, Names, has, needs};
+use super::writing::Writing;
+use crate::model::draft::{Draft, is_blank};
+use crate::model::entry::{Kind, QuirkKind, Role, Service, Stop, Target};
+use crate::model::finding::Severity;
+use crate::model::refusal;
 use alloc::vec::Vec;
 use spans::json::{Doc, Value};
 use spans::literal::quote;
@@ -107,10 +111,6 @@ impl Format for ClaudeCode {
 
     fn shape(&self) -> Shape {
         Shape::Graph
-    }
-
-    fn writer(&self) -> Writer {
-        Writer::AppendsByPath
     }
 
     fn gates(&self) -> &'static [Gate] {

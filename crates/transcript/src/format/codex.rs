@@ -6,12 +6,12 @@
 //! history numbers its lines and keeps byte offsets in a database, so nothing of it is changed. Facts:
 //! docs/format-facts.md.
 
+use super::base::{Answer, Content, Format, Gate, Lost, Part, Root, Shape, Vote};
+use super::common::{answered, asked, content_parts, first_text, is_string, items, later, only_keys, says};
 use super::names::{Form, Names, has, needs};
-use super::{
-    Answer, Content, Format, Gate, Lost, Part, Root, Shape, Vote, Writer, Writing, answered, asked,
-    content_parts, first_text, is_string, items, later, only_keys, says,
-};
-use crate::entry::{Draft, Kind, QuirkKind, Role};
+use super::writing::Writing;
+use crate::model::draft::Draft;
+use crate::model::entry::{Kind, QuirkKind, Role};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -135,10 +135,6 @@ impl Format for Codex {
 
     fn shape(&self) -> Shape {
         Shape::Log
-    }
-
-    fn writer(&self) -> Writer {
-        Writer::HoldsOpen
     }
 
     fn gates(&self) -> &'static [Gate] {

@@ -5,12 +5,12 @@
 //! log over one bad line, and a compaction remembers how many messages stood before it. Facts:
 //! docs/format-facts.md.
 
+use super::base::{Answer, Content, Counted, Format, Gate, Level, Lost, Part, Root, Shape, Vote};
+use super::common::{content_parts, is_string, items, later, listed_calls, says};
 use super::names::{Form, Names, has, needs};
-use super::{
-    Answer, Content, Counted, Format, Gate, Level, Lost, Part, Root, Shape, Vote, Writer, Writing,
-    content_parts, is_string, items, later, listed_calls, says,
-};
-use crate::entry::{Draft, Kind, Role, Stop, Target};
+use super::writing::Writing;
+use crate::model::draft::Draft;
+use crate::model::entry::{Kind, Role, Stop, Target};
 use alloc::vec::Vec;
 use spans::json::{Doc, Value};
 use spans::marker::MISSING_RESULT;
@@ -139,10 +139,6 @@ impl Format for Copilot {
 
     fn counted(&self) -> Option<Counted> {
         Some(Counted::UpToCompaction("its last compaction (preCompactionMessagesLength)"))
-    }
-
-    fn writer(&self) -> Writer {
-        Writer::AppendsByPath
     }
 
     fn gates(&self) -> &'static [Gate] {

@@ -4,12 +4,11 @@
 //! drops results without a call. One unreadable line in the middle keeps it from loading at all. Facts:
 //! docs/format-facts.md.
 
+use super::base::{Counted, Format, Level, Part, Root, Shape, Vote};
+use super::common::{alone, content_parts, is_reminder, is_string, items, listed_calls, says};
 use super::names::{Form, Names, has, needs};
-use super::{
-    Counted, Format, Level, Part, Root, Shape, Vote, Writer, alone, content_parts, is_reminder, is_string,
-    items, listed_calls, says,
-};
-use crate::entry::{Draft, Kind, Role};
+use crate::model::draft::Draft;
+use crate::model::entry::{Kind, Role};
 use spans::json::{Doc, Kind as Json, Value};
 
 pub(super) struct KimiCode;
@@ -116,10 +115,6 @@ impl Format for KimiCode {
 
     fn counted(&self) -> Option<Counted> {
         Some(Counted::Records("its own records (context.undo, compactions)"))
-    }
-
-    fn writer(&self) -> Writer {
-        Writer::AppendsByPath
     }
 
     fn roots(&self) -> &'static [Root] {

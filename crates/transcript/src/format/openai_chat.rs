@@ -5,13 +5,17 @@
 //! field that neither the API nor a profile knows makes the file somebody else's. Facts:
 //! docs/format-facts.md.
 
-use super::names::{Form, Names, has, needs};
-use super::{
-    Answer, Arguments, Compaction, Content, Counted, Format, Level, Lost, Part, Root, Shape, Vote, Writer,
-    Writing, answered, asked, content_parts, is_reminder, is_string, items, listed_calls, marred, only_keys,
-    says,
+use super::base::{
+    Answer, Arguments, Compaction, Content, Counted, Format, Level, Lost, Part, Root, Shape, Vote,
 };
-use crate::entry::{Draft, Kind, QuirkKind, Role};
+use super::common::{
+    answered, asked, content_parts, is_reminder, is_string, items, listed_calls, marred, note_marred,
+    only_keys, says,
+};
+use super::names::{Form, Names, has, needs};
+use super::writing::Writing;
+use crate::model::draft::Draft;
+use crate::model::entry::{Kind, QuirkKind, Role};
 use alloc::vec::Vec;
 use spans::json::{Doc, Kind as Json, Value};
 use spans::marker::MISSING_RESULT;
@@ -27,7 +31,6 @@ pub(super) struct Profile {
     summed_up: Option<&'static str>,
     /// Whether it goes on behind a line that it cannot read.
     skips: bool,
-    writer: Writer,
     answer: Answer,
     /// Whether the APIs that it speaks to take the id of a call again in a later turn.
     takes_ids_again: bool,
@@ -43,7 +46,6 @@ pub(super) const BARE: Profile = Profile {
     counted: None,
     summed_up: None,
     skips: true,
-    writer: Writer::Unknown,
     answer: Answer::LineIfAllowed,
     takes_ids_again: true,
     leaves_calls_open: false,
@@ -55,7 +57,6 @@ pub(super) const KIMI_CLI: Profile = Profile {
     name: "kimi-cli",
     sign: Some(|doc| ["_system_prompt", "_checkpoint", "_usage"].iter().any(|role| says(doc, "role", role))),
     level: Level::LiveInsert,
-    writer: Writer::AppendsByPath,
     answer: Answer::Line,
     takes_ids_again: false,
     leaves_calls_open: true,
@@ -77,7 +78,6 @@ pub(super) const VIBE: Profile = Profile {
         "meta.json (total_messages; by hand: end Vibe, change the lines, and write there how many are left)",
     )),
     skips: false,
-    writer: Writer::AppendsByPath,
     roots: &[Root { env: Some("VIBE_HOME"), home: ".vibe", below: "logs/session" }],
     ..BARE
 };
@@ -87,7 +87,6 @@ pub(super) const PICOCLAW: Profile = Profile {
     name: "picoclaw",
     sign: Some(|doc| is_string(doc.get("created_at")) && is_message(doc) && doc.get("type").is_none()),
     counted: Some(Counted::Lines("the .meta.json beside it (skip, count)")),
-    writer: Writer::AppendsByPath,
     roots: &[Root { env: None, home: ".picoclaw/workspace", below: "sessions" }],
     ..BARE
 };
@@ -103,7 +102,6 @@ pub(super) const NANOBOT: Profile = Profile {
     level: Level::Archive,
     counted: Some(Counted::UpToCount("its first line (last_consolidated)")),
     summed_up: Some("last_consolidated"),
-    writer: Writer::RewritesWhole,
     answer: Answer::Line,
     roots: &[Root { env: None, home: ".nanobot", below: "sessions" }],
     ..BARE
@@ -296,10 +294,6 @@ impl Format for Profile {
         self.skips
     }
 
-    fn writer(&self) -> Writer {
-        self.writer
-    }
-
     fn answer(&self) -> Answer {
         self.answer
     }
@@ -400,6 +394,6 @@ pub(super) fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
 #[inline(never)]
 fn lacking(message: Value<'_>, draft: &mut Draft<'_>) {
     if let Some(name) = marred(Some(message), KEYS, ROLES) {
-        name.note(NEEDED, draft);
+        note_marred(&name, NEEDED, draft);
     }
 }

@@ -4,14 +4,16 @@
 //! whether entries have ids. The leaf is the last entry of the file, unless OpenClaw's `leaf` records or
 //! `appendMode: "side"` say otherwise. Facts: docs/format-facts.md.
 
-use super::names::{Form, Names, has, needs};
-use super::{
-    Answer, Arguments, Broken, CALLS, Compaction, Content, Format, Gate, Lost, Part, Root, Shape, Vote,
-    Writer, Writing, alone, content_parts, is_string, items, later, marred_role, says,
+use super::base::{
+    Answer, Arguments, Broken, Compaction, Content, Format, Gate, Lost, Part, Root, Shape, Vote,
 };
-use crate::entry::{Draft, Kind, QuirkKind, Role, Stop, Target, is_altered, is_blank};
-use crate::finding::Severity;
-use crate::refusal;
+use super::common::{CALLS, alone, content_parts, is_string, items, later, marred_role, says};
+use super::names::{Form, Names, has, needs};
+use super::writing::Writing;
+use crate::model::draft::{Draft, is_altered, is_blank};
+use crate::model::entry::{Kind, QuirkKind, Role, Stop, Target};
+use crate::model::finding::Severity;
+use crate::model::refusal;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -169,10 +171,6 @@ impl Format for Pi {
 
     fn shape(&self) -> Shape {
         Shape::Branch
-    }
-
-    fn writer(&self) -> Writer {
-        Writer::AppendsByPath
     }
 
     fn gates(&self) -> &'static [Gate] {

@@ -414,10 +414,7 @@ impl<'r> Chain<'r> {
         let results = all().filter(|&at| {
             let parent = self.parent(at).filter(|parent| live.contains(parent));
             spoken(Dialect::ClaudeCode, self.rows, at).kind == Kind::Tool
-                && parent.is_some_and(|parent| {
-                    let parent = spoken(Dialect::ClaudeCode, self.rows, parent);
-                    !parent.calls.is_empty() || !parent.partial.is_empty()
-                })
+                && parent.is_some_and(|parent| says(&self.rows[parent].value, "type", "assistant"))
         });
         let results: Vec<usize> = results.collect();
         live.extend(results);
