@@ -167,7 +167,7 @@ fn what_is_said_is_told_part_by_part() {
         let bytes = fixture.bytes(INPUT);
         let found = scan(&bytes.as_slice()).unwrap();
         let (mut calls, mut results, mut said, mut answered) = (0, 0, false, 0);
-        for entry in &found.entries {
+        for entry in &found.transcript.entries {
             let doc = spans::json::parse(&bytes.as_slice(), entry.span).unwrap().unwrap();
             let mut in_result = false;
             found.format.unwrap().parts(&doc, &mut |part| match part {
@@ -184,7 +184,12 @@ fn what_is_said_is_told_part_by_part() {
                 Part::Image => {}
             });
         }
-        assert_eq!((calls, results), (found.calls.len(), found.results.len()), "{}", fixture.name);
+        assert_eq!(
+            (calls, results),
+            (found.transcript.calls.len(), found.transcript.results.len()),
+            "{}",
+            fixture.name
+        );
         assert!(said && answered >= results, "{}: said {said}, {answered} texts of results", fixture.name);
     }
 }

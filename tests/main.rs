@@ -11,6 +11,7 @@ mod disk; // A file system without room: nothing changes, and the message names 
 mod explain; // `tailor explain` of errors: what they are about, which lines, and what settles it.
 mod fix; // `tailor fix`: what it changes, what it keeps, what it says.
 mod fixtures; // Everything in fixtures/: what is found, and what becomes of it, byte for byte.
+mod floors; // Which way imports run.
 mod formats; // Which format a file has: one or none, and never the wrong one.
 mod gate; // What agents say about being at work, and that `tailor fix` obeys.
 #[cfg(feature = "images")]
@@ -23,7 +24,7 @@ mod people; // What people see: width, colours, suggestions, completions; and wh
 mod plainer; // Which formats may be taken for a plainer one.
 mod power; // `tailor fix` and a power cut: what the disk lost is all that is lost.
 mod profiles; // docs/profiles.md: that it says what the tests show; and the profiles over real transcripts.
-mod readme; // The examples of README.md, run.
+mod readme; // README.md and docs/: examples that run, links that lead somewhere, a picture that is true.
 mod recover; // `tailor recover`, `compact` and `chunk`: what is too long goes on, and every byte can come back.
 mod scan; // `tailor scan`: exit codes, selection, the shape of its JSON.
 mod support; // A folder of its own for each test, and the program running in it.

@@ -1,12 +1,18 @@
 //! A file that was looked at before: what was appended to it is judged alone, as long as that is enough.
 
+use crate::carry::{Drawn, Next, carry, sealed};
+use crate::content::Content;
+use crate::deferral::Deferral;
 use crate::error::Error;
-use crate::outcome::{Deferral, Ending, Outcome, Refusal};
+use crate::identity::Stamp;
+use crate::leave::{may_be_remembered, may_write};
+use crate::maintain::maintain;
+use crate::options::{Mode, Options};
+use crate::outcome::{Ending, Outcome};
+use crate::policies::Policies;
+use crate::refusal::Refusal;
 use crate::snapshot::Snapshot;
-use crate::{Drawn, Mode, Options, carry, maintain, may_be_remembered, may_write, sealed};
-use std::cell::Cell;
-use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
+use crate::stop::Stop;
 use std::path::Path;
 use std::sync::Arc;
 use transcript::overflow::Failure;
@@ -15,28 +21,13 @@ use transcript::tail::{Tail, Verdict};
 /// What is remembered of a file that was looked at. Holds nothing of its text.
 pub struct Remembered {
     tail: Tail,
-    file: Identity,
+    file: Stamp,
     /// Something could be mended and was not: whatever was in the way may be gone.
     pending: bool,
     /// What could be mended waits for an agent that may remember it.
     memory_waits: bool,
     /// How long it is when it is worth another look, although nothing new was found: its context has grown as well.
     again_bytes: Option<u64>,
-}
-
-/// Which file it was, and when it was last written to.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Identity {
-    device: u64,
-    inode: u64,
-    modified: (i64, i64),
-}
-
-impl Identity {
-    fn of(metadata: &Metadata) -> Self {
-        let modified = (metadata.mtime(), metadata.mtime_nsec());
-        Self { device: metadata.dev(), inode: metadata.ino(), modified }
-    }
 }
 
 /// A file that waits to be worth a rewrite is not looked at again before it has grown by this much, or an eighth.
@@ -54,8 +45,7 @@ enum Told {
 
 impl Remembered {
     /// `None` if nothing can be built upon it.
-    pub(crate) fn of(tail: Tail, metadata: &Metadata, pending: bool) -> Option<Self> {
-        let file = Identity::of(metadata);
+    pub(crate) fn of(tail: Tail, file: Stamp, pending: bool) -> Option<Self> {
         tail.is_of_use().then_some(Self { tail, file, pending, memory_waits: false, again_bytes: None })
     }
 
@@ -80,16 +70,18 @@ impl Remembered {
         size_of::<Self>() + self.tail.weight()
     }
 
-    fn judge(&mut self, path: &Path, root: Option<&Path>, options: &Options) -> Result<Told, Error> {
+    fn judge(&mut self, path: &Path, root: Option<&Path>, options: &Options) -> Result<Told, Stop> {
         if !Arc::ptr_eq(self.tail.policy(), options.policy.of(self.tail.facts().format)) {
             return Ok(Told::Nothing);
         }
-        let Ok(snapshot) = Snapshot::open(path, root)? else { return Ok(Told::Nothing) };
-        let (before, now) = (self.file, Identity::of(&snapshot.metadata));
-        let same_file = (before.device, before.inode) == (now.device, now.inode);
+        let snapshot = match Snapshot::open(path, root) {
+            Err(Stop::Refused(_)) => return Ok(Told::Nothing),
+            other => other?,
+        };
+        let (before, now) = (self.file, Stamp::of(&snapshot.metadata));
         // Who writes without making it longer has changed what was there.
         let longer = snapshot.bytes() > self.tail.facts().bytes;
-        if !same_file || (!longer && before != now) {
+        if before.file != now.file || (!longer && before.modified != now.modified) {
             return Ok(Told::Nothing);
         }
         // What has begun and is not whole yet would be torn by now.
@@ -104,13 +96,9 @@ impl Remembered {
             return Ok(Told::Same);
         }
         let facts = self.tail.facts();
-        let answer = may_write(&snapshot, facts, options, &[])?;
-        if self.memory_waits
-            && let Some(reason) = may_be_remembered(&snapshot, facts, options)
-        {
-            return Ok(Told::Ends(Ending::Deferred(reason)));
-        }
-        Ok(answer.map_or_else(|reason| Told::Ends(reason.into()), |_pass| Told::Nothing))
+        let closed = may_write(&snapshot, facts, options, &[]).err().map(Ending::of).transpose()?;
+        let remembered = if self.memory_waits { may_be_remembered(&snapshot, facts, options) } else { None };
+        Ok(remembered.map(Ending::Deferred).or(closed).map_or(Told::Nothing, Told::Ends))
     }
 }
 
@@ -130,8 +118,8 @@ pub fn follow(
         return maintain(path, root, options).map(Some);
     }
     if let Some(mut known) = remembered.take() {
-        let told = known.judge(path, root, options)?;
-        match told {
+        let told = known.judge(path, root, options);
+        match told.or_else(|stop| Ending::of(stop).map(Told::Ends))? {
             Told::Nothing => {}
             Told::Same => {
                 *remembered = Some(known);
@@ -143,62 +131,60 @@ pub fn follow(
             }
         }
     }
-    let (outcome, known) =
-        if options.mode == Mode::Fix { fix(path, root, options)? } else { look(path, root, options)? };
-    *remembered = known;
+    let (outcome, seen) = carry(path, root, options, &|content, policies| draw(content, policies, options))?;
+    *remembered = seen.and_then(|seen| seen.after(path, &outcome));
     Ok(Some(outcome))
 }
 
-/// A look, and what is to be remembered of it.
-type Looked = (Outcome, Option<Remembered>);
-
-fn look(path: &Path, root: Option<&Path>, options: &Options) -> Result<Looked, Error> {
-    let snapshot = match Snapshot::open(path, root)? {
-        Ok(snapshot) if snapshot.is_empty() => return Ok((Outcome::empty(), None)),
-        Ok(snapshot) => snapshot,
-        Err(refusal) => return Ok((Outcome::without_look(Ending::Refused(refusal)), None)),
-    };
-    let (tail, found) = snapshot.read(|source| Tail::new(source, options.policy.choose(source)?))?;
-    let known = Remembered::of(tail, &snapshot.metadata, false);
-    Ok((Outcome::looked(found, snapshot.bytes()), known))
+/// What was seen of a file: what it was, and what could be remembered of it before and after a repair.
+struct Seen {
+    file: Stamp,
+    before: Tail,
+    after: Option<Tail>,
 }
 
-fn fix(path: &Path, root: Option<&Path>, options: &Options) -> Result<Looked, Error> {
-    let seen = Cell::new(None);
-    let outcome = carry(path, root, options, &|snapshot, policies| {
-        let (mended, before, after) = snapshot.read(|source| Tail::mend(source, policies.choose(source)?))?;
-        // Only what was told by the policies of the options can be built upon.
-        let told = seen.take().filter(|_| policies.each().any(|policy| policy.hold_remembered));
-        seen.set(told.or_else(|| Some((snapshot.metadata.clone(), before, after))));
-        Ok(Drawn::mended(mended))
-    })?;
-    let Some((metadata, before, after)) = seen.take() else { return Ok((outcome, None)) };
-    let known = match &outcome.ending {
-        Ending::Fixed => {
-            let now = std::fs::metadata(path).ok();
-            after.zip(now).and_then(|(tail, now)| Remembered::of(tail, &now, false))
+fn draw(content: &Content, policies: &Policies, options: &Options) -> Result<Drawn<Seen>, Stop> {
+    let file = Stamp::of(&content.metadata);
+    if options.mode == Mode::Look {
+        let (tail, before) = content.read(|source| Tail::new(source, policies.choose(source)?))?;
+        return Ok(Drawn { before, next: Next::Leave, told: Some(Seen { file, before: tail, after: None }) });
+    }
+    let (mended, before, after) = content.read(|source| Tail::mend(source, policies.choose(source)?))?;
+    // Only what was told by the policies of the options can be built upon.
+    let is_asked = !policies.each().any(|policy| policy.hold_remembered);
+    let told = is_asked.then_some(Seen { file, before, after });
+    Ok(Drawn { told, ..Drawn::mended(mended) })
+}
+
+impl Seen {
+    fn after(self, path: &Path, outcome: &Outcome) -> Option<Remembered> {
+        let Self { file, before, after } = self;
+        match &outcome.ending {
+            Ending::Fixed => {
+                let now = std::fs::metadata(path).ok();
+                after.zip(now).and_then(|(tail, now)| Remembered::of(tail, Stamp::of(&now), false))
+            }
+            // A repair that would do harm may do none when more has come.
+            Ending::Refused(Refusal::Worse(_)) => None,
+            Ending::Deferred(Deferral::NotWorth { .. }) => {
+                Remembered::of(before, file, false).map(Remembered::waiting)
+            }
+            ending => {
+                let pending = matches!(ending, Ending::Deferred(_) | Ending::Refused(_));
+                let memory_waits = matches!(
+                    ending,
+                    Ending::Deferred(Deferral::Remembered { .. } | Deferral::MayRemember { .. })
+                );
+                Remembered::of(before, file, pending).map(|known| Remembered { memory_waits, ..known })
+            }
         }
-        // A repair that would do harm may do none when more has come.
-        Ending::Refused(Refusal::Worse(_)) => None,
-        Ending::Deferred(Deferral::NotWorth { .. }) => {
-            Remembered::of(before, &metadata, false).map(Remembered::waiting)
-        }
-        ending => {
-            let pending = matches!(ending, Ending::Deferred(_) | Ending::Refused(_));
-            let memory_waits = matches!(
-                ending,
-                Ending::Deferred(Deferral::Remembered { .. } | Deferral::MayRemember { .. })
-            );
-            Remembered::of(before, &metadata, pending).map(|known| Remembered { memory_waits, ..known })
-        }
-    };
-    Ok((outcome, known))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::process::tests::NO_FORKS;
+    use crate::platform::process::tests::NO_FORKS;
     use crate::{Vault, bytes_read};
     use std::fs::File;
     use std::io::Write;

@@ -1,6 +1,7 @@
 //! The end of a file that others append to: what came after a known place, and how it gets into another file.
 
 use crate::lease::{Lease, Refused};
+use blake3::Hash;
 use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::{self, Write};
@@ -34,6 +35,11 @@ pub(crate) enum Came<'f> {
     Lines(u64),
     /// What was known is not there any more.
     Rewritten,
+}
+
+/// Tells the end of one text from that of another.
+pub(crate) fn end_hash(end: &[u8]) -> Hash {
+    blake3::hash(end)
 }
 
 /// Up to where a file is known, and what stands right before that place: who rewrites a file in place rewrites its
@@ -126,6 +132,11 @@ fn read(from: &File, at: u64, length: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; length];
     from.read_exact_at(&mut bytes, at)?;
     Ok(bytes)
+}
+
+/// Whether a line ends at `end`, or nothing stands before it.
+pub(crate) fn ends_line(file: &File, end: u64) -> io::Result<bool> {
+    Ok(end == 0 || read(file, end - 1, 1)? == b"\n")
 }
 
 /// Where the last complete line before `end` ends.

@@ -14,6 +14,9 @@
 
 mod file;
 mod gc;
+mod hex;
+mod ledger;
+mod path;
 mod record;
 mod texts;
 
@@ -22,14 +25,16 @@ pub use gc::{Freed, Keep};
 pub use record::{Purpose, Record, State};
 pub(crate) use texts::Packed;
 
-pub(crate) use file::Ledger;
-pub(crate) use record::{Account, CONTEXT_BYTES, Change, FileId, Old, Swap, check};
+pub(crate) use ledger::Ledger;
+pub(crate) use record::{Account, CONTEXT_BYTES, Change, Old, Swap, check};
 
 use crate::error::Error;
 use crate::folder::{Folder, Unfinished};
 use crate::step::{Step, before};
+use crate::stop::Halt;
+use crate::tail::ends_line;
 use blake3::Hash;
-use file::{Section, Writer, broken};
+use file::{Failure, Section, Writer, broken};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use record::Stored;
@@ -39,12 +44,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use transcript::plan::Plan;
-use transcript::{Fault, Source, Span};
+use transcript::tail::ends_a_line;
+use transcript::{Source, Span};
 
 const LOCK: &str = "lock";
 const RUNS: &str = "runs";
@@ -93,27 +98,6 @@ pub(crate) struct Merged<'a> {
 
 /// A frame, and the file that it is in.
 type StoredIn = (Arc<File>, Stored);
-
-/// Why originals could not be kept.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    /// The vault could not be written.
-    Disk(io::Error),
-    /// The original could not be read.
-    Source(Fault),
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Self {
-        Self::Disk(error)
-    }
-}
-
-impl From<Fault> for Failure {
-    fn from(fault: Fault) -> Self {
-        Self::Source(fault)
-    }
-}
 
 impl Vault {
     /// The vault at a folder, which need not exist yet.
@@ -166,23 +150,15 @@ impl Vault {
 
     /// Keeps what a plan will remove from a stream, so that its markers lead somewhere.
     ///
-    /// A fault is one of the source, and an error one of the vault.
-    ///
-    /// # Errors
-    ///
-    /// See above.
-    pub fn keep_stream(
+    /// A fault is one of the source, and a stop one of the vault.
+    pub(crate) fn keep_stream(
         &self,
         source: &dyn Source,
         plan: &Plan,
         spill: Option<&marker::Folder>,
-    ) -> Result<Result<Run, Error>, Fault> {
-        let pending = match self.begin(Path::new("-")) {
-            Ok(pending) => pending,
-            Err(error) => return Ok(Err(error)),
-        };
-        let kept = pending.keep(source, plan, &Packed::default(), spill, None, None)?;
-        Ok(kept.inspect(Run::landed))
+    ) -> Result<Run, Halt> {
+        let pending = self.begin(Path::new("-"))?;
+        pending.keep(source, plan, &Packed::default(), spill, None, None).inspect(Run::landed)
     }
 
     /// Records that a run was undone. If that fails, the run that undid it tells later.
@@ -246,7 +222,7 @@ impl Vault {
     /// Opens the file of a run, in whatever state, so that [`Run::note`] can go on after a restart.
     pub(crate) fn run_for_notes(&self, record: &Record) -> io::Result<Run> {
         let (folder, file) = self.open(record, OFlags::RDWR)?;
-        let notes = file::ledger(&file, &record.run)?.map_or(0, |(sequence, _)| sequence);
+        let notes = ledger::newest(&file, &record.run)?.map_or(0, |(sequence, _)| sequence);
         Ok(Run { name: record.run.clone(), folder, file: file.into(), notes: notes.into() })
     }
 
@@ -334,7 +310,7 @@ impl Pending {
     /// Keeps what a plan will remove, and makes it durable. With `spill` the texts that are cut become plain files too.
     /// What is `packed` need not be compressed again.
     ///
-    /// A fault is one of the source, and an error one of the vault.
+    /// A fault is one of the source, and a stop one of the vault.
     pub(crate) fn keep(
         self,
         source: &dyn Source,
@@ -343,7 +319,7 @@ impl Pending {
         spill: Option<&marker::Folder>,
         purpose: Option<Purpose>,
         swap: Option<Swap>,
-    ) -> Result<Result<Run, Error>, Fault> {
+    ) -> Result<Run, Halt> {
         self.fill(|record, out| {
             let hashes = texts::write(out, source, plan.texts(), packed)?;
             if let Some(folder) = spill {
@@ -351,7 +327,7 @@ impl Pending {
             }
             let (edits, inline) = record::changes(source, plan, &hashes)?;
             (record.bytes_before, record.bytes_after) = (source.len(), plan.length_after());
-            record.ends_line = record::ends_line(source)?;
+            record.ends_line = ends_a_line(source, source.len())?;
             (record.purpose, record.swap, record.edits) = (purpose, swap, edits);
             before(Step::WriteRecord)?;
             if !inline.is_empty() {
@@ -366,14 +342,14 @@ impl Pending {
 
     /// Keeps the places that undoing a run will change in a transcript of `length` bytes.
     ///
-    /// An error is one of the vault; there are no faults.
+    /// There are no faults.
     pub(crate) fn keep_undo(
         self,
         target: &Record,
         length: u64,
         changes: Vec<Change>,
         swap: Swap,
-    ) -> Result<Result<Run, Error>, Fault> {
+    ) -> Result<Run, Halt> {
         self.fill(|record, _| {
             let grown = |bytes, change: &Change| bytes + change.length - change.length_before();
             (record.bytes_before, record.bytes_after) = (length, changes.iter().fold(length, grown));
@@ -384,7 +360,7 @@ impl Pending {
 
     /// Keeps what merging late lines removes from a transcript of `bytes_before` bytes; `new` is the text after it.
     ///
-    /// A fault is one of `new`, and an error one of the vault or of what was removed.
+    /// A fault is one of `new`, and a stop one of the vault or of what was removed.
     pub(crate) fn keep_merge(
         self,
         new: &dyn Source,
@@ -392,16 +368,14 @@ impl Pending {
         edits: Vec<Merged<'_>>,
         swap: Option<Swap>,
         accounts: Vec<Account>,
-    ) -> Result<Result<Run, Error>, Fault> {
+    ) -> Result<Run, Halt> {
         self.fill(|record, out| {
             let (mut done, mut removed) = (0, Vec::new());
             for edit in edits {
                 let start = done;
                 record.ends_line = true;
                 for (file, span) in edit.removed.into_iter().filter(|(_, span)| !span.is_empty()) {
-                    let mut last = [0];
-                    file.read_exact_at(&mut last, span.end - 1)?;
-                    record.ends_line = last == *b"\n";
+                    record.ends_line = ends_line(file, span.end)?;
                     done += span.len();
                     removed.push((file, span));
                 }
@@ -429,18 +403,17 @@ impl Pending {
     fn fill(
         mut self,
         fill: impl FnOnce(&mut Record, &mut Writer) -> Result<(), Failure>,
-    ) -> Result<Result<Run, Error>, Fault> {
+    ) -> Result<Run, Halt> {
         let root = self.root.clone();
         let kept = || {
             let mut out = Writer::begin(&self.unfinished.file)?;
             fill(&mut self.record, &mut out)?;
             self.finish(out)
         };
-        match kept() {
-            Ok(run) => Ok(Ok(run)),
-            Err(Failure::Disk(cause)) => Ok(Err(cannot_keep(&root, cause))),
-            Err(Failure::Source(fault)) => Err(fault),
-        }
+        kept().map_err(|failure| match failure {
+            Failure::Disk(cause) => cannot_keep(&root, cause).into(),
+            Failure::Source(fault) => fault.into(),
+        })
     }
 
     /// Writes the index, makes the file durable and gives it its name.
@@ -466,7 +439,7 @@ impl Run {
     /// [`Self::sync`].
     pub(crate) fn note(&self, ledger: &Ledger) -> io::Result<()> {
         let written = self.notes.fetch_add(1, Ordering::Relaxed);
-        file::note(&self.file, &self.name, written + 1, ledger)
+        ledger::write(&self.file, &self.name, written + 1, ledger)
     }
 
     /// Makes what was noted durable.
@@ -545,7 +518,7 @@ fn open_run(folder: &Folder, run: &str, access: OFlags) -> io::Result<Option<(Fi
 fn read_run(folder: &Folder, run: &str) -> io::Result<Option<Record>> {
     let Some((file, state)) = open_run(folder, run, OFlags::RDONLY)? else { return Ok(None) };
     let file = Arc::new(file);
-    let ledger = file::ledger(&file, run)?.map(|(_, ledger)| ledger);
+    let ledger = ledger::newest(&file, run)?.map(|(_, ledger)| ledger);
     Ok(Some(Record { state, ledger, ..file::read_index(&file, run)? }))
 }
 
@@ -559,16 +532,9 @@ fn folder_of(path: &Path) -> String {
     blake3::hash(path.as_os_str().as_bytes()).to_hex()[..16].to_string()
 }
 
-/// A name that nobody else uses.
-fn fresh(what: &str) -> String {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    format!("{what}-{}-{count}-{}", std::process::id(), Timestamp::now().as_nanosecond())
-}
-
 fn run_name(millis: i64, path: &Path) -> io::Result<(String, Timestamp)> {
     let time = Timestamp::from_millisecond(millis).map_err(|error| io::Error::other(error.to_string()))?;
-    let seed = fresh(&path.to_string_lossy());
+    let seed = texts::fresh(&path.to_string_lossy());
     let random = &blake3::hash(seed.as_bytes()).to_hex()[..8];
     Ok((format!("{}Z-{random}", time.to_zoned(TimeZone::UTC).strftime(TIME)), time))
 }

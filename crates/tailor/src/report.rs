@@ -248,6 +248,10 @@ impl FileReport {
         Self::failed_at(error.path(), error)
     }
 
+    pub(crate) fn with_diff(self, diff: Vec<String>) -> Self {
+        Self { diff, ..self }
+    }
+
     /// A file that could not be dealt with. The error may be about another one, as that of its original.
     pub(crate) fn failed_at(path: &Path, error: &Error) -> Self {
         let report = Self::empty(path, "error", Some(error.to_string()), Status::Error);

@@ -8,12 +8,12 @@ mod meter;
 mod tally;
 mod twins;
 
-pub(crate) use meter::{Meter, Stuff};
-
-use crate::session::Session;
-use crate::{Depth, Facts, Policy, scan};
+use crate::model::policy::{Depth, Policy};
+use crate::read::scan;
+use crate::session::{Facts, Session};
 use alloc::string::String;
 use alloc::vec::Vec;
+use meter::Meter;
 use spans::source::{Fault, Source, Span};
 
 /// Characters of a token, where no tokeniser is known: the usual rule of thumb.
@@ -262,10 +262,11 @@ pub fn weigh(
     largest: usize,
     tokens_of: &mut dyn FnMut(&[u8]) -> Option<CountTokens>,
 ) -> Result<Weight, Fault> {
-    let (transcript, meter) = scan::scan_and_weigh(source)?;
+    let mut meter = Meter::new();
+    let read = scan::scan_with(source, &mut meter)?;
     let policy = Policy::default();
-    let session = Session::new(&transcript, source, &policy, Depth::Sizes);
-    let mut weight = Weight::nothing(Facts::of(&transcript));
+    let session = Session::new(&read, source, &policy, Depth::Sizes);
+    let mut weight = Weight::nothing(Facts::of(&read));
     if let Some(session) = session {
         weight.facts.awaits = session.awaits();
         tally::tally(&session, &meter, largest, tokens_of, &mut weight)?;

@@ -41,7 +41,7 @@ fn compact(asked: &Compact) -> Result<Status, String> {
         divide(source, options.policy.choose(source)?, Stay::Last(asked.keep))
     });
     let shares = match divided {
-        Ok(Ok(Err(unable))) if unable != transcript::compact::Unable::UnknownFormat => {
+        Ok(Err(unable)) if unable != transcript::compact::Unable::UnknownFormat => {
             let ending = Ending::Refused(Refusal::Unable(unable));
             return Ok(
                 Report::ended(asked, &ending, 0, Shares::default()).print(asked.change.format, &ending)

@@ -8,7 +8,7 @@ use crate::say::talk;
 use crate::status::Status;
 use crate::terminal::plain;
 use crate::value::{or_meant, rules};
-use keeper::read;
+use keeper::{Stop, read};
 use std::path::Path;
 use transcript::finding::{Safety, Severity};
 use transcript::profile::{self, PROFILES};
@@ -50,7 +50,7 @@ pub(crate) fn run(explain: &Explain) -> Status {
     Status::Clean
 }
 
-fn describe(rule: &dyn Rule) {
+fn describe(rule: &Rule) {
     let help = rule.help();
     println!(
         "{} {}\n\n{}\n\nWhy: {}\n\nFix: {}\n\nSource: {}",
@@ -106,7 +106,7 @@ fn unknown(what: &str, file: Option<&Path>) -> Status {
 }
 
 fn error(known: &Refusal, text: &str, file: Option<&Path>) -> Status {
-    let rules: Vec<&dyn Rule> = known.codes.iter().filter_map(|code| rule::find(code)).collect();
+    let rules: Vec<&Rule> = known.codes.iter().filter_map(|code| rule::find(code)).collect();
     let names: Vec<String> = rules.iter().map(|rule| format!("{} {}", rule.code(), rule.name())).collect();
     let names = names.join(", ");
     println!("{}\n", known.what);
@@ -177,10 +177,10 @@ fn look(path: &Path, text: &str) -> Result<(Blame, Vec<Finding>), String> {
         format!("{}: could not look for the error in it: {why}", path.display())
     };
     match looked {
-        Err(error) => Err(error.to_string()),
-        Ok(Err(refusal)) => Err(could_not(&refusal)),
-        Ok(Ok((None, _))) => Err(could_not(&keeper::Unsupported::UnknownFormat)),
-        Ok(Ok((Some(blame), findings))) => Ok((blame, findings)),
+        Err(Stop::Failed(error)) => Err(error.to_string()),
+        Err(reason) => Err(could_not(&reason)),
+        Ok((None, _)) => Err(could_not(&keeper::Unsupported::UnknownFormat)),
+        Ok((Some(blame), findings)) => Ok((blame, findings)),
     }
 }
 

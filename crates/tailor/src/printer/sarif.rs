@@ -25,7 +25,7 @@ impl Log {
         if self.results > 0 {
             return write!(out, ",");
         }
-        let rules: Vec<Value> = RULES.iter().map(|rule| describe(*rule)).collect();
+        let rules: Vec<Value> = RULES.iter().map(|rule| describe(rule)).collect();
         let driver = object!({
             "name": "tailor",
             "semanticVersion": env!("CARGO_PKG_VERSION"),
@@ -36,7 +36,7 @@ impl Log {
     }
 }
 
-fn describe(rule: &dyn transcript::rule::Rule) -> Value {
+fn describe(rule: &transcript::rule::Rule) -> Value {
     let help = rule.help();
     let text = format!("{}\n\nFix: {}\n\nSource: {}", help.why, help.fix, help.source);
     let markdown = format!("{}\n\n**Fix:** {}\n\n**Source:** {}", help.why, help.fix, help.source);

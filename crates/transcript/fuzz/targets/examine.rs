@@ -17,7 +17,7 @@ fuzz_target!(|data: &[u8]| {
             assert!((1..=found.facts.lines).contains(&finding.line), "{}", finding.message);
         }
     }
-    places(data, &scan(&data).expect("bytes in memory can be read"));
+    places(data, &scan(&data).expect("bytes in memory can be read").transcript);
     for size in [1, 3, data.len() / 2 + 1] {
         in_pieces(data, size);
     }
@@ -57,10 +57,10 @@ fn text(data: &[u8], entry: Span, text: &Text) {
 }
 
 fn in_pieces(data: &[u8], size: usize) {
-    let once = scan(&data).expect("bytes in memory can be read");
+    let once = scan(&data).expect("bytes in memory can be read").transcript;
     let mut scanner = Scanner::new();
     data.chunks(size).for_each(|piece| scanner.feed(piece));
-    let pieces = scanner.finish(data.len() as u64);
+    let pieces = scanner.finish(data.len() as u64).transcript;
     assert_eq!(format!("{:?}", once.entries), format!("{:?}", pieces.entries));
     assert_eq!(format!("{:?}", once.calls), format!("{:?}", pieces.calls));
     assert_eq!(format!("{:?}", once.results), format!("{:?}", pieces.results));

@@ -1,14 +1,14 @@
 //! Messages of Vercel's AI SDK, one a line: those for the model, and those for the screen.
 //!
 //! Which program wrote such a file is not known. In messages for the screen call and result are one part, so none is
-//! put in. Facts: `reference/formats-other.md` §5.
+//! put in. Facts: docs/format-facts.md.
 
-use super::{
-    Answer, Arguments, Content, Format, Level, Lost, Part, Results, Shape, Vote, Writing, alone, asked,
-    content_parts, is_string, items, only_keys, says,
-};
-use crate::entry::{Draft, Kind, Role};
-use crate::finding::Severity;
+use super::base::{Answer, Arguments, Content, Format, Level, Lost, Part, Results, Shape, Vote};
+use super::common::{alone, asked, content_parts, is_string, items, only_keys, says};
+use super::writing::Writing;
+use crate::model::draft::Draft;
+use crate::model::entry::{Kind, Role};
+use crate::model::finding::Severity;
 use alloc::vec::Vec;
 use spans::json::{Doc, Value};
 use spans::marker::MISSING_RESULT;

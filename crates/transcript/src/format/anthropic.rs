@@ -2,13 +2,15 @@
 //!
 //! No envelope, no ids of lines: the order of the lines is the conversation.
 
-use super::claude_code::{blocks, spoken};
-use super::names::{Form, Names, has, needs};
-use super::{
-    Answer, Arguments, Broken, Compaction, Content, Format, Level, Lost, Part, Results, Shape, Vote, Writing,
-    broken_by_stop_reason, content_parts, items, marred, only_keys, says,
+use super::base::{
+    Answer, Arguments, Broken, Compaction, Content, Format, Level, Lost, Part, Results, Shape, Vote,
 };
-use crate::entry::{Draft, Kind, QuirkKind, Role};
+use super::claude_code::{blocks, spoken};
+use super::common::{broken_by_stop_reason, content_parts, items, marred, note_marred, only_keys, says};
+use super::names::{Form, Names, has, needs};
+use super::writing::Writing;
+use crate::model::draft::Draft;
+use crate::model::entry::{Kind, QuirkKind, Role};
 use alloc::vec::Vec;
 use spans::json::{Doc, Value};
 use spans::marker::MISSING_RESULT;
@@ -112,7 +114,7 @@ impl Format for Anthropic {
         if (draft.entry.kind == Kind::Opaque || doc.get("content").is_none())
             && let Some(name) = marred(doc.root(), KEYS, ROLES)
         {
-            name.note(NEEDED, draft);
+            note_marred(&name, NEEDED, draft);
         }
     }
 

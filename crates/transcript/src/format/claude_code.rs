@@ -2,16 +2,20 @@
 //!
 //! Chain types are those of the Agent SDK's `sessions.py` (`user`, `assistant`, `progress`, `system`,
 //! `attachment`); every other type is metadata that is only ever copied. `toolUseResult` is a copy for the
-//! screen and never sent. Facts: `reference/formats-claude-codex.md` part A.
+//! screen and never sent. Facts: docs/format-facts.md.
 
-use super::names::{Form, Names, has, needs};
-use super::{
+use super::base::{
     Answer, Arguments, Broken, Compaction, Content, Format, Gate, Lost, Part, Results, Root, Shape, Vote,
-    Writing, alone, broken_by_stop_reason, content_parts, is_string, items, later, marred_role, says,
 };
-use crate::entry::{Draft, Kind, QuirkKind, Role, Service, Stop, Target, is_blank};
-use crate::finding::Severity;
-use crate::refusal;
+use super::common::{
+    alone, broken_by_stop_reason, content_parts, is_string, items, later, marred_role, says,
+};
+use super::names::{Form, Names, has, needs};
+use super::writing::Writing;
+use crate::model::draft::{Draft, is_blank};
+use crate::model::entry::{Kind, QuirkKind, Role, Service, Stop, Target};
+use crate::model::finding::Severity;
+use crate::model::refusal;
 use alloc::vec::Vec;
 use spans::json::{Doc, Value};
 use spans::literal::quote;

@@ -4,14 +4,14 @@
 //! stands before the newest compaction is not sent any more (`rollout_reconstruction.rs`). Events repeat outputs, and
 //! the model never sees those. Reasoning is sealed, but not bound to what comes before it. A thread with a paginated
 //! history numbers its lines and keeps byte offsets in a database, so nothing of it is changed. Facts:
-//! `reference/formats-claude-codex.md` part B.
+//! docs/format-facts.md.
 
+use super::base::{Answer, Content, Format, Gate, Lost, Part, Root, Shape, Vote};
+use super::common::{answered, asked, content_parts, first_text, is_string, items, later, only_keys, says};
 use super::names::{Form, Names, has, needs};
-use super::{
-    Answer, Content, Format, Gate, Lost, Part, Root, Shape, Vote, Writing, answered, asked, content_parts,
-    first_text, is_string, items, later, only_keys, says,
-};
-use crate::entry::{Draft, Kind, QuirkKind, Role};
+use super::writing::Writing;
+use crate::model::draft::Draft;
+use crate::model::entry::{Kind, QuirkKind, Role};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;

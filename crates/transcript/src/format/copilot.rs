@@ -3,14 +3,14 @@
 //! A call is asked for in an `assistant.message` and answered by a `tool.execution_complete` that may stand many lines
 //! later, with a subagent's events in between; what belongs to a subagent pairs by itself. The loader refuses the whole
 //! log over one bad line, and a compaction remembers how many messages stood before it. Facts:
-//! `reference/formats-other.md` §4.1.
+//! docs/format-facts.md.
 
+use super::base::{Answer, Content, Counted, Format, Gate, Level, Lost, Part, Root, Shape, Vote};
+use super::common::{content_parts, is_string, items, later, listed_calls, says};
 use super::names::{Form, Names, has, needs};
-use super::{
-    Answer, Content, Counted, Format, Gate, Level, Lost, Part, Root, Shape, Vote, Writing, content_parts,
-    is_string, items, later, listed_calls, says,
-};
-use crate::entry::{Draft, Kind, Role, Stop, Target};
+use super::writing::Writing;
+use crate::model::draft::Draft;
+use crate::model::entry::{Kind, Role, Stop, Target};
 use alloc::vec::Vec;
 use spans::json::{Doc, Value};
 use spans::marker::MISSING_RESULT;

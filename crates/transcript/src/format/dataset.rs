@@ -2,13 +2,13 @@
 //!
 //! Nothing is ever put in: a result that nobody had would be learnt from, and a call that is left open at the end is what
 //! such data teaches, or asks for. Calls and results find each other within their line. Facts:
-//! `reference/formats-other.md` §5.
+//! docs/format-facts.md.
 
-use super::{
-    Arguments, Content, Format, Level, Part, Results, Shape, Vote, anthropic, gemini_contents, items,
-    only_keys, openai_chat,
-};
-use crate::entry::{Draft, Kind, QuirkKind};
+use super::base::{Arguments, Content, Format, Level, Part, Results, Shape, Vote};
+use super::common::{items, only_keys};
+use super::{anthropic, gemini_contents, openai_chat};
+use crate::model::draft::Draft;
+use crate::model::entry::{Kind, QuirkKind};
 use spans::json::{Doc, Kind as Json, Value};
 use spans::source::Span;
 

@@ -1,14 +1,16 @@
 //! Factory Droid: messages of Anthropic's API in an envelope, behind a line that begins the session.
 //!
 //! How it writes is not known, and `todo_state` and `compaction_state` count messages, so its files are mended only
-//! while it rests, and no line comes or goes. Facts: `reference/formats-other.md` §4.9.
+//! while it rests, and no line comes or goes. Facts: docs/format-facts.md.
 
-use super::claude_code::spoken;
-use super::{
+use super::anthropic;
+use super::base::{
     Answer, Arguments, Broken, Content, Counted, Format, Level, Lost, Part, Results, Root, Shape, Vote,
-    anthropic, broken_by_stop_reason, content_parts, is_string, items, says,
 };
-use crate::entry::{Draft, Kind, Role};
+use super::claude_code::spoken;
+use super::common::{broken_by_stop_reason, content_parts, is_string, items, says};
+use crate::model::draft::Draft;
+use crate::model::entry::{Kind, Role};
 use alloc::vec::Vec;
 use spans::json::{Doc, Value};
 

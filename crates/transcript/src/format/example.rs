@@ -1,9 +1,10 @@
 //! The example of docs/formats.md, built into the tests: a format is one file and one line.
 
-use super::{FORMATS, Format, Level};
+use super::FORMATS;
+use super::base::{Format, Level};
+use crate::examine::mend::{examine, mend};
+use crate::model::policy::Policy;
 use crate::plan::Rendered;
-use crate::policy::Policy;
-use crate::{examine, mend};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;

@@ -8,13 +8,13 @@
 //! ACP the calls of all turns gather in one record. Once a message of the model names calls in `content`, those are sent
 //! and `toolCalls` holds results only. No result is ever put in.
 
+use super::base::{Content, Format, Part, Results, Root, Shape, Vote};
+use super::common::{alone, content_parts, is_string, items, listed_calls};
 use super::names::{Form, Names, has, needs};
 use super::qwen_code::{self, content_part};
-use super::{
-    Content, Format, Part, Results, Root, Shape, Vote, alone, content_parts, is_string, items, listed_calls,
-};
-use crate::entry::{Draft, Kind, Role, Target};
-use crate::finding::Severity;
+use crate::model::draft::Draft;
+use crate::model::entry::{Kind, Role, Target};
+use crate::model::finding::Severity;
 use spans::json::{Doc, Kind as Json, Value};
 
 pub(super) struct GeminiCli;

@@ -1,11 +1,12 @@
 //! Bare messages of Gemini's API, one a line: `role` and `parts`.
 //!
-//! The API counts calls and results of neighbouring turns, so nothing is put in. Facts: `reference/formats-other.md` §5.
+//! The API counts calls and results of neighbouring turns, so nothing is put in. Facts: docs/format-facts.md.
 
-use super::{
-    Content, Format, Level, Part, Results, Shape, Vote, is_string, items, only_keys, qwen_code, says,
-};
-use crate::entry::{Draft, Kind, Role};
+use super::base::{Content, Format, Level, Part, Results, Shape, Vote};
+use super::common::{is_string, items, only_keys, says};
+use super::qwen_code;
+use crate::model::draft::Draft;
+use crate::model::entry::{Kind, Role};
 use spans::json::{Doc, Value};
 
 pub(super) struct GeminiContents;

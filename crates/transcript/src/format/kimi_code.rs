@@ -2,14 +2,13 @@
 //!
 //! `context.undo` and compactions count records, so none comes or goes; on loading it closes open calls itself and
 //! drops results without a call. One unreadable line in the middle keeps it from loading at all. Facts:
-//! `reference/formats-other.md` §4.5.
+//! docs/format-facts.md.
 
+use super::base::{Counted, Format, Level, Part, Root, Shape, Vote};
+use super::common::{alone, content_parts, is_reminder, is_string, items, listed_calls, says};
 use super::names::{Form, Names, has, needs};
-use super::{
-    Counted, Format, Level, Part, Root, Shape, Vote, alone, content_parts, is_reminder, is_string, items,
-    listed_calls, says,
-};
-use crate::entry::{Draft, Kind, Role};
+use crate::model::draft::Draft;
+use crate::model::entry::{Kind, Role};
 use spans::json::{Doc, Kind as Json, Value};
 
 pub(super) struct KimiCode;

@@ -2,15 +2,20 @@
 //!
 //! Bare ones, and those of agents that add lines or fields of their own: one [`Profile`] an agent. Many keep a file
 //! beside it that counts the lines. Where none is known, lines are added or removed only when the user allows it; any
-//! field that neither the API nor a profile knows makes the file somebody else's. Facts: `reference/formats-other.md`
-//! §3, §4.4, §4.7 and §4.8.
+//! field that neither the API nor a profile knows makes the file somebody else's. Facts:
+//! docs/format-facts.md.
 
-use super::names::{Form, Names, has, needs};
-use super::{
-    Answer, Arguments, Compaction, Content, Counted, Format, Level, Lost, Part, Root, Shape, Vote, Writing,
-    answered, asked, content_parts, is_reminder, is_string, items, listed_calls, marred, only_keys, says,
+use super::base::{
+    Answer, Arguments, Compaction, Content, Counted, Format, Level, Lost, Part, Root, Shape, Vote,
 };
-use crate::entry::{Draft, Kind, QuirkKind, Role};
+use super::common::{
+    answered, asked, content_parts, is_reminder, is_string, items, listed_calls, marred, note_marred,
+    only_keys, says,
+};
+use super::names::{Form, Names, has, needs};
+use super::writing::Writing;
+use crate::model::draft::Draft;
+use crate::model::entry::{Kind, QuirkKind, Role};
 use alloc::vec::Vec;
 use spans::json::{Doc, Kind as Json, Value};
 use spans::marker::MISSING_RESULT;
@@ -389,6 +394,6 @@ pub(super) fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
 #[inline(never)]
 fn lacking(message: Value<'_>, draft: &mut Draft<'_>) {
     if let Some(name) = marred(Some(message), KEYS, ROLES) {
-        name.note(NEEDED, draft);
+        note_marred(&name, NEEDED, draft);
     }
 }

@@ -1,9 +1,10 @@
 //! Otter: messages by who says them, behind a line that names the session.
 
-use super::{
-    Answer, Format, Level, Lost, Part, Root, Shape, Vote, Writing, content_parts, is_string, items, says,
-};
-use crate::entry::{Draft, Kind, Role};
+use super::base::{Answer, Format, Level, Lost, Part, Root, Shape, Vote};
+use super::common::{content_parts, is_string, items, says};
+use super::writing::Writing;
+use crate::model::draft::Draft;
+use crate::model::entry::{Kind, Role};
 use alloc::vec::Vec;
 use spans::json::{Doc, Value};
 use spans::marker::MISSING_RESULT;

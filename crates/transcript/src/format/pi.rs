@@ -2,16 +2,18 @@
 //!
 //! Header versions 1 (no ids: the order of lines counts), 2, 3 and above are read; they differ for us only in
 //! whether entries have ids. The leaf is the last entry of the file, unless OpenClaw's `leaf` records or
-//! `appendMode: "side"` say otherwise. Blocks and roles: `reference/seed-systems.md` §3.3–3.5.
+//! `appendMode: "side"` say otherwise. Facts: docs/format-facts.md.
 
-use super::names::{Form, Names, has, needs};
-use super::{
-    Answer, Arguments, Broken, CALLS, Compaction, Content, Format, Gate, Lost, Part, Root, Shape, Vote,
-    Writing, alone, content_parts, is_string, items, later, marred_role, says,
+use super::base::{
+    Answer, Arguments, Broken, Compaction, Content, Format, Gate, Lost, Part, Root, Shape, Vote,
 };
-use crate::entry::{Draft, Kind, QuirkKind, Role, Stop, Target, is_altered, is_blank};
-use crate::finding::Severity;
-use crate::refusal;
+use super::common::{CALLS, alone, content_parts, is_string, items, later, marred_role, says};
+use super::names::{Form, Names, has, needs};
+use super::writing::Writing;
+use crate::model::draft::{Draft, is_altered, is_blank};
+use crate::model::entry::{Kind, QuirkKind, Role, Stop, Target};
+use crate::model::finding::Severity;
+use crate::model::refusal;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;

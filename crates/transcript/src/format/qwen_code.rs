@@ -2,16 +2,16 @@
 //!
 //! A new Qwen Code pins the very file that it left behind, so nothing is changed beside it; logs of managed sessions
 //! pin a hash of what they hold, so nothing of those is ever. Lines that share a `uuid` are parts of one record. Facts:
-//! `reference/formats-other.md` §4.3.
+//! docs/format-facts.md.
 
+use super::base::{Answer, Content, Format, Gate, Level, Lost, Part, Results, Root, Shape, Vote};
+use super::common::{content_parts, is_string, items, later, says, written_over};
 use super::gemini_cli::{response, response_parts};
 use super::names::{Form, Names, has, needs};
-use super::{
-    Answer, Content, Format, Gate, Level, Lost, Part, Results, Root, Shape, Vote, Writing, content_parts,
-    is_string, items, later, says, written_over,
-};
-use crate::entry::{Draft, Kind, Link, QuirkKind, Role, is_altered};
-use crate::finding::Severity;
+use super::writing::Writing;
+use crate::model::draft::{Draft, is_altered};
+use crate::model::entry::{Kind, Link, QuirkKind, Role};
+use crate::model::finding::Severity;
 use alloc::vec::Vec;
 use spans::json::{Doc, Value};
 use spans::marker::MISSING_RESULT;

@@ -2,8 +2,9 @@
 //!
 //! One [`Kept`] each: how it is told, and why it is left alone. Their lines are not read.
 
-use super::{Format, Level, Part, Results, Root, Shape, Vote, is_string, items, says};
-use crate::entry::Draft;
+use super::base::{Format, Level, Part, Results, Root, Shape, Vote};
+use super::common::{is_string, items, says};
+use crate::model::draft::Draft;
 use spans::json::{Doc, Kind as Json, Value};
 
 /// A kind of file that is only read.

@@ -2,9 +2,9 @@
 //! stands afterwards.
 
 use super::{Edit, Piece, Plan};
-use crate::entry::{DamageKind, Kind, Link, Role};
-use crate::finding::Op;
 use crate::format::{Answer, Lost, Shape};
+use crate::model::entry::{DamageKind, Kind, Link, Role};
+use crate::model::finding::Op;
 use crate::rule::next_user;
 use crate::session::Session;
 use alloc::collections::{BTreeMap, BTreeSet};

@@ -1,30 +1,22 @@
 //! T3: a compaction that nothing came of, beside the one that the conversation went on from.
 
+use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
 use super::removal::{only_if_asked, take_out};
-use super::{Cover, Help, Rule, about};
-use crate::entry::{Id, Kind, Link};
-use crate::finding::{Finding, Guard, Severity};
 use crate::format::{Format, Shape};
-use crate::found::Found;
+use crate::model::entry::{Kind, Link};
+use crate::model::finding::{Finding, Guard, Severity};
+use crate::model::ids::Id;
 use crate::session::Session;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use hashbrown::HashSet;
 use spans::source::Fault;
 
-pub(super) struct AbandonedCompaction;
-
-impl Rule for AbandonedCompaction {
-    fn code(&self) -> &'static str {
-        "T3"
-    }
-
-    fn name(&self) -> &'static str {
-        "abandoned-compaction"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "T3",
+        name: "abandoned-compaction",
+        help: Help {
             what: "A compaction was tried twice from one place, and this try has nothing behind it: the conversation went on \
                    from the other.",
             why: "Programs that take the first branch, or the longest summary, go on from the wrong one: \"80 % of the \
@@ -32,22 +24,25 @@ impl Rule for AbandonedCompaction {
             fix: "With --allow T3, or --only dead-weight, it goes into the vault. Messages on branches that were left are S18: \
                   nobody can tell a fork by accident from one that a person wanted.",
             source: "claude-code #35024, #37739; OpenClaw #79635",
-        }
-    }
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        // The boundaries of Claude Code have no parent.
-        if format.shape() == Shape::Branch { Cover::Fixed } else { Cover::Never }
-    }
+fn cover(format: &dyn Format) -> Cover {
+    // The boundaries of Claude Code have no parent.
+    if format.shape() == Shape::Branch { Cover::Fixed } else { Cover::Never }
+}
 
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        for entry in abandoned(session) {
-            let message = "a compaction that nothing came of".to_string();
-            let fix = only_if_asked(take_out(session, entry), Guard::History);
-            out.push(Finding { fix, ..about(&AbandonedCompaction, session, entry, Severity::Note, message) });
-        }
-        Ok(())
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    for entry in abandoned(session) {
+        let message = "a compaction that nothing came of".to_string();
+        let fix = only_if_asked(take_out(session, entry), Guard::History);
+        out.push(Finding { fix, ..about(&RULE, session, entry, Severity::Note, message) });
     }
+    Ok(())
 }
 
 /// The compactions that nothing came of, in the order of the file.

@@ -1,73 +1,64 @@
 //! P3: a call that was never finished, with a result that was made up for it.
 
-use super::{Cover, Help, Rule, about_result, severity_in_context};
-use crate::entry::Stop;
-use crate::finding::{Finding, Fix, Guard, Held, Op};
+use super::base::{Cover, Found, Help, Rule, RuleInfo, about_result, severity_in_context};
 use crate::format::{Format, Results};
-use crate::found::Found;
+use crate::model::entry::Stop;
+use crate::model::finding::{Finding, Fix, Guard, Held, Op};
 use crate::session::{Answers, Session};
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use hashbrown::HashMap;
 use spans::source::Fault;
 
-pub(super) struct AbortedCallWithResult;
-
-impl Rule for AbortedCallWithResult {
-    fn code(&self) -> &'static str {
-        "P3"
-    }
-
-    fn name(&self) -> &'static str {
-        "aborted-call-with-result"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "P3",
+        name: "aborted-call-with-result",
+        help: Help {
             what: "A turn was aborted while the model wrote a call, and a repair invented a result for it.",
             why: "The agent leaves the aborted call out of the request but sends the result: \"unexpected \
                   `tool_use_id` found in `tool_result` blocks\", for ever, even after a reset.",
             fix: "The result goes, and the unfinished call with it; the text of the turn stays. A call that was \
                   complete and has a real result is left alone.",
             source: "OpenClaw #8264, #9769, #1859; pi #812",
-        }
-    }
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        match format.results() {
-            _ if !format.aborts() => Cover::Never,
-            Results::Lines => Cover::Fixed,
-            _ => Cover::Reported,
-        }
+fn cover(format: &dyn Format) -> Cover {
+    match format.results() {
+        _ if !format.aborts() => Cover::Never,
+        Results::Lines => Cover::Fixed,
+        _ => Cover::Reported,
     }
+}
 
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        let mut others: HashMap<u32, Vec<usize>> = HashMap::new();
-        for (index, answers) in session.answers.iter().enumerate() {
-            if let Answers::Again(call) = *answers {
-                others.entry(call).or_default().push(index);
-            }
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    let mut others: HashMap<u32, Vec<usize>> = HashMap::new();
+    for (index, answers) in session.answers.iter().enumerate() {
+        if let Answers::Again(call) = *answers {
+            others.entry(call).or_default().push(index);
         }
-        for (index, answers) in session.answers.iter().enumerate() {
-            let Answers::Call(call) = *answers else { continue };
-            let (found, result) = (session.call(call), session.result(index));
-            let aborted = session.entry(found.entry).stop == Stop::Aborted;
-            if !aborted || !session.is_live(found.entry) || !(found.partial || result.synthetic) {
-                continue;
-            }
-            let severity = severity_in_context(session, found.entry);
-            let message = "result for a call of an aborted turn".to_string();
-            // All or none: one that stayed would be without a call, or the one that is found next.
-            let others = others.get(&call).map_or(&[][..], Vec::as_slice);
-            let all = [&[index], others].concat();
-            let fix = take_out(session, call, &all);
-            out.push(Finding {
-                fix,
-                ..about_result(&AbortedCallWithResult, session, index, severity, message)
-            });
-        }
-        Ok(())
     }
+    for (index, answers) in session.answers.iter().enumerate() {
+        let Answers::Call(call) = *answers else { continue };
+        let (found, result) = (session.call(call), session.result(index));
+        let aborted = session.entry(found.entry).stop == Stop::Aborted;
+        if !aborted || !session.is_live(found.entry) || !(found.partial || result.synthetic) {
+            continue;
+        }
+        let severity = severity_in_context(session, found.entry);
+        let message = "result for a call of an aborted turn".to_string();
+        // All or none: one that stayed would be without a call, or the one that is found next.
+        let others = others.get(&call).map_or(&[][..], Vec::as_slice);
+        let all = [&[index], others].concat();
+        let fix = take_out(session, call, &all);
+        out.push(Finding { fix, ..about_result(&RULE, session, index, severity, message) });
+    }
+    Ok(())
 }
 
 fn take_out(session: &Session<'_>, call: u32, results: &[usize]) -> Fix {

@@ -1,47 +1,40 @@
 //! M6: a thought signature of Gemini that was altered.
 
-use super::{Cover, Help, Rule, about, severity_in_context};
-use crate::entry::{Quirk, QuirkKind};
-use crate::finding::Severity;
+use super::base::{Cover, Found, Help, Rule, RuleInfo, about, severity_in_context};
 use crate::format::Format;
-use crate::found::Found;
+use crate::model::entry::{Quirk, QuirkKind};
+use crate::model::finding::Severity;
 use crate::session::Session;
 use alloc::string::ToString;
 use spans::source::Fault;
 
-pub(super) struct AlteredThought;
-
-impl Rule for AlteredThought {
-    fn code(&self) -> &'static str {
-        "M6"
-    }
-
-    fn name(&self) -> &'static str {
-        "altered-thought"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "M6",
+        name: "altered-thought",
+        help: Help {
             what: "The thought signature of a call holds what no signature can: a mark of redaction or shortening.",
             why: "\"Corrupted thought signature.\", \"Function call is missing a thought_signature\".",
             fix: "None: nothing in the file can put a signature back, and without the call its result would be alone. Go on with another model.",
             source: "gemini-cli #13467, #26425",
-        }
-    }
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        if format.content().thoughts { Cover::Reported } else { Cover::Never }
-    }
+fn cover(format: &dyn Format) -> Cover {
+    if format.content().thoughts { Cover::Reported } else { Cover::Never }
+}
 
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        let altered =
-            |quirk: &&Quirk| quirk.kind == QuirkKind::AlteredThought && session.is_live(quirk.entry);
-        // One finding for all: what alters signatures alters every one of them.
-        if let Some(first) = session.transcript.quirks().iter().find(altered) {
-            let severity = severity_in_context(session, first.entry).min(Severity::Warning);
-            let message = "thought signatures of calls were altered, from here on".to_string();
-            out.push(about(&AlteredThought, session, first.entry, severity, message));
-        }
-        Ok(())
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    let altered = |quirk: &&Quirk| quirk.kind == QuirkKind::AlteredThought && session.is_live(quirk.entry);
+    // One finding for all: what alters signatures alters every one of them.
+    if let Some(first) = session.transcript.quirks().iter().find(altered) {
+        let severity = severity_in_context(session, first.entry).min(Severity::Warning);
+        let message = "thought signatures of calls were altered, from here on".to_string();
+        out.push(about(&RULE, session, first.entry, severity, message));
     }
+    Ok(())
 }

@@ -1,56 +1,45 @@
 //! S9: what a compaction has replaced.
 
-use super::{Cover, Help, Rule, dead_weight};
-use crate::entry::{Kind, Role};
+use super::base::{Cover, Found, Help, Rule, RuleInfo};
+use super::dead_weight;
 use crate::format::{Format, Shape};
-use crate::found::Found;
+use crate::model::entry::{Kind, Role};
 use crate::session::Session;
 use alloc::vec::Vec;
 use spans::json;
 use spans::source::Fault;
 
-pub(super) struct BeforeCompaction;
-
-impl Rule for BeforeCompaction {
-    fn code(&self) -> &'static str {
-        "S9"
-    }
-
-    fn name(&self) -> &'static str {
-        "before-compaction"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "S9",
+        name: "before-compaction",
+        help: Help {
             what: "Messages from before the last compaction stand in the file; a summary takes their place in what the agent sends.",
             why: "The file only grows: 7 MB after ten compactions, read on every start. The agent does not load them into the context.",
             fix: "With --allow S9 they go into the vault, what a person said among them; what the compaction keeps, settings, labels and the message from which pi takes the model stay.",
             source: "OpenClaw #39953, #76604, #115904",
-        }
-    }
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        match (format.shape(), format.counted()) {
-            (Shape::List, _) => Cover::Never,
-            (_, Some(_)) => Cover::Reported,
-            (_, None) => Cover::Fixed,
-        }
+fn cover(format: &dyn Format) -> Cover {
+    match (format.shape(), format.counted()) {
+        (Shape::List, _) => Cover::Never,
+        (_, Some(_)) => Cover::Reported,
+        (_, None) => Cover::Fixed,
     }
+}
 
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        let Some(boundary) = session.last_boundary() else { return Ok(()) };
-        let mut needed = named_before(session)?;
-        needed.extend(names_the_model(session, boundary));
-        let entries = (0..boundary).filter(|&entry| is_replaced(session, entry) && !needed.contains(&entry));
-        dead_weight::tell(
-            &BeforeCompaction,
-            session,
-            entries,
-            "messages from before the last compaction",
-            out,
-        );
-        Ok(())
-    }
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    let Some(boundary) = session.last_boundary() else { return Ok(()) };
+    let mut needed = named_before(session)?;
+    needed.extend(names_the_model(session, boundary));
+    let entries = (0..boundary).filter(|&entry| is_replaced(session, entry) && !needed.contains(&entry));
+    dead_weight::tell(&RULE, session, entries, "messages from before the last compaction", out);
+    Ok(())
 }
 
 /// Whether an entry in front of the last compaction is not sent any more. Calls whose results are sent stay with them.

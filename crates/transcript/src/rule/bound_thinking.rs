@@ -2,17 +2,17 @@
 //!
 //! Not a fault of the transcript, but what every other fix that the model would see must respect: newer models
 //! of Anthropic bind the signature of a thinking block to all earlier messages, and the API refuses the session
-//! after an edit before it (`reference/formats-claude-codex.md` C2).
+//! after an edit before it (docs/repair.md, "Signed thinking").
 
-use super::{Cover, Help, Rule, Stage, about};
-use crate::entry::{Kind, QuirkKind, Role, Transcript};
-use crate::finding::{Finding, Fix, Held, Op, Safety, Severity};
+use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about};
 use crate::format::{Format, Results, Shape};
-use crate::found::Found;
-use crate::mend::Holds;
-use crate::overflow::{Cause, failure_of};
-use crate::policy::SignedThinking;
+use crate::model::entry::{Kind, QuirkKind, Role};
+use crate::model::finding::{Finding, Fix, Held, Op, Safety, Severity};
+use crate::model::overflow::Cause;
+use crate::model::policy::SignedThinking;
+use crate::model::transcript::Transcript;
 use crate::session::Session;
+use crate::session::failure::failure_of;
 use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -20,8 +20,6 @@ use core::ops::Range;
 use spans::cut::measure;
 use spans::literal::Unit;
 use spans::source::{Fault, Source, Span};
-
-pub(super) struct BoundThinking;
 
 pub(crate) const CODE: &str = "M4";
 
@@ -48,17 +46,11 @@ const NOT_BINDING: &[&str] = &[
     "llama",
 ];
 
-impl Rule for BoundThinking {
-    fn code(&self) -> &'static str {
-        CODE
-    }
-
-    fn name(&self) -> &'static str {
-        "bound-thinking"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: CODE,
+        name: "bound-thinking",
+        help: Help {
             what: "A fix that the model would see comes before thinking blocks that are signed over everything before \
                    them, or such blocks were signed over a text that Tailor cut while the agent still had the whole \
                    text in memory.",
@@ -69,20 +61,23 @@ impl Rule for BoundThinking {
                   thinking is removed where its signature is broken already: after a line that was lost, before an \
                   error for which the API refuses the session anyway, and where the last turn failed because of it.",
             source: "Anthropic documentation, preserved thinking; pydantic-ai #7984",
-        }
-    }
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        let strips = format.content().thinking && format.results().of_messages();
-        if strips { Cover::Fixed } else { Cover::Never }
-    }
+fn cover(format: &dyn Format) -> Cover {
+    let strips = format.content().thinking && format.results().of_messages();
+    if strips { Cover::Fixed } else { Cover::Never }
+}
 
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        if session.format.results() != Results::InConversation {
-            out.extend(signed_over_other_text(session)?);
-        }
-        Ok(())
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    if session.format.results() != Results::InConversation {
+        out.extend(signed_over_other_text(session)?);
     }
+    Ok(())
 }
 
 /// Thinking that was signed over something else than the file says now: the API has refused it, or it comes after one
@@ -121,7 +116,7 @@ fn signed_over_other_text(session: &Session<'_>) -> Result<Option<Finding>, Faul
     } else {
         (Severity::Note, "this thinking comes after a text that Tailor cut")
     };
-    Ok(Some(Finding { fix, ..about(&BoundThinking, session, first, severity, message.to_string()) }))
+    Ok(Some(Finding { fix, ..about(&RULE, session, first, severity, message.to_string()) }))
 }
 
 /// Where the model first sees one of our markers.
@@ -157,7 +152,7 @@ pub(crate) fn holds_marker(
 /// Whether thinking that is appended cannot come after one of our markers, as far as is known.
 pub(crate) fn is_uncut(session: &Session<'_>) -> bool {
     let asked = session.policy.selection.includes(CODE)
-        && BoundThinking.cover(session.format) != Cover::Never
+        && cover(session.format) != Cover::Never
         && session.format.results() != Results::InConversation;
     !asked || session.first_marker.get() == Some(&None)
 }
@@ -198,8 +193,8 @@ pub(crate) struct Damage {
 
 impl Damage {
     /// What was mended before has done.
-    pub(crate) fn done(session: &Session<'_>, holds: &Holds<'_>) -> Self {
-        let mended = session.told().iter().filter(|&&entry| holds.linked(session.entry(entry).span.start));
+    pub(crate) fn done(session: &Session<'_>, linked: &dyn Fn(u64) -> bool) -> Self {
+        let mended = session.told().iter().filter(|&&entry| linked(session.entry(entry).span.start));
         let mended = mended.filter_map(|&entry| match session.entry(entry).kind {
             // What a compaction keeps comes first.
             Kind::Boundary => Some(0),
@@ -306,7 +301,7 @@ fn why_held(session: &Session<'_>, finding: &Finding) -> Held {
 /// Whether a finding is about a link to a line that was lost, or to a wrong one: the agent has not sent what is before
 /// the link together with what is after it since.
 fn is_of_links(finding: &Finding) -> bool {
-    finding.rule.stage() == Stage::Links && finding.rule.code() != "T4"
+    finding.rule.stage == Stage::Links && finding.rule.code() != "T4"
 }
 
 /// Whether the model of a session binds its thinking; one without a name does if any of it is there.
@@ -315,7 +310,7 @@ pub(crate) fn binds(session: &Session<'_>) -> bool {
     let last = session.live.iter().rev().find(spoke);
     let model = last.map_or(&b""[..], |&last| session.transcript.id_text(session.entry(last).model));
     let binds = model_binds(model) && (!model.is_empty() || !bound(session).is_empty());
-    binds && BoundThinking.cover(session.format) != Cover::Never
+    binds && cover(session.format) != Cover::Never
 }
 
 /// Whether it matters what an agent remembers.
@@ -406,7 +401,7 @@ fn removal(session: &Session<'_>, entry: u32) -> Finding {
     let blocks = session.transcript.thinking_of(entry);
     let ops = blocks.iter().map(|thinking| Op::DropBlock { entry, block: thinking.block }).collect();
     let message = format!("{} thinking blocks are bound to what is being changed", blocks.len());
-    Finding { fix: Fix::safe(ops), ..about(&BoundThinking, session, entry, Severity::Note, message) }
+    Finding { fix: Fix::safe(ops), ..about(&RULE, session, entry, Severity::Note, message) }
 }
 
 /// When the model would first see the fix; `None` if it would not.

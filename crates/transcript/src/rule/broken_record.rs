@@ -1,52 +1,41 @@
 //! B8: line breaks and control characters inside the strings of a record.
 
-use super::{Help, Rule, Stage, about_wreck};
-use crate::found::Found;
-use crate::salvage::Cause;
+use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about_wreck};
+use crate::read::salvage::Cause;
 use crate::session::Session;
 use alloc::format;
 use spans::source::Fault;
 
-pub(super) struct BrokenRecord;
-
-impl Rule for BrokenRecord {
-    fn code(&self) -> &'static str {
-        "B8"
-    }
-
-    fn name(&self) -> &'static str {
-        "broken-record"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "B8",
+        name: "broken-record",
+        help: Help {
             what: "A string holds raw line breaks or other control characters, so that its record is no JSON, or lies on several lines; \
                    or line breaks stand between its parts.",
             why: "JSON wants them escaped. Agents skip each of the lines, so the record is lost, and with it often a tool result.",
             fix: "In a string they are written as escapes, elsewhere they are taken out; the text is the same, and lines that were \
                   one record become one again.",
             source: "copilot-cli #2649",
-        }
-    }
+        },
+        stage: Stage::Bytes,
+        ..RuleInfo::BASE
+    },
+    cover: |_| Cover::Fixed,
+    check,
+};
 
-    fn stage(&self) -> Stage {
-        Stage::Bytes
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    let causes = [Cause::Control, Cause::Broken];
+    for wreck in session.wrecks()?.iter().filter(|wreck| causes.contains(&wreck.cause) && !wreck.is_torn()) {
+        let count = wreck.edits.len();
+        let message = match wreck.cause {
+            Cause::Broken => {
+                format!("line breaks and other raw characters at {count} places inside a record")
+            }
+            _ => format!("raw control characters at {count} places inside a record"),
+        };
+        out.push(about_wreck(&RULE, wreck, message));
     }
-
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        let causes = [Cause::Control, Cause::Broken];
-        for wreck in
-            session.wrecks()?.iter().filter(|wreck| causes.contains(&wreck.cause) && !wreck.is_torn())
-        {
-            let count = wreck.edits.len();
-            let message = match wreck.cause {
-                Cause::Broken => {
-                    format!("line breaks and other raw characters at {count} places inside a record")
-                }
-                _ => format!("raw control characters at {count} places inside a record"),
-            };
-            out.push(about_wreck(&BrokenRecord, wreck, message));
-        }
-        Ok(())
-    }
+    Ok(())
 }

@@ -1,51 +1,42 @@
 //! B7: byte order marks.
 
-use super::{Help, Rule, Stage, about_line, about_wreck};
-use crate::entry::DamageKind;
-use crate::finding::{Fix, Op, Severity};
-use crate::found::Found;
-use crate::salvage::Cause;
+use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about_line, about_wreck};
+use crate::model::entry::DamageKind;
+use crate::model::finding::{Fix, Op, Severity};
+use crate::read::salvage::Cause;
 use crate::session::Session;
 use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
 use spans::source::Fault;
 
-pub(super) struct ByteOrderMark;
-
-impl Rule for ByteOrderMark {
-    fn code(&self) -> &'static str {
-        "B7"
-    }
-
-    fn name(&self) -> &'static str {
-        "byte-order-mark"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "B7",
+        name: "byte-order-mark",
+        help: Help {
             what: "The file or a line begins with a byte order mark.",
             why: "`JSON.parse` refuses the line, and the first one is the header: some agents find no session then, and one has wiped \
                   the file. Carriage returns before line breaks are harmless and stay.",
             fix: "The mark is taken out.",
             source: "codex #28139; claude-code #9906; OpenClaw #89037",
-        }
-    }
+        },
+        stage: Stage::Bytes,
+        ..RuleInfo::BASE
+    },
+    cover: |_| Cover::Fixed,
+    check,
+};
 
-    fn stage(&self) -> Stage {
-        Stage::Bytes
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    for damage in session.transcript.damage.iter().filter(|damage| damage.kind == DamageKind::Bom) {
+        let fix = Fix::safe(vec![Op::Replace { at: damage.span, with: Vec::new() }]);
+        let message = "byte order mark before the first line".to_string();
+        out.push(about_line(&RULE, damage, Severity::Warning, message, fix));
     }
-
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        for damage in session.transcript.damage.iter().filter(|damage| damage.kind == DamageKind::Bom) {
-            let fix = Fix::safe(vec![Op::Replace { at: damage.span, with: Vec::new() }]);
-            let message = "byte order mark before the first line".to_string();
-            out.push(about_line(&ByteOrderMark, damage, Severity::Warning, message, fix));
-        }
-        for wreck in session.wrecks()?.iter().filter(|wreck| wreck.cause == Cause::Bom && !wreck.is_torn()) {
-            let message = "byte order mark at the beginning of a line".to_string();
-            out.push(about_wreck(&ByteOrderMark, wreck, message));
-        }
-        Ok(())
+    for wreck in session.wrecks()?.iter().filter(|wreck| wreck.cause == Cause::Bom && !wreck.is_torn()) {
+        let message = "byte order mark at the beginning of a line".to_string();
+        out.push(about_wreck(&RULE, wreck, message));
     }
+    Ok(())
 }

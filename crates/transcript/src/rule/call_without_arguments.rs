@@ -1,10 +1,10 @@
 //! P9: a call without arguments.
 
-use super::{Cover, Help, Rule, about_call, severity_in_context};
-use crate::entry::Stop;
-use crate::finding::{Finding, Fix, Held, Op};
-use crate::format::{Arguments, Format, was};
-use crate::found::Found;
+use super::base::{Cover, Found, Help, Rule, RuleInfo, about_call, severity_in_context};
+use crate::format::{Arguments, Format};
+use crate::model::damaged_name::was;
+use crate::model::entry::Stop;
+use crate::model::finding::{Finding, Fix, Held, Op};
 use crate::session::Session;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -12,60 +12,55 @@ use spans::json::{self, Value};
 use spans::literal::quote;
 use spans::source::{Fault, Span};
 
-pub(super) struct CallWithoutArguments;
-
-impl Rule for CallWithoutArguments {
-    fn code(&self) -> &'static str {
-        "P9"
-    }
-
-    fn name(&self) -> &'static str {
-        "call-without-arguments"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "P9",
+        name: "call-without-arguments",
+        help: Help {
             what: "A call that was written to its end has no arguments at all.",
             why: "Some models leave them out for tools that take none, and APIs want them: \"tool_use.input: Field required\", \
                   \"Input should be a valid dictionary\", \"Missing required parameter: …function.arguments\".",
             fix: "An empty object is put in, if the tool has answered. Where only some bytes of the name were written over, it is \
                   written again. Arguments that were cut off are never completed (P3).",
             source: "OpenClaw #1509, #3442; claude-code #6696",
-        }
-    }
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        if format.arguments().is_none() { Cover::Never } else { Cover::Fixed }
-    }
+fn cover(format: &dyn Format) -> Cover {
+    if format.arguments().is_none() { Cover::Never } else { Cover::Fixed }
+}
 
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        let Some(place) = session.format.arguments() else { return Ok(()) };
-        for (index, call) in session.transcript.calls.iter().enumerate().filter(|(_, call)| call.partial) {
-            if session.entry(call.entry).stop == Stop::Aborted || session.superseded(call.entry) {
-                continue;
-            }
-            let Some(block) = json::parse(session.source, call.block)? else { continue };
-            let Some(root) = block.root().filter(|root| root.get("partialJson").is_none()) else { continue };
-            let Some((holder, field)) = holder(root, place) else { continue };
-            if holder.get(field).is_some_and(|value| !value.is_null()) {
-                continue;
-            }
-            let done = session.result_of(index as u32).is_some();
-            let marred = holder.fields().map(|(key, _)| key).find(|key| was(*key, field));
-            let fix = match marred {
-                Some(key) => Fix::safe(vec![Op::Replace { at: key.span(), with: quoted(field) }]),
-                None if done => Fix::safe(vec![none(holder, field, place.none)]),
-                None if session.is_pending(call.entry) => Fix::held(Held::NewestTurn),
-                None => Fix::NONE,
-            };
-            let message =
-                if marred.is_some() { "`arguments` was written over" } else { "the call has no arguments" };
-            let severity = severity_in_context(session, call.entry);
-            let found = about_call(&CallWithoutArguments, session, index, severity, message);
-            out.push(Finding { fix, ..found });
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    let Some(place) = session.format.arguments() else { return Ok(()) };
+    for (index, call) in session.transcript.calls.iter().enumerate().filter(|(_, call)| call.partial) {
+        if session.entry(call.entry).stop == Stop::Aborted || session.superseded(call.entry) {
+            continue;
         }
-        Ok(())
+        let Some(block) = json::parse(session.source, call.block)? else { continue };
+        let Some(root) = block.root().filter(|root| root.get("partialJson").is_none()) else { continue };
+        let Some((holder, field)) = holder(root, place) else { continue };
+        if holder.get(field).is_some_and(|value| !value.is_null()) {
+            continue;
+        }
+        let done = session.result_of(index as u32).is_some();
+        let marred = holder.fields().map(|(key, _)| key).find(|key| was(*key, field));
+        let fix = match marred {
+            Some(key) => Fix::safe(vec![Op::Replace { at: key.span(), with: quoted(field) }]),
+            None if done => Fix::safe(vec![none(holder, field, place.none)]),
+            None if session.is_pending(call.entry) => Fix::held(Held::NewestTurn),
+            None => Fix::NONE,
+        };
+        let message =
+            if marred.is_some() { "`arguments` was written over" } else { "the call has no arguments" };
+        let severity = severity_in_context(session, call.entry);
+        let found = about_call(&RULE, session, index, severity, message);
+        out.push(Finding { fix, ..found });
     }
+    Ok(())
 }
 
 /// Puts in that there are none.

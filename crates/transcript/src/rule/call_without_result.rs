@@ -1,10 +1,11 @@
 //! P1: a call that nothing answers.
 
-use super::{Cover, Help, Rule, about, records_stay, severity_in_context};
-use crate::entry::{Call, Id, Kind, Role, Stop};
-use crate::finding::{Finding, Fix, Guard, Held, Op};
+use super::base::{Cover, Found, Help, Rule, RuleInfo, about, severity_in_context};
+use super::counted::records_stay;
 use crate::format::{Answer, Format, Results, Shape};
-use crate::found::Found;
+use crate::model::entry::{Call, Kind, Role, Stop};
+use crate::model::finding::{Finding, Fix, Guard, Held, Op};
+use crate::model::ids::Id;
 use crate::session::Session;
 use alloc::string::ToString;
 use alloc::vec;
@@ -12,19 +13,11 @@ use core::cell::OnceCell;
 use hashbrown::HashSet;
 use spans::source::Fault;
 
-pub(super) struct CallWithoutResult;
-
-impl Rule for CallWithoutResult {
-    fn code(&self) -> &'static str {
-        "P1"
-    }
-
-    fn name(&self) -> &'static str {
-        "call-without-result"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "P1",
+        name: "call-without-result",
+        help: Help {
             what: "A tool call on the live branch has no result, and the conversation went on.",
             why: "APIs refuse the whole session: \"`tool_use` ids were found without `tool_result` blocks immediately \
                   after\", \"An assistant message with 'tool_calls' must be followed by tool messages responding to \
@@ -35,64 +28,65 @@ impl Rule for CallWithoutResult {
                   only with --allow P1, because another file may count its lines. In data sets nothing is put in, \
                   because a model would learn it; a call in the last message of a line is what that teaches.",
             source: "Anthropic Messages, OpenAI Chat Completions and Responses; OpenClaw #10310, claude-code #8763",
-        }
-    }
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        match (format.results(), format.answer()) {
-            (Results::Unpaired | Results::Unread, _) => Cover::Never,
-            (_, Answer::Nowhere) => Cover::Reported,
-            (_, Answer::Line | Answer::LineIfAllowed) if records_stay(format) => Cover::Reported,
-            _ => Cover::Fixed,
-        }
+fn cover(format: &dyn Format) -> Cover {
+    match (format.results(), format.answer()) {
+        (Results::Unpaired | Results::Unread, _) => Cover::Never,
+        (_, Answer::Nowhere) => Cover::Reported,
+        (_, Answer::Line | Answer::LineIfAllowed) if records_stay(format) => Cover::Reported,
+        _ => Cover::Fixed,
     }
+}
 
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        let mut answered = None;
-        let boundaries = OnceCell::new();
-        let before_boundary = |entry| boundaries.get_or_init(|| before_boundaries(session)).contains(&entry);
-        for (index, call) in (0..).zip(&session.transcript.calls) {
-            if call.id.is_none()
-                || session.result_of(index).is_some()
-                || excused(session, call, &before_boundary)
-            {
-                continue;
-            }
-            // The same id twice in one message is its own rule's business: the result answers both.
-            let answered = answered.get_or_insert_with(|| answered_in_turns(session));
-            if answered.contains(&(session.turn(call.entry), call.key)) {
-                continue;
-            }
-            let entry = call.entry;
-            let ops = vec![Op::Answer(index)];
-            // The result would repeat these, and then two lines would not be UTF-8.
-            let ids = [call.id, session.entry(entry).id].map(|id| session.transcript.id_text(id));
-            let fix = match session.format.answer() {
-                _ if ids.iter().any(|id| core::str::from_utf8(id).is_err()) => Fix::held(Held::Tangled),
-                _ if stands_behind_the_leaf(session, entry) => Fix::held(Held::Tangled),
-                Answer::LineIfAllowed => Fix::guarded(Guard::ChangesLineCount, ops),
-                // A message of its own has to be put in.
-                Answer::NextUser if next_user(session, entry).is_none() => {
-                    Fix::guarded(Guard::ChangesLineCount, ops)
-                }
-                Answer::Nowhere => Fix::NONE,
-                Answer::Line | Answer::NextUser => Fix::safe(ops),
-            };
-            out.push(Finding {
-                call: call.id,
-                tool: call.name,
-                fix,
-                ..about(
-                    &CallWithoutResult,
-                    session,
-                    entry,
-                    severity_in_context(session, entry),
-                    "no result for this call".to_string(),
-                )
-            });
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    let mut answered = None;
+    let boundaries = OnceCell::new();
+    let before_boundary = |entry| boundaries.get_or_init(|| before_boundaries(session)).contains(&entry);
+    for (index, call) in (0..).zip(&session.transcript.calls) {
+        if call.id.is_none() || session.result_of(index).is_some() || excused(session, call, &before_boundary)
+        {
+            continue;
         }
-        Ok(())
+        // The same id twice in one message is its own rule's business: the result answers both.
+        let answered = answered.get_or_insert_with(|| answered_in_turns(session));
+        if answered.contains(&(session.turn(call.entry), call.key)) {
+            continue;
+        }
+        let entry = call.entry;
+        let ops = vec![Op::Answer(index)];
+        // The result would repeat these, and then two lines would not be UTF-8.
+        let ids = [call.id, session.entry(entry).id].map(|id| session.transcript.id_text(id));
+        let fix = match session.format.answer() {
+            _ if ids.iter().any(|id| core::str::from_utf8(id).is_err()) => Fix::held(Held::Tangled),
+            _ if stands_behind_the_leaf(session, entry) => Fix::held(Held::Tangled),
+            Answer::LineIfAllowed => Fix::guarded(Guard::ChangesLineCount, ops),
+            // A message of its own has to be put in.
+            Answer::NextUser if next_user(session, entry).is_none() => {
+                Fix::guarded(Guard::ChangesLineCount, ops)
+            }
+            Answer::Nowhere => Fix::NONE,
+            Answer::Line | Answer::NextUser => Fix::safe(ops),
+        };
+        out.push(Finding {
+            call: call.id,
+            tool: call.name,
+            fix,
+            ..about(
+                &RULE,
+                session,
+                entry,
+                severity_in_context(session, entry),
+                "no result for this call".to_string(),
+            )
+        });
     }
+    Ok(())
 }
 
 /// Whether a line behind an entry would be the last that nothing hangs on, and so where the conversation ends: the last

@@ -1,11 +1,10 @@
 //! T5: the same entry twice.
 
-use super::{Cover, Help, Rule, Stage, about};
-use crate::entry::Link;
-use crate::finding::{Finding, Fix, Op, Severity};
+use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about};
 use crate::format::Format;
-use crate::found::Found;
-use crate::salvage::LINE_BYTES_MAX;
+use crate::model::entry::Link;
+use crate::model::finding::{Finding, Fix, Op, Severity};
+use crate::read::salvage::LINE_BYTES_MAX;
 use crate::session::Session;
 use alloc::string::ToString;
 use alloc::vec;
@@ -13,76 +12,66 @@ use alloc::vec::Vec;
 use hashbrown::HashMap;
 use spans::source::{Fault, Span, read_span};
 
-pub(super) struct CopiedEntry;
-
-impl Rule for CopiedEntry {
-    fn code(&self) -> &'static str {
-        "T5"
-    }
-
-    fn name(&self) -> &'static str {
-        "copied-entry"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "T5",
+        name: "copied-entry",
+        help: Help {
             what: "An entry stands in the file again, byte for byte or with another parent, under the same id.",
             why: "It bloats the file; in pi a copy at the end moves the live branch back to where it was first written; in Claude \
                   Code chains can run in circles through it.",
             fix: "The later copy is taken out; of two that differ in their parents alone, the later stays, which agents read, \
                   unless its parent is not there. Entries with one id and different content are left alone.",
             source: "claude-code #5034, #48936, #40363; pi #3745",
-        }
-    }
+        },
+        stage: Stage::Lines,
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn stage(&self) -> Stage {
-        Stage::Lines
-    }
+fn cover(format: &dyn Format) -> Cover {
+    if format.shape().is_tree() { Cover::Fixed } else { Cover::Never }
+}
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        if format.shape().is_tree() { Cover::Fixed } else { Cover::Never }
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    if !session.repeats_ids() {
+        return Ok(());
     }
-
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        if !session.repeats_ids() {
-            return Ok(());
-        }
-        let mut first: HashMap<crate::entry::Id, u32> = HashMap::new();
-        let mut copies: Vec<u32> = Vec::new();
-        for (index, entry) in (0..).zip(&session.transcript.entries) {
-            let Some(id) = entry.id.filter(|_| session.shares_its_id(index)) else { continue };
-            let Some(&known) = first.get(&id) else {
-                first.insert(id, index);
-                continue;
-            };
-            if !same(session, known, index)? {
-                continue;
-            }
-            // Entries stand behind their parents where they were first written.
-            let lost = |entry: u32| match session.entry(entry).parent {
-                Link::To(id) => {
-                    first.get(&id).copied().or(session.by_id(id)).is_none_or(|parent| parent > entry)
-                }
-                Link::Root | Link::Missing => false,
-            };
-            // Agents read the later one; what it hangs on is what they have.
-            let moved = session.entry(known).parent != session.entry(index).parent;
-            let gone = if !lost(index) && (moved || lost(known)) { known } else { index };
-            first.insert(id, if gone == known { index } else { known });
-            copies.push(gone);
-        }
-        let message = if is_appended_to_itself(session, &copies) {
-            "the same entry stands here again: the file was appended to itself"
-        } else {
-            "the same entry stands here again"
+    let mut first: HashMap<crate::model::ids::Id, u32> = HashMap::new();
+    let mut copies: Vec<u32> = Vec::new();
+    for (index, entry) in (0..).zip(&session.transcript.entries) {
+        let Some(id) = entry.id.filter(|_| session.shares_its_id(index)) else { continue };
+        let Some(&known) = first.get(&id) else {
+            first.insert(id, index);
+            continue;
         };
-        for gone in copies {
-            let fix = Fix::safe(vec![Op::DropCopy(gone)]);
-            let about = about(&CopiedEntry, session, gone, Severity::Warning, message.to_string());
-            out.push(Finding { fix, ..about });
+        if !same(session, known, index)? {
+            continue;
         }
-        Ok(())
+        // Entries stand behind their parents where they were first written.
+        let lost = |entry: u32| match session.entry(entry).parent {
+            Link::To(id) => first.get(&id).copied().or(session.by_id(id)).is_none_or(|parent| parent > entry),
+            Link::Root | Link::Missing => false,
+        };
+        // Agents read the later one; what it hangs on is what they have.
+        let moved = session.entry(known).parent != session.entry(index).parent;
+        let gone = if !lost(index) && (moved || lost(known)) { known } else { index };
+        first.insert(id, if gone == known { index } else { known });
+        copies.push(gone);
     }
+    let message = if is_appended_to_itself(session, &copies) {
+        "the same entry stands here again: the file was appended to itself"
+    } else {
+        "the same entry stands here again"
+    };
+    for gone in copies {
+        let fix = Fix::safe(vec![Op::DropCopy(gone)]);
+        let about = about(&RULE, session, gone, Severity::Warning, message.to_string());
+        out.push(Finding { fix, ..about });
+    }
+    Ok(())
 }
 
 /// Whether the copies are all that can be copied of the first half of the file, in its second half.

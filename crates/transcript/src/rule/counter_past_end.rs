@@ -1,52 +1,46 @@
 //! T8: a file says of more messages than it holds that they were summed up.
 
-use super::{Cover, Help, Rule, about};
-use crate::entry::QuirkKind;
-use crate::finding::Severity;
+use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
 use crate::format::Format;
-use crate::found::Found;
+use crate::model::entry::QuirkKind;
+use crate::model::finding::Severity;
 use crate::session::Session;
 use alloc::format;
 use spans::source::Fault;
 
-pub(super) struct CounterPastEnd;
-
-impl Rule for CounterPastEnd {
-    fn code(&self) -> &'static str {
-        "T8"
-    }
-
-    fn name(&self) -> &'static str {
-        "counter-past-end"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "T8",
+        name: "counter-past-end",
+        help: Help {
             what: "The first line counts more messages as summed up than there are (nanobot's `last_consolidated`): lines \
                    were taken out, and the counter was not.",
             why: "nanobot sends what stands behind that many messages, which is nothing: the bot has forgotten the talk.",
             fix: "None: how many of those that are left were summed up cannot be told. Stop the bot and set it by hand; 0 \
                   sends all of them. Tailor itself adds and removes no line where lines are counted.",
             source: "nanobot #2635, #1698; its session/manager.py",
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
+
+fn cover(format: &dyn Format) -> Cover {
+    if format.content().counts_messages { Cover::Reported } else { Cover::Never }
+}
+
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    // What cannot be read may be a message.
+    let records = session.transcript.entries.len() + session.transcript.damage.len();
+    let messages = records.saturating_sub(1) as u64;
+    for quirk in session.transcript.quirks() {
+        if let QuirkKind::Counts(count) = quirk.kind
+            && count > messages
+        {
+            let message = format!("{count} messages were summed up, and there are {messages}");
+            out.push(about(&RULE, session, quirk.entry, Severity::Warning, message));
         }
     }
-
-    fn cover(&self, format: &dyn Format) -> Cover {
-        if format.content().counts_messages { Cover::Reported } else { Cover::Never }
-    }
-
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        // What cannot be read may be a message.
-        let records = session.transcript.entries.len() + session.transcript.damage.len();
-        let messages = records.saturating_sub(1) as u64;
-        for quirk in session.transcript.quirks() {
-            if let QuirkKind::Counts(count) = quirk.kind
-                && count > messages
-            {
-                let message = format!("{count} messages were summed up, and there are {messages}");
-                out.push(about(&CounterPastEnd, session, quirk.entry, Severity::Warning, message));
-            }
-        }
-        Ok(())
-    }
+    Ok(())
 }

@@ -1,12 +1,11 @@
 //! S15: old results in a window that fills up.
 
+use super::base::{Cover, Found, Help, Rule, RuleInfo, about_result};
 use super::trim::{Measured, Notes, exceeded, length_max, may_cut};
-use super::{Cover, Help, Rule, about_result};
-use crate::entry::{Kind, Role};
-use crate::finding::{Finding, Fix, Held, Severity};
 use crate::format::{Format, written_ms};
-use crate::found::Found;
-use crate::policy::{Crowded, Kept, Shape};
+use crate::model::entry::{Kind, Role};
+use crate::model::finding::{Finding, Fix, Held, Severity};
+use crate::model::policy::{Crowded, Kept, Shape};
 use crate::session::Session;
 use alloc::format;
 use alloc::vec::Vec;
@@ -17,24 +16,16 @@ use spans::json::Text;
 use spans::marker;
 use spans::source::Fault;
 
-pub(super) struct CrowdedWindow;
-
 /// What an image weighs (OpenClaw's pruner).
 const IMAGE_CHARS: u64 = 8_000;
 /// How many characters a token is taken to be, and what one of Chinese, Japanese or Korean weighs.
 pub(super) const TOKEN_CHARS: u64 = 4;
 
-impl Rule for CrowdedWindow {
-    fn code(&self) -> &'static str {
-        "S15"
-    }
-
-    fn name(&self) -> &'static str {
-        "crowded-window"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "S15",
+        name: "crowded-window",
+        help: Help {
             what: "What the model is sent fills more of its window than the policy allows, and old tool results are \
                    part of it (--crowded-trim-percent, --crowded-clear-percent, --profile openclaw-5057; off by \
                    default).",
@@ -45,55 +36,54 @@ impl Rule for CrowdedWindow {
                   skips those, and nothing at all before the model's last message is so old that no prompt cache holds \
                   it (--crowded-cache-ttl).",
             source: "OpenClaw context-pruning (pruner.ts), as in #5057",
-        }
-    }
+        },
+        rewrites_history: true,
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        if format.results().of_messages() { Cover::Fixed } else { Cover::Never }
-    }
+fn cover(format: &dyn Format) -> Cover {
+    if format.results().of_messages() { Cover::Fixed } else { Cover::Never }
+}
 
-    fn rewrites_history(&self) -> bool {
-        true
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    let crowded = session.policy.crowded;
+    let window = session.policy.window_tokens.saturating_mul(TOKEN_CHARS);
+    if crowded.trim_percent == 0 || window == 0 {
+        return Ok(());
     }
-
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        let crowded = session.policy.crowded;
-        let window = session.policy.window_tokens.saturating_mul(TOKEN_CHARS);
-        if crowded.trim_percent == 0 || window == 0 {
-            return Ok(());
-        }
-        let fills = |chars: u64, percent: u64| chars.saturating_mul(100) >= window.saturating_mul(percent);
-        let mut total = weight(session, |result| once_capped(session, result))?;
-        if !fills(total, crowded.trim_percent) {
-            return Ok(());
-        }
-        let warm = is_warm(session)?;
-        let before = total;
-        let mut old = Vec::new();
-        for result in prunable(session) {
-            let found = Old::new(session, result, crowded)?;
-            total = total.saturating_sub(found.whole - found.trimmed);
-            old.push(found);
-        }
-        let sum: u64 = old.iter().map(|old| old.trimmed).sum();
-        let clears = crowded.clear_percent > 0 && sum >= crowded.clear_chars_min;
-        for old in old {
-            let clear = clears && fills(total, crowded.clear_percent) && old.cleared < old.trimmed;
-            if clear {
-                total = total.saturating_sub(old.trimmed - old.cleared);
-            }
-            let result = old.result;
-            if let Some((chars, fix)) = old.fix(session, crowded, clear)? {
-                let fix = if warm { Fix::held(Held::WarmCache) } else { fix };
-                let message = format!(
-                    "result of {chars} characters in a window of {window} that is filled with {before}"
-                );
-                let about = about_result(&CrowdedWindow, session, result, Severity::Warning, message);
-                out.push(Finding { chars: Some(chars), fix, ..about });
-            }
-        }
-        Ok(())
+    let fills = |chars: u64, percent: u64| chars.saturating_mul(100) >= window.saturating_mul(percent);
+    let mut total = weight(session, |result| once_capped(session, result))?;
+    if !fills(total, crowded.trim_percent) {
+        return Ok(());
     }
+    let warm = is_warm(session)?;
+    let before = total;
+    let mut old = Vec::new();
+    for result in prunable(session) {
+        let found = Old::new(session, result, crowded)?;
+        total = total.saturating_sub(found.whole - found.trimmed);
+        old.push(found);
+    }
+    let sum: u64 = old.iter().map(|old| old.trimmed).sum();
+    let clears = crowded.clear_percent > 0 && sum >= crowded.clear_chars_min;
+    for old in old {
+        let clear = clears && fills(total, crowded.clear_percent) && old.cleared < old.trimmed;
+        if clear {
+            total = total.saturating_sub(old.trimmed - old.cleared);
+        }
+        let result = old.result;
+        if let Some((chars, fix)) = old.fix(session, crowded, clear)? {
+            let fix = if warm { Fix::held(Held::WarmCache) } else { fix };
+            let message =
+                format!("result of {chars} characters in a window of {window} that is filled with {before}");
+            let about = about_result(&RULE, session, result, Severity::Warning, message);
+            out.push(Finding { chars: Some(chars), fix, ..about });
+        }
+    }
+    Ok(())
 }
 
 /// Whether a prompt cache may still hold what the agent sent last: the model has spoken too short a while ago, or nobody

@@ -1,10 +1,9 @@
 //! T4: a compaction that keeps from an entry which is not there.
 
-use super::{Cover, Help, Rule, Stage, about};
-use crate::entry::{Kind, Link};
-use crate::finding::{Finding, Fix, Guard, Held, Op, Severity};
+use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about};
 use crate::format::Format;
-use crate::found::Found;
+use crate::model::entry::{Kind, Link};
+use crate::model::finding::{Finding, Fix, Guard, Held, Op, Severity};
 use crate::session::Session;
 use alloc::string::ToString;
 use alloc::vec;
@@ -12,66 +11,58 @@ use alloc::vec::Vec;
 use spans::literal::quote;
 use spans::source::Fault;
 
-pub(super) struct DanglingBoundary;
-
-impl Rule for DanglingBoundary {
-    fn code(&self) -> &'static str {
-        "T4"
-    }
-
-    fn name(&self) -> &'static str {
-        "dangling-boundary"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "T4",
+        name: "dangling-boundary",
+        help: Help {
             what: "The newest compaction names a first entry to keep that is not on the branch.",
             why: "pi then keeps nothing at all of what stands before the compaction, and says nothing.",
             fix: "If the entry that hung on the lost one is there, it is kept from that one on. Otherwise, only with --allow T4, \
                   from the first entry behind the compaction before. A pair that the boundary splits is P2.",
             source: "claude-code #49996; pi #4570, #8667",
-        }
-    }
+        },
+        stage: Stage::Links,
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn stage(&self) -> Stage {
-        Stage::Links
-    }
+fn cover(format: &dyn Format) -> Cover {
+    if format.compactions_name_what_stays() { Cover::Fixed } else { Cover::Never }
+}
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        if format.compactions_name_what_stays() { Cover::Fixed } else { Cover::Never }
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    let boundary = session.live.iter().rposition(|&entry| session.entry(entry).kind == Kind::Boundary);
+    let Some((place, boundary)) = boundary.map(|place| (place, session.live[place])) else {
+        return Ok(());
+    };
+    let target = session.transcript.target_of(boundary);
+    let Some(id) = target.id.filter(|id| Some(*id) != session.entry(boundary).id) else { return Ok(()) };
+    if session.target(boundary).is_some_and(|target| session.is_live(target)) {
+        return Ok(());
     }
-
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        let boundary = session.live.iter().rposition(|&entry| session.entry(entry).kind == Kind::Boundary);
-        let Some((place, boundary)) = boundary.map(|place| (place, session.live[place])) else {
-            return Ok(());
-        };
-        let target = session.transcript.target_of(boundary);
-        let Some(id) = target.id.filter(|id| Some(*id) != session.entry(boundary).id) else { return Ok(()) };
-        if session.target(boundary).is_some_and(|target| session.is_live(target)) {
-            return Ok(());
-        }
-        let before = &session.live[..place];
-        let orphan = before.iter().find(|&&entry| session.entry(entry).parent == Link::To(id));
-        let fix = match (orphan, session.is_cut_off()) {
-            (Some(&orphan), _) if session.by_id(id).is_none() => keep_from(session, boundary, orphan),
-            // It may come back with what hides it.
-            (_, true) => Fix::held(Held::Tangled),
-            _ => {
-                let last = before.iter().rposition(|&entry| session.entry(entry).kind == Kind::Boundary);
-                match before.get(last.map_or(0, |last| last + 1)) {
-                    Some(&first) => match keep_from(session, boundary, first) {
-                        Fix { ops, .. } if !ops.is_empty() => Fix::guarded(Guard::Guesses, ops),
-                        held => held,
-                    },
-                    None => Fix::NONE,
-                }
+    let before = &session.live[..place];
+    let orphan = before.iter().find(|&&entry| session.entry(entry).parent == Link::To(id));
+    let fix = match (orphan, session.is_cut_off()) {
+        (Some(&orphan), _) if session.by_id(id).is_none() => keep_from(session, boundary, orphan),
+        // It may come back with what hides it.
+        (_, true) => Fix::held(Held::Tangled),
+        _ => {
+            let last = before.iter().rposition(|&entry| session.entry(entry).kind == Kind::Boundary);
+            match before.get(last.map_or(0, |last| last + 1)) {
+                Some(&first) => match keep_from(session, boundary, first) {
+                    Fix { ops, .. } if !ops.is_empty() => Fix::guarded(Guard::Guesses, ops),
+                    held => held,
+                },
+                None => Fix::NONE,
             }
-        };
-        let message = "the first entry that the compaction keeps is not on the branch".to_string();
-        out.push(Finding { fix, ..about(&DanglingBoundary, session, boundary, Severity::Warning, message) });
-        Ok(())
-    }
+        }
+    };
+    let message = "the first entry that the compaction keeps is not on the branch".to_string();
+    out.push(Finding { fix, ..about(&RULE, session, boundary, Severity::Warning, message) });
+    Ok(())
 }
 
 fn keep_from(session: &Session<'_>, boundary: u32, first: u32) -> Fix {

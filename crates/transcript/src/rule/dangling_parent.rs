@@ -1,10 +1,9 @@
 //! T1: an entry of the live branch hangs on one that is not there.
 
-use super::{Cover, Help, Rule, Stage, about};
-use crate::entry::{Kind, Link};
-use crate::finding::{Finding, Fix, Guard, Held, Op, Safety, Severity};
+use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about};
 use crate::format::{Format, Shape};
-use crate::found::Found;
+use crate::model::entry::{Kind, Link};
+use crate::model::finding::{Finding, Fix, Guard, Held, Op, Safety, Severity};
 use crate::session::Session;
 use alloc::string::ToString;
 use alloc::vec;
@@ -12,63 +11,52 @@ use alloc::vec::Vec;
 use spans::literal::quote;
 use spans::source::Fault;
 
-pub(super) struct DanglingParent;
-
-impl Rule for DanglingParent {
-    fn code(&self) -> &'static str {
-        "T1"
-    }
-
-    fn name(&self) -> &'static str {
-        "dangling-parent"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "T1",
+        name: "dangling-parent",
+        help: Help {
             what: "An entry of the live branch names a parent that is not in the file, although others stand before it.",
             why: "Agents end the walk there without a word: the session resumes with its last messages alone.",
             fix: "It is linked to the entry before it, if nothing else hangs there: that is where it hung when a line between them \
                   was lost. Otherwise only with --allow T1. Summaries stay cut off, and so does the first entry of a file: forks \
                   begin so. In the file of a subagent parents are in the main session's file, so nothing is linked there.",
             source: "claude-code #24304, #58554, #46603; qwen-code #6501",
+        },
+        stage: Stage::Links,
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
+
+fn cover(format: &dyn Format) -> Cover {
+    if format.shape().is_tree() { Cover::Fixed } else { Cover::Never }
+}
+
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    let mut due: Vec<u32> = dangling(session).collect();
+    let mut seen = vec![false; session.transcript.entries.len()];
+    while let Some(entry) = due.pop() {
+        let before = nearest_before(session, entry);
+        let fix = match before {
+            None => continue,
+            Some(_) if is_summary(session, entry) => Fix::NONE,
+            Some(before) => link(session, entry, before),
+        };
+        if let (Safety::Safe, Some(before)) = (fix.safety, before) {
+            due.extend(hidden_behind(session, before, &mut seen));
         }
+        let message = match session.entry(entry).parent {
+            Link::Missing => "it does not say what its parent is",
+            _ => "its parent is not in the file",
+        };
+        // What is before it is lost to the model until somebody decides where it belongs.
+        let stays = fix.safety != Safety::Safe && !is_summary(session, entry);
+        let severity = if stays { Severity::Error } else { Severity::Warning };
+        out.push(Finding { fix, ..about(&RULE, session, entry, severity, message.to_string()) });
     }
-
-    fn stage(&self) -> Stage {
-        Stage::Links
-    }
-
-    fn cover(&self, format: &dyn Format) -> Cover {
-        if format.shape().is_tree() { Cover::Fixed } else { Cover::Never }
-    }
-
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        let mut due: Vec<u32> = dangling(session).collect();
-        let mut seen = vec![false; session.transcript.entries.len()];
-        while let Some(entry) = due.pop() {
-            let before = nearest_before(session, entry);
-            let fix = match before {
-                None => continue,
-                Some(_) if is_summary(session, entry) => Fix::NONE,
-                Some(before) => link(session, entry, before),
-            };
-            if let (Safety::Safe, Some(before)) = (fix.safety, before) {
-                due.extend(hidden_behind(session, before, &mut seen));
-            }
-            let message = match session.entry(entry).parent {
-                Link::Missing => "it does not say what its parent is",
-                _ => "its parent is not in the file",
-            };
-            // What is before it is lost to the model until somebody decides where it belongs.
-            let stays = fix.safety != Safety::Safe && !is_summary(session, entry);
-            let severity = if stays { Severity::Error } else { Severity::Warning };
-            out.push(Finding {
-                fix,
-                ..about(&DanglingParent, session, entry, severity, message.to_string())
-            });
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// Whether Claude Code cut an entry off on purpose: a summary. Attachments are notes too, and have no text.

@@ -1,8 +1,7 @@
 //! Not a rule: what stands in the file and is not loaded, told as one finding a file.
 
-use super::{Rule, about};
-use crate::finding::{Finding, Fix, Guard, Op, Severity};
-use crate::found::Found;
+use super::base::{Found, Rule, about};
+use crate::model::finding::{Finding, Fix, Guard, Op, Severity};
 use crate::session::Session;
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -13,7 +12,7 @@ const WARNING_BYTES: u64 = 10 << 20;
 
 /// One finding about all of these entries that may go; none if there are none.
 pub(super) fn tell(
-    rule: &'static dyn Rule,
+    rule: &'static Rule,
     session: &Session<'_>,
     entries: impl Iterator<Item = u32>,
     message: &str,

@@ -1,12 +1,12 @@
 //! P4: something stands between a call and its result.
 
-use super::{
-    Cover, Help, Rule, about_result, records_keep_their_order, severity_in_context, too_heavy_to_return,
+use super::base::{
+    Cover, Found, Help, Rule, RuleInfo, about_result, severity_in_context, too_heavy_to_return,
 };
-use crate::entry::{Kind, Role};
-use crate::finding::{Finding, Fix, Held, Op, Severity};
+use super::counted::records_keep_their_order;
 use crate::format::{Format, Results, Shape};
-use crate::found::Found;
+use crate::model::entry::{Kind, Role};
+use crate::model::finding::{Finding, Fix, Held, Op, Severity};
 use crate::session::{Answers, Session};
 use alloc::string::ToString;
 use alloc::vec;
@@ -15,46 +15,41 @@ use hashbrown::HashMap;
 use spans::literal::quote;
 use spans::source::Fault;
 
-pub(super) struct DisplacedResult;
-
-impl Rule for DisplacedResult {
-    fn code(&self) -> &'static str {
-        "P4"
-    }
-
-    fn name(&self) -> &'static str {
-        "displaced-result"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "P4",
+        name: "displaced-result",
+        help: Help {
             what: "Something stands between a call and its result, or (Claude Code) the result is not loaded with its call.",
             why: "APIs want results directly behind the message with the calls: \"`tool_use` ids were found without \
                   `tool_result` blocks immediately after\", \"insufficient tool messages following tool_calls\".",
             fix: "The result moves up behind its call, what stood between comes after it, and links follow. Nothing is \
                   taken out. Claude Code and Codex join pairs by id wherever they stand. Claude Code does if it loads them: a \
                   result that hangs on neither the branch nor its call is linked to its call.",
-            source: "OpenClaw #27150, #8221, #27356; failure class P4",
-        }
-    }
+            source: "OpenClaw #27150, #8221, #27356",
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        match format.results() {
-            Results::Lines | Results::Blocks if format.shape() == Shape::Log => Cover::Never,
-            Results::Lines | Results::Blocks if records_keep_their_order(format) => Cover::Reported,
-            Results::Lines | Results::Blocks => Cover::Fixed,
-            _ => Cover::Never,
-        }
+pub(super) fn cover(format: &dyn Format) -> Cover {
+    match format.results() {
+        Results::Lines | Results::Blocks if format.shape() == Shape::Log => Cover::Never,
+        Results::Lines | Results::Blocks if records_keep_their_order(format) => Cover::Reported,
+        Results::Lines | Results::Blocks => Cover::Fixed,
+        _ => Cover::Never,
     }
+}
 
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        if session.format.shape() == Shape::Graph {
-            astray(session, out);
-        } else {
-            tell(&DisplacedResult, session, Place::Behind, "something stands between call and result", out);
-        }
-        Ok(())
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    if session.format.shape() == Shape::Graph {
+        astray(session, out);
+    } else {
+        tell(&RULE, session, Place::Behind, "something stands between call and result", out);
     }
+    Ok(())
 }
 
 /// Where a result stands that does not stand right behind its call.
@@ -68,7 +63,7 @@ pub(super) enum Place {
 
 /// One finding for each result on the branch that stands there; the fix is to pull it up, or down, behind its call.
 pub(super) fn tell(
-    rule: &'static dyn Rule,
+    rule: &'static Rule,
     session: &Session<'_>,
     place: Place,
     message: &str,
@@ -108,7 +103,7 @@ fn astray(session: &Session<'_>, out: &mut Found<'_>) {
             None => Fix::held(Held::Tangled),
         };
         let message = "the result hangs where it is not loaded".to_string();
-        out.push(Finding { fix, ..about_result(&DisplacedResult, session, index, Severity::Error, message) });
+        out.push(Finding { fix, ..about_result(&RULE, session, index, Severity::Error, message) });
     }
 }
 

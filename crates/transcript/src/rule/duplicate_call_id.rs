@@ -1,10 +1,9 @@
 //! P6: two calls with one id.
 
-use super::{Cover, Help, Rule, about};
-use crate::entry::Id;
-use crate::finding::{Finding, Fix, Guard, Held, Op, Severity};
+use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
 use crate::format::{Format, Results};
-use crate::found::Found;
+use crate::model::finding::{Finding, Fix, Guard, Held, Op, Severity};
+use crate::model::ids::Id;
 use crate::session::Session;
 use alloc::format;
 use alloc::string::ToString;
@@ -15,8 +14,6 @@ use spans::json::{self, Doc, Value};
 use spans::literal::quote;
 use spans::source::{Fault, Span, read_span};
 
-pub(super) struct DuplicateCallId;
-
 /// How many new ids are tried.
 const RENAMES_MAX: usize = 1000;
 
@@ -26,50 +23,47 @@ const NEAR_MAX: usize = 1000;
 /// Blocks longer than this are not compared; they count as different.
 const BLOCK_BYTES_MAX: u64 = 1 << 20;
 
-impl Rule for DuplicateCallId {
-    fn code(&self) -> &'static str {
-        "P6"
-    }
-
-    fn name(&self) -> &'static str {
-        "duplicate-call-id"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "P6",
+        name: "duplicate-call-id",
+        help: Help {
             what: "Two calls on the live branch share an id.",
             why: "\"messages: `tool_use` ids must be unique\". Within one message it is a stream put together wrongly; \
                   across turns some models (Kimi) number their calls anew in each turn, which OpenAI-like APIs accept.",
             fix: "The same block twice in one message: the second one goes. Otherwise the later call and its result get \
                   a new id, only with --allow P6, because ids are not ours to change unasked.",
             source: "Anthropic Messages; claude-code #20508, nanobot #4442",
-        }
-    }
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        match format.results() {
-            Results::InConversation => Cover::Reported,
-            Results::Unpaired | Results::Unread => Cover::Never,
-            _ => Cover::Fixed,
-        }
+fn cover(format: &dyn Format) -> Cover {
+    match format.results() {
+        Results::InConversation => Cover::Reported,
+        Results::Unpaired | Results::Unread => Cover::Never,
+        _ => Cover::Fixed,
     }
+}
 
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        let mut first: HashMap<Id, (u32, u32)> = HashMap::new();
-        for &entry in &session.live {
-            for call in session.transcript.calls_of(entry) {
-                let call = call as u32;
-                let Some(id) = session.call(call).key else { continue };
-                let Some((earlier, count)) = first.get_mut(&id) else {
-                    first.insert(id, (call, 1));
-                    continue;
-                };
-                *count += 1;
-                out.push(judge(session, *earlier, call, *count)?);
-            }
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    let mut first: HashMap<Id, (u32, u32)> = HashMap::new();
+    for &entry in &session.live {
+        for call in session.transcript.calls_of(entry) {
+            let call = call as u32;
+            let Some(id) = session.call(call).key else { continue };
+            let Some((earlier, count)) = first.get_mut(&id) else {
+                first.insert(id, (call, 1));
+                continue;
+            };
+            *count += 1;
+            out.push(judge(session, *earlier, call, *count)?);
         }
-        Ok(())
     }
+    Ok(())
 }
 
 fn judge(session: &Session<'_>, earlier: u32, call: u32, count: u32) -> Result<Finding, Fault> {
@@ -98,7 +92,7 @@ fn judge(session: &Session<'_>, earlier: u32, call: u32, count: u32) -> Result<F
         call: two.id,
         tool: two.name,
         fix,
-        ..about(&DuplicateCallId, session, two.entry, severity, message.to_string())
+        ..about(&RULE, session, two.entry, severity, message.to_string())
     })
 }
 

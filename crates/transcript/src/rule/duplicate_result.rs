@@ -1,26 +1,18 @@
 //! P5: more than one result for a call.
 
-use super::{Cover, Help, Rule, about_result, cover_of_removed_results, removals, severity_in_context};
-use crate::finding::Finding;
+use super::base::{Cover, Found, Help, Rule, RuleInfo, about_result, severity_in_context};
+use super::removal::{cover_of_removed_results, removals};
 use crate::format::Format;
-use crate::found::Found;
+use crate::model::finding::Finding;
 use crate::session::{Answers, Session};
 use alloc::string::ToString;
 use spans::source::Fault;
 
-pub(super) struct DuplicateResult;
-
-impl Rule for DuplicateResult {
-    fn code(&self) -> &'static str {
-        "P5"
-    }
-
-    fn name(&self) -> &'static str {
-        "duplicate-result"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "P5",
+        name: "duplicate-result",
+        help: Help {
             what: "One call has several results.",
             why: "\"each tool_use must have a single result. Found multiple `tool_result` blocks with id\"; Gemini \
                   answers INVALID_ARGUMENT. Often a real result that came after one that a repair had invented.",
@@ -28,21 +20,24 @@ impl Rule for DuplicateResult {
                   before an error, the first before later ones; of Gemini CLI's, the one in the record of the call. The others are \
                   taken out.",
             source: "Anthropic Messages; cline #7419, Roo-Code #9248",
-        }
-    }
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        cover_of_removed_results(format)
-    }
+fn cover(format: &dyn Format) -> Cover {
+    cover_of_removed_results(format)
+}
 
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        for (result, fix) in removals(session, &|result| is_sent_again(session, result)) {
-            let severity = severity_in_context(session, session.result(result).entry);
-            let message = "another result answers the same call".to_string();
-            out.push(Finding { fix, ..about_result(&DuplicateResult, session, result, severity, message) });
-        }
-        Ok(())
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    for (result, fix) in removals(session, &|result| is_sent_again(session, result)) {
+        let severity = severity_in_context(session, session.result(result).entry);
+        let message = "another result answers the same call".to_string();
+        out.push(Finding { fix, ..about_result(&RULE, session, result, severity, message) });
     }
+    Ok(())
 }
 
 /// Whether a result is sent with another one of the same call; copies off the branch never are.

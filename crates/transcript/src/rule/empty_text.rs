@@ -1,67 +1,61 @@
 //! M2: texts of nothing but white space.
 
+use super::base::{Cover, Found, Help, Rule, RuleInfo, about, about_result};
 use super::empty_turn::{is_empty_turn, is_hollow, severity};
 use super::removal::{take_out, take_out_blocks};
-use super::{Cover, Help, Rule, about, about_result};
-use crate::entry::{Kind, Quirk, QuirkKind, Role};
-use crate::finding::{Finding, Fix, Guard, Op, Safety, Severity};
 use crate::format::Format;
-use crate::found::Found;
+use crate::model::entry::{Kind, Quirk, QuirkKind, Role};
+use crate::model::finding::{Finding, Fix, Guard, Op, Safety, Severity};
 use crate::session::Session;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use spans::marker::NO_OUTPUT;
 use spans::source::{Fault, Span};
 
-pub(super) struct EmptyText;
-
-impl Rule for EmptyText {
-    fn code(&self) -> &'static str {
-        "M2"
-    }
-
-    fn name(&self) -> &'static str {
-        "empty-text"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "M2",
+        name: "empty-text",
+        help: Help {
             what: "A text block is empty, or holds nothing but white space.",
             why: "\"text content blocks must be non-empty\", \"must contain non-whitespace text\", \"cache_control cannot be \
                   set for empty text blocks\".",
             fix: "The block is taken out if the message holds more; with --allow M2 where the agent leaves it out when it sends. Where it is all of a tool's result, `(no output)` \
                   stands in its place: without the result the call would be open.",
             source: "claude-code #57668, hermes-agent #70475; OpenClaw #94278",
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
+
+fn cover(format: &dyn Format) -> Cover {
+    if format.content().blank.is_some() { Cover::Fixed } else { Cover::Never }
+}
+
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    // One finding for all where the agent leaves such texts out: Gemini writes one with every call.
+    let harmless = session.format.content().blank == Some(Severity::Note);
+    let mut all: Option<Finding> = None;
+    for own in session.transcript.quirks().chunk_by(|one, next| one.entry == next.entry) {
+        let entry = own[0].entry;
+        if !session.is_live(entry) {
+            continue;
+        }
+        results(session, own, out);
+        let Some(finding) = said(session, own)? else { continue };
+        match &mut all {
+            _ if !harmless => out.push(finding),
+            None => all = Some(as_one(finding)),
+            Some(all) if movable(&finding.fix) && !session.is_pending(entry) => {
+                all.fix.ops.extend(finding.fix.ops);
+            }
+            Some(_) => {}
         }
     }
-
-    fn cover(&self, format: &dyn Format) -> Cover {
-        if format.content().blank.is_some() { Cover::Fixed } else { Cover::Never }
-    }
-
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        // One finding for all where the agent leaves such texts out: Gemini writes one with every call.
-        let harmless = session.format.content().blank == Some(Severity::Note);
-        let mut all: Option<Finding> = None;
-        for own in session.transcript.quirks().chunk_by(|one, next| one.entry == next.entry) {
-            let entry = own[0].entry;
-            if !session.is_live(entry) {
-                continue;
-            }
-            results(session, own, out);
-            let Some(finding) = said(session, own)? else { continue };
-            match &mut all {
-                _ if !harmless => out.push(finding),
-                None => all = Some(as_one(finding)),
-                Some(all) if movable(&finding.fix) && !session.is_pending(entry) => {
-                    all.fix.ops.extend(finding.fix.ops);
-                }
-                Some(_) => {}
-            }
-        }
-        out.extend(all);
-        Ok(())
-    }
+    out.extend(all);
+    Ok(())
 }
 
 fn movable(fix: &Fix) -> bool {
@@ -103,7 +97,7 @@ fn said(session: &Session<'_>, quirks: &[Quirk]) -> Result<Option<Finding>, Faul
     let message = "a text of nothing but white space".to_string();
     Ok(Some(Finding {
         fix,
-        ..about(&EmptyText, session, entry, severity(session, entry, session.format.content().blank), message)
+        ..about(&RULE, session, entry, severity(session, entry, session.format.content().blank), message)
     }))
 }
 
@@ -127,6 +121,6 @@ fn results(session: &Session<'_>, quirks: &[Quirk], out: &mut Found<'_>) {
         let severity = severity(session, found.entry, session.format.content().blank);
         let message = "a result of nothing but white space".to_string();
         let fix = Fix::safe(ops);
-        out.push(Finding { fix, ..about_result(&EmptyText, session, result, severity, message) });
+        out.push(Finding { fix, ..about_result(&RULE, session, result, severity, message) });
     }
 }

@@ -1,28 +1,20 @@
 //! M1: a message in which there is nothing.
 
+use super::base::{Cover, Found, Help, Rule, RuleInfo, about, severity_in_context};
+use super::counted::records_stay;
 use super::removal::take_out;
-use super::{Cover, Help, Rule, about, records_stay, severity_in_context};
-use crate::entry::{Kind, Quirk, QuirkKind, Role, Stop};
-use crate::finding::{Finding, Fix, Held, Severity};
 use crate::format::Format;
-use crate::found::Found;
+use crate::model::entry::{Kind, Quirk, QuirkKind, Role, Stop};
+use crate::model::finding::{Finding, Fix, Held, Severity};
 use crate::session::Session;
 use alloc::string::ToString;
 use spans::source::Fault;
 
-pub(super) struct EmptyTurn;
-
-impl Rule for EmptyTurn {
-    fn code(&self) -> &'static str {
-        "M1"
-    }
-
-    fn name(&self) -> &'static str {
-        "empty-turn"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "M1",
+        name: "empty-turn",
+        help: Help {
             what: "A message holds nothing that could be sent: a turn that failed or was interrupted before its first word, or a note \
                    for the model whose content is gone.",
             why: "\"all messages must have non-empty content\", \"role 'assistant' must not be empty\", \"Improperly formed \
@@ -31,48 +23,51 @@ impl Rule for EmptyTurn {
                   filled with something that the model did not say. What a person left empty is reported, and a compaction \
                   without a summary.",
             source: "OpenClaw #94278, #11986, #16116",
-        }
-    }
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        match format.content().empty {
-            None => Cover::Never,
-            // What a data set holds is its owner's choice.
-            Some(_) if format.results().of_conversations() || records_stay(format) => Cover::Reported,
-            Some(_) => Cover::Fixed,
-        }
+fn cover(format: &dyn Format) -> Cover {
+    match format.content().empty {
+        None => Cover::Never,
+        // What a data set holds is its owner's choice.
+        Some(_) if format.results().of_conversations() || records_stay(format) => Cover::Reported,
+        Some(_) => Cover::Fixed,
     }
+}
 
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        let quirks = session.transcript.quirks().iter().filter(|quirk| quirk.kind == QuirkKind::Hollow);
-        for entry in quirks.map(|quirk| quirk.entry).filter(|&entry| session.is_live(entry)) {
-            let found = session.entry(entry);
-            let (message, fix) = match found.kind {
-                Kind::Message(Role::Assistant) if follows_reasoning(session, entry) => {
-                    ("the model said nothing", Fix::held(Held::Tangled))
-                }
-                Kind::Message(Role::Assistant) if is_empty_turn(session, entry) => {
-                    ("the model said nothing", take_out(session, entry))
-                }
-                _ if session.is_whole_conversation(entry) => {
-                    ("a message of the conversation holds nothing", Fix::NONE)
-                }
-                Kind::Message(Role::User) => ("nothing was said", Fix::NONE),
-                Kind::Note => ("a note for the model has no content", take_out(session, entry)),
-                Kind::Boundary => ("the summary of a compaction is missing", Fix::NONE),
-                _ => continue,
-            };
-            // Agents do not send turns that failed.
-            let severity = match found.kind {
-                _ if found.stop == Stop::Aborted => Severity::Note,
-                // pi stumbles over it when it sends.
-                Kind::Note if !session.is_whole_conversation(entry) => severity_in_context(session, entry),
-                _ => severity(session, entry, session.format.content().empty),
-            };
-            out.push(Finding { fix, ..about(&EmptyTurn, session, entry, severity, message.to_string()) });
-        }
-        Ok(())
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    let quirks = session.transcript.quirks().iter().filter(|quirk| quirk.kind == QuirkKind::Hollow);
+    for entry in quirks.map(|quirk| quirk.entry).filter(|&entry| session.is_live(entry)) {
+        let found = session.entry(entry);
+        let (message, fix) = match found.kind {
+            Kind::Message(Role::Assistant) if follows_reasoning(session, entry) => {
+                ("the model said nothing", Fix::held(Held::Tangled))
+            }
+            Kind::Message(Role::Assistant) if is_empty_turn(session, entry) => {
+                ("the model said nothing", take_out(session, entry))
+            }
+            _ if session.is_whole_conversation(entry) => {
+                ("a message of the conversation holds nothing", Fix::NONE)
+            }
+            Kind::Message(Role::User) => ("nothing was said", Fix::NONE),
+            Kind::Note => ("a note for the model has no content", take_out(session, entry)),
+            Kind::Boundary => ("the summary of a compaction is missing", Fix::NONE),
+            _ => continue,
+        };
+        // Agents do not send turns that failed.
+        let severity = match found.kind {
+            _ if found.stop == Stop::Aborted => Severity::Note,
+            // pi stumbles over it when it sends.
+            Kind::Note if !session.is_whole_conversation(entry) => severity_in_context(session, entry),
+            _ => severity(session, entry, session.format.content().empty),
+        };
+        out.push(Finding { fix, ..about(&RULE, session, entry, severity, message.to_string()) });
     }
+    Ok(())
 }
 
 /// Whether reasoning stands right before an entry, which would lose what belongs to it.

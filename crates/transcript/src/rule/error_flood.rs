@@ -1,71 +1,65 @@
 //! M10: the same error, again and again.
 
+use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
 use super::empty_turn::is_hollow;
 use super::removal::take_out;
-use super::{Cover, Help, Rule, about};
-use crate::entry::{Kind, Role, Stop};
-use crate::finding::{Finding, Severity};
 use crate::format::Format;
-use crate::found::Found;
+use crate::model::entry::{Kind, Role, Stop};
+use crate::model::finding::{Finding, Severity};
 use crate::session::Session;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use spans::json;
 use spans::source::{Fault, Span, read_span};
 
-pub(super) struct ErrorFlood;
-
 /// So many equal turns are a flood.
 const FLOOD_TURNS: usize = 3;
 /// Longer turns say more than an error.
 const ERROR_BYTES_MAX: u64 = 64 << 10;
 
-impl Rule for ErrorFlood {
-    fn code(&self) -> &'static str {
-        "M10"
-    }
-
-    fn name(&self) -> &'static str {
-        "error-flood"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "M10",
+        name: "error-flood",
+        help: Help {
             what: "Three or more turns in a row failed in the same way, and each says so in the same words.",
             why: "Retry loops append until the session is hundreds of megabytes long; the agent reads them on every start.",
             fix: "The first and the last of them stay. Turns that hold anything else, and failed turns that hold nothing at \
                   all (M1), are not among them.",
             source: "OpenClaw #64767, #83404",
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
+
+fn cover(format: &dyn Format) -> Cover {
+    if format.content().failures { Cover::Fixed } else { Cover::Never }
+}
+
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    let mut run: Vec<(u32, Vec<u8>)> = Vec::new();
+    for &entry in session.told() {
+        if run.is_empty() && session.entry(entry).stop != Stop::Aborted {
+            continue;
         }
-    }
-
-    fn cover(&self, format: &dyn Format) -> Cover {
-        if format.content().failures { Cover::Fixed } else { Cover::Never }
-    }
-
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        let mut run: Vec<(u32, Vec<u8>)> = Vec::new();
-        for &entry in session.told() {
-            if run.is_empty() && session.entry(entry).stop != Stop::Aborted {
-                continue;
-            }
-            match session.entry(entry).kind {
-                Kind::Message(Role::Assistant) if is_hollow(session, entry) => {}
-                Kind::Message(_) | Kind::Boundary => match words(session, entry)? {
-                    Some(words) => {
-                        if run.last().is_some_and(|(_, last)| *last != words) {
-                            tell(session, &mut run, out);
-                        }
-                        run.push((entry, words));
+        match session.entry(entry).kind {
+            Kind::Message(Role::Assistant) if is_hollow(session, entry) => {}
+            Kind::Message(_) | Kind::Boundary => match words(session, entry)? {
+                Some(words) => {
+                    if run.last().is_some_and(|(_, last)| *last != words) {
+                        tell(session, &mut run, out);
                     }
-                    None => tell(session, &mut run, out),
-                },
-                _ => {}
-            }
+                    run.push((entry, words));
+                }
+                None => tell(session, &mut run, out),
+            },
+            _ => {}
         }
-        tell(session, &mut run, out);
-        Ok(())
     }
+    tell(session, &mut run, out);
+    Ok(())
 }
 
 /// What a failed turn says; `None` for any other.
@@ -90,7 +84,7 @@ fn tell(session: &Session<'_>, run: &mut Vec<(u32, Vec<u8>)>, out: &mut Found<'_
         for (entry, _) in &run[1..run.len() - 1] {
             let message = "the same error as before and after".to_string();
             let fix = take_out(session, *entry);
-            out.push(Finding { fix, ..about(&ErrorFlood, session, *entry, Severity::Warning, message) });
+            out.push(Finding { fix, ..about(&RULE, session, *entry, Severity::Warning, message) });
         }
     }
     run.clear();

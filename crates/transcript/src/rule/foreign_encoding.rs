@@ -1,52 +1,43 @@
 //! B4: bytes that are not UTF-8.
 
+use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about_line};
 use super::bound_thinking::entry_at;
-use super::{Help, Rule, Stage, about_line};
-use crate::entry::{DamageKind, QuirkKind};
-use crate::finding::{Fix, Held, Op, Severity};
-use crate::found::Found;
-use crate::salvage::LINE_BYTES_MAX;
+use crate::model::entry::{DamageKind, QuirkKind};
+use crate::model::finding::{Fix, Held, Op, Severity};
+use crate::read::salvage::LINE_BYTES_MAX;
 use crate::session::Session;
 use alloc::format;
 use alloc::vec::Vec;
 use spans::json::{self, Doc};
 use spans::source::{Fault, Span, read_span};
 
-pub(super) struct ForeignEncoding;
-
-impl Rule for ForeignEncoding {
-    fn code(&self) -> &'static str {
-        "B4"
-    }
-
-    fn name(&self) -> &'static str {
-        "foreign-encoding"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "B4",
+        name: "foreign-encoding",
+        help: Help {
             what: "A line holds bytes that are not UTF-8.",
             why: "Some readers replace such bytes, others refuse the whole file: \"stream did not contain valid UTF-8\".",
             fix: "Each becomes U+FFFD, as which JavaScript and Python read it anyway. Where the agent skips such a line, and refuses \
                   the whole file over an id or a name with that in it, only those in texts do.",
             source: "codex #36802, #28139",
-        }
-    }
+        },
+        stage: Stage::Bytes,
+        ..RuleInfo::BASE
+    },
+    cover: |_| Cover::Fixed,
+    check,
+};
 
-    fn stage(&self) -> Stage {
-        Stage::Bytes
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    for damage in &session.transcript.damage {
+        let DamageKind::NotUtf8(at) = damage.kind else { continue };
+        let long = damage.span.len() > LINE_BYTES_MAX;
+        let fix = if long { Fix::NONE } else { fix(session, damage.span)? };
+        let message = format!("not UTF-8 at byte {at}");
+        out.push(about_line(&RULE, damage, Severity::Warning, message, fix));
     }
-
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        for damage in &session.transcript.damage {
-            let DamageKind::NotUtf8(at) = damage.kind else { continue };
-            let long = damage.span.len() > LINE_BYTES_MAX;
-            let fix = if long { Fix::NONE } else { fix(session, damage.span)? };
-            let message = format!("not UTF-8 at byte {at}");
-            out.push(about_line(&ForeignEncoding, damage, Severity::Warning, message, fix));
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 fn fix(session: &Session<'_>, line: Span) -> Result<Fix, Fault> {

@@ -1,45 +1,39 @@
 //! T6: rows of another session.
 
-use super::{Cover, Help, Rule, about};
-use crate::entry::{Quirk, QuirkKind};
-use crate::finding::Severity;
+use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
 use crate::format::Format;
-use crate::found::Found;
+use crate::model::entry::{Quirk, QuirkKind};
+use crate::model::finding::Severity;
 use crate::session::Session;
 use alloc::string::ToString;
 use spans::source::Fault;
 
-pub(super) struct ForeignRows;
-
-impl Rule for ForeignRows {
-    fn code(&self) -> &'static str {
-        "T6"
-    }
-
-    fn name(&self) -> &'static str {
-        "foreign-rows"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "T6",
+        name: "foreign-rows",
+        help: Help {
             what: "Rows say that they belong to another session than the first one.",
             why: "`/resume` wrote on in the wrong file; each session is shown without what the other file holds of it.",
             fix: "None: which of them belong here is not known, and to take one out would lose it from its own session as well.",
             source: "claude-code #30802, #36583",
-        }
-    }
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        if format.content().names_session { Cover::Reported } else { Cover::Never }
-    }
+fn cover(format: &dyn Format) -> Cover {
+    if format.content().names_session { Cover::Reported } else { Cover::Never }
+}
 
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        let foreign = |quirk: &&Quirk| quirk.kind == QuirkKind::Foreign;
-        // One finding for all: what follows mostly belongs there as well.
-        if let Some(first) = session.transcript.quirks().iter().find(foreign) {
-            let message = "rows of another session, from here on".to_string();
-            out.push(about(&ForeignRows, session, first.entry, Severity::Note, message));
-        }
-        Ok(())
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    let foreign = |quirk: &&Quirk| quirk.kind == QuirkKind::Foreign;
+    // One finding for all: what follows mostly belongs there as well.
+    if let Some(first) = session.transcript.quirks().iter().find(foreign) {
+        let message = "rows of another session, from here on".to_string();
+        out.push(about(&RULE, session, first.entry, Severity::Note, message));
     }
+    Ok(())
 }

@@ -1,55 +1,46 @@
 //! B5: half a surrogate pair.
 
-use super::{Help, Rule, Stage, about};
-use crate::finding::{Finding, Fix, Guard, Op, Severity};
+use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about};
 use crate::format::Shape;
-use crate::found::Found;
-use crate::salvage::LINE_BYTES_MAX;
+use crate::model::finding::{Finding, Fix, Guard, Op, Severity};
+use crate::read::salvage::LINE_BYTES_MAX;
 use crate::session::Session;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use spans::source::{Fault, Span, read_span};
 
-pub(super) struct HalfPair;
-
-impl Rule for HalfPair {
-    fn code(&self) -> &'static str {
-        "B5"
-    }
-
-    fn name(&self) -> &'static str {
-        "half-surrogate-pair"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "B5",
+        name: "half-surrogate-pair",
+        help: Help {
             what: "A text holds half of an escaped surrogate pair: something cut it in the middle of a character.",
             why: "No encoding can say it. APIs refuse the request: \"The request body is not valid JSON: no low surrogate in string\"; \
                   summarising fails as well. Some agents clean texts before they send them.",
             fix: "The half becomes U+FFFD, which is what was left of the character. Nothing else of the text changes. Guarded, \
                   because it may stand in what a person said, or in the arguments of a call.",
             source: "claude-code #56064, #68325, #69927, #86560",
-        }
-    }
+        },
+        stage: Stage::Bytes,
+        ..RuleInfo::BASE
+    },
+    cover: |_| Cover::Fixed,
+    check,
+};
 
-    fn stage(&self) -> Stage {
-        Stage::Bytes
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    for (index, entry) in session.transcript.unusual().filter(|(_, entry)| entry.odd.half_pairs) {
+        let sent = session.in_context(index) && session.format.shape() == Shape::List;
+        let severity = if sent { Severity::Error } else { Severity::Note };
+        let fix = if entry.span.len() > LINE_BYTES_MAX {
+            Fix::NONE
+        } else {
+            Fix::guarded(Guard::Respells, halves(session, entry.span)?)
+        };
+        let message = "half of a surrogate pair in a text".to_string();
+        out.push(Finding { fix, ..about(&RULE, session, index, severity, message) });
     }
-
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        for (index, entry) in session.transcript.unusual().filter(|(_, entry)| entry.odd.half_pairs) {
-            let sent = session.in_context(index) && session.format.shape() == Shape::List;
-            let severity = if sent { Severity::Error } else { Severity::Note };
-            let fix = if entry.span.len() > LINE_BYTES_MAX {
-                Fix::NONE
-            } else {
-                Fix::guarded(Guard::Respells, halves(session, entry.span)?)
-            };
-            let message = "half of a surrogate pair in a text".to_string();
-            out.push(Finding { fix, ..about(&HalfPair, session, index, severity, message) });
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 fn halves(session: &Session<'_>, span: Span) -> Result<Vec<Op>, Fault> {

@@ -1,73 +1,67 @@
 //! M3: thinking that no provider takes back.
 
+use super::base::{Cover, Found, Help, Rule, RuleInfo, about, severity_in_context};
 use super::removal::{only_if_asked, take_out_blocks};
-use super::{Cover, Help, Rule, about, severity_in_context};
-use crate::entry::{Kind, QuirkKind, Role, Stop};
-use crate::finding::{Finding, Guard, Severity};
 use crate::format::{Format, Shape};
-use crate::found::Found;
+use crate::model::entry::{Kind, QuirkKind, Role, Stop};
+use crate::model::finding::{Finding, Guard, Severity};
 use crate::session::Session;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use spans::source::{Fault, Span};
 
-pub(super) struct InvalidThinking;
-
-impl Rule for InvalidThinking {
-    fn code(&self) -> &'static str {
-        "M3"
-    }
-
-    fn name(&self) -> &'static str {
-        "invalid-thinking"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "M3",
+        name: "invalid-thinking",
+        help: Help {
             what: "A thinking block has no signature, or one that was altered, or it is the last block of its message.",
             why: "\"Invalid `signature` in `thinking` block\", \"The final block in an assistant message cannot be \
                   `thinking`\". Redaction of secrets and cut streams leave such blocks.",
             fix: "A block is removed whole or kept whole, never edited and never turned into text. Thinking that ends its \
                   message may be valid, so it goes only with --allow M3. An empty thinking text with a signature is normal.",
             source: "claude-code #63147, #10199; OpenClaw #43783, #39940; hermes-agent #24107",
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
+
+fn cover(format: &dyn Format) -> Cover {
+    if format.content().thinking { Cover::Fixed } else { Cover::Never }
+}
+
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    for own in session.transcript.quirks().chunk_by(|one, next| one.entry == next.entry) {
+        let entry = own[0].entry;
+        if !session.is_live(entry) {
+            continue;
+        }
+        let of = |wanted: QuirkKind| -> Vec<Span> {
+            own.iter().filter(|quirk| quirk.kind == wanted).map(|quirk| quirk.block).collect()
+        };
+        let (mut bad, altered) = (of(QuirkKind::Unsigned), of(QuirkKind::Altered));
+        if !signs(session, entry) {
+            bad.clear();
+        }
+        let severity = severity_in_context(session, entry);
+        let severity = if altered.is_empty() { severity.min(Severity::Warning) } else { severity };
+        bad.extend(altered);
+        if !bad.is_empty() {
+            let message = "thinking without a signature that could be valid".to_string();
+            let fix = take_out_blocks(session, entry, &bad)?;
+            out.push(Finding { fix, ..about(&RULE, session, entry, severity, message) });
+        }
+        let mut ends = of(QuirkKind::ThinkingLast);
+        ends.retain(|block| !bad.contains(block));
+        // A line that is a whole conversation may hold both.
+        let one = bad.is_empty() || session.is_whole_conversation(entry);
+        if one && !ends.is_empty() && ends_its_turn(session, entry) {
+            out.push(last(session, entry, &ends)?);
         }
     }
-
-    fn cover(&self, format: &dyn Format) -> Cover {
-        if format.content().thinking { Cover::Fixed } else { Cover::Never }
-    }
-
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        for own in session.transcript.quirks().chunk_by(|one, next| one.entry == next.entry) {
-            let entry = own[0].entry;
-            if !session.is_live(entry) {
-                continue;
-            }
-            let of = |wanted: QuirkKind| -> Vec<Span> {
-                own.iter().filter(|quirk| quirk.kind == wanted).map(|quirk| quirk.block).collect()
-            };
-            let (mut bad, altered) = (of(QuirkKind::Unsigned), of(QuirkKind::Altered));
-            if !signs(session, entry) {
-                bad.clear();
-            }
-            let severity = severity_in_context(session, entry);
-            let severity = if altered.is_empty() { severity.min(Severity::Warning) } else { severity };
-            bad.extend(altered);
-            if !bad.is_empty() {
-                let message = "thinking without a signature that could be valid".to_string();
-                let fix = take_out_blocks(session, entry, &bad)?;
-                out.push(Finding { fix, ..about(&InvalidThinking, session, entry, severity, message) });
-            }
-            let mut ends = of(QuirkKind::ThinkingLast);
-            ends.retain(|block| !bad.contains(block));
-            // A line that is a whole conversation may hold both.
-            let one = bad.is_empty() || session.is_whole_conversation(entry);
-            if one && !ends.is_empty() && ends_its_turn(session, entry) {
-                out.push(last(session, entry, &ends)?);
-            }
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// Whether the model signs its thinking; one that is not named is taken to.
@@ -103,5 +97,5 @@ fn last(session: &Session<'_>, entry: u32, blocks: &[Span]) -> Result<Finding, F
     };
     let message = "thinking with nothing behind it".to_string();
     let fix = only_if_asked(take_out_blocks(session, entry, blocks)?, Guard::Thinking);
-    Ok(Finding { fix, ..about(&InvalidThinking, session, entry, severity, message) })
+    Ok(Finding { fix, ..about(&RULE, session, entry, severity, message) })
 }

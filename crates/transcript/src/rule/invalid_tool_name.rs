@@ -1,10 +1,10 @@
 //! P10: a tool whose name no API takes.
 
-use super::{Cover, Help, Rule, about_call, severity_in_context};
-use crate::entry::{Call, Transcript};
-use crate::finding::{Finding, Fix, Op};
+use super::base::{Cover, Found, Help, Rule, RuleInfo, about_call, severity_in_context};
 use crate::format::{Format, Shape};
-use crate::found::Found;
+use crate::model::entry::Call;
+use crate::model::finding::{Finding, Fix, Op};
+use crate::model::transcript::Transcript;
 use crate::session::Session;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -12,19 +12,11 @@ use hashbrown::HashSet;
 use spans::literal::quote;
 use spans::source::Fault;
 
-pub(super) struct InvalidToolName;
-
-impl Rule for InvalidToolName {
-    fn code(&self) -> &'static str {
-        "P10"
-    }
-
-    fn name(&self) -> &'static str {
-        "invalid-tool-name"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "P10",
+        name: "invalid-tool-name",
+        help: Help {
             what: "A call has no tool name, or one that holds other characters than letters, digits, `_` and `-`. `.`, `:` and `/` are \
                    taken for the agent's own, which it spells differently when it sends; Claude Code and messages of Anthropic's \
                    API go as they stand.",
@@ -32,40 +24,42 @@ impl Rule for InvalidToolName {
             fix: "NUL bytes and white space around a name are taken off, if what is left is the name of a tool that the session \
                   uses elsewhere. Otherwise report only: which tool it was is not known.",
             source: "codex #24369; OpenClaw #30723, #21985",
-        }
-    }
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        if format.results().have_calls() { Cover::Fixed } else { Cover::Never }
-    }
+fn cover(format: &dyn Format) -> Cover {
+    if format.results().have_calls() { Cover::Fixed } else { Cover::Never }
+}
 
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        let calls = &session.transcript.calls;
-        if are_plain(session.format, session.transcript, 0..calls.len()) {
-            return Ok(());
-        }
-        let name = |call: &Call| session.transcript.id_text(call.name);
-        let is_plain = |name: &[u8]| is_plain(session.format, name);
-        let known: HashSet<&[u8]> = calls.iter().map(name).filter(|name| is_plain(name)).collect();
-        for (index, call) in calls.iter().enumerate().filter(|(_, call)| !is_plain(name(call))) {
-            // Codex's own kinds of calls have none, and need none.
-            if call.name_at.is_empty() && session.format.shape() == Shape::Log {
-                continue;
-            }
-            let trimmed = name(call).trim_ascii();
-            let left = trimmed.iter().rposition(|byte| *byte > b' ').map_or(0, |last| last + 1);
-            let left = &trimmed[..left];
-            let mut fix = Fix::NONE;
-            if known.contains(left) && !call.name_at.is_empty() {
-                fix = Fix::safe(renamed(session, index, left));
-            }
-            let severity = severity_in_context(session, call.entry);
-            let found =
-                about_call(&InvalidToolName, session, index, severity, "no API takes the name of the tool");
-            out.push(Finding { fix, ..found });
-        }
-        Ok(())
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    let calls = &session.transcript.calls;
+    if are_plain(session.format, session.transcript, 0..calls.len()) {
+        return Ok(());
     }
+    let name = |call: &Call| session.transcript.id_text(call.name);
+    let is_plain = |name: &[u8]| is_plain(session.format, name);
+    let known: HashSet<&[u8]> = calls.iter().map(name).filter(|name| is_plain(name)).collect();
+    for (index, call) in calls.iter().enumerate().filter(|(_, call)| !is_plain(name(call))) {
+        // Codex's own kinds of calls have none, and need none.
+        if call.name_at.is_empty() && session.format.shape() == Shape::Log {
+            continue;
+        }
+        let trimmed = name(call).trim_ascii();
+        let left = trimmed.iter().rposition(|byte| *byte > b' ').map_or(0, |last| last + 1);
+        let left = &trimmed[..left];
+        let mut fix = Fix::NONE;
+        if known.contains(left) && !call.name_at.is_empty() {
+            fix = Fix::safe(renamed(session, index, left));
+        }
+        let severity = severity_in_context(session, call.entry);
+        let found = about_call(&RULE, session, index, severity, "no API takes the name of the tool");
+        out.push(Finding { fix, ..found });
+    }
+    Ok(())
 }
 
 /// Gives a call this name, and its result, which has to name the same tool where it names one (Gemini).

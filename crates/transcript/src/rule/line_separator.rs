@@ -1,53 +1,44 @@
 //! B6: characters inside strings that some readers take for line breaks.
 
-use super::{Help, Rule, Stage, about_line};
-use crate::entry::DamageKind;
-use crate::finding::{Finding, Fix, Guard, Op, Severity};
-use crate::found::Found;
-use crate::salvage::LINE_BYTES_MAX;
-use crate::scan::is_separator;
+use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about_line};
+use crate::model::entry::DamageKind;
+use crate::model::finding::{Finding, Fix, Guard, Op, Severity};
+use crate::read::salvage::LINE_BYTES_MAX;
+use crate::read::scan::is_separator;
 use crate::session::Session;
 use alloc::format;
 use alloc::vec::Vec;
 use spans::source::{Fault, Span, read_span};
 
-pub(super) struct LineSeparator;
-
-impl Rule for LineSeparator {
-    fn code(&self) -> &'static str {
-        "B6"
-    }
-
-    fn name(&self) -> &'static str {
-        "line-separator"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "B6",
+        name: "line-separator",
+        help: Help {
             what: "A text holds U+2028 or U+2029 as they are. That is legal JSON.",
             why: "Readers that split lines as Unicode or JavaScript once did cut the record in two: untitled sessions, \"Session file is \
                   corrupted\".",
             fix: "Only with --allow B6: they are written as escapes, which say the same.",
             source: "copilot-cli #2012; claude-code #27472; nodejs/node #62785",
-        }
-    }
+        },
+        stage: Stage::Bytes,
+        ..RuleInfo::BASE
+    },
+    cover: |_| Cover::Fixed,
+    check,
+};
 
-    fn stage(&self) -> Stage {
-        Stage::Bytes
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    for damage in &session.transcript.damage {
+        let DamageKind::Separators(at) = damage.kind else { continue };
+        let ops =
+            if damage.span.len() > LINE_BYTES_MAX { Vec::new() } else { escapes(session, damage.span)? };
+        let fix = if ops.is_empty() { Fix::NONE } else { Fix::guarded(Guard::Respells, ops) };
+        let message = format!("a raw line separator at byte {at}");
+        let found = about_line(&RULE, damage, Severity::Note, message, fix);
+        out.push(Finding { at, ..found });
     }
-
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        for damage in &session.transcript.damage {
-            let DamageKind::Separators(at) = damage.kind else { continue };
-            let ops =
-                if damage.span.len() > LINE_BYTES_MAX { Vec::new() } else { escapes(session, damage.span)? };
-            let fix = if ops.is_empty() { Fix::NONE } else { Fix::guarded(Guard::Respells, ops) };
-            let message = format!("a raw line separator at byte {at}");
-            let found = about_line(&LineSeparator, damage, Severity::Note, message, fix);
-            out.push(Finding { at, ..found });
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 fn escapes(session: &Session<'_>, line: Span) -> Result<Vec<Op>, Fault> {

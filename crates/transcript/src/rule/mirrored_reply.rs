@@ -1,18 +1,15 @@
 //! T9: what the model said, once more as it was delivered.
 
+use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
 use super::removal::{only_if_asked, take_out};
-use super::{Cover, Help, Rule, about};
-use crate::entry::{Kind, Role};
-use crate::finding::{Finding, Guard, Severity};
 use crate::format::{Format, Part};
-use crate::found::Found;
+use crate::model::entry::{Kind, Role};
+use crate::model::finding::{Finding, Guard, Severity};
 use crate::session::Session;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use spans::json::{self, Kind as Json, Value};
 use spans::source::{Fault, Span, read_span};
-
-pub(super) struct MirroredReply;
 
 /// What `OpenClaw` writes as the model of such a message.
 pub(crate) const MIRROR: &[u8] = b"delivery-mirror";
@@ -20,39 +17,36 @@ pub(crate) const MIRROR: &[u8] = b"delivery-mirror";
 /// Texts longer than this are not compared.
 const COMPARED_BYTES_MAX: u64 = 1 << 20;
 
-impl Rule for MirroredReply {
-    fn code(&self) -> &'static str {
-        "T9"
-    }
-
-    fn name(&self) -> &'static str {
-        "mirrored-reply"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "T9",
+        name: "mirrored-reply",
+        help: Help {
             what: "A message of the model stands there again as it was delivered (`delivery-mirror`), with the same text.",
             why: "The text is sent twice, and the copy may come between a call and its result.",
             fix: "With --allow T9 the copy is taken out, if what the model said or sent in the same turn holds just that text. \
                   A copy that is the only one of its text stays.",
             source: "OpenClaw #27150, #8221, #143787",
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
+
+fn cover(format: &dyn Format) -> Cover {
+    if format.content().mirrors { Cover::Fixed } else { Cover::Never }
+}
+
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    for (at, &entry) in session.live.iter().enumerate().filter(|(_, entry)| is_mirror(session, **entry)) {
+        if said_before(session, &session.live[..at], entry)? {
+            let fix = only_if_asked(take_out(session, entry), Guard::Copy);
+            let message = "the message before once more, as it was delivered".to_string();
+            out.push(Finding { fix, ..about(&RULE, session, entry, Severity::Note, message) });
         }
     }
-
-    fn cover(&self, format: &dyn Format) -> Cover {
-        if format.content().mirrors { Cover::Fixed } else { Cover::Never }
-    }
-
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        for (at, &entry) in session.live.iter().enumerate().filter(|(_, entry)| is_mirror(session, **entry)) {
-            if said_before(session, &session.live[..at], entry)? {
-                let fix = only_if_asked(take_out(session, entry), Guard::Copy);
-                let message = "the message before once more, as it was delivered".to_string();
-                out.push(Finding { fix, ..about(&MirroredReply, session, entry, Severity::Note, message) });
-            }
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 fn is_mirror(session: &Session<'_>, entry: u32) -> bool {

@@ -1,64 +1,58 @@
 //! P7: text before the results of a message.
 
-use super::{Cover, Help, Rule, about, severity_in_context};
-use crate::entry::QuirkKind;
-use crate::finding::{Finding, Fix, Op};
+use super::base::{Cover, Found, Help, Rule, RuleInfo, about, severity_in_context};
 use crate::format::Format;
-use crate::found::Found;
+use crate::model::entry::QuirkKind;
+use crate::model::finding::{Finding, Fix, Op};
 use crate::session::Session;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use spans::json::{self, Value};
 use spans::source::{Fault, Span, read_span};
 
-pub(super) struct MisorderedResults;
-
-impl Rule for MisorderedResults {
-    fn code(&self) -> &'static str {
-        "P7"
-    }
-
-    fn name(&self) -> &'static str {
-        "misordered-results"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "P7",
+        name: "misordered-results",
+        help: Help {
             what: "A message holds results, and something else before the last of them.",
             why: "Anthropic wants results first: it answers as if they were missing.",
             fix: "The results come first, in their order, and the rest behind them; the bytes of each stay. Claude Code does that by \
                   itself when it sends.",
             source: "claude-code #21906; dsh-plugin-subscriptions #22",
-        }
-    }
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        if format.content().results_first { Cover::Fixed } else { Cover::Never }
-    }
+fn cover(format: &dyn Format) -> Cover {
+    if format.content().results_first { Cover::Fixed } else { Cover::Never }
+}
 
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        for own in session.transcript.quirks().chunk_by(|one, next| one.entry == next.entry) {
-            let mixed = own.iter().filter(|quirk| quirk.kind == QuirkKind::Misordered);
-            let mixed: Vec<Span> = mixed.map(|quirk| quirk.block).collect();
-            if mixed.is_empty() {
-                continue;
-            }
-            let index = own[0].entry;
-            let Some(doc) = json::parse(session.source, session.entry(index).span)? else { continue };
-            let inside = doc.root().into_iter().flat_map(Value::descendants);
-            let mut ops = Vec::new();
-            for content in inside.filter(|value| mixed.contains(&value.span())) {
-                let blocks: Vec<Value<'_>> = content.items().collect();
-                let moved = reordered(session, &blocks)?;
-                ops.extend(moved.map(|(at, with)| Op::Replace { at, with }));
-            }
-            let severity = severity_in_context(session, index);
-            let message = "something stands before the results of the message".to_string();
-            let fix = Fix::safe(ops);
-            out.push(Finding { fix, ..about(&MisorderedResults, session, index, severity, message) });
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    for own in session.transcript.quirks().chunk_by(|one, next| one.entry == next.entry) {
+        let mixed = own.iter().filter(|quirk| quirk.kind == QuirkKind::Misordered);
+        let mixed: Vec<Span> = mixed.map(|quirk| quirk.block).collect();
+        if mixed.is_empty() {
+            continue;
         }
-        Ok(())
+        let index = own[0].entry;
+        let Some(doc) = json::parse(session.source, session.entry(index).span)? else { continue };
+        let inside = doc.root().into_iter().flat_map(Value::descendants);
+        let mut ops = Vec::new();
+        for content in inside.filter(|value| mixed.contains(&value.span())) {
+            let blocks: Vec<Value<'_>> = content.items().collect();
+            let moved = reordered(session, &blocks)?;
+            ops.extend(moved.map(|(at, with)| Op::Replace { at, with }));
+        }
+        let severity = severity_in_context(session, index);
+        let message = "something stands before the results of the message".to_string();
+        let fix = Fix::safe(ops);
+        out.push(Finding { fix, ..about(&RULE, session, index, severity, message) });
     }
+    Ok(())
 }
 
 /// The blocks up to the last result with the results first; `None` if they stand so.

@@ -1,70 +1,58 @@
 //! B10: the header is not the first line, or there is none.
 
-use super::{Cover, Help, Rule, Stage, about};
-use crate::entry::Kind;
-use crate::finding::{Finding, Fix, Op, Severity};
+use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about};
 use crate::format::{Format, Gate};
-use crate::found::Found;
+use crate::model::entry::Kind;
+use crate::model::finding::{Finding, Fix, Op, Severity};
 use crate::session::Session;
 use alloc::string::ToString;
 use alloc::vec;
 use spans::source::Fault;
-
-pub(super) struct MisplacedHeader;
 
 /// Whether a file may be changed at all is told by its first line: then it is not that of a file which lacks it.
 fn is_asked(format: &dyn Format) -> bool {
     format.gates().contains(&Gate::CodexWriter)
 }
 
-impl Rule for MisplacedHeader {
-    fn code(&self) -> &'static str {
-        "B10"
-    }
-
-    fn name(&self) -> &'static str {
-        "misplaced-header"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "B10",
+        name: "misplaced-header",
+        help: Help {
             what: "The file does not begin with its header, or has none.",
             why: "pi reads the header from the first line alone: without it there is no session, and resuming has wiped the whole \
                   file. Imports defer such files.",
             fix: "A header that stands further down moves to the front. A lost one is only reported: its id is part of the file's \
                   name, which an index may hold.",
             source: "OpenClaw #89037, #153502; codex #24425",
-        }
-    }
+        },
+        stage: Stage::Lines,
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn stage(&self) -> Stage {
-        Stage::Lines
+fn cover(format: &dyn Format) -> Cover {
+    match format.has_header() {
+        false => Cover::Never,
+        true if format.counted().is_some() || is_asked(format) => Cover::Reported,
+        true => Cover::Fixed,
     }
+}
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        match format.has_header() {
-            false => Cover::Never,
-            true if format.counted().is_some() || is_asked(format) => Cover::Reported,
-            true => Cover::Fixed,
-        }
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    let entries = &session.transcript.entries;
+    if entries.is_empty() || entries[0].kind == Kind::Header {
+        return Ok(());
     }
-
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        let entries = &session.transcript.entries;
-        if entries.is_empty() || entries[0].kind == Kind::Header {
-            return Ok(());
-        }
-        let header = (0..).zip(entries).find(|(_, entry)| entry.kind == Kind::Header);
-        let (fix, message) = match header {
-            Some(_) if is_asked(session.format) => (Fix::NONE, "the header is not the first line"),
-            Some((header, _)) => (Fix::safe(vec![Op::ToFront(header)]), "the header is not the first line"),
-            None => (Fix::NONE, "the header is lost"),
-        };
-        let at = header.map_or(0, |(header, _)| header);
-        out.push(Finding {
-            fix,
-            ..about(&MisplacedHeader, session, at, Severity::Error, message.to_string())
-        });
-        Ok(())
-    }
+    let header = (0..).zip(entries).find(|(_, entry)| entry.kind == Kind::Header);
+    let (fix, message) = match header {
+        Some(_) if is_asked(session.format) => (Fix::NONE, "the header is not the first line"),
+        Some((header, _)) => (Fix::safe(vec![Op::ToFront(header)]), "the header is not the first line"),
+        None => (Fix::NONE, "the header is lost"),
+    };
+    let at = header.map_or(0, |(header, _)| header);
+    out.push(Finding { fix, ..about(&RULE, session, at, Severity::Error, message.to_string()) });
+    Ok(())
 }

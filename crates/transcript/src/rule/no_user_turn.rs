@@ -1,27 +1,18 @@
 //! M8: nothing that a person said is in context.
 
-use super::{Cover, Help, Rule, about};
-use crate::entry::{Entry, Kind, QuirkKind, Role};
-use crate::finding::Severity;
+use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
 use crate::format::{Format, Shape};
-use crate::found::Found;
+use crate::model::entry::{Entry, Kind, QuirkKind, Role};
+use crate::model::finding::Severity;
 use crate::session::Session;
 use alloc::string::ToString;
 use spans::source::Fault;
 
-pub(super) struct NoUserTurn;
-
-impl Rule for NoUserTurn {
-    fn code(&self) -> &'static str {
-        "M8"
-    }
-
-    fn name(&self) -> &'static str {
-        "no-user-turn"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "M8",
+        name: "no-user-turn",
+        help: Help {
             what: "What the agent would send holds no message of a user: a compaction kept turns of the model and of tools \
                    alone. (pi, Claude Code and Qwen Code send its summary as a user's message.) To Gemini, it begins \
                    with calls.",
@@ -30,32 +21,35 @@ impl Rule for NoUserTurn {
                   (\"does not support assistant message prefill\") is whole, and not reported.",
             fix: "None: nothing is put into a person's mouth.",
             source: "hermes-agent #58331; claude-code #52433; gemini-cli #26486, #11814",
-        }
-    }
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        let told = format.results().of_messages() || format.content().begins_with_user.is_some();
-        if told { Cover::Reported } else { Cover::Never }
-    }
+fn cover(format: &dyn Format) -> Cover {
+    let told = format.results().of_messages() || format.content().begins_with_user.is_some();
+    if told { Cover::Reported } else { Cover::Never }
+}
 
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        let spoken = |&entry: &u32| session.entry(entry).kind == Kind::Message(Role::Assistant);
-        let first = session.sent().find(spoken);
-        let severity = session.format.content().begins_with_user;
-        if let Some((severity, entry)) = severity.zip(call_first(session)) {
-            let message = "calls stand before anything that a user said".to_string();
-            out.push(about(&NoUserTurn, session, entry, severity, message));
-        } else if let Some(entry) = first.filter(|_| lacks_a_user(session)) {
-            let message = "no message of a user is in context".to_string();
-            out.push(about(&NoUserTurn, session, entry, Severity::Note, message));
-        }
-        for quirk in session.transcript.quirks().iter().filter(|quirk| quirk.kind == QuirkKind::CallFirst) {
-            let message = "the conversation begins with calls".to_string();
-            let severity = severity.unwrap_or(Severity::Note);
-            out.push(about(&NoUserTurn, session, quirk.entry, severity, message));
-        }
-        Ok(())
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    let spoken = |&entry: &u32| session.entry(entry).kind == Kind::Message(Role::Assistant);
+    let first = session.sent().find(spoken);
+    let severity = session.format.content().begins_with_user;
+    if let Some((severity, entry)) = severity.zip(call_first(session)) {
+        let message = "calls stand before anything that a user said".to_string();
+        out.push(about(&RULE, session, entry, severity, message));
+    } else if let Some(entry) = first.filter(|_| lacks_a_user(session)) {
+        let message = "no message of a user is in context".to_string();
+        out.push(about(&RULE, session, entry, Severity::Note, message));
     }
+    for quirk in session.transcript.quirks().iter().filter(|quirk| quirk.kind == QuirkKind::CallFirst) {
+        let message = "the conversation begins with calls".to_string();
+        let severity = severity.unwrap_or(Severity::Note);
+        out.push(about(&RULE, session, quirk.entry, severity, message));
+    }
+    Ok(())
 }
 
 /// The entry with calls before which no user, and no summary, said anything.

@@ -1,47 +1,38 @@
 //! B3: NUL bytes between or inside records.
 
-use super::{Cover, Help, Rule, Stage, about_wreck};
+use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about_wreck};
 use crate::format::{Counted, Format};
-use crate::found::Found;
-use crate::salvage::Cause;
+use crate::read::salvage::Cause;
 use crate::session::Session;
 use alloc::format;
 use spans::source::Fault;
 
-pub(super) struct NulBytes;
-
-impl Rule for NulBytes {
-    fn code(&self) -> &'static str {
-        "B3"
-    }
-
-    fn name(&self) -> &'static str {
-        "nul-bytes"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "B3",
+        name: "nul-bytes",
+        help: Help {
             what: "NUL bytes stand in front of a record, behind it, inside it, or in place of one.",
             why: "A file system puts them where nothing was written before the power went. The line cannot be read, and with it goes \
                   all that hangs on it; sessions vanish from lists.",
             fix: "The NUL bytes are taken out; what is whole without them stays. `\\u0000` in a text is another matter (B11).",
             source: "claude-code #76059, #49876; OpenClaw #119969",
-        }
-    }
+        },
+        stage: Stage::Bytes,
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn stage(&self) -> Stage {
-        Stage::Bytes
-    }
+fn cover(format: &dyn Format) -> Cover {
+    if let Some(Counted::Lines(_)) = format.counted() { Cover::Reported } else { Cover::Fixed }
+}
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        if let Some(Counted::Lines(_)) = format.counted() { Cover::Reported } else { Cover::Fixed }
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    for wreck in session.wrecks()?.iter().filter(|wreck| wreck.cause == Cause::Nul && !wreck.is_torn()) {
+        let message = format!("NUL bytes in a line of {} bytes", wreck.damage.span.len());
+        out.push(about_wreck(&RULE, wreck, message));
     }
-
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        for wreck in session.wrecks()?.iter().filter(|wreck| wreck.cause == Cause::Nul && !wreck.is_torn()) {
-            let message = format!("NUL bytes in a line of {} bytes", wreck.damage.span.len());
-            out.push(about_wreck(&NulBytes, wreck, message));
-        }
-        Ok(())
-    }
+    Ok(())
 }

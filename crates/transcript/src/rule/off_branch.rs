@@ -1,86 +1,81 @@
 //! S18: history beside the live branch.
 
 use super::abandoned_compaction::abandoned;
+use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
 use super::before_compaction::is_replaced;
-use super::{Cover, Help, Rule, about, dead_weight};
-use crate::entry::{Id, Kind, Role};
-use crate::finding::{Finding, Severity};
+use super::dead_weight;
 use crate::format::{Format, Shape};
-use crate::found::Found;
+use crate::model::entry::{Kind, Role};
+use crate::model::finding::{Finding, Severity};
+use crate::model::ids::Id;
 use crate::session::Session;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use hashbrown::HashSet;
 use spans::source::Fault;
 
-pub(super) struct OffBranch;
-
-impl Rule for OffBranch {
-    fn code(&self) -> &'static str {
-        "S18"
-    }
-
-    fn name(&self) -> &'static str {
-        "off-branch"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "S18",
+        name: "off-branch",
+        help: Help {
             what: "Messages stand on branches that the conversation has left: it was rewound, or a turn was tried again.",
             why: "The agent does not send them, and reads them on every start.",
             fix: "With --allow S18 they go into the vault, what a person said among them. Then nobody can go back to that branch.",
             source: "claude-code #48270; pi session tree",
-        }
-    }
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        if format.shape().is_tree() { Cover::Fixed } else { Cover::Never }
-    }
+fn cover(format: &dyn Format) -> Cover {
+    if format.shape().is_tree() { Cover::Fixed } else { Cover::Never }
+}
 
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        let boundary = session.last_boundary();
-        let older =
-            |entry: u32| boundary.is_some_and(|boundary| entry < boundary) && is_replaced(session, entry);
-        let all = (0..).zip(&session.transcript.entries);
-        let left = |&(index, entry): &(u32, &crate::entry::Entry)| {
-            let spoken = matches!(entry.kind, Kind::Message(_) | Kind::Note | Kind::Boundary);
-            let off = entry.id.is_some() && !entry.aside && !session.is_live(index) && !older(index);
-            spoken && off
-        };
-        let left: Vec<u32> = all.filter(left).map(|(index, _)| index).collect();
-        if left.is_empty() {
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    let boundary = session.last_boundary();
+    let older = |entry: u32| boundary.is_some_and(|boundary| entry < boundary) && is_replaced(session, entry);
+    let all = (0..).zip(&session.transcript.entries);
+    let left = |&(index, entry): &(u32, &crate::model::entry::Entry)| {
+        let spoken = matches!(entry.kind, Kind::Message(_) | Kind::Note | Kind::Boundary);
+        let off = entry.id.is_some() && !entry.aside && !session.is_live(index) && !older(index);
+        spoken && off
+    };
+    let left: Vec<u32> = all.filter(left).map(|(index, _)| index).collect();
+    if left.is_empty() {
+        return Ok(());
+    }
+    // Those are T3.
+    let (shown, abandoned) = (Shown::of(session), abandoned(session));
+    let is_abandoned = |entry: &u32| abandoned.binary_search(entry).is_ok();
+    let entries = left.into_iter().filter(|entry| !is_abandoned(entry) && !shown.holds(session, *entry));
+    let entries: Vec<u32> = entries.collect();
+    // What a person said first is never dead weight: it is off the branch because something between is damaged.
+    let first = first_request(session).filter(|first| entries.contains(first));
+    let going: Vec<u32> = entries.into_iter().filter(|entry| Some(*entry) != first).collect();
+    let message = match first {
+        Some(first) if going.is_empty() => {
+            let message =
+                "the first request of the session is on a branch that was left, and stays".to_string();
+            let told = about(&RULE, session, first, Severity::Note, message);
+            // Nothing goes as long as it is alone there.
+            out.push(Finding { saves_bytes: Some(0), ..told });
             return Ok(());
         }
-        // Those are T3.
-        let (shown, abandoned) = (Shown::of(session), abandoned(session));
-        let is_abandoned = |entry: &u32| abandoned.binary_search(entry).is_ok();
-        let entries = left.into_iter().filter(|entry| !is_abandoned(entry) && !shown.holds(session, *entry));
-        let entries: Vec<u32> = entries.collect();
-        // What a person said first is never dead weight: it is off the branch because something between is damaged.
-        let first = first_request(session).filter(|first| entries.contains(first));
-        let going: Vec<u32> = entries.into_iter().filter(|entry| Some(*entry) != first).collect();
-        let message = match first {
-            Some(first) if going.is_empty() => {
-                let message =
-                    "the first request of the session is on a branch that was left, and stays".to_string();
-                let told = about(&OffBranch, session, first, Severity::Note, message);
-                // Nothing goes as long as it is alone there.
-                out.push(Finding { saves_bytes: Some(0), ..told });
-                return Ok(());
-            }
-            Some(_) => {
-                "messages on branches that were left, the first request of the session among them, which stays"
-            }
-            None => "messages on branches that were left",
-        };
-        dead_weight::tell(&OffBranch, session, going.into_iter(), message, out);
-        Ok(())
-    }
+        Some(_) => {
+            "messages on branches that were left, the first request of the session among them, which stays"
+        }
+        None => "messages on branches that were left",
+    };
+    dead_weight::tell(&RULE, session, going.into_iter(), message, out);
+    Ok(())
 }
 
 /// The first message of a person.
 fn first_request(session: &Session<'_>) -> Option<u32> {
-    let said = |entry: &crate::entry::Entry| {
+    let said = |entry: &crate::model::entry::Entry| {
         entry.kind == Kind::Message(Role::User) && !entry.injected && !entry.aside
     };
     session.transcript.entries.iter().position(said).map(|first| first as u32)

@@ -1,7 +1,7 @@
 //! What the L rules share: how far above a limit of the run something is. Such limits are a check's own; no fix follows
 //! from them.
 
-use crate::finding::Severity;
+use crate::model::finding::Severity;
 use crate::session::Session;
 use alloc::format;
 use alloc::string::String;

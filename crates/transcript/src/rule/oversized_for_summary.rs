@@ -1,28 +1,19 @@
 //! S3: a message that a summariser cannot take.
 
-use super::{Cover, Help, Rule, about};
-use crate::entry::Kind;
-use crate::finding::{Finding, Severity};
+use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
 use crate::format::Format;
-use crate::found::Found;
-use crate::policy::Policy;
+use crate::model::entry::Kind;
+use crate::model::finding::{Finding, Severity};
+use crate::model::policy::Policy;
 use crate::session::Session;
 use alloc::format;
 use spans::source::Fault;
 
-pub(crate) struct OversizedForSummary;
-
-impl Rule for OversizedForSummary {
-    fn code(&self) -> &'static str {
-        "S3"
-    }
-
-    fn name(&self) -> &'static str {
-        "oversized-for-summary"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "S3",
+        name: "oversized-for-summary",
+        help: Help {
             what: "One message in context is too long for the summariser: more than 100,000 characters, or more than \
                    half the context window with a fifth to spare.",
             why: "Compaction sends the message to a model and overflows there: \"Turn prefix summarization failed: \
@@ -30,47 +21,42 @@ impl Rule for OversizedForSummary {
                   JSON, so characters are asked first, and tokens whatever the characters said.",
             fix: "Report only. If the message is a tool result, S1 shortens it; what people wrote is never touched.",
             source: "OpenClaw #10915, with the early return of the original removed",
-        }
-    }
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        if format.results().of_messages() { Cover::Reported } else { Cover::Never }
-    }
-
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        let (chars_max, window) = (session.policy.summary_chars_max, session.policy.window_tokens);
-        for entry in session.sent() {
-            let found = session.entry(entry);
-            let chars = found.text_chars;
-            let tokens = chars.div_ceil(4);
-            let (too_long, too_dense) = Self::too_much(session.policy, chars);
-            if matches!(found.kind, Kind::Boundary) || !(too_long || too_dense) {
-                continue;
-            }
-            let message = match (too_long, too_dense) {
-                (true, true) => format!("message of {chars} characters, about {tokens} tokens"),
-                (true, false) => format!("message of {chars} characters (limit {chars_max})"),
-                _ => format!(
-                    "message of about {tokens} tokens (half of a window of {window} with a fifth to spare)"
-                ),
-            };
-            out.push(Finding {
-                chars: Some(chars),
-                ..about(&OversizedForSummary, session, entry, Severity::Warning, message)
-            });
-        }
-        Ok(())
-    }
+fn cover(format: &dyn Format) -> Cover {
+    if format.results().of_messages() { Cover::Reported } else { Cover::Never }
 }
 
-impl OversizedForSummary {
-    /// Whether a text of so many characters is too long, and whether it takes up too much of the window.
-    pub(crate) fn too_much(policy: &Policy, chars: u64) -> (bool, bool) {
-        let (chars_max, window) = (policy.summary_chars_max, policy.window_tokens);
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    let (chars_max, window) = (session.policy.summary_chars_max, session.policy.window_tokens);
+    for entry in session.sent() {
+        let found = session.entry(entry);
+        let chars = found.text_chars;
         let tokens = chars.div_ceil(4);
-        (
-            chars_max > 0 && chars > chars_max,
-            window > 0 && tokens.saturating_mul(12) > window.saturating_mul(5),
-        )
+        let (too_long, too_dense) = too_much(session.policy, chars);
+        if matches!(found.kind, Kind::Boundary) || !(too_long || too_dense) {
+            continue;
+        }
+        let message = match (too_long, too_dense) {
+            (true, true) => format!("message of {chars} characters, about {tokens} tokens"),
+            (true, false) => format!("message of {chars} characters (limit {chars_max})"),
+            _ => format!(
+                "message of about {tokens} tokens (half of a window of {window} with a fifth to spare)"
+            ),
+        };
+        out.push(Finding { chars: Some(chars), ..about(&RULE, session, entry, Severity::Warning, message) });
     }
+    Ok(())
+}
+
+/// Whether a text of so many characters is too long, and whether it takes up too much of the window.
+pub(crate) fn too_much(policy: &Policy, chars: u64) -> (bool, bool) {
+    let (chars_max, window) = (policy.summary_chars_max, policy.window_tokens);
+    let tokens = chars.div_ceil(4);
+    (chars_max > 0 && chars > chars_max, window > 0 && tokens.saturating_mul(12) > window.saturating_mul(5))
 }

@@ -1,12 +1,11 @@
 //! S16: a message of the model that is too long.
 
+use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
 use super::trim::{Measured, Notes};
-use super::{Cover, Help, Rule, about};
-use crate::entry::{Kind, Role};
-use crate::finding::{Finding, Fix, Severity};
 use crate::format::{Format, Part};
-use crate::found::Found;
-use crate::policy::{Kept, Shape};
+use crate::model::entry::{Kind, Role};
+use crate::model::finding::{Finding, Fix, Severity};
+use crate::model::policy::{Kept, Shape};
 use crate::session::Session;
 use alloc::format;
 use alloc::vec::Vec;
@@ -15,22 +14,14 @@ use spans::json::Text;
 use spans::json::{self, Kind as Json};
 use spans::source::Fault;
 
-pub(super) struct OversizedReply;
-
 /// How much of what stays of a message stands at its beginning, in percent (ChatCLI's `truncatePreservingEnd`).
 const HEAD_PERCENT: u64 = 75;
 
-impl Rule for OversizedReply {
-    fn code(&self) -> &'static str {
-        "S16"
-    }
-
-    fn name(&self) -> &'static str {
-        "oversized-reply"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "S16",
+        name: "oversized-reply",
+        help: Help {
             what: "A message of the model in context is longer than the policy allows (--reply-chars-max; off by \
                    default, 5,000 characters for `tailor recover`).",
             why: "After an overflow everything counts, and what the model wrote at length it seldom needs word for \
@@ -38,37 +29,37 @@ impl Rule for OversizedReply {
             fix: "Three quarters of the limit stay from the beginning and one quarter from the end, with a marker \
                   between them. Calls, thinking and everything of the newest turn while it waits stay.",
             source: "ChatCLI context_recovery.go, level 1",
+        },
+        rewrites_history: true,
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
+
+fn cover(format: &dyn Format) -> Cover {
+    if format.results().of_messages() { Cover::Fixed } else { Cover::Never }
+}
+
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    let limit = session.policy.reply_chars_max;
+    if limit == 0 {
+        return Ok(());
+    }
+    for entry in session.sent() {
+        if session.entry(entry).kind != Kind::Message(Role::Assistant) {
+            continue;
+        }
+        if let Some((chars, fix)) = shorten_message(session, entry, limit)? {
+            let message = format!("message of the model of {chars} characters (limit {limit})");
+            out.push(Finding {
+                chars: Some(chars),
+                fix,
+                ..about(&RULE, session, entry, Severity::Warning, message)
+            });
         }
     }
-
-    fn cover(&self, format: &dyn Format) -> Cover {
-        if format.results().of_messages() { Cover::Fixed } else { Cover::Never }
-    }
-
-    fn rewrites_history(&self) -> bool {
-        true
-    }
-
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        let limit = session.policy.reply_chars_max;
-        if limit == 0 {
-            return Ok(());
-        }
-        for entry in session.sent() {
-            if session.entry(entry).kind != Kind::Message(Role::Assistant) {
-                continue;
-            }
-            if let Some((chars, fix)) = shorten_message(session, entry, limit)? {
-                let message = format!("message of the model of {chars} characters (limit {limit})");
-                out.push(Finding {
-                    chars: Some(chars),
-                    fix,
-                    ..about(&OversizedReply, session, entry, Severity::Warning, message)
-                });
-            }
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// How long the texts of an entry are together, and how to cut them to `limit`; `None` if they are no longer.

@@ -1,28 +1,19 @@
 //! S1: a tool result that is too long.
 
+use super::base::{Cover, Found, Help, Rule, RuleInfo, about_result};
 use super::trim::{Notes, exceeded};
-use super::{Cover, Help, Rule, about_result};
-use crate::finding::{Finding, Severity};
 use crate::format::{Format, Results};
-use crate::found::Found;
+use crate::model::finding::{Finding, Severity};
 use crate::session::{Answers, Session};
 use alloc::format;
 use spans::json::{self, Value};
 use spans::source::Fault;
 
-pub(super) struct OversizedResult;
-
-impl Rule for OversizedResult {
-    fn code(&self) -> &'static str {
-        "S1"
-    }
-
-    fn name(&self) -> &'static str {
-        "oversized-result"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "S1",
+        name: "oversized-result",
+        help: Help {
             what: "The text of a tool result is longer than the policy allows (32,000 characters).",
             why: "One such result, repeated, fills the file and the context within hours; then the summariser \
                   overflows as well: \"prompt is too long\".",
@@ -30,26 +21,29 @@ impl Rule for OversizedResult {
                   with one line between them that says how much is gone and how to get it back. Ids, error flag, \
                   images and everything else stay.",
             source: "OpenClaw #10915 (limit, order of blocks); head and tail: gsd-2 #4690",
-        }
-    }
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        if format.results() == Results::Unread { Cover::Never } else { Cover::Fixed }
-    }
+fn cover(format: &dyn Format) -> Cover {
+    if format.results() == Results::Unread { Cover::Never } else { Cover::Fixed }
+}
 
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        for index in 0..session.transcript.results.len() {
-            let Some((text, cap)) = exceeded(session, index)? else { continue };
-            let notes = if cap.paged { Notes::ReadOn(first_line(session, index)?) } else { Notes::None };
-            let message = format!("result of {} characters (limit {})", text.kept(), cap.chars_max);
-            out.push(Finding {
-                chars: Some(text.kept()),
-                fix: text.trim(session, cap.shape, cap.chars_max, notes)?,
-                ..about_result(&OversizedResult, session, index, Severity::Warning, message)
-            });
-        }
-        Ok(())
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    for index in 0..session.transcript.results.len() {
+        let Some((text, cap)) = exceeded(session, index)? else { continue };
+        let notes = if cap.paged { Notes::ReadOn(first_line(session, index)?) } else { Notes::None };
+        let message = format!("result of {} characters (limit {})", text.kept(), cap.chars_max);
+        out.push(Finding {
+            chars: Some(text.kept()),
+            fix: text.trim(session, cap.shape, cap.chars_max, notes)?,
+            ..about_result(&RULE, session, index, Severity::Warning, message)
+        });
     }
+    Ok(())
 }
 
 /// How many lines of its file the call behind a result asked to leave out: its argument `offset`. Where lines are

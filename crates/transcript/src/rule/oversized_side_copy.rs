@@ -1,12 +1,10 @@
 //! S5: long copies of a result that the model never sees.
 
+use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
 use super::trim::{Measured, Notes};
-use super::{Cover, Help, Rule, about};
-use crate::Depth;
-use crate::finding::{Finding, Fix, Op, Severity};
 use crate::format::Format;
-use crate::found::Found;
-use crate::policy::Shape;
+use crate::model::finding::{Finding, Fix, Op, Severity};
+use crate::model::policy::{Depth, Shape};
 use crate::session::Session;
 use alloc::format;
 use alloc::vec;
@@ -15,19 +13,11 @@ use spans::cut::measure;
 use spans::marker;
 use spans::source::{Fault, Span};
 
-pub(super) struct OversizedSideCopy;
-
-impl Rule for OversizedSideCopy {
-    fn code(&self) -> &'static str {
-        "S5"
-    }
-
-    fn name(&self) -> &'static str {
-        "oversized-side-copy"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "S5",
+        name: "oversized-side-copy",
+        help: Help {
             what: "A copy of a result that is kept for the screen only (`toolUseResult` of Claude Code, `details` of \
                    pi) holds strings longer than the policy allows (8,000 characters).",
             why: "The model never sees it, but it is 38 % of the bytes of real Claude Code files and 19 % of pi's, and \
@@ -36,45 +26,47 @@ impl Rule for OversizedSideCopy {
                   hooks read them. A string that says how to get it back replaces the terminal output of Gemini CLI, which is \
                   a list of lines and colours. Image data is not touched. Always safe: nothing the model sees changes.",
             source: "claude-code #83206, #85179; OpenClaw bounds its persisted details by 8,192 bytes",
-        }
-    }
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        if format.copies_results() { Cover::Fixed } else { Cover::Never }
-    }
+fn cover(format: &dyn Format) -> Cover {
+    if format.copies_results() { Cover::Fixed } else { Cover::Never }
+}
 
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        let limit = session.policy.side_chars_max;
-        if limit == 0 {
-            return Ok(());
-        }
-        for entry in 0..session.transcript.entries.len() as u32 {
-            let (mut ops, mut chars, mut strings) = (Vec::new(), 0, 0);
-            for side in session.transcript.sides_of(entry) {
-                let Some(text) = Measured::new(session, &[*side], limit)? else { continue };
-                if !text.exceeds(session, limit)? {
-                    continue;
-                }
-                chars += text.kept();
-                strings += 1;
-                ops.extend(text.trim(session, Shape::default(), limit, Notes::None)?.ops);
-            }
-            if strings > 0 {
-                let noun = if strings == 1 { "string" } else { "strings" };
-                let message =
-                    format!("{strings} long {noun} of {chars} characters that the model never sees");
-                out.push(Finding {
-                    chars: Some(chars),
-                    fix: if ops.is_empty() { Fix::NONE } else { Fix::safe(ops) },
-                    ..about(&OversizedSideCopy, session, entry, Severity::Warning, message)
-                });
-            }
-            for list in session.transcript.side_lists_of(entry) {
-                out.extend(list_of_texts(session, entry, list.at, limit)?);
-            }
-        }
-        Ok(())
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    let limit = session.policy.side_chars_max;
+    if limit == 0 {
+        return Ok(());
     }
+    for entry in 0..session.transcript.entries.len() as u32 {
+        let (mut ops, mut chars, mut strings) = (Vec::new(), 0, 0);
+        for side in session.transcript.sides_of(entry) {
+            let Some(text) = Measured::new(session, &[*side], limit)? else { continue };
+            if !text.exceeds(session, limit)? {
+                continue;
+            }
+            chars += text.kept();
+            strings += 1;
+            ops.extend(text.trim(session, Shape::default(), limit, Notes::None)?.ops);
+        }
+        if strings > 0 {
+            let noun = if strings == 1 { "string" } else { "strings" };
+            let message = format!("{strings} long {noun} of {chars} characters that the model never sees");
+            out.push(Finding {
+                chars: Some(chars),
+                fix: if ops.is_empty() { Fix::NONE } else { Fix::safe(ops) },
+                ..about(&RULE, session, entry, Severity::Warning, message)
+            });
+        }
+        for list in session.transcript.side_lists_of(entry) {
+            out.extend(list_of_texts(session, entry, list.at, limit)?);
+        }
+    }
+    Ok(())
 }
 
 /// A copy that is a list of short texts: a marker takes the place of the whole list.
@@ -92,6 +84,6 @@ fn list_of_texts(session: &Session<'_>, entry: u32, at: Span, limit: u64) -> Res
     Ok(Some(Finding {
         chars: Some(list.units),
         fix: Fix::safe(ops),
-        ..about(&OversizedSideCopy, session, entry, Severity::Warning, message)
+        ..about(&RULE, session, entry, Severity::Warning, message)
     }))
 }

@@ -1,12 +1,11 @@
 //! S2: results that are too long together.
 
+use super::base::{Cover, Found, Help, Rule, RuleInfo, about_result};
 use super::trim::{Measured, Notes, caps};
-use super::{Cover, Help, Rule, about_result};
-use crate::entry::Kind;
-use crate::finding::{Finding, Severity};
 use crate::format::Format;
-use crate::found::Found;
-use crate::policy::{Cap, Policy};
+use crate::model::entry::Kind;
+use crate::model::finding::{Finding, Severity};
+use crate::model::policy::{Cap, Policy};
 use crate::session::{Answers, Session};
 use alloc::format;
 use alloc::vec::Vec;
@@ -15,58 +14,51 @@ use spans::json::Text;
 use spans::marker;
 use spans::source::Fault;
 
-pub(crate) struct OversizedTurn;
-
-impl Rule for OversizedTurn {
-    fn code(&self) -> &'static str {
-        "S2"
-    }
-
-    fn name(&self) -> &'static str {
-        "oversized-turn"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "S2",
+        name: "oversized-turn",
+        help: Help {
             what: "The results that answer one message of the model are too long together (200,000 characters).",
             why: "Each is below its own limit, so nothing stops them; the context jumps by more than a summariser can \
                   take in one step.",
             fix: "The largest results of the turn are shortened, one after the other, until the sum fits; none below \
                   2,000 characters.",
             source: "ChatCLI tool_result_budget.go (sum, largest first); OpenClaw #15409 (floor)",
-        }
-    }
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        if format.results().of_messages() { Cover::Fixed } else { Cover::Never }
-    }
-
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        let budget = session.policy.turn_chars_max;
-        if budget == 0 {
-            return Ok(());
-        }
-        for turn in by_turn(session).chunk_by(|one, two| one.0 == two.0) {
-            check_turn(session, turn, budget, out)?;
-        }
-        Ok(())
-    }
+fn cover(format: &dyn Format) -> Cover {
+    if format.results().of_messages() { Cover::Fixed } else { Cover::Never }
 }
 
-impl OversizedTurn {
-    /// The most that a result can come to.
-    pub(crate) fn length_max(session: &Session<'_>, result: usize) -> u64 {
-        let own = own_limits(session, result).map(|cap| cap.chars_max).min();
-        Self::length_below(session.policy, own, session.transcript.bodies_of(result))
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    let budget = session.policy.turn_chars_max;
+    if budget == 0 {
+        return Ok(());
     }
+    for turn in by_turn(session).chunk_by(|one, two| one.0 == two.0) {
+        check_turn(session, turn, budget, out)?;
+    }
+    Ok(())
+}
 
-    /// The most that texts can come to, told without reading them: never more characters than bytes, and where their
-    /// own limit is kept, no more than that (twice that if another tool cut it) and what a marker would outweigh.
-    pub(crate) fn length_below(policy: &Policy, own: Option<u64>, texts: &[Text]) -> u64 {
-        let bytes = texts.iter().map(|text| text.inner.len()).sum();
-        let outweighed = marker::BYTES_MAX as u64 * policy.unit.per_char_max() * texts.len() as u64;
-        own.map_or(bytes, |limit| limit.saturating_mul(2).saturating_add(outweighed).min(bytes))
-    }
+/// The most that a result can come to.
+pub(crate) fn length_max(session: &Session<'_>, result: usize) -> u64 {
+    let own = own_limits(session, result).map(|cap| cap.chars_max).min();
+    length_below(session.policy, own, session.transcript.bodies_of(result))
+}
+
+/// The most that texts can come to, told without reading them: never more characters than bytes, and where their
+/// own limit is kept, no more than that (twice that if another tool cut it) and what a marker would outweigh.
+pub(crate) fn length_below(policy: &Policy, own: Option<u64>, texts: &[Text]) -> u64 {
+    let bytes = texts.iter().map(|text| text.inner.len()).sum();
+    let outweighed = marker::BYTES_MAX as u64 * policy.unit.per_char_max() * texts.len() as u64;
+    own.map_or(bytes, |limit| limit.saturating_mul(2).saturating_add(outweighed).min(bytes))
 }
 
 /// Turn by turn, in the order of the first call of each: the entry of that call, and a result.
@@ -115,7 +107,7 @@ fn check_turn(
     budget: u64,
     out: &mut Found<'_>,
 ) -> Result<(), Fault> {
-    if turn.iter().map(|&(_, result)| OversizedTurn::length_max(session, result)).sum::<u64>() <= budget {
+    if turn.iter().map(|&(_, result)| length_max(session, result)).sum::<u64>() <= budget {
         return Ok(());
     }
     let mut members = Vec::new();
@@ -147,7 +139,7 @@ fn check_turn(
         out.push(Finding {
             chars: Some(chars),
             fix: text.trim(session, shape, target, Notes::None)?,
-            ..about_result(&OversizedTurn, session, index, Severity::Warning, message)
+            ..about_result(&RULE, session, index, Severity::Warning, message)
         });
     }
     if sum > budget
@@ -156,7 +148,7 @@ fn check_turn(
         let message = format!(
             "results of one turn stay {sum} characters together (limit {budget}): all at their floor"
         );
-        out.push(Finding { ..about_result(&OversizedTurn, session, index, Severity::Warning, message) });
+        out.push(Finding { ..about_result(&RULE, session, index, Severity::Warning, message) });
     }
     Ok(())
 }

@@ -1,59 +1,51 @@
 //! T2: entries that are their own ancestors.
 
-use super::{Cover, Help, Rule, Stage, about, dangling_parent};
-use crate::finding::{Finding, Fix, Op, Severity};
+use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about};
+use super::dangling_parent;
 use crate::format::Format;
-use crate::found::Found;
+use crate::model::finding::{Finding, Fix, Op, Severity};
 use crate::session::Session;
 use alloc::string::ToString;
 use alloc::vec;
 use spans::source::Fault;
 
-pub(super) struct ParentCycle;
-
-impl Rule for ParentCycle {
-    fn code(&self) -> &'static str {
-        "T2"
-    }
-
-    fn name(&self) -> &'static str {
-        "parent-cycle"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "T2",
+        name: "parent-cycle",
+        help: Help {
             what: "Following the parents of an entry leads back to it.",
             why: "Agents without a guard walk in circles for ever; others lose everything before the circle.",
             fix: "The link that goes forward in the file is cut: its entry is linked to the one before it, as if the line between \
                   them had been lost. A result stays with its call.",
             source: "claude-code #22245, #22042, #22057",
-        }
-    }
+        },
+        stage: Stage::Links,
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn stage(&self) -> Stage {
-        Stage::Links
-    }
+fn cover(format: &dyn Format) -> Cover {
+    if format.shape().is_tree() { Cover::Fixed } else { Cover::Never }
+}
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        if format.shape().is_tree() { Cover::Fixed } else { Cover::Never }
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    for entry in session.circles() {
+        let live = session.is_live(entry);
+        let severity = if live { Severity::Error } else { Severity::Warning };
+        let before = dangling_parent::nearest_before(session, entry);
+        let at = session.entry(entry).parent_at;
+        let fix = match before {
+            Some(before) => match dangling_parent::link(session, entry, before) {
+                Fix { ops, .. } if !ops.is_empty() => Fix::safe(ops),
+                held => held,
+            },
+            None => Fix::safe(vec![Op::Replace { at, with: b"null".to_vec() }]),
+        };
+        let message = "its ancestors lead back to it".to_string();
+        out.push(Finding { fix, ..about(&RULE, session, entry, severity, message) });
     }
-
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        for entry in session.circles() {
-            let live = session.is_live(entry);
-            let severity = if live { Severity::Error } else { Severity::Warning };
-            let before = dangling_parent::nearest_before(session, entry);
-            let at = session.entry(entry).parent_at;
-            let fix = match before {
-                Some(before) => match dangling_parent::link(session, entry, before) {
-                    Fix { ops, .. } if !ops.is_empty() => Fix::safe(ops),
-                    held => held,
-                },
-                None => Fix::safe(vec![Op::Replace { at, with: b"null".to_vec() }]),
-            };
-            let message = "its ancestors lead back to it".to_string();
-            out.push(Finding { fix, ..about(&ParentCycle, session, entry, severity, message) });
-        }
-        Ok(())
-    }
+    Ok(())
 }

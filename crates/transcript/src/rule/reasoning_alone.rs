@@ -1,29 +1,20 @@
 //! M5: a reasoning item of OpenAI that nothing follows.
 
+use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
 use super::invalid_thinking::ends_its_turn;
 use super::removal::{only_if_asked, take_out_blocks};
-use super::{Cover, Help, Rule, about};
-use crate::entry::{Kind, QuirkKind, Role};
-use crate::finding::{Finding, Guard, Severity};
 use crate::format::{Format, Shape};
-use crate::found::Found;
+use crate::model::entry::{Kind, QuirkKind, Role};
+use crate::model::finding::{Finding, Guard, Severity};
 use crate::session::Session;
 use alloc::string::ToString;
 use spans::source::Fault;
 
-pub(super) struct ReasoningAlone;
-
-impl Rule for ReasoningAlone {
-    fn code(&self) -> &'static str {
-        "M5"
-    }
-
-    fn name(&self) -> &'static str {
-        "reasoning-alone"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "M5",
+        name: "reasoning-alone",
+        help: Help {
             what: "A turn ends with a reasoning item of OpenAI's Responses API, and the message or call that belongs to it \
                    is not there.",
             why: "\"Item 'rs_…' of type 'reasoning' was provided without its required following item.\" Codex leaves such \
@@ -32,38 +23,37 @@ impl Rule for ReasoningAlone {
             fix: "Reasoning and what follows it are one: with --allow M5 reasoning that nothing follows is removed whole. \
                   Its content is never touched.",
             source: "pi #838, #3369, #6950; openai-agents-python #3207",
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
+
+fn cover(format: &dyn Format) -> Cover {
+    if format.content().reasoning { Cover::Fixed } else { Cover::Never }
+}
+
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    let quirks = session.transcript.quirks().iter().filter(|quirk| quirk.kind == QuirkKind::ReasoningLast);
+    for quirk in quirks.filter(|quirk| session.is_live(quirk.entry)) {
+        let behind = behind_in_log(session, quirk.entry);
+        let is_cut_off = behind.is_some_and(|kind| kind != Kind::Message(Role::Assistant));
+        if !is_cut_off && !ends_its_turn(session, quirk.entry) {
+            continue;
         }
-    }
-
-    fn cover(&self, format: &dyn Format) -> Cover {
-        if format.content().reasoning { Cover::Fixed } else { Cover::Never }
-    }
-
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        let quirks =
-            session.transcript.quirks().iter().filter(|quirk| quirk.kind == QuirkKind::ReasoningLast);
-        for quirk in quirks.filter(|quirk| session.is_live(quirk.entry)) {
-            let behind = behind_in_log(session, quirk.entry);
-            let is_cut_off = behind.is_some_and(|kind| kind != Kind::Message(Role::Assistant));
-            if !is_cut_off && !ends_its_turn(session, quirk.entry) {
-                continue;
+        let (severity, message) = match (session.in_context(quirk.entry), behind) {
+            (false, _) => (Severity::Note, "reasoning with nothing behind it"),
+            (true, Some(Kind::Message(Role::Tool))) => {
+                (Severity::Error, "reasoning with a result behind it in place of what belongs to it")
             }
-            let (severity, message) = match (session.in_context(quirk.entry), behind) {
-                (false, _) => (Severity::Note, "reasoning with nothing behind it"),
-                (true, Some(Kind::Message(Role::Tool))) => {
-                    (Severity::Error, "reasoning with a result behind it in place of what belongs to it")
-                }
-                (true, _) => (Severity::Warning, "reasoning with nothing behind it"),
-            };
-            let fix = take_out_blocks(session, quirk.entry, &[quirk.block])?;
-            let fix = only_if_asked(fix, Guard::Thinking);
-            out.push(Finding {
-                fix,
-                ..about(&ReasoningAlone, session, quirk.entry, severity, message.to_string())
-            });
-        }
-        Ok(())
+            (true, _) => (Severity::Warning, "reasoning with nothing behind it"),
+        };
+        let fix = take_out_blocks(session, quirk.entry, &[quirk.block])?;
+        let fix = only_if_asked(fix, Guard::Thinking);
+        out.push(Finding { fix, ..about(&RULE, session, quirk.entry, severity, message.to_string()) });
     }
+    Ok(())
 }
 
 /// In a log, what message stands right behind an entry: if it is somebody else's, the turn may go on, but not with what

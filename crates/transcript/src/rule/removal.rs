@@ -1,7 +1,10 @@
-//! Not a rule: how entries and blocks are taken out.
+//! Not a rule: how results, entries and blocks are taken out.
 
-use crate::finding::{Fix, Guard, Held, Op};
-use crate::format::Answer;
+use super::base::Cover;
+use super::counted::records_stay;
+use crate::format::{Answer, Format, Results, Shape};
+use crate::model::entry::{Kind, Role};
+use crate::model::finding::{Fix, Guard, Held, Op};
 use crate::session::Session;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -60,7 +63,72 @@ pub(super) fn drop_blocks(entry: u32, blocks: &[Span]) -> Vec<Op> {
 /// The same fix, made only when asked for.
 pub(super) fn only_if_asked(fix: Fix, why: Guard) -> Fix {
     match fix.safety {
-        crate::finding::Safety::Safe => Fix::guarded(why, fix.ops),
+        crate::model::finding::Safety::Safe => Fix::guarded(why, fix.ops),
         _ => fix,
     }
+}
+
+/// What a rule does in a format that takes results out: with their lines, or out of them.
+pub(super) fn cover_of_removed_results(format: &dyn Format) -> Cover {
+    match format.results() {
+        Results::Lines if records_stay(format) => Cover::Reported,
+        Results::Lines | Results::Blocks => Cover::Fixed,
+        Results::InConversation => Cover::Reported,
+        Results::WithCall | Results::Unpaired | Results::Unread => Cover::Never,
+    }
+}
+
+/// The results that go, each with the fix that takes it out of its entry together with the others there. That is planned
+/// once for each entry, which may hold thousands.
+pub(super) fn removals<'s>(
+    session: &'s Session<'_>,
+    goes: &'s dyn Fn(usize) -> bool,
+) -> impl Iterator<Item = (usize, Fix)> + 's {
+    let mut last: Option<(u32, Fix)> = None;
+    (0..session.answers.len()).filter(|&result| goes(result)).map(move |result| {
+        let entry = session.result(result).entry;
+        let (_, fix) = last.take().filter(|(of, _)| *of == entry).unwrap_or_else(|| {
+            let together: Vec<usize> =
+                session.transcript.results_of(entry).filter(|&other| goes(other)).collect();
+            (entry, drop_results(session, entry, &together))
+        });
+        last = Some((entry, fix.clone()));
+        (result, fix)
+    })
+}
+
+/// Takes results out of an entry, and that as well if nothing else is left in it. They are in order.
+fn drop_results(session: &Session<'_>, entry: u32, results: &[usize]) -> Fix {
+    let Kind::Message(role) = session.entry(entry).kind else {
+        // It is one of many messages, and the entry is all of them.
+        return Fix::held(Held::Tangled);
+    };
+    let block_of = |result: usize| session.result(result).block;
+    let mut blocks: Vec<Span> = results.iter().map(|&result| block_of(result)).collect();
+    blocks.sort_unstable();
+    blocks.dedup();
+    let mut own = session.transcript.results_of(entry);
+    if results.iter().any(|&result| session.is_in_record_of_call(result)) {
+        let goes = |result: usize| results.binary_search(&result).is_ok();
+        if own.any(|other| !goes(other) && blocks.binary_search(&block_of(other)).is_ok()) {
+            return Fix::held(Held::Tangled);
+        }
+        let emptied = blocks.into_iter().map(|at| Op::Replace { at, with: b"[]".to_vec() });
+        return Fix::safe(emptied.collect());
+    }
+    let whole = results.iter().any(|&result| session.result(result).whole);
+    let alone = whole || (role == Role::Tool && results.len() == own.len());
+    // Somebody may rewind to a record that its id tells: an empty one stays.
+    if !alone || session.format.shape() == Shape::Upserts {
+        return Fix::safe(blocks.into_iter().map(|block| Op::DropBlock { entry, block }).collect());
+    }
+    if session.shares_its_id(entry) || session.is_labelled(entry) {
+        return Fix::held(Held::Referenced);
+    }
+    let ops = vec![Op::DropEntry(entry)];
+    if session.format.answer() != Answer::Line {
+        return Fix::guarded(Guard::ChangesLineCount, ops);
+    }
+    let is_newest = session.is_newest(entry) && session.entry(entry).id.is_some();
+    if is_newest { Fix::guarded(Guard::NewestEntry, ops) } else { Fix::safe(ops) }
 }

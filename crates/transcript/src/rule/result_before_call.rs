@@ -1,40 +1,34 @@
 //! P8: a result that stands before its call.
 
-use super::displaced_result::{DisplacedResult, Place, tell};
-use super::{Cover, Help, Rule};
+use super::base::{Cover, Found, Help, Rule, RuleInfo};
+use super::displaced_result::{self, Place, tell};
 use crate::format::{Format, Shape};
-use crate::found::Found;
 use crate::session::Session;
 use spans::source::Fault;
 
-pub(super) struct ResultBeforeCall;
-
-impl Rule for ResultBeforeCall {
-    fn code(&self) -> &'static str {
-        "P8"
-    }
-
-    fn name(&self) -> &'static str {
-        "result-before-call"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "P8",
+        name: "result-before-call",
+        help: Help {
             what: "A result stands before the call that it answers: entries were sorted by time, or written by two threads.",
             why: "APIs read the result as one without a call, and the call as one without a result: \"unexpected \
                   `tool_use_id` found in `tool_result` blocks\", \"`tool_use` ids were found without `tool_result` blocks\".",
             fix: "The result moves down behind its call, and links follow. Nothing is taken out or made up. Claude Code and \
                   Codex join pairs by id, whichever comes first.",
-            source: "factory-factory #2236, codex #33044; failure class P8",
-        }
-    }
+            source: "factory-factory #2236, codex #33044",
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        if format.shape() == Shape::Graph { Cover::Never } else { DisplacedResult.cover(format) }
-    }
+fn cover(format: &dyn Format) -> Cover {
+    if format.shape() == Shape::Graph { Cover::Never } else { displaced_result::cover(format) }
+}
 
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        tell(&ResultBeforeCall, session, Place::Before, "the result stands before its call", out);
-        Ok(())
-    }
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    tell(&RULE, session, Place::Before, "the result stands before its call", out);
+    Ok(())
 }

@@ -1,12 +1,11 @@
 //! P2: a result that answers nothing the model can see.
 
-use super::{
-    Cover, Help, Rule, about_result, cover_of_removed_results, dangling_parent, removals, severity_in_context,
-};
-use crate::entry::{Call, Kind};
-use crate::finding::{Finding, Fix, Held, Op};
+use super::base::{Cover, Found, Help, Rule, RuleInfo, about_result, severity_in_context};
+use super::dangling_parent;
+use super::removal::{cover_of_removed_results, removals};
 use crate::format::{Format, Shape};
-use crate::found::Found;
+use crate::model::entry::{Call, Kind};
+use crate::model::finding::{Finding, Fix, Held, Op};
 use crate::session::{Answers, Session};
 use alloc::string::ToString;
 use alloc::vec;
@@ -14,19 +13,11 @@ use alloc::vec::Vec;
 use spans::literal::quote;
 use spans::source::Fault;
 
-pub(super) struct ResultWithoutCall;
-
-impl Rule for ResultWithoutCall {
-    fn code(&self) -> &'static str {
-        "P2"
-    }
-
-    fn name(&self) -> &'static str {
-        "result-without-call"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "P2",
+        name: "result-without-call",
+        help: Help {
             what: "A tool result has no call before it, or its call lies before what a compaction kept.",
             why: "APIs refuse the whole session: \"unexpected `tool_use_id` found in `tool_result` blocks\", \"messages \
                   with role 'tool' must be a response to a preceding message with 'tool_calls'\", \"No tool call found \
@@ -35,45 +26,48 @@ impl Rule for ResultWithoutCall {
                   parent. Where a compaction merely split a pair, the compaction keeps the call as well and nothing \
                   is taken out. The newest entry goes only with --allow P2.",
             source: "Anthropic Messages, OpenAI Chat Completions and Responses; OpenClaw #8525, pi #4570",
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
+
+fn cover(format: &dyn Format) -> Cover {
+    cover_of_removed_results(format)
+}
+
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    for (index, answers) in session.answers.iter().enumerate() {
+        if let Answers::Call(call) = *answers
+            && split_by_boundary(session, index, call)
+        {
+            let fix = keep_more(session, call);
+            let severity = severity_in_context(session, session.result(index).entry);
+            let message = "its call lies before what the compaction kept".to_string();
+            let about = about_result(&RULE, session, index, severity, message);
+            out.push(Finding { fix, ..about });
         }
     }
-
-    fn cover(&self, format: &dyn Format) -> Cover {
-        cover_of_removed_results(format)
-    }
-
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        for (index, answers) in session.answers.iter().enumerate() {
-            if let Answers::Call(call) = *answers
-                && split_by_boundary(session, index, call)
-            {
-                let fix = keep_more(session, call);
-                let severity = severity_in_context(session, session.result(index).entry);
-                let message = "its call lies before what the compaction kept".to_string();
-                let about = about_result(&ResultWithoutCall, session, index, severity, message);
-                out.push(Finding { fix, ..about });
-            }
-        }
-        let is_orphan = |result: usize| match session.answers[result] {
-            Answers::Nothing => true,
-            Answers::Call(call) => out_of_sight(session, result, call),
-            _ => false,
+    let is_orphan = |result: usize| match session.answers[result] {
+        Answers::Nothing => true,
+        Answers::Call(call) => out_of_sight(session, result, call),
+        _ => false,
+    };
+    let mut hidden = None;
+    for (orphan, fix) in removals(session, &is_orphan) {
+        let entry = session.result(orphan).entry;
+        let hidden = hidden.get_or_insert_with(|| HiddenCalls::of(session));
+        let fix = match session.is_live(entry) {
+            true if hidden.may_hold_call_of(session, orphan) => Fix::held(Held::Tangled),
+            true => fix,
+            false => Fix::NONE,
         };
-        let mut hidden = None;
-        for (orphan, fix) in removals(session, &is_orphan) {
-            let entry = session.result(orphan).entry;
-            let hidden = hidden.get_or_insert_with(|| HiddenCalls::of(session));
-            let fix = match session.is_live(entry) {
-                true if hidden.may_hold_call_of(session, orphan) => Fix::held(Held::Tangled),
-                true => fix,
-                false => Fix::NONE,
-            };
-            let severity = severity_in_context(session, entry);
-            let message = "no call for this result".to_string();
-            out.push(Finding { fix, ..about_result(&ResultWithoutCall, session, orphan, severity, message) });
-        }
-        Ok(())
+        let severity = severity_in_context(session, entry);
+        let message = "no call for this result".to_string();
+        out.push(Finding { fix, ..about_result(&RULE, session, orphan, severity, message) });
     }
+    Ok(())
 }
 
 /// In a graph pairs find each other wherever they stand; but what is not loaded is not found.
@@ -99,7 +93,7 @@ fn keep_more(session: &Session<'_>, call: u32) -> Fix {
     let before = session.place(entry) < session.place(boundary);
     let shown = session.place(entry).map_or(&[][..], |place| &session.live[place..]);
     let shown = shown.iter().take_while(|&&other| other != boundary && !session.in_context(other));
-    let heavy = shown.into_iter().any(|&other| super::too_heavy_to_return(session, other));
+    let heavy = shown.into_iter().any(|&other| super::base::too_heavy_to_return(session, other));
     if target.at.is_empty() || target.id.is_none() || !before || heavy {
         return Fix::held(Held::Tangled);
     }

@@ -1,32 +1,23 @@
 //! M7: a person speaks twice, and nobody answers in between.
 
+use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
 use super::empty_turn::is_hollow;
-use super::{Cover, Help, Rule, about};
-use crate::entry::{Entry, Kind, Role, Stop};
-use crate::finding::{Finding, Severity};
 use crate::format::{Format, Shape};
-use crate::found::Found;
+use crate::model::entry::{Entry, Kind, Role, Stop};
+use crate::model::finding::{Finding, Severity};
 use crate::session::Session;
 use alloc::string::ToString;
 use spans::json;
 use spans::source::{Fault, Span, read_span};
 
-pub(super) struct SameRoleAgain;
-
 /// Texts longer than this are not compared.
 const COMPARED_BYTES_MAX: u64 = 1 << 20;
 
-impl Rule for SameRoleAgain {
-    fn code(&self) -> &'static str {
-        "M7"
-    }
-
-    fn name(&self) -> &'static str {
-        "same-role-again"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "M7",
+        name: "same-role-again",
+        help: Help {
             what: "Two messages of the user follow each other, and the model says nothing in between: a turn failed, or a \
                    message was sent again.",
             why: "\"roles must alternate\", \"incorrect role information\" with some models (Mistral, SGLang); Anthropic and \
@@ -34,40 +25,43 @@ impl Rule for SameRoleAgain {
             fix: "None: what a person said is never deleted, also not when it was said twice, and joining is for whoever \
                   sends.",
             source: "OpenClaw #83404, #77336, #17743",
-        }
-    }
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        if format.results().of_messages() { Cover::Reported } else { Cover::Never }
-    }
+fn cover(format: &dyn Format) -> Cover {
+    if format.results().of_messages() { Cover::Reported } else { Cover::Never }
+}
 
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        let mut before = None;
-        for entry in session.sent() {
-            // Whether an answer holds anything matters where one is waited for.
-            let hollow = before.is_some() && is_hollow(session, entry);
-            match flow(session.entry(entry), hollow, calls(session, entry)) {
-                Flow::Asks => {
-                    if let Some(before) = before {
-                        let again = is_again(session, before, entry)?;
-                        if again || session.format.shape() != Shape::Graph {
-                            out.push(finding(session, entry, again));
-                        }
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    let mut before = None;
+    for entry in session.sent() {
+        // Whether an answer holds anything matters where one is waited for.
+        let hollow = before.is_some() && is_hollow(session, entry);
+        match flow(session.entry(entry), hollow, calls(session, entry)) {
+            Flow::Asks => {
+                if let Some(before) = before {
+                    let again = is_again(session, before, entry)?;
+                    if again || session.format.shape() != Shape::Graph {
+                        out.push(finding(session, entry, again));
                     }
-                    before = Some(entry);
                 }
-                Flow::Answers => before = None,
-                Flow::Neither => {}
+                before = Some(entry);
             }
+            Flow::Answers => before = None,
+            Flow::Neither => {}
         }
-        Ok(())
     }
+    Ok(())
 }
 
 fn finding(session: &Session<'_>, entry: u32, again: bool) -> Finding {
     let message =
         if again { "the user says the same again" } else { "the user speaks again before any answer" };
-    about(&SameRoleAgain, session, entry, Severity::Note, message.to_string())
+    about(&RULE, session, entry, Severity::Note, message.to_string())
 }
 
 fn calls(session: &Session<'_>, entry: u32) -> bool {

@@ -1,13 +1,11 @@
 //! S14: a result that the conversation has left behind.
 
+use super::base::{Cover, Found, Help, Rule, RuleInfo, about_result, tool_of};
 use super::trim::{Measured, Notes, length_max, may_cut};
-use super::{Cover, Help, Rule, about_result, tool_of};
-use crate::Depth;
-use crate::entry::{Kind, Role};
-use crate::finding::{Finding, Fix, Severity};
 use crate::format::Format;
-use crate::found::Found;
-use crate::policy::{Kept, Note, Shape, Turns, is_named};
+use crate::model::entry::{Kind, Role};
+use crate::model::finding::{Finding, Fix, Severity};
+use crate::model::policy::{Depth, Kept, Note, Shape, Turns, is_named};
 use crate::session::Session;
 use alloc::format;
 use alloc::string::String;
@@ -20,19 +18,11 @@ use spans::literal::decode;
 use spans::marker;
 use spans::source::{Fault, Span, read_span};
 
-pub(super) struct StaleResult;
-
-impl Rule for StaleResult {
-    fn code(&self) -> &'static str {
-        "S14"
-    }
-
-    fn name(&self) -> &'static str {
-        "stale-result"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "S14",
+        name: "stale-result",
+        help: Help {
             what: "A long tool result is several turns old, and the policy does not keep such results whole \
                    (--stale-shorten-turns, --stale-clear-turns, --profile chatcli or agent-max; off by default).",
             why: "The model has read it and gone on, but it is sent again with every request. Old results are most of \
@@ -42,44 +32,44 @@ impl Rule for StaleResult {
                   says so, and everything of the newest turn. Rewriting history costs a prompt cache: do it when the \
                   session is idle.",
             source: "ChatCLI microcompact.go; agent-max #38 (context.ts)",
+        },
+        rewrites_history: true,
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
+
+fn cover(format: &dyn Format) -> Cover {
+    if format.results().of_messages() { Cover::Fixed } else { Cover::Never }
+}
+
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    let stale = &session.policy.stale;
+    if stale.shorten_at == 0 && stale.clear_at == 0 {
+        return Ok(());
+    }
+    let ages = ages(session, stale.turns);
+    for result in 0..session.transcript.results.len() {
+        let Some(age) = ages[session.result(result).entry as usize] else { continue };
+        let step = if stale.clear_at > 0 && age >= stale.clear_at {
+            Step::Clear
+        } else if stale.shorten_at > 0 && age >= stale.shorten_at {
+            Step::Shorten
+        } else {
+            continue;
+        };
+        if stays(session, result) {
+            continue;
+        }
+        if let Some((chars, fix)) = shortened(session, result, step)? {
+            let message = format!("result of {chars} characters, {age} turns old");
+            let chars = Some(chars);
+            let about = about_result(&RULE, session, result, Severity::Warning, message);
+            out.push(Finding { chars, fix, ..about });
         }
     }
-
-    fn cover(&self, format: &dyn Format) -> Cover {
-        if format.results().of_messages() { Cover::Fixed } else { Cover::Never }
-    }
-
-    fn rewrites_history(&self) -> bool {
-        true
-    }
-
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        let stale = &session.policy.stale;
-        if stale.shorten_at == 0 && stale.clear_at == 0 {
-            return Ok(());
-        }
-        let ages = ages(session, stale.turns);
-        for result in 0..session.transcript.results.len() {
-            let Some(age) = ages[session.result(result).entry as usize] else { continue };
-            let step = if stale.clear_at > 0 && age >= stale.clear_at {
-                Step::Clear
-            } else if stale.shorten_at > 0 && age >= stale.shorten_at {
-                Step::Shorten
-            } else {
-                continue;
-            };
-            if stays(session, result) {
-                continue;
-            }
-            if let Some((chars, fix)) = shortened(session, result, step)? {
-                let message = format!("result of {chars} characters, {age} turns old");
-                let chars = Some(chars);
-                let about = about_result(&StaleResult, session, result, Severity::Warning, message);
-                out.push(Finding { chars, fix, ..about });
-            }
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// What an age asks for.

@@ -1,10 +1,10 @@
 //! S17: records that a later one with the same id has taken the place of.
 
-use super::{Cover, Help, Rule, about};
-use crate::entry::{Id, Kind, Role};
-use crate::finding::{Finding, Fix, Op, Severity};
+use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
 use crate::format::{Format, Shape};
-use crate::found::Found;
+use crate::model::entry::{Kind, Role};
+use crate::model::finding::{Finding, Fix, Op, Severity};
+use crate::model::ids::Id;
 use crate::session::Session;
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -12,53 +12,48 @@ use alloc::vec;
 use alloc::vec::Vec;
 use spans::source::Fault;
 
-pub(super) struct SupersededRecord;
-
-impl Rule for SupersededRecord {
-    fn code(&self) -> &'static str {
-        "S17"
-    }
-
-    fn name(&self) -> &'static str {
-        "superseded-record"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "S17",
+        name: "superseded-record",
+        help: Help {
             what: "A message of the model or of results was written again with the same id, and only the last one counts.",
             why: "Gemini CLI writes a message anew at each step of its tool calls, results included, and reads all of \
                   them on every start; files of 54 MB have come of it.",
             fix: "What was superseded is taken out. Where another message came in between, the first one stays, because \
                   it holds the place.",
             source: "gemini-cli #26935, #26487; its chatRecordingService.ts",
-        }
-    }
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        if format.shape() == Shape::Upserts { Cover::Fixed } else { Cover::Never }
-    }
+fn cover(format: &dyn Format) -> Cover {
+    if format.shape() == Shape::Upserts { Cover::Fixed } else { Cover::Never }
+}
 
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        let mut records: BTreeMap<Id, Records> = BTreeMap::new();
-        let mut places = 0;
-        for (index, entry) in (0..).zip(&session.transcript.entries) {
-            match (entry.kind, entry.id) {
-                (Kind::Boundary | Kind::Leaf, _) => flush(session, &mut records, out),
-                (kind, Some(id)) => {
-                    let known = records.entry(id).or_insert_with(|| {
-                        places += 1;
-                        Records { place: places, ..Records::default() }
-                    });
-                    known.all.push(index);
-                    known.crossed |= places > known.place;
-                    known.spoken |= !matches!(kind, Kind::Message(Role::Assistant | Role::Tool));
-                }
-                _ => {}
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    let mut records: BTreeMap<Id, Records> = BTreeMap::new();
+    let mut places = 0;
+    for (index, entry) in (0..).zip(&session.transcript.entries) {
+        match (entry.kind, entry.id) {
+            (Kind::Boundary | Kind::Leaf, _) => flush(session, &mut records, out),
+            (kind, Some(id)) => {
+                let known = records.entry(id).or_insert_with(|| {
+                    places += 1;
+                    Records { place: places, ..Records::default() }
+                });
+                known.all.push(index);
+                known.crossed |= places > known.place;
+                known.spoken |= !matches!(kind, Kind::Message(Role::Assistant | Role::Tool));
             }
+            _ => {}
         }
-        flush(session, &mut records, out);
-        Ok(())
     }
+    flush(session, &mut records, out);
+    Ok(())
 }
 
 /// The records with one id, up to where something is taken back.
@@ -80,7 +75,7 @@ fn flush(session: &Session<'_>, records: &mut BTreeMap<Id, Records>, out: &mut F
         for &entry in before.iter().skip(usize::from(found.crossed)) {
             let message = format!("line {line} has taken its place");
             let fix = Fix::safe(vec![Op::DropEntry(entry)]);
-            out.push(Finding { fix, ..about(&SupersededRecord, session, entry, Severity::Warning, message) });
+            out.push(Finding { fix, ..about(&RULE, session, entry, Severity::Warning, message) });
         }
     }
 }

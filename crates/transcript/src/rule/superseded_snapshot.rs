@@ -1,54 +1,43 @@
 //! S7: snapshots of files that a later one replaced.
 
-use super::{Cover, Help, Rule, dead_weight};
-use crate::entry::Service;
+use super::base::{Cover, Found, Help, Rule, RuleInfo};
+use super::dead_weight;
 use crate::format::{Format, Shape};
-use crate::found::Found;
+use crate::model::entry::Service;
 use crate::session::Session;
 use hashbrown::HashMap;
 use spans::source::Fault;
 
-pub(super) struct SupersededSnapshot;
-
-impl Rule for SupersededSnapshot {
-    fn code(&self) -> &'static str {
-        "S7"
-    }
-
-    fn name(&self) -> &'static str {
-        "superseded-snapshot"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "S7",
+        name: "superseded-snapshot",
+        help: Help {
             what: "What files were like at a message is written several times; the last of them counts (Claude Code).",
             why: "981,140 of 981,547 lines of a session were snapshots, 31 a second.",
             fix: "With --allow S7 the last snapshot of each message stays, so that /rewind works, and the earlier ones go.",
             source: "claude-code #9736, #50998, #36583",
-        }
-    }
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        if format.shape() == Shape::Graph { Cover::Fixed } else { Cover::Never }
-    }
+fn cover(format: &dyn Format) -> Cover {
+    if format.shape() == Shape::Graph { Cover::Fixed } else { Cover::Never }
+}
 
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        let mut newest = HashMap::new();
-        let all = || session.transcript.unusual().filter(|(_, entry)| entry.service == Service::Snapshot);
-        for (index, entry) in all() {
-            entry.group.and_then(|message| newest.insert(message, index));
-        }
-        let old = |&(index, entry): &(u32, &crate::entry::Entry)| {
-            entry.group.is_some_and(|message| newest.get(&message) != Some(&index))
-        };
-        let entries = all().filter(old).map(|(index, _)| index);
-        dead_weight::tell(
-            &SupersededSnapshot,
-            session,
-            entries,
-            "snapshots of files that later ones replace",
-            out,
-        );
-        Ok(())
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    let mut newest = HashMap::new();
+    let all = || session.transcript.unusual().filter(|(_, entry)| entry.service == Service::Snapshot);
+    for (index, entry) in all() {
+        entry.group.and_then(|message| newest.insert(message, index));
     }
+    let old = |&(index, entry): &(u32, &crate::model::entry::Entry)| {
+        entry.group.is_some_and(|message| newest.get(&message) != Some(&index))
+    };
+    let entries = all().filter(old).map(|(index, _)| index);
+    dead_weight::tell(&RULE, session, entries, "snapshots of files that later ones replace", out);
+    Ok(())
 }

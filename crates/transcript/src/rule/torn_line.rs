@@ -1,63 +1,52 @@
 //! B1: the last line is torn off.
 
-use super::{Help, Rule, Stage, about_line, about_wreck};
-use crate::entry::DamageKind;
-use crate::finding::{Fix, Op, Severity};
-use crate::found::Found;
-use crate::salvage::Cause;
+use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about_line, about_wreck};
+use crate::model::entry::DamageKind;
+use crate::model::finding::{Fix, Op, Severity};
+use crate::read::salvage::Cause;
 use crate::session::Session;
 use alloc::format;
 use alloc::string::ToString;
 use alloc::vec;
 use spans::source::{Fault, Span};
 
-pub(super) struct TornLine;
-
-impl Rule for TornLine {
-    fn code(&self) -> &'static str {
-        "B1"
-    }
-
-    fn name(&self) -> &'static str {
-        "torn-line"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "B1",
+        name: "torn-line",
+        help: Help {
             what: "The file does not end with a line break: the last line is torn, or whole but not ended.",
             why: "The next line that the agent appends is glued to it, and both are lost: \"Unexpected end of JSON \
                   input\", sessions that cannot be found.",
             fix: "A whole line gets its line break. A torn one is taken out (it stays in the copy of the original), but for \
                   whole records in it. Never while the file is still growing.",
             source: "claude-code #53821, #52387; OpenClaw #100644",
-        }
-    }
+        },
+        stage: Stage::Bytes,
+        ..RuleInfo::BASE
+    },
+    cover: |_| Cover::Fixed,
+    check,
+};
 
-    fn stage(&self) -> Stage {
-        Stage::Bytes
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    for damage in session.transcript.damage.iter().filter(|damage| damage.kind == DamageKind::Unterminated) {
+        let end = Span::new(damage.span.end, damage.span.end);
+        let fix = Fix::safe(vec![Op::Replace { at: end, with: b"\n".to_vec() }]);
+        let message = "no line break at the end of the file".to_string();
+        out.push(about_line(&RULE, damage, Severity::Note, message, fix));
     }
-
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        for damage in
-            session.transcript.damage.iter().filter(|damage| damage.kind == DamageKind::Unterminated)
-        {
-            let end = Span::new(damage.span.end, damage.span.end);
-            let fix = Fix::safe(vec![Op::Replace { at: end, with: b"\n".to_vec() }]);
-            let message = "no line break at the end of the file".to_string();
-            out.push(about_line(&TornLine, damage, Severity::Note, message, fix));
+    for wreck in session.wrecks()?.iter().filter(|wreck| wreck.is_torn()) {
+        let bytes = wreck.damage.span.len();
+        let message = match wreck.records {
+            0 => format!("the last line is torn after {bytes} bytes"),
+            _ => format!("the last line of {bytes} bytes is torn, but holds whole records"),
+        };
+        let mut finding = about_wreck(&RULE, wreck, message);
+        if wreck.cause == Cause::Unknown {
+            finding.fix = Fix::NONE;
         }
-        for wreck in session.wrecks()?.iter().filter(|wreck| wreck.is_torn()) {
-            let bytes = wreck.damage.span.len();
-            let message = match wreck.records {
-                0 => format!("the last line is torn after {bytes} bytes"),
-                _ => format!("the last line of {bytes} bytes is torn, but holds whole records"),
-            };
-            let mut finding = about_wreck(&TornLine, wreck, message);
-            if wreck.cause == Cause::Unknown {
-                finding.fix = Fix::NONE;
-            }
-            out.push(finding);
-        }
-        Ok(())
+        out.push(finding);
     }
+    Ok(())
 }

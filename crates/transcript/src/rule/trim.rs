@@ -1,9 +1,8 @@
 //! Not a rule: how the size rules shorten texts.
 
-use crate::Depth;
-use crate::finding::{Fix, Op};
-use crate::policy::{Cap, Kept, Policy, Shape};
-use crate::rule::tool_of;
+use super::base::tool_of;
+use crate::model::finding::{Fix, Op};
+use crate::model::policy::{Cap, Depth, Kept, Policy, Shape};
 use crate::session::Session;
 use alloc::borrow::Cow;
 use alloc::format;

@@ -1,60 +1,54 @@
 //! P11: a call whose id the next provider may not take.
 
-use super::{Cover, Help, Rule, about_call};
-use crate::finding::Severity;
+use super::base::{Cover, Found, Help, Rule, RuleInfo, about_call};
 use crate::format::Format;
-use crate::found::Found;
+use crate::model::finding::Severity;
 use crate::session::Session;
 use spans::source::Fault;
 
-pub(super) struct UnacceptableCallId;
-
-impl Rule for UnacceptableCallId {
-    fn code(&self) -> &'static str {
-        "P11"
-    }
-
-    fn name(&self) -> &'static str {
-        "unacceptable-call-id"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "P11",
+        name: "unacceptable-call-id",
+        help: Help {
             what: "A call has no id, or one with characters that Anthropic does not take.",
             why: "\"tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'\". Ids come from other providers, after a switch in \
                   the middle of a session.",
             fix: "Report only: ids are never altered, and the provider that wrote them takes them.",
             source: "nanobot #1634; vercel/ai #5171; OpenClaw #56021, #37508",
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
+
+fn cover(format: &dyn Format) -> Cover {
+    let has_calls = format.results().have_calls();
+    if has_calls && format.calls_have_ids() { Cover::Reported } else { Cover::Never }
+}
+
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    for (index, call) in session.transcript.calls.iter().enumerate() {
+        let id = session.transcript.id_text(call.id);
+        let strange = session.format.has_plain_ids() && !is_taken(id);
+        let lacking = id.is_empty() && call.id_at.len() <= 2 && session.format.calls_have_ids();
+        if lacking || strange {
+            let sent = session.in_context(call.entry);
+            let severity = match (sent, lacking) {
+                (true, true) => Severity::Error,
+                (true, false) => Severity::Warning,
+                (false, _) => Severity::Note,
+            };
+            let message = if id.is_empty() {
+                "the call has no id, so that nothing can answer it"
+            } else {
+                "Anthropic does not take the call's id"
+            };
+            out.push(about_call(&RULE, session, index, severity, message));
         }
     }
-
-    fn cover(&self, format: &dyn Format) -> Cover {
-        let has_calls = format.results().have_calls();
-        if has_calls && format.calls_have_ids() { Cover::Reported } else { Cover::Never }
-    }
-
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        for (index, call) in session.transcript.calls.iter().enumerate() {
-            let id = session.transcript.id_text(call.id);
-            let strange = session.format.has_plain_ids() && !is_taken(id);
-            let lacking = id.is_empty() && call.id_at.len() <= 2 && session.format.calls_have_ids();
-            if lacking || strange {
-                let sent = session.in_context(call.entry);
-                let severity = match (sent, lacking) {
-                    (true, true) => Severity::Error,
-                    (true, false) => Severity::Warning,
-                    (false, _) => Severity::Note,
-                };
-                let message = if id.is_empty() {
-                    "the call has no id, so that nothing can answer it"
-                } else {
-                    "Anthropic does not take the call's id"
-                };
-                out.push(about_call(&UnacceptableCallId, session, index, severity, message));
-            }
-        }
-        Ok(())
-    }
+    Ok(())
 }
 
 /// Whether Anthropic takes it as the id of a call.

@@ -1,29 +1,20 @@
 //! B9: a line that is not a record, or not any more.
 
-use super::{Cover, Help, Rule, Stage, about, about_wreck};
-use crate::entry::{DamageKind, QuirkKind};
-use crate::finding::{Finding, Fix, Op, Severity};
+use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about, about_wreck};
 use crate::format::{Counted, Format};
-use crate::found::Found;
-use crate::salvage::Cause;
+use crate::model::entry::{DamageKind, QuirkKind};
+use crate::model::finding::{Finding, Fix, Op, Severity};
+use crate::read::salvage::Cause;
 use crate::session::Session;
 use alloc::format;
 use alloc::string::ToString;
 use spans::source::Fault;
 
-pub(super) struct UnreadableLine;
-
-impl Rule for UnreadableLine {
-    fn code(&self) -> &'static str {
-        "B9"
-    }
-
-    fn name(&self) -> &'static str {
-        "unreadable-line"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "B9",
+        name: "unreadable-line",
+        help: Help {
             what: "A line holds no whole record: log text, a cut record, `null`, garbage; or some bytes of a name in its record \
                    were written over.",
             why: "Agents skip the line in silence, and everything that hangs on it; some refuse the file. APIs refuse a message \
@@ -32,41 +23,39 @@ impl Rule for UnreadableLine {
                   values or records (4,096) to look into, is only reported. A name is written again if what is left of it, and what the record lacks, \
                   tell which it was. Nothing else of the record changes.",
             source: "claude-code #76059, #49876; OpenClaw #98669",
-        }
-    }
+        },
+        stage: Stage::Bytes,
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn stage(&self) -> Stage {
-        Stage::Bytes
-    }
+fn cover(format: &dyn Format) -> Cover {
+    if let Some(Counted::Lines(_)) = format.counted() { Cover::Reported } else { Cover::Fixed }
+}
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        if let Some(Counted::Lines(_)) = format.counted() { Cover::Reported } else { Cover::Fixed }
-    }
-
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        let causes = [Cause::Nothing, Cause::Unknown, Cause::Name];
-        for wreck in
-            session.wrecks()?.iter().filter(|wreck| causes.contains(&wreck.cause) && !wreck.is_torn())
-        {
-            let bytes = wreck.damage.span.len();
-            let message = match wreck.damage.kind {
-                _ if wreck.cause == Cause::Name => "a name in the record was written over".to_string(),
-                _ if wreck.lines > 1 => format!("{} lines of {bytes} bytes hold no record", wreck.lines),
-                DamageKind::NotJson(at) => {
-                    format!("line of {bytes} bytes is not a JSON object (from byte {at})")
-                }
-                DamageKind::Nul(at) => format!("line of {bytes} bytes holds NUL bytes (from byte {at})"),
-                _ => format!("line of {bytes} bytes holds too many values or records to look into"),
-            };
-            let mut finding = about_wreck(&UnreadableLine, wreck, message);
-            if wreck.cause == Cause::Unknown {
-                finding.fix = Fix::NONE;
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    let causes = [Cause::Nothing, Cause::Unknown, Cause::Name];
+    for wreck in session.wrecks()?.iter().filter(|wreck| causes.contains(&wreck.cause) && !wreck.is_torn()) {
+        let bytes = wreck.damage.span.len();
+        let message = match wreck.damage.kind {
+            _ if wreck.cause == Cause::Name => "a name in the record was written over".to_string(),
+            _ if wreck.lines > 1 => format!("{} lines of {bytes} bytes hold no record", wreck.lines),
+            DamageKind::NotJson(at) => {
+                format!("line of {bytes} bytes is not a JSON object (from byte {at})")
             }
-            out.push(finding);
+            DamageKind::Nul(at) => format!("line of {bytes} bytes holds NUL bytes (from byte {at})"),
+            _ => format!("line of {bytes} bytes holds too many values or records to look into"),
+        };
+        let mut finding = about_wreck(&RULE, wreck, message);
+        if wreck.cause == Cause::Unknown {
+            finding.fix = Fix::NONE;
         }
-        marred(session, out);
-        Ok(())
+        out.push(finding);
     }
+    marred(session, out);
+    Ok(())
 }
 
 /// Records with a name that was written over.
@@ -80,6 +69,6 @@ fn marred(session: &Session<'_>, out: &mut Found<'_>) {
             }
             None => ("a name was written over, or is missing".to_string(), Fix::NONE),
         };
-        out.push(Finding { fix, ..about(&UnreadableLine, session, quirk.entry, Severity::Error, message) });
+        out.push(Finding { fix, ..about(&RULE, session, quirk.entry, Severity::Error, message) });
     }
 }

@@ -1,72 +1,65 @@
 //! S10: a file that its agent cannot read.
 
-use super::{Cover, Help, Rule, about_place};
-use crate::finding::Severity;
+use super::base::{Cover, Found, Help, Rule, RuleInfo, about_place};
 use crate::format::Format;
-use crate::found::Found;
+use crate::model::finding::Severity;
 use crate::session::Session;
 use alloc::format;
 use spans::source::Fault;
 
-pub(super) struct UnreadableSize;
-
 /// The longest string of V8 in characters (`0x1fffffe8`): programs on Node read a whole session into one.
 pub(crate) const WHOLE_BYTES_MAX: u64 = 536_870_888;
 
-impl Rule for UnreadableSize {
-    fn code(&self) -> &'static str {
-        "S10"
-    }
-
-    fn name(&self) -> &'static str {
-        "unreadable-size"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "S10",
+        name: "unreadable-size",
+        help: Help {
             what: "The file is larger than its agent can read: it holds a whole session in one string of JavaScript.",
             why: "\"RangeError: Invalid string length\", \"Cannot create a string longer than 0x1fffffe8 characters\", \"heap out \
                   of memory\".",
             fix: "None of its own: limits (S1, S2, S5) and `fix --only dead-weight` (S6 to S9, S18) make the file smaller, and \
                   `scan` says by how much.",
             source: "claude-code #79196, #80379; OpenClaw #71555",
-        }
-    }
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        if format.content().in_one_string { Cover::Reported } else { Cover::Never }
-    }
+fn cover(format: &dyn Format) -> Cover {
+    if format.content().in_one_string { Cover::Reported } else { Cover::Never }
+}
 
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        let bytes = session.transcript.bytes;
-        if bytes > WHOLE_BYTES_MAX {
-            let message =
-                format!("a file of {bytes} bytes (a string of JavaScript ends at {WHOLE_BYTES_MAX})");
-            out.push(about_place(&UnreadableSize, 1, Severity::Warning, message));
-        }
-        Ok(())
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    let bytes = session.transcript.bytes;
+    if bytes > WHOLE_BYTES_MAX {
+        let message = format!("a file of {bytes} bytes (a string of JavaScript ends at {WHOLE_BYTES_MAX})");
+        out.push(about_place(&RULE, 1, Severity::Warning, message));
     }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::WHOLE_BYTES_MAX;
-    use crate::found::Found;
-    use crate::mend::Holds;
-    use crate::scan::scan;
+    use crate::examine::holds::Holds;
+    use crate::examine::survey::Survey;
+    use crate::model::policy::{Depth, Policy};
+    use crate::read::scan::scan;
     use crate::session::Session;
-    use crate::{Depth, Policy};
 
     #[test]
     fn only_what_is_longer_than_a_string_may_be_is_told() {
         let text = b"{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"cwd\":\"/w\"}\n";
         let (source, policy) = (&&text[..], Policy::default());
-        let mut transcript = scan(source).unwrap();
+        let mut read = scan(source).unwrap();
         for (bytes, count) in [(WHOLE_BYTES_MAX, 0), (WHOLE_BYTES_MAX + 1, 1)] {
-            transcript.bytes = bytes;
-            let session = Session::new(&transcript, source, &policy, Depth::Sizes).unwrap();
+            read.transcript.bytes = bytes;
+            let session = Session::new(&read, source, &policy, Depth::Sizes).unwrap();
             let holds = Holds::default();
-            let found = Found::of(&session, &holds).unwrap().findings;
+            let found = Survey::of(&session, &holds).unwrap().findings;
             assert_eq!(found.iter().filter(|finding| finding.rule.code() == "S10").count(), count);
         }
     }

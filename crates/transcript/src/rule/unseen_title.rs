@@ -1,63 +1,58 @@
 //! S11: the title of a session stands where its agent does not look for it.
 
-use super::{Cover, Help, Rule, about};
-use crate::entry::{Entry, Service, Transcript};
-use crate::finding::{Finding, Fix, Guard, Held, Op, Severity};
+use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
 use crate::format::Format;
-use crate::found::Found;
+use crate::model::entry::{Entry, Service};
+use crate::model::finding::{Finding, Fix, Guard, Held, Op, Severity};
+use crate::model::transcript::Transcript;
 use crate::session::Session;
 use alloc::string::ToString;
 use alloc::vec;
 use spans::source::{Fault, Span, read_span};
 
-pub(super) struct UnseenTitle;
-
 /// So much of a file is read at each end to list it (`LITE_READ_BUF_SIZE` of the Agent SDK).
 const WINDOW_BYTES: u64 = 65_536;
 
-impl Rule for UnseenTitle {
-    fn code(&self) -> &'static str {
-        "S11"
-    }
-
-    fn name(&self) -> &'static str {
-        "unseen-title"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "S11",
+        name: "unseen-title",
+        help: Help {
             what: "The last title of the session stands neither in the first nor in the last 64 KiB of the file, and that is \
                    all that Claude Code reads to list sessions.",
             why: "The session is listed under another name, or cannot be found: \"No conversation found\". From 2.1.239 on \
                   Claude Code writes the title again by itself.",
             fix: "With --allow S11 the record is written once more, as the last line.",
             source: "claude-code #25090, #26140, #51284, #44367; sessions.py of the Agent SDK",
-        }
-    }
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        if format.content().titles { Cover::Fixed } else { Cover::Never }
-    }
+fn cover(format: &dyn Format) -> Cover {
+    if format.content().titles { Cover::Fixed } else { Cover::Never }
+}
 
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        let bytes = session.transcript.bytes;
-        let Some(at) = Titles::of(session.transcript).unseen(bytes) else { return Ok(()) };
-        let entry = session.transcript.entries.partition_point(|entry| entry.span.start < at.start) as u32;
-        let mut line = read_span(session.source, at)?;
-        line.push(b'\n');
-        let ended = read_span(session.source, Span::new(bytes - 1, bytes))? == b"\n";
-        let fix = if !ended {
-            // B1 comes first.
-            Fix::held(Held::Tangled)
-        } else if at.len() >= WINDOW_BYTES {
-            Fix::NONE
-        } else {
-            Fix::guarded(Guard::Appends, vec![Op::Insert { at: bytes, with: line }])
-        };
-        let message = "the title stands where the agent does not look for it".to_string();
-        out.push(Finding { fix, ..about(&UnseenTitle, session, entry, Severity::Note, message) });
-        Ok(())
-    }
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    let bytes = session.transcript.bytes;
+    let Some(at) = Titles::of(session.transcript).unseen(bytes) else { return Ok(()) };
+    let entry = session.transcript.entries.partition_point(|entry| entry.span.start < at.start) as u32;
+    let mut line = read_span(session.source, at)?;
+    line.push(b'\n');
+    let ended = read_span(session.source, Span::new(bytes - 1, bytes))? == b"\n";
+    let fix = if !ended {
+        // B1 comes first.
+        Fix::held(Held::Tangled)
+    } else if at.len() >= WINDOW_BYTES {
+        Fix::NONE
+    } else {
+        Fix::guarded(Guard::Appends, vec![Op::Insert { at: bytes, with: line }])
+    };
+    let message = "the title stands where the agent does not look for it".to_string();
+    out.push(Finding { fix, ..about(&RULE, session, entry, Severity::Note, message) });
+    Ok(())
 }
 
 /// The last title of each kind.

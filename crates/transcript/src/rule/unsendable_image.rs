@@ -1,14 +1,10 @@
 //! S4: images that are refused, or make the request be refused.
 
-use super::{Cover, Help, Rule, about};
-use crate::Depth;
-use crate::entry::Image;
-use crate::finding::{Finding, Fix, Guard, Held, Op, Severity};
-use crate::format::Format;
-use crate::format::Shape;
-use crate::found::Found;
-use crate::image::{self, Kind, Stub};
-use crate::policy::TooLarge;
+use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
+use crate::format::{Format, Shape};
+use crate::model::finding::{Finding, Fix, Guard, Held, Op, Severity};
+use crate::model::image::{self, Image, Kind, Stub};
+use crate::model::policy::{Depth, TooLarge};
 use crate::session::Session;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -22,24 +18,16 @@ use spans::json::{self, Kind as Json};
 use spans::marker;
 use spans::source::{Fault, Span, read_span};
 
-pub(super) struct UnsendableImage;
-
 /// How much of a JPEG is looked at for its size, which stands behind segments of any length.
 const HEAD_BYTES: u64 = 256 << 10;
 /// The base64 of larger images is not read into memory; they are not made small.
 const DOWNSCALE_BYTES_MAX: u64 = 24 << 20;
 
-impl Rule for UnsendableImage {
-    fn code(&self) -> &'static str {
-        "S4"
-    }
-
-    fn name(&self) -> &'static str {
-        "unsendable-image"
-    }
-
-    fn help(&self) -> Help {
-        Help {
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "S4",
+        name: "unsendable-image",
+        help: Help {
             what: "An image in context is larger than providers take, there are too many, one is sent twice, or it is not \
                    of the kind that it is said to be.",
             why: "\"image exceeds 5 MB maximum\", \"image dimensions exceed max allowed size for many-image requests: 2000 \
@@ -49,40 +37,38 @@ impl Rule for UnsendableImage {
                   --images downscale an image that is too large is made small instead, if it can be decoded.",
             source: "claude-code #34120, #16173, #2104, #83206; Anthropic: 5 MB, 8,000 pixels, 2,000 pixels beyond 20 images, \
                      100 images, 32 MB a request",
-        }
-    }
+        },
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
 
-    fn cover(&self, format: &dyn Format) -> Cover {
-        if format.content().images.is_some() { Cover::Fixed } else { Cover::Never }
-    }
+fn cover(format: &dyn Format) -> Cover {
+    if format.content().images.is_some() { Cover::Fixed } else { Cover::Never }
+}
 
-    fn check(&self, session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-        let mut images: Vec<Image> = session
-            .transcript
-            .images()
-            .iter()
-            .copied()
-            .filter(|image| session.in_context(image.entry))
-            .collect();
-        images.sort_by_key(|image| (session.sequence(image.entry), image.data.start));
-        for image in &mut images {
-            look_farther(session, image)?;
-        }
-        // Each line of a data set is a request of its own.
-        let alone = |image: &Image| session.is_whole_conversation(image.entry);
-        for images in images.chunk_by(|one, next| one.entry == next.entry || !(alone(one) || alone(next))) {
-            for (image, verdict) in images.iter().zip(judge(session, images)?) {
-                match verdict {
-                    Verdict::Gone(severity, why) => out.push(stub(session, image, severity, why)?),
-                    Verdict::Large(severity, why) => {
-                        out.push(make_small(session, image, severity, why, images)?);
-                    }
-                    Verdict::Stays => out.extend(mislabelled(session, image)?),
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    let mut images: Vec<Image> =
+        session.transcript.images().iter().copied().filter(|image| session.in_context(image.entry)).collect();
+    images.sort_by_key(|image| (session.sequence(image.entry), image.data.start));
+    for image in &mut images {
+        look_farther(session, image)?;
+    }
+    // Each line of a data set is a request of its own.
+    let alone = |image: &Image| session.is_whole_conversation(image.entry);
+    for images in images.chunk_by(|one, next| one.entry == next.entry || !(alone(one) || alone(next))) {
+        for (image, verdict) in images.iter().zip(judge(session, images)?) {
+            match verdict {
+                Verdict::Gone(severity, why) => out.push(stub(session, image, severity, why)?),
+                Verdict::Large(severity, why) => {
+                    out.push(make_small(session, image, severity, why, images)?);
                 }
+                Verdict::Stays => out.extend(mislabelled(session, image)?),
             }
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// Reads on where the first bytes of a JPEG did not tell its size.
@@ -229,8 +215,8 @@ fn make_small(
     images: &[Image],
 ) -> Result<Finding, Fault> {
     // Nothing is decoded for a fix that is not made.
-    let asked = session.depth == Depth::Plan
-        && session.policy.selection.allow.iter().any(|code| code == UnsendableImage.code());
+    let asked =
+        session.depth == Depth::Plan && session.policy.selection.allow.iter().any(|code| code == RULE.code);
     let mut finding = stub(session, image, severity, why)?;
     if !asked {
         finding.fix = Fix::guarded(Guard::Pixels, finding.fix.ops);
@@ -292,14 +278,14 @@ fn stub(session: &Session<'_>, image: &Image, severity: Severity, why: String) -
         Stub::Part => format!(r#"{{"text":"{text}"}}"#),
         Stub::Nothing => {
             let fix = Fix::held(Held::NothingElse);
-            return Ok(Finding { fix, ..about(&UnsendableImage, session, image.entry, severity, why) });
+            return Ok(Finding { fix, ..about(&RULE, session, image.entry, severity, why) });
         }
     };
     let mut ops = vec![Op::Keep(image.data), Op::Replace { at: image.block, with: block.into_bytes() }];
     let copies = copies(session, image)?;
     ops.extend(copies.into_iter().map(|at| Op::Replace { at, with: text.clone().into_bytes() }));
     let fix = Fix::guarded(Guard::Images, ops);
-    Ok(Finding { fix, ..about(&UnsendableImage, session, image.entry, severity, why) })
+    Ok(Finding { fix, ..about(&RULE, session, image.entry, severity, why) })
 }
 
 /// The insides of other strings of the entry that hold the same data, as `toolUseResult` does.
@@ -329,7 +315,7 @@ fn mislabelled(session: &Session<'_>, image: &Image) -> Result<Option<Finding>, 
     let severity = refused(session);
     let message = format!("a {kind} image that is said to be {said}");
     let fix = Fix::safe(vec![right]);
-    Ok(Some(Finding { fix, ..about(&UnsendableImage, session, image.entry, severity, message) }))
+    Ok(Some(Finding { fix, ..about(&RULE, session, image.entry, severity, message) }))
 }
 
 /// What puts a media type right that the first bytes belie.
@@ -352,13 +338,16 @@ fn media_type(session: &Session<'_>, image: &Image) -> Result<Option<Op>, Fault>
 #[cfg(test)]
 mod tests {
     use super::{STANDARD, json};
-    use crate::policy::{Downscale, Images, Policy, TooLarge};
-    use crate::{Rendered, Source, Span, mend};
+    use crate::examine::mend::mend;
+    use crate::model::policy::{Downscale, Images, Policy, TooLarge};
+    use crate::plan::Rendered;
     use alloc::format;
     use alloc::string::String;
     use alloc::vec;
     use alloc::vec::Vec;
     use base64::Engine;
+    use spans::source::Source;
+    use spans::source::Span;
 
     /// The beginning of a PNG of this size, and so many bytes more.
     fn png(width: u32, height: u32, more: usize) -> Vec<u8> {

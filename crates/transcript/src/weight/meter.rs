@@ -3,7 +3,9 @@
 //! It sees each object once, as the format has just read it. The format has marked what is text, call, result or side
 //! copy; the rest is told by names that all agents share. What is kept is small and does not grow with a value.
 
-use crate::entry::{Entry, Kind, Mark, Transcript};
+use crate::model::entry::{Entry, Kind, Mark, Role, Stuff};
+use crate::model::transcript::Transcript;
+use crate::read::scan::Visitor;
 use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -30,23 +32,6 @@ const TWINS_MAX: usize = 1 << 20;
 
 /// What no mark has an owner for.
 pub(super) const NOBODY: u32 = u32::MAX;
-
-/// What a piece of an entry is, before it is known who said it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stuff {
-    /// Somebody's text.
-    Text,
-    /// Thoughts of the model.
-    Thinking,
-    /// A call with its arguments.
-    Call,
-    /// A result's text.
-    Result,
-    /// An image.
-    Image,
-    /// What the model never sees.
-    Side,
-}
 
 /// A long text, to be compared with others of its length.
 #[derive(Clone, Copy)]
@@ -186,66 +171,6 @@ impl Meter {
         }
     }
 
-    /// Weighs the newest entry of the transcript. The objects in `list` are entries that follow.
-    pub(crate) fn entry(
-        &mut self,
-        transcript: &mut Transcript,
-        root: Option<Value<'_>>,
-        list: Option<Value<'_>>,
-    ) {
-        let mut marks = transcript.take_marks();
-        // A format may mark a block and again what is in it.
-        marks.sort_by_key(|mark| (mark.span.start, u64::MAX - mark.span.end));
-        let mut end = 0;
-        marks.retain(|mark| {
-            let apart = mark.span.start >= end;
-            end = end.max(mark.span.end);
-            apart
-        });
-        let (Some(entry), Some(root)) = (transcript.entries.last(), root) else { return };
-        let index = transcript.entries.len() as u32 - 1;
-        let kind = self.kind(entry, root);
-        self.kind_of.push(kind);
-        self.pieces_from.push(self.pieces.len() as u32);
-        let speaks = matches!(entry.kind, Kind::Message(crate::entry::Role::Assistant));
-        let list = list.map(Value::span);
-        let mut walk = Walk { marks: &marks, list, speaks, images: Vec::new(), thoughts: Vec::new() };
-        self.container(root, 0, 0, &mut walk);
-        let Walk { images, thoughts, .. } = walk;
-        self.images.extend(images.iter().map(|&span| (index, span)));
-        let free = |span: &Span| !marks.iter().any(|mark| mark.span.contains(*span));
-        let owner = transcript.results_of(index).next().map_or(NOBODY, |result| result as u32);
-        let piece = |stuff, span, chars| Mark { stuff, owner, span, chars };
-        let shown = images.iter().filter(|span| free(span)).map(|&span| piece(Stuff::Image, span, 0));
-        let thought = thoughts.iter().filter(|(span, _)| free(span));
-        let thought = thought.map(|&(span, chars)| piece(Stuff::Thinking, span, chars));
-        self.pieces.extend(shown.chain(thought));
-        self.pieces.extend(&marks);
-        if speaks && let Some(total) = usage(root) {
-            self.counted.push((index, total));
-        }
-        transcript.give_marks(marks);
-    }
-
-    /// Ends a line that `entries` are left of.
-    pub(crate) fn end_line(&mut self, entries: usize, kept: bool) {
-        let (line, twins) = (core::mem::take(&mut self.line), core::mem::take(&mut self.line_twins));
-        if kept {
-            for &(field, bytes) in &line {
-                let named = &mut self.fields.all[field as usize];
-                named.count += 1;
-                named.bytes += bytes;
-            }
-            self.twins.extend(&twins);
-            self.bound_twins();
-        } else {
-            self.forget_from(entries);
-        }
-        (self.line, self.line_twins) = (line, twins);
-        self.line.clear();
-        self.line_twins.clear();
-    }
-
     fn forget_from(&mut self, entries: usize) {
         if let Some(&from) = self.pieces_from.get(entries) {
             self.pieces.truncate(from as usize);
@@ -273,7 +198,7 @@ impl Meter {
         let inner = || text(message.and_then(|m| m.get("role"))).or_else(|| text(payload?.get("type")));
         let first = text(kind).or_else(|| text(role)).unwrap_or_else(|| b"*".to_vec());
         let second = match entry.kind {
-            Kind::Message(crate::entry::Role::Tool) => Some(b"results".to_vec()),
+            Kind::Message(Role::Tool) => Some(b"results".to_vec()),
             _ => inner().or_else(|| text(subtype)),
         };
         let mut name = self.kinds.below(0, &first);
@@ -327,6 +252,61 @@ impl Meter {
             let chars = if key == b"thinking" || key == b"text" { value.chars() } else { 0 };
             walk.thoughts.push((value.span(), chars));
         }
+    }
+}
+
+impl Visitor for Meter {
+    fn entry(&mut self, transcript: &mut Transcript, root: Option<Value<'_>>, list: Option<Value<'_>>) {
+        let mut marks = transcript.take_marks();
+        // A format may mark a block and again what is in it.
+        marks.sort_by_key(|mark| (mark.span.start, u64::MAX - mark.span.end));
+        let mut end = 0;
+        marks.retain(|mark| {
+            let apart = mark.span.start >= end;
+            end = end.max(mark.span.end);
+            apart
+        });
+        let (Some(entry), Some(root)) = (transcript.entries.last(), root) else { return };
+        let index = transcript.entries.len() as u32 - 1;
+        let kind = self.kind(entry, root);
+        self.kind_of.push(kind);
+        self.pieces_from.push(self.pieces.len() as u32);
+        let speaks = matches!(entry.kind, Kind::Message(Role::Assistant));
+        let list = list.map(Value::span);
+        let mut walk = Walk { marks: &marks, list, speaks, images: Vec::new(), thoughts: Vec::new() };
+        self.container(root, 0, 0, &mut walk);
+        let Walk { images, thoughts, .. } = walk;
+        self.images.extend(images.iter().map(|&span| (index, span)));
+        let free = |span: &Span| !marks.iter().any(|mark| mark.span.contains(*span));
+        let owner = transcript.results_of(index).next().map_or(NOBODY, |result| result as u32);
+        let piece = |stuff, span, chars| Mark { stuff, owner, span, chars };
+        let shown = images.iter().filter(|span| free(span)).map(|&span| piece(Stuff::Image, span, 0));
+        let thought = thoughts.iter().filter(|(span, _)| free(span));
+        let thought = thought.map(|&(span, chars)| piece(Stuff::Thinking, span, chars));
+        self.pieces.extend(shown.chain(thought));
+        self.pieces.extend(&marks);
+        if speaks && let Some(total) = usage(root) {
+            self.counted.push((index, total));
+        }
+        transcript.give_marks(marks);
+    }
+
+    fn end_line(&mut self, entries: usize, kept: bool) {
+        let (line, twins) = (core::mem::take(&mut self.line), core::mem::take(&mut self.line_twins));
+        if kept {
+            for &(field, bytes) in &line {
+                let named = &mut self.fields.all[field as usize];
+                named.count += 1;
+                named.bytes += bytes;
+            }
+            self.twins.extend(&twins);
+            self.bound_twins();
+        } else {
+            self.forget_from(entries);
+        }
+        (self.line, self.line_twins) = (line, twins);
+        self.line.clear();
+        self.line_twins.clear();
     }
 }
 

@@ -1,12 +1,13 @@
 //! What was weighed, added up: by what the model sees of it, by what it is, by tool, by turn.
 
-use super::meter::{Meter, NOBODY, Stuff};
+use super::meter::{Meter, NOBODY};
 use super::{
     Amount, CountTokens, Counted, IMAGE_TOKENS, Large, Part, Row, Standing, TOKEN_CHARS, ToolRow, Turn,
     Weight,
 };
-use crate::entry::{Entry, Id, Kind, Mark, Role};
 use crate::format::Shape;
+use crate::model::entry::{Entry, Kind, Mark, Role, Stuff};
+use crate::model::ids::Id;
 use crate::session::{Answers, Session};
 use alloc::collections::BinaryHeap;
 use alloc::string::String;

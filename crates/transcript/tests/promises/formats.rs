@@ -148,7 +148,9 @@ pub(crate) fn nothing_is_lost(case: &Case) -> Checked {
     // Where no bytes had to be put right, not even those of what was said, and nothing was said twice.
     let found = examine(&case.bytes.as_slice(), &case.policy).unwrap();
     if !is_broken(&case.bytes) && counts(&found).keys().all(|code| !code.starts_with(['B', 'T'])) {
-        let told = |bytes: &[u8]| scan(&bytes).map(|found| (found.user_text, found.user_texts)).unwrap();
+        let told = |bytes: &[u8]| {
+            scan(&bytes).map(|found| (found.transcript.user_text, found.transcript.user_texts)).unwrap()
+        };
         prop_assert_eq!(told(&case.bytes), told(&after), "{}", lossy(&after));
     }
     Ok(())

@@ -1,0 +1,326 @@
+//! Whether a process is alive, and who has a file open: `/proc` and signal 0. Where a question cannot be answered (no `/proc`, a
+//! process hidden from us), a process counts as alive: the error must never be on the side of writing.
+
+use crate::identity::FileId;
+use crate::platform::seen::{Holder, Life};
+use std::fs::{self, Metadata};
+use std::io;
+use std::path::Path;
+
+/// What there is here under a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Here {
+    Nothing,
+    /// A process that does not let itself be looked at.
+    Hidden,
+    Process {
+        start: u64,
+        ended: bool,
+    },
+}
+
+/// Whether the process lives that had this number, and started at this time if that is known.
+///
+/// A lock may come from a container, whose numbers mean nothing here. A process that we can see, that has the
+/// number in its own container and started at that very time, is the one. If we are in a container ourselves, the
+/// lock may come from outside of it, and that nobody here has the number proves nothing.
+pub(crate) fn life(pid: u32, start: Option<u64>) -> Life {
+    let here = judge(here(pid), start, sees_all());
+    let elsewhere = || start.is_some_and(|start| lives_in_a_container(pid, start));
+    if here != Life::Alive && elsewhere() { Life::Alive } else { here }
+}
+
+fn here(pid: u32) -> Here {
+    let Some(number) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else {
+        return Here::Nothing;
+    };
+    if rustix::process::test_kill_process(number) == Err(rustix::io::Errno::SRCH) {
+        return Here::Nothing;
+    }
+    Stat::of(pid).map_or(Here::Hidden, |stat| Here::Process { start: stat.start, ended: stat.is_ended() })
+}
+
+fn judge(here: Here, start: Option<u64>, sees_all: bool) -> Life {
+    match here {
+        Here::Process { start: found, ended: true } if sees_all || start == Some(found) => Life::Dead,
+        Here::Nothing if sees_all => Life::Dead,
+        Here::Nothing | Here::Process { ended: true, .. } => Life::Unseen,
+        Here::Process { start: found, .. } if start.is_some_and(|start| start != found) => Life::Recycled,
+        Here::Process { .. } | Here::Hidden => Life::Alive,
+    }
+}
+
+/// Whether all processes of this machine have a number here: we are in the namespace that the kernel begins with.
+pub(crate) fn sees_all() -> bool {
+    /// `PROC_PID_INIT_INO` of the kernel.
+    const INITIAL: u64 = 0xefff_fffc;
+    pid_namespace() == Some(INITIAL)
+}
+
+fn lives_in_a_container(pid: u32, start: u64) -> bool {
+    let named = |host: u32| {
+        let numbers = status(host, "NSpid:");
+        // The first number is the one that we see.
+        numbers.split_whitespace().skip(1).any(|inner| inner.parse() == Ok(pid))
+    };
+    let began = |host: u32| Stat::of(host).is_some_and(|stat| stat.start == start && !stat.is_ended());
+    all().any(|host| began(host) && named(host))
+}
+
+/// When a process started, in clock ticks since the boot: field 22 of `/proc/<pid>/stat`, by which agents tell a
+/// process from a later one with its number.
+pub(crate) fn start(pid: u32) -> Option<u64> {
+    Stat::of(pid).map(|stat| stat.start)
+}
+
+/// The id of this boot.
+pub(crate) fn boot_id() -> Option<String> {
+    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(id.trim().to_ascii_lowercase())
+}
+
+/// The number of our pid namespace: numbers of processes mean the same only within one.
+pub(crate) fn pid_namespace() -> Option<u64> {
+    let link = fs::read_link("/proc/self/ns/pid").ok()?;
+    link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
+}
+
+/// What `/proc/<pid>/stat` says of a process.
+struct Stat {
+    state: u8,
+    flags: u64,
+    start: u64,
+}
+
+impl Stat {
+    fn of(pid: u32) -> Option<Self> {
+        Self::read(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// The name stands in parentheses and may hold spaces, parentheses and bytes that are no text; what is
+    /// counted stands behind the last one.
+    fn read(text: &[u8]) -> Option<Self> {
+        let after = text.iter().rposition(|&byte| byte == b')')? + 1;
+        let rest = std::str::from_utf8(&text[after..]).ok()?;
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        // The first of these is field 3.
+        let number = |field: usize| fields.get(field - 3)?.parse().ok();
+        Some(Self { state: *fields.first()?.as_bytes().first()?, flags: number(9)?, start: number(22)? })
+    }
+
+    fn is_ended(&self) -> bool {
+        matches!(self.state, b'Z' | b'X' | b'x')
+    }
+
+    fn is_kernel_thread(&self) -> bool {
+        const PF_KTHREAD: u64 = 0x0020_0000;
+        self.flags & PF_KTHREAD != 0
+    }
+}
+
+/// The numbers of all processes that we can see.
+pub(crate) fn all() -> impl Iterator<Item = u32> {
+    let inside = fs::read_dir("/proc").into_iter().flatten().flatten();
+    inside.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// The processes that have a file open, as far as they let us see it; we are among them if we have.
+pub(crate) fn holders(file: FileId) -> Vec<Holder> {
+    all().filter_map(|pid| holder(pid, file)).collect()
+}
+
+fn holder(pid: u32, file: FileId) -> Option<Holder> {
+    let mut found: Option<Holder> = None;
+    for entry in fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten() {
+        let number = entry.file_name();
+        let info = Path::new("/proc").join(pid.to_string()).join("fdinfo").join(number);
+        let Some(writes) = opened(&entry.path(), &info, file) else { continue };
+        let holder = found.get_or_insert_with(|| Holder { pid, name: name(pid), writes: false });
+        holder.writes |= writes;
+    }
+    found
+}
+
+/// Whether a descriptor, if it is of this file, may write.
+fn opened(descriptor: &Path, info: &Path, file: FileId) -> Option<bool> {
+    // Pipes and sockets lead to no path.
+    fs::read_link(descriptor).ok()?.to_str().is_none_or(|target| target.starts_with('/')).then_some(())?;
+    let info = fs::read_to_string(info).ok()?;
+    let field = |name: &str| Some(info.lines().find_map(|line| line.strip_prefix(name))?.trim());
+    // To ask a file for its identity can block for ever on a network; where the kernel knows it, ask the kernel.
+    if field("ino:").is_some_and(|number| number.parse() != Ok(file.inode)) {
+        return None;
+    }
+    let same = FileId::of(&fs::metadata(descriptor).ok()?) == file;
+    let flags = u32::from_str_radix(field("flags:")?, 8).ok()?;
+    same.then_some(flags & rustix::fs::OFlags::ACCMODE.bits() != rustix::fs::OFlags::RDONLY.bits())
+}
+
+pub(crate) fn name(pid: u32) -> String {
+    let bytes = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let printable = |&byte: &u8| if byte.is_ascii_graphic() || byte == b' ' { byte as char } else { '?' };
+    bytes.trim_ascii_end().iter().map(printable).collect()
+}
+
+/// The folder that a process works in.
+pub(crate) fn working_folder(pid: u32) -> io::Result<Metadata> {
+    fs::metadata(format!("/proc/{pid}/cwd"))
+}
+
+/// How many processes of this user do not let us see what they have open. Threads of the kernel have nothing open.
+pub(crate) fn unseen(user: u32) -> usize {
+    if !Path::new("/proc/self/fd").exists() {
+        return 1;
+    }
+    let hides = |pid: &u32| match fs::read_dir(format!("/proc/{pid}/fd")) {
+        Err(cause) => cause.kind() == io::ErrorKind::PermissionDenied,
+        // The folder may open, and its links may not.
+        Ok(mut inside) => inside.any(|entry| {
+            let seen = entry.and_then(|entry| fs::read_link(entry.path()));
+            seen.is_err_and(|cause| cause.kind() == io::ErrorKind::PermissionDenied)
+        }),
+    };
+    let concerned =
+        |pid: &u32| Stat::of(*pid).is_some_and(|stat| !stat.is_kernel_thread() && !stat.is_ended());
+    all().filter(|pid| is_of(*pid, user) && concerned(pid) && hides(pid)).count()
+}
+
+/// Whether a process acts for this user. The owner of its folder in `/proc` does not tell: of one that hides, it is root.
+pub(crate) fn is_of(pid: u32, user: u32) -> bool {
+    status(pid, "Uid:").split_whitespace().any(|number| number.parse() == Ok(user))
+}
+
+/// A process and those that it comes from.
+pub(crate) fn ancestors(pid: u32) -> Vec<u32> {
+    let parent = |&pid: &u32| status(pid, "PPid:").parse().ok().filter(|&parent| parent > 0);
+    std::iter::successors(Some(pid), parent).collect()
+}
+
+/// A field of `/proc/<pid>/status`; empty if it cannot be read.
+fn status(pid: u32, field: &str) -> String {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let value = status.lines().find_map(|line| line.strip_prefix(field)).unwrap_or_default();
+    value.trim().to_string()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use std::os::unix::fs::MetadataExt;
+    use std::process::{Child, Command, Stdio};
+    use std::sync::RwLock;
+
+    /// Held by whoever minds that a new process has all our files open for an instant, until it runs its own program.
+    pub(crate) static NO_FORKS: RwLock<()> = RwLock::new(());
+
+    pub(crate) fn spawn(command: &mut Command) -> Child {
+        let _alone = NO_FORKS.write();
+        command.spawn().unwrap()
+    }
+
+    /// The number of a process that was and is no more.
+    pub(crate) fn dead() -> u32 {
+        let mut child = spawn(&mut Command::new("true"));
+        child.wait().unwrap();
+        child.id()
+    }
+
+    /// What has become of it, as far as we can tell from where the test runs.
+    fn gone() -> Life {
+        if sees_all() { Life::Dead } else { Life::Unseen }
+    }
+
+    #[test]
+    fn in_a_container_only_who_is_seen_is_proven_dead() {
+        let process = |ended| Here::Process { start: 7, ended };
+        for (found, start, outside, inside) in [
+            (Here::Nothing, None, Life::Dead, Life::Unseen),
+            (Here::Nothing, Some(7), Life::Dead, Life::Unseen),
+            (process(true), Some(7), Life::Dead, Life::Dead),
+            (process(true), Some(8), Life::Dead, Life::Unseen),
+            (process(true), None, Life::Dead, Life::Unseen),
+            (process(false), Some(8), Life::Recycled, Life::Recycled),
+            (process(false), Some(7), Life::Alive, Life::Alive),
+            (process(false), None, Life::Alive, Life::Alive),
+            (Here::Hidden, Some(7), Life::Alive, Life::Alive),
+        ] {
+            assert_eq!(judge(found, start, true), outside, "{found:?} {start:?}");
+            assert_eq!(judge(found, start, false), inside, "{found:?} {start:?}");
+        }
+    }
+
+    #[test]
+    fn the_living_and_the_dead() {
+        let own = std::process::id();
+        assert_eq!(life(own, None), Life::Alive);
+        assert_eq!(life(own, start(own)), Life::Alive);
+        assert_eq!(life(own, Some(1)), Life::Recycled);
+        assert_eq!(life(dead(), None), gone());
+        assert_eq!(life(dead(), Some(1)), gone());
+        assert_eq!(life(0, None), gone());
+        assert_eq!(life(u32::MAX, None), gone());
+    }
+
+    #[test]
+    fn a_zombie_is_dead() {
+        let mut child = spawn(Command::new("true").stdout(Stdio::piped()));
+        let ended = || Stat::of(child.id()).is_some_and(|stat| stat.is_ended());
+        while !ended() {
+            std::thread::yield_now();
+        }
+        assert_eq!(life(child.id(), start(child.id())), Life::Dead);
+        assert_eq!(life(child.id(), None), gone());
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_name_may_hold_anything() {
+        let fields = "S 1 2 3 0 -1 2097152 8 9 10 11 12 13 14 15 16 17 18 19 20 21 777 23 24";
+        for name in ["sh", "a b) c (d", ") Z 1 (", "\u{fffd}"] {
+            // Field 22 is the nineteenth behind the state.
+            let stat = Stat::read(format!("12 ({name}) {fields}").as_bytes()).unwrap();
+            let counted = fields.split(' ').nth(19).unwrap().parse().unwrap();
+            assert_eq!((stat.state, stat.start, stat.is_kernel_thread()), (b'S', counted, true), "{name}");
+        }
+        assert!(Stat::read(b"12 (sh) S 1 2").is_none());
+        assert!(Stat::read(b"").is_none());
+    }
+
+    #[test]
+    fn holders_are_named_with_what_they_may_do() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.jsonl");
+        fs::write(&path, "x").unwrap();
+        let metadata = fs::metadata(&path).unwrap();
+        let find = || holders(FileId::of(&metadata));
+        // Children of other tests may have our descriptors, on their way to another program.
+        let own = || find().into_iter().find(|holder| holder.pid == std::process::id());
+        assert_eq!(own(), None);
+        let reader = fs::File::open(&path).unwrap();
+        assert!(own().is_some_and(|holder| !holder.writes));
+        let writer = fs::File::options().append(true).open(&path).unwrap();
+        assert!(own().is_some_and(|holder| holder.writes && !holder.name.is_empty()));
+        drop((reader, writer));
+        assert_eq!(own(), None);
+        let out = fs::File::options().append(true).open(&path).unwrap();
+        let mut child = spawn(Command::new("sleep").arg("60").stdout(out));
+        let found = find();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(found.iter().any(|holder| holder.pid == child.id() && holder.writes), "{found:?}");
+    }
+
+    #[test]
+    fn what_other_users_hide_is_no_concern() {
+        const NOBODY_HERE: u32 = 4_000_000_000;
+        let own = fs::metadata("/proc/self").unwrap().uid();
+        assert!(is_of(std::process::id(), own) && !is_of(std::process::id(), NOBODY_HERE));
+        assert_eq!(unseen(NOBODY_HERE), 0);
+    }
+
+    #[test]
+    fn this_boot_and_this_namespace_have_names() {
+        assert_eq!(boot_id().unwrap().len(), 36);
+        assert!(pid_namespace().unwrap() > 0);
+    }
+}

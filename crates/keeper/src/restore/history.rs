@@ -1,0 +1,133 @@
+//! Where the places of an older run are now: each later run moved them, covered them, or put them back. Only
+//! places are known here, no bytes.
+
+use crate::vault::{CONTEXT_BYTES, Change, Record};
+use std::collections::HashMap;
+use transcript::Span;
+
+/// The end of a text to which others may append for ever.
+const OPEN_END: u64 = u64::MAX / 2;
+
+/// Part of the text as it is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// Bytes of the text that the run left behind, or that were appended since.
+    Old(Span),
+    /// Bytes that a later run wrote.
+    Foreign(u64),
+}
+
+impl Part {
+    fn len(self) -> u64 {
+        match self {
+            Self::Old(span) => span.len(),
+            Self::Foreign(length) => length,
+        }
+    }
+
+    /// The part of it between two offsets.
+    fn within(self, from: u64, to: u64) -> Self {
+        match self {
+            Self::Old(span) => Self::Old(Span::new(span.start + from, span.start + to)),
+            Self::Foreign(_) => Self::Foreign(to - from),
+        }
+    }
+}
+
+/// The text as it is now, told by what the run left behind.
+pub(crate) struct History<'r> {
+    parts: Vec<Part>,
+    /// What later runs took out, by run and place, for those that put it back.
+    taken: HashMap<(&'r str, usize), Vec<Part>>,
+}
+
+impl<'r> History<'r> {
+    /// What became of a text through these runs, in their order.
+    pub(crate) fn through(later: impl IntoIterator<Item = &'r Record>) -> Self {
+        let mut history = Self { parts: vec![Part::Old(Span::new(0, OPEN_END))], taken: HashMap::new() };
+        for record in later {
+            history.apply(record);
+        }
+        history
+    }
+
+    fn apply(&mut self, run: &'r Record) {
+        let mut out = Vec::new();
+        let (mut before, mut after) = (0, 0);
+        for (index, change) in run.edits.iter().enumerate() {
+            let start = before + change.at - after;
+            let end = start + change.length_before();
+            extend(&mut out, self.slice(before, start));
+            let taken = self.slice(start, end);
+            match run.undoes.as_deref().and_then(|undone| self.taken.remove(&(undone, index))) {
+                Some(parts) => {
+                    // A line break may come with what is put back.
+                    let more = change.length.saturating_sub(parts.iter().map(|part| part.len()).sum());
+                    extend(&mut out, parts);
+                    extend(&mut out, vec![Part::Foreign(more)]);
+                }
+                None => extend(&mut out, vec![Part::Foreign(change.length)]),
+            }
+            self.taken.insert((&run.run, index), taken);
+            (before, after) = (end, change.at + change.length);
+        }
+        extend(&mut out, self.slice(before, u64::MAX));
+        self.parts = out;
+    }
+
+    fn slice(&self, from: u64, to: u64) -> Vec<Part> {
+        let (mut at, mut parts) = (0, Vec::new());
+        for part in &self.parts {
+            let (start, end) = (from.max(at), to.min(at + part.len()));
+            if start < end {
+                parts.push(part.within(start - at, end - at));
+            }
+            at += part.len();
+        }
+        parts
+    }
+
+    /// Where what stood at this place is now, or what came after it if a later run has touched it.
+    pub(crate) fn place(&self, old: u64) -> u64 {
+        let mut at = 0;
+        for part in &self.parts {
+            match part {
+                Part::Old(span) if span.end > old => return at + old.saturating_sub(span.start),
+                _ => at += part.len(),
+            }
+        }
+        at
+    }
+
+    /// Where these places, which are in order, are now; `None` for one that a later run has touched, or its
+    /// surroundings.
+    pub(super) fn places(&self, changes: &[Change]) -> Vec<Option<u64>> {
+        let (mut at, mut spans) = (0, Vec::new());
+        for part in &self.parts {
+            if let Part::Old(span) = part {
+                spans.push((*span, at));
+            }
+            at += part.len();
+        }
+        let place = |change: &Change| {
+            let around =
+                Span::new(change.at.saturating_sub(CONTEXT_BYTES), change.at + change.length + CONTEXT_BYTES);
+            // What is put back is put back where it was, so the spans are still in order.
+            let index = spans.partition_point(|(span, _)| span.end < around.end);
+            let (span, now) = spans.get(index)?;
+            span.contains(around).then(|| now + change.at - span.start)
+        };
+        changes.iter().map(place).collect()
+    }
+}
+
+/// Appends parts, and makes one of those that belong together.
+fn extend(out: &mut Vec<Part>, parts: Vec<Part>) {
+    for part in parts {
+        match (out.last_mut(), part) {
+            (Some(Part::Old(last)), Part::Old(span)) if last.end == span.start => last.end = span.end,
+            (_, Part::Foreign(0)) => {}
+            _ => out.push(part),
+        }
+    }
+}

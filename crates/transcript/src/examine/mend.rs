@@ -1,0 +1,608 @@
+//! The repair of a transcript: plans are drawn until nothing is left to change, what they give is compared with the
+//! original, and repairs that would do harm are left out.
+
+use super::holds::{Hold, Holds};
+use super::look::{Examination, Remember, look};
+use super::verdict::{Baseline, Loss, Worse};
+use crate::model::finding::{Finding, Held, Safety};
+use crate::model::policy::{Depth, Policy};
+use crate::plan::{Origins, Plan, Rendered};
+use crate::rule::Stage;
+use alloc::borrow::Cow;
+use alloc::string::String;
+use alloc::vec::Vec;
+use hashbrown::HashMap;
+use spans::source::{Fault, Source};
+
+/// How often a plan may be drawn on the result of the one before. One round is the rule; more happen when bytes, lines or
+/// links have to be put right first, or a repair uncovers something that was hidden.
+const ROUNDS_MAX: usize = 10;
+
+/// How many rules are left out one by one to find those that do harm.
+const TRIES_MAX: usize = 12;
+
+/// Of a rule that mends more places than this nothing is made if one of them does harm.
+const PLACES_MAX: usize = 8;
+
+/// A transcript, and what is to become of it.
+pub struct Mended {
+    /// The transcript as it is. Its findings say what becomes of them.
+    pub before: Examination,
+    /// The repair; an error if there is none that leaves the transcript no worse.
+    pub repair: Result<Repair, Worse>,
+}
+
+/// A plan that was tried and found good.
+pub struct Repair {
+    /// All changes; none if there is nothing to mend.
+    pub plan: Plan,
+    /// The transcript as the plan would make it; `None` if there is nothing to change.
+    pub after: Option<Examination>,
+}
+
+/// Reads a transcript and asks all rules. Changes nothing. An unknown format gives no findings.
+///
+/// Where a repair does more than cut texts, it is tried, so that the findings say what a fix does about them.
+pub fn examine(source: &dyn Source, policy: &Policy) -> Result<Examination, Fault> {
+    examine_and_remember(source, policy, &mut |_, _| {})
+}
+
+/// The same; the transcript is asked about as it is.
+pub(crate) fn examine_and_remember(
+    source: &dyn Source,
+    policy: &Policy,
+    remember: Remember<'_>,
+) -> Result<Examination, Fault> {
+    let found = look(source, policy, Depth::Sizes, &Holds::default(), remember)?;
+    if found.only_cuts {
+        return Ok(found);
+    }
+    drop(found);
+    Ok(mend(source, policy)?.before)
+}
+
+/// Draws a plan, checks what it gives, and repeats that until nothing is left to change.
+pub fn mend(source: &dyn Source, policy: &Policy) -> Result<Mended, Fault> {
+    mend_while(source, policy, &mut |_| {})
+}
+
+/// The same; `drawn` is shown the first plan before it is checked, so that work which only needs what that takes out can
+/// go on meanwhile. Nothing may come of it: the plan may be found bad, or more may be added to it.
+pub fn mend_while(
+    source: &dyn Source,
+    policy: &Policy,
+    drawn: &mut dyn FnMut(&Plan),
+) -> Result<Mended, Fault> {
+    mend_and_remember(source, policy, drawn, &mut |_, _| {})
+}
+
+/// The same; the transcript is asked about as it is, and then after each round. What was asked last is the repair.
+pub(crate) fn mend_and_remember(
+    source: &dyn Source,
+    policy: &Policy,
+    drawn: &mut dyn FnMut(&Plan),
+    remember: Remember<'_>,
+) -> Result<Mended, Fault> {
+    let (mut mended, mut is_part) = mend_once(source, policy, drawn, remember)?;
+    // What was left out of a repair may do no harm once the rest of it is made. The next run would find that.
+    for _ in 0..ROUNDS_MAX {
+        let Ok(Repair { plan, after: Some(_) }) = &mended.repair else { break };
+        if !is_part {
+            break;
+        }
+        let rendered = Rendered::new(source, plan);
+        let (next, is_part_again) = mend_once(&rendered, policy, &mut |_| {}, remember)?;
+        let Ok(Repair { plan: more, after: Some(mut after) }) = next.repair else {
+            if next.repair.is_err() {
+                look(&rendered, policy, Depth::Plan, &Holds::default(), remember)?;
+            }
+            break;
+        };
+        let plan = plan.then(&more);
+        mended.before.bytes_after = plan.length_after();
+        mended.before.tell_what_becomes(&mut after, &plan.origins(), policy);
+        mended.repair = Ok(Repair { plan, after: Some(after) });
+        is_part = is_part_again;
+    }
+    Ok(mended)
+}
+
+/// Draws and checks the repair that does the most without harm; says as well whether it leaves something out for that.
+fn mend_once(
+    source: &dyn Source,
+    policy: &Policy,
+    drawn: &mut dyn FnMut(&Plan),
+    remember: Remember<'_>,
+) -> Result<(Mended, bool), Fault> {
+    let mut before = look(source, policy, Depth::Plan, &Holds::default(), remember)?;
+    if before.plan.is_empty() {
+        let plan = before.plan.clone();
+        return Ok((Mended { before, repair: Ok(Repair { plan, after: None }) }, false));
+    }
+    drawn(&before.plan);
+    let tried = Mender { source, policy, before: &before, remember }.best()?;
+    if let Err(worse) = tried.verdict {
+        before.hold_all(policy, worse);
+        return Ok((Mended { before, repair: Err(worse) }, false));
+    }
+    let (tried_after, is_part) = (tried.after, tried.is_part);
+    let plan = match tried.plan {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(plan) => Some(plan),
+    };
+    let plan = plan.unwrap_or_else(|| core::mem::take(&mut before.plan));
+    before.bytes_after = plan.length_after();
+    let after = match tried_after {
+        Some(held) if plan.is_empty() => {
+            before.findings = held.findings;
+            before.tally = held.tally;
+            before.waiting = held.waiting;
+            None
+        }
+        Some(mut after) => {
+            before.tell_what_becomes(&mut after, &plan.origins(), policy);
+            Some(after)
+        }
+        None => None,
+    };
+    Ok((Mended { before, repair: Ok(Repair { plan, after }) }, is_part))
+}
+
+impl Examination {
+    /// Nothing is mended, for this reason.
+    fn hold_all(&mut self, policy: &Policy, why: Worse) {
+        self.bytes_after = self.facts.bytes;
+        for finding in self.findings.iter_mut().filter(|finding| policy.selection.applies(finding)) {
+            finding.fix.safety = Safety::Held(Held::Worse(why));
+        }
+    }
+
+    /// Says of each finding what becomes of it: what is gone afterwards was mended, if by the repair of another, and what
+    /// is still there was not. What is there only afterwards came to light.
+    fn tell_what_becomes(&mut self, after: &mut Self, origins: &Origins<'_>, policy: &Policy) {
+        type Key = (&'static str, u64, Option<String>);
+        let key =
+            |finding: &Finding, place| -> Key { (finding.rule.code(), place, finding.labels.call.clone()) };
+        let (cut_before, cut_after) = (self.cut(), after.cut());
+        let mut left: HashMap<Key, Vec<usize>> = HashMap::new();
+        for (n, finding) in after.findings.iter_mut().enumerate().rev() {
+            // What was not listed before is not known to be new.
+            finding.uncovered = !cut_before.has(finding.rule.code());
+            left.entry(key(finding, origins.of(finding.at))).or_default().push(n);
+        }
+        for finding in &mut self.findings {
+            match left.get_mut(&key(finding, finding.at)).and_then(Vec::pop) {
+                Some(same) => {
+                    after.findings[same].uncovered = false;
+                    // A look alone does not tell that a cut leaves more than it should.
+                    if !(self.only_cuts && policy.selection.applies(finding)) {
+                        finding.fix.safety = after.findings[same].fix.safety;
+                    }
+                }
+                None if cut_after.has(finding.rule.code()) => {}
+                // A look alone does not tell what goes with a text that is cut.
+                None if self.only_cuts => {}
+                None if policy.selection.applies(finding) || finding.fix.safety == Safety::None => {}
+                None => {
+                    finding.fix.safety = Safety::Safe;
+                    finding.saves_bytes = None;
+                }
+            }
+        }
+    }
+}
+
+/// One repair that was made in an attempt.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Made {
+    stage: Stage,
+    code: &'static str,
+    place: u64,
+}
+
+/// Where links were mended, in order.
+fn links(made: &[Made]) -> Vec<u64> {
+    let links = made.iter().filter(|made| made.stage == Stage::Links);
+    let mut places: Vec<u64> = links.map(|made| made.place).collect();
+    places.sort_unstable();
+    places
+}
+
+/// What came of an attempt.
+struct Tried<'m> {
+    plan: Cow<'m, Plan>,
+    /// The result; `None` if it is the original.
+    after: Option<Examination>,
+    verdict: Result<(), Worse>,
+    /// What is wrong with the result came to light with bytes, lines and links.
+    is_uncovered: bool,
+    /// That may be so: damage had hidden it, and the original could not be sent either.
+    is_forgiven: bool,
+    /// In the order in which they were made.
+    made: Vec<Made>,
+    /// Something is left out.
+    is_part: bool,
+}
+
+impl Tried<'_> {
+    /// The rule to leave out next.
+    fn suspect(&self, why: Worse) -> Option<Hold> {
+        let of_stage = |made: &&Made| (made.stage < Stage::Talk) == self.is_uncovered;
+        let code = match why {
+            Worse::Unsettled(code) => code,
+            _ => self.made.iter().rfind(of_stage).or_else(|| self.made.last())?.code,
+        };
+        Some(Hold { code, place: None, why })
+    }
+
+    /// The places at which it mended what a hold is about.
+    fn places(&self, hold: Hold) -> Vec<Hold> {
+        let mut places = Vec::new();
+        for made in self.made.iter().filter(|made| made.code == hold.code) {
+            let here = Hold { place: Some(made.place), ..hold };
+            if !places.iter().any(|other: &Hold| other.place == here.place) {
+                places.push(here);
+            }
+        }
+        places
+    }
+}
+
+struct Mender<'m> {
+    source: &'m dyn Source,
+    policy: &'m Policy,
+    before: &'m Examination,
+    remember: Remember<'m>,
+}
+
+impl<'m> Mender<'m> {
+    /// The repair that does the most without harm.
+    fn best(mut self) -> Result<Tried<'m>, Fault> {
+        let whole = self.attempt(&[])?;
+        let Err(mut why) = whole.verdict else { return Ok(whole) };
+        if why == Worse::TooMany {
+            return Ok(whole);
+        }
+        let (mut holds, mut suspect) = (Vec::new(), whole.suspect(why));
+        let mut part = None;
+        while let Some(hold) = suspect.filter(|_| part.is_none() && holds.len() < TRIES_MAX) {
+            holds.push(hold);
+            let tried = self.attempt(&holds)?;
+            (suspect, part) = match tried.verdict {
+                Ok(()) => (None, Some(tried)),
+                Err(worse) => {
+                    why = worse;
+                    (tried.suspect(why), None)
+                }
+            };
+        }
+        // What still is wrong was hidden by damage.
+        let sends = |tried: &Tried<'_>| !tried.after.as_ref().unwrap_or(self.before).tally.has_errors();
+        let pardoned = whole.is_forgiven && !part.as_ref().is_some_and(sends);
+        if part.is_none() || (pardoned && self.is_refused()) {
+            return if pardoned { self.pardon() } else { Ok(whole) };
+        }
+        let best = self.least(holds, &whole)?;
+        // A session that could be sent is left alone only if nothing at all changes. If this fix made part of the repair,
+        // the next one would start from other text and might make the rest: two runs must not do what one refuses.
+        if pardoned && !best.plan.is_empty() { self.pardon() } else { Ok(best) }
+    }
+
+    /// Mends all, whatever comes to light.
+    fn pardon(&mut self) -> Result<Tried<'m>, Fault> {
+        Ok(Tried { verdict: Ok(()), ..self.attempt(&[])? })
+    }
+
+    /// Holds no more than it must of what was found to be enough, out of what the whole repair did.
+    fn least(&mut self, mut holds: Vec<Hold>, whole: &Tried<'m>) -> Result<Tried<'m>, Fault> {
+        self.give_back(&mut holds, 1)?;
+        // Not all places of a rule need do harm.
+        let several = |hold: &Hold| match (hold.why, whole.places(*hold)) {
+            (Worse::Unsettled(_), _) => alloc::vec![*hold],
+            (_, places) if (2..=PLACES_MAX).contains(&places.len()) => places,
+            _ => alloc::vec![*hold],
+        };
+        let mut apart: Vec<Hold> = holds.iter().flat_map(several).collect();
+        if apart.len() > holds.len() && self.attempt(&apart)?.verdict.is_ok() {
+            self.give_back(&mut apart, 0)?;
+            holds = apart;
+        }
+        self.attempt(&holds)
+    }
+
+    /// Whether the original cannot be sent, or not be read.
+    fn is_refused(&self) -> bool {
+        let Examination { facts, tally, .. } = self.before;
+        facts.format.is_some_and(|format| tally.is_refused(format))
+    }
+
+    /// Makes those repairs after all that do no harm; not the last few. Those near the end of the file come first: there
+    /// the conversation goes on.
+    fn give_back(&mut self, holds: &mut Vec<Hold>, last: usize) -> Result<(), Fault> {
+        for at in (0..holds.len().saturating_sub(last)).rev() {
+            let hold = holds.remove(at);
+            if let Err(why) = self.attempt(holds)?.verdict {
+                holds.insert(at, Hold { why, ..hold });
+            }
+        }
+        Ok(())
+    }
+
+    /// Mends all but what is held.
+    fn attempt(&mut self, holds: &[Hold]) -> Result<Tried<'m>, Fault> {
+        let (before, is_part) = (self.before, !holds.is_empty());
+        let mut baseline = Baseline::of(before);
+        let mut plan: Cow<'_, Plan> = Cow::Owned(Plan::unchanged(self.source.len()));
+        let mut after = None;
+        if !holds.is_empty() {
+            let holds = Holds { left_out: holds, ..Holds::default() };
+            after = Some(look(self.source, self.policy, Depth::Plan, &holds, self.remember)?);
+        }
+        let (mut made, mut opens, mut verdict) = (Vec::new(), true, None);
+        for round in 0..=ROUNDS_MAX {
+            let now = after.as_ref().unwrap_or(self.before);
+            if now.plan.is_empty() || verdict.is_some() {
+                break;
+            }
+            let from = made.len();
+            made.extend(now.made(self.policy, &plan.origins()));
+            if round == ROUNDS_MAX {
+                verdict = made.get(from).map(|made: &Made| Worse::Unsettled(made.code));
+                break;
+            }
+            baseline.release(now.released);
+            opens &= now.stage < Stage::Talk;
+            plan = match &after {
+                // Long plans are not held twice.
+                None => Cow::Borrowed(&before.plan),
+                Some(now) => Cow::Owned(plan.then(&now.plan)),
+            };
+            let rendered = Rendered::new(self.source, &plan);
+            let (origins, steps_made) = (rendered.origins(), now.steps_made);
+            let holds = Holds { left_out: holds, links: links(&made), origins, steps_made };
+            let next = look(&rendered, self.policy, Depth::Plan, &holds, self.remember)?;
+            if opens {
+                verdict = baseline.lay_open(&next, &holds.origins).err();
+            }
+            after = Some(next);
+        }
+        let (found, origins) = (after.as_ref().unwrap_or(self.before), plan.origins());
+        let verdict = verdict.map_or_else(|| baseline.compare(found, &origins, Loss::None), Err);
+        let is_new = matches!(verdict, Err(Worse::NewFindings(_)));
+        let is_uncovered = opens || (is_new && baseline.has_uncovered(found, &origins));
+        let is_forgiven = is_new && is_uncovered && baseline.forgives(found, &origins);
+        Ok(Tried { plan, after, verdict, is_uncovered, is_forgiven, made, is_part })
+    }
+}
+
+impl Examination {
+    /// What its plan mends.
+    fn made(&self, policy: &Policy, origins: &Origins<'_>) -> Vec<Made> {
+        let due = |finding: &&Finding| finding.rule.stage == self.stage && policy.selection.applies(finding);
+        let made = |finding: &Finding| Made {
+            stage: self.stage,
+            code: finding.rule.code(),
+            place: origins.of(finding.at),
+        };
+        self.findings.iter().filter(due).map(made).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Held, Mended, Safety, Worse, examine, mend};
+    use crate::examine::context::Messages;
+    use crate::format::FORMATS;
+    use crate::model::finding::{ERRORS_MAX, Finding};
+    use crate::model::policy::{Policy, Selection};
+    use crate::plan::Rendered;
+    use alloc::format;
+    use alloc::string::{String, ToString};
+    use alloc::vec::Vec;
+    use core::fmt::Write;
+
+    /// The lines of a pi session behind its header: id, parent, message.
+    fn session(lines: &[(&str, &str, &str)]) -> String {
+        let mut text = String::from("{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"cwd\":\"/w\"}\n");
+        for (id, parent, message) in lines {
+            writeln!(
+                text,
+                "{{\"type\":\"message\",\"id\":\"{id}\",\"parentId\":{parent},\"message\":{message}}}"
+            )
+            .unwrap();
+        }
+        text
+    }
+
+    const ASKED: &str = r#"{"role":"user","content":"go on"}"#;
+    const SAID: &str = r#"{"role":"assistant","content":[{"type":"text","text":"yes"}],"stopReason":"stop"}"#;
+
+    /// A message with an image of 9,000 pixels, which no provider takes.
+    fn shown() -> String {
+        let head = "iVBORw0KGgoAAAANSUhEUgAAIygAAABkCAIAAAA";
+        format!(
+            r#"{{"role":"user","content":[{{"type":"text","text":"look"}},{{"type":"image","data":"{head}{}","mimeType":"image/png"}}]}}"#,
+            "A".repeat(401)
+        )
+    }
+
+    /// A branch with that, and one whose parent is lost.
+    fn two_branches(shown: &str) -> Vec<(&str, &str, &str)> {
+        alloc::vec![
+            ("a1", "null", shown),
+            ("a2", "\"a1\"", SAID),
+            ("b1", "\"lost\"", ASKED),
+            ("b2", "\"b1\"", SAID),
+        ]
+    }
+
+    fn allowing(codes: &[&str]) -> Policy {
+        let allow = codes.iter().map(ToString::to_string).collect();
+        Policy { selection: Selection { allow, ..Selection::default() }, ..Policy::default() }
+    }
+
+    fn mended(text: &str, policy: &Policy) -> (Mended, String) {
+        let source = text.as_bytes();
+        let mended = mend(&source, policy).unwrap();
+        let plan = &mended.repair.as_ref().ok().unwrap().plan;
+        let rendered = Rendered::new(&source, plan);
+        let bytes = spans::source::read_span(&rendered, crate::Span::new(0, plan.length_after())).unwrap();
+        (mended, String::from_utf8(bytes).unwrap())
+    }
+
+    fn codes(findings: &[Finding]) -> Vec<(&'static str, u64, Safety)> {
+        findings.iter().map(|finding| (finding.rule.code(), finding.line, finding.fix.safety)).collect()
+    }
+
+    #[track_caller]
+    fn is_held_for(safety: Safety, codes: &str) {
+        let Safety::Held(Held::Worse(Worse::NewFindings(news))) = safety else { panic!("{safety:?}") };
+        assert_eq!((news.codes.to_string().as_str(), news.curable), (codes, true));
+    }
+
+    #[test]
+    fn what_would_bring_an_error_is_held_with_what_allows_both() {
+        let text = session(&two_branches(&shown()));
+        let (done, after) = mended(&text, &Policy::default());
+        assert_eq!(after, text);
+        let found = codes(&done.before.findings);
+        assert_eq!(found.iter().map(|found| found.0).collect::<Vec<_>>(), ["S18", "T1"]);
+        is_held_for(found[1].2, "S4");
+        // A look says the same.
+        assert_eq!(codes(&examine(&text.as_bytes(), &Policy::default()).unwrap().findings), found);
+        let (done, after) = mended(&text, &allowing(&["T1", "S4"]));
+        assert!(after.contains(r#""parentId":"a2","message":{"role":"user","content":"go on""#), "{after}");
+        assert_eq!(codes(&done.repair.ok().unwrap().after.unwrap().findings), []);
+        assert_eq!(done.before.messages, Messages { all: 4, seen: 2, off_branch: 2 });
+    }
+
+    #[test]
+    fn the_link_that_does_no_harm_is_mended() {
+        let shown = shown();
+        let mut lines = two_branches(&shown);
+        lines.push(("c1", "\"gone\"", ASKED));
+        let (done, _) = mended(&session(&lines), &Policy::default());
+        let after = done.repair.ok().unwrap().after.unwrap();
+        assert_eq!((done.before.messages.seen, after.messages.seen), (1, 3));
+        let left: Vec<_> = after.findings.iter().filter(|finding| finding.rule.code() == "T1").collect();
+        assert_eq!((left.len(), left[0].line, left[0].uncovered), (1, 4, false));
+        is_held_for(left[0].fix.safety, "S4");
+    }
+
+    #[test]
+    fn what_goes_with_another_repair_is_said_to_be_mended() {
+        let lines = [("a1", "null", ASKED), ("a2", "\"a1\"", SAID), ("b1", "\"lost\"", ASKED)];
+        let (done, _) = mended(&session(&lines), &Policy::default());
+        let said = codes(&done.before.findings);
+        assert_eq!(said, [("S18", 3, Safety::Safe), ("T1", 4, Safety::Safe)]);
+        assert_eq!(codes(&done.repair.ok().unwrap().after.unwrap().findings), []);
+    }
+
+    const CHAT: &str = "{\"role\":\"user\",\"content\":\"go on\"}\n";
+    /// A call that was torn, with its result on the same line. Lines may not go here, so the result would stay alone.
+    const GLUED: &str =
+        "{\"role\":\"assistant\",\"tool_c{\"role\":\"tool\",\"tool_call_id\":\"c1\",\"content\":\"r\"}\n";
+    const CHAT_SAID: &str = "{\"role\":\"assistant\",\"content\":\"yes\"}\n";
+
+    #[test]
+    fn a_session_that_could_be_sent_is_not_made_one_that_is_refused() {
+        let text = [CHAT, GLUED, CHAT_SAID].concat();
+        let (done, after) = mended(&text, &Policy::default());
+        assert_eq!(after, text);
+        let found = codes(&done.before.findings);
+        assert_eq!(found.iter().map(|found| (found.0, found.1)).collect::<Vec<_>>(), [("B2", 2)]);
+        is_held_for(found[0].2, "P2");
+        let (done, after) = mended(&text, &allowing(&["B2", "P2"]));
+        assert_eq!(after, [CHAT, CHAT_SAID].concat());
+        assert_eq!(codes(&done.repair.ok().unwrap().after.unwrap().findings), []);
+    }
+
+    /// One was refused anyway; in the other one more is to be mended, which is done together with that or not at all.
+    #[test]
+    fn what_damage_hid_may_come_to_light_where_more_is_wrong() {
+        let result = r#"{"role":"tool","tool_call_id":"c1","content":"r"}"#.to_string() + "\n";
+        let lost = result.replace("c1", "c0");
+        let [refused, torn] = [[CHAT, &lost, GLUED], [CHAT, GLUED, "{\"role\":\"user\",\"con\n"]]
+            .map(|text| text.concat() + CHAT_SAID);
+        assert_eq!(mended(&refused, &Policy::default()).1, [CHAT, &lost, &result, CHAT_SAID].concat());
+        assert_eq!(mended(&torn, &Policy::default()).1, [CHAT, &result, CHAT_SAID].concat());
+    }
+
+    /// Vibe refuses a file with a line that it cannot read, so that nothing is lost by mending that.
+    #[test]
+    fn a_line_that_cannot_be_read_counts_where_the_agent_does_not_skip_it() {
+        let text = [CHAT, GLUED, CHAT_SAID].concat();
+        let tally = examine(&text.as_bytes(), &Policy::default()).unwrap().tally;
+        let named = |name| FORMATS.iter().find(|format| format.name() == name).copied().unwrap();
+        let refuses = |name| tally.is_refused(named(name));
+        assert_eq!(["openai-chat", "vibe"].map(refuses), [false, true]);
+    }
+
+    /// Where many lines were lost, each link comes into sight with the one after it.
+    #[test]
+    fn many_lost_links_are_mended_at_once() {
+        let ids: Vec<String> = (0..40).map(|n| format!("e{n}")).collect();
+        let parent =
+            |n: usize| if n.is_multiple_of(2) { format!("\"e{}\"", n - 1) } else { format!("\"lost{n}\"") };
+        let parents: Vec<String> =
+            (0..40).map(|n| if n == 0 { "null".to_string() } else { parent(n) }).collect();
+        let said = |n: usize| if n.is_multiple_of(2) { ASKED } else { SAID };
+        let lines: Vec<_> = (0..40).map(|n| (ids[n].as_str(), parents[n].as_str(), said(n))).collect();
+        let (done, _) = mended(&session(&lines), &Policy::default());
+        let after = done.repair.ok().unwrap().after.unwrap();
+        assert_eq!((done.before.messages.seen, after.messages.seen), (1, 40));
+        assert_eq!(codes(&after.findings), []);
+    }
+
+    /// Each block is invalid, so that none holds back the repair of those before it.
+    #[test]
+    fn invalid_thinking_goes_in_one_round() {
+        let thinks = r#"{"role":"assistant","content":[{"type":"thinking","thinking":"t","thinkingSignature":"[REDACTED]"},{"type":"text","text":"yes"}],"model":"claude-opus-5-5","stopReason":"stop"}"#;
+        let ids: Vec<String> = (0..41).map(|n| format!("e{n}")).collect();
+        let parents: Vec<String> =
+            (0..41).map(|n| if n == 0 { "null".to_string() } else { format!("\"e{}\"", n - 1) }).collect();
+        let lines: Vec<_> = (0..41)
+            .map(|n| (ids[n].as_str(), parents[n].as_str(), if n.is_multiple_of(2) { ASKED } else { thinks }))
+            .collect();
+        let (done, after) = mended(&session(&lines), &Policy::default());
+        let found = codes(&done.before.findings);
+        assert!(found.len() == 20 && found.iter().all(|found| (found.0, found.2) == ("M3", Safety::Safe)));
+        assert!(!after.contains("REDACTED"));
+    }
+
+    /// The rest is mended, and the rule is named, in the transcript as it is and in what becomes of it.
+    #[test]
+    fn a_rule_that_does_not_settle_is_left_out_and_named() {
+        let text = concat!(
+            "{\"otter\":1,\"session\":\"s\"}\n",
+            "{\"who\":\"me\",\"says\":\"list\"}\n",
+            "{\"who\":\"model\",\"says\":\"tick\",\"runs\":[{\"ref\":\"r1\",\"tool\":\"ls\"}]}\n",
+            "{\"who\":\"me\",\"says\":\"and?\"}\n",
+            "{\"who\":\"model\",\"says\":\"done\"}\n",
+        );
+        let (done, after) = mended(text, &Policy::default());
+        assert!(after.contains("tick") && after.contains(r#"{"who":"tool","ref":"r1","gives":"#), "{after}");
+        let held = Safety::Held(Held::Worse(Worse::Unsettled("Z1")));
+        let left = codes(&done.repair.ok().unwrap().after.unwrap().findings);
+        assert_eq!(codes(&done.before.findings), [("P1", 3, Safety::Safe), ("Z1", 3, held)]);
+        assert_eq!(left, [("Z1", 3, held)]);
+    }
+
+    /// One record on a line would be mended; of too many nobody could say that the result is no worse.
+    #[test]
+    fn what_has_too_many_errors_to_compare_is_left_and_says_why() {
+        let glued = |records: usize| {
+            session(&[("a1", "null", ASKED)]) + &("{}".repeat(1000) + "\n").repeat(records / 1000)
+        };
+        let few = mend(&glued(ERRORS_MAX - 1000).as_bytes(), &Policy::default()).unwrap();
+        assert!(few.repair.is_ok());
+        let many = mend(&glued(ERRORS_MAX + 2000).as_bytes(), &Policy::default()).unwrap();
+        assert_eq!(many.repair.err(), Some(Worse::TooMany));
+        assert!(many.before.findings.len() < ERRORS_MAX && many.before.count() > ERRORS_MAX as u64);
+        let told = Worse::TooMany.to_string();
+        assert!(told.contains(&ERRORS_MAX.to_string()) && told.contains("--select"), "{told}");
+        for finding in &many.before.findings {
+            assert_eq!(finding.fix.safety, Safety::Held(Held::Worse(Worse::TooMany)));
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! What several formats say or read alike.
+
+use super::base::{Broken, Part};
+use crate::model::damaged_name::{Marred, most_like, was};
+use crate::model::draft::Draft;
+use crate::model::entry::QuirkKind;
+use alloc::format;
+use alloc::string::{String, ToString};
+use spans::json::{Doc, Kind, Value};
+
+/// Whether a top-level field is this string.
+pub(super) fn says(doc: &Doc, key: &str, text: &str) -> bool {
+    doc.get(key).is_some_and(|value| value.is(text))
+}
+
+/// Whether a value is a string.
+pub(super) fn is_string(value: Option<Value<'_>>) -> bool {
+    value.is_some_and(|value| value.kind() == Kind::String)
+}
+
+/// The elements of an array; nothing for any other value.
+pub(super) fn items(value: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {
+    let mut inside = value.map(Value::items);
+    core::iter::from_fn(move || inside.as_mut()?.next())
+}
+
+/// A content that is one text.
+pub(super) fn alone(content: Option<Value<'_>>) -> Option<Value<'_>> {
+    content.filter(|content| content.kind() == Kind::String)
+}
+
+/// The first text of a content: the only one, or that of the first block that has one.
+pub(super) fn first_text(content: Option<Value<'_>>) -> Option<Value<'_>> {
+    alone(content).or_else(|| items(content).find_map(|part| part.get("text")))
+}
+
+/// Whether a message of the user's is one that a program put there: several agents wrap such text in this.
+pub(super) fn is_reminder(content: Option<Value<'_>>) -> bool {
+    first_text(content).is_some_and(|text| text.prefix().starts_with(b"<system-reminder>"))
+}
+
+/// Reads what a user said: one text, or blocks with texts and images.
+pub(super) fn asked(content: Option<Value<'_>>, draft: &mut Draft<'_>) {
+    if let Some(text) = alone(content) {
+        draft.user_text(text);
+    }
+    for part in items(content) {
+        match part.get("text") {
+            Some(text) => {
+                draft.user_text(text);
+                draft.blank(part, text);
+            }
+            None => draft.image(part),
+        }
+    }
+}
+
+/// Reads what the model said in the same way.
+pub(super) fn answered(content: Option<Value<'_>>, draft: &mut Draft<'_>) {
+    if let Some(text) = alone(content) {
+        draft.text(text);
+    }
+    for part in items(content) {
+        match part.get("text") {
+            Some(text) => draft.text_block(part, text),
+            None => draft.other_block(part),
+        }
+    }
+}
+
+/// The names under which calls have been seen.
+pub(super) const CALLS: &[&str] =
+    &["toolCall", "toolUse", "functionCall", "tool_use", "tool_call", "function_call"];
+
+/// The parts of a content value: a string, one block, or several.
+pub(super) fn content_parts<'d>(content: Option<Value<'d>>, each: &mut dyn FnMut(Part<'d>)) {
+    let Some(content) = content else { return };
+    match content.kind() {
+        Kind::String => each(Part::Text(content)),
+        Kind::Object => block_parts(content, each),
+        _ => content.items().for_each(|block| block_parts(block, each)),
+    }
+}
+
+pub(super) fn block_parts<'d>(block: Value<'d>, each: &mut dyn FnMut(Part<'d>)) {
+    let [kind, name, arguments, input, content, text] =
+        block.pick(["type", "name", "arguments", "input", "content", "text"]);
+    let is = |name: &&str| kind.is_some_and(|kind| kind.is(name));
+    if CALLS.iter().any(is) {
+        each(Part::Call { name, arguments: arguments.or(input) });
+    } else if is(&"tool_result") {
+        each(Part::Result);
+        // A result holds no results.
+        match content.filter(|content| content.kind() == Kind::String) {
+            Some(text) => each(Part::Text(text)),
+            None => items(content).for_each(|part| plain_part(part, part.get("text"), each)),
+        }
+    } else if !["thinking", "redacted_thinking", "reasoning"].iter().any(is) {
+        plain_part(block, text, each);
+    }
+}
+
+pub(super) fn plain_part<'d>(block: Value<'d>, text: Option<Value<'d>>, each: &mut dyn FnMut(Part<'d>)) {
+    let image = || {
+        let kind = block.get("type");
+        kind.is_some_and(|kind| ["image", "image_url", "input_image"].iter().any(|name| kind.is(name)))
+    };
+    match text.filter(|text| text.kind() == Kind::String) {
+        Some(text) => each(Part::Text(text)),
+        None if image() => each(Part::Image),
+        None => {}
+    }
+}
+
+/// The calls that a message lists beside its content, in OpenAI's dialect or without a `function` around the name.
+pub(super) fn listed_calls<'d>(calls: Option<Value<'d>>, each: &mut dyn FnMut(Part<'d>)) {
+    for call in items(calls) {
+        let function = call.get("function").unwrap_or(call);
+        let [name, arguments, args] = function.pick(["name", "arguments", "args"]);
+        each(Part::Call { name, arguments: arguments.or(args) });
+    }
+}
+
+/// Whether an answer in Anthropic's dialect was cut off, or had no room in the window.
+pub(super) fn broken_by_stop_reason(message: Option<Value<'_>>) -> Option<Broken<'_>> {
+    let stop = message?.get("stop_reason")?;
+    if stop.is("max_tokens") {
+        return Some(Broken::CutOff);
+    }
+    stop.is("model_context_window_exceeded").then_some(Broken::Error(Some(stop)))
+}
+
+/// Finds the name of a message that was written over, a key or the role, if there is exactly one, and everything else
+/// is as it should be.
+///
+/// Such a name holds characters that no program puts into one, and at least a quarter of what it was is left around
+/// them: what some other program writes is not taken for damage.
+pub(super) fn marred(
+    message: Option<Value<'_>>,
+    keys: &'static [&'static str],
+    roles: &'static [&'static str],
+) -> Option<Marred> {
+    let fields = || message.into_iter().flat_map(Value::fields);
+    let known = |key: Value<'_>| keys.iter().any(|name| key.is(name));
+    let is_role = |value: Value<'_>| roles.iter().any(|role| value.is(role));
+    let wrong = |(key, value): &(Value<'_>, Value<'_>)| !known(*key) || (key.is("role") && !is_role(*value));
+    let mut all_wrong = fields().filter(wrong);
+    let (key, value) = all_wrong.next().filter(|_| all_wrong.next().is_none())?;
+    if known(key) {
+        return most_like(value, &mut roles.iter().copied());
+    }
+    // It was none of those that are there.
+    let there = |name: &&'static str| fields().any(|(key, _)| key.is(name));
+    most_like(key, &mut keys.iter().copied().filter(|name| !there(name)))
+}
+
+/// Notes a name that was written over, where a message lacks what it cannot do without: one of these names, or a role.
+pub(super) fn note_marred(name: &Marred, needed: &[&str], draft: &mut Draft<'_>) {
+    let was = name.was.filter(|was| needed.contains(was));
+    draft.quirk(QuirkKind::Marred(was), name.at);
+}
+
+/// Notes that the name under which a message says whose it is was written over, and says whether it was.
+pub(super) fn marred_role(message: Value<'_>, draft: &mut Draft<'_>) -> bool {
+    written_over(message, "role", draft).is_some()
+}
+
+/// What an object that lacks this name holds under one that it may have been, and notes that it was written over.
+pub(super) fn written_over<'d>(
+    object: Value<'d>,
+    name: &'static str,
+    draft: &mut Draft<'_>,
+) -> Option<Value<'d>> {
+    let (key, value) = object.fields().find(|(key, _)| was(*key, name))?;
+    draft.quirk(QuirkKind::Marred(Some(name)), key.span());
+    Some(value)
+}
+
+/// Whether every field has one of these names.
+pub(super) fn only_keys(doc: &Doc, names: &[&str]) -> bool {
+    let fields = doc.root().into_iter().flat_map(Value::fields);
+    fields.map(|(key, _)| key).all(|key| names.iter().any(|name| key.is(name)))
+}
+
+/// An RFC 3339 timestamp one millisecond later; the same text if it is none.
+pub(super) fn later(timestamp: &[u8]) -> String {
+    let text = String::from_utf8_lossy(timestamp);
+    let moment = text.parse::<jiff::Timestamp>().ok();
+    let next = moment.and_then(|moment| moment.checked_add(jiff::SignedDuration::from_millis(1)).ok());
+    next.map_or_else(|| text.to_string(), |next| format!("{next:.3}"))
+}
+
+/// When an object was written, in milliseconds since 1970: its own time, or that of the message in it.
+pub(crate) fn written_ms(doc: &Doc) -> Option<u64> {
+    let own = doc.get("timestamp");
+    let moment = own.and_then(Value::text).and_then(|text| core::str::from_utf8(&text).ok()?.parse().ok());
+    let moment = moment.map(jiff::Timestamp::as_millisecond).and_then(|millis| u64::try_from(millis).ok());
+    let inside = || doc.get("message").and_then(|message| message.get("timestamp")).and_then(Value::whole);
+    moment.or_else(|| own.and_then(Value::whole)).or_else(inside)
+}

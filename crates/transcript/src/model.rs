@@ -1,0 +1,14 @@
+//! The words that all parts share. Nothing here knows a format, a rule, or how anything is read.
+
+pub(crate) mod damaged_name;
+pub(crate) mod draft;
+pub(crate) mod entry;
+pub mod finding;
+pub(crate) mod ids;
+pub mod image;
+pub(crate) mod overflow;
+pub mod policy;
+pub mod profile;
+pub mod refusal;
+pub(crate) mod rule;
+pub(crate) mod transcript;

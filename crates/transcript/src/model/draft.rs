@@ -1,0 +1,579 @@
+//! An entry in the making: what a format says of it while it reads.
+
+use super::damaged_name::was;
+use super::entry::{
+    Call, Entry, Kind, Link, Mark, Quirk, QuirkKind, Role, Service, Stop, Stuff, Target, Thinking, ToolResult,
+};
+use super::ids::Id;
+use super::image::{self, Image};
+use super::transcript::{Said, SideList, Start, Transcript};
+use spans::fingerprint;
+use spans::json::{Kind as Json, Odd, Text, Value};
+use spans::marker;
+use spans::source::Span;
+
+/// Side copies shorter than this many raw bytes are never cut, whatever the policy says.
+pub const SIDE_BYTES_MIN: u64 = 1000;
+
+/// Longest text of a result that a program invented.
+const INVENTED_CHARS_MAX: u64 = 1000;
+
+/// An entry while a format reads it.
+pub struct Draft<'t> {
+    transcript: &'t mut Transcript,
+    /// The entry so far.
+    pub entry: Entry,
+    /// It holds something that could be sent.
+    shown: bool,
+    /// Fingerprint of what somebody said in it, and how many texts that was.
+    said: (u64, u64),
+}
+
+impl Draft<'_> {
+    /// Begins an entry of a transcript.
+    pub(crate) fn new(transcript: &mut Transcript, line: u64, span: Span, glued: bool) -> Draft<'_> {
+        let entry = Entry {
+            line,
+            span,
+            glued,
+            listed: false,
+            kind: Kind::Opaque,
+            id: None,
+            parent: Link::Missing,
+            parent_at: Span::default(),
+            aside: false,
+            injected: false,
+            group: None,
+            model: None,
+            stop: Stop::Unknown,
+            odd: Odd::default(),
+            service: Service::None,
+            text_chars: 0,
+            calls_from: transcript.calls.len() as u32,
+            results_from: transcript.results.len() as u32,
+            sides_from: transcript.sides.len() as u32,
+            thinking_from: transcript.thinking.len() as u32,
+            targets_from: transcript.targets.len() as u32,
+        };
+        Draft { transcript, entry, shown: false, said: (0, 0) }
+    }
+
+    /// Interns a short string; `None` for anything else. Empty ids are ids that nothing matches.
+    pub fn intern(&mut self, value: Option<Value<'_>>) -> Option<Id> {
+        self.intern_text(&value?.text()?)
+    }
+
+    fn intern_text(&mut self, text: &[u8]) -> Option<Id> {
+        if text.is_empty() { None } else { self.transcript.ids.intern(text) }
+    }
+
+    /// The id of the entry before, if this is it: mostly that is the parent, and need not be looked up.
+    fn newest(&self, value: Value<'_>) -> Option<Id> {
+        let id = self.transcript.entries.last()?.id?;
+        (*value.text()? == *self.transcript.ids.text(id)).then_some(id)
+    }
+
+    /// Reads the parent from a field's value.
+    pub fn parent(&mut self, value: Option<Value<'_>>) {
+        self.entry.parent = match value {
+            None => Link::Missing,
+            Some(value) => {
+                self.newest(value).or_else(|| self.intern(Some(value))).map_or(Link::Root, Link::To)
+            }
+        };
+        self.entry.parent_at = value.map(Value::span).unwrap_or_default();
+    }
+
+    /// Says what the entry points at.
+    pub fn target(&mut self, target: Target) {
+        self.transcript.targets.push(target);
+    }
+
+    /// Counts a text that the model sees.
+    pub fn text(&mut self, value: Value<'_>) {
+        self.seen(Stuff::Text, value, u32::MAX);
+    }
+
+    fn seen(&mut self, stuff: Stuff, value: Value<'_>, owner: u32) {
+        if value.kind() == Json::String {
+            self.entry.text_chars += value.chars();
+            self.shown |= !is_blank(value);
+            self.mark(stuff, owner, value.span(), value.chars());
+        }
+    }
+
+    fn mark(&mut self, stuff: Stuff, owner: u32, span: Span, chars: u64) {
+        if let Some(marks) = &mut self.transcript.marks {
+            marks.push(Mark { stuff, owner, span, chars });
+        }
+    }
+
+    /// Counts the text of a block, and notes it if there is nothing in it.
+    pub fn text_block(&mut self, block: Value<'_>, text: Value<'_>) {
+        self.text(text);
+        self.blank(block, text);
+    }
+
+    /// Notes a text block that was counted already, if there is nothing in it.
+    pub fn blank(&mut self, block: Value<'_>, text: Value<'_>) {
+        if text.kind() == Json::String && is_blank(text) {
+            self.quirk(QuirkKind::Blank, block.span());
+        }
+    }
+
+    /// Notes to which session the row belongs.
+    pub fn session(&mut self, name: Option<Value<'_>>) {
+        let Some(name) = name.and_then(Value::text) else { return };
+        let own = fingerprint::of(&name);
+        if *self.transcript.session.get_or_insert(own) != own {
+            self.quirk(QuirkKind::Foreign, self.entry.span);
+        }
+    }
+
+    /// Notes the number of the record.
+    pub fn ordinal(&mut self, number: Value<'_>) {
+        let Some(own) = number.whole() else { return };
+        let before = self.transcript.ordinals;
+        if before.is_some_and(|(_, last)| last.checked_add(1) != Some(own)) {
+            self.quirk(QuirkKind::Ordinal, self.entry.span);
+        }
+        self.transcript.ordinals = Some((before.map_or(own, |(first, _)| first), own));
+    }
+
+    /// Notes something odd.
+    pub fn quirk(&mut self, kind: QuirkKind, block: Span) {
+        let entry = self.transcript.entries.len() as u32;
+        self.transcript.quirks.push(Quirk { entry, kind, block });
+    }
+
+    /// Says that a text is sent, without counting it.
+    pub fn shows_text(&mut self, text: Value<'_>) {
+        self.shown |= text.kind() == Json::String && !is_blank(text);
+    }
+
+    /// Says that the entry holds something that is sent, and is no text, call, result or thinking.
+    pub fn shows(&mut self) {
+        self.shown = true;
+    }
+
+    /// Looks at a block without a text in what the model said.
+    pub fn other_block(&mut self, block: Value<'_>) {
+        if !self.lacks_text(block) {
+            self.shows();
+        }
+    }
+
+    /// Notes a text block that has no text, or not under its name.
+    fn lacks_text(&mut self, block: Value<'_>) -> bool {
+        let text = block.get("type").is_some_and(|kind| kind.is("text")) && block.get("text").is_none();
+        if text {
+            let (kind, at) = match block.fields().map(|(key, _)| key).find(|key| was(*key, "text")) {
+                Some(key) => (QuirkKind::Marred(Some("text")), key.span()),
+                None => (QuirkKind::Blank, block.span()),
+            };
+            self.shown |= kind != QuirkKind::Blank;
+            self.quirk(kind, at);
+        }
+        text
+    }
+
+    /// Counts a text that a person said.
+    pub fn user_text(&mut self, value: Value<'_>) {
+        if value.kind() == Json::String {
+            self.text(value);
+            // White space says nothing, and what stands for an image was not said.
+            if is_blank(value)
+                || marker::may_begin(value.prefix())
+                    && value.text().is_some_and(|text| marker::is_alone(&text))
+            {
+                return;
+            }
+            // Of the beginning and the length; summed, so that order does not matter.
+            let hash = fingerprint::mix(fingerprint::of(value.prefix()) ^ value.inner().len());
+            self.transcript.user_text = self.transcript.user_text.wrapping_add(hash);
+            self.transcript.user_texts += 1;
+            self.said = (self.said.0.wrapping_add(hash), self.said.1 + 1);
+        }
+    }
+
+    /// Records a call.
+    pub fn call(&mut self, block: Value<'_>, id: Option<Value<'_>>, name: Option<Value<'_>>, partial: bool) {
+        let own = self.intern(id);
+        let call = Call {
+            entry: self.transcript.entries.len() as u32,
+            id: own,
+            key: own,
+            id_at: id.map(Value::span).unwrap_or_default(),
+            name: self.intern(name),
+            name_at: name.map(Value::span).unwrap_or_default(),
+            block: block.span(),
+            partial,
+            followed: false,
+        };
+        let (owner, span) = (self.transcript.calls.len() as u32, block.span());
+        self.mark(Stuff::Call, owner, span, span.len());
+        self.transcript.calls.push(call);
+    }
+
+    /// Says that of the call last recorded only this is sent.
+    pub fn call_weighs(&mut self, sent: Option<Value<'_>>) {
+        if let Some(mark) = self.transcript.marks.as_mut().and_then(|marks| marks.last_mut()) {
+            mark.span = sent.map_or_else(|| Span::new(mark.span.start, mark.span.start), Value::span);
+            mark.chars = mark.span.len();
+        }
+    }
+
+    /// Records a result. Its texts follow with [`Draft::body`].
+    pub fn result(
+        &mut self,
+        block: Value<'_>,
+        call: Option<Value<'_>>,
+        name: Option<Value<'_>>,
+        error: bool,
+    ) {
+        let own = self.intern(call);
+        let result = ToolResult {
+            entry: self.transcript.entries.len() as u32,
+            call: own,
+            key: own,
+            call_at: call.map(Value::span).unwrap_or_default(),
+            name: self.intern(name),
+            name_at: name.map(Value::span).unwrap_or_default(),
+            block: block.span(),
+            whole: block.span() == self.entry.span,
+            error,
+            synthetic: false,
+            images: 0,
+            bodies_from: self.transcript.bodies.len() as u32,
+        };
+        self.transcript.results.push(result);
+    }
+
+    /// Names the tool of the call last recorded, where a part of a longer literal does.
+    pub fn call_name(&mut self, name: &[u8]) {
+        let name = self.intern_text(name);
+        if let Some(call) = self.transcript.calls.last_mut() {
+            call.name = name;
+        }
+    }
+
+    /// Says that the call last recorded is only answered by results of the same kind.
+    pub fn call_kind(&mut self, kind: &[u8]) {
+        let id = self.transcript.calls.last().and_then(|call| call.id);
+        let key = self.key(kind, id);
+        if let Some(call) = self.transcript.calls.last_mut() {
+            call.key = key;
+        }
+    }
+
+    /// Says that the result last recorded only answers calls of the same kind.
+    pub fn result_kind(&mut self, kind: &[u8]) {
+        let call = self.transcript.results.last().and_then(|result| result.call);
+        let key = self.key(kind, call);
+        if let Some(result) = self.transcript.results.last_mut() {
+            result.key = key;
+        }
+    }
+
+    /// Says that calls and results of this entry only pair with each other.
+    pub fn scope(&mut self, name: &[u8]) {
+        for call in self.entry.calls_from as usize..self.transcript.calls.len() {
+            self.transcript.calls[call].key = self.key(name, self.transcript.calls[call].id);
+        }
+        for result in self.entry.results_from as usize..self.transcript.results.len() {
+            self.transcript.results[result].key = self.key(name, self.transcript.results[result].call);
+        }
+    }
+
+    /// Says which message of a whole conversation is the last one.
+    pub fn ends_with(&mut self, last: Span) {
+        for call in &mut self.transcript.calls[self.entry.calls_from as usize..] {
+            call.followed = call.block.end <= last.start;
+        }
+    }
+
+    /// A kind and an id as one; only an id with a NUL in it could be mistaken for this.
+    fn key(&mut self, kind: &[u8], id: Option<Id>) -> Option<Id> {
+        let ids = &mut self.transcript.ids;
+        let text = [kind, b"\0", ids.text(id?)].concat();
+        ids.intern(&text)
+    }
+
+    /// Says that nothing of this file may be changed, whatever its format allows, and why.
+    pub fn read_only(&mut self, why: &'static str) {
+        self.transcript.read_only.get_or_insert(why);
+    }
+
+    /// Records a text of the result last recorded.
+    pub fn body(&mut self, text: Value<'_>) {
+        if text.kind() != Json::String {
+            return;
+        }
+        if let Some(result) = self.transcript.results.last_mut()
+            && result.bodies_from as usize == self.transcript.bodies.len()
+            && text.chars() <= INVENTED_CHARS_MAX
+            && marker::synthetic(text.prefix())
+        {
+            // Such a text is of no weight: otherwise putting one in could make a message too long.
+            result.synthetic = true;
+            return;
+        }
+        // What stands for an empty text is of no weight either.
+        if text.is(marker::NO_OUTPUT) {
+            return;
+        }
+        let owner = (self.transcript.results.len() as u32).wrapping_sub(1);
+        self.seen(Stuff::Result, text, owner);
+        self.transcript.bodies.push(Text::of(text));
+    }
+
+    /// Says that the result last recorded is all that this entry is.
+    pub fn whole_result(&mut self, span: Span) {
+        if let Some(result) = self.transcript.results.last_mut() {
+            (result.block, result.whole) = (span, true);
+        }
+    }
+
+    /// Looks at the content of the result last recorded: a text, or a list of blocks.
+    pub fn content(&mut self, content: Option<Value<'_>>) {
+        match content {
+            Some(text) if text.kind() == Json::String => self.body(text),
+            blocks => blocks.into_iter().flat_map(Value::items).for_each(|block| self.block(block)),
+        }
+    }
+
+    /// Looks at a block of the result last recorded.
+    fn block(&mut self, block: Value<'_>) {
+        let index = self.transcript.results.len().saturating_sub(1) as u32;
+        if let Some(text) = block.get("text") {
+            self.body(text);
+            if text.kind() == Json::String && is_blank(text) {
+                self.quirk(QuirkKind::BlankResult(index, text.inner()), block.span());
+            }
+            return;
+        }
+        self.result_image(block);
+    }
+
+    /// Looks at a block of the result last recorded that holds no text.
+    pub fn result_image(&mut self, block: Value<'_>) {
+        if image::may_be(block)
+            && let Some(result) = self.transcript.results.last_mut()
+        {
+            result.images += 1;
+        }
+        self.image(block);
+    }
+
+    /// Looks at a block that holds no text: whether it is an image.
+    pub fn image(&mut self, block: Value<'_>) {
+        if self.lacks_text(block) {
+            return;
+        }
+        self.shown = true;
+        if let Some(image) = image::may_be(block).then(|| image::of_block(block)).flatten() {
+            let entry = self.transcript.entries.len() as u32;
+            self.transcript.images.push(Image { entry, ..image });
+        }
+    }
+
+    /// Says that nothing but an image may stand in the place of this block.
+    pub fn no_words_for(&mut self, block: Value<'_>) {
+        if let Some(image) = self.transcript.images.last_mut().filter(|image| image.block == block.span()) {
+            image.stub = image::Stub::Nothing;
+        }
+    }
+
+    /// Reads one of the messages of which the entry is made, and notes if there is nothing in it.
+    pub fn message(&mut self, message: Value<'_>, read: impl FnOnce(Value<'_>, &mut Self)) {
+        let before = self.held();
+        self.shown = false;
+        read(message, self);
+        let said = matches!(self.entry.kind, Kind::Message(Role::Assistant | Role::User));
+        if said && !self.shown && self.held() == before {
+            self.quirk(QuirkKind::Hollow, message.span());
+        }
+    }
+
+    /// How much there is that is sent and is no text.
+    fn held(&self) -> [usize; 3] {
+        [self.transcript.calls.len(), self.transcript.results.len(), self.transcript.thinking.len()]
+    }
+
+    /// Says that the result last recorded was invented.
+    pub fn invented(&mut self) {
+        if let Some(result) = self.transcript.results.last_mut() {
+            result.synthetic = true;
+        }
+    }
+
+    /// Records the long strings inside a value that the model never sees. Image data and what names things
+    /// (paths, ids, signatures) are not among them.
+    pub fn sides(&mut self, value: Option<Value<'_>>) {
+        let Some(value) = value else { return };
+        self.mark_side(value);
+        let mut opaque = false;
+        // In the order of the bytes a key stands right before its value.
+        for inside in value.descendants() {
+            let long = inside.kind() == Json::String && inside.span().len() - 2 >= SIDE_BYTES_MIN;
+            if long && !opaque && !inside.prefix().starts_with(b"data:") {
+                self.transcript.sides.push(Text::of(inside));
+            }
+            opaque =
+                ["base64", "data", "signature", "filePath", "file_path"].iter().any(|key| inside.is(key));
+        }
+    }
+
+    /// The same for a value that may also be a list of lines, each a list of short texts, and for which a string does.
+    pub fn sides_or_lines(&mut self, value: Option<Value<'_>>) {
+        let are_lines = |list: &Value<'_>| list.items().all(|line| line.kind() == Json::Array);
+        match value.filter(|list| list.kind() == Json::Array && are_lines(list)) {
+            Some(lines) => {
+                self.mark_side(lines);
+                let entry = self.transcript.entries.len() as u32;
+                self.transcript.side_lists.push(SideList { entry, at: lines.span() });
+            }
+            None => self.sides(value),
+        }
+    }
+
+    /// Marks a copy for the screen, of the only result of the entry if it has just one.
+    fn mark_side(&mut self, value: Value<'_>) {
+        let from = self.entry.results_from as usize;
+        let owner = if self.transcript.results.len() == from + 1 { from as u32 } else { u32::MAX };
+        self.mark(Stuff::Side, owner, value.span(), 0);
+    }
+
+    /// Records a signed thinking block.
+    pub fn thinking(&mut self, block: Value<'_>) {
+        self.mark(Stuff::Thinking, u32::MAX, block.span(), block.get("thinking").map_or(0, Value::chars));
+        self.transcript.thinking.push(Thinking { block: block.span(), fixed: false });
+    }
+
+    /// Records signed thinking that is no element of an array, and so cannot be taken out.
+    pub fn fixed_thinking(&mut self, value: Value<'_>) {
+        self.transcript.thinking.push(Thinking { block: value.span(), fixed: true });
+    }
+
+    /// Says that a tool began to run with this entry: the result of its call belongs behind it.
+    pub fn started(&mut self, call: Option<Value<'_>>) {
+        let entry = self.transcript.entries.len() as u32;
+        if let (Some(id), Some(at)) = (self.intern(call), call.map(Value::span)) {
+            self.transcript.starts.push(Start { call: id, entry, at });
+        }
+    }
+
+    /// Says that the result last recorded names no call, but is known to have one.
+    pub fn unpaired(&mut self) {
+        if let Some(result) = self.transcript.results.last_mut() {
+            (result.call, result.key) = (None, None);
+        }
+    }
+
+    /// Looks at a thinking block with this signature, or this redacted content.
+    pub fn signed(&mut self, block: Value<'_>, signature: Option<Value<'_>>) {
+        let redacted = block.get("type").is_some_and(|kind| kind.is("redacted_thinking"));
+        let signed = signature.is_some_and(|value| !value.is_null() && !value.is(""));
+        if signed || redacted {
+            self.thinking(block);
+        }
+        if !signed {
+            self.quirk(QuirkKind::Unsigned, block.span());
+        } else if signature.is_some_and(is_altered) {
+            self.quirk(QuirkKind::Altered, block.span());
+        }
+    }
+
+    /// Ends the entry.
+    pub(crate) fn finish(mut self) {
+        let Entry { calls_from, results_from, thinking_from, .. } = self.entry;
+        let before = [calls_from, results_from, thinking_from].map(|from| from as usize);
+        let hollow = !self.shown && self.held() == before;
+        if hollow && matches!(self.entry.kind, Kind::Message(Role::Assistant | Role::User)) {
+            self.quirk(QuirkKind::Hollow, self.entry.span);
+        }
+        let (hash, texts) = self.said;
+        if texts > 0 {
+            let entry = self.transcript.entries.len() as u32;
+            self.transcript.said.push(Said { entry, hash, texts });
+        }
+        if self.entry.glued || self.entry.odd != Odd::default() || self.entry.service != Service::None {
+            self.transcript.unusual.push(self.transcript.entries.len() as u32);
+        }
+        self.transcript.entries.push(self.entry);
+    }
+}
+
+/// Whether a signature holds what other programs put in the place of secrets and long texts, and no signature has. Only
+/// what is kept of it is looked at.
+pub(crate) fn is_altered(signature: Value<'_>) -> bool {
+    let bytes = signature.prefix();
+    let mark = |mark: &[u8]| memchr::memmem::find(bytes, mark).is_some();
+    // None of these bytes is base64, so nearly every signature is asked once.
+    let marked = || {
+        memchr::memchr3(b'.', b'*', b'\\', bytes).or_else(|| memchr::memchr(0xe2, bytes)).is_some()
+            && ["\u{2026}".as_bytes(), b"\\u2026", b"...", b"***"].into_iter().any(mark)
+    };
+    !bytes.starts_with(b"{") && (marked() || mark(b"REDACTED"))
+}
+
+/// Whether a text is nothing but white space. What is longer than is kept of a string is not asked.
+pub(crate) fn is_blank(text: Value<'_>) -> bool {
+    text.kind() == Json::String
+        && may_be_blank(text.prefix())
+        && text
+            .text()
+            .is_some_and(|text| core::str::from_utf8(&text).is_ok_and(|text| text.trim().is_empty()))
+}
+
+/// Whether a literal begins with white space as far as its bytes tell, without decoding it: nearly every text ends this
+/// at its first byte.
+fn may_be_blank(literal: &[u8]) -> bool {
+    let mut bytes = literal.iter();
+    while let Some(&byte) = bytes.next() {
+        match byte {
+            b'\\' => match bytes.next() {
+                Some(b'n' | b't' | b'r' | b'f') => {}
+                // All other white space of Unicode.
+                Some(b'u') => {
+                    return [b"00", b"16", b"20", b"30"]
+                        .iter()
+                        .any(|high| bytes.as_slice().starts_with(*high));
+                }
+                _ => return false,
+            },
+            byte if byte.is_ascii_whitespace() => {}
+            byte => return matches!(byte, 0xc2 | 0xe1 | 0xe2 | 0xe3),
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_blank;
+    use alloc::format;
+    use spans::json;
+    use spans::source::Span;
+
+    #[test]
+    fn white_space_is_blank_however_it_is_spelt() {
+        for (literal, blank) in [
+            ("", true),
+            (" \\n\\t\\r\\f ", true),
+            ("\u{a0}\u{3000}\u{2003}\u{1680}\u{85}", true),
+            ("\\u00a0\\u3000\\u2028\\u0009", true),
+            ("\\n\\nx", false),
+            (" \u{e9}", false),
+            ("\u{3042}", false),
+            ("\\u00e9", false),
+            ("\\\\n", false),
+            ("\\u4e00", false),
+        ] {
+            let text = format!("{{\"text\":\"{literal}\"}}");
+            let span = Span::new(0, text.len() as u64);
+            let doc = json::parse(&text.as_bytes(), span).unwrap().unwrap();
+            assert_eq!(is_blank(doc.get("text").unwrap()), blank, "{literal:?}");
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! What a rule found, and what could be done about it.
+
+use crate::model::ids::Id;
+use crate::model::rule::{Codes, RuleInfo};
+use crate::model::transcript::Transcript;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use spans::source::Span;
+
+/// How many errors are compared by their places. Tests would have to read megabytes.
+pub(crate) const ERRORS_MAX: usize = if cfg!(test) { 1 << 14 } else { 1 << 20 };
+
+/// How many steps of a stage one run makes. The next run makes the rest.
+pub(crate) const STEPS_MAX: usize = 1 << 17;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Worth knowing.
+    Note,
+    /// Bloat, or a risk.
+    Warning,
+    /// The session will be refused, or is unreadable.
+    Error,
+}
+
+impl Severity {
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Something wrong at one place.
+#[derive(Clone)]
+pub struct Finding {
+    /// The rule that found it.
+    pub rule: &'static RuleInfo,
+    /// How bad it is here.
+    pub severity: Severity,
+    /// Line in the file, from 1.
+    pub line: u64,
+    /// The entry, the call and the tool that it is about, by name.
+    pub labels: Labels,
+    /// A repair of something else brought it to light: the original does not show it.
+    pub uncovered: bool,
+    /// How many more of its kind there are that are not listed.
+    pub more: u64,
+    /// Where in the text it is.
+    pub(crate) at: u64,
+    pub(crate) entry: Option<u32>,
+    pub(crate) call: Option<Id>,
+    pub(crate) tool: Option<Id>,
+    /// How long the text is, if that is what is wrong.
+    pub chars: Option<u64>,
+    /// How many bytes the fix would take out, where that is all that it is for. More may have come since the last look at
+    /// the whole file.
+    pub saves_bytes: Option<u64>,
+    /// What is wrong, without any content of the transcript.
+    pub message: String,
+    /// What can be done.
+    pub fix: Fix,
+}
+
+/// Ids and names as they stand in the transcript, decoded. They are text from outside.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Labels {
+    /// Id of the entry, if it is about one that has an id.
+    pub entry: Option<String>,
+    /// Id of the call, if it is about one.
+    pub call: Option<String>,
+    /// Name of the tool, if it is about one.
+    pub tool: Option<String>,
+}
+
+impl Finding {
+    /// How many findings it stands for: itself, and those that are not listed.
+    pub fn count(&self) -> u64 {
+        1 + self.more
+    }
+
+    /// Takes over what is to be said about the finding from its transcript, and lets go of what the fix was: the
+    /// plan has that.
+    pub(crate) fn label(&mut self, transcript: &Transcript) {
+        let text =
+            |id: Option<Id>| id.map(|id| String::from_utf8_lossy(transcript.ids.text(id)).into_owned());
+        let entry = self.entry.and_then(|entry| transcript.entries[entry as usize].id);
+        self.labels = Labels { entry: text(entry), call: text(self.call), tool: text(self.tool) };
+        self.fix.ops = Vec::new();
+    }
+}
+
+/// A cure, and how far it may be trusted at this place.
+#[derive(Clone)]
+pub struct Fix {
+    /// Whether it is made.
+    pub safety: Safety,
+    /// What it does; empty once the plan is drawn.
+    pub(crate) ops: Vec<Op>,
+}
+
+impl Fix {
+    /// There is none, or it is not ours to make.
+    pub const NONE: Self = Self { safety: Safety::None, ops: Vec::new() };
+
+    /// A fix that loses nothing beyond what the policy asks for.
+    pub fn safe(ops: Vec<Op>) -> Self {
+        Self { safety: Safety::Safe, ops }
+    }
+
+    /// A fix that is made only when asked for by name.
+    pub fn guarded(why: Guard, ops: Vec<Op>) -> Self {
+        Self { safety: Safety::Guarded(why), ops }
+    }
+
+    /// A fix that would be right elsewhere but is not made here.
+    pub fn held(why: Held) -> Self {
+        Self { safety: Safety::Held(why), ops: Vec::new() }
+    }
+}
+
+/// How far a fix may be trusted at its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Safety {
+    /// Made by `fix` and the daemon.
+    Safe,
+    /// Made only when its code is allowed by name.
+    Guarded(Guard),
+    /// Not made here, for this reason.
+    Held(Held),
+    /// Report only.
+    None,
+}
+
+/// Why a fix has to be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guard {
+    /// It rewrites ids.
+    RewritesIds,
+    /// It changes how many lines there are, and another file may count them.
+    ChangesLineCount,
+    /// It takes the newest entry away, whose id a running agent may hold in memory.
+    NewestEntry,
+    /// It writes characters differently that are legal as they are.
+    Respells,
+    /// There is more than one way to put it right, and what comes back may be a lot.
+    Guesses,
+    /// What it takes out is not loaded, but somebody may want to go back there.
+    History,
+    /// It takes an image away that the model was shown.
+    Images,
+    /// It makes an image smaller than the model was shown it.
+    Pixels,
+    /// It takes thinking out that may be valid.
+    Thinking,
+    /// It adds a line that only some versions of the agent need.
+    Appends,
+    /// It takes a message out because another one says the same.
+    Copy,
+}
+
+impl fmt::Display for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::RewritesIds => "it rewrites ids of calls",
+            Self::ChangesLineCount => {
+                "it changes the number of lines, and a file beside this one may count them"
+            }
+            Self::Respells => "the text is legal as it is, and only some readers stumble over it",
+            Self::Guesses => "it is not sure where the link went, and old history may come back",
+            Self::History => {
+                "what it takes out is not loaded any more, but somebody may want to go back there"
+            }
+            Self::Images => "it takes images away that the model was shown",
+            Self::Pixels => "it makes images smaller than the model was shown them",
+            Self::Copy => "some screens show this copy of the message and not the other one",
+            Self::Appends => "it adds a line at the end, which only some versions of the agent need",
+            Self::Thinking => "it takes thinking out that may be valid",
+            Self::NewestEntry => "it takes away the newest entry, which a running agent may build on",
+        })
+    }
+}
+
+/// Why a fix is held back at its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// The model would see the change, and thinking signed after it would become invalid.
+    SignedThinking,
+    /// The same of an error: the session may be refused as it is.
+    SignedAndBroken,
+    /// The same of thinking on the same line, which is a whole conversation.
+    SignedOnTheLine,
+    /// The model would see the change and binds its thinking, and a process may hold the conversation in memory.
+    InMemory,
+    /// Thinking comes after a text that we cut. It is valid unless the agent still had the whole text in memory.
+    Remembered,
+    /// The newest turn still waits for a result.
+    NewestTurn,
+    /// The session was written to a short while ago, and the fix would rewrite what a prompt cache may hold.
+    RecentlyUsed,
+    /// The model spoke so short a while ago, or nobody knows when, that a prompt cache may hold what would change.
+    WarmCache,
+    /// Other entries share the id, or point at the entry in ways that would break.
+    Referenced,
+    /// Nothing of the file may be changed.
+    ReadOnly(&'static str),
+    /// It would change how many lines there are, or their order, and something else counts them.
+    Counted(&'static str),
+    /// The agent skips the line as it is, and would refuse the whole file over what it reads there afterwards.
+    Checked,
+    /// An image cannot be replaced by words there.
+    NothingElse,
+    /// The place is too tangled for a repair that is sure to be right.
+    Tangled,
+    /// One run makes no more changes than it has made.
+    NextRun,
+    /// The repair was tried, and would make something worse.
+    Worse(Worse),
+}
+
+impl fmt::Display for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SignedThinking => {
+                "signed thinking follows, which the change would invalidate (--thinking strip removes it, ignore cuts anyway)"
+            }
+            Self::SignedAndBroken => {
+                "the session may be refused as it is, but signed thinking follows, which the repair would invalidate (--thinking strip repairs it and removes that thinking)"
+            }
+            Self::InMemory => {
+                "an agent may hold the conversation in memory, and would sign its next thinking over the old text (--settle 0 changes it now)"
+            }
+            Self::Remembered => {
+                "it is valid unless the agent still had the whole text in memory; if the API refuses the session, --thinking strip removes it"
+            }
+            Self::SignedOnTheLine => {
+                "signed thinking follows on the line, which the change would invalidate (--thinking ignore changes it anyway)"
+            }
+            Self::NewestTurn => "the newest turn still waits for a result; its tools may be running",
+            Self::RecentlyUsed => {
+                "the session was used a short while ago, and a prompt cache may hold what would change (--settle-stale 0 changes it now)"
+            }
+            Self::WarmCache => {
+                "the model's last message is too young, or has no time, so a prompt cache may hold what would change (--crowded-cache-ttl 0 changes it now)"
+            }
+            Self::Referenced => "other entries share its id, or a label points at it",
+            Self::Checked => {
+                "the agent skips the line now, and would refuse the whole file over the replaced value"
+            }
+            Self::ReadOnly(why) => return write!(f, "this file is only read: {why}"),
+            Self::Counted(place) => {
+                return write!(f, "no line may come, go or move, because they are counted in {place}");
+            }
+            Self::NothingElse => "nothing but an image is read there, so no words can stand in its place",
+            Self::NextRun => {
+                return write!(f, "one run makes at most {STEPS_MAX} changes; run tailor fix again for the rest");
+            }
+            Self::Tangled => "the entries around it leave no repair that is sure to be right",
+            Self::Worse(worse) => return write!(f, "{worse}"),
+        })
+    }
+}
+
+/// Why a repair is not made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Worse {
+    /// The result has errors or warnings that the original does not have.
+    NewFindings(News),
+    /// Something that a person said would be missing.
+    UserTextLost,
+    /// The model would see fewer messages, and nobody asked for that.
+    Shortened,
+    /// Nothing of the conversation would be left.
+    Emptied,
+    /// The file would not be recognised any more.
+    FormatLost,
+    /// There are too many errors to compare the result with the original.
+    TooMany,
+    /// After several rounds this rule would still want changes.
+    Unsettled(&'static str),
+}
+
+impl fmt::Display for Worse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NewFindings(news) => write!(f, "the repair would bring a new problem ({})", news.codes),
+            Self::UserTextLost => f.write_str("the repair would lose something that a person said"),
+            Self::Shortened => f.write_str("the repair would hide messages that the model sees now"),
+            Self::Emptied => f.write_str("the repair would leave nothing of the conversation"),
+            Self::FormatLost => f.write_str("the repair would make the file unrecognisable"),
+            Self::TooMany => write!(
+                f,
+                "more than {ERRORS_MAX} errors are too many to check a repair; repair one rule at a time (--select CODE)"
+            ),
+            Self::Unsettled(code) => write!(f, "the repair of {code} would not come to an end"),
+        }
+    }
+}
+
+/// What a repair would bring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct News {
+    /// The rules that find something new.
+    pub codes: Codes,
+    /// Whether each of them has a repair that is made when it is asked for by name.
+    pub curable: bool,
+}
+
+/// One step of a fix.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Puts bytes in the place of others. If the texts of two such steps overlap, the later one counts.
+    Replace {
+        /// What goes.
+        at: Span,
+        /// What comes.
+        with: Vec<u8>,
+    },
+    /// Shortens a text: puts a marker in the place of a part of it. Of several for one text the last one counts.
+    Cut {
+        /// The inside of the literal.
+        text: Span,
+        /// What goes.
+        at: Span,
+        /// What comes.
+        with: Vec<u8>,
+    },
+    /// Takes an element out of an array of an entry, with its comma.
+    DropBlock {
+        /// The entry.
+        entry: u32,
+        /// The element.
+        block: Span,
+    },
+    /// Takes an entry out; its children are re-linked.
+    DropEntry(u32),
+    /// Puts an entry behind another one; links follow.
+    Move {
+        /// What moves.
+        entry: u32,
+        /// Where to.
+        after: u32,
+    },
+    /// Takes out an entry of which there is another copy; nothing is re-linked.
+    DropCopy(u32),
+    /// Puts an entry before all others.
+    ToFront(u32),
+    /// Gives a call the result that it lacks.
+    Answer(u32),
+    /// Keeps the inside of a literal as it is now: a marker of this fix names it by its address.
+    Keep(Span),
+    /// Puts whole lines, with their line breaks, where a line begins, or at the end.
+    Insert {
+        /// Where.
+        at: u64,
+        /// The lines.
+        with: Vec<u8>,
+    },
+}

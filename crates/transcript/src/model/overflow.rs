@@ -1,0 +1,231 @@
+//! Why a request failed, told from what the provider said: whether the context was too long, the body too large, or
+//! something in between refused it. And what to do about an answer that was cut off.
+//!
+//! Texts of errors are all that is known here; what is done about them is decided elsewhere ([`crate::recover`]).
+//!
+//! ```
+//! use transcript::overflow::{Cause, classify};
+//! assert_eq!(classify("400 prompt is too long: 211884 tokens > 200000 maximum"), Cause::ContextOverflow);
+//! assert_eq!(classify("413 Request Entity Too Large"), Cause::PayloadTooLarge);
+//! assert_eq!(classify("HTTP 403: cloudflare challenge"), Cause::ProxyRejection);
+//! assert_eq!(classify("401 invalid x-api-key"), Cause::Other);
+//! ```
+
+/// Why a request failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The conversation has more tokens than the model's window: less of it cures that.
+    ContextOverflow,
+    /// The request has more bytes than a server takes, mostly for the sake of images: less of it cures that, whatever
+    /// its tokens are.
+    PayloadTooLarge,
+    /// A proxy or firewall refused it, and never asked the model. It may have been too large for that one.
+    ProxyRejection,
+    /// The answer ended at the limit of output tokens: see [`escalate`].
+    OutputCutOff,
+    /// A signature of thinking does not fit what comes before it (M4), or was never valid (M3).
+    InvalidThinking,
+    /// Anything else: less of it cures nothing.
+    Other,
+}
+
+impl Cause {
+    /// As printed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ContextOverflow => "context-overflow",
+            Self::PayloadTooLarge => "payload-too-large",
+            Self::ProxyRejection => "proxy-rejection",
+            Self::OutputCutOff => "output-cut-off",
+            Self::InvalidThinking => "invalid-thinking",
+            Self::Other => "other",
+        }
+    }
+
+    /// Whether a shorter conversation is what helps.
+    pub fn is_cured_by_less(self) -> bool {
+        matches!(self, Self::ContextOverflow | Self::PayloadTooLarge)
+    }
+}
+
+/// What providers say when the context is too long. The first six and the last are ChatCLI's (`context_recovery.go`);
+/// the others are what providers have been seen to say (users' reports, pi-ai's table of providers).
+const OVERFLOW: &[&str] = &[
+    "context length",
+    "maximum context",
+    "prompt is too long",
+    "input too long",
+    "input is too long",
+    "request too large",
+    "context_length_exceeded",
+    "model_context_window_exceeded",
+    "context window",
+    "context overflow",
+    "context limits",
+    "available context size",
+    "auto-compaction could not recover",
+    "input token count",
+    "maximum prompt length",
+    "reduce the length of the messages",
+    "exceeded model token limit",
+    "too large for model",
+    "exceeds the limit of ",
+];
+
+/// What only sounds like it, so that errors about rates are looked for first: ChatCLI's "too long" and "token limit".
+const LOOSE: &[&str] = &["too long", "token limit", "too many tokens"];
+
+/// What an error about requests a minute says.
+const RATES: &[&str] = &[
+    "rate limit",
+    "rate_limit",
+    "tokens per min",
+    "requests per min",
+    "too many requests",
+    "throttl",
+    "quota",
+];
+
+/// What servers say when the body is too large (ChatCLI's `IsPayloadTooLargeError`; `request_too_large` is Anthropic's
+/// type for more than 32 MB).
+const PAYLOAD: &[&str] = &[
+    "payload too large",
+    "request entity too large",
+    "body too large",
+    "content too large",
+    "request body exceeded",
+    "maximum request size",
+    "request header fields too large",
+    "request_too_large",
+];
+
+/// The same as numbers of HTTP.
+const PAYLOAD_CODES: &[&str] = &["413", "431"];
+
+/// What says, beside a refusal, that a proxy or firewall refused (ChatCLI's `IsProxyWAFRejection`).
+const PROXY: &[&str] = &[
+    "firewall",
+    "waf",
+    "security policy",
+    "security rule",
+    "blocked by",
+    "cloudflare",
+    "cf-ray",
+    "mod_security",
+    "akamai",
+    "proxy denied",
+    "policy violation",
+    "request blocked",
+    "invalid character '<'",
+    "deserialization failed",
+    "failed to decode response body",
+];
+
+/// Tells why a request failed from the text of the error, in any case.
+///
+/// A refusal by a proxy counts before anything else, because a firewall's page says all sorts of things; then what only
+/// a body's size explains; then tokens. Numbers of HTTP count as whole words: 413 is no part of `205413 tokens`. Errors
+/// about rates are none of these, whatever they say about tokens.
+///
+/// ```
+/// use transcript::overflow::{Cause, classify};
+/// assert_eq!(classify("maximum context length is 8192 tokens"), Cause::ContextOverflow);
+/// assert_eq!(classify("403 forbidden — blocked by firewall"), Cause::ProxyRejection);
+/// assert_eq!(classify("403 Forbidden: invalid_api_key"), Cause::Other);
+/// assert_eq!(classify("429 rate limit: reduce max_tokens, 8,000 output tokens would be exceeded"), Cause::Other);
+/// ```
+pub fn classify(error: &str) -> Cause {
+    let text = error.to_lowercase();
+    let any = |patterns: &[&str]| patterns.iter().any(|pattern| text.contains(pattern));
+    let code = |codes: &[&str]| codes.iter().any(|code| has_word(&text, code));
+    let loose = || any(LOOSE) || (text.contains("max_tokens") && text.contains("exceed"));
+    if (code(&["403"]) || text.contains("forbidden")) && any(PROXY) {
+        Cause::ProxyRejection
+    } else if any(PAYLOAD) {
+        Cause::PayloadTooLarge
+    } else if any(OVERFLOW) {
+        Cause::ContextOverflow
+    } else if code(PAYLOAD_CODES) {
+        Cause::PayloadTooLarge
+    } else if loose() && !any(RATES) && !code(&["429"]) {
+        Cause::ContextOverflow
+    } else if text.contains("signature") && text.contains("thinking") {
+        Cause::InvalidThinking
+    } else {
+        Cause::Other
+    }
+}
+
+/// Whether a number stands in a text, and not as part of a longer word.
+fn has_word(text: &str, number: &str) -> bool {
+    let part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    text.match_indices(number).any(|(at, _)| {
+        let (before, after) = (&text[..at], &text[at + number.len()..]);
+        !part(before.chars().next_back()) && !part(after.chars().next())
+    })
+}
+
+/// How many bytes the next request may have after one of `rejected` bytes was too large: three quarters of it; 4 MB if
+/// nobody knows how large it was (ChatCLI).
+///
+/// ```
+/// assert_eq!(transcript::overflow::payload_bytes_next(Some(8_000_000)), 6_000_000);
+/// assert_eq!(transcript::overflow::payload_bytes_next(None), 4_000_000);
+/// ```
+pub fn payload_bytes_next(rejected: Option<u64>) -> u64 {
+    const UNKNOWN_BYTES: u64 = 4_000_000;
+    rejected.map_or(UNKNOWN_BYTES, |bytes| bytes - bytes.div_ceil(4))
+}
+
+/// Whether a reason to stop says that the answer was cut off at the limit of output tokens.
+///
+/// ```
+/// use transcript::overflow::is_cut_off;
+/// assert!(is_cut_off("max_tokens") && is_cut_off("length") && is_cut_off("MAX_TOKENS"));
+/// assert!(!is_cut_off("end_turn"));
+/// ```
+pub fn is_cut_off(stop_reason: &str) -> bool {
+    ["max_tokens", "length", "max_output_tokens", "model_length"]
+        .iter()
+        .any(|reason| stop_reason.eq_ignore_ascii_case(reason))
+}
+
+/// What to say to a model whose answer was cut off, behind the part of it that is there.
+pub const CONTINUE: &str = "Your answer was cut off at the limit of output tokens. Go on exactly where it stopped, \
+     without repeating anything and without an introduction.";
+
+/// What to ask for when an answer was cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Escalation {
+    /// The next limit of output tokens.
+    pub tokens_max: u64,
+    /// The message that goes behind the partial answer.
+    pub message: &'static str,
+}
+
+/// The limit of output tokens that is taken for granted if none was set (ChatCLI).
+pub const OUTPUT_TOKENS: u64 = 4_096;
+
+/// How often a limit is doubled before that is given up (ChatCLI).
+pub const ESCALATIONS_MAX: u32 = 2;
+
+/// The next step after an answer was cut off at `tokens` (0 for the default of 4,096), the `done`-th such answer in a
+/// row, counted from 0: twice as many tokens, but no more than `provider_max` (0 if nobody knows). `None` if that is no
+/// more than before, or after two steps.
+///
+/// ```
+/// use transcript::overflow::escalate;
+/// assert_eq!(escalate(4_096, 0, 0).unwrap().tokens_max, 8_192);
+/// assert_eq!(escalate(6_000, 8_192, 1).unwrap().tokens_max, 8_192);
+/// assert_eq!(escalate(8_192, 8_192, 0), None);
+/// assert_eq!(escalate(4_096, 0, 2), None);
+/// ```
+pub fn escalate(tokens: u64, provider_max: u64, done: u32) -> Option<Escalation> {
+    let tokens = if tokens == 0 { OUTPUT_TOKENS } else { tokens };
+    let most = if provider_max == 0 { u64::MAX } else { provider_max };
+    let tokens_max = tokens.saturating_mul(2).min(most);
+    (tokens_max > tokens && done < ESCALATIONS_MAX).then_some(Escalation { tokens_max, message: CONTINUE })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! What is known of a rule without asking it, and sets of rules. What a rule looks for is not known here.
+
+use core::fmt;
+
+/// A rule, as findings name it.
+pub struct RuleInfo {
+    /// Stable short code.
+    pub(crate) code: &'static str,
+    /// Stable name.
+    pub(crate) name: &'static str,
+    /// What a person wants to know about it.
+    pub(crate) help: Help,
+    /// When its fixes are made.
+    pub(crate) stage: Stage,
+    /// Whether its fixes change history that the agent has sent many times, and prompt caches hold.
+    pub(crate) rewrites_history: bool,
+}
+
+impl RuleInfo {
+    /// What holds for most rules.
+    pub(crate) const BASE: Self = Self {
+        code: "",
+        name: "",
+        help: Help { what: "", why: "", fix: "", source: "" },
+        stage: Stage::Talk,
+        rewrites_history: false,
+    };
+
+    /// Its stable short code.
+    pub fn code(&self) -> &'static str {
+        self.code
+    }
+
+    /// Its stable name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What a person wants to know about it.
+    pub fn help(&self) -> Help {
+        self.help
+    }
+}
+
+impl fmt::Debug for RuleInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.code, self.name)
+    }
+}
+
+/// The text of `tailor explain`.
+#[derive(Clone, Copy, Debug)]
+pub struct Help {
+    /// What is wrong, in one sentence.
+    pub what: &'static str,
+    /// Why that hurts; error texts of APIs that come from it.
+    pub why: &'static str,
+    /// What `fix` does, and when it does not.
+    pub fix: &'static str,
+    /// Where the rule comes from.
+    pub source: &'static str,
+}
+
+/// What has to be right before the rest can be looked at: fixes of an earlier stage are made by themselves, and then
+/// all is read again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// Bytes that keep records from being read.
+    Bytes,
+    /// Which records there are.
+    Lines,
+    /// How they hang together.
+    Links,
+    /// What they say to each other.
+    #[default]
+    Talk,
+}
+
+/// A set of the rules in a list.
+#[derive(Clone, Copy)]
+pub struct Codes {
+    rules: &'static [&'static RuleInfo],
+    /// A bit for each rule of the list.
+    bits: u128,
+}
+
+impl Codes {
+    /// None of these rules, of which there are at most 128.
+    pub(crate) const fn none(rules: &'static [&'static RuleInfo]) -> Self {
+        assert!(rules.len() <= 128, "a set of rules has a bit for each");
+        Self { rules, bits: 0 }
+    }
+
+    pub(crate) fn insert(&mut self, code: &str) {
+        let place = self.rules.iter().position(|rule| rule.code == code);
+        self.bits |= place.map_or(0, |place| 1 << place);
+    }
+
+    pub(crate) fn has(self, code: &str) -> bool {
+        self.iter().any(|own| own == code)
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.bits == 0
+    }
+
+    /// In the order of the list.
+    pub fn iter(self) -> impl Iterator<Item = &'static str> {
+        let has = move |(place, _): &(usize, _)| self.bits & (1 << place) != 0;
+        self.rules.iter().enumerate().filter(has).map(|(_, rule)| rule.code)
+    }
+}
+
+impl PartialEq for Codes {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Codes {}
+
+impl fmt::Debug for Codes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+impl fmt::Display for Codes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, code) in self.iter().enumerate() {
+            f.write_str(if n > 0 { "," } else { "" })?;
+            f.write_str(code)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,245 @@
+//! A transcript, read once: entries, and what is in them, in lists by kind.
+
+use super::entry::{Call, Damage, Entry, Mark, Quirk, Target, Thinking, ToolResult};
+use super::ids::{Id, Ids};
+use super::image::Image;
+use alloc::vec::Vec;
+use core::ops::Range;
+use spans::json::Text;
+use spans::source::Span;
+
+/// A transcript, read once: everything that rules look at.
+#[derive(Default)]
+pub struct Transcript {
+    /// The file is one JSON object or array, which no format claims as a record.
+    pub is_document: bool,
+    /// Length in bytes.
+    pub bytes: u64,
+    /// Lines, the last one also without a line break.
+    pub lines: u64,
+    /// Objects, in the order of the file.
+    pub entries: Vec<Entry>,
+    /// Calls, in the order of the file.
+    pub calls: Vec<Call>,
+    /// Results, in the order of the file.
+    pub results: Vec<ToolResult>,
+    /// What is not an entry.
+    pub damage: Vec<Damage>,
+    /// Why nothing of it may be changed, if that is so.
+    pub read_only: Option<&'static str>,
+    /// Ids of all kinds.
+    pub ids: Ids,
+    /// Fingerprint of all that persons said: independent of the order, for the verdict.
+    pub user_text: u64,
+    /// How many texts of persons there are.
+    pub user_texts: u64,
+    pub(super) bodies: Vec<Text>,
+    pub(super) sides: Vec<Text>,
+    pub(super) thinking: Vec<Thinking>,
+    pub(super) targets: Vec<Target>,
+    /// What the newest entry is made of, if somebody weighs it.
+    pub(super) marks: Option<Vec<Mark>>,
+    /// Where it is said that tools began to run.
+    pub(super) starts: Vec<Start>,
+    /// Fingerprint of the session that the first row names.
+    pub(crate) session: Option<u64>,
+    /// The first and the last ordinal of a record.
+    pub(crate) ordinals: Option<(u64, u64)>,
+    /// Entries that some rules are about and most are not: see [`Transcript::unusual`].
+    pub(super) unusual: Vec<u32>,
+    /// Rare, so in one list for all entries, in their order.
+    pub(super) quirks: Vec<Quirk>,
+    pub(super) images: Vec<Image>,
+    pub(super) said: Vec<Said>,
+    pub(super) side_lists: Vec<SideList>,
+}
+
+/// A copy of a result, for the screen only, that is a list of short texts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SideList {
+    pub(super) entry: u32,
+    /// The list.
+    pub(crate) at: Span,
+}
+
+/// A record of that the tool of a call began to run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Start {
+    pub(crate) call: Id,
+    pub(crate) entry: u32,
+    /// The id's literal as written.
+    pub(crate) at: Span,
+}
+
+/// What somebody said in an entry, for the verdict.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Said {
+    pub(super) entry: u32,
+    /// Fingerprint, as in [`Transcript::user_text`].
+    pub(crate) hash: u64,
+    /// How many texts.
+    pub(crate) texts: u64,
+}
+
+impl Transcript {
+    /// Lets formats mark what entries are made of.
+    pub(crate) fn keep_marks(&mut self) {
+        self.marks = Some(Vec::new());
+    }
+
+    /// The marks of the newest entry.
+    pub(crate) fn take_marks(&mut self) -> Vec<Mark> {
+        self.marks.take().unwrap_or_default()
+    }
+
+    /// Gives the memory of marks back.
+    pub(crate) fn give_marks(&mut self, mut marks: Vec<Mark>) {
+        marks.clear();
+        self.marks = Some(marks);
+    }
+
+    fn range<T>(of: &[T], from: u32, next: Option<u32>) -> Range<usize> {
+        from as usize..next.map_or(of.len(), |next| next as usize)
+    }
+
+    /// Indices of the calls in an entry.
+    pub fn calls_of(&self, entry: u32) -> Range<usize> {
+        let next = self.entries.get(entry as usize + 1);
+        Self::range(&self.calls, self.entries[entry as usize].calls_from, next.map(|e| e.calls_from))
+    }
+
+    /// Indices of the results in an entry.
+    pub fn results_of(&self, entry: u32) -> Range<usize> {
+        let next = self.entries.get(entry as usize + 1);
+        Self::range(&self.results, self.entries[entry as usize].results_from, next.map(|e| e.results_from))
+    }
+
+    /// The side copies in an entry.
+    pub fn sides_of(&self, entry: u32) -> &[Text] {
+        let next = self.entries.get(entry as usize + 1);
+        &self.sides
+            [Self::range(&self.sides, self.entries[entry as usize].sides_from, next.map(|e| e.sides_from))]
+    }
+
+    /// The targets of an entry.
+    pub(crate) fn has_target(&self, entry: u32) -> bool {
+        let next = self.entries.get(entry as usize + 1).map(|e| e.targets_from);
+        !Self::range(&self.targets, self.entries[entry as usize].targets_from, next).is_empty()
+    }
+
+    /// The signed thinking blocks in an entry.
+    pub fn thinking_of(&self, entry: u32) -> &[Thinking] {
+        let from = self.entries[entry as usize].thinking_from;
+        let next = self.entries.get(entry as usize + 1).map(|e| e.thinking_from);
+        &self.thinking[Self::range(&self.thinking, from, next)]
+    }
+
+    /// Entries that are glued, hold odd strings, or are records of the agent's own, with their indices. Rules that look
+    /// for those need not walk over all.
+    pub(crate) fn unusual(&self) -> impl Iterator<Item = (u32, &Entry)> {
+        self.unusual.iter().map(|&index| (index, &self.entries[index as usize]))
+    }
+
+    /// What is odd about the content of an entry.
+    pub fn quirks_of(&self, entry: u32) -> &[Quirk] {
+        of_entry(&self.quirks, entry, |quirk| quirk.entry)
+    }
+
+    /// What is odd about the content of all entries, in their order.
+    pub fn quirks(&self) -> &[Quirk] {
+        &self.quirks
+    }
+
+    /// All images that are sent, in the order of the file.
+    pub fn images(&self) -> &[Image] {
+        &self.images
+    }
+
+    /// The images in an entry.
+    pub fn images_of(&self, entry: u32) -> &[Image] {
+        of_entry(&self.images, entry, |image| image.entry)
+    }
+
+    /// The side copies in an entry that are lists.
+    pub(crate) fn side_lists_of(&self, entry: u32) -> &[SideList] {
+        of_entry(&self.side_lists, entry, |list| list.entry)
+    }
+
+    /// What somebody said in an entry.
+    pub(crate) fn said_in(&self, entry: u32) -> Option<Said> {
+        of_entry(&self.said, entry, |said| said.entry).first().copied()
+    }
+
+    /// What a boundary, leaf record or label points at.
+    pub fn target_of(&self, entry: u32) -> Target {
+        let from = self.entries[entry as usize].targets_from;
+        let next = self.entries.get(entry as usize + 1).map(|e| e.targets_from);
+        self.targets[Self::range(&self.targets, from, next)].last().copied().unwrap_or_default()
+    }
+
+    /// The entry behind which the result of a call belongs: where its tool began to run, or else its own.
+    pub(crate) fn start_of(&self, call: &Call) -> u32 {
+        let starts = self.starts_between(call.entry, u32::MAX);
+        starts.iter().find(|start| Some(start.call) == call.id).map_or(call.entry, |start| start.entry)
+    }
+
+    /// Where it is said that tools began to run, between two entries.
+    pub(crate) fn starts_between(&self, one: u32, other: u32) -> &[Start] {
+        let from = self.starts.partition_point(|start| start.entry <= one);
+        let to = self.starts.partition_point(|start| start.entry < other);
+        &self.starts[from..to.max(from)]
+    }
+
+    /// The texts of a result.
+    pub fn bodies_of(&self, result: usize) -> &[Text] {
+        let next = self.results.get(result + 1).map(|r| r.bodies_from);
+        &self.bodies[Self::range(&self.bodies, self.results[result].bodies_from, next)]
+    }
+
+    /// The entry in whose list an entry stands; itself if it stands in none.
+    pub(crate) fn holder_of(&self, entry: u32) -> u32 {
+        let before = self.entries[..=entry as usize].iter().rposition(|entry| !entry.listed);
+        before.map_or(entry, |holder| holder as u32)
+    }
+
+    /// How many bytes of an entry belong to no other entry in it.
+    pub(crate) fn own_bytes(&self, entry: u32) -> u64 {
+        let (found, after) = (&self.entries[entry as usize], &self.entries[entry as usize + 1..]);
+        let inside = after.iter().take_while(|other| other.listed && !found.listed);
+        found.span.len() - inside.map(|other| other.span.len()).sum::<u64>()
+    }
+
+    /// The text of an optional id; empty without one.
+    pub fn id_text(&self, id: Option<Id>) -> &[u8] {
+        id.map_or(&[], |id| self.ids.text(id))
+    }
+
+    /// Forgets the entries from this index on: their line turned out not to be one.
+    pub(crate) fn forget_entries_from(&mut self, index: usize) {
+        if let Some(entry) = self.entries.get(index) {
+            self.calls.truncate(entry.calls_from as usize);
+            self.sides.truncate(entry.sides_from as usize);
+            self.thinking.truncate(entry.thinking_from as usize);
+            self.targets.truncate(entry.targets_from as usize);
+            let from = entry.results_from as usize;
+            if let Some(result) = self.results.get(from) {
+                self.bodies.truncate(result.bodies_from as usize);
+            }
+            self.results.truncate(from);
+            self.starts.truncate(self.starts.partition_point(|start| (start.entry as usize) < index));
+            self.quirks.truncate(self.quirks.partition_point(|quirk| (quirk.entry as usize) < index));
+            self.images.truncate(self.images.partition_point(|image| (image.entry as usize) < index));
+            self.said.truncate(self.said.partition_point(|said| (said.entry as usize) < index));
+            self.side_lists.truncate(self.side_lists.partition_point(|list| (list.entry as usize) < index));
+            self.unusual.truncate(self.unusual.partition_point(|&unusual| (unusual as usize) < index));
+            self.entries.truncate(index);
+        }
+    }
+}
+
+/// The part of a list, sorted by entry, that is about one.
+fn of_entry<T>(list: &[T], entry: u32, of: impl Fn(&T) -> u32) -> &[T] {
+    let from = list.partition_point(|item| of(item) < entry);
+    let count = list[from..].iter().take_while(|item| of(item) == entry).count();
+    &list[from..from + count]
+}

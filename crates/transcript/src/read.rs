@@ -1,0 +1,4 @@
+//! Bytes to entries.
+
+pub(crate) mod salvage;
+pub mod scan;

@@ -1,0 +1,490 @@
+//! What can be had of a line that is not one object: whole records between fragments, records with stray control
+//! characters or NUL bytes in them, records that line breaks have cut into several lines.
+//!
+//! Only damaged lines come here, and each is held in memory while it is looked at. Nothing is ever completed: a record is
+//! whole in the bytes that are there, or it is a fragment.
+
+use crate::format::names::{Names, stumbled};
+use crate::format::{Format, Vote};
+use crate::model::entry::{Damage, DamageKind};
+use crate::model::transcript::Transcript;
+use crate::read::scan::{BOM, LINE_RECORDS_MAX};
+use alloc::borrow::Cow;
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+use memchr::{memchr, memmem};
+use spans::block::Marks;
+use spans::json::{Fed, Tokeniser};
+use spans::source::{Fault, Source, Span, read_span};
+
+/// Longer lines are only reported.
+pub(crate) const LINE_BYTES_MAX: u64 = 16 << 20;
+
+/// So many lines may have been one record.
+const JOINED_LINES_MAX: usize = 64;
+
+/// How many times its length a line may be gone over, looking for where a record begins.
+const PASSES_MAX: usize = 64;
+
+/// So many lines that are no records are told one by one; beyond that, adjacent ones without a record are one.
+const APART_MAX: usize = 4096;
+
+/// At how many places control characters and damaged names are put right in one line.
+const PLACES_MAX: usize = 1 << 16;
+
+/// What was wrong with a line, or with several that were one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// Whole records, and fragments between them.
+    Spliced,
+    /// NUL bytes.
+    Nul,
+    /// A byte order mark before the record.
+    Bom,
+    /// Control characters that should have been escaped.
+    Control,
+    /// A byte of a name was written over by one that ends it.
+    Name,
+    /// Line breaks in the middle of a record.
+    Broken,
+    /// No record at all.
+    Nothing,
+    /// Too long, or too tangled, to look into.
+    Unknown,
+}
+
+/// Damage, and what would mend it.
+#[derive(Clone, Debug)]
+pub(crate) struct Wreck {
+    /// The damage; its span covers all lines concerned.
+    pub damage: Damage,
+    pub cause: Cause,
+    /// How many records are in it.
+    pub records: usize,
+    /// How many lines without a record it is; 1 where there is a record.
+    pub lines: u64,
+    /// What has to go, and what comes in its place: sorted, and no two overlap.
+    pub edits: Vec<(Span, Vec<u8>)>,
+    /// Whether what has to go holds the beginning of a user's message.
+    pub user: bool,
+}
+
+impl Wreck {
+    /// Whether it is the end of the file, not ended by a line break. NUL bytes alone are no line.
+    pub(crate) fn is_torn(&self) -> bool {
+        self.damage.kind == DamageKind::Torn && (self.cause != Cause::Nul || self.records > 0)
+    }
+
+    /// Takes in the line behind it if there is no record in either, and both just go.
+    fn takes_in(&mut self, next: &Self) -> bool {
+        let goes = |wreck: &Self| wreck.cause == Cause::Nothing && !wreck.user && !wreck.is_torn();
+        let both_go = goes(self) && goes(next);
+        let ([(own, with)], [(at, other)]) = (&mut self.edits[..], &next.edits[..]) else { return false };
+        if !both_go || own.end != at.start || !with.is_empty() || !other.is_empty() {
+            return false;
+        }
+        own.end = at.end;
+        self.damage.span.end = next.damage.span.end;
+        self.lines += next.lines;
+        true
+    }
+}
+
+/// A transcript whose lines are looked into.
+#[derive(Clone, Copy)]
+struct Looked<'a> {
+    transcript: &'a Transcript,
+    format: &'static dyn Format,
+    source: &'a dyn Source,
+}
+
+/// All lines of a transcript that are no records.
+pub(crate) fn wrecks(
+    transcript: &Transcript,
+    format: &'static dyn Format,
+    source: &dyn Source,
+) -> Result<Vec<Wreck>, Fault> {
+    let looked = Looked { transcript, format, source };
+    let damage: Vec<Damage> =
+        looked.transcript.damage.iter().copied().filter(|damage| is_broken(damage.kind)).collect();
+    let mut wrecks = Vec::new();
+    let mut at = 0;
+    while at < damage.len() {
+        let (wreck, lines) = look(looked, &damage[at..])?;
+        at += lines;
+        let is_full = wrecks.len() >= APART_MAX;
+        if !wrecks.last_mut().is_some_and(|last: &mut Wreck| is_full && last.takes_in(&wreck)) {
+            wrecks.push(wreck);
+        }
+    }
+    Ok(wrecks)
+}
+
+fn is_broken(kind: DamageKind) -> bool {
+    match kind {
+        DamageKind::NotJson(_) | DamageKind::Nul(_) | DamageKind::TooComplex | DamageKind::Torn => true,
+        DamageKind::Unterminated | DamageKind::NotUtf8(_) | DamageKind::Bom | DamageKind::Separators(_) => {
+            false
+        }
+    }
+}
+
+/// Looks at the first of these, and says how many belong to it.
+fn look(looked: Looked<'_>, damage: &[Damage]) -> Result<(Wreck, usize), Fault> {
+    let first = damage[0];
+    let unknown =
+        Wreck { damage: first, cause: Cause::Unknown, records: 0, lines: 1, edits: Vec::new(), user: false };
+    if first.kind == DamageKind::TooComplex || first.span.len() > LINE_BYTES_MAX {
+        return Ok((unknown, 1));
+    }
+    let alone = one(looked, first)?;
+    if alone.as_ref().is_none_or(|wreck| wreck.records == 0) && may_go_on(first.kind) {
+        let joined = joined(looked, damage)?;
+        if let Some(joined) = joined {
+            return Ok(joined);
+        }
+    }
+    Ok((alone.unwrap_or(unknown), 1))
+}
+
+/// Whether the line may be the beginning of a record that goes on in the next one.
+fn may_go_on(kind: DamageKind) -> bool {
+    matches!(kind, DamageKind::NotJson(_) | DamageKind::Nul(_))
+}
+
+/// Several lines that are one record, if the line breaks between them are taken for text.
+fn joined(looked: Looked<'_>, damage: &[Damage]) -> Result<Option<(Wreck, usize)>, Fault> {
+    let start = damage[0].span.start;
+    let first = read_span(looked.source, damage[0].span)?;
+    // It must begin in the first line, and not only with NUL bytes there.
+    if first.iter().find(|byte| **byte > b' ') != Some(&b'{') {
+        return Ok(None);
+    }
+    let Some(open) = first.iter().position(|byte| !byte.is_ascii_whitespace()) else { return Ok(None) };
+    let mut reading = Reading::new(start + open as u64, looked.format);
+    if !matches!(reading.feed(&first[open..]), Fed::More) {
+        return Ok(None);
+    }
+    let mut lines = 1;
+    // Ever more at a time: most end, or turn out to be no record, soon.
+    while let Some(more) = reach(looked.source, damage, lines)? {
+        let begin = damage[lines - 1].span.end;
+        let bytes = read_span(looked.source, Span::new(begin, damage[more - 1].span.end))?;
+        match reading.feed(&bytes) {
+            Fed::More => lines = more,
+            Fed::Done(taken) => {
+                let end = begin + taken as u64;
+                // The line in which it ends has nothing else in it.
+                let Some(last) = damage[lines..more].iter().position(|line| end <= line.span.end) else {
+                    return Ok(None);
+                };
+                let lines = lines + last + 1;
+                let whole = Span::new(start, damage[lines - 1].span.end);
+                let rest = &bytes[taken..(whole.end - begin) as usize];
+                let is_record = rest.iter().all(u8::is_ascii_whitespace)
+                    && (looked.format.vote(&reading.tokens.doc) != Vote::Foreign
+                        || looked.format.is_record(&reading.tokens.doc));
+                if !is_record {
+                    return Ok(None);
+                }
+                let mut edits = reading.edits;
+                between_tokens(&damage[..lines], &mut edits);
+                let damage = Damage { span: whole, ..damage[0] };
+                let wreck = Wreck { damage, cause: Cause::Broken, records: 1, lines: 1, edits, user: false };
+                return Ok(Some((wreck, lines)));
+            }
+            Fed::Bad(_) | Fed::TooComplex => return Ok(None),
+        }
+    }
+    Ok(None)
+}
+
+/// Up to which line to read on after so many, if there is nothing but white space between them and they are not too many
+/// or too long.
+fn reach(source: &dyn Source, damage: &[Damage], lines: usize) -> Result<Option<usize>, Fault> {
+    let most = (lines * 2).min(damage.len()).min(JOINED_LINES_MAX);
+    for line in lines..most {
+        let whole = Span::new(damage[0].span.start, damage[line].span.end);
+        let gap = Span::new(damage[line - 1].span.end, damage[line].span.start);
+        if whole.len() > LINE_BYTES_MAX || !is_blank(source, gap)? {
+            return Ok((line > lines).then_some(line));
+        }
+    }
+    Ok((most > lines).then_some(most))
+}
+
+/// Takes out the line breaks that are no part of a text: JSON does not mind them, but a record has to be one line.
+fn between_tokens(lines: &[Damage], edits: &mut Vec<(Span, Vec<u8>)>) {
+    for pair in lines.windows(2) {
+        let gap = Span::new(pair[0].span.end, pair[1].span.start);
+        if !edits.iter().any(|(at, _)| at.start < gap.end && gap.start < at.end) {
+            edits.push((gap, Vec::new()));
+        }
+    }
+    edits.sort_unstable_by_key(|(at, _)| at.start);
+}
+
+fn is_blank(source: &dyn Source, span: Span) -> Result<bool, Fault> {
+    Ok(span.len() <= 4096 && read_span(source, span)?.iter().all(u8::is_ascii_whitespace))
+}
+
+/// One line by itself; `None` if it is too tangled.
+fn one(looked: Looked<'_>, damage: Damage) -> Result<Option<Wreck>, Fault> {
+    let bytes = read_span(looked.source, damage.span)?;
+    let Some(records) = records(looked.format, &bytes) else { return Ok(None) };
+    let torn = damage.kind == DamageKind::Torn;
+    // Whole objects before a torn one are entries already.
+    let before =
+        looked.transcript.entries.last().is_some_and(|last| torn && last.span.end == damage.span.start);
+    let (mut edits, mut at, mut odd) = (Vec::new(), 0, Odd::default());
+    for (n, found) in records.iter().enumerate() {
+        let gap = &bytes[at..found.start];
+        odd.gap(gap);
+        let with = if n > 0 || before { &b"\n"[..] } else { b"" };
+        if !gap.is_empty() || !with.is_empty() {
+            edits.push((Span::new(at as u64, found.start as u64), with.to_vec()));
+        }
+        odd.edits(&bytes, &found.edits);
+        edits.extend(found.edits.iter().cloned());
+        at = found.end;
+    }
+    let rest = &bytes[at..];
+    odd.gap(rest);
+    if records.is_empty() {
+        edits.push((Span::new(0, damage.span.len()), if before { b"\n".to_vec() } else { Vec::new() }));
+        let wreck = nothing(looked.source, damage, edits, &odd)?;
+        return Ok(Some(Wreck { user: begins_user(&bytes), ..wreck }));
+    }
+    if torn || !rest.iter().all(u8::is_ascii_whitespace) {
+        edits
+            .push((Span::new(at as u64, bytes.len() as u64), if torn { b"\n".to_vec() } else { Vec::new() }));
+    }
+    let user = edits.iter().any(|(at, _)| begins_user(&bytes[at.start as usize..at.end as usize]));
+    let edits = placed(edits, damage.span.start);
+    Ok(Some(Wreck { damage, cause: odd.cause(), records: records.len(), lines: 1, edits, user }))
+}
+
+/// A line without a record goes with its line break.
+fn nothing(
+    source: &dyn Source,
+    damage: Damage,
+    mut edits: Vec<(Span, Vec<u8>)>,
+    odd: &Odd,
+) -> Result<Wreck, Fault> {
+    let mut end = [0];
+    if source.read(damage.span.end, &mut end)? == 1 && end == *b"\n" {
+        edits[0].0.end += 1;
+    }
+    let edits = placed(edits, damage.span.start);
+    let cause = if odd.nul && !odd.fragment { Cause::Nul } else { Cause::Nothing };
+    Ok(Wreck { damage, cause, records: 0, lines: 1, edits, user: false })
+}
+
+/// Whether a fragment is of a message that says that a user wrote it, and is no result of a tool. It is told by its bytes:
+/// there is no more to go by.
+fn begins_user(fragment: &[u8]) -> bool {
+    let holds = |what: &[u8]| memmem::find(fragment, what).is_some();
+    let spaced = |key: &str| [format!("\"{key}\":\"user\""), format!("\"{key}\": \"user\"")];
+    let says = ["role", "type"].iter().flat_map(|key| spaced(key)).any(|pair| holds(pair.as_bytes()));
+    says && !holds(b"tool_result") && !holds(b"toolUseResult") && !holds(b"functionResponse")
+}
+
+fn placed(mut edits: Vec<(Span, Vec<u8>)>, base: u64) -> Vec<(Span, Vec<u8>)> {
+    for (at, _) in &mut edits {
+        *at = Span::new(base + at.start, base + at.end);
+    }
+    // There may be a line of these for every few bytes.
+    edits.shrink_to_fit();
+    edits
+}
+
+/// What was odd about a line.
+#[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "five facts that have nothing to do with each other")]
+struct Odd {
+    nul: bool,
+    bom: bool,
+    fragment: bool,
+    control: bool,
+    name: bool,
+}
+
+impl Odd {
+    fn gap(&mut self, gap: &[u8]) {
+        self.nul |= gap.contains(&0);
+        self.fragment |= is_fragment(gap);
+        self.bom |= gap.iter().any(|byte| *byte > b' ') && !is_fragment(gap);
+    }
+
+    fn edits(&mut self, bytes: &[u8], edits: &[(Span, Vec<u8>)]) {
+        for (at, _) in edits {
+            let replaced = &bytes[at.start as usize..at.end as usize];
+            match replaced {
+                _ if replaced.contains(&0) => self.nul = true,
+                [b'"' | b'\\'] => self.name = true,
+                _ => self.control = true,
+            }
+        }
+    }
+
+    fn cause(&self) -> Cause {
+        match self {
+            Self { fragment: true, .. } => Cause::Spliced,
+            Self { nul: true, .. } => Cause::Nul,
+            Self { bom: true, .. } => Cause::Bom,
+            Self { control: true, .. } => Cause::Control,
+            Self { name: true, .. } => Cause::Name,
+            _ => Cause::Spliced,
+        }
+    }
+}
+
+/// Whether there is more than white space and a byte order mark. Looks no further than it must: this is asked again and
+/// again of what is left of a line.
+fn is_fragment(gap: &[u8]) -> bool {
+    let mut visible = gap.iter().copied().filter(|byte| *byte > b' ').take(BOM.len() + 1).peekable();
+    visible.peek().is_some() && !visible.eq(BOM.iter().copied())
+}
+
+/// A whole record inside a line: offsets in that line, and what would make it readable.
+struct Found {
+    start: usize,
+    end: usize,
+    edits: Vec<(Span, Vec<u8>)>,
+}
+
+/// All whole records of a line, in order; `None` if there are too many, or looking for them takes too long.
+fn records(format: &dyn Format, bytes: &[u8]) -> Option<Vec<Found>> {
+    let (mut found, mut at, mut places) = (Vec::new(), 0, 0);
+    let mut work = (bytes.len() + 1024) * PASSES_MAX;
+    while let Some(open) = memchr(b'{', &bytes[at..]) {
+        let start = at + open;
+        match record(format, bytes, start, &mut work) {
+            Some(record) => {
+                at = record.end;
+                places += record.edits.len();
+                if found.len() == LINE_RECORDS_MAX || places > PLACES_MAX {
+                    return None;
+                }
+                found.push(record);
+            }
+            // What runs on to the end is one record that was never finished, however deep.
+            None if work == 0 => return runs_on(bytes, at).then_some(found),
+            None => at = start + 1,
+        }
+    }
+    Some(found)
+}
+
+/// Whether what begins behind a place goes on to the end of the line without a fault.
+fn runs_on(bytes: &[u8], from: usize) -> bool {
+    let Some(open) = memchr(b'{', &bytes[from..]) else { return false };
+    let rest = &bytes[from + open..];
+    matches!(Tokeniser::default().feed_all(rest, 0, &mut Marks::default()), Fed::More)
+}
+
+/// How many names of one record may be damaged. Each is read once more from the record's beginning.
+const NAMES_MAX: usize = 4;
+
+/// The record that begins at `start`, if there is one.
+fn record(format: &dyn Format, bytes: &[u8], start: usize, work: &mut usize) -> Option<Found> {
+    let mut text = Cow::Borrowed(&bytes[start..]);
+    let mut names: Vec<(Span, Vec<u8>)> = Vec::new();
+    loop {
+        let mut reading = Reading::new(start as u64, format);
+        let fed = reading.feed(&text);
+        *work = work.saturating_sub((reading.at - start as u64) as usize + 16);
+        let taken = match fed {
+            Fed::Done(taken) => taken,
+            Fed::Bad(at) if *work > 0 && names.len() < NAMES_MAX => {
+                let (place, was) = stumbled(format.names(), &text, at)?;
+                text.to_mut()[place] = was;
+                let place = (start + place) as u64;
+                names.push((Span::new(place, place + 1), [was].into()));
+                continue;
+            }
+            Fed::TooComplex => {
+                // What lies inside it is no record of its own.
+                *work = 0;
+                return None;
+            }
+            _ => return None,
+        };
+        let end = start + taken;
+        // What nothing else stands beside would be an entry if it could be read, whatever it means.
+        let is_alone = !is_fragment(&bytes[end..]) && !is_fragment(&bytes[..start]);
+        let doc = &reading.tokens.doc;
+        let is_record = (is_alone && format.vote(doc) != Vote::Foreign) || format.is_record(doc);
+        // What comes after the record has nothing to do with it.
+        names.retain(|(at, _)| at.end <= end as u64);
+        let mut edits = [reading.edits, names].concat();
+        edits.sort_unstable_by_key(|(at, _)| at.start);
+        return is_record.then_some(Found { start, end, edits });
+    }
+}
+
+/// An object that is read although bytes are in it that cannot stand where they are. Each byte is gone over once.
+struct Reading {
+    tokens: Tokeniser,
+    /// How far it has come.
+    at: u64,
+    /// What has to become of control characters.
+    edits: Vec<(Span, Vec<u8>)>,
+    /// The format's names: one with a NUL byte in it is damaged, and the byte does not just go.
+    names: &'static [Names],
+}
+
+impl Reading {
+    fn new(at: u64, format: &dyn Format) -> Self {
+        Self { tokens: Tokeniser::default(), at, edits: Vec::new(), names: format.names() }
+    }
+
+    /// Goes on with these bytes. Runs of control characters count as a space.
+    fn feed(&mut self, bytes: &[u8]) -> Fed {
+        let mut from = 0;
+        loop {
+            let fed = self.tokens.feed_all(&bytes[from..], self.at, &mut Marks::default());
+            let (Fed::Done(passed) | Fed::Bad(passed)) = fed else {
+                self.at += (bytes.len() - from) as u64;
+                return fed;
+            };
+            self.at += passed as u64;
+            from += passed;
+            if let Fed::Done(_) = fed {
+                return Fed::Done(from);
+            }
+            if bytes.get(from) == Some(&0) && stumbled(self.names, bytes, from).is_some() {
+                return Fed::Bad(from);
+            }
+            let inside = self.tokens.in_text();
+            let run = bytes[from..].iter().take_while(|byte| **byte < b' ').count();
+            let run = if inside { run } else { run.min(1) };
+            if run == 0 || !matches!(self.tokens.feed_all(b" ", self.at, &mut Marks::default()), Fed::More) {
+                return Fed::Bad(from);
+            }
+            let with = if inside { escaped(&bytes[from..from + run]) } else { Vec::new() };
+            if self.edits.len() == PLACES_MAX {
+                return Fed::TooComplex;
+            }
+            self.edits.push((Span::new(self.at, self.at + run as u64), with));
+            self.at += run as u64;
+            from += run;
+        }
+    }
+}
+
+/// Control characters as JSON writes them. NUL bytes are what a file system puts where nothing was written.
+fn escaped(controls: &[u8]) -> Vec<u8> {
+    let mut out = vec![];
+    for byte in controls {
+        match byte {
+            0 => {}
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            _ => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+        }
+    }
+    out
+}

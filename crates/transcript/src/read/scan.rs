@@ -1,0 +1,498 @@
+//! Bytes to entries: lines, objects, format. One pass, in pieces of any size, keeping no line.
+//!
+//! Lines end at `\n` and nowhere else. What is not an object is noted as [`Damage`] and otherwise left alone.
+//! Two whole objects on one line are two entries, the second one marked as glued.
+
+use crate::format::{self, Format, Head, names};
+use crate::model::draft::Draft;
+use crate::model::entry::{Damage, DamageKind, QuirkKind};
+use crate::model::transcript::Transcript;
+use alloc::vec::Vec;
+use memchr::memchr_iter;
+use spans::block::Marks;
+use spans::json::{self, Doc, Fed, Kind as Json, Piece, Tokeniser, Value};
+use spans::source::{Fault, Source, Span};
+
+/// Most entries in one transcript. More than this many is refused, because what is kept of each entry would
+/// outgrow memory.
+pub const ENTRIES_MAX: usize = 16_000_000;
+
+/// Most records on one line, damaged or not. A line with more is reported and not split: what is kept of each record
+/// would be hundreds of times as long as the record.
+pub(crate) const LINE_RECORDS_MAX: usize = 4096;
+
+pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// What reading a source gives.
+#[derive(Default)]
+pub struct Scanned {
+    /// Who writes such files; `None` if unknown, and then the transcript is empty.
+    pub format: Option<&'static dyn Format>,
+    /// What the objects say about the format, if more of them would be listened to.
+    pub(crate) undecided: Option<Head>,
+    /// What it says.
+    pub transcript: Transcript,
+}
+
+/// Sees each entry as it has just been read.
+pub(crate) trait Visitor {
+    /// Sees the newest entry of the transcript. The objects in `list` are entries that follow.
+    fn entry(&mut self, transcript: &mut Transcript, root: Option<Value<'_>>, list: Option<Value<'_>>);
+
+    /// Ends a line that `entries` are left of.
+    fn end_line(&mut self, entries: usize, kept: bool);
+}
+
+/// Reads a whole source.
+pub fn scan(source: &dyn Source) -> Result<Scanned, Fault> {
+    read_all(Scanner::new(), source)
+}
+
+/// Reads a whole source, and shows each entry to a visitor with marks of what it is made of.
+pub(crate) fn scan_with(source: &dyn Source, visitor: &mut dyn Visitor) -> Result<Scanned, Fault> {
+    let mut scanner = Scanner { visitor: Some(visitor), ..Scanner::new() };
+    scanner.read.transcript.keep_marks();
+    read_all(scanner, source)
+}
+
+fn read_all(mut scanner: Scanner<'_>, source: &dyn Source) -> Result<Scanned, Fault> {
+    let end = source.len();
+    source.pieces(Span::new(0, end), &mut |bytes| {
+        scanner.feed(bytes);
+        !scanner.hopeless()
+    })?;
+    let mut read = scanner.finish(end);
+    if may_be_document(&read) && json::is_document(source)? {
+        let mut document = Scanned::default();
+        let Transcript { bytes, lines, is_document, .. } = &mut document.transcript;
+        (*bytes, *lines, *is_document) = (read.transcript.bytes, read.transcript.lines, true);
+        read = document;
+    }
+    Ok(read)
+}
+
+/// Whether something else than a record comes first. Lines in a document may look like records all the same.
+fn may_be_document(Scanned { format, transcript, .. }: &Scanned) -> bool {
+    let first = transcript.entries.first().map_or(u64::MAX, |entry| entry.span.start);
+    format.is_none() || transcript.damage.first().is_some_and(|damage| damage.span.start < first)
+}
+
+/// The format of a source; no more of it is read than tells that. `None` if unknown.
+pub fn detect(source: &dyn Source) -> Result<Option<&'static dyn Format>, Fault> {
+    let mut scanner = Scanner::new();
+    let end = source.len();
+    source.pieces(Span::new(0, end), &mut |bytes| {
+        scanner.feed(bytes);
+        scanner.head.is_some()
+    })?;
+    Ok(scanner.finish(end).format)
+}
+
+/// An object that waits for the format to be known.
+struct Waiting {
+    doc: Doc,
+    line: u64,
+    span: Span,
+    glued: bool,
+}
+
+/// Reads a transcript piece by piece.
+pub struct Scanner<'v> {
+    read: Scanned,
+    tokens: Tokeniser,
+    marks: Marks,
+    head: Option<Vec<Waiting>>,
+    head_nodes: usize,
+    at: u64,
+    line: Line,
+    utf8: Utf8,
+    /// How many bytes of a byte order mark were read, until it is known whether there is one.
+    bom: Option<usize>,
+    /// What was read behind a known place makes the file another format's.
+    strayed: bool,
+    visitor: Option<&'v mut dyn Visitor>,
+}
+
+/// A place between two lines of a transcript that was read up to there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known {
+    pub(crate) format: &'static dyn Format,
+    /// What was heard of the format, if that is not decided yet.
+    pub(crate) undecided: Option<Head>,
+    /// Bytes before the place.
+    pub(crate) bytes: u64,
+    /// Lines before the place.
+    pub(crate) lines: u64,
+}
+
+/// Reads whole lines from a known place up to `end`. `None` if they make the file another format's. Entries and ids
+/// are counted from the place.
+pub(crate) fn scan_from(known: Known, source: &dyn Source, end: u64) -> Result<Option<Scanned>, Fault> {
+    let mut scanner = Scanner { head: None, at: known.bytes, bom: None, ..Scanner::new() };
+    scanner.line.start = known.bytes;
+    scanner.read.format = Some(known.format);
+    scanner.read.undecided = known.undecided;
+    scanner.read.transcript.lines = known.lines;
+    source.pieces(Span::new(known.bytes, end), &mut |bytes| {
+        scanner.feed(bytes);
+        !scanner.hopeless()
+    })?;
+    let strayed = scanner.strayed;
+    Ok((!strayed).then(|| scanner.finish(end)))
+}
+
+/// The line being read.
+#[derive(Default)]
+struct Line {
+    start: u64,
+    object_start: u64,
+    /// Where the last whole object ended.
+    object_end: u64,
+    objects: usize,
+    /// How many entries, or waiting objects, there were before this line.
+    before: usize,
+    bad: Option<DamageKind>,
+    not_utf8: Option<u64>,
+    /// It holds anything but white space.
+    any: bool,
+}
+
+impl Default for Scanner<'_> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Scanner<'_> {
+    /// A scanner that has seen nothing.
+    pub fn new() -> Self {
+        Self {
+            read: Scanned::default(),
+            tokens: Tokeniser::default(),
+            marks: Marks::default(),
+            head: Some(Vec::new()),
+            head_nodes: 0,
+            at: 0,
+            line: Line::default(),
+            utf8: Utf8::default(),
+            bom: Some(0),
+            strayed: false,
+            visitor: None,
+        }
+    }
+
+    /// The format is known to be unknown, or there are too many entries: reading on tells nothing.
+    pub fn hopeless(&self) -> bool {
+        (self.head.is_none() && self.read.format.is_none())
+            || self.read.transcript.entries.len() > ENTRIES_MAX
+    }
+
+    /// Takes the next bytes.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        let mut marks = core::mem::take(&mut self.marks);
+        let mut rest = bytes;
+        while !rest.is_empty() && !self.hopeless() {
+            let (window, behind) = rest.split_at(marks.look(rest));
+            self.window(window, &marks);
+            rest = behind;
+        }
+        self.marks = marks;
+    }
+
+    /// Takes a window, line by line.
+    fn window(&mut self, window: &[u8], marks: &Marks) {
+        let (base, mut from) = (self.at, 0);
+        let piece = |from, to| Piece { bytes: &window[..to], base, marks, kinds: marks.kinds(from, to) };
+        for end in marks.line_ends() {
+            if self.hopeless() {
+                return;
+            }
+            self.piece(piece(from, end), from);
+            self.at = base + end as u64 + 1;
+            self.end_line(true);
+            from = end + 1;
+        }
+        if from < window.len() && !self.hopeless() {
+            self.piece(piece(from, window.len()), from);
+            self.at = base + window.len() as u64;
+        }
+    }
+
+    /// Ends the input, `bytes` long, and gives what was read.
+    pub fn finish(mut self, bytes: u64) -> Scanned {
+        if self.at > self.line.start {
+            self.end_line(false);
+        }
+        if self.head.is_some() {
+            self.read.undecided = Some(self.decide());
+        }
+        let transcript = &mut self.read.transcript;
+        transcript.bytes = bytes;
+        // Nothing is added, and of a large file up to a half would lie idle.
+        transcript.entries.shrink_to_fit();
+        self.read
+    }
+
+    fn piece(&mut self, piece: Piece<'_>, from: usize) {
+        let Piece { bytes, base, .. } = piece;
+        let mut at = from;
+        if let Some(matched) = &mut self.bom {
+            while *matched < BOM.len() && bytes.get(at) == Some(&BOM[*matched]) {
+                *matched += 1;
+                at += 1;
+            }
+            let matched = *matched;
+            if matched == BOM.len() {
+                self.read.transcript.damage.push(Damage {
+                    line: 1,
+                    span: Span::new(0, 3),
+                    kind: DamageKind::Bom,
+                });
+                self.bom = None;
+            } else if at < bytes.len() {
+                // It merely began like one, if that.
+                self.line.bad = (matched > 0).then_some(DamageKind::NotJson(0));
+                self.bom = None;
+            }
+        }
+        if (piece.kinds.beyond_ascii || self.utf8.pending())
+            && let Some(bad) = self.utf8.feed(piece, at)
+        {
+            self.line.not_utf8.get_or_insert(bad);
+        }
+        while self.line.bad.is_none() && at < bytes.len() {
+            if self.tokens.untouched() {
+                at += bytes[at..].iter().take_while(|byte| b" \t\r".contains(byte)).count();
+                self.line.object_start = base + at as u64;
+                self.line.any |= at < bytes.len();
+            }
+            match self.tokens.feed(piece, at) {
+                Fed::More => return,
+                Fed::Done(end) => {
+                    at = end;
+                    self.object(Span::new(self.line.object_start, base + end as u64));
+                }
+                Fed::Bad(bad) if bytes[bad] == 0 => self.line.bad = Some(DamageKind::Nul(base + bad as u64)),
+                Fed::Bad(bad) => self.line.bad = Some(DamageKind::NotJson(base + bad as u64)),
+                Fed::TooComplex => self.line.bad = Some(DamageKind::TooComplex),
+            }
+        }
+    }
+
+    fn object(&mut self, span: Span) {
+        let (line, glued) = (self.read.transcript.lines + 1, self.line.objects > 0);
+        self.line.objects += 1;
+        self.line.object_end = span.end;
+        if self.line.objects > LINE_RECORDS_MAX {
+            self.line.bad = Some(DamageKind::TooComplex);
+            self.tokens.reset();
+            return;
+        }
+        match (&mut self.head, self.read.format) {
+            (Some(head), _) => {
+                let doc = core::mem::take(&mut self.tokens.doc);
+                self.head_nodes += doc.size();
+                head.push(Waiting { doc, line, span, glued });
+            }
+            (None, Some(format)) => {
+                if let Some(head) = &mut self.read.undecided {
+                    head.hear(&self.tokens.doc);
+                }
+                let place = (line, span, glued);
+                read(&mut self.read.transcript, &mut self.visitor, format, &mut self.tokens.doc, place);
+            }
+            (None, None) => {}
+        }
+        self.tokens.reset();
+    }
+
+    /// Ends a line; `terminated` says whether by a line break.
+    fn end_line(&mut self, terminated: bool) {
+        if let Some(bad) = self.utf8.end() {
+            self.line.not_utf8.get_or_insert(bad);
+        }
+        let separator = self.utf8.separator.take().filter(|_| self.line.not_utf8.is_none());
+        let line = core::mem::take(&mut self.line);
+        self.line.start = self.at;
+        self.read.transcript.lines += 1;
+        let unfinished = !self.tokens.untouched();
+        self.tokens.reset();
+        let kind = match line.bad {
+            Some(kind) => Some(kind),
+            None if unfinished && terminated => Some(DamageKind::NotJson(self.at - 1)),
+            None if unfinished => Some(DamageKind::Torn),
+            None => None,
+        };
+        let torn = kind.is_some() && !terminated && kind != Some(DamageKind::TooComplex);
+        // Whole objects before a torn one are not torn.
+        let start = if torn && line.objects > 0 { line.object_end } else { line.start };
+        let end = self.at - u64::from(terminated);
+        let damage = &mut self.read.transcript.damage;
+        let number = self.read.transcript.lines;
+        let mut note = |kind| damage.push(Damage { line: number, span: Span::new(start, end), kind });
+        if kind.is_none() {
+            for kind in [line.not_utf8.map(DamageKind::NotUtf8), separator.map(DamageKind::Separators)] {
+                kind.into_iter().for_each(&mut note);
+            }
+        }
+        match kind {
+            _ if torn => note(DamageKind::Torn),
+            Some(kind) => note(kind),
+            None => _ = (line.any && !terminated).then(|| note(DamageKind::Unterminated)),
+        }
+        if kind.is_some() && !torn {
+            match &mut self.head {
+                Some(head) => head.truncate(line.before),
+                None => self.read.transcript.forget_entries_from(line.before),
+            }
+        }
+        if let Some(visitor) = &mut self.visitor {
+            visitor.end_line(self.read.transcript.entries.len(), kind.is_none() || torn);
+        }
+        if self.head.as_ref().is_some_and(|head| format::is_head(head.len(), self.head_nodes)) {
+            self.decide();
+        }
+        self.hear_line();
+        self.line.before = self.head.as_ref().map_or(self.read.transcript.entries.len(), Vec::len);
+    }
+
+    /// Tells the format by the objects that wait for it.
+    fn decide(&mut self) -> Head {
+        let mut waiting = self.head.take().unwrap_or_default();
+        let head = Head::of(&mut waiting.iter().map(|waiting| &waiting.doc), self.head_nodes);
+        self.read.format = head.format();
+        if let Some(format) = self.read.format {
+            for Waiting { doc, line, span, glued } in &mut waiting {
+                let place = (*line, *span, *glued);
+                read(&mut self.read.transcript, &mut self.visitor, format, doc, place);
+            }
+            if let Some(visitor) = &mut self.visitor {
+                visitor.end_line(self.read.transcript.entries.len(), true);
+            }
+        }
+        head
+    }
+
+    /// Behind a known place: whether the lines so far still tell the same format.
+    fn hear_line(&mut self) {
+        let Some(head) = &self.read.undecided else { return };
+        let same = head.format().map(Format::name) == self.read.format.map(Format::name);
+        self.strayed |= !same;
+        if head.full() {
+            self.read.undecided = None;
+        }
+    }
+}
+
+/// Reads an object, and the records that it holds, as entries.
+fn read(
+    transcript: &mut Transcript,
+    visitor: &mut Option<&mut dyn Visitor>,
+    format: &'static dyn Format,
+    doc: &mut Doc,
+    (line, span, glued): (u64, Span, bool),
+) {
+    let mut draft = Draft::new(transcript, line, span, glued);
+    draft.entry.odd = doc.odd();
+    for (key, name) in names::mend(format.names(), doc) {
+        draft.quirk(QuirkKind::Marred(Some(name)), key);
+    }
+    format.read(doc, &mut draft);
+    draft.finish();
+    let list = format.records_in(doc);
+    if let Some(visitor) = visitor {
+        visitor.entry(transcript, doc.root(), list);
+    }
+    let records = list.into_iter().flat_map(Value::items).filter(|record| record.kind() == Json::Object);
+    for record in records {
+        let mut draft = Draft::new(transcript, line, record.span(), false);
+        draft.entry.listed = true;
+        format.read_record(record, &mut draft);
+        draft.finish();
+        if let Some(visitor) = visitor {
+            visitor.entry(transcript, Some(record), None);
+        }
+    }
+}
+
+/// Finds bytes that are not UTF-8, across pieces.
+#[derive(Default)]
+struct Utf8 {
+    /// The beginning of a character whose end is yet to come.
+    part: [u8; 4],
+    length: usize,
+    /// Where that character began.
+    at: u64,
+    /// Where the first line or paragraph separator of the line stands.
+    separator: Option<u64>,
+}
+
+/// U+2028, a line separator, and U+2029, a paragraph separator.
+pub(crate) fn is_separator(bytes: &[u8]) -> bool {
+    matches!(bytes, [0xe2, 0x80, 0xa8 | 0xa9, ..])
+}
+
+impl Utf8 {
+    fn pending(&self) -> bool {
+        self.length > 0
+    }
+
+    /// The offset of the first character that cannot be, in a piece from a place on.
+    fn feed(&mut self, piece: Piece<'_>, from: usize) -> Option<u64> {
+        let Piece { bytes, base, marks, .. } = piece;
+        // Even in a text with other characters most is ASCII, and the marks tell where.
+        let mut at = from;
+        for (start, end) in marks.beyond_ascii(from, bytes.len()) {
+            if start > at && self.pending() {
+                break;
+            }
+            if let Some(bad) = self.stretch(&bytes[start..end], base + start as u64) {
+                return Some(bad);
+            }
+            at = end;
+        }
+        // A character does not go on in ASCII.
+        if at < bytes.len() { self.end() } else { None }
+    }
+
+    fn stretch(&mut self, bytes: &[u8], base: u64) -> Option<u64> {
+        let mut from = 0;
+        while self.length > 0 {
+            let &byte = bytes.get(from)?;
+            self.part[self.length] = byte;
+            self.length += 1;
+            from += 1;
+            match core::str::from_utf8(&self.part[..self.length]) {
+                Ok(_) => {
+                    if is_separator(&self.part[..self.length]) {
+                        self.separator.get_or_insert(self.at);
+                    }
+                    self.length = 0;
+                }
+                Err(error) if error.error_len().is_some() || self.length == 4 => {
+                    self.length = 0;
+                    return Some(self.at);
+                }
+                Err(_) => {}
+            }
+        }
+        if self.separator.is_none() {
+            let place = memchr_iter(0xe2, &bytes[from..]).find(|&at| is_separator(&bytes[from + at..]));
+            self.separator = place.map(|at| base + (from + at) as u64);
+        }
+        let error = simdutf8::compat::from_utf8(&bytes[from..]).err()?;
+        let bad = from + error.valid_up_to();
+        self.at = base + bad as u64;
+        if error.error_len().is_some() {
+            return Some(self.at);
+        }
+        self.length = bytes.len() - bad;
+        self.part[..self.length].copy_from_slice(&bytes[bad..]);
+        None
+    }
+
+    /// Where a character was left open.
+    fn end(&mut self) -> Option<u64> {
+        (core::mem::take(&mut self.length) > 0).then_some(self.at)
+    }
+}

@@ -1,0 +1,182 @@
+//! What rules are made of: what one is, and how its findings are put.
+
+use crate::format::Format;
+use crate::model::entry::Damage;
+use crate::model::finding::{Finding, Fix, Labels, Op, Severity};
+use crate::model::ids::Id;
+use crate::read::salvage::Wreck;
+use crate::session::{Answers, Session};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Deref;
+use spans::source::{Fault, Span};
+
+pub use crate::model::rule::{Help, RuleInfo, Stage};
+
+/// One thing that may be wrong.
+pub struct Rule {
+    /// What is known of it without asking it.
+    pub(crate) info: RuleInfo,
+    /// What it does in a format. It is asked to look only where this is not [`Cover::Never`].
+    pub(crate) cover: fn(&dyn Format) -> Cover,
+    /// Looks for it.
+    pub(crate) check: fn(&Session<'_>, &mut Found<'_>) -> Result<(), Fault>,
+}
+
+impl Rule {
+    /// What it does in a format.
+    pub fn cover(&self, format: &dyn Format) -> Cover {
+        (self.cover)(format)
+    }
+}
+
+impl Deref for Rule {
+    type Target = RuleInfo;
+
+    fn deref(&self) -> &RuleInfo {
+        &self.info
+    }
+}
+
+impl fmt::Debug for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.info.fmt(f)
+    }
+}
+
+/// Takes what a rule finds, one finding at a time.
+pub struct Found<'t>(&'t mut dyn FnMut(Finding));
+
+impl<'t> Found<'t> {
+    pub(crate) fn new(take: &'t mut dyn FnMut(Finding)) -> Self {
+        Self(take)
+    }
+
+    pub(crate) fn push(&mut self, finding: Finding) {
+        (self.0)(finding);
+    }
+}
+
+impl Extend<Finding> for Found<'_> {
+    fn extend<T: IntoIterator<Item = Finding>>(&mut self, findings: T) {
+        findings.into_iter().for_each(|finding| self.push(finding));
+    }
+}
+
+/// What a rule does in a format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cover {
+    /// It finds it, and there are places where it mends it.
+    Fixed,
+    /// It finds it and says so.
+    Reported,
+    /// It cannot occur there, or the owning program puts it right by itself; docs/rules.md says why, and what is left.
+    Never,
+}
+
+/// A finding about an entry, without a fix yet.
+pub(super) fn about(
+    rule: &'static Rule,
+    session: &Session<'_>,
+    entry: u32,
+    severity: Severity,
+    message: String,
+) -> Finding {
+    let found = session.entry(entry);
+    let at = found.span.start;
+    Finding { entry: Some(entry), at, ..about_place(rule, found.line, severity, message) }
+}
+
+/// A finding about a call.
+pub(super) fn about_call(
+    rule: &'static Rule,
+    session: &Session<'_>,
+    call: usize,
+    severity: Severity,
+    message: &str,
+) -> Finding {
+    let found = &session.transcript.calls[call];
+    Finding {
+        call: found.id,
+        tool: found.name,
+        ..about(rule, session, found.entry, severity, message.into())
+    }
+}
+
+/// A finding about a line that is not an entry.
+pub(super) fn about_line(
+    rule: &'static Rule,
+    damage: &Damage,
+    severity: Severity,
+    message: String,
+    fix: Fix,
+) -> Finding {
+    Finding { fix, at: damage.span.start, ..about_place(rule, damage.line, severity, message) }
+}
+
+/// A finding about a line and nothing on it; about the whole file if that is line 1.
+pub(super) fn about_place(rule: &'static Rule, line: u64, severity: Severity, message: String) -> Finding {
+    Finding {
+        rule: &rule.info,
+        severity,
+        line,
+        labels: Labels::default(),
+        uncovered: false,
+        more: 0,
+        at: 0,
+        entry: None,
+        call: None,
+        tool: None,
+        chars: None,
+        saves_bytes: None,
+        message,
+        fix: Fix::NONE,
+    }
+}
+
+/// A finding about a line that is no record, with what would mend it.
+pub(super) fn about_wreck(rule: &'static Rule, wreck: &Wreck, message: String) -> Finding {
+    // Without the line, records are hidden from the agent; else it was nothing that any program could read.
+    let severity = if wreck.records > 0 || wreck.user { Severity::Error } else { Severity::Warning };
+    let message = if wreck.user { format!("{message}; a user's message begins in it") } else { message };
+    let replace = |(at, with): &(Span, Vec<u8>)| Op::Replace { at: *at, with: with.clone() };
+    let fix = Fix::safe(wreck.edits.iter().map(replace).collect());
+    about_line(rule, &wreck.damage, severity, message, fix)
+}
+
+/// A finding about a result.
+pub(super) fn about_result(
+    rule: &'static Rule,
+    session: &Session<'_>,
+    result: usize,
+    severity: Severity,
+    message: String,
+) -> Finding {
+    let found = session.result(result);
+    Finding {
+        call: found.call,
+        tool: tool_of(session, result),
+        ..about(rule, session, found.entry, severity, message)
+    }
+}
+
+/// Pairing errors make the API refuse the session only where the model sees them.
+pub(super) fn severity_in_context(session: &Session<'_>, entry: u32) -> Severity {
+    if session.in_context(entry) { Severity::Error } else { Severity::Note }
+}
+
+/// The tool that a result is from: its own word, or its call's.
+pub(crate) fn tool_of(session: &Session<'_>, result: usize) -> Option<Id> {
+    session.result(result).name.or_else(|| match session.answers[result] {
+        Answers::Call(call) | Answers::Again(call) => session.call(call).name,
+        _ => None,
+    })
+}
+
+/// Whether an entry is not to come back into context: a summariser could not take it.
+pub(super) fn too_heavy_to_return(session: &Session<'_>, entry: u32) -> bool {
+    let limit = session.policy.summary_chars_max;
+    !session.in_context(entry) && limit > 0 && session.entry(entry).text_chars > limit
+}

@@ -1,0 +1,75 @@
+//! Not a rule: what is counted elsewhere, so that it must not come, go or move.
+
+use crate::format::{Answer, Counted, Format};
+use crate::model::entry::QuirkKind;
+use crate::model::finding::{Held, Op};
+use crate::session::Session;
+use spans::source::{Fault, Span, read_span};
+
+/// Whether no record of a format ever comes or goes.
+pub(super) fn records_stay(format: &dyn Format) -> bool {
+    records_keep_their_order(format) || matches!(format.counted(), Some(Counted::Number(_)))
+}
+
+/// Whether none ever moves.
+pub(super) fn records_keep_their_order(format: &dyn Format) -> bool {
+    matches!(format.counted(), Some(Counted::Records(_) | Counted::Lines(_)))
+}
+
+/// Why the file, or what counts its lines, does not allow these steps.
+pub(crate) fn forbidden(session: &Session<'_>, steps: &[Op]) -> Result<Option<Held>, Fault> {
+    if let Some(why) = session.read_only() {
+        return Ok(Some(Held::ReadOnly(why)));
+    }
+    let (place, lines, from) = match session.format.counted() {
+        None => return Ok(None),
+        Some(Counted::Records(place) | Counted::Number(place)) => (place, false, u32::MAX),
+        Some(Counted::Lines(place)) => (place, true, u32::MAX),
+        Some(Counted::UpToCompaction(place)) => (place, false, session.last_boundary().unwrap_or(0)),
+        Some(Counted::UpToCount(place)) => (place, false, counted_up_to(session)),
+    };
+    for op in steps {
+        let changes = match *op {
+            Op::Insert { .. } | Op::ToFront(_) => true,
+            Op::DropEntry(entry) | Op::DropCopy(entry) => entry < from,
+            Op::Move { .. } if matches!(session.format.counted(), Some(Counted::Number(_))) => false,
+            Op::Move { entry, after } => entry < from || after < from,
+            Op::Answer(call) => {
+                session.format.answer() != Answer::NextUser && session.call(call).entry < from
+            }
+            Op::Replace { at, ref with } if lines => changes_line_count(session, at, with)?,
+            Op::Replace { .. } | Op::Cut { .. } | Op::DropBlock { .. } | Op::Keep(_) => false,
+        };
+        if changes {
+            return Ok(Some(Held::Counted(place)));
+        }
+    }
+    Ok(None)
+}
+
+/// The first entry that no count in the file reaches. What cannot be read may have been counted.
+fn counted_up_to(session: &Session<'_>) -> u32 {
+    let counts = session.transcript.quirks().iter().filter_map(|quirk| match quirk.kind {
+        QuirkKind::Counts(count) => Some(u32::try_from(count).unwrap_or(u32::MAX)),
+        _ => None,
+    });
+    match counts.max() {
+        Some(0) => 0,
+        Some(count) => count.saturating_add(1).saturating_add(session.transcript.damage.len() as u32),
+        None => u32::MAX,
+    }
+}
+
+/// Whether a line comes or goes, or comes to be empty, of those that end: they are counted.
+fn changes_line_count(session: &Session<'_>, at: Span, with: &[u8]) -> Result<bool, Fault> {
+    let bytes = session.transcript.bytes;
+    let read = |start: u64, end: u64| read_span(session.source, Span::new(start, end.min(bytes)));
+    let ends = !at.is_empty() && read(at.end - 1, at.end)? == b"\n";
+    if ends || at.end >= bytes {
+        return Ok(ends);
+    }
+    let begins = at.start == 0 || read(at.start - 1, at.start)? == b"\n";
+    let behind = read(at.end, at.end + 2)?;
+    let nothing_else = behind.starts_with(b"\n") || behind.starts_with(b"\r\n");
+    Ok(with.contains(&b'\n') || (with.is_empty() && begins && nothing_else))
+}

@@ -1,0 +1,46 @@
+//! What is in a transcript, in numbers.
+
+use super::failure::Failure;
+use super::view::Awaits;
+use crate::format::Format;
+use crate::read::scan::Scanned;
+
+/// What is in a transcript.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts {
+    /// Who writes such files; `None` if unknown.
+    pub format: Option<&'static dyn Format>,
+    /// The file is one JSON object or array, and of no known format.
+    pub is_document: bool,
+    /// Length in bytes.
+    pub bytes: u64,
+    /// Lines, the last one also without a line break.
+    pub lines: u64,
+    /// Objects.
+    pub entries: usize,
+    /// Tool calls.
+    pub calls: usize,
+    /// Tool results.
+    pub results: usize,
+    /// What the end of the conversation waits for; `None` if for nothing but a person.
+    pub awaits: Option<Awaits>,
+    /// How the last turn failed, if it did and the format keeps that.
+    pub failed: Option<Failure>,
+}
+
+impl Facts {
+    /// What a scan tells; what the end awaits takes a session.
+    pub(crate) fn of(Scanned { format, transcript, .. }: &Scanned) -> Self {
+        Self {
+            format: *format,
+            is_document: transcript.is_document,
+            bytes: transcript.bytes,
+            lines: transcript.lines,
+            entries: transcript.entries.len(),
+            calls: transcript.calls.len(),
+            results: transcript.results.len(),
+            awaits: None,
+            failed: None,
+        }
+    }
+}

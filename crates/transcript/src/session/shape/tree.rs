@@ -1,0 +1,41 @@
+//! A tree by parent ids, of which one path is live; order is the order of the path (pi).
+
+use crate::model::entry::Kind;
+use crate::session::view::Session;
+
+impl Session<'_> {
+    /// pi: the last entry of the file is the leaf, and its ancestors are the branch.
+    pub(in crate::session) fn join_branch(&mut self) {
+        let entries = &self.transcript.entries;
+        let tree = entries.iter().any(|entry| entry.id.is_some());
+        let live = if tree {
+            let mut leaf = None;
+            for (index, entry) in (0..).zip(entries) {
+                match entry.kind {
+                    Kind::Leaf => leaf = self.transcript.target_of(index).id.and_then(|id| self.by_id(id)),
+                    _ if entry.id.is_some() && !entry.aside => leaf = Some(index),
+                    _ => {}
+                }
+            }
+            self.path(leaf)
+        } else {
+            (0..)
+                .zip(entries)
+                .filter(|(_, entry)| entry.kind != Kind::Header)
+                .map(|(index, _)| index)
+                .collect()
+        };
+        self.set_live(live);
+        let boundary = self.live.iter().rposition(|&entry| self.entry(entry).kind == Kind::Boundary);
+        let from = boundary.map_or(0, |at| self.kept_from(at));
+        for &entry in &self.live[from..] {
+            self.context[entry as usize] = true;
+        }
+    }
+
+    /// The first place that stays in context with the compaction at place `boundary`.
+    fn kept_from(&self, boundary: usize) -> usize {
+        let target = self.target(self.live[boundary]);
+        target.and_then(|target| self.place(target)).map_or(boundary, |place| place.min(boundary))
+    }
+}

@@ -1,0 +1,51 @@
+//! Records by id: the last one with an id counts, at the place of the first (Gemini CLI).
+
+use crate::model::entry::Kind;
+use crate::session::view::{NONE, Session};
+use alloc::vec;
+use alloc::vec::Vec;
+
+impl Session<'_> {
+    /// Gemini CLI: of the records with one id the last one counts, at the place of the first. What was taken back, or
+    /// stands before a list that was put in its place, is not live.
+    pub(in crate::session) fn join_upserts(&mut self) {
+        let mut order: Vec<u32> = Vec::new();
+        let mut places = vec![NONE; self.transcript.ids.len()];
+        // A record that a list has replaced is not read again, whatever becomes of those with its id.
+        self.shared.fill(false);
+        for (index, entry) in (0..).zip(&self.transcript.entries) {
+            match (entry.kind, entry.id) {
+                (Kind::Boundary, _) => {
+                    order.clear();
+                    places.fill(NONE);
+                    self.shared.fill(false);
+                    order.push(index);
+                }
+                (Kind::Leaf, _) => {
+                    let to = self.transcript.target_of(index).id;
+                    // An id that is not there takes everything back.
+                    let keep = to.map(|to| places[to.index()]).filter(|&place| place != NONE).unwrap_or(0);
+                    for gone in order.drain(keep as usize..) {
+                        if let Some(id) = self.transcript.entries[gone as usize].id {
+                            places[id.index()] = NONE;
+                        }
+                    }
+                }
+                (_, Some(id)) if places[id.index()] != NONE => {
+                    order[places[id.index()] as usize] = index;
+                    self.shared[id.index()] = true;
+                }
+                (_, Some(id)) => {
+                    places[id.index()] = order.len() as u32;
+                    order.push(index);
+                }
+                _ => {}
+            }
+        }
+        order.retain(|&entry| self.entry(entry).kind != Kind::Opaque);
+        for &entry in &order {
+            self.context[entry as usize] = true;
+        }
+        self.set_live(order);
+    }
+}

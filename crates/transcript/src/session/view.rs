@@ -1,0 +1,370 @@
+//! A session, and what may be asked of it.
+
+use crate::format::{Format, Head, Level, Shape};
+use crate::model::entry::{Call, Entry, Kind, Link, Role, Stop, ToolResult};
+use crate::model::ids::Id;
+use crate::model::policy::{Depth, Policy};
+use crate::model::transcript::Transcript;
+use crate::read::salvage::{self, Wreck};
+use alloc::vec::Vec;
+use core::cell::OnceCell;
+use hashbrown::HashMap;
+use spans::source::{Fault, Source};
+
+pub(super) const NONE: u32 = u32::MAX;
+
+/// A transcript with its structure, and all that a rule may ask.
+pub struct Session<'a> {
+    /// The entries.
+    pub transcript: &'a Transcript,
+    /// Its format.
+    pub format: &'static dyn Format,
+    /// What the objects say about the format, if more of them would be listened to.
+    pub(crate) undecided: Option<Head>,
+    /// The bytes, for what entries do not hold.
+    pub source: &'a dyn Source,
+    /// What is asked for.
+    pub policy: &'a Policy,
+    /// How much is asked.
+    pub(crate) depth: Depth,
+    /// The live entries, those of a graph in the order of the file.
+    pub live: Vec<u32>,
+    /// Which call each result answers.
+    pub answers: Vec<Answers>,
+    pub(super) place: Vec<u32>,
+    /// The entry from which the live branch of a graph was found.
+    pub(crate) leaf: Option<u32>,
+    /// How else it could have been found; for graphs only.
+    pub(crate) ends: Ends,
+    /// Which comes first for the model, where that is not told by the place.
+    pub(super) rank: Vec<u32>,
+    /// The live entries by their rank.
+    pub(super) told: Vec<u32>,
+    pub(super) context: Vec<bool>,
+    pub(super) by_id: Vec<u32>,
+    /// The entry that each entry hangs on: asked for again and again, and much shorter than the entries.
+    pub(super) parents: Vec<u32>,
+    /// Ids that several entries have.
+    pub(super) shared: Vec<bool>,
+    /// Whether there is one.
+    pub(super) repeats_ids: bool,
+    /// Ids that labels point at.
+    pub(super) labelled: Vec<bool>,
+    pub(super) result_of: Vec<u32>,
+    pub(super) pending_from: u32,
+    pub(super) wrecks: OnceCell<Vec<Wreck>>,
+    /// Where the model first sees one of our markers, in its order; once that was looked for.
+    pub(crate) first_marker: OnceCell<Option<u32>>,
+    pub(super) last_spoken: OnceCell<[LastSpoken; 2]>,
+    /// The last live entry of each turn.
+    pub(super) turn_ends: OnceCell<HashMap<u64, u32>>,
+    /// For logs: the first line of what the model said in one go, for each of its lines.
+    pub(super) runs: Vec<u32>,
+}
+
+/// Who spoke last in a conversation, as [`Session::at`] sorts entries; the default is before all of them.
+#[derive(Clone, Copy, Default)]
+pub(super) struct LastSpoken {
+    user: (Option<u32>, u32),
+    /// The newest turn of the model's, and its last entry.
+    model: Option<(u64, (Option<u32>, u32))>,
+    /// The last entry of the model's that is of another turn.
+    model_before: (Option<u32>, u32),
+}
+
+/// The ends of the branches of a graph.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ends {
+    /// The last entry without a child from which the leaf is the nearest that somebody said.
+    pub(crate) tip: Option<u32>,
+    /// How many ends of the main conversation there are.
+    pub(crate) main: u32,
+}
+
+/// What a result is to the calls around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answers {
+    /// It answers this call.
+    Call(u32),
+    /// This call has another result, which is the better one.
+    Again(u32),
+    /// There is no such call.
+    Nothing,
+    /// It was not looked at: off the branch, or written again later.
+    Unseen,
+}
+
+/// What the end of a conversation waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Awaits {
+    /// A tool was called and has not answered.
+    Tool,
+    /// A person or a tool said something, and the model has not answered.
+    Model,
+}
+
+impl<'a> Session<'a> {
+    /// The lines that are no records, and what can be had of them. Looked at once, for all rules.
+    pub(crate) fn wrecks(&self) -> Result<&[Wreck], Fault> {
+        if let Some(wrecks) = self.wrecks.get() {
+            return Ok(wrecks);
+        }
+        let wrecks = salvage::wrecks(self.transcript, self.format, self.source)?;
+        Ok(self.wrecks.get_or_init(|| wrecks))
+    }
+
+    /// An entry by index.
+    pub fn entry(&self, index: u32) -> &'a Entry {
+        &self.transcript.entries[index as usize]
+    }
+
+    /// A call by index.
+    pub fn call(&self, index: u32) -> &'a Call {
+        &self.transcript.calls[index as usize]
+    }
+
+    /// A result by index.
+    pub fn result(&self, index: usize) -> &'a ToolResult {
+        &self.transcript.results[index]
+    }
+
+    /// The entry that has this id; the last one if several have.
+    pub fn by_id(&self, id: Id) -> Option<u32> {
+        let index = self.by_id[id.index()];
+        (index != NONE).then_some(index)
+    }
+
+    /// Whether an entry is a whole conversation: a line of a data set.
+    pub fn is_whole_conversation(&self, entry: u32) -> bool {
+        self.format.results().of_conversations() && self.entry(entry).kind == Kind::Note
+    }
+
+    /// The position of an entry on the live branch.
+    pub fn place(&self, entry: u32) -> Option<usize> {
+        let place = self.place[entry as usize];
+        (place != NONE).then_some(place as usize)
+    }
+
+    /// The live entries in the order in which the model sees them.
+    pub fn told(&self) -> &[u32] {
+        if self.rank.is_empty() { &self.live } else { &self.told }
+    }
+
+    /// What the agent would send, in the order in which the model sees it.
+    pub fn sent(&self) -> impl Iterator<Item = u32> {
+        self.told().iter().copied().filter(|&entry| self.in_context(entry))
+    }
+
+    /// What of the branch the model sees behind an entry of it.
+    pub(crate) fn behind(&self, entry: u32) -> &[u32] {
+        let told = self.told();
+        // Nearly everywhere the order of the lines is that of the conversation.
+        if let Some(place) = self.place(entry).filter(|&place| told.get(place) == Some(&entry)) {
+            return &told[place + 1..];
+        }
+        &told[told.partition_point(|&other| self.at(other) <= self.at(entry))..]
+    }
+
+    /// Sorts entries as the model sees them.
+    fn at(&self, entry: u32) -> (Option<u32>, u32) {
+        (self.sequence(entry), entry)
+    }
+
+    /// When the model sees the entry, compared with others of the branch.
+    pub fn sequence(&self, entry: u32) -> Option<u32> {
+        let place = self.place(entry)?;
+        Some(self.rank.get(entry as usize).copied().unwrap_or(place as u32))
+    }
+
+    /// Whether the agent would load the entry.
+    pub fn is_live(&self, entry: u32) -> bool {
+        self.place[entry as usize] != NONE
+    }
+
+    /// Whether the agent would send the entry to the model.
+    pub fn in_context(&self, entry: u32) -> bool {
+        self.context[entry as usize]
+    }
+
+    /// Whether another entry with the same id comes later and takes its place.
+    pub fn superseded(&self, entry: u32) -> bool {
+        self.repeats_ids && self.entry(entry).id.is_some_and(|id| self.by_id[id.index()] != entry)
+    }
+
+    /// Whether another entry has the same id: without this one, that would be read instead.
+    pub fn shares_its_id(&self, entry: u32) -> bool {
+        self.repeats_ids && self.entry(entry).id.is_some_and(|id| self.shared[id.index()])
+    }
+
+    /// Whether any id stands more than once.
+    pub(crate) fn repeats_ids(&self) -> bool {
+        self.repeats_ids
+    }
+
+    /// Whether a label points at the entry.
+    pub fn is_labelled(&self, entry: u32) -> bool {
+        self.entry(entry).id.is_some_and(|id| self.labelled[id.index()])
+    }
+
+    /// Whether the branch begins at an entry whose parent is missing, so that what stood before is out of sight.
+    pub fn is_cut_off(&self) -> bool {
+        let first = self.live.first().map(|&first| self.entry(first).parent);
+        matches!(first, Some(Link::To(id)) if self.by_id(id).is_none())
+    }
+
+    /// The result that answers a call.
+    pub fn result_of(&self, call: u32) -> Option<usize> {
+        let result = self.result_of[call as usize];
+        (result != NONE).then_some(result as usize)
+    }
+
+    /// Whether the entry belongs to the newest turn while that still waits for a result. Nothing is altered
+    /// there: the tool may be running.
+    pub fn is_pending(&self, entry: u32) -> bool {
+        entry >= self.pending_from
+    }
+
+    /// What the last message of the branch waits for. Notes and boundaries behind it answer nothing.
+    pub fn awaits(&self) -> Option<Awaits> {
+        let message = |&entry: &u32| match self.entry(entry).kind {
+            Kind::Message(role @ (Role::User | Role::Assistant | Role::Tool)) => Some((role, entry)),
+            _ => None,
+        };
+        let (role, last) = self.told().iter().rev().find_map(message)?;
+        match (role, self.entry(last).stop) {
+            // Some of the tools of a turn may have answered, and others not.
+            _ if self.pending_from != NONE => Some(Awaits::Tool),
+            (Role::Assistant, Stop::ToolUse) => Some(Awaits::Tool),
+            (Role::Assistant, _) => None,
+            _ => Some(Awaits::Model),
+        }
+    }
+
+    /// Whether the entry is the newest one. The agent may hold its id in memory and hang the next entry on it, and
+    /// without it another branch may be live.
+    pub fn is_newest(&self, entry: u32) -> bool {
+        self.live.last() == Some(&entry)
+            || self.leaf == Some(entry)
+            || self.transcript.entries.iter().rposition(|e| e.id.is_some()) == Some(entry as usize)
+    }
+
+    /// What tells one turn of the model from the next: the message that several entries may share.
+    pub fn turn(&self, entry: u32) -> u64 {
+        let own = self.entry(entry).group.map(|group| group.index() as u64);
+        let first = self.runs.get(entry as usize).copied().unwrap_or(entry);
+        own.unwrap_or((1 << 40) + u64::from(first))
+    }
+
+    /// The last compaction of the branch.
+    pub fn last_boundary(&self) -> Option<u32> {
+        self.told().iter().rev().copied().find(|&entry| self.entry(entry).kind == Kind::Boundary)
+    }
+
+    /// Why nothing of the file may be changed, if that is so.
+    pub fn read_only(&self) -> Option<&'static str> {
+        self.transcript.read_only.or(match self.format.level() {
+            Level::ReadOnly(why) => Some(why),
+            _ => None,
+        })
+    }
+
+    /// The entry that an entry hangs on.
+    pub(crate) fn parent(&self, entry: u32) -> Option<u32> {
+        let parent = self.parents[entry as usize];
+        (parent != NONE).then_some(parent)
+    }
+
+    pub(super) fn set_live(&mut self, live: Vec<u32>) {
+        for (place, &entry) in (0..).zip(&live) {
+            self.place[entry as usize] = place;
+        }
+        self.live = live;
+    }
+
+    /// The entry that a compaction or leaf record points at.
+    pub fn target(&self, entry: u32) -> Option<u32> {
+        let found = self.transcript.target_of(entry);
+        if let Some(id) = found.id {
+            return self.by_id(id);
+        }
+        // Without ids pi counts the lines that it could read, the header included; of a line with two objects
+        // it reads neither.
+        let index = usize::try_from(found.index?).ok()?;
+        let all = 0..self.transcript.entries.len() as u32;
+        let whole = self.shares_its_line(entry);
+        all.filter(|&other| whole || !self.shares_its_line(other)).nth(index)
+    }
+
+    /// Whether another object stands on the entry's line.
+    pub fn shares_its_line(&self, entry: u32) -> bool {
+        let next = self.transcript.entries.get(entry as usize + 1);
+        self.entry(entry).glued || next.is_some_and(|next| next.glued)
+    }
+
+    /// Whether a result stands in a record of calls, where others stand in messages of their own: Gemini CLI sends it
+    /// right after the calls, whatever follows them in the file.
+    pub(crate) fn is_in_record_of_call(&self, result: usize) -> bool {
+        let entry = self.entry(self.result(result).entry);
+        self.format.shape() == Shape::Upserts && entry.kind == Kind::Message(Role::Assistant)
+    }
+
+    /// Whether somebody spoke after the turn of this entry: then its tools are not running any more.
+    pub fn moved_on(&self, entry: u32) -> bool {
+        if !self.is_live(entry) {
+            return true;
+        }
+        let spoken = &self.last_spoken.get_or_init(|| self.find_last_spoken())[self.side(entry)];
+        let of_another_turn = match spoken.model {
+            Some((turn, at)) if turn != self.turn(entry) => at,
+            _ => spoken.model_before,
+        };
+        spoken.user.max(of_another_turn) > self.at(entry)
+    }
+
+    /// Whether nothing of its turn comes after an entry.
+    pub(crate) fn is_last_of_turn(&self, entry: u32) -> bool {
+        let find = || self.told().iter().map(|&entry| (self.turn(entry), entry)).collect();
+        let last = self.turn_ends.get_or_init(find).get(&self.turn(entry));
+        last.is_none_or(|&last| self.at(last) <= self.at(entry))
+    }
+
+    /// Of the two conversations in a log, which one an entry belongs to.
+    fn side(&self, entry: u32) -> usize {
+        usize::from(!self.runs.is_empty() && self.entry(entry).aside)
+    }
+
+    /// Calls are many, and what came after them can be most of the file: it is gone over once for all of them.
+    fn find_last_spoken(&self) -> [LastSpoken; 2] {
+        let mut spoken = [LastSpoken::default(); 2];
+        for &entry in self.told().iter().rev() {
+            let (last, at) = (&mut spoken[self.side(entry)], self.at(entry));
+            match self.entry(entry).kind {
+                Kind::Message(Role::User | Role::System) => last.user = last.user.max(at),
+                Kind::Message(Role::Assistant) => match last.model {
+                    None => last.model = Some((self.turn(entry), at)),
+                    Some((turn, _)) if turn != self.turn(entry) => {
+                        last.model_before = last.model_before.max(at);
+                    }
+                    Some(_) => {}
+                },
+                _ => {}
+            }
+        }
+        spoken
+    }
+
+    /// The last entry of the live branch with which a turn can begin, or go on.
+    pub(crate) fn newest(&self) -> Option<u32> {
+        self.told().iter().rev().copied().find(|&entry| {
+            let beside = !self.runs.is_empty() && self.entry(entry).aside;
+            let speaks =
+                matches!(self.entry(entry).kind, Kind::Message(Role::Assistant | Role::User | Role::System));
+            speaks && !beside
+        })
+    }
+
+    /// Whether calls of the newest turn stay without a result: no tool runs, and the agent does not answer them itself.
+    pub(crate) fn nothing_answers(&self) -> bool {
+        self.policy.agent_gone && self.format.leaves_calls_open()
+    }
+}

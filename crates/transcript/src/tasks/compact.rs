@@ -1,0 +1,530 @@
+//! Compaction: the older part of a conversation gives way to a summary, in the words of the agent that owns the file.
+//!
+//! What is written is what the agent would have written itself. In a tree nothing is deleted: pi gets a `compaction`
+//! entry behind the newest one; Claude Code gets a boundary and a summary in front of the first entry that stays,
+//! which is hung on them. Where the order of the lines is all there is, one message takes the place of those that are
+//! left out. Whoever the summary is from is not known here.
+
+use crate::examine::context::Context;
+use crate::examine::holds::Holds;
+use crate::examine::look::{Examination, look};
+use crate::examine::mend::Repair;
+use crate::examine::verdict::{Baseline, Loss, Worse};
+use crate::format::{Compaction, Format, Part, Shape};
+use crate::model::entry::{DamageKind, Kind, Link, Role};
+use crate::model::finding::{Held, Op};
+use crate::model::policy::{Depth, Policy};
+use crate::plan::{self, Plan, Rendered, fresh_id};
+use crate::rule::bound_thinking::{self, unbind, vanishes};
+use crate::rule::{forbidden, shorten_message};
+use crate::session::Session;
+use alloc::borrow::Cow;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+use spans::json::{self, Doc, Value};
+use spans::literal::quote;
+use spans::source::{Fault, Source, read_span};
+
+/// How a message of ours begins that stands for others.
+const OWN: &[u8] = b"[tailor: ";
+
+/// What is to become of a conversation.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// What stays.
+    pub stay: Stay,
+    /// What stands for the rest; without it, a sentence that says how much is not there.
+    pub summary: Option<&'a str>,
+    /// Longest text of a message that stays; 0 for any length. What persons said is cut as well.
+    pub message_chars_max: u64,
+}
+
+/// What stays of a conversation. Instructions always do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stay {
+    /// At most so many messages from the end, from a message of a person on. If none of them is a person's, all of
+    /// them; and more, rather than to part a call from its result.
+    Last(u64),
+    /// The message that begins at byte `at`, and all behind it, if that leaves out so many messages.
+    From {
+        /// Where it begins.
+        at: u64,
+        /// How many messages come before it.
+        left_out: u64,
+    },
+}
+
+/// What came of it.
+pub struct Compacted {
+    /// The transcript as it is.
+    pub before: Examination,
+    /// The plan; or why there is none.
+    pub repair: Result<Repair, Unable>,
+    /// How the conversation is divided.
+    pub shares: Shares,
+}
+
+/// How a conversation is divided.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shares {
+    /// Messages that stay in context.
+    pub kept: u64,
+    /// Messages that are left out.
+    pub left_out: u64,
+    /// Where the first message begins that stays, in bytes.
+    pub from: u64,
+}
+
+/// Why a conversation is not compacted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unable {
+    /// The format is not known.
+    UnknownFormat,
+    /// There is nothing that could be left out or cut.
+    Nothing,
+    /// Its entries have no ids (pi's first version).
+    NoIds,
+    /// Its last line is torn.
+    Torn,
+    /// There is no place at which it could be parted.
+    NoPlace,
+    /// The new text, read again, has something else in context than what was to stay.
+    Unsure,
+    /// The message that was to stay first is not where it was.
+    Moved,
+    /// Thinking that is signed over what comes before would stay and become invalid.
+    SignedThinking,
+    /// The file, or what counts its lines, does not allow it.
+    Held(Held),
+    /// Its header is lost, without which its agent does not read it.
+    NoHeader,
+    /// How its agent would read a compaction is not known.
+    NotWritten,
+    /// It would do harm.
+    Worse(Worse),
+}
+
+impl fmt::Display for Unable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::UnknownFormat => "its format is not known",
+            Self::Nothing => "no more messages are in context than are to stay, and none is too long",
+            Self::NoIds => "its entries have no ids (pi gives them ids when it opens the session)",
+            Self::Torn => "its last line is torn (tailor fix takes it out)",
+            Self::NoPlace => {
+                "there is no message from which on the conversation could go on alone: its lines are out of order, or \
+                 ids are used twice"
+            }
+            Self::Unsure => {
+                "read again, it would have something else in context than what was to stay; the original stays"
+            }
+            Self::Moved => "it is not what it was when its messages were read (run it again)",
+            Self::SignedThinking => {
+                "thinking that would stay is signed over what would go (--thinking strip removes it, ignore goes on)"
+            }
+            Self::Held(held) => return write!(f, "{held}"),
+            Self::NoHeader => "its header is lost, and its agent reads nothing without one",
+            Self::NotWritten => "how its agent would read a compaction is not known (tailor fix shortens what is long)",
+            Self::Worse(worse) => return write!(f, "{worse}"),
+        })
+    }
+}
+
+/// Draws the plan of a compaction, and checks what it gives: that nothing is wrong with it that was not wrong before,
+/// and that what is in context is the summary and exactly what was to stay.
+///
+/// ```
+/// use transcript::compact::{Request, Stay, compact};
+/// let text = br#"{"role":"user","content":"one"}
+/// {"role":"assistant","content":"two"}
+/// {"role":"user","content":"three"}
+/// "#;
+/// let request = Request { stay: Stay::Last(1), summary: Some("They counted."), message_chars_max: 0 };
+/// let done = compact(&&text[..], &Default::default(), &request).unwrap();
+/// assert_eq!((done.shares.kept, done.shares.left_out), (1, 2));
+/// let plan = done.repair.ok().unwrap().plan;
+/// assert_eq!(plan.edits().len(), 1);
+/// ```
+pub fn compact(source: &dyn Source, policy: &Policy, request: &Request<'_>) -> Result<Compacted, Fault> {
+    let mut drawn = Ok(Err(Unable::UnknownFormat));
+    let before = look(source, policy, Depth::Sizes, &Holds::default(), &mut |session, _| {
+        drawn = draw(session, request);
+    })?;
+    let drawing = match drawn? {
+        Ok(drawing) => drawing,
+        Err(unable) => return Ok(Compacted { before, repair: Err(unable), shares: Shares::default() }),
+    };
+    let Drawing { plan, shares, kept } = drawing;
+    let mut now = Vec::new();
+    let after =
+        look(&Rendered::new(source, &plan), policy, Depth::Sizes, &Holds::default(), &mut |session, _| {
+            now = names(session, &Context::of(session).entries);
+        })?;
+    let loss = match before.facts.format.map(Format::shape) {
+        Some(Shape::List) => Loss::Texts,
+        _ if request.message_chars_max > 0 => Loss::Texts,
+        _ => Loss::Context,
+    };
+    let repair = match Baseline::of(&before).compare(&after, &plan.origins(), loss) {
+        Err(worse) => Err(Unable::Worse(worse)),
+        Ok(()) if kept != now => Err(Unable::Unsure),
+        Ok(()) => Ok(Repair { plan, after: Some(after) }),
+    };
+    Ok(Compacted { before, repair, shares })
+}
+
+/// How a conversation would be divided, or why it cannot be.
+pub fn divide(source: &dyn Source, policy: &Policy, stay: Stay) -> Result<Result<Shares, Unable>, Fault> {
+    let read = crate::read::scan::scan(source)?;
+    let Some(session) = Session::new(&read, source, policy, Depth::Sizes) else {
+        return Ok(Err(Unable::UnknownFormat));
+    };
+    let request = Request { stay, summary: None, message_chars_max: 0 };
+    Ok(draw(&session, &request)?.map(|drawing| drawing.shares))
+}
+
+/// The messages among these entries by their ids; those without ids by what they are.
+fn names(session: &Session<'_>, entries: &[u32]) -> Vec<Vec<u8>> {
+    let counted = entries.iter().filter(|&&entry| Context::counts(session, entry));
+    counted.map(|&entry| session.transcript.id_text(session.entry(entry).id).to_vec()).collect()
+}
+
+struct Drawing {
+    plan: Plan,
+    shares: Shares,
+    /// What is to be in context, as [`names`] tells.
+    kept: Vec<Vec<u8>>,
+}
+
+fn draw(session: &Session<'_>, request: &Request<'_>) -> Result<Result<Drawing, Unable>, Fault> {
+    if let Some(why) = session.read_only() {
+        return Ok(Err(Unable::Held(Held::ReadOnly(why))));
+    }
+    let context = Context::of(session);
+    let place = match place(session, &context, request.stay)? {
+        Ok(place) => place,
+        Err(Unable::Nothing) if request.message_chars_max > 0 => 0,
+        Err(unable) => return Ok(Err(unable)),
+    };
+    let (gone, kept) = context.entries.split_at(place);
+    let mut shares = Shares {
+        from: kept.first().map_or(0, |&entry| session.entry(entry).span.start),
+        ..Shares::default()
+    };
+
+    let mut stay = kept.to_vec();
+    stay.retain(|&entry| place == 0 || !vanishes(session, entry));
+    shares.kept = Context::count(session, &stay);
+    let mut names = names(session, &stay);
+    let mut steps = Vec::new();
+    if place > 0 {
+        shares.left_out = left_out(session, gone)?;
+        let Some(unbound) = unbind(session, kept) else { return Ok(Err(Unable::SignedThinking)) };
+        steps.extend(unbound);
+        match insert(session, &context, place, request, shares.left_out)? {
+            Ok(inserted) => steps.extend(inserted),
+            Err(unable) => return Ok(Err(unable)),
+        }
+        if session.format.shape() == Shape::List {
+            // The new message counts, and has no id.
+            names.push(Vec::new());
+        }
+    }
+    for &entry in kept.iter().filter(|_| request.message_chars_max > 0) {
+        if Context::counts(session, entry)
+            && !session.is_pending(entry)
+            && let Some((_, fix)) = shorten_message(session, entry, request.message_chars_max)?
+        {
+            steps.extend(fix.ops);
+        }
+    }
+    if steps.is_empty() {
+        return Ok(Err(Unable::Nothing));
+    }
+    if let Some(held) = forbidden(session, &steps)? {
+        return Ok(Err(Unable::Held(held)));
+    }
+    let mut plan = plan::draw(session, &mut steps.iter())?;
+    plan.unsettles_memory = bound_thinking::binds(session);
+    Ok(Ok(Drawing { plan, shares, kept: names }))
+}
+
+/// The position of the first entry that stays.
+fn place(session: &Session<'_>, context: &Context, stay: Stay) -> Result<Result<usize, Unable>, Fault> {
+    let entries = &context.entries;
+    let suits = Suits::of(session, context);
+    let keep = match stay {
+        Stay::From { at, left_out: expected } => {
+            let found = entries.iter().position(|&entry| session.entry(entry).span.start == at);
+            let Some(found) = found.filter(|&at| suits.at(at)) else { return Ok(Err(Unable::Moved)) };
+            let gone = left_out(session, &entries[..found])?;
+            return Ok(if gone == expected { Ok(found) } else { Err(Unable::Moved) });
+        }
+        Stay::Last(keep) => keep.max(1),
+    };
+    let (mut counted, mut from) = (0, entries.len());
+    for at in (0..entries.len()).rev().filter(|&at| Context::counts(session, entries[at])) {
+        // Entries that share a message count as one.
+        let turn = |at: usize| session.turn(entries[at]);
+        counted += u64::from(from == entries.len() || turn(at) != turn(from));
+        if counted > keep {
+            break;
+        }
+        from = at;
+    }
+    if left_out(session, &entries[..from.min(entries.len())])? == 0 {
+        return Ok(Err(Unable::Nothing));
+    }
+    if session.format.shape() == Shape::Branch
+        && entries.iter().all(|&entry| session.entry(entry).id.is_none())
+    {
+        return Ok(Err(Unable::NoIds));
+    }
+    let person = |&at: &usize| {
+        session.entry(entries[at]).kind == Kind::Message(Role::User)
+            && session.transcript.results_of(entries[at]).is_empty()
+    };
+    let suiting = || (from..entries.len()).filter(|&at| suits.at(at));
+    let further = || (1..from).rev().find(|&at| suits.at(at));
+    let Some(place) = suiting().find(person).or_else(|| suiting().next()).or_else(further) else {
+        return Ok(Err(Unable::NoPlace));
+    };
+    // To keep more may have left nothing to leave out.
+    Ok(if left_out(session, &entries[..place])? == 0 { Err(Unable::Nothing) } else { Ok(place) })
+}
+
+/// How many messages are in context, but for one of our own that stands for others.
+pub(crate) fn said_in(session: &Session<'_>) -> Result<u64, Fault> {
+    left_out(session, &Context::of(session).entries)
+}
+
+/// How many messages these entries are, but for one of our own that stands for others.
+fn left_out(session: &Session<'_>, entries: &[u32]) -> Result<u64, Fault> {
+    let first = entries.iter().position(|&entry| Context::counts(session, entry));
+    let Some(first) = first else { return Ok(0) };
+    let own = usize::from(is_own(session, entries[first])?);
+    Ok(Context::count(session, &entries[first + own..]))
+}
+
+fn is_own(session: &Session<'_>, entry: u32) -> Result<bool, Fault> {
+    if session.format.shape() != Shape::List {
+        return Ok(false);
+    }
+    let Some(doc) = json::parse(session.source, session.entry(entry).span)? else { return Ok(false) };
+    let mut own = None;
+    session.format.parts(&doc, &mut |part| {
+        if let Part::Text(text) = part {
+            own.get_or_insert(text.prefix().starts_with(OWN));
+        }
+    });
+    Ok(own == Some(true))
+}
+
+/// Which positions can be the first that stays.
+struct Suits<'a> {
+    session: &'a Session<'a>,
+    context: &'a Context,
+    /// Graph: the entries on the way from the leaf to the root.
+    on_chain: Vec<bool>,
+    /// The last position at which a person or the model speaks: without it nothing of the conversation would stay.
+    last: usize,
+    /// The end of what stands furthest down in the file of all entries before each position.
+    highest: Vec<u64>,
+}
+
+impl<'a> Suits<'a> {
+    fn of(session: &'a Session<'a>, context: &'a Context) -> Self {
+        let mut on_chain = alloc::vec![false; session.transcript.entries.len()];
+        for entry in session.path(session.leaf) {
+            on_chain[entry as usize] = true;
+        }
+        let speaks =
+            |&entry: &u32| matches!(session.entry(entry).kind, Kind::Message(Role::User | Role::Assistant));
+        let last = context.entries.iter().rposition(speaks).unwrap_or(0);
+        let mut end = 0;
+        let highest = context.entries.iter().map(|&entry| {
+            let before = end;
+            end = end.max(session.entry(entry).span.end);
+            before
+        });
+        Self { session, context, on_chain, last, highest: highest.collect() }
+    }
+
+    /// Whether each entry behind this one names its parent: pi itself looks no further than to one that does not.
+    fn is_linked(&self, entry: u32) -> bool {
+        let (session, place) = (self.session, self.session.place(entry).unwrap_or(0));
+        session.live[place + 1..].iter().all(|&later| matches!(session.entry(later).parent, Link::To(_)))
+    }
+
+    fn at(&self, position: usize) -> bool {
+        let Some(entry) = head(self.session, self.context, position) else { return false };
+        let (session, found) = (self.session, self.session.entry(entry));
+        let id = core::str::from_utf8(session.transcript.id_text(found.id)).unwrap_or_default();
+        let named = !id.is_empty() && !session.shares_its_id(entry);
+        let begins = Context::counts(session, entry) && found.kind != Kind::Message(Role::Tool);
+        let own_line = !session.shares_its_line(entry);
+        let in_order = || {
+            let start = session.entry(self.context.entries[position]).span.start;
+            self.highest[position] <= start
+                && self.context.entries[position..]
+                    .iter()
+                    .all(|&later| session.entry(later).span.start >= start)
+        };
+        let fits = match session.format.shape() {
+            Shape::Branch => named && self.is_linked(entry),
+            Shape::Graph => {
+                named
+                    && own_line
+                    && self.on_chain[entry as usize]
+                    && !found.parent_at.is_empty()
+                    && in_order()
+            }
+            Shape::List | Shape::Log | Shape::Upserts => own_line,
+        };
+        (1..=self.last).contains(&position) && begins && fits && self.context.parts_at(position)
+    }
+}
+
+/// The first entry of the message at a position of which anything is left once bound thinking has gone.
+fn head(session: &Session<'_>, context: &Context, position: usize) -> Option<u32> {
+    let &first = context.entries.get(position)?;
+    let left = context.entries[position..].iter().copied().find(|&entry| !vanishes(session, entry))?;
+    (session.turn(left) == session.turn(first)).then_some(left)
+}
+
+/// The steps that put the compaction in, and take out what only the order of lines can leave out.
+fn insert(
+    session: &Session<'_>,
+    context: &Context,
+    place: usize,
+    request: &Request<'_>,
+    left_out: u64,
+) -> Result<Result<Vec<Op>, Unable>, Fault> {
+    let shape = session.format.shape();
+    let Some(first) = head(session, context, place) else { return Ok(Err(Unable::NoPlace)) };
+    let summary = words(shape, request.summary, left_out);
+    if shape == Shape::Branch && session.transcript.damage.iter().any(|found| found.kind == DamageKind::Torn)
+    {
+        return Ok(Err(Unable::Torn));
+    }
+    let before = match shape {
+        Shape::Branch => session.live.last().copied(),
+        Shape::Graph => session.parent(context.entries[place]),
+        Shape::List | Shape::Log | Shape::Upserts => None,
+    };
+    let near = if shape == Shape::Branch { before.unwrap_or(first) } else { first };
+    let Some(doc) = json::parse(session.source, session.entry(near).span)? else {
+        return Ok(Err(Unable::NoPlace));
+    };
+    let time = moment(session, before.filter(|_| shape == Shape::Graph), &doc)?;
+    let id = |n: &[u8], taken: &str| {
+        fresh_id(session, near, (session.entry(near).span.start, n), &|id| id == taken)
+    };
+    let one = id(b"compaction", "");
+    let two = id(b"summary", &one);
+    let failed = core::cell::Cell::new(None);
+    let raw = |value: Value<'_>| {
+        let written = read_span(session.source, value.span());
+        let written = written.map_err(|fault| failed.set(Some(fault))).unwrap_or_default();
+        String::from_utf8_lossy(&written).into_owned().into_bytes()
+    };
+    let id_of = |entry: Option<u32>| {
+        entry.map_or(&[][..], |entry| session.transcript.id_text(session.entry(entry).id))
+    };
+    let lines = session.format.compaction(&Compaction {
+        doc: &doc,
+        raw: &raw,
+        ids: [&one, &two],
+        parent: id_of(before),
+        first_kept: id_of(Some(first)),
+        time: &time,
+        summary: &summary,
+        tokens_before: tokens(session),
+    });
+    if let Some(fault) = failed.get() {
+        return Err(fault);
+    }
+    if let Some(why) = unreadable(session, &lines) {
+        return Ok(Err(why));
+    }
+    let mut steps = Vec::new();
+    let hung = if shape == Shape::Graph { Some(two) } else { None };
+    if let Some(parent) = hung {
+        let mut with = Vec::new();
+        quote(parent.as_bytes(), &mut with);
+        steps.push(Op::Replace { at: session.entry(first).parent_at, with });
+    }
+    if shape == Shape::List {
+        let goes = |&&entry: &&u32| Context::counts(session, entry);
+        steps.extend(context.entries[..place].iter().filter(goes).map(|&entry| Op::DropEntry(entry)));
+    }
+    steps.push(whole_lines(session, context.entries[place], &lines)?);
+    Ok(Ok(steps))
+}
+
+/// Why the agent would not read such a compaction.
+fn unreadable(session: &Session<'_>, lines: &[Vec<u8>]) -> Option<Unable> {
+    let first = session.transcript.entries.first();
+    let headless = session.format.has_header() && first.is_none_or(|entry| entry.kind != Kind::Header);
+    if lines.is_empty() { Some(Unable::NotWritten) } else { headless.then_some(Unable::NoHeader) }
+}
+
+/// When the entry before was written, or else the one whose envelope is shared.
+fn moment(session: &Session<'_>, before: Option<u32>, doc: &Doc) -> Result<String, Fault> {
+    let time = match before {
+        Some(before) => json::parse(session.source, session.entry(before).span)?.as_ref().and_then(time_of),
+        None => None,
+    };
+    Ok(time.or_else(|| time_of(doc)).unwrap_or_default())
+}
+
+/// Puts lines at the end of a branch, or in front of an entry.
+fn whole_lines(session: &Session<'_>, first: u32, lines: &[Vec<u8>]) -> Result<Op, Fault> {
+    let at_end = session.format.shape() == Shape::Branch;
+    let entry = session.entry(first);
+    let at = if at_end { session.transcript.bytes } else { entry.span.start };
+    // As the file ends its lines.
+    let mut two = [0; 2];
+    let got = session.source.read(entry.span.end, &mut two)?;
+    let end_of_line: &[u8] = if &two[..got] == b"\r\n" { b"\r\n" } else { b"\n" };
+    let mut with = Vec::new();
+    let mut last = [b'\n'];
+    if at_end && at > 0 {
+        session.source.read(at - 1, &mut last)?;
+    }
+    if last != *b"\n" {
+        with.extend_from_slice(end_of_line);
+    }
+    for line in lines {
+        with.extend_from_slice(line);
+        with.extend_from_slice(end_of_line);
+    }
+    Ok(Op::Insert { at, with })
+}
+
+/// What is to be read in the place of the messages that are left out.
+fn words(shape: Shape, summary: Option<&str>, left_out: u64) -> String {
+    let plural = if left_out == 1 { "" } else { "s" };
+    match (summary, shape) {
+        (Some(summary), Shape::List) => {
+            format!("[tailor: summary of {left_out} earlier message{plural}]\n\n{summary}")
+        }
+        (Some(summary), _) => summary.to_string(),
+        (None, _) => format!(
+            "[tailor: {left_out} earlier message{plural} left out of context, because the request was too long. \
+             Continue from where you left off.]"
+        ),
+    }
+}
+
+fn time_of(doc: &Doc) -> Option<String> {
+    let text: Cow<'_, [u8]> = doc.get("timestamp")?.text()?;
+    core::str::from_utf8(&text).ok().map(ToString::to_string)
+}
+
+/// About how many tokens are in context: four characters each.
+fn tokens(session: &Session<'_>) -> u64 {
+    session.sent().map(|entry| session.entry(entry).text_chars).sum::<u64>().div_ceil(4)
+}

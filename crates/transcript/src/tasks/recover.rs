@@ -1,0 +1,192 @@
+//! What to do about a session that the API refuses because it is too long: three levels, each harder than the one
+//! before (ChatCLI's `context_recovery.go`, on files instead of messages in memory).
+//!
+//! Whether it is too long, and what has been tried, is not decided here.
+
+use crate::examine::holds::Holds;
+use crate::examine::look::{Examination, look};
+use crate::examine::mend::{Repair, mend};
+use crate::examine::verdict::Worse;
+use crate::model::policy::{Depth, Policy, Selection};
+use crate::plan::{Plan, Rendered};
+use crate::tasks::compact::{Request, Shares, Stay, Unable, compact, said_in};
+use core::fmt;
+use spans::source::{Fault, Source};
+
+/// How many messages stay at level 2, if nobody says otherwise.
+pub const KEEP: u64 = 10;
+
+/// How many messages stay at level 3, at most.
+pub const KEEP_LAST: u64 = 4;
+
+/// Longest text of a message of the model at level 1.
+pub const REPLY_CHARS_MAX: u64 = 5_000;
+
+/// Longest text of a message at level 3, with the marker that stands in it.
+pub const MESSAGE_CHARS_MAX: u64 = 4_000;
+
+/// How much of that is for the marker.
+const MARKER_CHARS: u64 = 100;
+
+/// How hard to try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Calls and results are put right, the limits of results are halved, and long messages of the model are cut to
+    /// 5,000 characters.
+    One,
+    /// The instructions and the last messages stay in context.
+    Two,
+    /// The instructions and the last four messages stay, none of them longer than 4,000 characters.
+    Three,
+}
+
+impl Level {
+    /// All of them, in the order in which they are tried.
+    pub const ALL: [Self; 3] = [Self::One, Self::Two, Self::Three];
+
+    /// From 1 to 3.
+    pub fn number(self) -> u8 {
+        self as u8 + 1
+    }
+
+    /// The level with this number.
+    pub fn of_number(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.number() == number)
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.number())
+    }
+}
+
+/// What a level makes of a transcript.
+pub struct Recovered {
+    /// The transcript as it is.
+    pub before: Examination,
+    /// The plan, which may be empty; or why there is none.
+    pub repair: Result<Repair, Unable>,
+    /// How the conversation is divided, at levels 2 and 3.
+    pub shares: Option<Shares>,
+}
+
+/// Draws the plan of a level. `keep` is how many messages stay at levels 2 (10 for 0) and 3 (no more than four).
+///
+/// At levels 2 and 3 calls and results are put right first, and then what is older gives way to one sentence, as
+/// [`crate::compact`] does it: in a tree nothing is deleted.
+///
+/// ```
+/// use transcript::recover::{Level, recover};
+/// let mut text = String::new();
+/// for n in 0..20 {
+///     text += &format!("{{\"role\":\"user\",\"content\":\"question {n}\"}}\n{{\"role\":\"assistant\",\"content\":\"answer\"}}\n");
+/// }
+/// let done = recover(&text.as_bytes(), &Default::default(), Level::Two, 0).unwrap();
+/// assert_eq!(done.shares.map(|shares| (shares.kept, shares.left_out)), Some((10, 30)));
+/// assert!(done.repair.ok().unwrap().plan.length_after() < text.len() as u64);
+/// ```
+pub fn recover(source: &dyn Source, policy: &Policy, level: Level, keep: u64) -> Result<Recovered, Fault> {
+    if level == Level::One {
+        let mended = mend(source, &halved(policy))?;
+        let repair = mended.repair.map_err(Unable::Worse);
+        return Ok(Recovered { before: mended.before, repair, shares: None });
+    }
+    let keep = if keep == 0 { KEEP } else { keep };
+    let (stay, message_chars_max) = match level {
+        Level::Three => (keep.min(KEEP_LAST), MESSAGE_CHARS_MAX - MARKER_CHARS),
+        _ => (keep, 0),
+    };
+    let request = Request { stay: Stay::Last(stay), summary: None, message_chars_max };
+    let pairing = pairing(policy);
+    let mended = mend(source, &pairing)?;
+    let first = match mended.repair {
+        Ok(repair) => repair.plan,
+        Err(_) => Plan::unchanged(source.len()),
+    };
+    let done = compact(&Rendered::new(source, &first), &pairing, &request)?;
+    let before = mended.before;
+    let second = match done.repair {
+        Ok(repair) => repair,
+        Err(Unable::Nothing) if !first.is_empty() => {
+            let repair = Repair { plan: first, after: Some(done.before) };
+            return Ok(Recovered { before, repair: Ok(repair), shares: None });
+        }
+        Err(unable) => return Ok(Recovered { before, repair: Err(unable), shares: None }),
+    };
+    let mut plan = if first.is_empty() { second.plan } else { first.then(&second.plan) };
+    let (mut after, mut shares) = (second.after, done.shares);
+    // What was held back for the sake of what is out of context now need not be any longer.
+    if let Ok(last) = mend(&Rendered::new(source, &plan), &pairing)?.repair
+        && !last.plan.is_empty()
+    {
+        plan = plan.then(&last.plan);
+        after = last.after.or(after);
+        let mut kept = Ok(shares.kept);
+        look(&Rendered::new(source, &plan), &pairing, Depth::Sizes, &Holds::default(), &mut |session, _| {
+            kept = said_in(session);
+        })?;
+        shares.kept = kept?;
+        // What was to stay may be of a turn that was interrupted, and go with it.
+        if shares.kept == 0 {
+            return Ok(Recovered { before, repair: Err(Unable::Worse(Worse::Emptied)), shares: None });
+        }
+    }
+    Ok(Recovered { before, repair: Ok(Repair { plan, after }), shares: Some(shares) })
+}
+
+/// The policy of level 1.
+fn halved(policy: &Policy) -> Policy {
+    let mut half = policy.clone();
+    half.result_chars_max /= 2;
+    half.turn_chars_max /= 2;
+    half.tool_chars_max.iter_mut().for_each(|(_, limit)| *limit /= 2);
+    half.tool_caps.iter_mut().for_each(|own| own.cap.chars_max /= 2);
+    half.reply_chars_max = REPLY_CHARS_MAX;
+    half
+}
+
+/// Only what puts calls, results and lines right. Lines of no record among them: one that is a byte order mark may come
+/// to be the first, and then the file begins with it.
+fn pairing(policy: &Policy) -> Policy {
+    let select = ["P1", "P2", "P3", "P4", "P5", "P6", "P8", "B1", "B2", "B7", "B9", "M4"]
+        .map(alloc::string::ToString::to_string)
+        .into();
+    let selection = Selection { select, ..policy.selection.clone() };
+    Policy { selection, ..policy.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Level, Unable, Worse, recover};
+    use crate::examine::mend::examine;
+    use crate::model::policy::Policy;
+    use crate::plan::Rendered;
+    use alloc::format;
+    use alloc::vec::Vec;
+
+    #[test]
+    fn a_mark_does_not_come_to_stand_in_front() {
+        let text = "{\"role\":\"user\",\"content\":\"one\"}\n\u{feff}\n\
+                    {\"role\":\"user\",\"content\":\"two\"}\n{\"role\":\"user\",\"content\":\"three\"}\n";
+        let source = text.as_bytes();
+        let done = recover(&source, &Policy::default(), Level::Two, 1).unwrap();
+        let after =
+            examine(&Rendered::new(&source, &done.repair.ok().unwrap().plan), &Policy::default()).unwrap();
+        let codes: Vec<_> = after.findings.iter().map(|finding| finding.rule.code()).collect();
+        assert_eq!(codes, ["M7"]);
+    }
+
+    #[test]
+    fn what_stays_does_not_go_with_its_turn() {
+        let text = [
+            r#"{"type":"session","version":3,"id":"s","timestamp":"2026-07-01T10:00:00.000Z","cwd":"/w"}"#,
+            r#"{"type":"message","id":"a1","parentId":null,"message":{"role":"user","content":"go"}}"#,
+            r#"{"type":"message","id":"a2","parentId":"a1","message":{"role":"assistant","content":[{"type":"toolCall","id":"c","name":"read","arguments":{},"partialJson":"{"}],"stopReason":"aborted"}}"#,
+            r#"{"type":"message","id":"a3","parentId":"a2","message":{"role":"toolResult","toolCallId":"c","toolName":"read","content":[{"type":"text","text":"x"}]}}"#,
+        ];
+        let text = text.map(|line| format!("{line}\n")).concat();
+        let done = recover(&text.as_bytes(), &Policy::default(), Level::Two, 1).unwrap();
+        assert!(matches!(done.repair, Err(Unable::Worse(Worse::Emptied))));
+    }
+}

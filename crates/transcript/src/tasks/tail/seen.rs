@@ -1,0 +1,80 @@
+//! Which ids a transcript has: never "new" of one that was there. Keeps no id.
+//!
+//! A Bloom filter, because what is remembered of a session of 1 GB must be small, and the answer "maybe" only costs a
+//! look. What a look costs grows with the file, so the filter of a longer file is surer: twelve bits for each id at
+//! 64 KiB, one more with each doubling, [`WORDS_MAX`] at most.
+
+use super::reason::Reason;
+use crate::model::ids::Ids;
+use alloc::vec;
+use alloc::vec::Vec;
+use spans::fingerprint;
+
+/// What tells one text from another for sure: the beginning of its hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Key([u8; 16]);
+
+impl Key {
+    pub(super) fn of(text: &[u8]) -> Self {
+        let mut key = [0; 16];
+        key.copy_from_slice(&blake3::hash(text).as_bytes()[..16]);
+        Self(key)
+    }
+}
+
+/// Two MiB.
+const WORDS_MAX: usize = 1 << 18;
+
+/// Bits for each id in a short file.
+const BITS_MIN: usize = 12;
+
+#[derive(Clone)]
+pub(super) struct Seen {
+    bits: Vec<u64>,
+    probes: u64,
+}
+
+impl Seen {
+    /// The ids of a transcript of so many bytes, with room for a quarter more.
+    pub(super) fn of(ids: &Ids, bytes: u64) -> Self {
+        let room = ids.len() + ids.len() / 4 + 32;
+        let wanted = BITS_MIN + (bytes >> 16).checked_ilog2().map_or(0, |doublings| doublings as usize + 1);
+        let words = (room * wanted).div_ceil(64).min(WORDS_MAX);
+        // The number of probes that errs least is the number of bits times the logarithm of two.
+        let probes = (words * 64 * 7 / 10 / room).max(1) as u64;
+        let mut seen = Self { bits: vec![0; words], probes };
+        ids.texts().for_each(|text| seen.insert(text));
+        seen
+    }
+
+    /// Takes an id in that must be new. Ids that look like one that a repair would make up could change the repair.
+    pub(super) fn first(&mut self, text: &[u8], renames: bool) -> Result<(), Reason> {
+        if self.may_hold(text) || (renames && memchr::memmem::find(text, b"__").is_some()) {
+            return Err(Reason::Reused);
+        }
+        self.insert(text);
+        Ok(())
+    }
+
+    /// Whether an id may have been there; if not, that is sure.
+    pub(super) fn may_hold(&self, text: &[u8]) -> bool {
+        self.places(text).all(|at| self.bits[at / 64] >> (at % 64) & 1 == 1)
+    }
+
+    pub(super) fn insert(&mut self, text: &[u8]) {
+        for at in self.places(text) {
+            self.bits[at / 64] |= 1 << (at % 64);
+        }
+    }
+
+    pub(super) fn weight(&self) -> usize {
+        self.bits.len() * size_of::<u64>()
+    }
+
+    fn places(&self, text: &[u8]) -> impl Iterator<Item = usize> + use<> {
+        let (first, count) = (fingerprint::of(text), self.bits.len() as u128 * 64);
+        let step = fingerprint::mix(first) | 1;
+        let each = move |n| first.wrapping_add(step.wrapping_mul(n));
+        (0..self.probes).map(move |n| ((u128::from(each(n)) * count) >> 64) as usize)
+    }
+}

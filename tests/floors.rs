@@ -1,0 +1,280 @@
+//! Which way imports run: in `transcript` only down, floor by floor, and nowhere in a circle of many files.
+
+use crate::support::root;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+/// The floors of `transcript` from the ground up. A room may import from floors below its own, and from itself. Above
+/// all of them is the root of the crate, which only hands names on.
+const FLOORS: &[&[&str]] = &[
+    &["model"],
+    &["format"],
+    &["read"],
+    &["session"],
+    &["rule", "weight"],
+    &["plan"],
+    &["examine"],
+    &["tasks"],
+];
+
+/// More files than this must not import each other in a circle.
+const CIRCLE_FILES_MAX: usize = 3;
+
+/// The crates whose circles are looked for.
+const WITHOUT_CIRCLES: &[&str] = &["spans", "transcript", "keeper"];
+
+/// The files of a crate by module, and what each imports: a module, and the line that names it.
+#[derive(Default)]
+struct House {
+    /// The path of each module's file below `src`, without `.rs`; tests are not among them.
+    modules: BTreeMap<Vec<String>, String>,
+    imports: BTreeMap<Vec<String>, Vec<(usize, Vec<String>)>>,
+}
+
+impl House {
+    fn of(krate: &str) -> Self {
+        let mut texts = BTreeMap::new();
+        gather(&root().join("crates").join(krate).join("src"), &mut Vec::new(), &mut texts);
+        Self::of_texts(texts)
+    }
+
+    /// Of the text of each file, by its path below `src`.
+    fn of_texts(texts: BTreeMap<Vec<String>, String>) -> Self {
+        let texts: BTreeMap<Vec<String>, Vec<String>> =
+            texts.into_iter().map(|(path, text)| (module_of(&path), production_lines(&text))).collect();
+        let tests: BTreeSet<Vec<String>> =
+            texts.iter().flat_map(|(module, lines)| test_children(module, lines)).collect();
+        let is_test = |module: &Vec<String>| (1..=module.len()).any(|n| tests.contains(&module[..n]));
+        let mut house = Self::default();
+        house.modules =
+            texts.keys().filter(|module| !is_test(module)).map(|m| (m.clone(), m.join("/"))).collect();
+        for (module, lines) in texts.iter().filter(|(module, _)| !is_test(module)) {
+            let mut imports = Vec::new();
+            for (line, path) in paths(module, lines) {
+                let to =
+                    (0..=path.len()).rev().map(|n| &path[..n]).find(|to| house.modules.contains_key(*to));
+                if let Some(to) = to.filter(|to| to != module) {
+                    imports.push((line, to.to_vec()));
+                }
+            }
+            house.imports.insert(module.clone(), imports);
+        }
+        house
+    }
+
+    /// Imports that do not run down.
+    fn upward(&self, floors: &[&[&str]]) -> Vec<String> {
+        let floor = |module: &[String]| match module.first() {
+            None => Some(floors.len()),
+            Some(room) => floors.iter().position(|rooms| rooms.contains(&room.as_str())),
+        };
+        let mut wrong = Vec::new();
+        for (from, imports) in &self.imports {
+            let Some(own) = floor(from) else {
+                wrong.push(format!("{} stands on no floor", self.modules[from]));
+                continue;
+            };
+            for (line, to) in imports {
+                let is_own = !from.is_empty() && from.first() == to.first();
+                if !is_own && floor(to).is_none_or(|below| below >= own) {
+                    wrong.push(format!("{}.rs:{line}: {}", self.modules[from], to.join("::")));
+                }
+            }
+        }
+        wrong
+    }
+
+    /// Circles of too many files.
+    fn circles(&self) -> Vec<String> {
+        let reach: BTreeMap<_, _> =
+            self.modules.keys().map(|module| (module, self.reached(module))).collect();
+        let circle = |module| {
+            let joined = |other: &&Vec<String>| reach[*other].contains(module);
+            reach[module].iter().copied().filter(joined).collect::<BTreeSet<&Vec<String>>>()
+        };
+        let circles: BTreeSet<_> = self.modules.keys().map(circle).collect();
+        let large = circles.into_iter().filter(|circle| circle.len() > CIRCLE_FILES_MAX);
+        large.map(|circle| circle.into_iter().map(|m| m.join("::")).collect::<Vec<_>>().join(", ")).collect()
+    }
+
+    /// What a module imports, and what that imports.
+    fn reached(&self, from: &[String]) -> BTreeSet<&Vec<String>> {
+        let (mut reached, mut next) = (BTreeSet::new(), vec![from]);
+        while let Some(module) = next.pop() {
+            for (_, to) in &self.imports[module] {
+                if reached.insert(to) {
+                    next.push(to);
+                }
+            }
+        }
+        reached
+    }
+}
+
+fn gather(folder: &Path, below: &mut Vec<String>, texts: &mut BTreeMap<Vec<String>, String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        below.push(path.file_stem().unwrap().to_str().unwrap().to_string());
+        if path.is_dir() {
+            gather(&path, below, texts);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            texts.insert(below.clone(), fs::read_to_string(&path).unwrap());
+        }
+        below.pop();
+    }
+}
+
+/// The module of a file by its path below `src`.
+fn module_of(path: &[String]) -> Vec<String> {
+    match path {
+        [folders @ .., last] if last == "mod" => folders.to_vec(),
+        [only] if only == "lib" || only == "main" => Vec::new(),
+        _ => path.to_vec(),
+    }
+}
+
+/// The lines without comments, up to the tests that stand in the file.
+fn production_lines(text: &str) -> Vec<String> {
+    let lines: Vec<&str> = text.lines().collect();
+    let tests = lines.windows(2).position(|two| two[0] == "#[cfg(test)]" && two[1].ends_with(" {"));
+    let code = |line: &&str| line.split("//").next().unwrap_or_default().to_string();
+    lines[..tests.unwrap_or(lines.len())].iter().map(code).collect()
+}
+
+/// The modules below one that are only built for tests.
+fn test_children(module: &[String], lines: &[String]) -> Vec<Vec<String>> {
+    let declared = lines.windows(2).filter(|two| two[0].trim() == "#[cfg(test)]");
+    let names = declared.filter_map(|two| declared_module(&two[1]));
+    names.map(|name| [module, &[name.to_string()]].concat()).collect()
+}
+
+/// The module that a line declares.
+fn declared_module(line: &str) -> Option<&str> {
+    let mut words = line.trim().strip_suffix(';')?.split_whitespace().rev();
+    let name = words.next()?;
+    (words.next() == Some("mod")).then_some(name)
+}
+
+/// All paths in a file that lead to other modules of the crate, each with its line.
+fn paths(module: &[String], lines: &[String]) -> Vec<(usize, Vec<String>)> {
+    let children: Vec<&str> = lines.iter().filter_map(|line| declared_module(line)).collect();
+    let text = lines.join("\n");
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let (mut found, mut at) = (Vec::new(), 0);
+    while let Some(start) = text[at..].find(is_word).map(|start| at + start) {
+        let word: &str = text[start..].split(|c| !is_word(c)).next().unwrap_or_default();
+        at = start + word.len();
+        let begins = !text[..start].ends_with("::") && !text[..start].ends_with('.');
+        let base = match word {
+            "crate" => Some(Vec::new()),
+            "super" => Some(module[..module.len().saturating_sub(1)].to_vec()),
+            "self" => Some(module.to_vec()),
+            child if children.contains(&child) => Some([module, &[child.to_string()]].concat()),
+            _ => None,
+        };
+        let Some(base) = base.filter(|_| begins) else { continue };
+        let Some(rest) = text[at..].strip_prefix("::") else { continue };
+        for path in tree(base, &mut rest.chars().peekable()) {
+            found.push((text[..start].matches('\n').count() + 1, path));
+        }
+    }
+    found
+}
+
+/// The paths of a use tree, or of a path, behind its first word.
+fn tree(mut path: Vec<String>, rest: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Vec<Vec<String>> {
+    let mut all = Vec::new();
+    if rest.next_if_eq(&'{').is_some() {
+        loop {
+            while rest.next_if(|c| c.is_whitespace() || *c == ',').is_some() {}
+            if rest.next_if_eq(&'}').is_some() || rest.peek().is_none() {
+                return all;
+            }
+            all.extend(tree(path.clone(), rest));
+            // What is left of an element is `as` and another name.
+            while rest.next_if(|c| !matches!(c, ',' | '}')).is_some() {}
+        }
+    }
+    let mut word = String::new();
+    while let Some(c) = rest.next_if(|c| c.is_alphanumeric() || *c == '_') {
+        word.push(c);
+    }
+    match word.as_str() {
+        "" | "self" => return vec![path],
+        "super" => _ = path.pop(),
+        _ => path.push(word),
+    }
+    let mut ahead = rest.clone();
+    if ahead.next() == Some(':') && ahead.next() == Some(':') {
+        *rest = ahead;
+        return tree(path, rest);
+    }
+    vec![path]
+}
+
+#[track_caller]
+fn none(what: &str, wrong: &[String]) {
+    assert!(wrong.is_empty(), "{what}:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn imports_run_down() {
+    none("imports that do not run down", &House::of("transcript").upward(FLOORS));
+}
+
+#[test]
+fn no_circle_is_large() {
+    for krate in WITHOUT_CIRCLES {
+        none(&format!("circles of imports in {krate}"), &House::of(krate).circles());
+    }
+}
+
+fn house(files: &[(&str, &str)]) -> House {
+    let path = |name: &str| name.split('/').map(str::to_string).collect();
+    House::of_texts(files.iter().map(|(name, text)| (path(name), text.to_string())).collect())
+}
+
+#[test]
+fn an_import_upwards_is_found_however_it_is_written() {
+    let floors: &[&[&str]] = &[&["low"], &["high", "beside"]];
+    for text in [
+        "use crate::high::Thing;",
+        "use crate::{low::x, high};",
+        "fn f() {\n    crate::high::f();\n}",
+        "use super::high::{self, Thing};",
+        "use crate::Thing;",
+    ] {
+        let house = house(&[("lib", "mod low;\nmod high;\nuse low::a;"), ("low", text), ("high", "")]);
+        assert!(!house.upward(floors).is_empty(), "{text}");
+    }
+    let fine = [
+        ("lib", "pub use high::Thing;\nmod high;\nmod low;"),
+        (
+            "low",
+            "mod inner;\nuse inner::x;\n// crate::high\n#[cfg(test)]\nmod tests {\nuse crate::high::x;\n}",
+        ),
+        ("low/inner", "use super::super::low::y;\nuse super::*;\n#[cfg(test)]\nmod only;"),
+        ("low/inner/only", "use crate::high::x;"),
+        ("high", "use crate::low::{\n    inner::x,\n    y,\n};"),
+    ];
+    assert_eq!(house(&fine).upward(floors), [""; 0]);
+    let beside = house(&[("lib", ""), ("high", "use crate::beside::x;"), ("beside", "")]);
+    assert_eq!(beside.upward(floors), ["high.rs:1: beside"]);
+    assert_eq!(house(&[("attic", "")]).upward(floors), ["attic stands on no floor"]);
+}
+
+#[test]
+fn a_circle_is_found() {
+    let ring = |last: &'static str| {
+        house(&[
+            ("lib", "mod a;\nmod b;\nmod c;\nmod d;"),
+            ("a", "use crate::b::x;"),
+            ("b", "use super::c::x;"),
+            ("c", "fn f() {\n    crate::d::x()\n}"),
+            ("d", last),
+        ])
+    };
+    assert_eq!(ring("use crate::a::x;").circles(), ["a, b, c, d"]);
+    assert_eq!(ring("use crate::b::x;").circles(), [""; 0]);
+}
