@@ -114,7 +114,7 @@ fn folders(of: &Path) -> Vec<PathBuf> {
 }
 
 /// Runs a check on all fixtures and tells of all that fail.
-fn check(what: impl Fn(&Fixture, &Dir) -> Result<(), String>) {
+pub(crate) fn check(what: impl Fn(&Fixture, &Dir) -> Result<(), String>) {
     let all = Fixture::all();
     tell(all.iter().filter_map(|fixture| fixture.wrong(what(fixture, &Dir::new()))).collect());
 }
