@@ -1,6 +1,7 @@
 //! The house rules that no compiler knows.
 
 use crate::support::root;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -160,6 +161,72 @@ fn we_stand_on_few_packages() {
     let lock = fs::read_to_string(root().join("Cargo.lock")).unwrap();
     let packages = lock.lines().filter(|line| *line == "[[package]]").count();
     assert!(packages <= PACKAGES_MAX, "{packages} packages are in Cargo.lock, and {PACKAGES_MAX} are enough");
+}
+
+/// What the README's first command compiles, third-party crates and ours. docs/dependencies.md says what they cost.
+const FIRST_PACKAGES_MAX: usize = 108;
+
+#[test]
+fn the_first_command_builds_few_packages() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let first = readme.lines().find_map(|line| line.strip_prefix("cargo run ")).unwrap();
+    let lean: Vec<&str> = first.split(' ').filter(|word| *word == "--no-default-features").collect();
+    let mut tree = Command::new(env!("CARGO"));
+    tree.current_dir(root()).args(["tree", "--locked", "--offline", "-p", "tailor", "-e", "normal,build"]);
+    let listed = tree.args(["--prefix", "none", "--no-dedupe", "-f", "{p}"]).args(lean).output().unwrap();
+    assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
+    let names = String::from_utf8(listed.stdout).unwrap();
+    let packages: BTreeSet<&str> = names.lines().filter_map(|line| line.split(" (").next()).collect();
+    let count = packages.len();
+    assert!(
+        count > 50 && count <= FIRST_PACKAGES_MAX,
+        "{count}, {FIRST_PACKAGES_MAX} are enough: {packages:?}"
+    );
+}
+
+#[test]
+fn each_direct_dependency_is_explained() {
+    let manifest: toml::Table = fs::read_to_string(root().join("Cargo.toml")).unwrap().parse().unwrap();
+    let text = fs::read_to_string(root().join("docs/dependencies.md")).unwrap();
+    let (_, table) = text.split_once("## What each is for").unwrap();
+    let named: BTreeSet<&str> = table
+        .lines()
+        .take_while(|line| !line.starts_with("## "))
+        .filter_map(|line| line.strip_prefix("| `")?.split(" | ").next())
+        .flat_map(|names| names.split(['`', ',', ' ']))
+        .filter(|name| !name.is_empty())
+        .collect();
+    let dependencies = manifest["workspace"]["dependencies"].as_table().unwrap();
+    let theirs = dependencies.iter().filter(|(_, how)| how.get("path").is_none());
+    let theirs: BTreeSet<&str> = theirs.map(|(name, _)| name.as_str()).collect();
+    assert_eq!(named, theirs, "docs/dependencies.md, and what Cargo.toml has");
+}
+
+#[test]
+fn only_what_ships_waits_for_the_linker_to_optimize() {
+    let manifest: toml::Table = fs::read_to_string(root().join("Cargo.toml")).unwrap().parse().unwrap();
+    let profile = |name: &str| manifest["profile"][name].as_table().unwrap();
+    for slow in ["lto", "codegen-units"] {
+        assert!(!profile("release").contains_key(slow) && !profile("dev").contains_key(slow), "{slow}");
+        assert!(profile("dist").contains_key(slow), "{slow}");
+    }
+}
+
+/// `.ci/run` runs them by that name.
+#[test]
+fn tests_of_real_transcripts_are_called_so() {
+    let asks = concat!("var_os(\"TAILOR_", "CORPUS\")");
+    let mut others = Vec::new();
+    for (path, text) in sources().filter(|(_, text)| text.contains(asks)) {
+        let mut inside = "";
+        for line in text.lines() {
+            inside = if is_function(line) { line } else { inside };
+            if line.contains(asks) && !inside.contains("real_") {
+                others.push(format!("{}: {inside}", path.display()));
+            }
+        }
+    }
+    none("the names of these tests lack `real_`", &others);
 }
 
 #[test]
