@@ -7,7 +7,7 @@
 use crate::support::{Dir, root};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use transcript::format::FORMATS;
@@ -92,6 +92,11 @@ impl Fixture {
         findings.iter().map(found).collect()
     }
 
+    /// What a check says of it, if it failed.
+    fn wrong(&self, checked: Result<(), String>) -> Option<String> {
+        checked.err().map(|why| format!("fixtures/{}: {why}", self.name))
+    }
+
     /// Whether the expectation is to be written instead of checked.
     fn updated(&self, name: &str, bytes: &[u8]) -> bool {
         let update = std::env::var_os("UPDATE").is_some();
@@ -110,13 +115,65 @@ fn folders(of: &Path) -> Vec<PathBuf> {
 
 /// Runs a check on all fixtures and tells of all that fail.
 pub(crate) fn check(what: impl Fn(&Fixture, &Dir) -> Result<(), String>) {
-    let wrong: Vec<String> = Fixture::all()
-        .iter()
-        .filter_map(|fixture| {
-            what(fixture, &Dir::new()).err().map(|why| format!("fixtures/{}: {why}", fixture.name))
-        })
-        .collect();
+    let all = Fixture::all();
+    tell(all.iter().filter_map(|fixture| fixture.wrong(what(fixture, &Dir::new()))).collect());
+}
+
+#[track_caller]
+fn tell(wrong: Vec<String>) {
     assert!(wrong.is_empty(), "{} fixtures are wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Fixtures that are checked with the same arguments: one run of the program does for all of them.
+struct Batch {
+    dir: Dir,
+    arguments: Vec<String>,
+    /// Each with its file, in a folder of its own.
+    fixtures: Vec<(Fixture, PathBuf)>,
+}
+
+impl Batch {
+    /// All fixtures, by their arguments.
+    fn all(arguments: impl Fn(&Fixture) -> Vec<&str>) -> impl Iterator<Item = Self> {
+        let mut groups: BTreeMap<Vec<String>, Vec<Fixture>> = BTreeMap::new();
+        for fixture in Fixture::all() {
+            let arguments = arguments(&fixture).into_iter().map(str::to_string).collect();
+            groups.entry(arguments).or_default().push(fixture);
+        }
+        groups.into_iter().map(|(arguments, fixtures)| {
+            let dir = Dir::new();
+            let write = |fixture: Fixture| {
+                let path = dir.write(Path::new(&fixture.name).join(INPUT), fixture.bytes(INPUT));
+                (fixture, path)
+            };
+            let fixtures = fixtures.into_iter().map(write).collect();
+            Self { dir, arguments, fixtures }
+        })
+    }
+
+    /// Runs the program on all files: its line about each, in the order of the fixtures.
+    #[track_caller]
+    fn run(&self) -> Vec<String> {
+        let paths = self.fixtures.iter().map(|(_, path)| path.to_str().unwrap());
+        let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).chain(paths.clone()).collect();
+        let run = self.dir.tailor(&arguments);
+        let text = run.text();
+        let about = |line: &str| parsed(line)["path"].as_str().map(str::to_string);
+        let mut lines: BTreeMap<String, String> =
+            text.lines().filter_map(|line| Some((about(line)?, line.to_string()))).collect();
+        let mut of = |path: &str| lines.remove(path).unwrap_or_else(|| panic!("{path}: {}", run.stderr));
+        paths.map(&mut of).collect()
+    }
+
+    /// What is wrong, given something that was found out about each fixture.
+    fn wrong<T>(&self, found: &[T], what: impl Fn(&Fixture, &Path, &T) -> Result<(), String>) -> Vec<String> {
+        let each = self.fixtures.iter().zip(found);
+        each.filter_map(|((fixture, path), found)| fixture.wrong(what(fixture, path, found))).collect()
+    }
+}
+
+fn parsed(line: &str) -> Value {
+    serde_json::from_str(line).unwrap()
 }
 
 fn same(what: &str, got: &[u8], want: &[u8]) -> Result<(), String> {
@@ -131,14 +188,14 @@ fn same(what: &str, got: &[u8], want: &[u8]) -> Result<(), String> {
     ))
 }
 
-/// The findings of a line of `--format json` as it was printed, one a line.
-fn findings_of(stdout: &str) -> Vec<u8> {
+/// The findings of a line of `--format json` as they were printed, one a line.
+fn findings_of(line: &str) -> Vec<u8> {
     #[derive(serde::Deserialize)]
     struct File<'a> {
         #[serde(borrow)]
         findings: Vec<&'a RawValue>,
     }
-    let file: File<'_> = serde_json::from_str(stdout.lines().next().unwrap()).unwrap();
+    let file: File<'_> = serde_json::from_str(line).unwrap();
     let mut text = String::from("[");
     for (n, finding) in file.findings.iter().enumerate() {
         text += if n > 0 { ",\n  " } else { "\n  " };
@@ -156,15 +213,12 @@ fn without_fingerprint(finding: &str) -> String {
 
 #[test]
 fn scan_finds_what_is_wrong_and_nothing_else() {
-    check(|fixture, dir| {
-        let path = dir.write("in.jsonl", fixture.bytes(INPUT));
-        let arguments = ["scan", "--format", "json", path.to_str().unwrap()];
-        let run = dir.tailor(&[&arguments[..], &fixture.for_scan()].concat());
-        let file = run.file();
-        if file["format"] != fixture.format() {
-            return Err(format!("taken for {}", file["format"]));
+    let scan = |fixture: &Fixture, _: &Path, line: &String| {
+        let format = &parsed(line)["format"];
+        if *format != fixture.format() {
+            return Err(format!("taken for {format}"));
         }
-        let got = findings_of(&run.text());
+        let got = findings_of(line);
         if fixture.updated(FINDINGS, &got) {
             return Ok(());
         }
@@ -173,32 +227,37 @@ fn scan_finds_what_is_wrong_and_nothing_else() {
             return Ok(());
         }
         Err(format!("found {}", String::from_utf8_lossy(&got).trim_end()))
-    });
+    };
+    let batches = Batch::all(|fixture| [&["scan", "--format", "json"][..], &fixture.for_scan()].concat());
+    tell(batches.flat_map(|batch| batch.wrong(&batch.run(), scan)).collect());
 }
 
 #[test]
 fn fix_mends_it_and_a_second_fix_changes_nothing() {
-    check(|fixture, dir| {
-        let path = dir.write("in.jsonl", fixture.bytes(INPUT));
-        let arguments = fixture.for_fix(&["--format", "json", path.to_str().unwrap()]);
-        let first = dir.tailor(&arguments).file();
-        let got = fs::read(&path).unwrap();
-        if !fixture.updated(OUTPUT, &got) {
-            same("the file after fix", &got, &fixture.bytes(OUTPUT))
+    let fix = |fixture: &Fixture, path: &Path, (first, got, second): &(Value, Vec<u8>, Value)| {
+        if !fixture.updated(OUTPUT, got) {
+            same("the file after fix", got, &fixture.bytes(OUTPUT))
                 .map_err(|why| format!("{why} ({} {})", first["outcome"], first["reason"]))?;
         }
-        let changed = got != fixture.bytes(INPUT);
-        if changed != (first["outcome"] == "fixed") {
+        if (*got != fixture.bytes(INPUT)) != (first["outcome"] == "fixed") {
             return Err(format!("the outcome is {}", first["outcome"]));
         }
-        let second = dir.tailor(&arguments).file();
         if !["clean", "findings", "unsupported"].iter().any(|outcome| second["outcome"] == *outcome) {
             return Err(format!("the outcome of a second fix is {}", second["outcome"]));
         }
-        same("the file after a second fix", &fs::read(&path).unwrap(), &got)?;
-        let left = dir.names();
-        if left == ["in.jsonl"] { Ok(()) } else { Err(format!("beside it lies something: {left:?}")) }
+        same("the file after a second fix", &fs::read(path).unwrap(), got)?;
+        let left = fs::read_dir(path.parent().unwrap()).unwrap().count();
+        if left == 1 { Ok(()) } else { Err(format!("beside it lies something: {left} names")) }
+    };
+    let batches = Batch::all(|fixture| fixture.for_fix(&["--format", "json"]));
+    let wrong = batches.flat_map(|batch| {
+        let first = batch.run();
+        let got: Vec<_> = batch.fixtures.iter().map(|(_, path)| fs::read(path).unwrap()).collect();
+        let both = first.iter().zip(batch.run()).zip(got);
+        let found: Vec<_> = both.map(|((one, two), got)| (parsed(one), got, parsed(&two))).collect();
+        batch.wrong(&found, fix)
     });
+    tell(wrong.collect());
 }
 
 #[test]
@@ -211,18 +270,17 @@ fn a_pipe_gives_the_same_bytes() {
 
 #[test]
 fn a_dry_run_predicts_and_changes_nothing() {
-    check(|fixture, dir| {
-        let (before, after) = (fixture.bytes(INPUT), fixture.bytes(OUTPUT));
-        let path = dir.write("in.jsonl", &before);
-        let arguments = fixture.for_fix(&["--dry-run", "--format", "json", path.to_str().unwrap()]);
-        let file = dir.tailor(&arguments).file();
-        same("the file after a dry run", &fs::read(&path).unwrap(), &before)?;
+    let dry_run = |fixture: &Fixture, path: &Path, line: &String| {
+        let (before, after, file) = (fixture.bytes(INPUT), fixture.bytes(OUTPUT), parsed(line));
+        same("the file after a dry run", &fs::read(path).unwrap(), &before)?;
         let predicted = file["bytes_after"].as_u64().unwrap_or(before.len() as u64);
         if predicted == after.len() as u64 && (file["outcome"] == "would-fix") == (before != after) {
             return Ok(());
         }
         Err(format!("{} with {predicted} bytes, wanted {}", file["outcome"], after.len()))
-    });
+    };
+    let batches = Batch::all(|fixture| fixture.for_fix(&["--dry-run", "--format", "json"]));
+    tell(batches.flat_map(|batch| batch.wrong(&batch.run(), dry_run)).collect());
 }
 
 #[test]
