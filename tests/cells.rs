@@ -34,7 +34,7 @@ fn table() -> Vec<String> {
     let mut rows =
         vec![format!("| | {} |", names.join(" | ")), format!("|---|{}", "---|".repeat(names.len()))];
     for rule in RULES {
-        let cells = FORMATS.iter().map(|format| cell(cover(*rule, *format)));
+        let cells = FORMATS.iter().map(|format| cell(cover(rule, *format)));
         rows.push(format!("| {} | {} |", rule.code(), cells.collect::<Vec<_>>().join(" | ")));
     }
     rows
@@ -97,7 +97,7 @@ fn each_cell_of_the_table_has_a_fixture() {
     for format in FORMATS {
         let [found, fixed] = &shown[format.name()];
         for rule in RULES.iter().filter(|rule| !WITHOUT_A_FIXTURE.contains(&rule.code())) {
-            let cover = cover(*rule, *format);
+            let cover = cover(rule, *format);
             let is_shown = match cover {
                 Cover::Never => true,
                 Cover::Reported => found.contains(rule.code()),
@@ -122,7 +122,7 @@ fn no_fixture_shows_more_than_the_table_says() {
     for (format, [found, fixed]) in shown() {
         let format = *FORMATS.iter().find(|own| own.name() == format).unwrap();
         for rule in RULES {
-            let cover = cover(*rule, format);
+            let cover = cover(rule, format);
             assert!(!found.contains(rule.code()) || cover != Cover::Never, "{rule:?} occurs in {format:?}");
             assert!(
                 !fixed.contains(rule.code()) || cover == Cover::Fixed,

@@ -24,7 +24,7 @@ mod people; // What people see: width, colours, suggestions, completions; and wh
 mod plainer; // Which formats may be taken for a plainer one.
 mod power; // `tailor fix` and a power cut: what the disk lost is all that is lost.
 mod profiles; // docs/profiles.md: that it says what the tests show; and the profiles over real transcripts.
-mod readme; // The examples of README.md, run.
+mod readme; // README.md and docs/: examples that run, links that lead somewhere, a picture that is true.
 mod recover; // `tailor recover`, `compact` and `chunk`: what is too long goes on, and every byte can come back.
 mod scan; // `tailor scan`: exit codes, selection, the shape of its JSON.
 mod support; // A folder of its own for each test, and the program running in it.

@@ -1,11 +1,34 @@
-//! The examples of README.md: each `$ tailor …` is run and must print what stands below it.
+//! What README.md and docs/ show and where they lead: each `$ tailor …` is run and must print what is below it, each
+//! link leads somewhere, and the picture is what the program prints.
 //!
-//! An example is a fenced block marked `console`. It runs in a folder that holds a copy of `fixtures/`, each block
+//! An example is a fenced block marked `console`. It runs in a folder that holds the fixtures that it names, each block
 //! in one of its own. A line `…` stands for any lines.
 
-use crate::support::{Dir, run};
+use crate::support::{Dir, root, run, skipped};
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Limits of the README: it is read by people in trouble, and everything else has a page in docs/.
+const README_LINES_MAX: usize = 250;
+const README_BYTES_MAX: usize = 10_000;
+
+/// All pages for people, relative to the repository, with their text.
+fn pages() -> Vec<(PathBuf, String)> {
+    let mut paths = Vec::new();
+    for folder in ["", "docs"] {
+        for entry in fs::read_dir(root().join(folder)).unwrap() {
+            let name = PathBuf::from(entry.unwrap().file_name());
+            if name.extension().is_some_and(|extension| extension == "md") {
+                paths.push(Path::new(folder).join(name));
+            }
+        }
+    }
+    paths.sort();
+    let text = |path: &PathBuf| fs::read_to_string(root().join(path)).unwrap();
+    paths.into_iter().map(|path| (path.clone(), text(&path))).collect()
+}
 
 /// A line `$ tailor …` and what it is to print.
 struct Example {
@@ -14,10 +37,10 @@ struct Example {
 }
 
 /// The examples of each block.
-fn blocks(readme: &str) -> Vec<Vec<Example>> {
+fn blocks(page: &str) -> Vec<Vec<Example>> {
     let mut blocks = Vec::new();
     let mut inside = false;
-    for line in readme.lines() {
+    for line in page.lines() {
         match (inside, line) {
             (false, "```console") => {
                 inside = true;
@@ -56,37 +79,36 @@ fn output(dir: &Dir, command: &str) -> String {
     run(shell.args(["-c", command]), b"").text()
 }
 
-fn copy(from: &Path, dir: &Dir, name: &Path) {
-    for entry in fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let below = name.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy(&entry.path(), dir, &below);
-        } else {
-            dir.write(below, fs::read(entry.path()).unwrap());
+/// Copies the fixtures that a command names.
+fn copy_fixtures(command: &str, dir: &Dir) {
+    for name in command.split(' ').filter(|word| word.starts_with("fixtures/")) {
+        if !dir.path(name).exists() {
+            dir.write(name, fs::read(root().join(name)).unwrap());
         }
     }
 }
 
 #[test]
-fn every_example_prints_what_the_readme_shows() {
-    let root = crate::support::root();
-    let blocks = blocks(&fs::read_to_string(root.join("README.md")).unwrap());
-    assert!(!blocks.is_empty());
-    for block in blocks {
-        let dir = Dir::new();
-        copy(&root.join("fixtures"), &dir, Path::new("fixtures"));
-        for Example { command, expected } in block {
-            assert!(command.starts_with("tailor "), "{command}");
-            let text = output(&dir, &command);
-            let lines: Vec<&str> = text.lines().collect();
-            assert!(
-                fits(&lines, &expected),
-                "$ {command}\n{text}\nis not what README.md shows:\n{}",
-                expected.join("\n")
-            );
+fn every_example_prints_what_its_page_shows() {
+    let (mut count, mut wrong) = (0, Vec::new());
+    for (path, page) in pages() {
+        for block in blocks(&page) {
+            let dir = Dir::new();
+            for Example { command, expected } in block {
+                assert!(command.starts_with("tailor "), "{}: {command}", path.display());
+                count += 1;
+                copy_fixtures(&command, &dir);
+                let text = output(&dir, &command);
+                let lines: Vec<&str> = text.lines().collect();
+                if !fits(&lines, &expected) {
+                    let expected = expected.join("\n");
+                    wrong.push(format!("{}: $ {command}\n{text}\ninstead of\n{expected}\n", path.display()));
+                }
+            }
         }
     }
+    assert!(count > 10, "{count} examples were found");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
@@ -94,4 +116,72 @@ fn three_dots_stand_for_any_lines() {
     let expected = ["a", "…", "c"].map(String::from);
     assert!(fits(&["a", "c"], &expected) && fits(&["a", "b", "b", "c"], &expected));
     assert!(!fits(&["a", "b"], &expected) && !fits(&["a"], &expected));
+}
+
+#[test]
+fn the_readme_is_short() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let (lines, bytes) = (readme.lines().count(), readme.len());
+    assert!(lines <= README_LINES_MAX && bytes <= README_BYTES_MAX, "{lines} lines, {bytes} bytes");
+}
+
+/// The page without its fenced blocks, where nothing is a link or a heading.
+fn prose(page: &str) -> String {
+    page.split("\n```").step_by(2).collect::<Vec<_>>().join("\n")
+}
+
+/// The names by which headings of a page can be linked to, as GitHub makes them.
+fn anchors(page: &str) -> BTreeSet<String> {
+    let prose = prose(page);
+    let headings = prose.lines().filter(|line| line.starts_with('#'));
+    let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
+    let anchor =
+        |heading: &str| heading.trim_start_matches('#').trim().chars().filter(kept).collect::<String>();
+    headings.map(|heading| anchor(heading).to_lowercase().replace(' ', "-")).collect()
+}
+
+/// The targets of all links of a page, but those that lead out of the repository.
+fn links(page: &str) -> Vec<String> {
+    let prose = prose(page);
+    let targets = prose.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+    targets.map(|(target, _)| target.to_string()).filter(|target| !target.starts_with("http")).collect()
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let (mut count, mut wrong) = (0, Vec::new());
+    for (path, page) in pages() {
+        for target in links(&page) {
+            count += 1;
+            let (file, anchor) = target.split_once('#').unwrap_or((&target, ""));
+            let file = if file.is_empty() { path.clone() } else { path.parent().unwrap().join(file) };
+            let has_anchor = || anchors(&fs::read_to_string(root().join(&file)).unwrap()).contains(anchor);
+            if !root().join(&file).exists() || !anchor.is_empty() && !has_anchor() {
+                wrong.push(format!("{}: {target}", path.display()));
+            }
+        }
+    }
+    assert!(count > 20, "{count} links were found");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn links_and_anchors_are_found() {
+    let page =
+        "# A `b` & c\n[x](#a-b--c) and [y](docs/z.md)\n```\n# no [z](gone)\n```\n## Two\n[w](https://w)\n";
+    assert_eq!(links(page), ["#a-b--c", "docs/z.md"]);
+    assert_eq!(anchors(page), BTreeSet::from(["a-b--c", "two"].map(String::from)));
+}
+
+#[test]
+fn the_picture_shows_what_the_program_prints() {
+    let checked = Command::new(root().join("docs/pictures/make"))
+        .arg("--check")
+        .arg(env!("CARGO_BIN_EXE_tailor"))
+        .output();
+    match checked {
+        Ok(output) if output.status.code() == Some(127) => skipped("docs/pictures: there is no python3"),
+        Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
+        Err(error) => panic!("docs/pictures/make: {error}"),
+    }
 }

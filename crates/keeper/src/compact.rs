@@ -2,10 +2,15 @@
 //!
 //! Who wrote the summary is not known here.
 
-use crate::outcome::{Ending, Refusal};
+use crate::carry::{Drawn, Next, carry, sealed};
+use crate::error::Error;
+use crate::leave::{CONVERSATION_GATES, could_write};
+use crate::options::Options;
+use crate::outcome::{Ending, Outcome};
+use crate::refusal::Refusal;
 use crate::snapshot::Snapshot;
-use crate::{CONVERSATION_GATES, Drawn, Error, Job, Options, Outcome, Purpose, carry, in_the_way, sealed};
-use std::cell::Cell;
+use crate::stop::Stop;
+use crate::vault::Purpose;
 use std::path::Path;
 use transcript::compact::{self, Request, Shares, Stay};
 use transcript::examine;
@@ -32,15 +37,15 @@ pub fn compact(
     summary: &str,
 ) -> Result<Compacting, Error> {
     let request = Request { stay, summary: Some(summary), message_chars_max: 0 };
-    let shares = Cell::new(Shares::default());
-    let outcome = carry(path, root, options, &|snapshot, policies| {
-        let done = snapshot.read(|source| compact::compact(source, policies.choose(source)?, &request))?;
-        shares.set(done.shares);
-        let job = done.repair.map(|repair| Job { purpose: Some(Purpose::Compact), ..repair.into() });
-        let job = job.map_err(|unable| Ending::Refused(Refusal::Unable(unable)));
-        Ok(Drawn { before: done.before, job })
+    let (outcome, shares) = carry(path, root, options, &|content, policies| {
+        let done = content.read(|source| compact::compact(source, policies.choose(source)?, &request))?;
+        let next = match done.repair {
+            Ok(repair) => Next::change(repair, Some(Purpose::Compact)),
+            Err(unable) => Next::End(Ending::Refused(Refusal::Unable(unable))),
+        };
+        Ok(Drawn { before: done.before, next, told: Some(done.shares) })
     })?;
-    Ok(Compacting { outcome, shares: shares.get() })
+    Ok(Compacting { outcome, shares: shares.unwrap_or_default() })
 }
 
 /// How a compaction would end if it were tried now, if not well: summaries cost money, and need not be asked for in vain.
@@ -52,10 +57,10 @@ pub fn closed(path: &Path, options: &Options) -> Result<Option<Ending>, Error> {
     if let Some(ending) = sealed(path) {
         return Ok(Some(ending));
     }
-    let snapshot = match Snapshot::open(path, None)? {
-        Ok(snapshot) => snapshot,
-        Err(refusal) => return Ok(Some(Ending::Refused(refusal))),
+    let could = || -> Result<(), Stop> {
+        let snapshot = Snapshot::open(path, None)?;
+        let found = snapshot.read(|source| examine(source, options.policy.choose(source)?))?;
+        could_write(&snapshot, &found.facts, options, CONVERSATION_GATES)
     };
-    let facts = snapshot.read(|source| examine(source, options.policy.choose(source)?))?.facts;
-    Ok(in_the_way(&snapshot, &facts, options, CONVERSATION_GATES)?.map(Ending::from))
+    could().err().map(Ending::of).transpose()
 }

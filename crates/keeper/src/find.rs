@@ -1,10 +1,8 @@
-//! Folders to files.
+//! Folders to files, and what the name of a file says.
 
 use crate::error::Error;
-use crate::packed;
 use std::io;
 use std::path::{Path, PathBuf};
-use transcript::format::{FORMATS, Root};
 use walkdir::WalkDir;
 
 /// A file to look at.
@@ -18,6 +16,9 @@ pub struct Found {
 
 /// Files that end in `.jsonl` and lie in agents' folders, but are not transcripts.
 const NOT_TRANSCRIPTS: &[&str] = &[".trajectory.jsonl"];
+
+/// How the names of transcripts end that their agent has compressed.
+const PACKED_END: &str = ".jsonl.zst";
 
 /// How deep folders may be nested below a root.
 pub const DEPTH_MAX: usize = 32;
@@ -33,7 +34,7 @@ pub fn find(path: &Path) -> Vec<Result<Found, Error>> {
         // Pipes and links are among them, to be refused by name.
         Ok(entry) => (!entry.file_type().is_dir())
             .then(|| entry.into_path())
-            .filter(|path| is_candidate(path) || packed::is_candidate(path))
+            .filter(|path| is_candidate(path) || is_packed_candidate(path))
             .map(|file| Ok(Found { path: file, root: Some(path.to_path_buf()) })),
         Err(error) => {
             let at = error.path().unwrap_or(path).to_path_buf();
@@ -55,56 +56,14 @@ pub fn is_candidate(path: &Path) -> bool {
         && !NOT_TRANSCRIPTS.iter().any(|ending| name.ends_with(ending))
 }
 
-/// The folders of known agents that exist here.
-pub fn known_roots() -> Vec<PathBuf> {
-    let home = std::env::home_dir();
-    let roots = FORMATS.iter().flat_map(|format| format.roots());
-    let mut folders: Vec<PathBuf> = roots.flat_map(|root| expand(root, home.as_deref())).collect();
-    folders.sort();
-    folders.dedup();
-    folders
+/// The plain transcript that a compressed one stands for, whether it is there or not; `None` for other files.
+pub(crate) fn plain(path: &Path) -> Option<PathBuf> {
+    let name =
+        path.file_name()?.to_str().filter(|name| name.ends_with(PACKED_END) && !name.starts_with('.'))?;
+    Some(path.with_file_name(name.strip_suffix(".zst")?))
 }
 
-/// Where such folders may yet come: of what is missing the nearest folder above that is there, and each in which any
-/// name will do.
-pub fn known_roots_above() -> Vec<PathBuf> {
-    let home = std::env::home_dir();
-    let mut above = Vec::new();
-    for root in FORMATS.iter().flat_map(|format| format.roots()) {
-        let mut folders: Vec<PathBuf> = base(root, home.as_deref()).into_iter().collect();
-        for part in root.below.split('/').map(Some).chain([None]) {
-            for folder in &folders {
-                let there = folder.ancestors().find(|above| above.is_dir());
-                let grows = part == Some("*") || there != Some(folder);
-                above.extend(there.filter(|_| grows).map(Path::to_path_buf));
-            }
-            let Some(part) = part else { break };
-            folders = folders.into_iter().flat_map(|folder| step(&folder, part)).collect();
-        }
-    }
-    above.sort();
-    above.dedup();
-    above
-}
-
-pub(crate) fn expand(root: &Root, home: Option<&Path>) -> Vec<PathBuf> {
-    let mut folders: Vec<PathBuf> = base(root, home).into_iter().collect();
-    for part in root.below.split('/') {
-        folders = folders.into_iter().flat_map(|folder| step(&folder, part)).collect();
-    }
-    folders.retain(|folder| folder.is_dir());
-    folders
-}
-
-fn base(root: &Root, home: Option<&Path>) -> Option<PathBuf> {
-    let moved = root.env.and_then(std::env::var_os).filter(|value| !value.is_empty()).map(PathBuf::from);
-    moved.or_else(|| home.map(|home| home.join(root.home)))
-}
-
-fn step(folder: &Path, part: &str) -> Vec<PathBuf> {
-    if part != "*" {
-        return vec![folder.join(part)];
-    }
-    let inside = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    inside.map(|entry| entry.path()).filter(|path| path.is_dir() && !path.is_symlink()).collect()
+/// Whether a file is a compressed transcript that stands for itself.
+fn is_packed_candidate(path: &Path) -> bool {
+    plain(path).is_some_and(|plain| !plain.exists())
 }

@@ -1,10 +1,17 @@
 //! A file that was looked at before: what was appended to it is judged alone, as long as that is enough.
 
+use crate::carry::{Drawn, Next, carry, sealed};
+use crate::content::Content;
+use crate::deferral::Deferral;
 use crate::error::Error;
-use crate::outcome::{Deferral, Ending, Outcome, Refusal};
+use crate::leave::{may_be_remembered, may_write};
+use crate::maintain::maintain;
+use crate::options::{Mode, Options};
+use crate::outcome::{Ending, Outcome};
+use crate::policies::Policies;
+use crate::refusal::Refusal;
 use crate::snapshot::Snapshot;
-use crate::{Drawn, Mode, Options, carry, maintain, may_be_remembered, may_write, sealed};
-use std::cell::Cell;
+use crate::stop::Stop;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -80,11 +87,14 @@ impl Remembered {
         size_of::<Self>() + self.tail.weight()
     }
 
-    fn judge(&mut self, path: &Path, root: Option<&Path>, options: &Options) -> Result<Told, Error> {
+    fn judge(&mut self, path: &Path, root: Option<&Path>, options: &Options) -> Result<Told, Stop> {
         if !Arc::ptr_eq(self.tail.policy(), options.policy.of(self.tail.facts().format)) {
             return Ok(Told::Nothing);
         }
-        let Ok(snapshot) = Snapshot::open(path, root)? else { return Ok(Told::Nothing) };
+        let snapshot = match Snapshot::open(path, root) {
+            Err(Stop::Refused(_)) => return Ok(Told::Nothing),
+            other => other?,
+        };
         let (before, now) = (self.file, Identity::of(&snapshot.metadata));
         let same_file = (before.device, before.inode) == (now.device, now.inode);
         // Who writes without making it longer has changed what was there.
@@ -104,13 +114,9 @@ impl Remembered {
             return Ok(Told::Same);
         }
         let facts = self.tail.facts();
-        let answer = may_write(&snapshot, facts, options, &[])?;
-        if self.memory_waits
-            && let Some(reason) = may_be_remembered(&snapshot, facts, options)
-        {
-            return Ok(Told::Ends(Ending::Deferred(reason)));
-        }
-        Ok(answer.map_or_else(|reason| Told::Ends(reason.into()), |_pass| Told::Nothing))
+        let closed = may_write(&snapshot, facts, options, &[]).err().map(Ending::of).transpose()?;
+        let remembered = if self.memory_waits { may_be_remembered(&snapshot, facts, options) } else { None };
+        Ok(remembered.map(Ending::Deferred).or(closed).map_or(Told::Nothing, Told::Ends))
     }
 }
 
@@ -130,8 +136,8 @@ pub fn follow(
         return maintain(path, root, options).map(Some);
     }
     if let Some(mut known) = remembered.take() {
-        let told = known.judge(path, root, options)?;
-        match told {
+        let told = known.judge(path, root, options);
+        match told.or_else(|stop| Ending::of(stop).map(Told::Ends))? {
             Told::Nothing => {}
             Told::Same => {
                 *remembered = Some(known);
@@ -143,56 +149,58 @@ pub fn follow(
             }
         }
     }
-    let (outcome, known) =
-        if options.mode == Mode::Fix { fix(path, root, options)? } else { look(path, root, options)? };
-    *remembered = known;
+    let (outcome, seen) = carry(path, root, options, &|content, policies| draw(content, policies, options))?;
+    *remembered = seen.and_then(|seen| seen.after(path, &outcome));
     Ok(Some(outcome))
 }
 
-/// A look, and what is to be remembered of it.
-type Looked = (Outcome, Option<Remembered>);
-
-fn look(path: &Path, root: Option<&Path>, options: &Options) -> Result<Looked, Error> {
-    let snapshot = match Snapshot::open(path, root)? {
-        Ok(snapshot) if snapshot.is_empty() => return Ok((Outcome::empty(), None)),
-        Ok(snapshot) => snapshot,
-        Err(refusal) => return Ok((Outcome::without_look(Ending::Refused(refusal)), None)),
-    };
-    let (tail, found) = snapshot.read(|source| Tail::new(source, options.policy.choose(source)?))?;
-    let known = Remembered::of(tail, &snapshot.metadata, false);
-    Ok((Outcome::looked(found, snapshot.bytes()), known))
+/// What was seen of a file: what it was, and what could be remembered of it before and after a repair.
+struct Seen {
+    metadata: Metadata,
+    before: Tail,
+    after: Option<Tail>,
 }
 
-fn fix(path: &Path, root: Option<&Path>, options: &Options) -> Result<Looked, Error> {
-    let seen = Cell::new(None);
-    let outcome = carry(path, root, options, &|snapshot, policies| {
-        let (mended, before, after) = snapshot.read(|source| Tail::mend(source, policies.choose(source)?))?;
-        // Only what was told by the policies of the options can be built upon.
-        let told = seen.take().filter(|_| policies.each().any(|policy| policy.hold_remembered));
-        seen.set(told.or_else(|| Some((snapshot.metadata.clone(), before, after))));
-        Ok(Drawn::mended(mended))
-    })?;
-    let Some((metadata, before, after)) = seen.take() else { return Ok((outcome, None)) };
-    let known = match &outcome.ending {
-        Ending::Fixed => {
-            let now = std::fs::metadata(path).ok();
-            after.zip(now).and_then(|(tail, now)| Remembered::of(tail, &now, false))
+fn draw(content: &Content, policies: &Policies, options: &Options) -> Result<Drawn<Seen>, Stop> {
+    let metadata = content.metadata.clone();
+    if options.mode == Mode::Look {
+        let (tail, before) = content.read(|source| Tail::new(source, policies.choose(source)?))?;
+        return Ok(Drawn {
+            before,
+            next: Next::Leave,
+            told: Some(Seen { metadata, before: tail, after: None }),
+        });
+    }
+    let (mended, before, after) = content.read(|source| Tail::mend(source, policies.choose(source)?))?;
+    // Only what was told by the policies of the options can be built upon.
+    let is_asked = !policies.each().any(|policy| policy.hold_remembered);
+    let told = is_asked.then_some(Seen { metadata, before, after });
+    Ok(Drawn { told, ..Drawn::mended(mended) })
+}
+
+impl Seen {
+    fn after(self, path: &Path, outcome: &Outcome) -> Option<Remembered> {
+        let Self { metadata, before, after } = self;
+        match &outcome.ending {
+            Ending::Fixed => {
+                let now = std::fs::metadata(path).ok();
+                after.zip(now).and_then(|(tail, now)| Remembered::of(tail, &now, false))
+            }
+            // A repair that would do harm may do none when more has come.
+            Ending::Refused(Refusal::Worse(_)) => None,
+            Ending::Deferred(Deferral::NotWorth { .. }) => {
+                Remembered::of(before, &metadata, false).map(Remembered::waiting)
+            }
+            ending => {
+                let pending = matches!(ending, Ending::Deferred(_) | Ending::Refused(_));
+                let memory_waits = matches!(
+                    ending,
+                    Ending::Deferred(Deferral::Remembered { .. } | Deferral::MayRemember { .. })
+                );
+                Remembered::of(before, &metadata, pending).map(|known| Remembered { memory_waits, ..known })
+            }
         }
-        // A repair that would do harm may do none when more has come.
-        Ending::Refused(Refusal::Worse(_)) => None,
-        Ending::Deferred(Deferral::NotWorth { .. }) => {
-            Remembered::of(before, &metadata, false).map(Remembered::waiting)
-        }
-        ending => {
-            let pending = matches!(ending, Ending::Deferred(_) | Ending::Refused(_));
-            let memory_waits = matches!(
-                ending,
-                Ending::Deferred(Deferral::Remembered { .. } | Deferral::MayRemember { .. })
-            );
-            Remembered::of(before, &metadata, pending).map(|known| Remembered { memory_waits, ..known })
-        }
-    };
-    Ok((outcome, known))
+    }
 }
 
 #[cfg(test)]

@@ -13,97 +13,36 @@
 //! `tailor undo --run` puts it into the transcript.
 
 mod late;
+mod left;
 #[cfg(test)]
 mod tests;
 
+use crate::beside::run_of;
+use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::gate::Pass;
 use crate::lease::{Lease, Refused};
 use crate::new_text::NewText;
-use crate::outcome::Deferral;
+use crate::outcome::Guarantee;
 use crate::place::Place;
-use crate::replace::Replacement;
+use crate::replace::{Replaced, replace};
 use crate::snapshot::Snapshot;
-use crate::step::{Step, before};
-use crate::vault::{Ledger, Record, Run, State, Swap, Vault};
-use blake3::Hash;
+use crate::stop::Stop;
+use crate::vault::{Ledger, Pending, Run, Swap, Vault};
 use late::{Late, Merged};
-use rustix::fs::OFlags;
-use rustix::io::Errno;
-use std::fs::{File, Metadata};
+use left::{FINISH, Leftover, Opened, left_of};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use walkdir::WalkDir;
 
-const BEGIN: &str = ".tailor-";
-const END: &str = ".tmp";
-/// End of the name that an old file has for an instant where names cannot be exchanged.
-const ASIDE_END: &str = ".old";
-
-/// What is done here, for errors.
-const FINISH: &str = "finish an interrupted run";
-
-/// The name for the second file of a replacement.
-pub(crate) fn name(run: &str) -> String {
-    format!("{BEGIN}{run}{END}")
-}
-
-/// Another name for the same file, for an instant.
-pub(crate) fn aside(temporary: &str) -> String {
-    format!("{}{ASIDE_END}", temporary.strip_suffix(END).unwrap_or(temporary))
-}
-
-/// Whether a run has left a file beside a transcript. As long as it has, its record stays too.
-pub(crate) fn is_left(place: &Place, run: &str) -> bool {
-    place.look(name(run)).is_ok_and(|left| left.is_some())
-}
-
-/// The run whose file has this name.
-fn run_of(name: &str) -> Option<&str> {
-    let rest = name.strip_prefix(BEGIN)?;
-    rest.strip_suffix(END).or_else(|| rest.strip_suffix(ASIDE_END))
-}
-
-/// Tells the end of one text from that of another.
-pub(crate) fn end_hash(end: &[u8]) -> Hash {
-    blake3::hash(end)
-}
-
-/// A file of ours beside a transcript.
-struct Leftover {
-    name: String,
-    file: File,
-    length: u64,
-    inode: u64,
-    record: Record,
-    swap: Swap,
-    /// How much of the old file is accounted for.
-    ledger: Ledger,
-    /// Whether that is known from a later run, which brought lines over.
-    brought: bool,
-}
-
-/// How the leftovers of one file stand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Settled {
-    /// There are none.
-    Nothing,
-    /// All lines are in their place, but a program has an old file open and may write more to it.
-    Held,
-    /// Something was done about one of them. The snapshot may be of a file that is not at the path any more: look again.
-    Something,
-}
-
-/// Finishes what was left of replacements of one file, of which we hold the lock.
-pub(crate) fn settle(now: &Snapshot, vault: &Vault) -> Result<Result<Settled, Deferral>, Error> {
+/// Finishes what was left of replacements of one file, of which we hold the lock. `true` if there was something: the
+/// snapshot may be of a file that is not at the path any more, so look again. Deferred if all lines are in their place, but
+/// a program has an old file open and may write more to it.
+pub(crate) fn settle(now: &Snapshot, vault: &Vault) -> Result<bool, Stop> {
     let fail = |cause| Error::new(&now.path, FINISH, cause);
     let left = left_of(now, vault)?;
-    if left.is_empty() {
-        return Ok(Ok(Settled::Nothing));
-    }
     // Nobody may be in the middle of a line when we look for the last time.
     let leases: Vec<_> = left.iter().map(|leftover| Lease::read(&leftover.file)).collect();
     let held = |index: usize| matches!(leases.get(index), Some(Err(Refused::Busy)));
@@ -112,66 +51,53 @@ pub(crate) fn settle(now: &Snapshot, vault: &Vault) -> Result<Result<Settled, De
         late.push(Late::of(leftover, now, vault, !held(index)).map_err(fail)?);
     }
     if let Some(merged) = Merged::of(&late, now) {
-        return bring_over(&merged, &late, now, vault);
+        bring_over(&merged, &late, now, vault)?;
+        return Ok(true);
     }
     for late in &late {
         late.keep_dropped(now, vault)?;
     }
-    let mut settled = Settled::Nothing;
-    for (index, leftover) in left.iter().enumerate() {
-        if held(index) {
-            settled = Settled::Held;
-        } else {
-            leftover.remove(&now.place).map_err(fail)?;
-            leftover.note(vault, &Ledger::CLOSED);
-            leftover.mark(now, vault);
-            if settled == Settled::Nothing {
-                settled = Settled::Something;
-            }
-        }
+    for (_, leftover) in left.iter().enumerate().filter(|(index, _)| !held(*index)) {
+        leftover.remove(&now.place).map_err(fail)?;
+        leftover.note(vault, &Ledger::CLOSED);
+        leftover.mark(now, vault);
     }
-    Ok(Ok(settled))
+    if (0..left.len()).any(held) { Err(Deferral::OldFileOpen.into()) } else { Ok(!left.is_empty()) }
 }
 
 /// Puts late lines into the transcript: a run of its own, whose record says how far each old file is accounted for then.
-fn bring_over(
-    merged: &Merged<'_>,
-    late: &[Late<'_>],
-    now: &Snapshot,
-    vault: &Vault,
-) -> Result<Result<Settled, Deferral>, Error> {
-    let pending = vault.begin(&now.path)?;
-    let work = Replacement::stage(now, pending.run(), merged.length())?;
-    let swap = work.swap();
-    let accounts = merged.accounts(late, swap.new.inode);
-    let run = work.write(merged, || merged.keep(pending, swap, accounts.clone(), now))?;
+fn bring_over(merged: &Merged<'_>, late: &[Late<'_>], now: &Snapshot, vault: &Vault) -> Result<(), Stop> {
+    let keep = |pending, swap: Swap| merged.keep(pending, merged.accounts(late, swap.new.inode), swap, now);
     // Whoever calls us has asked already.
-    let landed = work.land(&run, merged, || Ok(Ok(Pass::default())));
-    if has_landed(&landed, now) {
-        for (late, account) in late.iter().zip(&accounts) {
-            late.leftover.note(vault, &account.ledger);
-        }
+    let done = replace(now, merged, vault, keep, || Ok(Pass::default()))?;
+    for (late, account) in late.iter().zip(merged.accounts(late, done.inode)) {
+        late.leftover.note(vault, &account.ledger);
     }
-    close(&run, has_landed(&landed, now), now);
-    landed.map(|landed| landed.map(|_| Settled::Something))
+    Ok(())
 }
 
-/// Whether a new text was put in place. Something may have failed after that. If not even this is to be found out, undo
-/// will ask the file.
-pub(crate) fn has_landed<T, E>(landed: &Result<Result<T, E>, Error>, now: &Snapshot) -> bool {
-    match landed {
-        Ok(landed) => landed.is_ok(),
-        Err(_) => !now.is_at_path().unwrap_or(false),
-    }
+/// A file that was replaced, and what came late to the old one is in its place as well, or waits.
+pub(crate) struct Done {
+    pub(crate) guarantee: Guarantee,
+    /// The name of the run.
+    pub(crate) run: String,
+    /// Why lines that came late still wait for their place.
+    pub(crate) late: Option<Deferral>,
 }
 
-/// Records what became of a run that was to replace a transcript.
-pub(crate) fn close(run: &Run, landed: bool, now: &Snapshot) {
-    if landed {
-        run.landed();
-    } else if !is_left(&now.place, run.name()) {
-        run.forget();
-    }
+/// As [`replace`], and puts late lines into place.
+pub(crate) fn replace_and_settle(
+    old: &Snapshot,
+    text: &(dyn NewText + Sync),
+    vault: &Vault,
+    keep: impl FnOnce(Pending, Swap) -> Result<Run, Stop>,
+    enter: impl FnOnce() -> Result<Pass, Stop>,
+) -> Result<Done, Stop> {
+    let Replaced { guarantee, run, late, .. } = replace(old, text, vault, keep, enter)?;
+    // The run has landed whatever becomes of them.
+    let settled = if late { settle_late(&old.path, vault) } else { Ok(None) };
+    let late = settled.unwrap_or_else(|error| Some(Deferral::LateLines(error.to_string())));
+    Ok(Done { guarantee, run, late })
 }
 
 /// How often a file is looked at again after something was settled. Each round settles one leftover for good, unless
@@ -203,21 +129,23 @@ pub fn settle_late(path: &Path, vault: &Vault) -> Result<Option<Deferral>, Error
 
 /// Gives why something that was left has to wait.
 fn settle_path(path: &Path, vault: &Vault) -> Result<Option<Deferral>, Error> {
+    match settled(path, None, vault) {
+        // Nothing of ours can be beside what is refused.
+        Ok(_) | Err(Stop::Refused(_)) => Ok(None),
+        Err(Stop::Deferred(reason)) => Ok(Some(reason)),
+        Err(Stop::Failed(error)) => Err(error),
+    }
+}
+
+/// The file, locked, with nothing left of interrupted runs beside it.
+pub(crate) fn settled(path: &Path, root: Option<&Path>, vault: &Vault) -> Result<Snapshot, Stop> {
     for _ in 0..ROUNDS_MAX {
-        let snapshot = match Snapshot::open_locked(path, None)? {
-            Ok(Ok(snapshot)) => snapshot,
-            Ok(Err(reason)) => return Ok(Some(reason)),
-            // Nothing of ours can be there.
-            Err(_) => return Ok(None),
-        };
-        match settle(&snapshot, vault)? {
-            Ok(Settled::Something) => {}
-            Ok(Settled::Nothing) => return Ok(None),
-            Ok(Settled::Held) => return Ok(Some(Deferral::OldFileOpen)),
-            Err(reason) => return Ok(Some(reason)),
+        let snapshot = Snapshot::open_locked(path, root)?;
+        if !settle(&snapshot, vault)? {
+            return Ok(snapshot);
         }
     }
-    Ok(Some(Deferral::Changed))
+    Err(Deferral::Changed.into())
 }
 
 /// Finishes what was left of replacements of files at or below a path. Gives what went wrong, and what is not ours and
@@ -262,137 +190,4 @@ fn settle_one(path: &Path, vault: &Vault) -> Result<(), Error> {
 fn not_ours(path: &Path, why: &str) -> Error {
     Error::new(path, FINISH, io::Error::other(format!("{why}, so it is left alone")))
         .with_way_out("if it came with a copied folder, compare it with the transcript; then remove it")
-}
-
-/// The leftovers of a transcript.
-fn left_of(now: &Snapshot, vault: &Vault) -> Result<Vec<Leftover>, Error> {
-    let fail = |cause| Error::new(&now.path, "look for what an interrupted run left", cause);
-    let names = now.place.names().map_err(fail)?;
-    let mut found = Vec::new();
-    for (name, run) in names.iter().filter_map(|name| Some((name, run_of(name)?))) {
-        // A record that cannot be read is as good as none.
-        let Ok(Some(record)) = vault.run(run) else { continue };
-        if record.path.file_name() != Some(now.place.name()) {
-            continue;
-        }
-        if let Opened::Ours(leftover) =
-            Leftover::open(&now.place, name, record, Some(&now.metadata)).map_err(fail)?
-        {
-            found.push(*leftover);
-        }
-    }
-    found.sort_by(|one, other| one.name.cmp(&other.name));
-    let left: Vec<(String, u64)> = found.iter().map(|one| (one.record.run.clone(), one.inode)).collect();
-    for leftover in &mut found {
-        leftover.learn(now, vault, &left)?;
-    }
-    Ok(found)
-}
-
-/// What stands under the name of a leftover.
-enum Opened {
-    Ours(Box<Leftover>),
-    Gone,
-    /// And why not.
-    NotOurs(&'static str),
-}
-
-impl Leftover {
-    fn open(place: &Place, name: &str, record: Record, transcript: Option<&Metadata>) -> io::Result<Opened> {
-        let Some(swap) = record.swap.clone() else {
-            return Ok(Opened::NotOurs("its run has replaced no file"));
-        };
-        let file = match place.open(name, OFlags::RDONLY | OFlags::NONBLOCK) {
-            Ok(file) => file,
-            Err(Errno::NOENT) => return Ok(Opened::Gone),
-            Err(Errno::LOOP) => return Ok(Opened::NotOurs("it is a link")),
-            Err(Errno::ACCESS | Errno::PERM) => return Ok(Opened::NotOurs("it cannot be read")),
-            Err(errno) => return Err(errno.into()),
-        };
-        let found = file.metadata()?;
-        let owners = [Some(rustix::process::geteuid().as_raw()), transcript.map(Metadata::uid)];
-        let inode = found.ino();
-        if !found.is_file() || found.nlink() != 1 || !owners.contains(&Some(found.uid())) {
-            return Ok(Opened::NotOurs("it is somebody else's, or has another name"));
-        }
-        if inode != swap.old.inode && inode != swap.new.inode {
-            return Ok(Opened::NotOurs("it is not the file that its run left there"));
-        }
-        let start = Ledger { known: swap.before, upto: swap.before, at: swap.after, current: swap.new.inode };
-        let ledger = record.ledger.unwrap_or(start);
-        if ledger == Ledger::CLOSED {
-            return Ok(Opened::NotOurs("its run has come to its end"));
-        }
-        let (name, length) = (name.to_string(), found.len());
-        let brought = false;
-        Ok(Opened::Ours(Box::new(Self { name, file, length, inode, record, swap, ledger, brought })))
-    }
-
-    /// Whether it is the text from before the run, and not the new one.
-    fn is_old(&self) -> bool {
-        self.inode == self.swap.old.inode
-    }
-
-    /// Takes from later runs how far this file is accounted for. One counts if it has landed, which its record says, or
-    /// the names of its two files, if nobody lived to write it down.
-    fn learn(&mut self, now: &Snapshot, vault: &Vault, left: &[(String, u64)]) -> Result<(), Error> {
-        for record in vault.runs(&now.path)?.into_iter().flatten() {
-            let Some(swap) = &record.swap else { continue };
-            let landed = record.state != State::Kept
-                || swap.new.inode == now.metadata.ino()
-                || left.iter().any(|(run, inode)| *run == record.run && *inode == swap.old.inode);
-            let accounts = record.accounts.iter().filter(|account| account.run == self.record.run);
-            for account in accounts.filter(|_| landed) {
-                if !self.brought || account.ledger.known >= self.ledger.known {
-                    self.ledger = account.ledger;
-                    self.brought = true;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes down how far it is accounted for. What cannot be written is known from the run that brought the lines over.
-    fn note(&self, vault: &Vault, ledger: &Ledger) {
-        let note = || {
-            let run = vault.run_for_notes(&self.record)?;
-            run.note(ledger)?;
-            run.sync()
-        };
-        let _: io::Result<()> = note();
-    }
-
-    fn remove(&self, place: &Place) -> io::Result<()> {
-        before(Step::Clean)?;
-        place.remove(&self.name)?;
-        place.sync()
-    }
-
-    /// Says in the vault what became of the run.
-    fn mark(&self, now: &Snapshot, vault: &Vault) {
-        if self.record.state != State::Kept {
-            return;
-        }
-        let Ok(run) = vault.run_for_notes(&self.record) else { return };
-        if self.is_old() {
-            run.landed();
-        } else if self.swap.old.inode == now.metadata.ino() {
-            run.forget();
-        }
-    }
-
-    /// Of a transcript that is gone nothing is kept, but for lines that were appended to it while it was replaced.
-    fn abandoned(&self, place: &Place, vault: &Vault) -> Result<(), Error> {
-        let fail = |cause| Error::new(&place.path_of(&self.name), FINISH, cause);
-        let known = if self.is_old() { self.ledger.known } else { self.ledger.at };
-        if self.length > known {
-            let why = "its transcript is gone, but this file holds lines that came last";
-            return Err(fail(io::Error::other(why)).with_way_out("remove it if nobody needs them"));
-        }
-        self.remove(place).map_err(fail)?;
-        if let Some(run) = vault.run_for_notes(&self.record).ok().filter(|_| !self.is_old()) {
-            run.forget();
-        }
-        Ok(())
-    }
 }

@@ -5,7 +5,7 @@
 //! Only mounts of processes that we can see are known. From inside a container that is not all of them.
 
 use crate::gate::process;
-use crate::outcome::Refusal;
+use crate::refusal::Refusal;
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::fs::{self, File};

@@ -3,46 +3,28 @@
 //! The agent unpacks such a file before it goes on with it, and looks for the plain one first, so a plain one beside it
 //! is the transcript and this one is not looked at.
 
+use crate::content::Content;
 use crate::error::Error;
-use crate::outcome::{Ending, Outcome, Refusal};
-use crate::snapshot::{Snapshot, spool_as};
-use crate::{Mode, Options};
+use crate::options::{Mode, Options};
+use crate::outcome::{Ending, Outcome};
+use crate::refusal::Refusal;
+use crate::snapshot::Snapshot;
+use crate::stop::Stop;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
-use transcript::{Source, examine};
-
-const ENDING: &str = ".jsonl.zst";
+use std::path::Path;
+use transcript::examine;
 
 /// More than this is not unpacked: a file of some megabytes can say that it holds anything.
 const UNPACKED_BYTES_MAX: u64 = 16 << 30;
 
-/// The plain transcript that a compressed one stands for, whether it is there or not; `None` for other files.
-pub(crate) fn plain(path: &Path) -> Option<PathBuf> {
-    let name = path.file_name()?.to_str().filter(|name| name.ends_with(ENDING) && !name.starts_with('.'))?;
-    Some(path.with_file_name(name.strip_suffix(".zst")?))
-}
-
-/// Whether a file is a compressed transcript that stands for itself.
-pub(crate) fn is_candidate(path: &Path) -> bool {
-    plain(path).is_some_and(|plain| !plain.exists())
-}
-
 /// Looks at a compressed transcript. Whatever the mode, it stays as it is.
-pub(crate) fn look(path: &Path, root: Option<&Path>, options: &Options) -> Result<Outcome, Error> {
-    let snapshot = match Snapshot::open(path, root)? {
-        Ok(snapshot) => snapshot,
-        Err(refusal) => return Ok(Outcome::without_look(Ending::Refused(refusal))),
-    };
-    let fail = |cause| Error::new(path, "unpack the file", cause);
-    let decoder = zstd::Decoder::new(&snapshot.file).map_err(fail)?;
+pub(crate) fn look(path: &Path, root: Option<&Path>, options: &Options) -> Result<Outcome, Stop> {
+    const VERB: &str = "unpack the file";
+    let snapshot = Snapshot::open(path, root)?;
+    let decoder = zstd::Decoder::new(&snapshot.file).map_err(|cause| Error::new(path, VERB, cause))?;
     let stream = Limited { inside: decoder, left: UNPACKED_BYTES_MAX };
-    let mut found = None;
-    let examined = |source: &dyn Source| {
-        found = Some(examine(source, options.policy.choose(source)?)?);
-        Ok(())
-    };
-    spool_as(path, "unpack the file", stream, examined)?;
-    let Some(found) = found else { return Err(fail(io::Error::other("it ends early"))) };
+    let content = Content::spool_as(path, VERB, stream)?;
+    let found = content.read(|source| examine(source, options.policy.choose(source)?))?;
     let saves = found.bytes_after != found.facts.bytes;
     let mut outcome = Outcome::looked(found, snapshot.bytes());
     if saves && options.mode != Mode::Look && outcome.ending == Ending::Findings {

@@ -2,11 +2,15 @@
 //!
 //! What a level does is not known here, but which were tried: the vault keeps a record of each run.
 
-use crate::outcome::{Ending, Refusal};
-use crate::snapshot::Snapshot;
-use crate::vault::{Record, State};
-use crate::{Drawn, Error, Job, Options, Outcome, Policies, Purpose, Vault, carry};
-use std::cell::Cell;
+use crate::carry::{Drawn, Next, carry};
+use crate::content::Content;
+use crate::error::Error;
+use crate::options::Options;
+use crate::outcome::{Ending, Outcome};
+use crate::policies::Policies;
+use crate::refusal::Refusal;
+use crate::stop::Stop;
+use crate::vault::{Purpose, Record, State, Vault};
 use std::path::Path;
 use transcript::Repair;
 use transcript::compact::{Shares, Unable};
@@ -44,7 +48,7 @@ pub struct Recovered {
 }
 
 /// What is found out on the way.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct Found {
     cause: Option<Cause>,
     level: Option<Level>,
@@ -69,45 +73,49 @@ pub fn recover(
     recovery: &Recovery,
     options: &Options,
 ) -> Result<Recovered, Error> {
-    let found = Cell::new(Found::default());
-    let outcome = carry(path, root, options, &|snapshot, policies| {
-        let failure = snapshot.read(|source| last_failure(source))?;
+    let (outcome, found) = carry(path, root, options, &|content, policies| {
+        let failure = content.read(|source| last_failure(source))?;
         let cause = recovery.error.as_deref().map(classify).or_else(|| failure.map(|failure| failure.cause));
-        let tried = Tried::of(options.vault.as_ref(), snapshot)?;
-        found.set(Found { cause, attempts: tried.count, ..Found::default() });
+        let tried = Tried::of(options.vault.as_ref(), content)?;
+        let mut found = Found { cause, attempts: tried.count, ..Found::default() };
         let is_old = failure.zip(tried.end).is_some_and(|(failure, end)| failure.at < end);
         if recovery.only_new && is_old {
-            return not_drawn(snapshot, policies, Ending::Clean);
+            return not_drawn(content, policies, Ending::Clean, found);
         }
         let levels = match tried.next(recovery, cause) {
             Ok(levels) => levels,
-            Err(ending) => return not_drawn(snapshot, policies, ending),
+            Err(ending) => return not_drawn(content, policies, ending, found),
         };
         let mut last = Ending::Refused(Refusal::Unable(Unable::Nothing));
         for &level in levels {
-            let done = snapshot
+            let done = content
                 .read(|source| recover::recover(source, policies.choose(source)?, level, recovery.keep))?;
             match done.repair {
                 Ok(Repair { plan, .. }) if plan.is_empty() => {}
                 Err(Unable::Nothing) => {}
                 Err(unable) => last = Ending::Refused(Refusal::Unable(unable)),
                 Ok(repair) => {
-                    found.set(Found { level: Some(level), shares: done.shares, ..found.get() });
-                    let purpose = Some(Purpose::Recover(level.number()));
-                    return Ok(Drawn { before: done.before, job: Ok(Job { purpose, ..repair.into() }) });
+                    (found.level, found.shares) = (Some(level), done.shares);
+                    let next = Next::change(repair, Some(Purpose::Recover(level.number())));
+                    return Ok(Drawn { before: done.before, next, told: Some(found) });
                 }
             }
         }
-        not_drawn(snapshot, policies, last)
+        not_drawn(content, policies, last, found)
     })?;
-    let Found { cause, level, attempts: attempts_before, shares } = found.get();
+    let Found { cause, level, attempts: attempts_before, shares } = found.unwrap_or_default();
     let changed = matches!(outcome.ending, Ending::Fixed | Ending::WouldFix);
     Ok(Recovered { outcome, cause, level: level.filter(|_| changed), attempts_before, shares })
 }
 
-fn not_drawn(snapshot: &Snapshot, policies: &Policies, ending: Ending) -> Result<Drawn, Error> {
-    let before = snapshot.read(|source| transcript::examine(source, policies.choose(source)?))?;
-    Ok(Drawn { before, job: Err(ending) })
+fn not_drawn(
+    content: &Content,
+    policies: &Policies,
+    ending: Ending,
+    found: Found,
+) -> Result<Drawn<Found>, Stop> {
+    let before = content.read(|source| transcript::examine(source, policies.choose(source)?))?;
+    Ok(Drawn { before, next: Next::End(ending), told: Some(found) })
 }
 
 /// What was tried since the model last answered.
@@ -119,11 +127,11 @@ struct Tried {
 }
 
 impl Tried {
-    fn of(vault: Option<&Vault>, snapshot: &Snapshot) -> Result<Self, Error> {
+    fn of(vault: Option<&Vault>, content: &Content) -> Result<Self, Stop> {
         let mut tried = Self { count: 0, highest: 0, end: None };
         let Some(vault) = vault else { return Ok(tried) };
         // A record that cannot be read counts as none: that tries a level once more.
-        let records: Vec<Record> = vault.runs(&snapshot.path)?.into_iter().flatten().collect();
+        let records: Vec<Record> = vault.runs(&content.path)?.into_iter().flatten().collect();
         // How much longer later runs have made what stands before the place.
         let mut grown = 0_i128;
         for record in records.iter().rev().filter(|record| record.state != State::Kept) {
@@ -131,7 +139,7 @@ impl Tried {
                 let end = i128::from(record.bytes_after) + grown;
                 let from = u64::try_from(end).unwrap_or(0);
                 tried.end = tried.end.or(Some(from));
-                if snapshot.read(|source| answered_since(source, from))? {
+                if content.read(|source| answered_since(source, from))? {
                     break;
                 }
                 tried.count += 1;

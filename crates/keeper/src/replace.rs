@@ -1,16 +1,19 @@
 //! How a transcript is replaced while other programs append to it.
 
 use crate::attributes;
+use crate::beside;
+use crate::content::Content;
+use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::gate::Pass;
 use crate::lease::{Lease, Refused};
-use crate::leftover;
 use crate::new_text::{NewText, hash_of, same_bytes};
-use crate::outcome::{Deferral, Guarantee};
+use crate::outcome::Guarantee;
 use crate::snapshot::Snapshot;
 use crate::step::{Step, before};
-use crate::tail::{Came, Known, State, lines_end};
-use crate::vault::{FileId, Ledger, Run, Swap};
+use crate::stop::Stop;
+use crate::tail::{Came, Known, State, end_hash, lines_end};
+use crate::vault::{FileId, Ledger, Pending, Run, Swap, Vault};
 use crate::writers;
 use blake3::Hash;
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -87,33 +90,44 @@ const COMPARE_TRIES: usize = 3;
 /// For how long others go first after that.
 const COMPARE_PAUSE: Duration = Duration::from_millis(2);
 
-/// How a replacement ended well.
-pub(crate) struct Landed {
+/// A file that was replaced.
+pub(crate) struct Replaced {
     pub(crate) guarantee: Guarantee,
+    /// The name of the run.
+    pub(crate) run: String,
+    /// Inode of the new file.
+    pub(crate) inode: u64,
     /// Whether lines came to the old file that have yet to be put in before those that others appended to the new one:
-    /// [`leftover`] does that.
+    /// `leftover` does that.
     pub(crate) late: bool,
 }
 
-/// What became of the exchange of names.
-enum Exchanged {
-    Done,
-    /// There was nothing at the path.
-    Gone,
-    /// There was another file, and it is there again; for an instant ours was.
-    Other,
-}
-
-/// Why the old file cannot be shut to others, if it cannot.
-enum Shut<'f> {
-    /// Nobody comes in as long as the lease is held; without one nothing at all has changed.
-    Yes {
-        lease: Option<Lease<'f>>,
-        /// Whether all bytes of a file that has grown are known to be those that were read.
-        compared: bool,
-    },
-    Changed,
-    Held(Deferral),
+/// Puts a new text in the place of a file, of which we hold the lock, after `keep` has kept what it loses, and records in
+/// the vault whether the run landed. `enter` says whether the file may be replaced. [`Replacement`] says how.
+pub(crate) fn replace(
+    old: &Snapshot,
+    text: &(dyn NewText + Sync),
+    vault: &Vault,
+    keep: impl FnOnce(Pending, Swap) -> Result<Run, Stop>,
+    enter: impl FnOnce() -> Result<Pass, Stop>,
+) -> Result<Replaced, Stop> {
+    let pending = vault.begin(&old.path)?;
+    let run = pending.run().to_string();
+    let work = Replacement::stage(old, &run, text.length())?;
+    let (swap, inode) = (work.swap(), work.inode);
+    let kept = work.write(text, || keep(pending, swap))?;
+    let landed = work.land(&kept, text, enter);
+    // After a failure the path tells. If not even that is to be found out, undo will ask the text.
+    let is_new = match &landed {
+        Err(Stop::Failed(_)) => !old.is_at_path().unwrap_or(false),
+        other => other.is_ok(),
+    };
+    if is_new {
+        kept.landed();
+    } else if !beside::is_left(&old.place, &run) {
+        kept.forget();
+    }
+    landed.map(|(guarantee, late)| Replaced { guarantee, run, inode, late })
 }
 
 /// Puts a new text in the place of a file, of which we hold the lock, without losing what others append meanwhile:
@@ -137,12 +151,12 @@ enum Shut<'f> {
 ///    file. Give back the new lease and the locks. fsync file and folder.
 /// 7. [`linger`](Replacement::linger): keep the old file open for a grace period and drain again, for a program
 ///    may have been interrupted between finding and opening it. Unlink it, and make that last. If others had appended
-///    to the new file by then, [`leftover`] puts the late lines in before theirs, with this same recipe.
+///    to the new file by then, `leftover` puts the late lines in before theirs, with this same recipe.
 ///
 /// The run's file in the vault names both files by their inodes, and a [`Ledger`] in it says how much of the old one is
-/// accounted for in the new one. It is written before anything is copied, so that [`leftover`] can finish 6 and 7 after
+/// accounted for in the new one. It is written before anything is copied, so that `leftover` can finish 6 and 7 after
 /// a crash at any step, which leaves the old bytes or the new ones at the path.
-pub(crate) struct Replacement<'a> {
+struct Replacement<'a> {
     old: &'a Snapshot,
     new: File,
     /// Inode of the new file.
@@ -174,9 +188,9 @@ impl Drop for Replacement<'_> {
 
 impl<'a> Replacement<'a> {
     /// Makes the file beside the old one that is to hold the new text, of this many bytes, in this run.
-    pub(crate) fn stage(old: &'a Snapshot, run: &str, after: u64) -> Result<Self, Error> {
+    fn stage(old: &'a Snapshot, run: &str, after: u64) -> Result<Self, Error> {
         let fail = |cause| Error::new(&old.path, WRITE, cause);
-        let temporary = leftover::name(run);
+        let temporary = beside::name(run);
         before(Step::CreateTemporary).map_err(fail)?;
         let (new, named) = match old.place.create_unnamed() {
             Ok(new) => (new, false),
@@ -191,23 +205,23 @@ impl<'a> Replacement<'a> {
     }
 
     /// What the run's file says of this replacement.
-    pub(crate) fn swap(&self) -> Swap {
+    fn swap(&self) -> Swap {
         let device = self.old.metadata.dev();
         Swap {
             old: FileId { device, inode: self.old.metadata.ino() },
             new: FileId { device, inode: self.inode },
             before: self.old.bytes(),
-            end: leftover::end_hash(&self.old.known().end()),
+            end: end_hash(&self.old.known().end()),
             after: self.after,
         }
     }
 
     /// Writes the new text and makes it last, and the old one as well, while `keep` keeps what goes.
-    pub(crate) fn write<T>(
+    fn write<T>(
         &self,
         text: &(dyn NewText + Sync),
-        keep: impl FnOnce() -> Result<T, Error>,
-    ) -> Result<T, Error> {
+        keep: impl FnOnce() -> Result<T, Stop>,
+    ) -> Result<T, Stop> {
         let fail = |cause| self.fail(WRITE, cause);
         before(Step::WriteText).map_err(fail)?;
         let (old, new) = (&self.old.file, &self.new);
@@ -252,47 +266,34 @@ impl<'a> Replacement<'a> {
 
     /// Steps 3 to 7, in `run`. `enter` asks the programs that own the file, and takes their locks: these are held for no
     /// longer than others have to stay out. Since the file was examined such a program may have begun something that
-    /// only the new lines tell of; then another look is needed.
-    pub(crate) fn land<E: From<Deferral>>(
+    /// only the new lines tell of; then another look is needed. Gives what kept others' lines safe, and whether lines came
+    /// late.
+    fn land(
         self,
         run: &Run,
         text: &dyn NewText,
-        enter: impl FnOnce() -> Result<Result<Pass, E>, Error>,
-    ) -> Result<Result<Landed, E>, Error> {
-        let changed = || Ok(Err(Deferral::Changed.into()));
-        if !self.catch_up(run)? {
-            return changed();
-        }
-        let pass = match enter()? {
-            Ok(pass) => pass,
-            Err(reason) => return Ok(Err(reason)),
-        };
+        enter: impl FnOnce() -> Result<Pass, Stop>,
+    ) -> Result<(Guarantee, bool), Stop> {
+        self.catch_up(run)?;
+        let pass = enter()?;
         if pass.holds_lock() && !self.old.is_current()? {
-            return changed();
+            return Err(Deferral::Changed.into());
         }
-        let (lease, compared) = match self.shut(run, text)? {
-            Shut::Yes { lease, compared } => (lease, compared),
-            Shut::Changed => return changed(),
-            Shut::Held(reason) => return Ok(Err(reason.into())),
-        };
+        let (lease, compared) = self.shut(run, text)?;
         let guarantee = if lease.is_some() { Guarantee::Lease } else { Guarantee::Quiet };
-        if !self.catch_up_last(run)? {
-            return changed();
-        }
+        self.catch_up_last(run)?;
         let hold = self.lease_new()?;
-        match self.exchange()? {
-            Exchanged::Done => {}
-            Exchanged::Gone => return changed(),
-            Exchanged::Other => return Ok(Err(self.take_back(run, hold)?.into())),
+        if !self.exchange()? {
+            return Err(self.take_back(run, hold)?.into());
         }
         drop(lease);
         if self.drain(run, guarantee)? == State::Rewritten {
-            return Ok(Err(self.give_way(run, hold)?.into()));
+            return Err(self.give_way(run, hold)?.into());
         }
         drop(hold);
         drop(pass);
         if !compared && self.has_kept(text, &|| false).map_err(|cause| self.late(cause))? == Some(false) {
-            return Ok(Err(self.give_way(run, None)?.into()));
+            return Err(self.give_way(run, None)?.into());
         }
         let lingered = std::thread::scope(|scope| {
             // Without a thread it is done when the file is closed.
@@ -301,26 +302,26 @@ impl<'a> Replacement<'a> {
             self.linger(run, guarantee)
         });
         match lingered? {
-            State::Rewritten => Ok(Err(self.give_way(run, None)?.into())),
-            state => Ok(Ok(Landed { guarantee, late: state != State::Empty })),
+            State::Rewritten => Err(self.give_way(run, None)?.into()),
+            state => Ok((guarantee, state != State::Empty)),
         }
     }
 
-    /// Copies what was appended, until little is left. `false` if the old file shrank.
-    fn catch_up(&self, run: &Run) -> Result<bool, Error> {
+    /// Copies what was appended, until little is left.
+    fn catch_up(&self, run: &Run) -> Result<(), Stop> {
         let fail = |cause| self.fail(COPY, cause);
         before(Step::CatchUp).map_err(fail)?;
         for _ in 0..CATCH_UP_ROUNDS {
             let end = self.old.file.metadata().map_err(fail)?.len();
             match end.checked_sub(self.known.at()) {
-                None => return Ok(false),
+                None => return Err(Deferral::Changed.into()),
                 Some(bytes) if bytes <= CATCH_UP_BYTES => break,
                 Some(_) => {}
             }
             self.old.file.sync_data().map_err(fail)?;
             self.carry(run, end).map_err(fail)?;
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Brings over what the old file has up to `end`. The ledger tells of it first, so that after a crash what had come
@@ -342,31 +343,29 @@ impl<'a> Replacement<'a> {
 
     /// Keeps writers out of the old file, if it is still what was read but for what was appended. Whether it is takes a
     /// comparison of all bytes if it has changed at all; a writer who comes meanwhile goes first, a few times.
-    fn shut(&self, run: &Run, text: &dyn NewText) -> Result<Shut<'_>, Error> {
+    ///
+    /// Nobody comes in as long as the lease is held; without one nothing at all has changed. Also says whether all bytes
+    /// of a file that has grown are known to be those that were read.
+    fn shut(&self, run: &Run, text: &dyn NewText) -> Result<(Option<Lease<'_>>, bool), Stop> {
         for attempt in 1..=COMPARE_TRIES {
-            let asked = writers::keep_out(&self.old.file, &self.old.metadata, writers::PATIENCE);
-            let lease = match asked.map_err(|cause| self.fail("ask for a lease on", cause))? {
-                Ok(lease) => lease,
-                Err(held) => return Ok(Shut::Held(held)),
-            };
+            let Content { path, file, metadata } = &**self.old;
+            let lease = writers::keep_out(path, file, metadata, writers::PATIENCE)?;
             let stop = || lease.as_ref().is_some_and(Lease::is_wanted);
             let compared = match self.is_as_read(lease.is_some())? {
                 None => self.has_kept(text, &stop).map_err(|cause| self.fail(LOOK_AGAIN, cause))?,
                 known => known,
             };
             match compared {
-                Some(true) => return Ok(Shut::Yes { lease, compared: true }),
+                Some(true) => return Ok((lease, true)),
                 Some(false) => break,
-                None if attempt == COMPARE_TRIES => return Ok(Shut::Yes { lease, compared: false }),
+                None if attempt == COMPARE_TRIES => return Ok((lease, false)),
                 None => {}
             }
             drop(lease);
             sleep(COMPARE_PAUSE);
-            if !self.catch_up(run)? {
-                break;
-            }
+            self.catch_up(run)?;
         }
-        Ok(Shut::Changed)
+        Err(Deferral::Changed.into())
     }
 
     /// Whether the file at the path is the one that was read, and still has what was read. `None` if somebody may have
@@ -396,14 +395,17 @@ impl<'a> Replacement<'a> {
     }
 
     /// Copies the rest, and makes it last in both files: after a power cut nobody must be able to take what the disk lost
-    /// for what a program wrote. `false` if the old file shrank.
-    fn catch_up_last(&self, run: &Run) -> Result<bool, Error> {
+    /// for what a program wrote.
+    fn catch_up_last(&self, run: &Run) -> Result<(), Stop> {
         let fail = |cause| self.fail(COPY, cause);
         before(Step::CatchUpLast).map_err(fail)?;
         let end = self.old.file.metadata().map_err(fail)?.len();
         let (known, at) = (self.known.at(), self.landed.get());
-        if end <= known {
-            return Ok(end == known);
+        if end < known {
+            return Err(Deferral::Changed.into());
+        }
+        if end == known {
+            return Ok(());
         }
         run.note(&Ledger { known, upto: end, at, current: self.inode }).map_err(fail)?;
         self.known.copy(&self.old.file, &self.new, end).map_err(fail)?;
@@ -427,8 +429,7 @@ impl<'a> Replacement<'a> {
             }
             done.into_iter().collect::<io::Result<()>>()
         })
-        .map_err(fail)?;
-        Ok(true)
+        .map_err(|cause| fail(cause).into())
     }
 
     /// The lease on the new file, if there is one to be had: somebody who looks into every new file (a search index)
@@ -443,8 +444,9 @@ impl<'a> Replacement<'a> {
         }
     }
 
-    /// Puts the new file at the path and the old one at the second name.
-    fn exchange(&self) -> Result<Exchanged, Error> {
+    /// Puts the new file at the path and the old one at the second name. `false` if there was another file at the path; it
+    /// is there again, and for an instant ours was.
+    fn exchange(&self) -> Result<bool, Stop> {
         let fail = |cause| self.fail("replace the file", cause);
         before(Step::SetTimes).map_err(fail)?;
         let now = self.old.file.metadata().map_err(fail)?;
@@ -456,17 +458,17 @@ impl<'a> Replacement<'a> {
         }
         before(Step::Exchange).map_err(fail)?;
         match self.swap_names() {
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Exchanged::Gone),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Err(Deferral::Changed.into()),
             other => other.map_err(fail)?,
         }
         let second = self.old.place.look(&self.temporary).map_err(fail)?;
         if second.is_some_and(|second| second.ino() == now.ino()) {
             self.exchanged.set(true);
-            return Ok(Exchanged::Done);
+            return Ok(true);
         }
         // Somebody put another file there after we had looked: it belongs there.
         self.swap_names().map_err(fail)?;
-        Ok(Exchanged::Other)
+        Ok(false)
     }
 
     /// Exchanges the names of the two files. Where the file system cannot do that at once, the old file gets its second
@@ -477,7 +479,7 @@ impl<'a> Replacement<'a> {
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
             other => return Ok(other?),
         }
-        let aside = leftover::aside(temporary);
+        let aside = beside::aside(temporary);
         place.link(place.name(), &aside)?;
         place.rename(temporary, place.name()).inspect_err(|_| {
             let _ = place.remove(&aside);

@@ -1,7 +1,7 @@
 //! Where agents keep sessions in something else than lines of JSON: recognised by name, so that it can be said what
 //! Tailor can do there. None of them is ever opened.
 
-use crate::find::expand;
+use crate::roots::expand;
 use std::path::{Path, PathBuf};
 use transcript::format::Root;
 

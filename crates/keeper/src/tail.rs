@@ -1,6 +1,7 @@
 //! The end of a file that others append to: what came after a known place, and how it gets into another file.
 
 use crate::lease::{Lease, Refused};
+use blake3::Hash;
 use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::{self, Write};
@@ -34,6 +35,11 @@ pub(crate) enum Came<'f> {
     Lines(u64),
     /// What was known is not there any more.
     Rewritten,
+}
+
+/// Tells the end of one text from that of another.
+pub(crate) fn end_hash(end: &[u8]) -> Hash {
+    blake3::hash(end)
 }
 
 /// Up to where a file is known, and what stands right before that place: who rewrites a file in place rewrites its

@@ -2,33 +2,21 @@
 //!
 //! How a file is replaced is not known here, nor what its text means.
 
-mod history;
-
 use crate::error::Error;
-use crate::gate::{NotNow, Pass};
-use crate::leftover::{self, ROUNDS_MAX, Settled};
-use crate::new_text::{NewText, copy_span};
-use crate::outcome::{Deferral, Ending, Outcome, Refusal};
-use crate::snapshot::{Snapshot, unnamed_file};
-use crate::vault::{Change, Old, Pending, Purpose, Record, State, Vault, check};
-use crate::{Done, Mode, Options, carry_out, in_the_way, may_be_remembered, may_write, no_vault};
-use history::History;
-use std::fs::File;
-use std::io::{self, Write};
+use crate::gate::Pass;
+use crate::leave::{could_write, may_be_remembered, may_write};
+use crate::leftover::{Done, replace_and_settle, settled};
+use crate::options::{Mode, Options};
+use crate::outcome::{Ending, Outcome};
+use crate::refusal::Refusal;
+use crate::restore::{Extent, History, Restored, Runs, Way};
+use crate::snapshot::Snapshot;
+use crate::stop::Stop;
+use crate::vault::{Pending, Vault};
 use std::path::Path;
-use transcript::entry::Link;
 use transcript::overflow::Cause;
 use transcript::policy::SignedThinking;
-use transcript::{Examination, Fault, Source, Span, examine};
-
-/// How much of a run goes back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
-    /// All of it.
-    Whole,
-    /// All but a compaction from which the conversation went on, if there is one: that stays.
-    AllButCompaction,
-}
+use transcript::{Examination, examine};
 
 /// Takes a run over a file back: the newest one, or the one of that name.
 ///
@@ -45,18 +33,16 @@ pub fn undo(
     run: Option<&str>,
     extent: Extent,
 ) -> Result<Outcome, Error> {
-    let vault = options.vault.as_ref().ok_or_else(|| no_vault(path))?;
-    let opened = if options.mode == Mode::Fix {
-        settled(path, root, vault)?
-    } else {
-        Snapshot::open(path, root)?.map_err(Ending::Refused)
+    let undo = || {
+        let vault = options.vault(path)?;
+        // Late lines must be in the file before places are looked for.
+        let snapshot = match options.mode {
+            Mode::Fix => settled(path, root, vault)?,
+            _ => Snapshot::open(path, root)?,
+        };
+        snapshot.unless_changed(undo_once(&snapshot, vault, options, run, extent))
     };
-    let snapshot = match opened {
-        Ok(snapshot) => snapshot,
-        Err(ending) => return Ok(Outcome::without_look(ending)),
-    };
-    let done = snapshot.unless_changed(undo_once(&snapshot, vault, options, run, extent))?;
-    Ok(done.unwrap_or_else(Outcome::deferred))
+    Outcome::of(undo())
 }
 
 fn undo_once(
@@ -65,50 +51,37 @@ fn undo_once(
     options: &Options,
     run: Option<&str>,
     extent: Extent,
-) -> Result<Outcome, Error> {
-    let refused = |refusal| Ok(Outcome::without_look(Ending::Refused(refusal)));
-    let runs = match choose(vault, snapshot, run)? {
-        Ok(runs) => runs,
-        Err(refusal) => return refused(refusal),
-    };
-    let way = match snapshot.read(|source| Way::back(&runs, extent, source))? {
-        Ok(way) => way,
-        Err(refusal) => return refused(refusal),
-    };
+) -> Result<Outcome, Stop> {
+    let runs = Runs::choose(vault, snapshot, run)?;
+    let way = snapshot.read(|source| Way::back(&runs, extent, source))?;
     let now = snapshot.read(|source| examine(source, options.policy.choose(source)?))?;
+    signed_since(&runs, &now, options).map_or(Ok(()), Err)?;
     let facts = now.facts;
-    if let Some(refusal) = signed_since(&runs, &now, options) {
-        return refused(refusal);
-    }
     let mut outcome = Outcome::without_look(Ending::WouldUndo);
     outcome.bytes = snapshot.bytes();
     outcome.bytes_after = way.length;
     outcome.run = Some(runs.target.run.clone());
     // The model sees what comes back.
-    let remembered = || {
+    let forgotten = || -> Result<(), Stop> {
         let reason = if now.binds { may_be_remembered(snapshot, &facts, options) } else { None };
-        reason.map(NotNow::from)
+        reason.map_or(Ok(()), |reason| Err(reason.into()))
     };
     if options.mode != Mode::Fix {
-        let closed = in_the_way(snapshot, &facts, options, &[])?.or_else(remembered);
-        outcome.ending = closed.map_or(outcome.ending, Ending::from);
+        let could = could_write(snapshot, &facts, options, &[]).and_then(|()| forgotten());
+        outcome.ending = could.map_or_else(Ending::of, |()| Ok(outcome.ending))?;
         return Ok(outcome);
     }
     let enter = || may_write(snapshot, &facts, options, &[]);
     // Asked first, so that nothing is written in vain.
-    let asked = enter()?.map(drop).and_then(|()| remembered().map_or(Ok(()), Err));
-    let done = match asked {
-        Ok(()) => take_back(vault, snapshot, &runs, way, enter)?,
-        Err(reason) => Err(reason),
-    };
-    outcome.ending = match done {
+    let asked = enter().map(drop).and_then(|()| forgotten());
+    match asked.and_then(|()| take_back(vault, snapshot, &runs, way, enter)) {
         Ok(done) => {
             outcome.guarantee = Some(done.guarantee);
             outcome.late = done.late;
-            Ending::Undone
+            outcome.ending = Ending::Undone;
         }
-        Err(reason) => reason.into(),
-    };
+        Err(stop) => outcome.ending = Ending::of(stop)?,
+    }
     Ok(outcome)
 }
 
@@ -123,297 +96,24 @@ fn signed_since(runs: &Runs, now: &Examination, options: &Options) -> Option<Ref
     (since && !refused && !ignored).then(|| Refusal::SignedSince(runs.target.run.clone()))
 }
 
-/// The file, locked, with nothing left of interrupted runs: late lines must be in it before places are looked for.
-fn settled(path: &Path, root: Option<&Path>, vault: &Vault) -> Result<Result<Snapshot, Ending>, Error> {
-    for _ in 0..ROUNDS_MAX {
-        let snapshot = match Snapshot::open_locked(path, root)? {
-            Ok(Ok(snapshot)) => snapshot,
-            Ok(Err(reason)) => return Ok(Err(Ending::Deferred(reason))),
-            Err(refusal) => return Ok(Err(Ending::Refused(refusal))),
-        };
-        match leftover::settle(&snapshot, vault)? {
-            Ok(Settled::Something) => {}
-            Ok(Settled::Nothing) => return Ok(Ok(snapshot)),
-            Ok(Settled::Held) => return Ok(Err(Ending::Deferred(Deferral::OldFileOpen))),
-            Err(reason) => return Ok(Err(Ending::Deferred(reason))),
-        }
-    }
-    Ok(Err(Ending::Deferred(Deferral::Changed)))
-}
-
 fn take_back(
     vault: &Vault,
     snapshot: &Snapshot,
     runs: &Runs,
     way: Way,
-    enter: impl FnOnce() -> Result<Result<Pass, NotNow>, Error>,
-) -> Result<Result<Done, NotNow>, Error> {
+    enter: impl FnOnce() -> Result<Pass, Stop>,
+) -> Result<Done, Stop> {
     let text = Restored { vault, record: &runs.target, parts: way.parts, length: way.length };
     let keep = |pending: Pending, swap| {
-        snapshot.read(|source| pending.keep_undo(&runs.target, source.len(), way.changes, swap))?
+        snapshot.read(|source| pending.keep_undo(&runs.target, source.len(), way.changes, swap))
     };
-    let done = carry_out(snapshot, &text, vault, keep, enter)?;
-    if done.is_ok() {
-        // The record of another file that is still there belongs to that one.
-        let of = &runs.target.path;
-        if *of == snapshot.path || !of.exists() {
-            vault.undone(&runs.target);
-        }
+    let done = replace_and_settle(snapshot, &text, vault, keep, enter)?;
+    // The record of another file that is still there belongs to that one.
+    let of = &runs.target.path;
+    if *of == snapshot.path || !of.exists() {
+        vault.undone(&runs.target);
     }
     Ok(done)
-}
-
-/// A run, and those that came after it over the same file.
-struct Runs {
-    target: Record,
-    later: Vec<Record>,
-}
-
-/// Picks the run to be taken back and finds out which of the later ones landed.
-fn choose(vault: &Vault, snapshot: &Snapshot, run: Option<&str>) -> Result<Result<Runs, Refusal>, Error> {
-    let mut records = vault.runs(&snapshot.path)?;
-    if let Some(run) = run
-        && !records.iter().flatten().any(|record| record.run == run)
-    {
-        // The file may have had another name then.
-        let Some(record) = vault.run(run)? else { return Ok(Err(Refusal::NoSuchRun(run.to_string()))) };
-        let older = |other: &Result<Record, Error>| other.as_ref().is_ok_and(|other| *other.run < *run);
-        records.insert(records.iter().rposition(older).map_or(0, |at| at + 1), Ok(record));
-    }
-    let mut later: Vec<Record> = Vec::new();
-    while let Some(record) = records.pop() {
-        let record = record?;
-        let wanted = match run {
-            Some(run) => record.run == run,
-            None => record.can_be_undone(&later),
-        };
-        let landed = snapshot.read(|source| landed(&record, &records, &later, source))?;
-        if wanted && (landed || run.is_some()) {
-            return Ok(if record.undoes.is_some() || record.is_undone(&later) {
-                Err(Refusal::AlreadyUndone(record.run.clone()))
-            } else if is_merge(&record) && !record.removes() {
-                Err(Refusal::NothingToUndo)
-            } else {
-                Ok(Runs { target: record, later })
-            });
-        }
-        if landed {
-            later.insert(0, record);
-        }
-    }
-    Ok(Err(Refusal::NothingToUndo))
-}
-
-/// Whether it brought over lines of an interrupted run. Undoing it puts back what it dropped, and leaves these lines.
-fn is_merge(record: &Record) -> bool {
-    record.purpose == Some(Purpose::Merge)
-}
-
-/// Whether the file was replaced in this run. If nobody lived to write that down, the file tells: it holds what the
-/// run wrote, or, for a run that took another back, no longer what that one wrote.
-fn landed(
-    record: &Record,
-    earlier: &[Result<Record, Error>],
-    later: &[Record],
-    source: &dyn Source,
-) -> Result<bool, Fault> {
-    if record.state != State::Kept {
-        return Ok(true);
-    }
-    let Some(undone) = &record.undoes else {
-        return Ok(first_wrong(record, &History::through(later), source)?.is_none());
-    };
-    let mut since = earlier.iter().flatten().skip_while(|other| other.run != *undone);
-    let Some(target) = since.next() else { return Ok(false) };
-    let between = since.filter(|other| other.state != State::Kept);
-    Ok(first_wrong(target, &History::through(between.chain(later)), source)?.is_some())
-}
-
-/// Why a place is not what the run left behind.
-enum Wrong {
-    /// A later run touched it.
-    Touched,
-    /// Other bytes stand there now.
-    Other(u64),
-}
-
-/// The first place that is not what the run left behind.
-fn first_wrong(record: &Record, history: &History<'_>, source: &dyn Source) -> Result<Option<Wrong>, Fault> {
-    for (change, place) in record.edits.iter().zip(history.places(&record.edits)) {
-        let Some(at) = place else { return Ok(Some(Wrong::Touched)) };
-        let (front, behind) = change.context(record.bytes_after);
-        let there = at.checked_add(change.length + behind).is_some_and(|end| end <= source.len());
-        if !there || check(source, Span::new(at, at + change.length), front, behind)? != change.check {
-            return Ok(Some(Wrong::Other(at)));
-        }
-    }
-    Ok(None)
-}
-
-/// Part of the text as it is to be.
-enum Part {
-    /// Bytes of the file as it is.
-    Kept(Span),
-    /// What stood at the place with this number.
-    Old(usize),
-    /// A line break.
-    Break,
-}
-
-/// How to get back.
-struct Way {
-    parts: Vec<Part>,
-    length: u64,
-    /// The same, to be kept.
-    changes: Vec<Change>,
-}
-
-impl Way {
-    fn back(runs: &Runs, extent: Extent, source: &dyn Source) -> Result<Result<Self, Refusal>, Fault> {
-        let history = History::through(&runs.later);
-        match first_wrong(&runs.target, &history, source)? {
-            Some(Wrong::Touched) => return Ok(Err(runs.who_touched())),
-            Some(Wrong::Other(at)) => return Ok(Err(Refusal::ChangedSince { line: line_of(source, at)? })),
-            None => {}
-        }
-        let target = &runs.target;
-        let mut going = target.edits.len();
-        if let Some(line) = built_upon(target, &history, source)? {
-            going -= 1;
-            let alone = going == 0;
-            if alone || extent == Extent::Whole {
-                return Ok(Err(Refusal::BuiltUpon { line, alone }));
-            }
-        }
-        let mut way = Self { parts: Vec::new(), length: 0, changes: Vec::new() };
-        let mut from = 0;
-        let places = history.places(&target.edits);
-        for (number, (change, place)) in target.edits.iter().zip(places).enumerate().take(going) {
-            let Some(at) = place else { return Ok(Err(runs.who_touched())) };
-            let end = at + change.length;
-            let goes = if is_merge(target) { Span::new(end, end) } else { Span::new(at, end) };
-            way.parts.extend([Part::Kept(Span::new(from, goes.start)), Part::Old(number)]);
-            from = end;
-            let mut length = change.length_before();
-            // What was appended to a whole line must not end up on the same line as half a one.
-            let is_end = change.at + change.length == target.bytes_after;
-            if is_end && !target.ends_line && from < source.len() {
-                way.parts.push(Part::Break);
-                length += 1;
-            }
-            let old = vec![Old::Gone { gone: goes.len() }];
-            way.changes.push(Change { at: goes.start, length, check: String::new(), old });
-        }
-        way.parts.push(Part::Kept(Span::new(from, source.len())));
-        way.settle(source.len());
-        Ok(Ok(way))
-    }
-
-    /// Works out where each change stands in the text as it is to be, and how long that is.
-    fn settle(&mut self, length: u64) {
-        let (mut gone, mut come) = (0, 0);
-        for change in &mut self.changes {
-            change.at = change.at + come - gone;
-            gone += change.length_before();
-            come += change.length;
-        }
-        self.length = length + come - gone;
-    }
-}
-
-impl Runs {
-    /// The first of the later runs that is still in effect and behind which a place of the target is not to be
-    /// found any more.
-    fn who_touched(&self) -> Refusal {
-        let lost =
-            |upto: usize| History::through(&self.later[..upto]).places(&self.target.edits).contains(&None);
-        let found = (0..self.later.len()).rev().find(|&upto| !lost(upto)).unwrap_or(0);
-        let mut culprits = self.later[found..].iter().filter(|run| run.undoes.is_none());
-        let culprit = culprits.find(|run| !run.is_undone(&self.later));
-        culprit.map_or(Refusal::ChangedSince { line: 1 }, |run| Refusal::LaterRun(run.run.clone()))
-    }
-}
-
-/// The line of an entry that hangs on the compaction with which the run ended the file, if there is one. Whatever else a
-/// run writes stands in front of entries that are hung back when it is undone.
-fn built_upon(record: &Record, history: &History<'_>, source: &dyn Source) -> Result<Option<u64>, Fault> {
-    let compacts = |purpose| purpose != Purpose::Merge;
-    let last = record.edits.last().filter(|_| record.purpose.is_some_and(compacts));
-    let Some(change) = last.filter(|last| last.at + last.length == record.bytes_after) else {
-        return Ok(None);
-    };
-    let Some(&Some(at)) = history.places(&record.edits).last() else { return Ok(None) };
-    let written = Span::new(at, at + change.length);
-    let found = transcript::scan::scan(source)?.transcript;
-    let ours = |id| found.entries.iter().any(|entry| entry.id == Some(id) && written.contains(entry.span));
-    let mut later = found.entries.iter().filter(|entry| entry.span.start >= written.end);
-    let hangs = later.find(|entry| matches!(entry.parent, Link::To(id) if ours(id)));
-    Ok(hangs.map(|entry| entry.line))
-}
-
-/// The line in which a place is, from 1.
-fn line_of(source: &dyn Source, at: u64) -> Result<u64, Fault> {
-    let mut line = 1;
-    source.pieces(Span::new(0, at.min(source.len())), &mut |bytes| {
-        line += bytes.split(|&byte| byte == b'\n').count() as u64 - 1;
-        true
-    })?;
-    Ok(line)
-}
-
-/// The text with what a run took out.
-struct Restored<'a> {
-    vault: &'a Vault,
-    record: &'a Record,
-    parts: Vec<Part>,
-    length: u64,
-}
-
-impl NewText for Restored<'_> {
-    fn length(&self) -> u64 {
-        self.length
-    }
-
-    fn write(&self, original: &File, mut out: &File) -> io::Result<()> {
-        let mut originals = self.vault.originals(self.record)?;
-        for part in &self.parts {
-            match part {
-                Part::Kept(span) => copy_span(original, *span, out)?,
-                Part::Break => out.write_all(b"\n")?,
-                Part::Old(index) => {
-                    let old = self.record.edits.get(*index).map_or(&[][..], |change| &change.old);
-                    old.iter().try_for_each(|old| originals.write(old, &mut out))?;
-                }
-            }
-        }
-        originals.finish()
-    }
-
-    fn kept(&self) -> Vec<(Span, u64)> {
-        let (mut at, mut kept) = (0, Vec::new());
-        for part in &self.parts {
-            at += match part {
-                Part::Kept(span) => {
-                    kept.push((*span, at));
-                    span.len()
-                }
-                Part::Break => 1,
-                Part::Old(index) => self.record.edits.get(*index).map_or(0, Change::length_before),
-            };
-        }
-        kept
-    }
-}
-
-/// The text that a run replaced, in a file without a name; `None` if it cannot be told any more.
-pub(crate) fn text_before(vault: &Vault, record: &Record, now: &Snapshot) -> io::Result<Option<File>> {
-    let runs = Runs { target: record.clone(), later: Vec::new() };
-    let way = now.read_first(record.bytes_after, |source| Way::back(&runs, Extent::Whole, source));
-    let Ok(Ok(way)) = way else { return Ok(None) };
-    let text = Restored { vault, record, parts: way.parts, length: way.length };
-    let file = unnamed_file()?;
-    // A run that took another back has not kept what it removed.
-    Ok(text.write(&now.file, &file).ok().map(|()| file))
 }
 
 #[cfg(test)]

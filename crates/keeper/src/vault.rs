@@ -14,6 +14,7 @@
 
 mod file;
 mod gc;
+mod ledger;
 mod record;
 mod texts;
 
@@ -22,14 +23,15 @@ pub use gc::{Freed, Keep};
 pub use record::{Purpose, Record, State};
 pub(crate) use texts::Packed;
 
-pub(crate) use file::Ledger;
+pub(crate) use ledger::Ledger;
 pub(crate) use record::{Account, CONTEXT_BYTES, Change, FileId, Old, Swap, check};
 
 use crate::error::Error;
 use crate::folder::{Folder, Unfinished};
 use crate::step::{Step, before};
+use crate::stop::Halt;
 use blake3::Hash;
-use file::{Section, Writer, broken};
+use file::{Failure, Section, Writer, broken};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use record::Stored;
@@ -44,7 +46,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use transcript::plan::Plan;
-use transcript::{Fault, Source, Span};
+use transcript::{Source, Span};
 
 const LOCK: &str = "lock";
 const RUNS: &str = "runs";
@@ -93,27 +95,6 @@ pub(crate) struct Merged<'a> {
 
 /// A frame, and the file that it is in.
 type StoredIn = (Arc<File>, Stored);
-
-/// Why originals could not be kept.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    /// The vault could not be written.
-    Disk(io::Error),
-    /// The original could not be read.
-    Source(Fault),
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Self {
-        Self::Disk(error)
-    }
-}
-
-impl From<Fault> for Failure {
-    fn from(fault: Fault) -> Self {
-        Self::Source(fault)
-    }
-}
 
 impl Vault {
     /// The vault at a folder, which need not exist yet.
@@ -166,23 +147,15 @@ impl Vault {
 
     /// Keeps what a plan will remove from a stream, so that its markers lead somewhere.
     ///
-    /// A fault is one of the source, and an error one of the vault.
-    ///
-    /// # Errors
-    ///
-    /// See above.
-    pub fn keep_stream(
+    /// A fault is one of the source, and a stop one of the vault.
+    pub(crate) fn keep_stream(
         &self,
         source: &dyn Source,
         plan: &Plan,
         spill: Option<&marker::Folder>,
-    ) -> Result<Result<Run, Error>, Fault> {
-        let pending = match self.begin(Path::new("-")) {
-            Ok(pending) => pending,
-            Err(error) => return Ok(Err(error)),
-        };
-        let kept = pending.keep(source, plan, &Packed::default(), spill, None, None)?;
-        Ok(kept.inspect(Run::landed))
+    ) -> Result<Run, Halt> {
+        let pending = self.begin(Path::new("-"))?;
+        pending.keep(source, plan, &Packed::default(), spill, None, None).inspect(Run::landed)
     }
 
     /// Records that a run was undone. If that fails, the run that undid it tells later.
@@ -246,7 +219,7 @@ impl Vault {
     /// Opens the file of a run, in whatever state, so that [`Run::note`] can go on after a restart.
     pub(crate) fn run_for_notes(&self, record: &Record) -> io::Result<Run> {
         let (folder, file) = self.open(record, OFlags::RDWR)?;
-        let notes = file::ledger(&file, &record.run)?.map_or(0, |(sequence, _)| sequence);
+        let notes = ledger::newest(&file, &record.run)?.map_or(0, |(sequence, _)| sequence);
         Ok(Run { name: record.run.clone(), folder, file: file.into(), notes: notes.into() })
     }
 
@@ -334,7 +307,7 @@ impl Pending {
     /// Keeps what a plan will remove, and makes it durable. With `spill` the texts that are cut become plain files too.
     /// What is `packed` need not be compressed again.
     ///
-    /// A fault is one of the source, and an error one of the vault.
+    /// A fault is one of the source, and a stop one of the vault.
     pub(crate) fn keep(
         self,
         source: &dyn Source,
@@ -343,7 +316,7 @@ impl Pending {
         spill: Option<&marker::Folder>,
         purpose: Option<Purpose>,
         swap: Option<Swap>,
-    ) -> Result<Result<Run, Error>, Fault> {
+    ) -> Result<Run, Halt> {
         self.fill(|record, out| {
             let hashes = texts::write(out, source, plan.texts(), packed)?;
             if let Some(folder) = spill {
@@ -366,14 +339,14 @@ impl Pending {
 
     /// Keeps the places that undoing a run will change in a transcript of `length` bytes.
     ///
-    /// An error is one of the vault; there are no faults.
+    /// There are no faults.
     pub(crate) fn keep_undo(
         self,
         target: &Record,
         length: u64,
         changes: Vec<Change>,
         swap: Swap,
-    ) -> Result<Result<Run, Error>, Fault> {
+    ) -> Result<Run, Halt> {
         self.fill(|record, _| {
             let grown = |bytes, change: &Change| bytes + change.length - change.length_before();
             (record.bytes_before, record.bytes_after) = (length, changes.iter().fold(length, grown));
@@ -384,7 +357,7 @@ impl Pending {
 
     /// Keeps what merging late lines removes from a transcript of `bytes_before` bytes; `new` is the text after it.
     ///
-    /// A fault is one of `new`, and an error one of the vault or of what was removed.
+    /// A fault is one of `new`, and a stop one of the vault or of what was removed.
     pub(crate) fn keep_merge(
         self,
         new: &dyn Source,
@@ -392,7 +365,7 @@ impl Pending {
         edits: Vec<Merged<'_>>,
         swap: Option<Swap>,
         accounts: Vec<Account>,
-    ) -> Result<Result<Run, Error>, Fault> {
+    ) -> Result<Run, Halt> {
         self.fill(|record, out| {
             let (mut done, mut removed) = (0, Vec::new());
             for edit in edits {
@@ -429,18 +402,17 @@ impl Pending {
     fn fill(
         mut self,
         fill: impl FnOnce(&mut Record, &mut Writer) -> Result<(), Failure>,
-    ) -> Result<Result<Run, Error>, Fault> {
+    ) -> Result<Run, Halt> {
         let root = self.root.clone();
         let kept = || {
             let mut out = Writer::begin(&self.unfinished.file)?;
             fill(&mut self.record, &mut out)?;
             self.finish(out)
         };
-        match kept() {
-            Ok(run) => Ok(Ok(run)),
-            Err(Failure::Disk(cause)) => Ok(Err(cannot_keep(&root, cause))),
-            Err(Failure::Source(fault)) => Err(fault),
-        }
+        kept().map_err(|failure| match failure {
+            Failure::Disk(cause) => cannot_keep(&root, cause).into(),
+            Failure::Source(fault) => fault.into(),
+        })
     }
 
     /// Writes the index, makes the file durable and gives it its name.
@@ -466,7 +438,7 @@ impl Run {
     /// [`Self::sync`].
     pub(crate) fn note(&self, ledger: &Ledger) -> io::Result<()> {
         let written = self.notes.fetch_add(1, Ordering::Relaxed);
-        file::note(&self.file, &self.name, written + 1, ledger)
+        ledger::write(&self.file, &self.name, written + 1, ledger)
     }
 
     /// Makes what was noted durable.
@@ -545,7 +517,7 @@ fn open_run(folder: &Folder, run: &str, access: OFlags) -> io::Result<Option<(Fi
 fn read_run(folder: &Folder, run: &str) -> io::Result<Option<Record>> {
     let Some((file, state)) = open_run(folder, run, OFlags::RDONLY)? else { return Ok(None) };
     let file = Arc::new(file);
-    let ledger = file::ledger(&file, run)?.map(|(_, ledger)| ledger);
+    let ledger = ledger::newest(&file, run)?.map(|(_, ledger)| ledger);
     Ok(Some(Record { state, ledger, ..file::read_index(&file, run)? }))
 }
 

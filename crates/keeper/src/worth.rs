@@ -1,7 +1,7 @@
 //! Whether mending a file is worth writing all of it anew. A daemon that did so for every little thing would write a
 //! session of megabytes hundreds of times a day.
 
-use crate::outcome::Deferral;
+use crate::deferral::Deferral;
 use transcript::finding::Severity;
 use transcript::{Examination, Finding, Repair};
 

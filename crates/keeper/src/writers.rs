@@ -1,13 +1,15 @@
 //! Whether anybody has a file open for writing, and how they are kept out.
 
+use crate::deferral::Deferral;
+use crate::error::Error;
 use crate::gate::process;
 use crate::lease::{Lease, Refused};
 use crate::network;
-use crate::outcome::Deferral;
 use crate::step::{Step, before};
+use crate::stop::Stop;
 use std::fs::{File, Metadata};
-use std::io;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -20,21 +22,22 @@ pub(crate) const PATIENCE: Duration =
 /// whoever they are and whatever `/proc` shows of them. `None` where there are no leases and no process is seen that
 /// has it open for writing; a deferral if somebody has.
 pub(crate) fn keep_out<'f>(
+    path: &Path,
     file: &'f File,
     metadata: &Metadata,
     patience: Duration,
-) -> io::Result<Result<Option<Lease<'f>>, Deferral>> {
+) -> Result<Option<Lease<'f>>, Stop> {
     let writer = || {
         let holders = process::holders(metadata.dev(), metadata.ino());
         let writer = holders.into_iter().find(|holder| holder.writes);
         writer.map(|holder| Deferral::Open { pid: holder.pid, name: holder.name })
     };
-    Ok(match lease(file, patience) {
+    match lease(file, patience) {
         Ok(lease) => Ok(Some(lease)),
-        Err(Refused::Busy) => Err(writer().unwrap_or(Deferral::HeldOpen)),
-        Err(Refused::Unavailable) => writer().map_or(Ok(None), Err),
-        Err(Refused::Failed(cause)) => return Err(cause),
-    })
+        Err(Refused::Busy) => Err(writer().unwrap_or(Deferral::HeldOpen).into()),
+        Err(Refused::Unavailable) => writer().map_or(Ok(None), |writer| Err(writer.into())),
+        Err(Refused::Failed(cause)) => Err(Error::new(path, "ask for a lease on", cause).into()),
+    }
 }
 
 fn lease(file: &File, patience: Duration) -> Result<Lease<'_>, Refused> {

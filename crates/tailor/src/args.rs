@@ -1,26 +1,24 @@
-//! The command line: what may be written, and what it means as a policy. No file is touched here.
+//! The command line: what may be written, and what it means as a policy, with the configuration below it.
 
 mod check;
 mod complete;
-mod suggest;
 mod top;
 
 pub(crate) use check::{Allowed, ReportFormat, Results};
 pub(crate) use complete::{Completions, Man};
-pub(crate) use suggest::{or_meant, rules};
 pub(crate) use top::{Report, Top};
 
 use crate::config::{Loaded, default_socket, load};
-use crate::printer::talk;
+use crate::say::talk;
+use crate::value::{Oversized, code, millis, no_such_rule, or_meant, override_each, profile, rules, size};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, value_parser};
 use keeper::{Keep, Mode, Options, Policies, Recovery, Vault};
-use serde::Deserialize;
 use spans::marker::Folder;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::chunk;
-use transcript::policy::{Downscale, Policy, SignedThinking};
-use transcript::profile::{self, PROFILES, Profile};
+use transcript::policy::{Policy, SignedThinking};
+use transcript::profile::Profile;
 use transcript::recover::{self, Level};
 use transcript::rule::{self, Group};
 use transcript::{Finding, Severity};
@@ -697,25 +695,6 @@ pub(crate) enum Thinking {
     Ignore,
 }
 
-/// What becomes of an image that is too large.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Oversized {
-    Stub,
-    #[cfg(feature = "images")]
-    Downscale,
-}
-
-impl Oversized {
-    pub(crate) fn how(self) -> Option<Downscale> {
-        match self {
-            Self::Stub => None,
-            #[cfg(feature = "images")]
-            Self::Downscale => Some(Downscale(crate::downscale::downscale)),
-        }
-    }
-}
-
 /// What makes the exit code 1.
 #[derive(Clone, Debug)]
 pub(crate) enum FailOn {
@@ -821,15 +800,6 @@ impl Ages {
     }
 }
 
-/// Sets what was asked for.
-pub(crate) fn override_each<T, const N: usize>(places: [(&mut T, Option<T>); N]) {
-    for (place, asked) in places {
-        if let Some(asked) = asked {
-            *place = asked;
-        }
-    }
-}
-
 impl Scan {
     pub(crate) fn options(&self) -> Result<Options, String> {
         let policies = self.shared.policies(&self.shared.config.load()?);
@@ -885,40 +855,6 @@ impl Undo {
     }
 }
 
-/// The code of a rule that is named by it or by its name.
-pub(crate) fn rule_code(text: &str) -> Result<String, String> {
-    code(text)
-}
-
-/// A size as people write it.
-pub(crate) fn size_in_bytes(text: &str) -> Result<u64, String> {
-    size(text)
-}
-
-/// The profile of that name.
-pub(crate) fn find_profile(text: &str) -> Result<&'static Profile, String> {
-    profile(text)
-}
-
-fn profile(text: &str) -> Result<&'static Profile, String> {
-    profile::find(text).ok_or_else(|| {
-        let names: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
-        or_meant(format!("no such profile; there are {}", names.join(", ")), text, &names)
-    })
-}
-
-fn code(text: &str) -> Result<String, String> {
-    if let Some(rule) = rule::find(text) {
-        return Ok(rule.code().to_string());
-    }
-    Err(or_meant(no_such_rule(), text, &rules()))
-}
-
-fn no_such_rule() -> String {
-    let codes: Vec<&str> = rule::RULES.iter().map(|rule| rule.code()).collect();
-    format!("no such rule; there are {} (tailor explain lists them)", codes.join(", "))
-}
-
 fn group(text: &str) -> Result<Group, String> {
     Group::find(text).ok_or_else(|| format!("no such group; there are {}", Group::NAMES.join(", ")))
 }
@@ -944,10 +880,6 @@ fn seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
-pub(crate) fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
 fn level(text: &str) -> Result<Level, String> {
     let number = text.parse().ok();
     number.and_then(Level::of_number).ok_or_else(|| "not a level: there are 1, 2 and 3".to_string())
@@ -957,26 +889,6 @@ fn days(text: &str) -> Result<Duration, String> {
     const DAY_SECONDS: f64 = 24.0 * 60.0 * 60.0;
     let days: f64 = text.parse().map_err(|_| "not a number of days".to_string())?;
     Duration::try_from_secs_f64(days * DAY_SECONDS).map_err(|error| error.to_string())
-}
-
-/// A number of bytes, with a unit or without.
-fn size(text: &str) -> Result<u64, String> {
-    const UNITS: &[(&str, u64)] = &[
-        ("KiB", 1 << 10),
-        ("MiB", 1 << 20),
-        ("GiB", 1 << 30),
-        ("TiB", 1 << 40),
-        ("kB", 1_000),
-        ("KB", 1_000),
-        ("MB", 1_000_000),
-        ("GB", 1_000_000_000),
-        ("TB", 1_000_000_000_000),
-        ("B", 1),
-    ];
-    let unit = UNITS.iter().find_map(|(unit, bytes)| Some((text.strip_suffix(unit)?, *bytes)));
-    let (number, bytes) = unit.unwrap_or((text, 1));
-    let wrong = || "not a size, such as 500MiB or 5GiB".to_string();
-    number.trim().parse::<u64>().ok().and_then(|number| number.checked_mul(bytes)).ok_or_else(wrong)
 }
 
 fn spill(text: &str) -> Result<Folder, String> {
@@ -1000,14 +912,5 @@ mod tests {
     #[test]
     fn the_definitions_are_sound() {
         Args::command().debug_assert();
-    }
-
-    #[test]
-    fn sizes_are_read_as_people_write_them() {
-        assert_eq!(
-            [size("0"), size("12B"), size("5GiB"), size("2 MB")],
-            [Ok(0), Ok(12), Ok(5 << 30), Ok(2_000_000)]
-        );
-        assert!(["", "x", "-1", "1.5GiB", "99999999999TiB"].iter().all(|text| size(text).is_err()));
     }
 }

@@ -1,6 +1,7 @@
 //! Tables with bars that fit a terminal: its width and its characters. Colours are not used at all.
 
-use crate::terminal::{Screen, is_ascii, plain, spelled_out};
+use crate::amount::percent;
+use crate::terminal::{Screen, is_ascii, plain, spelled_out, wrap};
 use std::fmt::Write;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -89,18 +90,7 @@ impl Canvas {
 
     /// A sentence, broken into lines.
     pub(crate) fn wrap(&self, text: &str) -> String {
-        let (mut out, mut column) = (String::new(), 0);
-        for word in self.spell(text).split(' ') {
-            let fits = column + 1 + word.width() <= self.columns;
-            out.push_str(match column {
-                0 => "",
-                _ if fits => " ",
-                _ => "\n",
-            });
-            column = if fits || column == 0 { column + usize::from(column > 0) } else { 0 } + word.width();
-            out.push_str(word);
-        }
-        out
+        wrap(&self.spell(text), self.columns, "")
     }
 
     /// A text from outside in the characters that the terminal has.
@@ -123,29 +113,6 @@ fn take(chars: impl Iterator<Item = char>, columns: usize) -> String {
 
 fn pad(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(text.width())))
-}
-
-/// A part of a whole: `<1%` is not nothing.
-pub(crate) fn percent(part: u64, whole: u64) -> String {
-    let percent =
-        (u128::from(part) * 200 + u128::from(whole)).checked_div(u128::from(whole) * 2).unwrap_or(0);
-    match percent {
-        0 if part > 0 => "<1%".to_string(),
-        percent => format!("{percent}%"),
-    }
-}
-
-/// A number as people read it: `84,300`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (n, digit) in digits.chars().enumerate() {
-        if n > 0 && (digits.len() - n).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 #[cfg(test)]
@@ -182,14 +149,5 @@ mod tests {
         assert_eq!(canvas(80, false).bar(1, 1_000_000, 10), "▏");
         assert_eq!(canvas(80, true).bar(1, 8, 10), "##");
         assert_eq!(canvas(80, false).bar(0, 0, 10), "");
-    }
-
-    #[test]
-    fn numbers_as_people_read_them() {
-        assert_eq!([grouped(0), grouped(999), grouped(84_300)], ["0", "999", "84,300"]);
-        assert_eq!(
-            [percent(0, 0), percent(1, 1000), percent(1, 3), percent(3, 3)],
-            ["0%", "<1%", "33%", "100%"]
-        );
     }
 }

@@ -3,6 +3,7 @@
 
 mod file;
 
+use crate::value::nearest;
 use file::{File, Scalar};
 use keeper::{Keep, Policies, Vault, Worth};
 use std::collections::BTreeMap;
@@ -222,12 +223,7 @@ fn explain(name: &str, error: &toml::de::Error, text: Option<&str>) -> String {
 fn meant(message: &str) -> Option<&str> {
     let mut names = message.split('`').skip(1).step_by(2);
     let written = names.next()?;
-    nearest(written, names)
-}
-
-fn nearest<'a>(written: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let likeness = |name: &str| strsim::jaro_winkler(written, name);
-    names.max_by(|one, other| likeness(one).total_cmp(&likeness(other)))
+    nearest(written, names).map(|(name, _)| name)
 }
 
 /// Tables grow together; anything else is replaced.
@@ -328,8 +324,8 @@ fn variables(
         let key = name[PREFIX.len()..].to_ascii_lowercase();
         let Some((key, kind)) = file::SCALARS.iter().find(|(known, _)| *known == key) else {
             let meant = nearest(&key, file::SCALARS.iter().map(|(known, _)| *known));
-            let meant = meant.filter(|meant| strsim::jaro_winkler(&key, meant) >= LIKENESS_MIN);
-            strays.push(Stray { name: name.to_string(), meant });
+            let meant = meant.filter(|(_, likeness)| *likeness >= LIKENESS_MIN);
+            strays.push(Stray { name: name.to_string(), meant: meant.map(|(key, _)| key) });
             continue;
         };
         let text = value.to_str().ok_or_else(|| format!("{name}: could not read it: it is not UTF-8"))?;
@@ -359,7 +355,7 @@ fn at_home(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::find_profile;
+    use crate::value::profile as find_profile;
     use spans::literal::Unit;
     use transcript::format::FORMATS;
     use transcript::policy::{SignedThinking, Stale};

@@ -3,6 +3,7 @@
 #[macro_use]
 mod say;
 
+mod amount;
 mod args;
 mod bars;
 mod baseline;
@@ -20,6 +21,7 @@ mod status;
 mod terminal;
 mod threads;
 mod tokens;
+mod value;
 mod weighed;
 
 use clap::Parser;
@@ -31,7 +33,7 @@ fn main() -> ExitCode {
         return code;
     }
     if let Err(error) = threads::prepare() {
-        printer::talk(&error);
+        say::talk(&error);
         return status::Status::Error.into();
     }
     let Some(command) = args::Args::parse().command else { return command::start::run().into() };

@@ -2,7 +2,6 @@
 
 use crate::args::{ReportFormat, Shared};
 use crate::baseline::{Baseline, fingerprints};
-use crate::printer::is_zero;
 use crate::status::Status;
 use keeper::{Ending, Error, Guarantee, Outcome, Policies, Unsupported};
 use serde::Serialize;
@@ -83,6 +82,11 @@ pub(crate) struct FileReport {
 /// How many findings these are, with those that are not listed.
 pub(crate) fn count<'f>(findings: impl IntoIterator<Item = &'f FindingReport>) -> u64 {
     findings.into_iter().map(|finding| 1 + finding.more).sum()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+pub(crate) fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// One finding.
@@ -242,6 +246,10 @@ impl FileReport {
     /// What could not be found.
     pub(crate) fn failed(error: &Error) -> Self {
         Self::failed_at(error.path(), error)
+    }
+
+    pub(crate) fn with_diff(self, diff: Vec<String>) -> Self {
+        Self { diff, ..self }
     }
 
     /// A file that could not be dealt with. The error may be about another one, as that of its original.

@@ -2,8 +2,8 @@
 //! `| head`; these end quietly: the rest goes nowhere, and the exit code tells. They have the same names, so that no
 //! other can be taken by mistake; clippy forbids the standard ones by their long names.
 
-use crate::printer::talk;
 use crate::status::Status;
+use crate::terminal::{Screen, plain};
 use std::fmt::Arguments;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,6 +45,12 @@ pub(crate) fn out(text: Arguments<'_>) {
 pub(crate) fn error(text: Arguments<'_>) {
     let mut out = io::stderr().lock();
     let _ = out.write_fmt(text).and_then(|()| out.write_all(b"\n"));
+}
+
+/// Says something that is not a result.
+pub(crate) fn talk(text: &str) {
+    let screen = Screen::of_stderr();
+    error(format_args!("{}", screen.fit(&format!("tailor: {}", plain(text)))));
 }
 
 /// How the program ends, if what it printed counts as well.

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use terminal_size::{Width, terminal_size_of};
-use textwrap::{Options, WordSeparator, WordSplitter, wrap};
+use textwrap::{Options, WordSeparator, WordSplitter};
 
 /// What people read on. What is no terminal is [`Screen::NONE`], and gets every line whole and plain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,13 +74,18 @@ impl Screen {
     pub(crate) fn fit(self, text: &str) -> Cow<'_, str> {
         let text = self.whole(text);
         let Some(columns) = self.columns else { return text };
-        let options = Options::new(columns)
-            .subsequent_indent("    ")
-            .word_separator(WordSeparator::AsciiSpace)
-            .word_splitter(WordSplitter::NoHyphenation)
-            .break_words(false);
-        wrap(&text, options).join("\n").into()
+        wrap(&text, columns, "    ").into()
     }
+}
+
+/// A text, broken between words into lines of at most so many columns; all but the first begin with `indent`.
+pub(crate) fn wrap(text: &str, columns: usize, indent: &str) -> String {
+    let options = Options::new(columns)
+        .subsequent_indent(indent)
+        .word_separator(WordSeparator::AsciiSpace)
+        .word_splitter(WordSplitter::NoHyphenation)
+        .break_words(false);
+    textwrap::wrap(text, options).join("\n")
 }
 
 /// Whether the locale says so. One that says nothing is taken for UTF-8, as terminals are today.

@@ -1,6 +1,6 @@
 //! What fills transcripts, as plain data: the lines of `top --json`, and what a report is made of.
 
-use keeper::{Error, Refusal};
+use keeper::{Error, Stop};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -245,8 +245,11 @@ impl Weighed {
         Self::without(error.path(), "error", Some(error.to_string()))
     }
 
-    pub(crate) fn refused(path: &Path, refusal: &Refusal) -> Self {
-        Self::without(path, "refused", Some(refusal.to_string()))
+    pub(crate) fn stopped(path: &Path, stop: &Stop) -> Self {
+        match stop {
+            Stop::Failed(error) => Self::failed(error),
+            reason => Self::without(path, "refused", Some(reason.to_string())),
+        }
     }
 
     /// What was weighed. `contents` are how the largest entries begin.

@@ -30,7 +30,6 @@ mod writing;
 
 pub use base::*;
 pub(crate) use common::written_ms;
-pub(crate) use writing::Writing;
 
 use spans::json::Doc;
 

@@ -21,14 +21,11 @@
 //! assert_eq!(found.findings[0].line, 4);
 //! ```
 //!
-//! # Before it is a file
-//!
-//! A bot that keeps its messages itself calls the same rules before it sends or stores them:
+//! # Around a transcript
 //!
 //! | what | where |
 //! |---|---|
-//! | the cap of one result, calls and results in pairs, the budget of a turn, ageing; all of it in one plan | [`live`] |
-//! | the guard of a summariser, and its input in chunks | [`live::guard`], [`live::chunks`]; of a file, [`chunk`] |
+//! | the input of a summariser, in chunks that fit | [`chunk`] |
 //! | whether an error is an overflow, and how many tokens to ask for after an answer that was cut off | [`overflow`] |
 //! | the numbers of five other systems | [`profile`] |
 //! | a session that is too long all the same | [`recover`](mod@recover), [`compact`](mod@compact) |
@@ -58,7 +55,7 @@ pub use plan::{Piece, Plan, Rendered};
 pub use read::scan;
 pub use session::{Awaits, Facts};
 pub use spans::{Fault, Source, Span};
-pub use tasks::{chunk, compact, live, recover, request, tail};
+pub use tasks::{chunk, compact, recover, request, tail};
 
 /// The words that all formats share: entry, tool call, tool result, boundary, branch.
 pub mod entry {

@@ -1,8 +1,8 @@
 //! What may be wrong with a session. One file a rule; [`RULES`] lists them all.
 //!
 //! A rule sees the whole session and yields findings. It changes nothing: what a fix would do is said in
-//! [`crate::model::finding::Op`] steps, and only [`crate::plan`] turns those into bytes. Codes are the class ids of
-//! the failure catalogue that the project keeps; names say what is wrong, not the cure.
+//! [`crate::model::finding::Op`] steps, and only [`crate::plan`] turns those into bytes. Codes are
+//! stable, listed in docs/rules.md; names say what is wrong, not the cure.
 
 #![expect(clippy::unnecessary_wraps, reason = "all rules are asked in the same way, and some read no bytes")]
 

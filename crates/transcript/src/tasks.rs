@@ -2,7 +2,6 @@
 
 pub mod chunk;
 pub mod compact;
-pub mod live;
 pub mod recover;
 pub mod request;
 pub mod tail;

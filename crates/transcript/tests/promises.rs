@@ -1,4 +1,4 @@
-//! The promises that the core makes (`DESIGN.md` §1), tried on sessions that were made up and then damaged.
+//! The promises that the core makes (docs/safety.md), tried on sessions that were made up and then damaged.
 //!
 //! A [`story`] is spelled in every dialect, [`damage`] happens to the file, and what the core says and does is
 //! held against a [`reader`] that shares no code with it. `PROPTEST_CASES` asks for more cases, `PROPTEST_RNG_SEED`
@@ -708,7 +708,7 @@ proptest! {
         is_no_worse(&case)?;
     }
 
-    /// Issue 2: every call on the live branch has exactly one result after it.
+    /// Every call on the live branch has exactly one result after it.
     #[test]
     fn pairs_are_whole_on_the_live_branch(case in plain_case(Just(SignedThinking::Ignore))) {
         pairs_are_whole(&case)?;

@@ -4,58 +4,22 @@
 //! too many takes the place of the one who has been there longest, so that clients that say nothing keep nobody out. What is answered comes from the loop, so
 //! that an answer also shows that the loop is alive. Nothing can be changed from here.
 
+use crate::config::Listen;
 use crate::event::{Answer, Event};
 use crate::status::Status;
 use std::collections::VecDeque;
 use std::fmt;
 use std::fs::{DirBuilder, Permissions};
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener};
+use std::net::{Shutdown, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
-use std::str::FromStr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
-
-/// Where metrics are served.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Listen {
-    /// On this machine only.
-    Tcp(SocketAddr),
-    /// On a socket in the file system.
-    Unix(PathBuf),
-}
-
-impl FromStr for Listen {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if let Some(path) = text.strip_prefix("unix:") {
-            return Ok(Self::Unix(PathBuf::from(path)));
-        }
-        let wrong = || {
-            format!("`{text}` is neither an address such as 127.0.0.1:9477 nor a path such as unix:/run/x")
-        };
-        let address: SocketAddr = text.parse().map_err(|_| wrong())?;
-        if !address.ip().is_loopback() {
-            return Err(format!("`{text}` can be reached from other machines; only loopback is served"));
-        }
-        Ok(Self::Tcp(address))
-    }
-}
-
-impl fmt::Display for Listen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tcp(address) => address.fmt(f),
-            Self::Unix(path) => write!(f, "unix:{}", path.display()),
-        }
-    }
-}
 
 /// How long the loop may take to answer, and a client to ask or to listen.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -96,7 +60,7 @@ pub(crate) fn serve_status(socket: &Path, events: SyncSender<Event>) -> io::Resu
         stream.write_all(&serde_json::to_vec(&answer.status)?)?;
         stream.write_all(b"\n")
     };
-    serve("status", move || listener.accept().map(|(stream, _)| stream), answer)
+    serve("status", Listener::Unix(listener), answer)
 }
 
 /// Serves `/metrics` and `/healthz`, on a thread of its own.
@@ -106,23 +70,32 @@ pub(crate) fn serve_metrics(listen: &Listen, events: SyncSender<Event>) -> io::R
         stream.set_write_timeout(Some(PATIENCE))?;
         http(stream, &events)
     };
-    match listen {
-        Listen::Tcp(address) => {
-            let listener = TcpListener::bind(address)?;
-            // What is done with it is the same for all streams.
-            let accept = move || listener.accept().map(|(stream, _)| OwnedFd::from(stream).into());
-            serve("metrics", accept, timed)
-        }
-        Listen::Unix(path) => {
-            let listener = bind(path)?;
-            serve("metrics", move || listener.accept().map(|(stream, _)| stream), timed)
+    let listener = match listen {
+        Listen::Tcp(address) => Listener::Tcp(TcpListener::bind(address)?),
+        Listen::Unix(path) => Listener::Unix(bind(path)?),
+    };
+    serve("metrics", listener, timed)
+}
+
+/// A socket that clients connect to.
+enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+impl Listener {
+    /// The next client. What is done with its stream is the same for both kinds.
+    fn accept(&self) -> io::Result<UnixStream> {
+        match self {
+            Self::Tcp(listener) => listener.accept().map(|(stream, _)| OwnedFd::from(stream).into()),
+            Self::Unix(listener) => listener.accept().map(|(stream, _)| stream),
         }
     }
 }
 
 fn serve(
     name: &'static str,
-    accept: impl Fn() -> io::Result<UnixStream> + Send + 'static,
+    listener: Listener,
     answer: impl Fn(&UnixStream) -> io::Result<()> + Send + Sync + 'static,
 ) -> io::Result<()> {
     let answer = Arc::new(answer);
@@ -150,7 +123,7 @@ fn serve(
     let serve = move || {
         loop {
             // Out of descriptors or threads, or a connection that was gone at once.
-            if accept().and_then(&mut begin).is_err() {
+            if listener.accept().and_then(&mut begin).is_err() {
                 std::thread::sleep(REFUSED_PAUSE);
             }
         }
@@ -231,15 +204,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_this_machine_is_served() {
-        assert!("127.0.0.1:9477".parse::<Listen>().is_ok() && "[::1]:1".parse::<Listen>().is_ok());
-        assert_eq!("unix:/run/x".parse(), Ok(Listen::Unix(PathBuf::from("/run/x"))));
-        for wrong in ["0.0.0.0:9477", "192.168.0.1:80", "9477", "", "localhost"] {
-            assert!(wrong.parse::<Listen>().is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
     fn a_socket_is_taken_over_from_the_dead_only() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("run/socket");
@@ -264,7 +228,7 @@ mod tests {
             stream.read_exact(&mut byte)?;
             stream.write_all(&byte)
         };
-        serve("test", move || listener.accept().map(|(stream, _)| stream), echo).unwrap();
+        serve("test", Listener::Unix(listener), echo).unwrap();
         let _silent: Vec<UnixStream> =
             (0..4 * CLIENTS_MAX).map(|_| UnixStream::connect(&path).unwrap()).collect();
         let mut asks = UnixStream::connect(&path).unwrap();

@@ -1,9 +1,11 @@
 //! What the daemon is asked to do: plain data. Where it was written down is not known here.
 
-use crate::ask::Listen;
 use crate::queue::{Pace, Settle};
 use keeper::{Keep, Options, Policies, Vault, Worth};
+use std::fmt;
+use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 use transcript::Policy;
 use transcript::policy::SignedThinking;
@@ -44,6 +46,42 @@ pub struct Config {
     pub socket: PathBuf,
     /// Where the daemon says which roots are its own.
     pub state: PathBuf,
+}
+
+/// Where metrics are served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Listen {
+    /// On this machine only.
+    Tcp(SocketAddr),
+    /// On a socket in the file system.
+    Unix(PathBuf),
+}
+
+impl FromStr for Listen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            return Ok(Self::Unix(PathBuf::from(path)));
+        }
+        let wrong = || {
+            format!("`{text}` is neither an address such as 127.0.0.1:9477 nor a path such as unix:/run/x")
+        };
+        let address: SocketAddr = text.parse().map_err(|_| wrong())?;
+        if !address.ip().is_loopback() {
+            return Err(format!("`{text}` can be reached from other machines; only loopback is served"));
+        }
+        Ok(Self::Tcp(address))
+    }
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
 }
 
 /// What to look after.
@@ -114,5 +152,19 @@ impl Config {
         let (settle, settle_stale, vault) = (self.settle, Duration::ZERO, Some(self.vault.clone()));
         let memory_settle = self.memory_settle;
         Options { policy, mode, settle, settle_stale, memory_settle, vault, worth: Some(self.worth) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_is_served() {
+        assert!("127.0.0.1:9477".parse::<Listen>().is_ok() && "[::1]:1".parse::<Listen>().is_ok());
+        assert_eq!("unix:/run/x".parse(), Ok(Listen::Unix(PathBuf::from("/run/x"))));
+        for wrong in ["0.0.0.0:9477", "192.168.0.1:80", "9477", "", "localhost"] {
+            assert!(wrong.parse::<Listen>().is_err(), "{wrong}");
+        }
     }
 }

@@ -22,7 +22,7 @@ mod status;
 mod systemd;
 mod textfile;
 
-pub use ask::{Listen, ask};
-pub use config::{Config, Mode, Roots};
+pub use ask::ask;
+pub use config::{Config, Listen, Mode, Roots};
 pub use daemon::{Error, run};
 pub use status::{RootStatus, Status, Trouble};

@@ -5,9 +5,11 @@
 //! a reason to wait, never a proof that nobody writes: after `/clear` or `--continue` it may name another session.
 
 use super::process::{self, Life};
-use super::{Answer, GateTarget, Note, default_root, is_plain_name, pid_of, root_above, stem};
+use super::target::{
+    Answer, GateTarget, Note, default_root, first_line, is_plain_name, open_unless, pid_of, root_above, stem,
+};
+use crate::deferral::Deferral;
 use crate::error::Error;
-use crate::outcome::Deferral;
 use serde::Deserialize;
 use std::fs::File;
 use std::io;
@@ -22,11 +24,8 @@ const LINE_BYTES_MAX: usize = 1 << 20;
 pub(super) fn ask(target: &GateTarget<'_>) -> Answer {
     let root = root_above(target.path, "projects", 2).map(Path::to_path_buf);
     let root = root.or_else(|| default_root("CLAUDE_CONFIG_DIR", ".claude"));
-    let (Some(root), Some(session)) = (root, session(target)) else { return Ok(Ok(None)) };
-    Ok(match user_of(&session, &root.join("sessions"))? {
-        Some(found) => Err(found.into()),
-        None => Ok(None),
-    })
+    let (Some(root), Some(session)) = (root, session(target)) else { return Ok(None) };
+    open_unless(user_of(&session, &root.join("sessions"))?)
 }
 
 /// The session that a transcript belongs to: a sidechain to the one that its agent was started from.
@@ -49,7 +48,7 @@ struct Line {
 }
 
 fn first_session(file: &File) -> Option<String> {
-    let line = super::first_line(file, LINE_BYTES_MAX).ok()??;
+    let line = first_line(file, LINE_BYTES_MAX).ok()??;
     serde_json::from_slice::<Line>(&line).ok().map(|line| line.session)
 }
 
@@ -90,7 +89,7 @@ fn live(path: &Path, number: u32, session: &str) -> Result<Option<Deferral>, Err
 #[cfg(test)]
 mod tests {
     use super::super::process::tests::dead;
-    use super::super::tests::{Case, deferral, is_open};
+    use super::super::target::tests::{Case, deferral, is_open};
     use super::*;
     use serde_json::{Value, json};
     use std::fs;
@@ -141,9 +140,9 @@ mod tests {
         register(&dir, "5.json", &json!([]));
         register(&dir, "6.txt", &entry("5e", &Value::Null));
         register(&dir, "x.json", &entry("5e", &Value::Null));
-        assert!(is_open(ask(&case.target())));
+        assert!(is_open(&ask(&case.target())));
         fs::remove_dir_all(dir.path().join("sessions")).unwrap();
-        assert!(is_open(ask(&case.target())));
+        assert!(is_open(&ask(&case.target())));
     }
 
     #[test]
@@ -157,12 +156,12 @@ mod tests {
         ] {
             let case = case(&dir, name, &line);
             register(&dir, "1.json", &entry("5f", &Value::Null));
-            assert!(is_open(ask(&case.target())), "{name}");
+            assert!(is_open(&ask(&case.target())), "{name}");
             register(&dir, "1.json", &entry("5e", &Value::Null));
             assert!(matches!(deferral(ask(&case.target())), Deferral::InUse { .. }), "{name}");
         }
         let unknown = case(&dir, "-w/agent-b.jsonl", "{}\n");
-        assert!(is_open(ask(&unknown.target())));
+        assert!(is_open(&ask(&unknown.target())));
     }
 
     #[test]
@@ -170,6 +169,6 @@ mod tests {
         let dir = root();
         let case = case(&dir, "mine/.claude/projects/-w/5e.jsonl", "x");
         register(&dir, "1.json", &entry("5e", &Value::Null));
-        assert!(is_open(ask(&case.target())), "that register is another folder's");
+        assert!(is_open(&ask(&case.target())), "that register is another folder's");
     }
 }

@@ -9,11 +9,12 @@
 //!
 //! Threads with a paginated history are refused: their byte offsets stand in a database, and in their children.
 
-use super::{
-    Answer, GateTarget, Held, NotNow, first_line, give_to_owner, is_plain_name, process, root_above,
-};
+use super::process;
+use super::target::{Answer, GateTarget, Held, first_line, give_to_owner, is_plain_name, root_above};
+use crate::deferral::Deferral;
 use crate::error::Error;
-use crate::outcome::{Deferral, Refusal};
+use crate::refusal::Refusal;
+use crate::stop::Stop;
 use crate::writers;
 use serde::Deserialize;
 use std::fs::{File, Metadata, TryLockError};
@@ -41,27 +42,16 @@ pub(super) fn ask(target: &GateTarget<'_>, quiet: Option<Duration>) -> Answer {
     let line = first_line(target.file, LINE_BYTES_MAX).map_err(fail)?;
     // A byte order mark before it is damage, and says nothing else about the thread.
     let line = line.as_deref().map(|line| line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line));
-    let thread = match thread(line) {
-        Ok(thread) => thread,
-        Err(refusal) => return Ok(Err(NotNow::Refused(refusal))),
-    };
-    let Some(home) = home(target.path) else { return Ok(Ok(None)) };
-    let locks = match Locks::take(home, &thread, target)? {
-        Ok(locks) => locks,
-        Err(busy) => return Ok(Err(busy.into())),
-    };
+    let thread = thread(line)?;
+    let Some(home) = home(target.path) else { return Ok(None) };
+    let locks = Locks::take(home, &thread, target)?;
     // The locks come first: whoever opens the file after this look has to ask for them.
-    let fail = |cause| Error::new(target.path, "see who writes to", cause);
     // They keep it open for as long as they run, so that it is in vain to wait for them.
-    let asked = writers::keep_out(target.file, target.metadata, Duration::ZERO);
-    Ok(match asked.map_err(fail)? {
-        Err(writer) => Err(writer.into()),
-        Ok(Some(_lease)) => Ok(Some(Box::new(locks))),
-        Ok(None) => match quiet.and_then(|quiet| unseen(target.metadata, quiet)) {
-            Some(unseen) => Err(unseen.into()),
-            None => Ok(Some(Box::new(locks))),
-        },
-    })
+    let lease = writers::keep_out(target.path, target.file, target.metadata, Duration::ZERO)?;
+    match quiet.filter(|_| lease.is_none()).and_then(|quiet| unseen(target.metadata, quiet)) {
+        Some(unseen) => Err(unseen.into()),
+        None => Ok(Some(Box::new(locks))),
+    }
 }
 
 /// Codex's folder, if the file lies in it.
@@ -121,27 +111,27 @@ struct Locks {
 impl Held for Locks {}
 
 impl Locks {
-    fn take(home: &Path, thread: &str, target: &GateTarget<'_>) -> Result<Result<Self, Deferral>, Error> {
+    fn take(home: &Path, thread: &str, target: &GateTarget<'_>) -> Result<Self, Stop> {
+        let busy = |lock| Err(Deferral::Busy { agent: AGENT, lock }.into());
         if home.join("rollout-migrations").join(format!("{thread}.pending")).exists() {
-            return Ok(Err(Deferral::Busy { agent: AGENT, lock: "migration journal for this thread" }));
+            return busy("migration journal for this thread");
         }
         let mut locks = Self { maintenance: None, thread: None, folder: home.join("thread-writer-locks") };
         if let Some((file, _)) = open(&home.join(".tmp/rollout-maintenance.lock"), target)? {
             if !try_lock(&file, &home.join(".tmp"))? {
-                return Ok(Err(Deferral::Busy { agent: AGENT, lock: "maintenance lock" }));
+                return busy("maintenance lock");
             }
             locks.maintenance = Some(file);
         }
         // Writers open, lock and remove the locks of threads under this one.
         let path = locks.folder.join(".coordination.lock");
-        let Some((coordination, _)) = open(&path, target)? else { return Ok(Ok(locks)) };
+        let Some((coordination, _)) = open(&path, target)? else { return Ok(locks) };
         if !wait_for(&coordination, &path)? {
-            return Ok(Err(Deferral::Busy { agent: AGENT, lock: "lock for opening threads" }));
+            return busy("lock for opening threads");
         }
         let taken = locks.take_thread(thread, target);
         let _ = coordination.unlock();
-        let busy = Deferral::Busy { agent: AGENT, lock: "writer lock for this thread" };
-        Ok(if taken? { Ok(locks) } else { Err(busy) })
+        if taken? { Ok(locks) } else { busy("writer lock for this thread") }
     }
 
     fn take_thread(&mut self, thread: &str, target: &GateTarget<'_>) -> Result<bool, Error> {
@@ -221,7 +211,7 @@ fn wait_for(file: &File, path: &Path) -> Result<bool, Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{Case, deferral};
+    use super::super::target::tests::{Case, deferral};
     use super::*;
     use crate::gate::process::tests::NO_FORKS;
     use crate::step::fault::{self, Fault};
@@ -266,7 +256,7 @@ mod tests {
     fn locks_are_taken_and_given_back() {
         let _forks = NO_FORKS.read();
         let (dir, case) = case(BOTH, &header(""));
-        let held = ask(&case.target(), Some(COLD)).unwrap().unwrap().unwrap();
+        let held = ask(&case.target(), Some(COLD)).unwrap().unwrap();
         let busy = |name: &str| {
             let file = File::open(dir.path().join(name)).unwrap();
             file.try_lock().map(|()| file.unlock().unwrap()).is_err()
@@ -279,7 +269,7 @@ mod tests {
         assert_eq!(names(&dir, "thread-writer-locks"), [".coordination.lock"]);
         // One that was there stays.
         fs::write(dir.path().join(format!("thread-writer-locks/{ID}.lock")), "").unwrap();
-        drop(ask(&case.target(), Some(COLD)).unwrap().unwrap());
+        drop(ask(&case.target(), Some(COLD)).unwrap());
         assert!(!busy(&format!("thread-writer-locks/{ID}.lock")));
     }
 
@@ -287,10 +277,10 @@ mod tests {
     fn folders_are_codexs_to_make() {
         let _forks = NO_FORKS.read();
         let (dir, case) = case(&[], &header(""));
-        assert!(ask(&case.target(), Some(COLD)).unwrap().is_ok());
+        assert!(ask(&case.target(), Some(COLD)).is_ok());
         assert_eq!(names(&dir, ""), ["sessions"]);
         let elsewhere = Case::new(dir.path().join("copy/rollout-x.jsonl"), &header(""));
-        assert!(ask(&elsewhere.target(), Some(COLD)).unwrap().unwrap().is_none());
+        assert!(ask(&elsewhere.target(), Some(COLD)).unwrap().is_none());
     }
 
     #[test]
@@ -325,7 +315,7 @@ mod tests {
         );
         drop(writer);
         let _reader = File::open(&case.path).unwrap();
-        assert!(ask(&case.target(), Some(COLD)).unwrap().is_ok(), "a reader loses nothing");
+        assert!(ask(&case.target(), Some(COLD)).is_ok(), "a reader loses nothing");
     }
 
     /// Asked where no leases are to be had.
@@ -338,18 +328,18 @@ mod tests {
     fn a_lease_tells_what_processes_hide() {
         let _forks = NO_FORKS.read();
         let (_dir, case) = case(BOTH, &header(""));
-        assert!(ask(&case.target(), Some(Duration::ZERO)).unwrap().is_ok());
+        assert!(ask(&case.target(), Some(Duration::ZERO)).is_ok());
         // Without one only the processes of the file's owner matter, until the file is cold or somebody says that no
         // agent is running. Root sees all of its own, as a rule.
         let hidden = process::unseen(case.metadata.uid()) > 0;
-        let found = ask_without_lease(&case, Some(Duration::ZERO)).unwrap().err();
+        let found = ask_without_lease(&case, Some(Duration::ZERO)).err();
         let found_hidden = matches!(
             found,
-            Some(NotNow::Deferred(Deferral::Unseen { wanted: COLD, quiet: Duration::ZERO, .. }))
+            Some(Stop::Deferred(Deferral::Unseen { wanted: COLD, quiet: Duration::ZERO, .. }))
         );
         assert_eq!((found_hidden, found.is_some()), (hidden, hidden), "{found:?}");
-        assert!(ask_without_lease(&case, Some(COLD)).unwrap().is_ok());
-        assert!(ask_without_lease(&case, None).unwrap().is_ok());
+        assert!(ask_without_lease(&case, Some(COLD)).is_ok());
+        assert!(ask_without_lease(&case, None).is_ok());
     }
 
     #[test]
@@ -364,7 +354,7 @@ mod tests {
         let _forks = NO_FORKS.read();
         let (dir, case) = case(BOTH, &header(""));
         let dry = GateTarget { makes_locks: false, ..case.target() };
-        assert!(ask(&dry, Some(COLD)).unwrap().is_ok());
+        assert!(ask(&dry, Some(COLD)).is_ok());
         assert!(names(&dir, ".tmp").is_empty() && names(&dir, "thread-writer-locks").is_empty());
         let held = hold(&dir, ".tmp/rollout-maintenance.lock");
         assert!(matches!(deferral(ask(&dry, Some(COLD))), Deferral::Busy { .. }));
@@ -373,9 +363,9 @@ mod tests {
 
     #[test]
     fn histories_that_are_counted_elsewhere_are_refused() {
-        let refusal = |text: &str| match ask(&case(BOTH, text).1.target(), Some(COLD)).unwrap() {
-            Err(NotNow::Refused(refusal)) => refusal,
-            Err(NotNow::Deferred(deferral)) => panic!("{deferral}"),
+        let refusal = |text: &str| match ask(&case(BOTH, text).1.target(), Some(COLD)) {
+            Err(Stop::Refused(refusal)) => refusal,
+            Err(stop) => panic!("{stop}"),
             Ok(_) => panic!("the gate is open: {text}"),
         };
         let counted = |text: &str| assert!(matches!(refusal(text), Refusal::CountedElsewhere(_)), "{text}");
@@ -401,7 +391,7 @@ mod tests {
             header(&format!(",\"base_instructions\":\"{}\"", "x".repeat(300_000))),
             format!("{{\"id\":\"{ID}\",\"timestamp\":\"t\",\"instructions\":null}}\n"),
         ] {
-            assert!(ask(&case(BOTH, &text).1.target(), Some(COLD)).unwrap().is_ok(), "{text:.100}");
+            assert!(ask(&case(BOTH, &text).1.target(), Some(COLD)).is_ok(), "{text:.100}");
         }
     }
 }

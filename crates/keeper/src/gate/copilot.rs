@@ -6,9 +6,9 @@
 //! process in a container; the quiet period is what is left then.
 
 use super::process::{self, Life};
-use super::{Answer, GateTarget};
+use super::target::{Answer, GateTarget};
+use crate::deferral::Deferral;
 use crate::error::Error;
-use crate::outcome::Deferral;
 use std::path::Path;
 
 pub(super) fn ask(target: &GateTarget<'_>) -> Answer {
@@ -20,16 +20,16 @@ pub(super) fn ask(target: &GateTarget<'_>) -> Answer {
         if let Some(pid) = number.and_then(|number| number.parse().ok())
             && process::life(pid, None) == Life::Alive
         {
-            return Ok(Err(Deferral::InUse { agent: "Copilot", pid, status: None }.into()));
+            return Err(Deferral::InUse { agent: "Copilot", pid, status: None }.into());
         }
     }
-    Ok(Ok(None))
+    Ok(None)
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::process::tests::dead;
-    use super::super::tests::{Case, deferral, is_open};
+    use super::super::target::tests::{Case, deferral, is_open};
     use super::*;
     use std::fs;
 
@@ -38,11 +38,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let case = Case::new(dir.path().join("5b0c/events.jsonl"), "x");
         let mark = |pid: &str| fs::write(dir.path().join(format!("5b0c/inuse.{pid}.lock")), "").unwrap();
-        assert!(is_open(ask(&case.target())));
+        assert!(is_open(&ask(&case.target())));
         for stale in [&dead().to_string(), "", "0", "-1", "x", "99999999999"] {
             mark(stale);
         }
-        assert!(is_open(ask(&case.target())));
+        assert!(is_open(&ask(&case.target())));
         let own = std::process::id();
         mark(&own.to_string());
         assert!(matches!(deferral(ask(&case.target())), Deferral::InUse { pid, .. } if pid == own));

@@ -3,9 +3,9 @@
 //! Whoever appends takes it, so it is taken here too, and given back when the file has been replaced. Where there is
 //! no such file nobody has appended under it, and none is made.
 
-use super::{Answer, GateTarget, Held};
+use super::target::{Answer, GateTarget, Held};
+use crate::deferral::Deferral;
 use crate::error::Error;
-use crate::outcome::Deferral;
 use rustix::fs::OFlags;
 use std::fs::{File, TryLockError};
 use std::io;
@@ -30,33 +30,33 @@ pub(super) fn ask(target: &GateTarget<'_>) -> Answer {
     let fail = |cause| Error::new(path, "take the lock", cause);
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let file = match File::options().read(true).custom_flags(flags).open(path) {
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Ok(None)),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other.map_err(fail)?,
     };
     match file.try_lock() {
-        Ok(()) => Ok(Ok(Some(Box::new(Lock(file))))),
+        Ok(()) => Ok(Some(Box::new(Lock(file)))),
         Err(TryLockError::WouldBlock) => {
-            Ok(Err(Deferral::Busy { agent: "Grok Build", lock: "lock beside the file" }.into()))
+            Err(Deferral::Busy { agent: "Grok Build", lock: "lock beside the file" }.into())
         }
-        Err(TryLockError::Error(cause)) => Err(fail(cause)),
+        Err(TryLockError::Error(cause)) => Err(fail(cause).into()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{Case, deferral, is_open};
+    use super::super::target::tests::{Case, deferral, is_open};
     use super::*;
 
     #[test]
     fn a_lock_that_somebody_holds_holds() {
         let dir = tempfile::tempdir().unwrap();
         let case = Case::new(dir.path().join("s/chat_history.jsonl"), "x");
-        assert!(is_open(ask(&case.target())), "nobody has ever locked it");
+        assert!(is_open(&ask(&case.target())), "nobody has ever locked it");
         let lock = File::create(dir.path().join("s/chat_history.jsonl.lock")).unwrap();
         lock.lock().unwrap();
         assert!(matches!(deferral(ask(&case.target())), Deferral::Busy { agent: "Grok Build", .. }));
         lock.unlock().unwrap();
-        let held = ask(&case.target()).unwrap().ok().flatten().unwrap();
+        let held = ask(&case.target()).unwrap().unwrap();
         assert!(File::open(dir.path().join("s/chat_history.jsonl.lock")).unwrap().try_lock().is_err());
         drop(held);
         assert!(lock.try_lock().is_ok(), "it was not given back");

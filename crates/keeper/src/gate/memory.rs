@@ -5,8 +5,9 @@
 //! process works in the session's folder, or in the agent's own. Claude Code says itself who uses a session, and
 //! OpenClaw reads the file again for each turn.
 
-use super::{GateTarget, first_line, openclaw, process, quiet_for};
-use crate::outcome::Deferral;
+use super::target::{GateTarget, first_line, quiet_for};
+use super::{openclaw, process};
+use crate::deferral::Deferral;
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -109,7 +110,7 @@ fn look(folders: &[Metadata], user: u32) -> Seen {
 mod tests {
     use super::*;
     use crate::gate::process::tests::spawn;
-    use crate::gate::tests::Case;
+    use crate::gate::target::tests::Case;
     use std::process::Command;
 
     fn session(folder: &Path) -> String {

@@ -13,9 +13,9 @@
 //! lock is stale for OpenClaw and for us.
 
 use super::process::{self, Life};
-use super::{Answer, GateTarget, Held, Note, give_to_owner, pid_of};
+use super::target::{Answer, GateTarget, Held, Note, give_to_owner, pid_of};
+use crate::deferral::Deferral;
 use crate::error::Error;
-use crate::outcome::Deferral;
 use rustix::fs::OFlags;
 use std::fs::{File, Metadata};
 use std::io::{self, Write};
@@ -43,20 +43,20 @@ pub(super) fn ask(target: &GateTarget<'_>) -> Answer {
     for _ in 0..ATTEMPTS {
         if let Some(note) = Note::read(&path)? {
             if let Some(reason) = standing(&note, SystemTime::now()) {
-                return Ok(Err(reason.into()));
+                return Err(reason.into());
             }
             if !target.makes_locks {
-                return Ok(Ok(None));
+                return Ok(None);
             }
             remove_stale(&path, &note)?;
             used_here = true;
         } else if !used_here || !target.makes_locks {
-            return Ok(Ok(None));
+            return Ok(None);
         } else if let Some(lock) = Lock::take(&path, target.metadata)? {
-            return Ok(Ok(Some(Box::new(lock))));
+            return Ok(Some(Box::new(lock)));
         }
     }
-    Ok(Err(Deferral::Changed.into()))
+    Err(Deferral::Changed.into())
 }
 
 /// Whether a file is OpenClaw's; pi, which writes the same format, takes no lock and looks for none.
@@ -188,10 +188,11 @@ fn content() -> String {
 #[cfg(test)]
 mod tests {
     use super::super::process::tests::dead;
-    use super::super::tests::{Case, deferral, is_open};
+    use super::super::target::tests::{Case, deferral, is_open};
     use super::*;
     use crate::outcome::Ending;
     use crate::step::{Step, fault};
+    use crate::stop::Stop;
     use crate::{Mode, Options, Vault, maintain};
     use serde_json::{Value, json};
     use std::cell::RefCell;
@@ -219,7 +220,7 @@ mod tests {
     #[test]
     fn it_is_taken_in_openclaws_format_and_given_back() {
         let (_dir, case, lock) = case();
-        let held = ask(&case.target()).unwrap().unwrap();
+        let held = ask(&case.target()).unwrap();
         let written: Value = serde_json::from_slice(&fs::read(&lock).unwrap()).unwrap();
         let own = std::process::id();
         assert_eq!(
@@ -301,7 +302,7 @@ mod tests {
             std::os::unix::fs::chown(&case.path, Some(1234), Some(4321)).unwrap();
             case.metadata = fs::metadata(&case.path).unwrap();
         }
-        let _held = ask(&case.target()).unwrap().unwrap();
+        let _held = ask(&case.target()).unwrap();
         let (own, of) = (fs::metadata(&lock).unwrap(), &case.metadata);
         assert_eq!((own.uid(), own.gid()), (of.uid(), of.gid()));
     }
@@ -325,7 +326,7 @@ mod tests {
         assert_eq!(fs::read_to_string(&lock).unwrap(), payload.to_string());
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(is_open(ask(&case.target())));
+        assert!(is_open(&ask(&case.target())));
         assert!(!lock.exists());
     }
 
@@ -342,7 +343,7 @@ mod tests {
             assert!(matches!(deferral(ask(&case.target())), Deferral::Doubtful { grace: HOLD_MAX, .. }));
             write(301);
         }
-        let held = ask(&case.target()).unwrap().unwrap();
+        let held = ask(&case.target()).unwrap();
         assert!(fs::read_to_string(&lock).unwrap().contains(&format!("\"pid\":{}", std::process::id())));
         drop(held);
         assert!(!lock.exists());
@@ -357,12 +358,12 @@ mod tests {
         assert!(matches!(deferral(ask(&case.target())), Deferral::Doubtful { .. }));
         assert!(lock.exists());
         write(json!({"pid": own, "createdAt": ago(61), "maxHoldMs": 60_000, "starttime": 1}));
-        assert!(is_open(ask(&case.target())));
+        assert!(is_open(&ask(&case.target())));
         // Our own number without a start time: from before a restart of the container.
         write(json!({"pid": own, "createdAt": ago(10)}));
         assert!(matches!(deferral(ask(&case.target())), Deferral::Doubtful { .. }));
         write(json!({"pid": own, "createdAt": ago(301)}));
-        assert!(is_open(ask(&case.target())));
+        assert!(is_open(&ask(&case.target())));
     }
 
     #[test]
@@ -373,9 +374,9 @@ mod tests {
             let found = deferral(ask(&case.target()));
             assert!(matches!(found, Deferral::Doubtful { grace: NAMELESS_GRACE, .. }), "{payload:.20}");
             make_old(&lock, 29);
-            assert!(!is_open(ask(&case.target())), "{payload:.20}");
+            assert!(!is_open(&ask(&case.target())), "{payload:.20}");
             make_old(&lock, 31);
-            assert!(is_open(ask(&case.target())), "{payload:.20}");
+            assert!(is_open(&ask(&case.target())), "{payload:.20}");
             assert!(!lock.exists(), "{payload:.20}");
         }
     }
@@ -383,13 +384,13 @@ mod tests {
     #[test]
     fn a_lock_that_somebody_replaced_is_theirs() {
         let (_dir, case, lock) = case();
-        let held = ask(&case.target()).unwrap().unwrap();
+        let held = ask(&case.target()).unwrap();
         fs::remove_file(&lock).unwrap();
         fs::write(&lock, "theirs").unwrap();
         drop(held);
         assert_eq!(fs::read_to_string(&lock).unwrap(), "theirs");
         fs::remove_file(&lock).unwrap();
-        let held = ask(&case.target()).unwrap().unwrap();
+        let held = ask(&case.target()).unwrap();
         fs::write(&lock, "changed in place").unwrap();
         drop(held);
         assert_eq!(fs::read_to_string(&lock).unwrap(), "changed in place");
@@ -414,7 +415,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let takes = |name: &str| {
             let case = Case::new(dir.path().join(name), "x");
-            let took = ask(&case.target()).unwrap().unwrap().is_some();
+            let took = ask(&case.target()).unwrap().is_some();
             assert!(!PathBuf::from(format!("{}.lock", case.path.display())).exists());
             took
         };
@@ -441,8 +442,9 @@ mod tests {
             let took: usize = std::thread::scope(|scope| {
                 let one = || {
                     start.wait();
-                    let held = ask(&case.target()).unwrap();
+                    let held = ask(&case.target());
                     done.wait();
+                    assert!(!matches!(held, Err(Stop::Failed(_))));
                     usize::from(held.is_ok())
                 };
                 let all: Vec<_> = (0..8).map(|_| scope.spawn(one)).collect();

@@ -8,8 +8,10 @@
 //! lease is left where it is; Qwen takes it over itself.
 
 use super::process::{self, Life};
-use super::{Answer, GateTarget, NotNow, Note, default_root, root_above, stem};
-use crate::outcome::{Deferral, Refusal};
+use super::target::{Answer, GateTarget, Note, default_root, open_unless, root_above, stem};
+use crate::deferral::Deferral;
+use crate::refusal::Refusal;
+use crate::stop::Stop;
 use serde::Deserialize;
 use std::path::Path;
 
@@ -35,29 +37,24 @@ struct Lease {
 pub(super) fn ask(target: &GateTarget<'_>) -> Answer {
     let root = root_above(target.path, "projects", 2).map(Path::to_path_buf);
     let root = root.or_else(|| default_root("QWEN_RUNTIME_DIR", ".qwen"));
-    let (Some(root), Some(session)) = (root, stem(target.path)) else { return Ok(Ok(None)) };
+    let (Some(root), Some(session)) = (root, stem(target.path)) else { return Ok(None) };
     let path = root.join("tmp/session-writer-locks").join(format!("{session}.lock"));
-    let Some(note) = Note::read(&path)? else { return Ok(Ok(None)) };
+    let Some(note) = Note::read(&path)? else { return Ok(None) };
     // What Qwen cannot read itself it does not write to.
     let lease = serde_json::from_slice::<Lease>(&note.bytes).ok();
-    Ok(match lease.map_or(Some(Deferral::Unprovable { agent: AGENT }.into()), |lease| standing(&lease)) {
-        Some(reason) => Err(reason),
-        None => Ok(None),
-    })
+    open_unless(lease.map_or(Some(Deferral::Unprovable { agent: AGENT }.into()), |lease| standing(&lease)))
 }
 
 /// Why a lease holds; `None` if its owner is proven dead.
-fn standing(lease: &Lease) -> Option<NotNow> {
+fn standing(lease: &Lease) -> Option<Stop> {
     match (lease.schema, lease.state.as_deref()) {
         (MANAGED, _) => {
-            return Some(NotNow::Refused(Refusal::CountedElsewhere(
+            return Some(Stop::from(Refusal::CountedElsewhere(
                 "Qwen Code keeps a hash of its lines (managed session)",
             )));
         }
         (_, Some("sealed")) => {
-            return Some(NotNow::Refused(Refusal::CountedElsewhere(
-                "Qwen Code has sealed its length and hash",
-            )));
+            return Some(Stop::from(Refusal::CountedElsewhere("Qwen Code has sealed its length and hash")));
         }
         (1, None) | (2, Some("active")) => {}
         _ => return Some(Deferral::Unprovable { agent: AGENT }.into()),
@@ -79,7 +76,7 @@ fn comparable(lease: &Lease) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::super::process::tests::dead;
-    use super::super::tests::{Case, deferral, is_open};
+    use super::super::target::tests::{Case, deferral, is_open};
     use super::*;
     use crate::gate::process::{boot_id, pid_namespace, start};
     use serde_json::{Value, json};
@@ -119,12 +116,12 @@ mod tests {
     #[test]
     fn no_lease_and_the_lease_of_the_dead_are_free() {
         let (_dir, case, path) = case();
-        assert!(is_open(ask(&case.target())));
+        assert!(is_open(&ask(&case.target())));
         let recycled = json!({"process_start_identity": format!("linux:{}:1", boot_id().unwrap())});
         let first = json!({"schema_version": 1, "state": null, "pid": dead()});
         for others in [json!({"pid": dead()}), recycled, first] {
             fs::write(&path, lease(&others)).unwrap();
-            assert!(is_open(ask(&case.target())), "{others}");
+            assert!(is_open(&ask(&case.target())), "{others}");
             assert!(path.exists(), "the lease is Qwen's to remove");
         }
     }
@@ -174,8 +171,8 @@ mod tests {
             json!({"schema_version": 3, "state": "sealed"}),
         ] {
             fs::write(&path, lease(&others)).unwrap();
-            let answer = ask(&case.target()).unwrap();
-            assert!(matches!(answer, Err(NotNow::Refused(Refusal::CountedElsewhere(_)))), "{others}");
+            let answer = ask(&case.target());
+            assert!(matches!(answer, Err(Stop::Refused(Refusal::CountedElsewhere(_)))), "{others}");
         }
     }
 
@@ -184,7 +181,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         for name in ["..jsonl", "a b.jsonl"] {
             let case = Case::new(dir.path().join("projects/-w/chats").join(name), "x");
-            assert!(is_open(ask(&case.target())), "{name}");
+            assert!(is_open(&ask(&case.target())), "{name}");
         }
     }
 }

@@ -1,11 +1,12 @@
 //! What of a leftover is not in the transcript yet, and the transcript with it.
 
-use super::{FINISH, Leftover};
+use super::left::{FINISH, Leftover};
 use crate::error::Error;
 use crate::new_text::{NewText, copy_span, same_bytes};
+use crate::restore::text_before;
 use crate::snapshot::Snapshot;
-use crate::tail::{END_BYTES, lines_end};
-use crate::undo::text_before;
+use crate::stop::{Halt, Stop};
+use crate::tail::{END_BYTES, end_hash, lines_end};
 use crate::vault::{self, Account, Ledger, Vault};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -120,7 +121,7 @@ impl<'l> Late<'l> {
     }
 
     /// Keeps what cannot be brought over, where nothing else is to be done.
-    pub(super) fn keep_dropped(&self, now: &Snapshot, vault: &Vault) -> Result<(), Error> {
+    pub(super) fn keep_dropped(&self, now: &Snapshot, vault: &Vault) -> Result<(), Stop> {
         if self.dropped.is_empty() {
             return Ok(());
         }
@@ -129,7 +130,7 @@ impl<'l> Late<'l> {
         let run = now.read(|source| {
             let edit = vault::Merged { at, length: 0, removed: self.dropped().collect() };
             pending.keep_merge(source, at + bytes, vec![edit], None, Vec::new())
-        })??;
+        })?;
         run.landed();
         Ok(())
     }
@@ -209,7 +210,7 @@ fn earlier(leftover: &Leftover, known: u64, now: &Snapshot, vault: &Vault) -> io
         let end = Span::new(swap.before.saturating_sub(END_BYTES), swap.before);
         let mut bytes = vec![0; end.len() as usize];
         let there = leftover.length >= known && leftover.file.read_exact_at(&mut bytes, end.start).is_ok();
-        let same = there && super::end_hash(&bytes) == swap.end;
+        let same = there && end_hash(&bytes) == swap.end;
         return Ok(if same { Earlier::Same } else { Earlier::Unknown });
     };
     copy_span(&now.file, caught_up, &before)?;
@@ -301,10 +302,10 @@ impl<'a> Merged<'a> {
     pub(super) fn keep(
         &self,
         pending: vault::Pending,
-        swap: vault::Swap,
         accounts: Vec<Account>,
+        swap: vault::Swap,
         now: &Snapshot,
-    ) -> Result<vault::Run, Error> {
+    ) -> Result<vault::Run, Stop> {
         let (mut at, mut before, mut edits) = (0, 0, Vec::new());
         for late in &self.others {
             at += late.at.max(before) - before;
@@ -316,10 +317,13 @@ impl<'a> Merged<'a> {
         let dropped: u64 = self.others.iter().map(|late| late.dropped_bytes()).sum();
         let before = self.length_before + dropped;
         let kept = pending.keep_merge(&Text { merged: self, now }, before, edits, Some(swap), accounts);
-        kept.map_err(|fault| {
-            let why = io::Error::other(format!("byte {} cannot be read", fault.at));
-            Error::new(&now.path, FINISH, why)
-        })?
+        kept.map_err(|halt| match halt {
+            Halt::Stop(stop) => stop,
+            Halt::Fault(Fault { at }) => {
+                let why = io::Error::other(format!("byte {at} cannot be read"));
+                Error::new(&now.path, FINISH, why).into()
+            }
+        })
     }
 }
 

@@ -11,17 +11,16 @@
 //! Numbers are little-endian; a checksum is the first 8 bytes of a BLAKE3 hash. The index holds the hash of every other
 //! frame. Only the ledger is ever written to after the file got its name.
 
-use super::Failure;
+use super::ledger::{BLOCK_BYTES, block, read_block};
 use super::record::{Record, Stored};
 use blake3::{Hash, Hasher};
-use serde::{Deserialize, Serialize};
 use std::borrow::Borrow;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use transcript::Span;
+use transcript::{Fault, Span};
 use zstd::bulk::Compressor;
 use zstd::stream::{read, write};
 use zstd::zstd_safe::compress_bound;
@@ -36,59 +35,11 @@ const MAGIC: [u8; 7] = *b"tailorv";
 /// Version of the format, the only one that is written and read.
 const VERSION: u8 = b'1';
 
-/// Length of the header, and of a ledger slot.
-const BLOCK_BYTES: usize = 64;
-
-/// Where the ledger slots are. Each has a disk sector to itself, so that a torn write damages one of them.
-const SLOTS: [u64; 2] = [512, 1024];
-
 /// Where the frames begin.
 const FRAMES: u64 = 1536;
 
 /// Longest index that is read.
 const INDEX_BYTES_MAX: u64 = 1 << 30;
-
-/// How far the old file is accounted for in the new one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Ledger {
-    /// How many bytes of the old file are in the new one.
-    pub(crate) known: u64,
-    /// Where an append that has begun ends in the old file; equal to `known` if none has.
-    pub(crate) upto: u64,
-    /// Where in the file at the path the next late bytes go.
-    pub(crate) at: u64,
-    /// Inode of the file that `at` is about.
-    pub(crate) current: u64,
-}
-
-impl Ledger {
-    /// The old file is gone. No file has the inode 0.
-    pub(crate) const CLOSED: Self = Self { known: 0, upto: 0, at: 0, current: 0 };
-
-    /// The bytes of a slot.
-    fn encode(&self, sequence: u64, run: &str) -> [u8; BLOCK_BYTES] {
-        block(run, &[sequence, self.known, self.upto, self.at, self.current].map(u64::to_le_bytes).concat())
-    }
-
-    /// The sequence number and the ledger in a slot; `None` if it is not whole, or was never written.
-    fn decode(slot: [u8; BLOCK_BYTES], run: &str) -> Option<(u64, Self)> {
-        let (numbers, _) = slot.as_chunks::<8>();
-        let [sequence, known, upto, at, current] = *numbers.first_chunk::<5>()?;
-        let [sequence, known, upto, at, current] =
-            [sequence, known, upto, at, current].map(u64::from_le_bytes);
-        let ledger = Self { known, upto, at, current };
-        (slot == ledger.encode(sequence, run)).then_some((sequence, ledger))
-    }
-}
-
-/// Some bytes and a checksum of them and of what they belong to, filled up with zeros.
-fn block(of: &str, bytes: &[u8]) -> [u8; BLOCK_BYTES] {
-    let checksum = Hasher::new().update(of.as_bytes()).update(bytes).finalize();
-    let mut block = [0; BLOCK_BYTES];
-    let whole = bytes.iter().chain(&checksum.as_bytes()[..8]);
-    block.iter_mut().zip(whole).for_each(|(to, byte)| *to = *byte);
-    block
-}
 
 /// The header of a file with this index.
 fn header(index: &Stored) -> [u8; BLOCK_BYTES] {
@@ -97,22 +48,25 @@ fn header(index: &Stored) -> [u8; BLOCK_BYTES] {
     block("", &[&magic, &start.to_le_bytes()[..], &end.to_le_bytes(), index.hash.as_bytes()].concat())
 }
 
-/// Writes a ledger over the older one of a file. Sequence numbers begin at 1.
-pub(super) fn note(file: &File, run: &str, sequence: u64, ledger: &Ledger) -> io::Result<()> {
-    file.write_all_at(&ledger.encode(sequence, run), SLOTS[(sequence % 2) as usize])
+/// Why originals could not be kept.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The vault could not be written.
+    Disk(io::Error),
+    /// The original could not be read.
+    Source(Fault),
 }
 
-/// The newest whole ledger of a file and its sequence number.
-pub(super) fn ledger(file: &File, run: &str) -> io::Result<Option<(u64, Ledger)>> {
-    let [one, other] = SLOTS.map(|slot| read_block(file, slot));
-    let whole = [one?, other?].into_iter().filter_map(|slot| Ledger::decode(slot, run));
-    Ok(whole.max_by_key(|(sequence, _)| *sequence))
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Disk(error)
+    }
 }
 
-fn read_block(file: &File, at: u64) -> io::Result<[u8; BLOCK_BYTES]> {
-    let mut block = [0; BLOCK_BYTES];
-    file.read_exact_at(&mut block, at)?;
-    Ok(block)
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        Self::Source(fault)
+    }
 }
 
 pub(super) fn broken(why: &str) -> io::Error {

@@ -1,7 +1,7 @@
 //! What a run did to a file: the places it changed, and where in its own file the bytes are that it removed. Whether the
 //! transcript still holds what the run wrote is decided in `undo`.
 
-use super::file::Ledger;
+use super::ledger::Ledger;
 use blake3::{Hash, Hasher};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::HashSet;

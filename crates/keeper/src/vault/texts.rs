@@ -1,8 +1,7 @@
 //! Texts that are cut, on their way into the file of a run: compressed on all cores, each under the hash of its bytes as
 //! they were written, without quotes.
 
-use super::Failure;
-use super::file::{Packer, Writer};
+use super::file::{Failure, Packer, Writer};
 use crate::folder::Folder;
 use crate::step::{Step, before};
 use blake3::Hash;

@@ -1,6 +1,6 @@
 //! What a check is asked for: limits of its own, where its results go, and what makes it fail.
 
-use super::size;
+use crate::value::size;
 use clap::{Args as ClapArgs, ValueEnum};
 use std::path::PathBuf;
 use transcript::policy::Budget;

@@ -2,11 +2,11 @@
 
 use super::{deaf, failed, one_session};
 use crate::args::{Chunk as Asked, Tokenizer};
-use crate::printer::talk;
+use crate::say::talk;
 use crate::status::Status;
 use crate::terminal::json;
 use crate::tokens;
-use keeper::{Error, spool};
+use keeper::{Stop, spool};
 use serde::Serialize;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -23,7 +23,7 @@ pub(crate) fn run(asked: &Asked) -> Status {
     let limits = asked.limits.limits(&count);
     let mut printer = Printer::new(asked.limits.tokenizer);
     let mut format = None;
-    let mut cut = |source: &dyn transcript::Source| {
+    let cut = |source: &dyn transcript::Source| {
         let done = chunks(source, &limits, None, &mut |chunk| printer.chunk(chunk).is_ok())?;
         if matches!(done, Ok(totals) if is_empty(&totals)) {
             format = examine(source, &Policy::default())?.facts.format;
@@ -31,12 +31,7 @@ pub(crate) fn run(asked: &Asked) -> Status {
         Ok(done)
     };
     let done = if asked.path == Path::new("-") {
-        let mut done = Ok(Totals::default());
-        let spooled = spool(io::stdin().lock(), |source| {
-            done = cut(source)?;
-            Ok(())
-        });
-        spooled.map(|()| Ok(done))
+        spool(io::stdin().lock(), cut)
     } else {
         keeper::read(&asked.path, None, cut)
     };
@@ -66,19 +61,16 @@ fn empty(asked: &Asked, printer: Printer, totals: &Totals, format: Option<&dyn F
 }
 
 /// What came of reading, or why nothing did, in a sentence.
-pub(super) fn told<T>(
-    path: &Path,
-    done: Result<Result<Result<T, Unable>, keeper::Refusal>, Error>,
-) -> Result<T, String> {
+pub(super) fn told<T>(path: &Path, done: Result<Result<T, Unable>, Stop>) -> Result<T, String> {
     let verb = "read the conversation";
     match done {
-        Ok(Ok(Ok(done))) => Ok(done),
-        Ok(Ok(Err(Unable::UnknownFormat))) => {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(Unable::UnknownFormat)) => {
             Err(format!("{}: could not {verb}: {}", path.display(), keeper::Unsupported::UnknownFormat))
         }
-        Ok(Ok(Err(unable))) => Err(format!("{}: could not {verb}: {unable}", path.display())),
-        Ok(Err(refusal)) => Err(format!("{}: could not {verb}: {refusal}", path.display())),
-        Err(error) => Err(error.to_string()),
+        Ok(Err(unable)) => Err(format!("{}: could not {verb}: {unable}", path.display())),
+        Err(Stop::Failed(error)) => Err(error.to_string()),
+        Err(reason) => Err(format!("{}: could not {verb}: {reason}", path.display())),
     }
 }
 

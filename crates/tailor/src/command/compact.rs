@@ -2,9 +2,10 @@
 
 use super::chunk::{Printer, told};
 use super::{deaf, failed, one_session};
+use crate::amount::{plural, size};
 use crate::args::{Compact, Format, Tokenizer};
-use crate::printer::{plural, size, talk};
 use crate::report::Changed;
+use crate::say::talk;
 use crate::status::Status;
 use crate::terminal::{json, plain};
 use crate::tokens;
@@ -39,7 +40,7 @@ fn compact(asked: &Compact) -> Result<Status, String> {
         divide(source, options.policy.choose(source)?, Stay::Last(asked.keep))
     });
     let shares = match divided {
-        Ok(Ok(Err(unable))) if unable != transcript::compact::Unable::UnknownFormat => {
+        Ok(Err(unable)) if unable != transcript::compact::Unable::UnknownFormat => {
             let ending = Ending::Refused(Refusal::Unable(unable));
             return Ok(
                 Report::ended(asked, &ending, 0, Shares::default()).print(asked.change.format, &ending)

@@ -2,7 +2,7 @@
 
 use super::failed;
 use crate::args::ConfigWhat;
-use crate::printer::talk;
+use crate::say::talk;
 use crate::status::Status;
 
 pub(crate) fn run(what: &ConfigWhat) -> Status {

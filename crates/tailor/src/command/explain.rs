@@ -2,11 +2,13 @@
 //! does.
 
 use super::{failed, one_session};
-use crate::args::{Explain, or_meant, rules};
-use crate::printer::{plural, talk};
+use crate::amount::plural;
+use crate::args::Explain;
+use crate::say::talk;
 use crate::status::Status;
 use crate::terminal::plain;
-use keeper::read;
+use crate::value::{or_meant, rules};
+use keeper::{Stop, read};
 use std::path::Path;
 use transcript::finding::{Safety, Severity};
 use transcript::profile::{self, PROFILES};
@@ -175,10 +177,10 @@ fn look(path: &Path, text: &str) -> Result<(Blame, Vec<Finding>), String> {
         format!("{}: could not look for the error in it: {why}", path.display())
     };
     match looked {
-        Err(error) => Err(error.to_string()),
-        Ok(Err(refusal)) => Err(could_not(&refusal)),
-        Ok(Ok((None, _))) => Err(could_not(&keeper::Unsupported::UnknownFormat)),
-        Ok(Ok((Some(blame), findings))) => Ok((blame, findings)),
+        Err(Stop::Failed(error)) => Err(error.to_string()),
+        Err(reason) => Err(could_not(&reason)),
+        Ok((None, _)) => Err(could_not(&keeper::Unsupported::UnknownFormat)),
+        Ok((Some(blame), findings)) => Ok((blame, findings)),
     }
 }
 

@@ -3,17 +3,15 @@
 use super::{Telling, asked_rules, deaf, diff, failed, finish, is_stream, over_files};
 use crate::args::Fix;
 use crate::output::is_stdout;
-use crate::printer::{Printer, talk};
+use crate::printer::Printer;
 use crate::report::{FileReport, Judge};
+use crate::say::talk;
 use crate::status::Status;
-use keeper::{
-    Ending, Found, Mode, Options, Outcome, Refusal, Vault, known_roots, maintain_shown, settle_all, spool,
-};
-use std::cell::RefCell;
-use std::io::{self, BufWriter, Write};
+use keeper::{Found, Mode, Options, Vault, known_roots, maintain_shown, maintain_stream, settle_all};
+use std::io;
 use std::path::{self, Component, Path, PathBuf};
 use transcript::plan::Plan;
-use transcript::{Mended, Rendered, Repair, Source, Span, mend};
+use transcript::{Fault, Source};
 
 pub(crate) fn run(fix: &Fix) -> Status {
     let asked = match fix.asked() {
@@ -56,22 +54,20 @@ fn one(fix: &Fix, options: &Options, judge: &Judge<'_>, found: &Found) -> FileRe
         .out
         .as_ref()
         .map(|out| Options { mode: Mode::CopyTo(copy_path(out, fix, found)), ..options.clone() });
-    let changes = RefCell::new(Vec::new());
-    let show = |source: &dyn Source, plan: &Plan| {
-        if fix.diff {
-            changes.replace(diff::describe(&found.path, source, plan, fix.show_content)?);
-        }
-        Ok(())
-    };
-    match maintain_shown(&found.path, found.root.as_deref(), copying.as_ref().unwrap_or(options), &show) {
-        Ok(outcome) => {
-            let is_changed = !outcome.plan.is_empty();
-            let mut report = FileReport::new(&found.path, found.root.is_none(), outcome, judge);
-            report.diff = if is_changed { changes.into_inner() } else { Vec::new() };
-            report
+    let options = copying.as_ref().unwrap_or(options);
+    let show = |source: &dyn Source, plan: &Plan| changes(fix, &found.path, source, plan);
+    match maintain_shown(&found.path, found.root.as_deref(), options, show) {
+        Ok((outcome, changes)) => {
+            let diff = changes.filter(|_| !outcome.plan.is_empty()).unwrap_or_default();
+            FileReport::new(&found.path, found.root.is_none(), outcome, judge).with_diff(diff)
         }
         Err(error) => FileReport::failed_at(&found.path, &error),
     }
+}
+
+/// What a plan changes, if that is asked for.
+fn changes(fix: &Fix, path: &Path, source: &dyn Source, plan: &Plan) -> Result<Vec<String>, Fault> {
+    if fix.diff { diff::describe(path, source, plan, fix.show_content) } else { Ok(Vec::new()) }
 }
 
 /// Where in the folder of copies a file goes: where it lies below the folder that was asked for. Of several folders the
@@ -103,53 +99,16 @@ fn stream(fix: &Fix, options: &Options, judge: &Judge<'_>) -> Status {
         Ok(printer) => printer.by(asked_rules(&options.policy)),
         Err(error) => return failed(&error),
     };
-    let mut mended = BufWriter::new(io::stdout().lock());
-    let mut done: io::Result<()> = Ok(());
-    let spooled = spool(io::stdin().lock(), |source| {
-        let Mended { before, repair } = mend(source, options.policy.choose(source)?)?;
-        let mut outcome =
-            if source.is_empty() { Outcome::empty() } else { Outcome::looked(before, source.len()) };
-        let plan = match repair {
-            Ok(Repair { plan, after }) => {
-                if !plan.is_empty() {
-                    (outcome.ending, outcome.after, outcome.bytes_after) =
-                        (Ending::Fixed, after, plan.length_after());
-                }
-                plan
-            }
-            Err(worse) => {
-                outcome.ending = Ending::Refused(Refusal::Worse(worse));
-                Plan::unchanged(source.len())
-            }
-        };
-        if let Some(vault) = options.vault.as_ref().filter(|_| !plan.texts().is_empty()) {
-            match vault.keep_stream(source, &plan, options.policy.all().spill.as_ref())? {
-                Ok(run) => outcome.run = Some(run.name().to_string()),
-                Err(error) => {
-                    done = printer.file(&FileReport::failed(&error));
-                    return Ok(());
-                }
-            }
+    let show = |source: &dyn Source, plan: &Plan| changes(fix, Path::new("-"), source, plan);
+    let done = match maintain_stream(io::stdin().lock(), options, show) {
+        Ok(mut stream) => {
+            let diff = stream.shown.take().unwrap_or_default();
+            let written = if fix.dry_run { Ok(()) } else { stream.write(io::stdout().lock()) };
+            let report = FileReport::new(Path::new("-"), true, stream.outcome, judge).with_diff(diff);
+            written.and_then(|()| printer.file(&report))
         }
-        let mut report = FileReport::new(Path::new("-"), true, outcome, judge);
-        if fix.diff {
-            report.diff = diff::describe(Path::new("-"), source, &plan, fix.show_content)?;
-        }
-        let rendered = Rendered::new(source, &plan);
-        if !fix.dry_run {
-            rendered.pieces(Span::new(0, rendered.len()), &mut |bytes| {
-                done = mended.write_all(bytes);
-                done.is_ok()
-            })?;
-        }
-        if done.is_ok() {
-            done = mended.flush().and_then(|()| printer.file(&report));
-        }
-        Ok(())
-    });
-    if let Err(error) = spooled {
-        done = done.and_then(|()| printer.file(&FileReport::failed(&error)));
-    }
+        Err(error) => printer.file(&FileReport::failed(&error)),
+    };
     match done {
         Ok(()) => finish(printer),
         Err(error) => deaf("standard output", &error),

@@ -1,8 +1,9 @@
 //! `tailor gc`: removes runs from the vault that are too old or too many.
 
 use super::failed;
+use crate::amount::{plural, size};
 use crate::args::Gc;
-use crate::printer::{plural, size, talk};
+use crate::say::talk;
 use crate::status::Status;
 use keeper::Keep;
 

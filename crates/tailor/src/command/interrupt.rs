@@ -1,7 +1,7 @@
 //! Ctrl-C: the files at hand are finished, no other is begun, and what was done is said. A second one ends at once;
 //! files are whole then too, as after any death.
 
-use crate::printer::talk;
+use crate::say::talk;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;

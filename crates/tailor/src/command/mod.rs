@@ -22,8 +22,9 @@ pub(crate) mod watch;
 
 use crate::args::{Format, ReportFormat, Results};
 use crate::output::is_stdout;
-use crate::printer::{Printer, talk};
+use crate::printer::Printer;
 use crate::report::FileReport;
+use crate::say::talk;
 use crate::status::Status;
 use interrupt::Interrupt;
 use keeper::{Error, Found, Policies, find, known_roots, known_stores};

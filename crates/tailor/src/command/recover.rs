@@ -1,9 +1,10 @@
 //! `tailor recover`: a session that is too long for the API, made shorter.
 
 use super::{failed, one_session};
+use crate::amount::{plural, size};
 use crate::args::{Format, Recover};
-use crate::printer::{plural, size, talk};
 use crate::report::{Changed, retry_seconds};
+use crate::say::talk;
 use crate::status::Status;
 use crate::terminal::{json, plain};
 use keeper::{Ending, Recovered, Refusal};

@@ -3,10 +3,11 @@
 use super::progress::Progress;
 use super::top::contents;
 use super::{BATCH_FILES, deaf, failed, gather, nothing_found};
+use crate::amount::plural;
 use crate::args::Report;
 use crate::output::{Output, is_stdout};
 use crate::page::{Looked, Page, may_replace};
-use crate::printer::{plural, talk};
+use crate::say::talk;
 use crate::status::Status;
 use crate::tokens;
 use crate::weighed::Weighed;
@@ -104,11 +105,8 @@ fn trouble(page: &mut Page, weighed: Weighed, named: bool) -> Status {
 
 fn one(found: &Found, report: &Report, policies: &Policies) -> Result<Looked, Box<Weighed>> {
     let look = |source: &dyn Source| look(&found.path, source, policies, report.show_content);
-    match keeper::read(&found.path, found.root.as_deref(), look) {
-        Ok(Ok(looked)) => looked,
-        Ok(Err(refusal)) => Err(Box::new(Weighed::refused(&found.path, &refusal))),
-        Err(error) => Err(Box::new(Weighed::failed(&error))),
-    }
+    keeper::read(&found.path, found.root.as_deref(), look)
+        .unwrap_or_else(|stop| Err(Box::new(Weighed::stopped(&found.path, &stop))))
 }
 
 /// Weighs a transcript before and after a fix, and says what is wrong with it.

@@ -4,10 +4,9 @@ use super::{Telling, deaf, failed, finish, is_stream, over_files};
 use crate::args::Scan;
 use crate::report::{FileReport, Judge};
 use crate::status::Status;
-use keeper::{Options, Outcome, maintain, spool};
+use keeper::{Options, maintain, maintain_stream};
 use std::io;
 use std::path::Path;
-use transcript::examine;
 
 pub(crate) fn run(scan: &Scan) -> Status {
     let options = match scan.options() {
@@ -38,19 +37,9 @@ fn stream(scan: &Scan, options: &Options, judge: &Judge<'_>) -> Status {
         Ok(printer) => printer,
         Err(error) => return failed(&error),
     };
-    let mut report = None;
-    let spooled = spool(io::stdin().lock(), |source| {
-        let outcome = match source.len() {
-            0 => Outcome::empty(),
-            bytes => Outcome::looked(examine(source, options.policy.choose(source)?)?, bytes),
-        };
-        report = Some(FileReport::new(Path::new("-"), true, outcome, judge));
-        Ok(())
-    });
-    let report = match (spooled, report) {
-        (Err(error), _) => FileReport::failed(&error),
-        (Ok(()), Some(report)) => report,
-        (Ok(()), None) => return Status::Error,
+    let report = match maintain_stream(io::stdin().lock(), options, |_, _| Ok(())) {
+        Ok(stream) => FileReport::new(Path::new("-"), true, stream.outcome, judge),
+        Err(error) => FileReport::failed(&error),
     };
     match printer.file(&report) {
         Ok(()) => finish(printer),

@@ -1,9 +1,10 @@
 //! `tailor status`: how the daemon is doing.
 
 use super::failed;
+use crate::amount::{plural, size};
 use crate::args::{AskStatus, Format};
 use crate::config::Loaded;
-use crate::printer::{plural, size, talk};
+use crate::say::talk;
 use crate::status::Status;
 use crate::terminal::plain;
 use watch::RootStatus;

@@ -2,9 +2,11 @@
 
 use super::progress::Progress;
 use super::{BATCH_FILES, deaf, failed, gather, is_stream, nothing_found};
+use crate::amount::{grouped, percent};
+use crate::amount::{plural, size};
 use crate::args::Top;
-use crate::bars::{Canvas, Line, grouped, percent};
-use crate::printer::{plural, size, talk};
+use crate::bars::{Canvas, Line};
+use crate::say::talk;
 use crate::status::Status;
 use crate::terminal;
 use crate::tokens;
@@ -54,16 +56,9 @@ fn files(top: &Top) -> io::Result<Status> {
 }
 
 fn stream(top: &Top) -> io::Result<Status> {
-    let mut weighed = None;
-    let spooled = spool(io::stdin().lock(), |source| {
-        weighed = Some(weigh_source(Path::new("-"), source, top.rows(), top.show_content)?);
-        Ok(())
-    });
-    let weighed = match (spooled, weighed) {
-        (Err(error), _) => Weighed::failed(&error),
-        (Ok(()), Some(weighed)) => weighed,
-        (Ok(()), None) => return Ok(Status::Error),
-    };
+    let path = Path::new("-");
+    let weigh = |source: &dyn Source| weigh_source(path, source, top.rows(), top.show_content);
+    let weighed = spool(io::stdin().lock(), weigh).unwrap_or_else(|stop| Weighed::stopped(path, &stop));
     let mut teller = Teller::new(top, false);
     teller.file(weighed, true)?;
     teller.finish()
@@ -71,11 +66,8 @@ fn stream(top: &Top) -> io::Result<Status> {
 
 fn one(found: &Found, top: &Top) -> Weighed {
     let weigh = |source: &dyn Source| weigh_source(&found.path, source, top.rows(), top.show_content);
-    match keeper::read(&found.path, found.root.as_deref(), weigh) {
-        Ok(Ok(weighed)) => weighed,
-        Ok(Err(refusal)) => Weighed::refused(&found.path, &refusal),
-        Err(error) => Weighed::failed(&error),
-    }
+    keeper::read(&found.path, found.root.as_deref(), weigh)
+        .unwrap_or_else(|stop| Weighed::stopped(&found.path, &stop))
 }
 
 /// Weighs a source; `rows` is how many rows each table has.

@@ -1,9 +1,10 @@
 //! `tailor undo`: what a run changed, put back.
 
 use super::{Telling, failed, gather, over_files};
+use crate::amount::{plural, size};
 use crate::args::{Format, Undo};
-use crate::printer::{plural, size, talk};
 use crate::report::FileReport;
+use crate::say::talk;
 use crate::status::Status;
 use crate::terminal::plain;
 use keeper::{Ending, Error, Extent, Found, Options, Purpose, Record, Refusal, Vault, undo};

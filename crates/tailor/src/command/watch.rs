@@ -3,7 +3,7 @@
 use super::failed;
 use crate::args::Watch;
 use crate::log;
-use crate::printer::talk;
+use crate::say::talk;
 use crate::status::Status;
 
 pub(crate) fn run(watch: &Watch) -> Status {

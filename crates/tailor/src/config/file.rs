@@ -1,7 +1,6 @@
 //! What may stand in a configuration file: shapes only.
 
-use super::nearest;
-use crate::args::{Oversized, find_profile, millis, override_each, rule_code, size_in_bytes};
+use crate::value::{Oversized, code, millis, nearest, override_each, profile, size};
 use keeper::Worth;
 use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
@@ -217,7 +216,7 @@ impl TryFrom<String> for ProfileName {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        find_profile(&text).map(Self).map_err(|error| format!("`{text}`: {error}"))
+        profile(&text).map(Self).map_err(|error| format!("`{text}`: {error}"))
     }
 }
 
@@ -234,7 +233,7 @@ impl TryFrom<String> for AgentName {
         if names().any(|known| known == name) {
             return Ok(Self(name));
         }
-        let hint = nearest(&name, names()).unwrap_or_default();
+        let hint = nearest(&name, names()).map_or("", |(name, _)| name);
         Err(format!("there is no agent `{name}` (did you mean `{hint}`?)"))
     }
 }
@@ -406,7 +405,7 @@ impl TryFrom<String> for Code {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        rule_code(&text).map(Self).map_err(|error| format!("`{text}`: {error}"))
+        code(&text).map(Self).map_err(|error| format!("`{text}`: {error}"))
     }
 }
 
@@ -477,7 +476,7 @@ impl TryFrom<Value> for Size {
         let wrong = || format!("{value} is not a size, such as 500000 or \"5GiB\"");
         match &value {
             Value::Integer(bytes) => u64::try_from(*bytes).map(Self).map_err(|_| wrong()),
-            Value::String(text) => size_in_bytes(text).map(Self).map_err(|_| wrong()),
+            Value::String(text) => size(text).map(Self).map_err(|_| wrong()),
             _ => Err(wrong()),
         }
     }

@@ -6,9 +6,10 @@
 //! or holds `##[`, so no name of a file may form either.
 
 use super::human::said;
-use super::{Shape, Totals, talk};
+use super::shape::{Shape, Totals};
 use crate::place::relative;
 use crate::report::{FileReport, FindingReport};
+use crate::say::talk;
 use crate::terminal::plain;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,6 +1,7 @@
 //! `--format human`: a line a finding, a line for what was done to a file, and a sentence at the end.
 
-use super::{Shape, Totals, plural, size, sized};
+use super::shape::{Shape, Totals};
+use crate::amount::{plural, size, sized};
 use crate::report::{FileReport, FindingReport};
 use crate::terminal::{Screen, plain, push_plain};
 use anstyle::{AnsiColor, Style};

@@ -1,6 +1,6 @@
 //! `--format json`: an object a line, one for each file and one with totals.
 
-use super::{Shape, Totals};
+use super::shape::{Shape, Totals};
 use crate::report::FileReport;
 use crate::terminal::json;
 use std::io::{self, Write};

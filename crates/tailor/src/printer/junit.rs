@@ -2,7 +2,8 @@
 //! in such a file, so all of it is kept until the end; of each file only the first findings are.
 
 use super::human::said;
-use super::{Shape, Totals, plural};
+use super::shape::{Shape, Totals};
+use crate::amount::plural;
 use crate::place::relative;
 use crate::report::{FileReport, FindingReport, count};
 use crate::terminal::plain;

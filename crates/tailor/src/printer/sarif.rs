@@ -1,7 +1,7 @@
 //! `--format sarif`: SARIF 2.1.0 (OASIS). One run; rules with the texts of `tailor explain`; a result a finding that
 //! remains, with its physical line. Written as it comes, so that memory does not grow with the number of findings.
 
-use super::{Shape, Totals};
+use super::shape::{Shape, Totals};
 use crate::place::uri;
 use crate::report::{FileReport, FindingReport};
 use crate::terminal::json;

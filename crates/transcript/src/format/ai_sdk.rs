@@ -1,7 +1,7 @@
 //! Messages of Vercel's AI SDK, one a line: those for the model, and those for the screen.
 //!
 //! Which program wrote such a file is not known. In messages for the screen call and result are one part, so none is
-//! put in. Facts: `reference/formats-other.md` §5.
+//! put in. Facts: docs/format-facts.md.
 
 use super::base::{Answer, Arguments, Content, Format, Level, Lost, Part, Results, Shape, Vote};
 use super::common::{alone, asked, content_parts, is_string, items, only_keys, says};

@@ -92,11 +92,6 @@ pub trait Format: Sync {
         None
     }
 
-    /// How the owning program writes.
-    fn writer(&self) -> Writer {
-        Writer::Unknown
-    }
-
     /// What says that the owning program is at work on a file, in the order in which it is asked. Nothing but quiet says
     /// that an archive's is not.
     fn gates(&self) -> &'static [Gate] {
@@ -389,21 +384,6 @@ pub enum Counted {
     UpToCompaction(&'static str),
     /// Records before the message that a [count](crate::model::entry::QuirkKind::Counts) in the file names.
     UpToCount(&'static str),
-}
-
-/// How the owning program writes its files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Writer {
-    /// Opens, appends and closes for each line.
-    AppendsByPath,
-    /// Appends through one descriptor for as long as it runs.
-    HoldsOpen,
-    /// Appends only to the very file that it left behind.
-    Leases,
-    /// Writes the whole file anew from memory.
-    RewritesWhole,
-    /// Not known: a file of this format may belong to any program.
-    Unknown,
 }
 
 /// Something that says whether the owning program is at work on a file. Formats declare it; whoever replaces the

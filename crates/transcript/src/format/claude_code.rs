@@ -2,11 +2,10 @@
 //!
 //! Chain types are those of the Agent SDK's `sessions.py` (`user`, `assistant`, `progress`, `system`,
 //! `attachment`); every other type is metadata that is only ever copied. `toolUseResult` is a copy for the
-//! screen and never sent. Facts: `reference/formats-claude-codex.md` part A.
+//! screen and never sent. Facts: docs/format-facts.md.
 
 use super::base::{
     Answer, Arguments, Broken, Compaction, Content, Format, Gate, Lost, Part, Results, Root, Shape, Vote,
-    Writer,
 };
 use super::common::{
     alone, broken_by_stop_reason, content_parts, is_string, items, later, marred_role, says,
@@ -112,10 +111,6 @@ impl Format for ClaudeCode {
 
     fn shape(&self) -> Shape {
         Shape::Graph
-    }
-
-    fn writer(&self) -> Writer {
-        Writer::AppendsByPath
     }
 
     fn gates(&self) -> &'static [Gate] {

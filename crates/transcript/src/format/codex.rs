@@ -4,9 +4,9 @@
 //! stands before the newest compaction is not sent any more (`rollout_reconstruction.rs`). Events repeat outputs, and
 //! the model never sees those. Reasoning is sealed, but not bound to what comes before it. A thread with a paginated
 //! history numbers its lines and keeps byte offsets in a database, so nothing of it is changed. Facts:
-//! `reference/formats-claude-codex.md` part B.
+//! docs/format-facts.md.
 
-use super::base::{Answer, Content, Format, Gate, Lost, Part, Root, Shape, Vote, Writer};
+use super::base::{Answer, Content, Format, Gate, Lost, Part, Root, Shape, Vote};
 use super::common::{answered, asked, content_parts, first_text, is_string, items, later, only_keys, says};
 use super::names::{Form, Names, has, needs};
 use super::writing::Writing;
@@ -135,10 +135,6 @@ impl Format for Codex {
 
     fn shape(&self) -> Shape {
         Shape::Log
-    }
-
-    fn writer(&self) -> Writer {
-        Writer::HoldsOpen
     }
 
     fn gates(&self) -> &'static [Gate] {

@@ -3,9 +3,9 @@
 //! A call is asked for in an `assistant.message` and answered by a `tool.execution_complete` that may stand many lines
 //! later, with a subagent's events in between; what belongs to a subagent pairs by itself. The loader refuses the whole
 //! log over one bad line, and a compaction remembers how many messages stood before it. Facts:
-//! `reference/formats-other.md` §4.1.
+//! docs/format-facts.md.
 
-use super::base::{Answer, Content, Counted, Format, Gate, Level, Lost, Part, Root, Shape, Vote, Writer};
+use super::base::{Answer, Content, Counted, Format, Gate, Level, Lost, Part, Root, Shape, Vote};
 use super::common::{content_parts, is_string, items, later, listed_calls, says};
 use super::names::{Form, Names, has, needs};
 use super::writing::Writing;
@@ -139,10 +139,6 @@ impl Format for Copilot {
 
     fn counted(&self) -> Option<Counted> {
         Some(Counted::UpToCompaction("its last compaction (preCompactionMessagesLength)"))
-    }
-
-    fn writer(&self) -> Writer {
-        Writer::AppendsByPath
     }
 
     fn gates(&self) -> &'static [Gate] {

@@ -2,7 +2,7 @@
 //!
 //! Nothing is ever put in: a result that nobody had would be learnt from, and a call that is left open at the end is what
 //! such data teaches, or asks for. Calls and results find each other within their line. Facts:
-//! `reference/formats-other.md` §5.
+//! docs/format-facts.md.
 
 use super::base::{Arguments, Content, Format, Level, Part, Results, Shape, Vote};
 use super::common::{items, only_keys};

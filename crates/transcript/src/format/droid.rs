@@ -1,7 +1,7 @@
 //! Factory Droid: messages of Anthropic's API in an envelope, behind a line that begins the session.
 //!
 //! How it writes is not known, and `todo_state` and `compaction_state` count messages, so its files are mended only
-//! while it rests, and no line comes or goes. Facts: `reference/formats-other.md` §4.9.
+//! while it rests, and no line comes or goes. Facts: docs/format-facts.md.
 
 use super::anthropic;
 use super::base::{

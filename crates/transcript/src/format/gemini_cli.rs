@@ -8,7 +8,7 @@
 //! ACP the calls of all turns gather in one record. Once a message of the model names calls in `content`, those are sent
 //! and `toolCalls` holds results only. No result is ever put in.
 
-use super::base::{Content, Format, Part, Results, Root, Shape, Vote, Writer};
+use super::base::{Content, Format, Part, Results, Root, Shape, Vote};
 use super::common::{alone, content_parts, is_string, items, listed_calls};
 use super::names::{Form, Names, has, needs};
 use super::qwen_code::{self, content_part};
@@ -108,10 +108,6 @@ impl Format for GeminiCli {
 
     fn shape(&self) -> Shape {
         Shape::Upserts
-    }
-
-    fn writer(&self) -> Writer {
-        Writer::AppendsByPath
     }
 
     fn results(&self) -> Results {

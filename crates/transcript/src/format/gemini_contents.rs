@@ -1,6 +1,6 @@
 //! Bare messages of Gemini's API, one a line: `role` and `parts`.
 //!
-//! The API counts calls and results of neighbouring turns, so nothing is put in. Facts: `reference/formats-other.md` §5.
+//! The API counts calls and results of neighbouring turns, so nothing is put in. Facts: docs/format-facts.md.
 
 use super::base::{Content, Format, Level, Part, Results, Shape, Vote};
 use super::common::{is_string, items, only_keys, says};

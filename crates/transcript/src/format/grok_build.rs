@@ -1,9 +1,9 @@
 //! Grok Build's `chat_history.jsonl`: items of the model's history, one a line.
 //!
 //! Results have to stand in the run directly behind their calls (its own `repair_history`). The file is made anew when
-//! a session begins, and written under a lock beside it, which is taken. Facts: `reference/formats-other.md` §4.6.
+//! a session begins, and written under a lock beside it, which is taken. Facts: docs/format-facts.md.
 
-use super::base::{Answer, Arguments, Content, Format, Gate, Level, Lost, Part, Root, Shape, Vote, Writer};
+use super::base::{Answer, Arguments, Content, Format, Gate, Level, Lost, Part, Root, Shape, Vote};
 use super::common::{answered, asked, content_parts, is_string, items, listed_calls, says};
 use super::names::{Form, Names, has, needs};
 use super::writing::Writing;
@@ -68,10 +68,6 @@ impl Format for GrokBuild {
 
     fn level(&self) -> Level {
         Level::Archive
-    }
-
-    fn writer(&self) -> Writer {
-        Writer::AppendsByPath
     }
 
     fn gates(&self) -> &'static [Gate] {

@@ -2,9 +2,9 @@
 //!
 //! `context.undo` and compactions count records, so none comes or goes; on loading it closes open calls itself and
 //! drops results without a call. One unreadable line in the middle keeps it from loading at all. Facts:
-//! `reference/formats-other.md` §4.5.
+//! docs/format-facts.md.
 
-use super::base::{Counted, Format, Level, Part, Root, Shape, Vote, Writer};
+use super::base::{Counted, Format, Level, Part, Root, Shape, Vote};
 use super::common::{alone, content_parts, is_reminder, is_string, items, listed_calls, says};
 use super::names::{Form, Names, has, needs};
 use crate::model::draft::Draft;
@@ -115,10 +115,6 @@ impl Format for KimiCode {
 
     fn counted(&self) -> Option<Counted> {
         Some(Counted::Records("its own records (context.undo, compactions)"))
-    }
-
-    fn writer(&self) -> Writer {
-        Writer::AppendsByPath
     }
 
     fn roots(&self) -> &'static [Root] {

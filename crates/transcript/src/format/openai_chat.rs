@@ -2,11 +2,11 @@
 //!
 //! Bare ones, and those of agents that add lines or fields of their own: one [`Profile`] an agent. Many keep a file
 //! beside it that counts the lines. Where none is known, lines are added or removed only when the user allows it; any
-//! field that neither the API nor a profile knows makes the file somebody else's. Facts: `reference/formats-other.md`
-//! §3, §4.4, §4.7 and §4.8.
+//! field that neither the API nor a profile knows makes the file somebody else's. Facts:
+//! docs/format-facts.md.
 
 use super::base::{
-    Answer, Arguments, Compaction, Content, Counted, Format, Level, Lost, Part, Root, Shape, Vote, Writer,
+    Answer, Arguments, Compaction, Content, Counted, Format, Level, Lost, Part, Root, Shape, Vote,
 };
 use super::common::{
     answered, asked, content_parts, is_reminder, is_string, items, listed_calls, marred, note_marred,
@@ -31,7 +31,6 @@ pub(super) struct Profile {
     summed_up: Option<&'static str>,
     /// Whether it goes on behind a line that it cannot read.
     skips: bool,
-    writer: Writer,
     answer: Answer,
     /// Whether the APIs that it speaks to take the id of a call again in a later turn.
     takes_ids_again: bool,
@@ -47,7 +46,6 @@ pub(super) const BARE: Profile = Profile {
     counted: None,
     summed_up: None,
     skips: true,
-    writer: Writer::Unknown,
     answer: Answer::LineIfAllowed,
     takes_ids_again: true,
     leaves_calls_open: false,
@@ -59,7 +57,6 @@ pub(super) const KIMI_CLI: Profile = Profile {
     name: "kimi-cli",
     sign: Some(|doc| ["_system_prompt", "_checkpoint", "_usage"].iter().any(|role| says(doc, "role", role))),
     level: Level::LiveInsert,
-    writer: Writer::AppendsByPath,
     answer: Answer::Line,
     takes_ids_again: false,
     leaves_calls_open: true,
@@ -81,7 +78,6 @@ pub(super) const VIBE: Profile = Profile {
         "meta.json (total_messages; by hand: end Vibe, change the lines, and write there how many are left)",
     )),
     skips: false,
-    writer: Writer::AppendsByPath,
     roots: &[Root { env: Some("VIBE_HOME"), home: ".vibe", below: "logs/session" }],
     ..BARE
 };
@@ -91,7 +87,6 @@ pub(super) const PICOCLAW: Profile = Profile {
     name: "picoclaw",
     sign: Some(|doc| is_string(doc.get("created_at")) && is_message(doc) && doc.get("type").is_none()),
     counted: Some(Counted::Lines("the .meta.json beside it (skip, count)")),
-    writer: Writer::AppendsByPath,
     roots: &[Root { env: None, home: ".picoclaw/workspace", below: "sessions" }],
     ..BARE
 };
@@ -107,7 +102,6 @@ pub(super) const NANOBOT: Profile = Profile {
     level: Level::Archive,
     counted: Some(Counted::UpToCount("its first line (last_consolidated)")),
     summed_up: Some("last_consolidated"),
-    writer: Writer::RewritesWhole,
     answer: Answer::Line,
     roots: &[Root { env: None, home: ".nanobot", below: "sessions" }],
     ..BARE
@@ -298,10 +292,6 @@ impl Format for Profile {
 
     fn skips_unreadable_lines(&self) -> bool {
         self.skips
-    }
-
-    fn writer(&self) -> Writer {
-        self.writer
     }
 
     fn answer(&self) -> Answer {

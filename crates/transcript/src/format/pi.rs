@@ -2,10 +2,10 @@
 //!
 //! Header versions 1 (no ids: the order of lines counts), 2, 3 and above are read; they differ for us only in
 //! whether entries have ids. The leaf is the last entry of the file, unless OpenClaw's `leaf` records or
-//! `appendMode: "side"` say otherwise. Blocks and roles: `reference/seed-systems.md` §3.3–3.5.
+//! `appendMode: "side"` say otherwise. Facts: docs/format-facts.md.
 
 use super::base::{
-    Answer, Arguments, Broken, Compaction, Content, Format, Gate, Lost, Part, Root, Shape, Vote, Writer,
+    Answer, Arguments, Broken, Compaction, Content, Format, Gate, Lost, Part, Root, Shape, Vote,
 };
 use super::common::{CALLS, alone, content_parts, is_string, items, later, marred_role, says};
 use super::names::{Form, Names, has, needs};
@@ -171,10 +171,6 @@ impl Format for Pi {
 
     fn shape(&self) -> Shape {
         Shape::Branch
-    }
-
-    fn writer(&self) -> Writer {
-        Writer::AppendsByPath
     }
 
     fn gates(&self) -> &'static [Gate] {

@@ -2,9 +2,9 @@
 //!
 //! A new Qwen Code pins the very file that it left behind, so nothing is changed beside it; logs of managed sessions
 //! pin a hash of what they hold, so nothing of those is ever. Lines that share a `uuid` are parts of one record. Facts:
-//! `reference/formats-other.md` §4.3.
+//! docs/format-facts.md.
 
-use super::base::{Answer, Content, Format, Gate, Level, Lost, Part, Results, Root, Shape, Vote, Writer};
+use super::base::{Answer, Content, Format, Gate, Level, Lost, Part, Results, Root, Shape, Vote};
 use super::common::{content_parts, is_string, items, later, says, written_over};
 use super::gemini_cli::{response, response_parts};
 use super::names::{Form, Names, has, needs};
@@ -98,10 +98,6 @@ impl Format for QwenCode {
 
     fn level(&self) -> Level {
         Level::Archive
-    }
-
-    fn writer(&self) -> Writer {
-        Writer::Leases
     }
 
     fn gates(&self) -> &'static [Gate] {

@@ -5,6 +5,7 @@ use core::hash::BuildHasher;
 use core::num::NonZeroU32;
 use hashbrown::hash_table::Entry as TableEntry;
 use hashbrown::{DefaultHashBuilder, HashTable};
+use spans::fingerprint;
 
 /// An interned id: of an entry, a call, a message, a model. Equal ids are equal texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,7 +59,7 @@ impl Ids {
     /// The id with this text, if there is one.
     pub fn find(&self, text: &[u8]) -> Option<Id> {
         let hash = self.hasher.hash_one(text) as u32;
-        self.table.find(spread(hash), |&id| self.text(id) == text).copied()
+        self.table.find(fingerprint::mix(hash.into()), |&id| self.text(id) == text).copied()
     }
 
     pub(super) fn intern(&mut self, text: &[u8]) -> Option<Id> {
@@ -77,7 +78,9 @@ impl Ids {
         let id = Id(NonZeroU32::new(u32::try_from(ends.len() + 1).ok()?)?);
         let hash = hasher.hash_one(text) as u32;
         let same = |&id: &Id| hashes[id.index()] == hash && stored(bytes, ends, id) == text;
-        match table.entry(spread(hash), same, |id| spread(hashes[id.index()])) {
+        match table
+            .entry(fingerprint::mix(hash.into()), same, |id| fingerprint::mix(hashes[id.index()].into()))
+        {
             TableEntry::Occupied(known) => Some(*known.get()),
             TableEntry::Vacant(vacant) => {
                 vacant.insert(id);
@@ -88,11 +91,6 @@ impl Ids {
             }
         }
     }
-}
-
-/// A hash over the bits that the table looks at.
-fn spread(hash: u32) -> u64 {
-    u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 /// The text of an id among those of all.

@@ -49,7 +49,7 @@ impl Cause {
 }
 
 /// What providers say when the context is too long. The first six and the last are ChatCLI's (`context_recovery.go`);
-/// the others are what providers have been seen to say (failure catalogue §4, pi-ai's table of providers).
+/// the others are what providers have been seen to say (users' reports, pi-ai's table of providers).
 const OVERFLOW: &[&str] = &[
     "context length",
     "maximum context",

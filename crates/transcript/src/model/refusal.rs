@@ -1,5 +1,5 @@
-//! What an API or an agent says when it refuses a session, and which failure class that is. One table, and nothing else
-//! knows error texts. Facts: `reference/failures.md` §4, `reference/formats-claude-codex.md` part C.
+//! What an API or an agent says when it refuses a session, and which rules that is about. One table, and nothing else
+//! knows error texts.
 //!
 //! ```
 //! use transcript::refusal;
@@ -14,8 +14,7 @@ use alloc::string::String;
 pub struct Refusal {
     /// What the text holds, one of these; `*` stands for anything. Case, quotes and white space do not matter.
     pub says: &'static [&'static str],
-    /// The failure classes, the likeliest first. Most are codes of rules; what has none is not in the file (C1, C3, C4, C8,
-    /// C9: locks, disks and files that are gone).
+    /// Codes of rules, the likeliest first. C1, C3, C4, C8 and C9 are no rules: locks, disks and files that are gone.
     pub codes: &'static [&'static str],
     /// What it means, in one or two sentences.
     pub what: &'static str,
@@ -359,7 +358,7 @@ pub static REFUSALS: &[Refusal] = &[
         codes: &["T7"],
         what: "Codex counts the records of its rollout, and the count does not fit.",
         fix: "",
-        advice: "Tailor does not renumber. Stop Codex and keep a copy; see openai/codex issue 41079.",
+        advice: "Tailor does not renumber. Stop Codex and keep a copy; see openai/codex #41079.",
     },
     Refusal {
         says: &["session * not found", "No conversation found", "No saved session found"],

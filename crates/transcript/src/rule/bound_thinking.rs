@@ -2,7 +2,7 @@
 //!
 //! Not a fault of the transcript, but what every other fix that the model would see must respect: newer models
 //! of Anthropic bind the signature of a thinking block to all earlier messages, and the API refuses the session
-//! after an edit before it (`reference/formats-claude-codex.md` C2).
+//! after an edit before it (docs/repair.md, "Signed thinking").
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about};
 use crate::format::{Format, Results};

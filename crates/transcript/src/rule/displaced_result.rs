@@ -26,7 +26,7 @@ pub(super) static RULE: Rule = Rule {
             fix: "The result moves up behind its call, what stood between comes after it, and links follow. Nothing is \
                   taken out. Claude Code and Codex join pairs by id wherever they stand. Claude Code does if it loads them: a \
                   result that hangs on neither the branch nor its call is linked to its call.",
-            source: "OpenClaw #27150, #8221, #27356; failure class P4",
+            source: "OpenClaw #27150, #8221, #27356",
         },
         ..RuleInfo::BASE
     },

@@ -16,7 +16,7 @@ pub(super) static RULE: Rule = Rule {
                   `tool_use_id` found in `tool_result` blocks\", \"`tool_use` ids were found without `tool_result` blocks\".",
             fix: "The result moves down behind its call, and links follow. Nothing is taken out or made up. Claude Code and \
                   Codex join pairs by id, whichever comes first.",
-            source: "factory-factory #2236, codex #33044; failure class P8",
+            source: "factory-factory #2236, codex #33044",
         },
         ..RuleInfo::BASE
     },

@@ -11,6 +11,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::hash::BuildHasher;
 use hashbrown::{DefaultHashBuilder, HashTable};
+use spans::fingerprint;
 use spans::json::{Kind as Json, Value};
 use spans::source::Span;
 
@@ -36,7 +37,7 @@ pub(super) const NOBODY: u32 = u32::MAX;
 #[derive(Clone, Copy)]
 pub(super) struct Twin {
     pub(super) inner: Span,
-    /// Of a few of its bytes.
+    /// Of how it begins.
     pub(super) hash: u64,
 }
 
@@ -242,7 +243,7 @@ impl Meter {
     /// A string that is not short.
     fn string(&mut self, holder: Value<'_>, key: &[u8], value: Value<'_>, walk: &mut Walk<'_>) {
         if value.inner().len() >= self.twin_bytes_min {
-            self.line_twins.push(Twin { inner: value.inner(), hash: sample(value.prefix()) });
+            self.line_twins.push(Twin { inner: value.inner(), hash: fingerprint::of(value.prefix()) });
         }
         if is_image(holder, key, value) {
             walk.images.push(value.span());
@@ -327,15 +328,6 @@ fn is_image(holder: Value<'_>, key: &[u8], value: Value<'_>) -> bool {
     let says = |name| holder.get(name).is_some_and(|v| v.is("image") || v.prefix().starts_with(b"image/"));
     matches!(key, b"data" | b"base64")
         && ["mimeType", "media_type", "mediaType", "type"].into_iter().any(says)
-}
-
-/// A hash of a few bytes of a text, the same on every machine.
-fn sample(prefix: &[u8]) -> u64 {
-    let step = (prefix.len() / 64).max(1);
-    prefix
-        .iter()
-        .step_by(step)
-        .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// How many tokens the provider says were read and written for a message: Anthropic's, pi's and OpenAI's names.

@@ -1,5 +1,5 @@
 //! What is sent, or taken, of formats whose loader puts a request together from many lines, or that no API is sent:
-//! Copilot CLI, Kimi Code, the AI SDK's two kinds of messages, `ShareGPT`. From the format reference, parts 3 to 5.
+//! Copilot CLI, Kimi Code, the AI SDK's two kinds of messages, `ShareGPT`.
 //!
 //! Like the oracle it shares no code with the crate under test.
 

@@ -1,8 +1,8 @@
 //! What the providers would say to the request that the agent would send next: the live context is turned into
 //! messages the way the agent does it, and each rule of the APIs is checked, with the provider's own words.
 //!
-//! Shares no code with the crate under test. The rules are those of the format reference, part C; a refusal names the
-//! failure class that it belongs to. What only a running conversation can break (prefill, prefix binding, images) and
+//! Shares no code with the crate under test. The rules are those that the APIs state or were seen to apply; a refusal
+//! names the code of the rule that it belongs to. What only a running conversation can break (prefill, prefix binding, images) and
 //! what the agents mend on sending (ids that pi cleans) is left out.
 
 use super::reader::{Kind, LONE, Row, Spoken, blocks, live, message, rows_with_lone};
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 /// Why a request would be refused.
 #[derive(Clone, Debug)]
 pub(crate) struct Refusal {
-    /// The failure class.
+    /// The code of the rule that it belongs to.
     pub class: &'static str,
     /// In the provider's words.
     pub text: String,

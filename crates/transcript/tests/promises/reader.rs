@@ -411,13 +411,16 @@ impl<'r> Chain<'r> {
         let groups: BTreeSet<&str> = path.iter().filter_map(|&at| group(at)).collect();
         let mut live: BTreeSet<usize> = path.iter().copied().collect();
         live.extend(all().filter(|&at| group(at).is_some_and(|group| groups.contains(group))));
+        let calls = |at: usize| {
+            let spoken = spoken(Dialect::ClaudeCode, self.rows, at);
+            !spoken.calls.is_empty() || !spoken.partial.is_empty()
+        };
+        let calling: BTreeSet<&str> =
+            live.iter().filter(|&&at| calls(at)).filter_map(|&at| group(at)).collect();
         let results = all().filter(|&at| {
             let parent = self.parent(at).filter(|parent| live.contains(parent));
-            spoken(Dialect::ClaudeCode, self.rows, at).kind == Kind::Tool
-                && parent.is_some_and(|parent| {
-                    let parent = spoken(Dialect::ClaudeCode, self.rows, parent);
-                    !parent.calls.is_empty() || !parent.partial.is_empty()
-                })
+            let answers = |at: usize| calls(at) || group(at).is_some_and(|group| calling.contains(group));
+            spoken(Dialect::ClaudeCode, self.rows, at).kind == Kind::Tool && parent.is_some_and(answers)
         });
         let results: Vec<usize> = results.collect();
         live.extend(results);

@@ -109,7 +109,7 @@ fn is_mended_whole(name: &str) -> bool {
     format.is_some_and(|format| format.counted().is_none() && format.answer() != Answer::Nowhere)
 }
 
-/// Issue 6, of real sessions: at least 99 of 100 end accepted where lines may come and go, and in all formats nothing is
+/// Of real sessions, at least 99 of 100 end accepted where lines may come and go, and in all formats nothing is
 /// lost or goes wrong in silence. With `SHOW_REFUSED` in the environment each that is not accepted is printed.
 #[test]
 fn real_sessions_are_rescued() {

@@ -223,7 +223,7 @@ fn end_now(case: &Case) -> Result<(End, Vec<u8>), TestCaseError> {
 proptest! {
     #![proptest_config(config())]
 
-    /// Issue 6: what is damaged is mended so that the providers take it, or the examination says why they will not;
+    /// What is damaged is mended so that the providers take it, or the examination says why they will not;
     /// nothing that a person said is lost, a second run changes nothing, and the plan knows every byte that it took.
     #[test]
     fn damaged_sessions_are_rescued((_, case) in damaged()) {
@@ -237,7 +237,7 @@ const SIZES: [usize; 5] = [3, SMALL, 12, 24, usize::MAX];
 /// The shortest of the real sessions in the corpus has 15 lines.
 const SMALL: usize = 6;
 
-/// Issue 6: at least 99 of 100 damaged sessions end accepted, and the others are refused or announced, with a reason. A
+/// At least 99 of 100 damaged sessions end accepted, and the others are refused or announced, with a reason. A
 /// file of which so little is left that nobody can say whose it was is refused; it counts as not accepted.
 ///
 /// Of sessions of up to six lines five damages may leave a line or two: of those 93 of 100 are accepted with four lines or

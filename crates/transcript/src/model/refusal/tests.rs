@@ -1,4 +1,4 @@
-//! Each row of the catalogue's table, and the forms in which its texts arrive.
+//! Each error text that was seen, and the forms in which its texts arrive.
 
 use super::{REFUSALS, find};
 
@@ -8,7 +8,7 @@ fn is(text: &str, code: &str) {
     assert!(found.is_some_and(|found| found.codes.contains(&code)), "{text}: {found:?}");
 }
 
-/// `reference/failures.md` §4, row by row.
+/// Texts from users' reports and providers' documentation, and the rules that they are about.
 #[test]
 fn each_row_of_the_table_is_known() {
     for (texts, codes) in [

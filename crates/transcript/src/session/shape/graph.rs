@@ -141,6 +141,9 @@ impl Session<'_> {
     fn gather(&self, chain: &[u32]) -> Vec<u32> {
         let mut live = vec![false; self.transcript.entries.len()];
         let mut groups = vec![false; self.transcript.ids.len()];
+        // Messages that call a tool, on whichever of their lines.
+        let mut calling = groups.clone();
+        let calls = |entry: u32| !self.transcript.calls_of(entry).is_empty();
         for &entry in chain {
             live[entry as usize] = true;
             if let Some(group) = self.entry(entry).group {
@@ -148,17 +151,21 @@ impl Session<'_> {
             }
         }
         for (index, entry) in (0..).zip(&self.transcript.entries) {
-            let sibling = entry.group.is_some_and(|group| groups[group.index()]);
-            if entry.id.is_some() && sibling && !self.superseded(index) {
+            let Some(group) = entry.group.filter(|group| groups[group.index()]) else { continue };
+            if entry.id.is_some() && !self.superseded(index) {
                 live[index as usize] = true;
             }
+            calling[group.index()] |= live[index as usize] && calls(index);
         }
         for (index, entry) in (0..).zip(&self.transcript.entries) {
             if entry.kind != Kind::Message(Role::Tool) {
                 continue;
             }
+            // On whichever line of its call's message it hangs: Claude Code (2.1.330) sends it.
             let parent = self.parent(index).filter(|&parent| live[parent as usize]);
-            let answers = parent.is_some_and(|parent| !self.transcript.calls_of(parent).is_empty());
+            let answers = parent.is_some_and(|parent| {
+                calls(parent) || self.entry(parent).group.is_some_and(|group| calling[group.index()])
+            });
             if answers && !self.superseded(index) {
                 live[index as usize] = true;
             }

@@ -35,7 +35,7 @@ impl Part {
 }
 
 /// The text as it is now, told by what the run left behind.
-pub(super) struct History<'r> {
+pub(crate) struct History<'r> {
     parts: Vec<Part>,
     /// What later runs took out, by run and place, for those that put it back.
     taken: HashMap<(&'r str, usize), Vec<Part>>,
@@ -43,7 +43,7 @@ pub(super) struct History<'r> {
 
 impl<'r> History<'r> {
     /// What became of a text through these runs, in their order.
-    pub(super) fn through(later: impl IntoIterator<Item = &'r Record>) -> Self {
+    pub(crate) fn through(later: impl IntoIterator<Item = &'r Record>) -> Self {
         let mut history = Self { parts: vec![Part::Old(Span::new(0, OPEN_END))], taken: HashMap::new() };
         for record in later {
             history.apply(record);
@@ -88,7 +88,7 @@ impl<'r> History<'r> {
     }
 
     /// Where what stood at this place is now, or what came after it if a later run has touched it.
-    pub(super) fn place(&self, old: u64) -> u64 {
+    pub(crate) fn place(&self, old: u64) -> u64 {
         let mut at = 0;
         for part in &self.parts {
             match part {

@@ -1,0 +1,139 @@
+//! The content of a file as it was when it was opened, read in windows.
+
+use crate::error::Error;
+use crate::stop::{Halt, Stop};
+use rustix::fs::{Mode, OFlags};
+use std::cell::{Cell, RefCell};
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use transcript::{Fault, Source};
+
+/// An open file and how long it was. What is appended meanwhile is not seen.
+pub(crate) struct Content {
+    /// Links resolved; for messages and to tell it from others.
+    pub(crate) path: PathBuf,
+    pub(crate) file: File,
+    pub(crate) metadata: Metadata,
+}
+
+impl Content {
+    /// All of standard input, or what stands for it, in a file without a name, so that it can be read at any place.
+    pub(crate) fn spool(stream: impl io::Read) -> Result<Self, Error> {
+        Self::spool_as(Path::new("standard input"), "read all of it", stream)
+    }
+
+    /// The same of any stream; `name` and `verb` are for errors.
+    pub(crate) fn spool_as(
+        name: &Path,
+        verb: &'static str,
+        mut stream: impl io::Read,
+    ) -> Result<Self, Error> {
+        let fail = |cause| Error::new(&std::env::temp_dir(), "make a temporary file", cause);
+        let mut file = unnamed_file().map_err(fail)?;
+        io::copy(&mut stream, &mut file).map_err(|cause| Error::new(name, verb, cause))?;
+        let metadata = file.metadata().map_err(fail)?;
+        Ok(Self { path: name.to_path_buf(), file, metadata })
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.metadata.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes() == 0
+    }
+
+    /// Lets `work` read the bytes and gives the cause if they could not be read.
+    pub(crate) fn read<T, E: Into<Halt>>(
+        &self,
+        work: impl FnOnce(&dyn Source) -> Result<T, E>,
+    ) -> Result<T, Stop> {
+        self.read_first(self.bytes(), work)
+    }
+
+    /// The same with the first `bytes` only.
+    pub(crate) fn read_first<T, E: Into<Halt>>(
+        &self,
+        bytes: u64,
+        work: impl FnOnce(&dyn Source) -> Result<T, E>,
+    ) -> Result<T, Stop> {
+        let source = FileSource::new(&self.file, bytes.min(self.bytes()));
+        work(&source).map_err(|halt| match halt.into() {
+            Halt::Stop(stop) => stop,
+            Halt::Fault(Fault { at }) => {
+                let gone =
+                    || io::Error::other(format!("the file ends before byte {at}: it shrank meanwhile"));
+                Error::new(&self.path, "read the file", source.cause.take().unwrap_or_else(gone)).into()
+            }
+        })
+    }
+}
+
+/// How many bytes of transcripts this thread has read, again and again included: what looking costs, whatever the
+/// machine is busy with.
+pub fn bytes_read() -> u64 {
+    BYTES_READ.get()
+}
+
+thread_local! {
+    static BYTES_READ: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A file of known length, read by offset. What is appended meanwhile is not seen.
+struct FileSource<'a> {
+    file: &'a File,
+    bytes: u64,
+    cause: RefCell<Option<io::Error>>,
+}
+
+impl<'a> FileSource<'a> {
+    fn new(file: &'a File, bytes: u64) -> Self {
+        Self { file, bytes, cause: RefCell::new(None) }
+    }
+}
+
+impl Source for FileSource<'_> {
+    fn len(&self) -> u64 {
+        self.bytes
+    }
+
+    fn read(&self, at: u64, buffer: &mut [u8]) -> Result<usize, Fault> {
+        let wanted = self.bytes.saturating_sub(at).min(buffer.len() as u64) as usize;
+        let mut filled = 0;
+        while filled < wanted {
+            match self.file.read_at(&mut buffer[filled..wanted], at + filled as u64) {
+                Ok(0) => return Err(Fault { at: at + filled as u64 }),
+                Ok(got) => {
+                    BYTES_READ.set(BYTES_READ.get() + got as u64);
+                    filled += got;
+                }
+                Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+                Err(cause) => {
+                    *self.cause.borrow_mut() = Some(cause);
+                    return Err(Fault { at });
+                }
+            }
+        }
+        Ok(filled)
+    }
+}
+
+/// Lets `work` read all of standard input, or what stands for it, at any place.
+///
+/// # Errors
+///
+/// When the stream cannot be read or the temporary folder cannot be written.
+pub fn spool<T>(
+    stream: impl io::Read,
+    work: impl FnOnce(&dyn Source) -> Result<T, Fault>,
+) -> Result<T, Stop> {
+    Content::spool(stream)?.read(work)
+}
+
+/// A temporary file that nobody else can open.
+pub(crate) fn unnamed_file() -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(std::env::temp_dir(), flags, Mode::RUSR | Mode::WUSR)?.into())
+}

@@ -1,0 +1,366 @@
+//! Why a file is left alone for the moment, and when to try again.
+
+use std::fmt;
+use std::time::Duration;
+use transcript::Awaits;
+
+/// Why a file is left alone for the moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Deferral {
+    /// It was written to a moment ago.
+    Growing {
+        /// How long ago.
+        quiet: Duration,
+        /// How long it should be.
+        settle: Duration,
+    },
+    /// Its agent leaves no sign that it is running, and it was written to not long ago.
+    MayRun {
+        /// How long ago.
+        quiet: Duration,
+        /// How long it should be.
+        wanted: Duration,
+    },
+    /// Nothing but older history would change, and it was written to so short a while ago that a prompt cache may
+    /// hold that.
+    RecentHistory {
+        /// How long ago.
+        quiet: Duration,
+        /// How long it should be.
+        wanted: Duration,
+    },
+    /// So little would be gained that the whole file is not written anew for it.
+    NotWorth {
+        /// How many bytes would be saved.
+        saved: u64,
+        /// How many would be written, about.
+        bytes: u64,
+    },
+    /// It changed while we looked at it.
+    Changed,
+    /// Somebody has it open for writing who does not show himself.
+    HeldOpen,
+    /// A program has the file open that an earlier run replaced, and may still append to it.
+    OldFileOpen,
+    /// Another Tailor, or a program that locks its files in the same way, is at it.
+    OtherTailor,
+    /// Its conversation waits for somebody, and that was not long ago.
+    Running {
+        /// For whom.
+        awaits: Awaits,
+        /// How long ago it was written to.
+        quiet: Duration,
+        /// How long it should be.
+        wanted: Duration,
+    },
+    /// A live process holds OpenClaw's write lock.
+    Locked {
+        /// The process.
+        pid: u32,
+        /// How long it has held it.
+        age: Duration,
+    },
+    /// OpenClaw's write lock is there and names no live process, but is too young to count as left behind.
+    Doubtful {
+        /// How old it is.
+        age: Duration,
+        /// How old it must be.
+        grace: Duration,
+    },
+    /// A live process of an agent says that it is using it.
+    InUse {
+        /// The agent.
+        agent: &'static str,
+        /// The process.
+        pid: u32,
+        /// What the process says that it is doing.
+        status: Option<&'static str>,
+    },
+    /// A lock of an agent's is held, by a process that the lock does not name.
+    Busy {
+        /// The agent.
+        agent: &'static str,
+        /// What the lock is for.
+        lock: &'static str,
+    },
+    /// A process has it open for writing.
+    Open {
+        /// The process.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// Some processes do not show what they have open, and it is not old enough to do without.
+    Unseen {
+        /// How many processes.
+        processes: usize,
+        /// How long ago it was written to.
+        quiet: Duration,
+        /// How long it should be.
+        wanted: Duration,
+    },
+    /// An agent's lock is there, and nothing here tells whether its owner lives.
+    Unprovable {
+        /// The agent.
+        agent: &'static str,
+    },
+    /// A process works in the session's folder, or in its agent's, and may have the conversation in memory; the model
+    /// binds its thinking to that.
+    Remembered {
+        /// The process.
+        pid: u32,
+        /// Its name.
+        name: String,
+    },
+    /// The same of a process that cannot be seen from here.
+    MayRemember {
+        /// How long ago it was written to.
+        quiet: Duration,
+        /// How long it should be.
+        wanted: Duration,
+    },
+    /// What was to be done to it is done, but lines that other programs appended meanwhile to the old file still wait
+    /// beside it for their place, or may still come to it; and why.
+    LateLines(String),
+}
+
+/// After which time it is worth looking at a lock again whose holder says nothing about its end.
+const LOCK_PATIENCE: Duration = Duration::from_secs(60);
+
+impl Deferral {
+    /// When to try again. Where time alone is missing, that is what remains of it; a lock that OpenClaw holds
+    /// only while it writes is waited for as long again as it has been held, within a second and a minute; what
+    /// ends with a process or by a person's hand is looked at again after a minute; a mere change, after a second, and so
+    /// are lines that wait for their place.
+    pub fn retry_after(&self) -> Duration {
+        match self {
+            Self::Growing { quiet, settle: wanted }
+            | Self::MayRun { quiet, wanted }
+            | Self::RecentHistory { quiet, wanted }
+            | Self::Running { quiet, wanted, .. }
+            | Self::Doubtful { age: quiet, grace: wanted }
+            | Self::MayRemember { quiet, wanted }
+            | Self::Unseen { quiet, wanted, .. } => wanted.saturating_sub(*quiet).max(Duration::from_secs(1)),
+            Self::Changed | Self::OtherTailor | Self::LateLines(_) => Duration::from_secs(1),
+            Self::Locked { age, .. } => (*age).clamp(Duration::from_secs(1), LOCK_PATIENCE),
+            Self::InUse { .. }
+            | Self::Remembered { .. }
+            | Self::NotWorth { .. }
+            | Self::Busy { .. }
+            | Self::Open { .. }
+            | Self::HeldOpen
+            | Self::OldFileOpen
+            | Self::Unprovable { .. } => LOCK_PATIENCE,
+        }
+    }
+
+    /// The reason alone.
+    pub(crate) fn why(&self) -> String {
+        Told { deferral: self, set_by: SetBy::Options, with_retry: false }.to_string()
+    }
+
+    /// The reason and when to try again, with the way out named as one has it there.
+    pub fn told(&self, set_by: SetBy) -> impl fmt::Display {
+        Told { deferral: self, set_by, with_retry: true }
+    }
+
+    fn reason(&self, set_by: SetBy, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let set = |option: &'static str, key: &'static str| match set_by {
+            SetBy::Options => option,
+            SetBy::Configuration => key,
+        };
+        match self {
+            Self::Growing { quiet, settle } => write!(
+                f,
+                "still growing: last written {:.1} s ago, wanted are {:.1} s of quiet ({})",
+                quiet.as_secs_f64(),
+                settle.as_secs_f64(),
+                set("--settle", "`settle` in the configuration")
+            ),
+            Self::MayRun { quiet, wanted } => write!(
+                f,
+                "its agent leaves no sign that it is running, so it is changed only after {} without writes (level \
+                 archive); last written {} ago; {}",
+                Span(*wanted),
+                Span(*quiet),
+                no_agent(set_by)
+            ),
+            Self::RecentHistory { quiet, wanted } => write!(
+                f,
+                "nothing but older history would change, and a prompt cache may hold that: last written {} ago, wanted \
+                 are {} ({})",
+                Span(*quiet),
+                Span(*wanted),
+                set("--settle-stale 0 changes it now", "`settle_stale` in the configuration")
+            ),
+            Self::NotWorth { saved, bytes } => write!(
+                f,
+                "no error, and too little to rewrite {bytes} bytes for: {saved} saved (`[watch]`; `tailor fix` does it now)"
+            ),
+            Self::HeldOpen => f.write_str("a program that does not show itself has it open for writing"),
+            Self::OldFileOpen => f.write_str(
+                "a program still has the file open that an earlier run replaced; its lines are brought over, and \
+                 nothing else is changed until it closes that file",
+            ),
+            Self::OtherTailor => f.write_str("another tailor, or its own agent, has locked it"),
+            Self::Changed => f.write_str("it changed while being looked at"),
+            Self::Running { awaits, quiet, .. } => {
+                let (who, quiet, says) = (unanswered(*awaits), Span(*quiet), no_agent(set_by));
+                write!(f, "a run is in progress: {who}, last written {quiet} ago; {says}")
+            }
+            Self::Locked { pid, age } => {
+                write!(f, "process {pid} has held OpenClaw's write lock for {}", Span(*age))
+            }
+            Self::Doubtful { age, grace } => {
+                let what = "OpenClaw's write lock names no live process that can be seen, but is";
+                write!(f, "{what} {} old; it counts as left behind after {}", Span(*age), Span(*grace))
+            }
+            Self::InUse { agent, pid, status: None } => write!(f, "{agent} is using it (process {pid})"),
+            Self::InUse { agent, pid, status: Some(status) } => {
+                write!(f, "{agent} is using it (process {pid}, {status})")
+            }
+            Self::Busy { agent, lock } => write!(f, "{agent} holds its {lock}"),
+            Self::Open { pid, name } => write!(f, "process {pid} ({name}) has it open for writing"),
+            Self::Unseen { processes, quiet, wanted } => {
+                f.write_str(&unseen(*processes, *quiet, *wanted, rustix::process::geteuid().is_root()))
+            }
+            Self::Remembered { .. } | Self::MayRemember { .. } => self.memory(set_by, f),
+            Self::Unprovable { agent } => {
+                write!(f, "{agent} has a lock on it, and nothing here proves that its owner is gone")
+            }
+            Self::LateLines(why) => {
+                write!(f, "lines appended during the swap are queued beside the file and merged by the next run: {why}")
+            }
+        }
+    }
+
+    /// Why what an agent may remember stays as it is, and the way out.
+    fn memory(&self, set_by: SetBy, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const WHY: &str = "may hold the conversation in memory, and the model signs its thinking over that";
+        let (who, reloads) = match self {
+            Self::Remembered { pid, name } => (
+                format!("process {pid} ({name}) {WHY}, so what the model sees stays until the process ends"),
+                "`reloads = true` in `[agents.NAME]` says that the agent reads the file again for each turn",
+            ),
+            Self::MayRemember { quiet, wanted } => (
+                format!(
+                    "an agent that cannot be seen from here {WHY}: last written {} ago, waiting for {}",
+                    Span(*quiet),
+                    Span(*wanted)
+                ),
+                "`memory_settle` in the configuration, or `reloads = true` in `[agents.NAME]`",
+            ),
+            _ => return Ok(()),
+        };
+        let way_out = match set_by {
+            SetBy::Options => NO_AGENT,
+            SetBy::Configuration => reloads,
+        };
+        write!(f, "{who} ({way_out})")
+    }
+}
+
+/// What a person says where an agent may be at work.
+const NO_AGENT: &str = "--settle 0 says that no agent is running";
+
+fn unanswered(awaits: Awaits) -> &'static str {
+    match awaits {
+        Awaits::Tool => "a tool was called and has not answered",
+        Awaits::Model => "the model has not answered yet",
+    }
+}
+
+/// What to say if no agent is running.
+fn no_agent(set_by: SetBy) -> &'static str {
+    match set_by {
+        SetBy::Options => NO_AGENT,
+        SetBy::Configuration => "`settle = 0` in the configuration says that no agent ever runs",
+    }
+}
+
+/// That processes do not show what they have open, and what can be done.
+fn unseen(processes: usize, quiet: Duration, wanted: Duration, is_root: bool) -> String {
+    let who = match processes {
+        1 => "1 process does not show which files it has open".to_string(),
+        _ => format!("{processes} processes do not show which files they have open"),
+    };
+    let (quiet, wanted) = (Span(quiet), Span(wanted));
+    // In a container even root does not see all of them.
+    let root = if is_root { "" } else { "root sees more of them; " };
+    format!(
+        "{who}, and the file was written {quiet} ago; wanted are {wanted} ({root}`tailor fix --out DIR FILE`, or \
+         `tailor fix - < FILE`, writes a mended copy at once)"
+    )
+}
+
+/// How a person sets what makes a file wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetBy {
+    /// By an option of the command, for this file.
+    Options,
+    /// By a key of the daemon's configuration, for all files.
+    Configuration,
+}
+
+struct Told<'a> {
+    deferral: &'a Deferral,
+    set_by: SetBy,
+    with_retry: bool,
+}
+
+impl fmt::Display for Told<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.deferral.reason(self.set_by, f)?;
+        // No time makes it worth more.
+        if !self.with_retry || matches!(self.deferral, Deferral::NotWorth { .. }) {
+            return Ok(());
+        }
+        write!(f, "; try again in {}", Span(self.deferral.retry_after()))
+    }
+}
+
+impl fmt::Display for Deferral {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.told(SetBy::Options).fmt(f)
+    }
+}
+
+/// A length of time for people: whole units, rounded up.
+struct Span(Duration);
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.0.as_secs() + u64::from(self.0.subsec_nanos() > 0);
+        match seconds {
+            0..120 => write!(f, "{seconds} s"),
+            120..7_200 => write!(f, "{} min", seconds.div_ceil(60)),
+            7_200..172_800 => write!(f, "{} h", seconds.div_ceil(3_600)),
+            _ => write!(f, "{} days", seconds.div_ceil(86_400)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_unseen_is_told_with_what_helps() {
+        let told = |processes, is_root| {
+            unseen(processes, Duration::from_secs(3), Duration::from_secs(7 * 86_400), is_root)
+        };
+        let one = told(1, true);
+        assert!(
+            one.starts_with("1 process does not show which files it has open, and the file was"),
+            "{one}"
+        );
+        assert!(
+            one.contains("wanted are 7 days") && one.contains("--out DIR") && one.contains("fix - "),
+            "{one}"
+        );
+        assert!(!one.contains("root"), "root cannot become root: {one}");
+        let some = told(2, false);
+        assert!(some.starts_with("2 processes do not show which files they have open, "), "{some}");
+        assert!(some.contains("root sees more"), "{some}");
+    }
+}

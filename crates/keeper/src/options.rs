@@ -1,0 +1,52 @@
+//! What to do with a file, and how to go about it.
+
+use crate::error::Error;
+use crate::policies::Policies;
+use crate::vault::Vault;
+use crate::worth::Worth;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What to do with a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Read it and say what is wrong.
+    #[default]
+    Look,
+    /// Also draw the plan, check it and see whether the file could be replaced now, but write nothing.
+    DryRun,
+    /// Mend it in place.
+    Fix,
+    /// Leave it alone and write the mended text, or the same text if there is nothing to mend, to this new file.
+    CopyTo(PathBuf),
+}
+
+/// How to go about it. The default looks, with the default policy, and waits for nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// What is asked for.
+    pub policy: Policies,
+    /// What to do.
+    pub mode: Mode,
+    /// How long a file must have been quiet before it is replaced.
+    pub settle: Duration,
+    /// How long before anything in it that rewrites older history is: prompt caches may hold that.
+    pub settle_stale: Duration,
+    /// How long a session must have been quiet before no agent that cannot be seen is taken to remember it.
+    pub memory_settle: Duration,
+    /// Where originals are kept. [`Mode::Fix`] needs one.
+    pub vault: Option<Vault>,
+    /// What makes it worth while to write a whole file anew. Nothing: whatever there is to mend does.
+    pub worth: Option<Worth>,
+}
+
+impl Options {
+    /// The vault, or an error that says where the originals of a file could go.
+    pub(crate) fn vault(&self, path: &Path) -> Result<&Vault, Error> {
+        self.vault.as_ref().ok_or_else(|| {
+            Error::new(path, "keep the originals", io::Error::other("there is no vault"))
+                .with_way_out("--vault DIR names one")
+        })
+    }
+}

@@ -1,0 +1,76 @@
+//! Why nothing became of the work on a file.
+
+use crate::deferral::Deferral;
+use crate::error::Error;
+use crate::refusal::Refusal;
+use std::fmt;
+use transcript::Fault;
+
+/// Why nothing became of the work on a file.
+#[derive(Debug)]
+pub enum Stop {
+    /// Not now.
+    Deferred(Deferral),
+    /// Not at all.
+    Refused(Refusal),
+    /// Something went wrong between us and the disk.
+    Failed(Error),
+}
+
+impl From<Deferral> for Stop {
+    fn from(reason: Deferral) -> Self {
+        Self::Deferred(reason)
+    }
+}
+
+impl From<Refusal> for Stop {
+    fn from(reason: Refusal) -> Self {
+        Self::Refused(reason)
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Deferred(reason) => reason.fmt(f),
+            Self::Refused(reason) => reason.fmt(f),
+            Self::Failed(error) => error.fmt(f),
+        }
+    }
+}
+
+/// Why work on a text ended early: the text could not be read, and whoever opened it knows the cause; or a stop.
+pub(crate) enum Halt {
+    Fault(Fault),
+    Stop(Stop),
+}
+
+impl From<Fault> for Halt {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<Stop> for Halt {
+    fn from(stop: Stop) -> Self {
+        Self::Stop(stop)
+    }
+}
+
+impl From<Error> for Halt {
+    fn from(error: Error) -> Self {
+        Self::Stop(error.into())
+    }
+}
+
+impl From<Refusal> for Halt {
+    fn from(reason: Refusal) -> Self {
+        Self::Stop(reason.into())
+    }
+}

@@ -1,0 +1,135 @@
+//! Values as people write them, on the command line and in configuration files, and what was meant by one that is wrong.
+
+use clap::ValueEnum;
+use serde::Deserialize;
+use std::time::Duration;
+use transcript::policy::Downscale;
+use transcript::profile::{self, PROFILES, Profile};
+use transcript::rule::{self, RULES};
+
+/// What becomes of an image that is too large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Oversized {
+    Stub,
+    #[cfg(feature = "images")]
+    Downscale,
+}
+
+impl Oversized {
+    pub(crate) fn how(self) -> Option<Downscale> {
+        match self {
+            Self::Stub => None,
+            #[cfg(feature = "images")]
+            Self::Downscale => Some(Downscale(crate::downscale::downscale)),
+        }
+    }
+}
+
+/// The profile of that name.
+pub(crate) fn profile(text: &str) -> Result<&'static Profile, String> {
+    profile::find(text).ok_or_else(|| {
+        let names: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
+        or_meant(format!("no such profile; there are {}", names.join(", ")), text, &names)
+    })
+}
+
+/// The code of a rule that is named by it or by its name.
+pub(crate) fn code(text: &str) -> Result<String, String> {
+    if let Some(rule) = rule::find(text) {
+        return Ok(rule.code().to_string());
+    }
+    Err(or_meant(no_such_rule(), text, &rules()))
+}
+
+/// What to say where no rule has this code or name.
+pub(crate) fn no_such_rule() -> String {
+    let codes: Vec<&str> = rule::RULES.iter().map(|rule| rule.code()).collect();
+    format!("no such rule; there are {} (tailor explain lists them)", codes.join(", "))
+}
+
+/// A number of bytes, with a unit or without.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    const UNITS: &[(&str, u64)] = &[
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+        ("TiB", 1 << 40),
+        ("kB", 1_000),
+        ("KB", 1_000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("TB", 1_000_000_000_000),
+        ("B", 1),
+    ];
+    let unit = UNITS.iter().find_map(|(unit, bytes)| Some((text.strip_suffix(unit)?, *bytes)));
+    let (number, bytes) = unit.unwrap_or((text, 1));
+    let wrong = || "not a size, such as 500MiB or 5GiB".to_string();
+    number.trim().parse::<u64>().ok().and_then(|number| number.checked_mul(bytes)).ok_or_else(wrong)
+}
+
+/// A time in milliseconds.
+pub(crate) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Sets what was asked for.
+pub(crate) fn override_each<T, const N: usize>(places: [(&mut T, Option<T>); N]) {
+    for (place, asked) in places {
+        if let Some(asked) = asked {
+            *place = asked;
+        }
+    }
+}
+
+/// How alike two names must be for one to be named instead of the other, from 0 to 1.
+const LIKENESS_MIN: f64 = 0.7;
+
+/// The message, and what was probably meant.
+pub(crate) fn or_meant(message: String, text: &str, names: &[&'static str]) -> String {
+    match nearest(text, names.iter().copied()) {
+        Some((name, likeness)) if likeness >= LIKENESS_MIN => format!("{message}; did you mean {name}?"),
+        _ => message,
+    }
+}
+
+/// Codes and names of all rules.
+pub(crate) fn rules() -> Vec<&'static str> {
+    RULES.iter().flat_map(|rule| [rule.code(), rule.name()]).collect()
+}
+
+/// The name most like a text, and how alike they are, from 0 to 1.
+pub(crate) fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Option<(&'a str, f64)> {
+    let text = text.to_lowercase();
+    let likeness = |name: &'a str| (name, strsim::jaro_winkler(&text, &name.to_lowercase()));
+    names.map(likeness).max_by(|(_, one), (_, other)| one.total_cmp(other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{or_meant, rules, size};
+
+    #[test]
+    fn sizes_are_read_as_people_write_them() {
+        assert_eq!(
+            [size("0"), size("12B"), size("5GiB"), size("2 MB")],
+            [Ok(0), Ok(12), Ok(5 << 30), Ok(2_000_000)]
+        );
+        assert!(["", "x", "-1", "1.5GiB", "99999999999TiB"].iter().all(|text| size(text).is_err()));
+    }
+
+    #[test]
+    fn what_is_nearly_a_name_is_recognised() {
+        for (text, meant) in [
+            ("oversize-result", Some("oversized-result")),
+            ("call-witout-result", Some("call-without-result")),
+            ("tornline", Some("torn-line")),
+            ("zzz", None),
+            ("", None),
+        ] {
+            let said = or_meant("no".to_string(), text, &rules());
+            let meant = meant.map_or("no".to_string(), |meant| format!("no; did you mean {meant}?"));
+            assert_eq!(said, meant, "{text}");
+        }
+    }
+}
