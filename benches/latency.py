@@ -5,7 +5,7 @@
 # One pi session of 100 MB and one writer that opens, writes a line and closes, every 1 ms and every 100 ms; some of the
 # lines hold a result that is too long. Beside it runs nothing, or `tailor fix` again and again, or a naive rewriter that
 # reads all, writes a temporary file and renames it. Each pair runs for ten seconds. In the end, each line that the
-# writer has logged must be in the file once. Build first: cargo build --release.
+# writer has logged must be in the file once. Build first: cargo build --profile dist.
 
 import argparse
 import collections
@@ -174,11 +174,11 @@ def main():
     parser = argparse.ArgumentParser(description="What a writer feels of `tailor fix`.")
     parser.add_argument("--bytes", type=int, default=100_000_000)
     parser.add_argument("--seconds", type=float, default=10)
-    parser.add_argument("--program", default=os.path.join(HERE, "../target/release/tailor"))
+    parser.add_argument("--program", default=os.path.join(HERE, "../target/dist/tailor"))
     arguments = parser.parse_args()
     program = os.path.realpath(arguments.program)
     if not os.access(program, os.X_OK):
-        sys.exit(f"no {program}: cargo build --release")
+        sys.exit(f"no {program}: cargo build --profile dist")
     with tempfile.TemporaryDirectory(prefix="latency.") as folder:
         original = os.path.join(folder, "original")
         with open(original, "wb") as file:

@@ -4,15 +4,15 @@
 #   benches/rivals.sh [BYTES]        (default: 1 GB a file; needs that much room in $TMPDIR)
 #
 # One generated file a format; each row is the median of five runs after a warm-up. RIVALS_JQ_RUNS sets jq's number of
-# runs, because it is slow. Build first: cargo build --release.
+# runs, because it is slow. Build first: cargo build --profile dist.
 
 set -eu
 
 bytes=${1:-1000000000}
 jq_runs=${RIVALS_JQ_RUNS:-5}
 here=$(cd "$(dirname "$0")" && pwd)
-tailor="$here/../target/release/tailor"
-[ -x "$tailor" ] || { echo "no $tailor: cargo build --release" >&2; exit 1; }
+tailor="$here/../target/dist/tailor"
+[ -x "$tailor" ] || { echo "no $tailor: cargo build --profile dist" >&2; exit 1; }
 work=$(mktemp -d "${TMPDIR:-/tmp}/rivals.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 

@@ -10,7 +10,7 @@
 # that was written must be there once. `--known` sets a number of further sessions that nobody writes to. Before that
 # the daemon is measured with nothing to do. Then another daemon looks after one session of `--giant` megabytes (1000; 0
 # for none) under a profile, to which a line is appended now and then. Ten minutes: --seconds 600. Build first: cargo build
-# --release.
+# --profile dist.
 
 import argparse
 import json
@@ -221,7 +221,7 @@ def main():
     parser.add_argument("--settle", type=float, default=1)
     parser.add_argument("--giant", type=int, default=1000)
     parser.add_argument("--profile", default="default")
-    parser.add_argument("--program", default=os.path.join(HERE, "..", "target", "release", "tailor"))
+    parser.add_argument("--program", default=os.path.join(HERE, "..", "target", "dist", "tailor"))
     args = parser.parse_args()
     folder = tempfile.mkdtemp(prefix="tailor-soak-")
     root = os.path.join(folder, "root")

@@ -9,7 +9,7 @@ use transcript::mend;
 use transcript::profile::PROFILES;
 
 /// The cases of other systems, told in numbers.
-const CASES: &str = "crates/transcript/src/profile/tests.rs";
+const CASES: &str = "crates/transcript/src/model/profile/tests.rs";
 
 /// A row of the tables of cases.
 struct Row {

@@ -112,6 +112,41 @@ fn every_example_prints_what_its_page_shows() {
 }
 
 #[test]
+fn the_configuration_that_is_shown_is_right() {
+    let page = fs::read_to_string(root().join("docs/configuration.md")).unwrap();
+    let (_, rest) = page.split_once("```toml\n").unwrap();
+    let dir = Dir::new();
+    dir.write("c.toml", rest.split_once("```").unwrap().0);
+    let checked = dir.tailor(&["config", "check", "--config", "c.toml"]);
+    assert_eq!(checked.status, 0, "{}", checked.stderr);
+}
+
+/// The words of a text that begin with two hyphens.
+fn options(text: &str) -> BTreeSet<&str> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+    words.filter(|word| word.starts_with("--") && word.len() > 2).collect()
+}
+
+#[test]
+fn each_option_has_a_word_in_the_docs() {
+    let dir = Dir::new();
+    let help = dir.tailor(&["--help"]).text();
+    let commands = help.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let commands: Vec<&str> = commands.filter(|name| !name.is_empty() && !name.starts_with('-')).collect();
+    assert!(commands.contains(&"scan") && commands.contains(&"config"), "{help}");
+    let pages: String = pages().into_iter().map(|(_, page)| page).collect();
+    let known = options(&pages);
+    let mut missing = BTreeSet::new();
+    for command in commands.into_iter().filter(|command| *command != "help") {
+        let help = dir.tailor(&[command, "--help"]).text();
+        let unknown =
+            options(&help).into_iter().filter(|option| *option != "--help" && !known.contains(option));
+        missing.extend(unknown.map(|option| format!("{command} {option}")));
+    }
+    assert!(missing.is_empty(), "no page speaks of {missing:?}");
+}
+
+#[test]
 fn three_dots_stand_for_any_lines() {
     let expected = ["a", "…", "c"].map(String::from);
     assert!(fits(&["a", "c"], &expected) && fits(&["a", "b", "b", "c"], &expected));

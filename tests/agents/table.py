@@ -103,21 +103,21 @@ def indented(detail):
 INTRO = """\
 # Agents
 
-What became of sessions of real agents that Tailor changed. Each agent ran against a model stub on loopback that refuses
-what the real APIs refuse. `tests/agents/run TAILOR` runs all of it, and fails when one of these results changes, also when
-it gets better. This page is made from `tests/agents/expected.tsv`.
+What real agents do with sessions that Tailor changed. Each agent ran against a model stub on loopback that refuses what the
+real APIs refuse. `tests/agents/run TAILOR` runs all of it, and fails when one of these results changes, also when it gets
+better. This page is made from `tests/agents/expected.tsv`.
 
-A session has three prompts with seven tool calls. A cell says what the API got when a new process of the agent went on:
+A session has three prompts with seven tool calls. A cell says what the API got when a new process of the agent resumed it:
 `3/3/7/6` is accepted, with three prompts, three replies, seven calls and six results; *refused* means that the API answered
-with an error; *nothing sent*, that the agent did not ask it at all. *smaller* compares the request with that of the
-untouched session. What is bold is not as it should be; the end of this page says why.
+with an error; *nothing sent*, that the agent did not call it at all. *smaller* compares the request with that of the
+untouched session. Bold results are not as they should be; the end of this page says why.
 """
 
 
 def passed(dated):
     days = sorted(set(dated.values()), reverse=True)
     named = (f"{day} {', '.join(sorted(agent for agent in dated if dated[agent] == day))}" for day in days)
-    return f"All cases last ended so on {'; on '.join(named)}.\n"
+    return f"All cases last ended like this on {'; on '.join(named)}.\n"
 
 
 def document(expected, dated):
@@ -134,7 +134,7 @@ def document(expected, dated):
     parts.append("## Thinking that is bound to what comes before it\n\n`strip` is `tailor fix --thinking strip`.\n")
     bound = [case for _, case in expected if case.startswith("bound: ")]
     parts.append(matrix(expected, [a for a in agents if (a[0], "bound: untouched") in expected], {c.removeprefix("bound: "): (c,) for c in bound}))
-    parts.append("## Beside the living agent\n\n`tailor watch --mode enforce`, then resumed by a new process.\n")
+    parts.append("## Beside the running agent\n\n`tailor watch --mode enforce`, then resumed by a new process.\n")
     live = dict.fromkeys(case for _, case in expected if case.startswith("live"))
     parts.append(matrix(expected, agents, {c: (c,) for c in live}))
     parts.append("## Known defects\n")
@@ -143,11 +143,11 @@ def document(expected, dated):
 
 
 LEGEND = """
-- *lost*: the line of a result is missing; *cutcall*: that of a call
-- *torn*: the last line ends in the middle; *tornappend*: one in the middle does, and the next is appended to it
-- *dup*: a result is there twice; *glue*: a result is torn and the next line is glued to it
-- *nul*, *nulmid*: 4 kB of NULs at the end, and as a line in between
-- *pending*: the agent died while tools ran; *key*: one byte of a name in a result is another one
+- *lost*: the line of a result is missing; *cutcall*: the line of a call is missing
+- *torn*: the last line is cut off; *tornappend*: a line further up is cut off, and the next one is appended to it
+- *dup*: a result is there twice; *glue*: a result is cut off, and the next line is glued to it
+- *nul*, *nulmid*: 4 kB of NUL bytes at the end, or as a line of their own
+- *pending*: the agent died while tools ran; *key*: one byte of a name in a result is overwritten
 """
 
 

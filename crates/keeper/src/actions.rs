@@ -1,7 +1,7 @@
 //! A state machine: writers, crashes, full disks and Tailor take turns, and get in between each other's steps, on real
 //! files. What is in the file at the end is held against what each writer believes it wrote.
 
-use crate::gate::process::tests::NO_FORKS;
+use crate::platform::process::tests::NO_FORKS;
 use crate::step::Step;
 use crate::step::fault::{self, Fault};
 use crate::{Deferral, Ending, Extent, Guarantee, Mode, Options, Outcome, Vault, maintain, settle_all, undo};

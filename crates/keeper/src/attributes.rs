@@ -1,6 +1,7 @@
 //! What a new file takes over from the old one besides its text: owner, mode, access list, attributes, times.
 
-use rustix::fs::{IFlags, Timespec, Timestamps, XattrFlags};
+use crate::platform::files::copy_flags;
+use rustix::fs::{Timespec, Timestamps, XattrFlags};
 use rustix::io::Errno;
 use std::fs::{File, Metadata, Permissions};
 use std::io;
@@ -8,14 +9,6 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 /// Longest list of attributes or value of one, in bytes (the kernel's own limit is as large).
 const ATTRIBUTE_BYTES_MAX: usize = 64 * 1024;
-
-/// Inode flags that a person may have set and that can be given to a file with something in it (`chattr +Ads…`).
-const FLAGS: IFlags = IFlags::NOATIME
-    .union(IFlags::NODUMP)
-    .union(IFlags::SYNC)
-    .union(IFlags::SECURE_REMOVAL)
-    .union(IFlags::UNRM)
-    .union(IFlags::COMPRESSED);
 
 /// Gives `new` the owner, mode, access list, extended attributes and inode flags of `old`. Rights are never widened on the way:
 /// the mode comes last, and a new file is 0600 before.
@@ -53,24 +46,6 @@ fn unmapped(cause: io::Error, from: &Metadata) -> io::Error {
     ))
 }
 
-/// Many file systems have no inode flags.
-fn copy_flags(old: &File, new: &File) -> io::Result<()> {
-    let (Ok(from), Ok(to)) = (rustix::fs::ioctl_getflags(old), rustix::fs::ioctl_getflags(new)) else {
-        return Ok(());
-    };
-    let wanted = (to - FLAGS) | (from & FLAGS);
-    if wanted == to {
-        return Ok(());
-    }
-    rustix::fs::ioctl_setflags(new, wanted).map_err(|errno| {
-        let cause = io::Error::from(errno);
-        io::Error::new(
-            cause.kind(),
-            format!("its inode flags (lsattr) cannot be given to a new file: {cause}"),
-        )
-    })
-}
-
 fn copy_attributes(old: &File, new: &File) -> io::Result<()> {
     let mut names = vec![0; ATTRIBUTE_BYTES_MAX];
     let length = match rustix::fs::flistxattr(old, &mut names) {
@@ -95,6 +70,7 @@ fn copy_attributes(old: &File, new: &File) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::IFlags;
 
     #[test]
     fn inode_flags_are_taken_over() {

@@ -8,12 +8,12 @@ use crate::error::Error;
 use crate::find;
 use crate::gate;
 use crate::leave::{CONVERSATION_GATES, could_write, may_be_remembered, may_write};
-use crate::leftover::{self, Done, ROUNDS_MAX};
+use crate::leftover::{ROUNDS_MAX, replace_and_settle, settle};
 use crate::options::{Mode, Options};
 use crate::outcome::{Ending, Outcome, Unsupported};
 use crate::policies::Policies;
 use crate::refusal::Refusal;
-use crate::replace::copy_to;
+use crate::replace::{Replaced, copy_to};
 use crate::snapshot::Snapshot;
 use crate::stop::Stop;
 use crate::store::Store;
@@ -213,10 +213,10 @@ impl<T> Work<'_, T> {
         }
         match self.replace(snapshot, &job, &facts) {
             Ok(None) => return Ok(None),
-            Ok(Some(done)) => {
+            Ok(Some((done, late))) => {
                 outcome.run = Some(done.run);
                 outcome.guarantee = Some(done.guarantee);
-                outcome.late = done.late;
+                outcome.late = late;
                 outcome.end(Ending::Fixed, job.repair);
             }
             Err(stop) => outcome.ending = Ending::of(stop)?,
@@ -231,7 +231,12 @@ impl<T> Work<'_, T> {
     }
 
     /// `None` if the file has to be looked at again.
-    fn replace(&self, snapshot: &Snapshot, job: &Job, facts: &Facts) -> Result<Option<Done>, Stop> {
+    fn replace(
+        &self,
+        snapshot: &Snapshot,
+        job: &Job,
+        facts: &Facts,
+    ) -> Result<Option<(Replaced, Option<Deferral>)>, Stop> {
         let options = self.options;
         let vault = options.vault(&snapshot.path)?;
         let enter = || may_write(snapshot, facts, options, job.gates());
@@ -239,12 +244,12 @@ impl<T> Work<'_, T> {
             let _pass = enter()?;
             // Lines that an interrupted run has left beside the file come first; then we look again. As long as more may
             // come, the file stays as it is: the places that the ledger of that run names are places in this text.
-            if leftover::settle(snapshot, vault)? {
+            if settle(snapshot, vault)? {
                 return Ok(None);
             }
         }
         let keep = |pending, swap| job.keep(snapshot, pending, Some(swap), options);
-        leftover::replace_and_settle(snapshot, &job.repair.plan, vault, keep, enter).map(Some)
+        replace_and_settle(snapshot, &job.repair.plan, vault, keep, enter).map(Some)
     }
 
     /// What was found, and what is to be done about it; `None` if nothing can be.

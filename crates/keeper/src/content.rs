@@ -1,12 +1,12 @@
 //! The content of a file as it was when it was opened, read in windows.
 
 use crate::error::Error;
+use crate::new_text::read_up_to;
+use crate::platform::files::temporary;
 use crate::stop::{Halt, Stop};
-use rustix::fs::{Mode, OFlags};
 use std::cell::{Cell, RefCell};
 use std::fs::{File, Metadata};
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use transcript::{Fault, Source};
 
@@ -31,7 +31,7 @@ impl Content {
         mut stream: impl io::Read,
     ) -> Result<Self, Error> {
         let fail = |cause| Error::new(&std::env::temp_dir(), "make a temporary file", cause);
-        let mut file = unnamed_file().map_err(fail)?;
+        let mut file = temporary().map_err(fail)?;
         io::copy(&mut stream, &mut file).map_err(|cause| Error::new(name, verb, cause))?;
         let metadata = file.metadata().map_err(fail)?;
         Ok(Self { path: name.to_path_buf(), file, metadata })
@@ -60,14 +60,11 @@ impl Content {
         work: impl FnOnce(&dyn Source) -> Result<T, E>,
     ) -> Result<T, Stop> {
         let source = FileSource::new(&self.file, bytes.min(self.bytes()));
-        work(&source).map_err(|halt| match halt.into() {
-            Halt::Stop(stop) => stop,
-            Halt::Fault(Fault { at }) => {
-                let gone =
-                    || io::Error::other(format!("the file ends before byte {at}: it shrank meanwhile"));
-                Error::new(&self.path, "read the file", source.cause.take().unwrap_or_else(gone)).into()
-            }
-        })
+        let fail = |Fault { at }| {
+            let gone = || io::Error::other(format!("the file ends before byte {at}: it shrank meanwhile"));
+            Error::new(&self.path, "read the file", source.cause.take().unwrap_or_else(gone))
+        };
+        work(&source).map_err(|halt| halt.into().stop(fail))
     }
 }
 
@@ -101,22 +98,12 @@ impl Source for FileSource<'_> {
 
     fn read(&self, at: u64, buffer: &mut [u8]) -> Result<usize, Fault> {
         let wanted = self.bytes.saturating_sub(at).min(buffer.len() as u64) as usize;
-        let mut filled = 0;
-        while filled < wanted {
-            match self.file.read_at(&mut buffer[filled..wanted], at + filled as u64) {
-                Ok(0) => return Err(Fault { at: at + filled as u64 }),
-                Ok(got) => {
-                    BYTES_READ.set(BYTES_READ.get() + got as u64);
-                    filled += got;
-                }
-                Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
-                Err(cause) => {
-                    *self.cause.borrow_mut() = Some(cause);
-                    return Err(Fault { at });
-                }
-            }
-        }
-        Ok(filled)
+        let got = read_up_to(self.file, &mut buffer[..wanted], at).map_err(|cause| {
+            *self.cause.borrow_mut() = Some(cause);
+            Fault { at }
+        })?;
+        BYTES_READ.set(BYTES_READ.get() + got as u64);
+        if got < wanted { Err(Fault { at: at + got as u64 }) } else { Ok(got) }
     }
 }
 
@@ -130,10 +117,4 @@ pub fn spool<T>(
     work: impl FnOnce(&dyn Source) -> Result<T, Fault>,
 ) -> Result<T, Stop> {
     Content::spool(stream)?.read(work)
-}
-
-/// A temporary file that nobody else can open.
-pub(crate) fn unnamed_file() -> io::Result<File> {
-    let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
-    Ok(rustix::fs::open(std::env::temp_dir(), flags, Mode::RUSR | Mode::WUSR)?.into())
 }

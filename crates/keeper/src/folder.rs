@@ -1,21 +1,19 @@
 //! A folder that is held open. Everything in it is reached by a single name relative to it, and a link under such a name is
 //! never followed. So whoever renames a folder on the way, or puts a link there, leads nobody elsewhere.
 
+use crate::platform::files;
 use crate::step::{Step, before};
-use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Mode of our own files.
 const FILE: Mode = Mode::RUSR.union(Mode::WUSR);
-
-/// Where our own open files have a name.
-const OPEN_FILES: &str = "/proc/self/fd";
 
 /// Prefix of the names of files that are still being written.
 const UNFINISHED: &str = ".tmp-";
@@ -114,20 +112,14 @@ impl Folder {
         name.starts_with(UNFINISHED)
     }
 
-    /// Makes a file in the folder that has no name yet, so that nothing is left of it if we die. Without `/proc`, in
-    /// which the file is found when it gets its name, there is none.
+    /// Makes a file in the folder that has no name yet, so that nothing is left of it if we die.
     pub(crate) fn create_unnamed(&self) -> io::Result<File> {
-        if !Path::new(OPEN_FILES).exists() {
-            return Err(ErrorKind::Unsupported.into());
-        }
-        Ok(rustix::fs::openat(&self.file, ".", OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC, FILE)?
-            .into())
+        files::create_unnamed(&self.file)
     }
 
     /// Gives such a file a name.
     pub(crate) fn name_it(&self, file: &File, name: impl AsRef<OsStr>) -> io::Result<()> {
-        let from = format!("{OPEN_FILES}/{}", file.as_raw_fd());
-        Ok(rustix::fs::linkat(CWD, from, &self.file, name.as_ref(), AtFlags::SYMLINK_FOLLOW)?)
+        files::name_it(file, &self.file, name.as_ref())
     }
 
     /// What stands under a name now; `None` if nothing does.
@@ -152,8 +144,7 @@ impl Folder {
 
     /// Exchanges two names at once.
     pub(crate) fn exchange(&self, one: impl AsRef<OsStr>, other: impl AsRef<OsStr>) -> Result<(), Errno> {
-        let (one, other) = (one.as_ref(), other.as_ref());
-        rustix::fs::renameat_with(&self.file, one, &self.file, other, RenameFlags::EXCHANGE)
+        files::exchange(&self.file, one.as_ref(), other.as_ref())
     }
 
     pub(crate) fn rename(&self, from: impl AsRef<OsStr>, to: impl AsRef<OsStr>) -> io::Result<()> {

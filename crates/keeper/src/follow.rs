@@ -4,6 +4,7 @@ use crate::carry::{Drawn, Next, carry, sealed};
 use crate::content::Content;
 use crate::deferral::Deferral;
 use crate::error::Error;
+use crate::identity::Stamp;
 use crate::leave::{may_be_remembered, may_write};
 use crate::maintain::maintain;
 use crate::options::{Mode, Options};
@@ -12,8 +13,6 @@ use crate::policies::Policies;
 use crate::refusal::Refusal;
 use crate::snapshot::Snapshot;
 use crate::stop::Stop;
-use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use transcript::overflow::Failure;
@@ -22,28 +21,13 @@ use transcript::tail::{Tail, Verdict};
 /// What is remembered of a file that was looked at. Holds nothing of its text.
 pub struct Remembered {
     tail: Tail,
-    file: Identity,
+    file: Stamp,
     /// Something could be mended and was not: whatever was in the way may be gone.
     pending: bool,
     /// What could be mended waits for an agent that may remember it.
     memory_waits: bool,
     /// How long it is when it is worth another look, although nothing new was found: its context has grown as well.
     again_bytes: Option<u64>,
-}
-
-/// Which file it was, and when it was last written to.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Identity {
-    device: u64,
-    inode: u64,
-    modified: (i64, i64),
-}
-
-impl Identity {
-    fn of(metadata: &Metadata) -> Self {
-        let modified = (metadata.mtime(), metadata.mtime_nsec());
-        Self { device: metadata.dev(), inode: metadata.ino(), modified }
-    }
 }
 
 /// A file that waits to be worth a rewrite is not looked at again before it has grown by this much, or an eighth.
@@ -61,8 +45,7 @@ enum Told {
 
 impl Remembered {
     /// `None` if nothing can be built upon it.
-    pub(crate) fn of(tail: Tail, metadata: &Metadata, pending: bool) -> Option<Self> {
-        let file = Identity::of(metadata);
+    pub(crate) fn of(tail: Tail, file: Stamp, pending: bool) -> Option<Self> {
         tail.is_of_use().then_some(Self { tail, file, pending, memory_waits: false, again_bytes: None })
     }
 
@@ -95,11 +78,10 @@ impl Remembered {
             Err(Stop::Refused(_)) => return Ok(Told::Nothing),
             other => other?,
         };
-        let (before, now) = (self.file, Identity::of(&snapshot.metadata));
-        let same_file = (before.device, before.inode) == (now.device, now.inode);
+        let (before, now) = (self.file, Stamp::of(&snapshot.metadata));
         // Who writes without making it longer has changed what was there.
         let longer = snapshot.bytes() > self.tail.facts().bytes;
-        if !same_file || (!longer && before != now) {
+        if before.file != now.file || (!longer && before.modified != now.modified) {
             return Ok(Told::Nothing);
         }
         // What has begun and is not whole yet would be torn by now.
@@ -156,40 +138,36 @@ pub fn follow(
 
 /// What was seen of a file: what it was, and what could be remembered of it before and after a repair.
 struct Seen {
-    metadata: Metadata,
+    file: Stamp,
     before: Tail,
     after: Option<Tail>,
 }
 
 fn draw(content: &Content, policies: &Policies, options: &Options) -> Result<Drawn<Seen>, Stop> {
-    let metadata = content.metadata.clone();
+    let file = Stamp::of(&content.metadata);
     if options.mode == Mode::Look {
         let (tail, before) = content.read(|source| Tail::new(source, policies.choose(source)?))?;
-        return Ok(Drawn {
-            before,
-            next: Next::Leave,
-            told: Some(Seen { metadata, before: tail, after: None }),
-        });
+        return Ok(Drawn { before, next: Next::Leave, told: Some(Seen { file, before: tail, after: None }) });
     }
     let (mended, before, after) = content.read(|source| Tail::mend(source, policies.choose(source)?))?;
     // Only what was told by the policies of the options can be built upon.
     let is_asked = !policies.each().any(|policy| policy.hold_remembered);
-    let told = is_asked.then_some(Seen { metadata, before, after });
+    let told = is_asked.then_some(Seen { file, before, after });
     Ok(Drawn { told, ..Drawn::mended(mended) })
 }
 
 impl Seen {
     fn after(self, path: &Path, outcome: &Outcome) -> Option<Remembered> {
-        let Self { metadata, before, after } = self;
+        let Self { file, before, after } = self;
         match &outcome.ending {
             Ending::Fixed => {
                 let now = std::fs::metadata(path).ok();
-                after.zip(now).and_then(|(tail, now)| Remembered::of(tail, &now, false))
+                after.zip(now).and_then(|(tail, now)| Remembered::of(tail, Stamp::of(&now), false))
             }
             // A repair that would do harm may do none when more has come.
             Ending::Refused(Refusal::Worse(_)) => None,
             Ending::Deferred(Deferral::NotWorth { .. }) => {
-                Remembered::of(before, &metadata, false).map(Remembered::waiting)
+                Remembered::of(before, file, false).map(Remembered::waiting)
             }
             ending => {
                 let pending = matches!(ending, Ending::Deferred(_) | Ending::Refused(_));
@@ -197,7 +175,7 @@ impl Seen {
                     ending,
                     Ending::Deferred(Deferral::Remembered { .. } | Deferral::MayRemember { .. })
                 );
-                Remembered::of(before, &metadata, pending).map(|known| Remembered { memory_waits, ..known })
+                Remembered::of(before, file, pending).map(|known| Remembered { memory_waits, ..known })
             }
         }
     }
@@ -206,7 +184,7 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::process::tests::NO_FORKS;
+    use crate::platform::process::tests::NO_FORKS;
     use crate::{Vault, bytes_read};
     use std::fs::File;
     use std::io::Write;

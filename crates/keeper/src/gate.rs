@@ -11,7 +11,6 @@ mod copilot;
 mod grok;
 pub(crate) mod memory;
 mod openclaw;
-pub(crate) mod process;
 mod qwen;
 mod target;
 

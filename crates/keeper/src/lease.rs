@@ -1,7 +1,6 @@
-//! Linux file leases (`fcntl(2)`, "Leases"): nobody comes in while we hold one.
-//!
-//! The only place with `unsafe`: no well-kept crate wraps `F_SETLEASE`.
+//! File leases: nobody comes in while we hold one.
 
+use crate::platform::lease as system;
 use std::fs::File;
 use std::io;
 
@@ -58,60 +57,6 @@ impl Drop for Lease<'_> {
     fn drop(&mut self) {
         // It is gone already if somebody waited for longer than the kernel's limit.
         let _ = system::set(self.0, system::NONE);
-    }
-}
-
-#[cfg(target_os = "linux")]
-#[allow(unsafe_code, reason = "three system calls on descriptors and numbers, no pointers")]
-mod system {
-    use std::fs::File;
-    use std::io;
-    use std::os::fd::AsRawFd;
-    use std::sync::Once;
-
-    pub(super) const READ: i32 = libc::F_RDLCK;
-    pub(super) const WRITE: i32 = libc::F_WRLCK;
-    pub(super) const NONE: i32 = libc::F_UNLCK;
-
-    static SIGNAL: Once = Once::new();
-
-    pub(super) fn set(file: &File, kind: i32) -> io::Result<()> {
-        // Whoever waits for a lease makes the kernel send its holder this signal, which kills by default. Nothing
-        // has to be done about it: a lease is given back within milliseconds anyway.
-        // SAFETY: `SIG_IGN` is no function of ours that could run at a bad time.
-        SIGNAL.call_once(|| unsafe {
-            libc::signal(libc::SIGIO, libc::SIG_IGN);
-        });
-        // SAFETY: the descriptor is open as long as `file` lives, and the argument is a number.
-        match unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, kind) } {
-            -1 => Err(io::Error::last_os_error()),
-            _ => Ok(()),
-        }
-    }
-
-    /// The kernel answers with what the lease is about to become.
-    pub(super) fn is_whole(file: &File) -> bool {
-        // SAFETY: the descriptor is open as long as `file` lives, and the call takes no argument.
-        let kind = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETLEASE) };
-        kind == READ || kind == WRITE
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-mod system {
-    use std::fs::File;
-    use std::io;
-
-    pub(super) const READ: i32 = 0;
-    pub(super) const WRITE: i32 = 1;
-    pub(super) const NONE: i32 = 2;
-
-    pub(super) fn set(_: &File, _: i32) -> io::Result<()> {
-        Err(rustix::io::Errno::OPNOTSUPP.into())
-    }
-
-    pub(super) fn is_whole(_: &File) -> bool {
-        false
     }
 }
 

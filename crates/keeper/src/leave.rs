@@ -4,9 +4,10 @@ use crate::content::Content;
 use crate::deferral::Deferral;
 use crate::gate::{self, GateTarget, Pass};
 use crate::options::{Mode, Options};
+use crate::platform::mounts;
 use crate::snapshot::Snapshot;
 use crate::stop::Stop;
-use crate::{mounts, writers};
+use crate::writers;
 use transcript::Facts;
 use transcript::format::Gate;
 

@@ -23,7 +23,6 @@ use crate::error::Error;
 use crate::gate::Pass;
 use crate::lease::{Lease, Refused};
 use crate::new_text::NewText;
-use crate::outcome::Guarantee;
 use crate::place::Place;
 use crate::replace::{Replaced, replace};
 use crate::snapshot::Snapshot;
@@ -76,28 +75,18 @@ fn bring_over(merged: &Merged<'_>, late: &[Late<'_>], now: &Snapshot, vault: &Va
     Ok(())
 }
 
-/// A file that was replaced, and what came late to the old one is in its place as well, or waits.
-pub(crate) struct Done {
-    pub(crate) guarantee: Guarantee,
-    /// The name of the run.
-    pub(crate) run: String,
-    /// Why lines that came late still wait for their place.
-    pub(crate) late: Option<Deferral>,
-}
-
-/// As [`replace`], and puts late lines into place.
+/// As [`replace`], and puts late lines into place. Also gives why they still wait for it.
 pub(crate) fn replace_and_settle(
     old: &Snapshot,
     text: &(dyn NewText + Sync),
     vault: &Vault,
     keep: impl FnOnce(Pending, Swap) -> Result<Run, Stop>,
     enter: impl FnOnce() -> Result<Pass, Stop>,
-) -> Result<Done, Stop> {
-    let Replaced { guarantee, run, late, .. } = replace(old, text, vault, keep, enter)?;
+) -> Result<(Replaced, Option<Deferral>), Stop> {
+    let done = replace(old, text, vault, keep, enter)?;
     // The run has landed whatever becomes of them.
-    let settled = if late { settle_late(&old.path, vault) } else { Ok(None) };
-    let late = settled.unwrap_or_else(|error| Some(Deferral::LateLines(error.to_string())));
-    Ok(Done { guarantee, run, late })
+    let settled = if done.late { settle_late(&old.path, vault) } else { Ok(None) };
+    Ok((done, settled.unwrap_or_else(|error| Some(Deferral::LateLines(error.to_string())))))
 }
 
 /// How often a file is looked at again after something was settled. Each round settles one leftover for good, unless

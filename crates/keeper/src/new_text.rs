@@ -12,14 +12,26 @@ const PIECE_BYTES: usize = 256 * 1024;
 
 /// A new text for a file, made from the old one and from what is put in.
 pub(crate) trait NewText {
-    /// Its length in bytes, as long as nothing is appended to the old text.
-    fn length(&self) -> u64;
+    /// How long each part of it is, and the span of the old text that stands there, if it is one.
+    fn parts(&self) -> Vec<(u64, Option<Span>)>;
 
     /// Writes all of it. What cannot be written in full is an error; `out` is thrown away then.
     fn write(&self, original: &File, out: &File) -> io::Result<()>;
 
+    /// Its length in bytes, as long as nothing is appended to the old text.
+    fn length(&self) -> u64 {
+        self.parts().iter().map(|(length, _)| length).sum()
+    }
+
     /// The spans of the old text that stand in the new one, and where they do.
-    fn kept(&self) -> Vec<(Span, u64)>;
+    fn kept(&self) -> Vec<(Span, u64)> {
+        let mut at = 0;
+        let place = |(length, span): (u64, Option<Span>)| {
+            at += length;
+            Some((span?, at - length))
+        };
+        self.parts().into_iter().filter_map(place).collect()
+    }
 
     /// The spans of the old text, which has so many bytes, that do not stand in the new one.
     fn removed(&self, length: u64) -> Vec<Span> {
@@ -37,8 +49,12 @@ pub(crate) trait NewText {
 }
 
 impl NewText for Plan {
-    fn length(&self) -> u64 {
-        self.length_after()
+    fn parts(&self) -> Vec<(u64, Option<Span>)> {
+        let kept = |piece: &Piece| match piece {
+            Piece::Kept(span) | Piece::Moved(span) => Some(*span),
+            Piece::New(_) => None,
+        };
+        self.pieces().into_iter().map(|piece| (piece.len(), kept(&piece))).collect()
     }
 
     fn write(&self, original: &File, mut out: &File) -> io::Result<()> {
@@ -49,17 +65,6 @@ impl NewText for Plan {
             }
         }
         Ok(())
-    }
-
-    fn kept(&self) -> Vec<(Span, u64)> {
-        let (mut at, mut kept) = (0, Vec::new());
-        for piece in self.pieces() {
-            if let Piece::Kept(span) | Piece::Moved(span) = piece {
-                kept.push((span, at));
-            }
-            at += piece.len();
-        }
-        kept
     }
 }
 
@@ -119,7 +124,7 @@ fn pieces(span: Span) -> impl Iterator<Item = Span> {
 }
 
 /// Fills as much of the buffer as the file has.
-fn read_up_to(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+pub(crate) fn read_up_to(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
         match file.read_at(&mut buffer[filled..], at + filled as u64) {
@@ -162,19 +167,16 @@ mod tests {
 
     #[test]
     fn what_is_not_kept_is_removed() {
-        struct Text(Vec<(Span, u64)>);
+        struct Text(Vec<Span>);
         impl NewText for Text {
-            fn length(&self) -> u64 {
-                0
+            fn parts(&self) -> Vec<(u64, Option<Span>)> {
+                self.0.iter().map(|span| (span.len(), Some(*span))).collect()
             }
             fn write(&self, _: &File, _: &File) -> io::Result<()> {
                 Ok(())
             }
-            fn kept(&self) -> Vec<(Span, u64)> {
-                self.0.clone()
-            }
         }
-        let kept = [(5, 7), (0, 3), (7, 9)].map(|(from, to)| (Span::new(from, to), 0));
+        let kept = [(5, 7), (0, 3), (7, 9)].map(|(from, to)| Span::new(from, to));
         assert_eq!(Text(kept.to_vec()).removed(12), [Span::new(3, 5), Span::new(9, 12)]);
         assert_eq!(Text(Vec::new()).removed(2), [Span::new(0, 2)]);
     }

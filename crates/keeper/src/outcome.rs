@@ -202,17 +202,7 @@ impl Outcome {
         } else {
             Ending::Findings
         };
-        Self {
-            ending,
-            before: Some(found),
-            after: None,
-            plan: Plan::default(),
-            bytes,
-            bytes_after: bytes,
-            run: None,
-            guarantee: None,
-            late: None,
-        }
+        Self { before: Some(found), bytes, bytes_after: bytes, ..Self::without_look(ending) }
     }
 
     /// The outcome of a repair.

@@ -1,7 +1,8 @@
 //! Where a transcript lies: its folder, held open, and its name in there.
 
 use crate::folder::Folder;
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use crate::platform::files::open_folder;
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
@@ -35,17 +36,9 @@ impl Place {
         let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?.to_os_string();
         let parent = path.parent().unwrap_or(Path::new("/"));
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        let open = |flags| match rustix::fs::openat2(CWD, parent, flags, Mode::empty(), resolve) {
-            // Kernels before 5.6, and sandboxes that do not know the call.
-            Err(Errno::NOSYS | Errno::PERM) => {
-                rustix::fs::open(parent, flags | OFlags::NOFOLLOW, Mode::empty())
-            }
-            other => other,
-        };
-        let folder = match open(flags) {
+        let folder = match open_folder(parent, flags) {
             // Files in a folder that may not be listed can be read all the same.
-            Err(Errno::ACCESS) => open(flags | OFlags::PATH)?,
+            Err(Errno::ACCESS) => open_folder(parent, flags | OFlags::PATH)?,
             other => other?,
         };
         Ok(Self { folder: Folder::held(File::from(folder), parent), name })

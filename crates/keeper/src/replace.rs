@@ -6,14 +6,16 @@ use crate::content::Content;
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::gate::Pass;
+use crate::identity::FileId;
 use crate::lease::{Lease, Refused};
 use crate::new_text::{NewText, hash_of, same_bytes};
 use crate::outcome::Guarantee;
+use crate::platform::files::give_back_memory;
 use crate::snapshot::Snapshot;
 use crate::step::{Step, before};
 use crate::stop::Stop;
-use crate::tail::{Came, Known, State, end_hash, lines_end};
-use crate::vault::{FileId, Ledger, Pending, Run, Swap, Vault};
+use crate::tail::{Came, Known, State, end_hash, ends_line};
+use crate::vault::{Ledger, Pending, Run, Swap, Vault};
 use crate::writers;
 use blake3::Hash;
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -206,10 +208,10 @@ impl<'a> Replacement<'a> {
 
     /// What the run's file says of this replacement.
     fn swap(&self) -> Swap {
-        let device = self.old.metadata.dev();
+        let old = FileId::of(&self.old.metadata);
         Swap {
-            old: FileId { device, inode: self.old.metadata.ino() },
-            new: FileId { device, inode: self.inode },
+            old,
+            new: FileId { inode: self.inode, ..old },
             before: self.old.bytes(),
             end: end_hash(&self.old.known().end()),
             after: self.after,
@@ -550,7 +552,7 @@ impl<'a> Replacement<'a> {
         let until = Instant::now() + TIMEOUTS.grace;
         while Instant::now() < until {
             let at = path.metadata().map_err(fail)?.len();
-            if lines_end(&path, at).map_err(fail)? == at
+            if ends_line(&path, at).map_err(fail)?
                 && let Came::All(upto, _) | Came::Lines(upto) = ours.came(&reader).map_err(fail)?
                 && upto > ours.at()
             {
@@ -618,12 +620,6 @@ impl<'a> Replacement<'a> {
         self.fail(verb, cause)
             .with_way_out("late lines are kept beside it, and the next run brings them over")
     }
-}
-
-/// Lets go of what the kernel keeps of a file in memory. For the old one that has to be done when it loses its last name,
-/// where everybody would wait for it.
-fn give_back_memory(old: &File) {
-    let _ = rustix::fs::fadvise(old, 0, None, rustix::fs::Advice::DontNeed);
 }
 
 /// Writes what the plan makes of a file to a new one, which must not exist.

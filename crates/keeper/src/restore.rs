@@ -4,9 +4,9 @@ mod history;
 
 pub(crate) use history::History;
 
-use crate::content::unnamed_file;
 use crate::error::Error;
 use crate::new_text::{NewText, copy_span};
+use crate::platform::files::temporary;
 use crate::refusal::Refusal;
 use crate::snapshot::Snapshot;
 use crate::stop::{Halt, Stop};
@@ -230,12 +230,16 @@ pub(crate) struct Restored<'a> {
     pub(crate) vault: &'a Vault,
     pub(crate) record: &'a Record,
     pub(crate) parts: Vec<Part>,
-    pub(crate) length: u64,
 }
 
 impl NewText for Restored<'_> {
-    fn length(&self) -> u64 {
-        self.length
+    fn parts(&self) -> Vec<(u64, Option<Span>)> {
+        let part = |part: &Part| match part {
+            Part::Kept(span) => (span.len(), Some(*span)),
+            Part::Break => (1, None),
+            Part::Old(index) => (self.record.edits.get(*index).map_or(0, Change::length_before), None),
+        };
+        self.parts.iter().map(part).collect()
     }
 
     fn write(&self, original: &File, mut out: &File) -> io::Result<()> {
@@ -252,21 +256,6 @@ impl NewText for Restored<'_> {
         }
         originals.finish()
     }
-
-    fn kept(&self) -> Vec<(Span, u64)> {
-        let (mut at, mut kept) = (0, Vec::new());
-        for part in &self.parts {
-            at += match part {
-                Part::Kept(span) => {
-                    kept.push((*span, at));
-                    span.len()
-                }
-                Part::Break => 1,
-                Part::Old(index) => self.record.edits.get(*index).map_or(0, Change::length_before),
-            };
-        }
-        kept
-    }
 }
 
 /// The text that a run replaced, in a file without a name; `None` if it cannot be told any more.
@@ -274,8 +263,8 @@ pub(crate) fn text_before(vault: &Vault, record: &Record, now: &Snapshot) -> io:
     let runs = Runs { target: record.clone(), later: Vec::new() };
     let way = now.read_first(record.bytes_after, |source| Way::back(&runs, Extent::Whole, source));
     let Ok(way) = way else { return Ok(None) };
-    let text = Restored { vault, record, parts: way.parts, length: way.length };
-    let file = unnamed_file()?;
+    let text = Restored { vault, record, parts: way.parts };
+    let file = temporary()?;
     // A run that took another back has not kept what it removed.
     Ok(text.write(&now.file, &file).ok().map(|()| file))
 }

@@ -3,6 +3,7 @@
 use crate::content::Content;
 use crate::deferral::Deferral;
 use crate::error::Error;
+use crate::identity::{FileId, Stamp};
 use crate::place::Place;
 use crate::refusal::Refusal;
 use crate::stop::Stop;
@@ -43,29 +44,6 @@ const LEASE_MAX: Duration = Duration::from_secs(5);
 
 /// How often a path is opened again that another Tailor has put a new file at in between.
 const OPEN_TRIES: usize = 5;
-
-/// What stays the same as long as nobody writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Identity {
-    device: u64,
-    inode: u64,
-    bytes: u64,
-    modified: (i64, i64),
-    /// Unlike the time above, no program can set this one.
-    changed: (i64, i64),
-}
-
-impl Identity {
-    pub(crate) fn of(metadata: &Metadata) -> Self {
-        Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            bytes: metadata.len(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-        }
-    }
-}
 
 impl Snapshot {
     /// Opens a file for reading. A refusal is about what stands at the path, whatever is in it.
@@ -152,8 +130,7 @@ impl Snapshot {
     /// Whether the path still names this very file.
     pub(crate) fn is_at_path(&self) -> Result<bool, Error> {
         let now = self.at_path()?;
-        let same = |now: Metadata| (now.dev(), now.ino()) == (self.metadata.dev(), self.metadata.ino());
-        Ok(now.is_some_and(same))
+        Ok(now.is_some_and(|now| FileId::of(&now) == FileId::of(&self.metadata)))
     }
 
     /// Whether the file still begins with what was there when it was opened, as far as its length, its times and its
@@ -162,7 +139,7 @@ impl Snapshot {
         let fail = |cause| Error::new(&self.path, "look at the file again", cause);
         let now = self.file.metadata().map_err(fail)?;
         if now.len() == self.bytes() {
-            return Ok(Identity::of(&now) == Identity::of(&self.metadata));
+            return Ok(Stamp::of(&now) == Stamp::of(&self.metadata));
         }
         if now.len() < self.bytes() || !self.ends_line() {
             return Ok(false);
@@ -188,7 +165,7 @@ impl Snapshot {
 
     /// Whether the path still names this very file with these very bytes.
     pub(crate) fn is_current(&self) -> Result<bool, Error> {
-        Ok(self.at_path()?.is_some_and(|now| Identity::of(&now) == Identity::of(&self.metadata)))
+        Ok(self.at_path()?.is_some_and(|now| Stamp::of(&now) == Stamp::of(&self.metadata)))
     }
 
     /// What stands at the path now.

@@ -51,26 +51,24 @@ pub(crate) enum Halt {
     Stop(Stop),
 }
 
+impl Halt {
+    /// The stop, with the error that a fault stands for.
+    pub(crate) fn stop(self, error: impl FnOnce(Fault) -> Error) -> Stop {
+        match self {
+            Self::Fault(fault) => error(fault).into(),
+            Self::Stop(stop) => stop,
+        }
+    }
+}
+
 impl From<Fault> for Halt {
     fn from(fault: Fault) -> Self {
         Self::Fault(fault)
     }
 }
 
-impl From<Stop> for Halt {
-    fn from(stop: Stop) -> Self {
-        Self::Stop(stop)
-    }
-}
-
-impl From<Error> for Halt {
-    fn from(error: Error) -> Self {
-        Self::Stop(error.into())
-    }
-}
-
-impl From<Refusal> for Halt {
-    fn from(reason: Refusal) -> Self {
-        Self::Stop(reason.into())
+impl<S: Into<Stop>> From<S> for Halt {
+    fn from(stop: S) -> Self {
+        Self::Stop(stop.into())
     }
 }

@@ -134,6 +134,11 @@ fn read(from: &File, at: u64, length: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Whether a line ends at `end`, or nothing stands before it.
+pub(crate) fn ends_line(file: &File, end: u64) -> io::Result<bool> {
+    Ok(end == 0 || read(file, end - 1, 1)? == b"\n")
+}
+
 /// Where the last complete line before `end` ends.
 pub(crate) fn lines_end(file: &File, end: u64) -> io::Result<u64> {
     let mut at = end;

@@ -2,13 +2,15 @@
 //!
 //! How a file is replaced is not known here, nor what its text means.
 
+use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::gate::Pass;
 use crate::leave::{could_write, may_be_remembered, may_write};
-use crate::leftover::{Done, replace_and_settle, settled};
+use crate::leftover::{replace_and_settle, settled};
 use crate::options::{Mode, Options};
 use crate::outcome::{Ending, Outcome};
 use crate::refusal::Refusal;
+use crate::replace::Replaced;
 use crate::restore::{Extent, History, Restored, Runs, Way};
 use crate::snapshot::Snapshot;
 use crate::stop::Stop;
@@ -75,9 +77,9 @@ fn undo_once(
     // Asked first, so that nothing is written in vain.
     let asked = enter().map(drop).and_then(|()| forgotten());
     match asked.and_then(|()| take_back(vault, snapshot, &runs, way, enter)) {
-        Ok(done) => {
+        Ok((done, late)) => {
             outcome.guarantee = Some(done.guarantee);
-            outcome.late = done.late;
+            outcome.late = late;
             outcome.ending = Ending::Undone;
         }
         Err(stop) => outcome.ending = Ending::of(stop)?,
@@ -102,8 +104,8 @@ fn take_back(
     runs: &Runs,
     way: Way,
     enter: impl FnOnce() -> Result<Pass, Stop>,
-) -> Result<Done, Stop> {
-    let text = Restored { vault, record: &runs.target, parts: way.parts, length: way.length };
+) -> Result<(Replaced, Option<Deferral>), Stop> {
+    let text = Restored { vault, record: &runs.target, parts: way.parts };
     let keep = |pending: Pending, swap| {
         snapshot.read(|source| pending.keep_undo(&runs.target, source.len(), way.changes, swap))
     };

@@ -14,7 +14,9 @@
 
 mod file;
 mod gc;
+mod hex;
 mod ledger;
+mod path;
 mod record;
 mod texts;
 
@@ -24,12 +26,13 @@ pub use record::{Purpose, Record, State};
 pub(crate) use texts::Packed;
 
 pub(crate) use ledger::Ledger;
-pub(crate) use record::{Account, CONTEXT_BYTES, Change, FileId, Old, Swap, check};
+pub(crate) use record::{Account, CONTEXT_BYTES, Change, Old, Swap, check};
 
 use crate::error::Error;
 use crate::folder::{Folder, Unfinished};
 use crate::step::{Step, before};
 use crate::stop::Halt;
+use crate::tail::ends_line;
 use blake3::Hash;
 use file::{Failure, Section, Writer, broken};
 use jiff::Timestamp;
@@ -41,11 +44,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use transcript::plan::Plan;
+use transcript::tail::ends_a_line;
 use transcript::{Source, Span};
 
 const LOCK: &str = "lock";
@@ -324,7 +327,7 @@ impl Pending {
             }
             let (edits, inline) = record::changes(source, plan, &hashes)?;
             (record.bytes_before, record.bytes_after) = (source.len(), plan.length_after());
-            record.ends_line = record::ends_line(source)?;
+            record.ends_line = ends_a_line(source, source.len())?;
             (record.purpose, record.swap, record.edits) = (purpose, swap, edits);
             before(Step::WriteRecord)?;
             if !inline.is_empty() {
@@ -372,9 +375,7 @@ impl Pending {
                 let start = done;
                 record.ends_line = true;
                 for (file, span) in edit.removed.into_iter().filter(|(_, span)| !span.is_empty()) {
-                    let mut last = [0];
-                    file.read_exact_at(&mut last, span.end - 1)?;
-                    record.ends_line = last == *b"\n";
+                    record.ends_line = ends_line(file, span.end)?;
                     done += span.len();
                     removed.push((file, span));
                 }
@@ -531,16 +532,9 @@ fn folder_of(path: &Path) -> String {
     blake3::hash(path.as_os_str().as_bytes()).to_hex()[..16].to_string()
 }
 
-/// A name that nobody else uses.
-fn fresh(what: &str) -> String {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    format!("{what}-{}-{count}-{}", std::process::id(), Timestamp::now().as_nanosecond())
-}
-
 fn run_name(millis: i64, path: &Path) -> io::Result<(String, Timestamp)> {
     let time = Timestamp::from_millisecond(millis).map_err(|error| io::Error::other(error.to_string()))?;
-    let seed = fresh(&path.to_string_lossy());
+    let seed = texts::fresh(&path.to_string_lossy());
     let random = &blake3::hash(seed.as_bytes()).to_hex()[..8];
     Ok((format!("{}Z-{random}", time.to_zoned(TimeZone::UTC).strftime(TIME)), time))
 }

@@ -2,13 +2,12 @@
 
 use crate::deferral::Deferral;
 use crate::error::Error;
-use crate::gate::process;
+use crate::identity::FileId;
 use crate::lease::{Lease, Refused};
-use crate::network;
+use crate::platform::{network, process};
 use crate::step::{Step, before};
 use crate::stop::Stop;
 use std::fs::{File, Metadata};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -28,7 +27,7 @@ pub(crate) fn keep_out<'f>(
     patience: Duration,
 ) -> Result<Option<Lease<'f>>, Stop> {
     let writer = || {
-        let holders = process::holders(metadata.dev(), metadata.ino());
+        let holders = process::holders(FileId::of(metadata));
         let writer = holders.into_iter().find(|holder| holder.writes);
         writer.map(|holder| Deferral::Open { pid: holder.pid, name: holder.name })
     };

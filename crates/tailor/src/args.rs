@@ -10,7 +10,10 @@ pub(crate) use top::{Report, Top};
 
 use crate::config::{Loaded, default_socket, load};
 use crate::say::talk;
-use crate::value::{Oversized, code, millis, no_such_rule, or_meant, override_each, profile, rules, size};
+use crate::value::{
+    Oversized, Tokenizer, code, millis, no_such_rule, or_meant, override_each, profile, rules, size,
+};
+use clap::builder::{EnumValueParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, value_parser};
 use keeper::{Keep, Mode, Options, Policies, Recovery, Vault};
 use spans::marker::Folder;
@@ -279,7 +282,7 @@ pub(crate) struct ChunkLimits {
     #[arg(long, value_name = "TOKENS", default_value = "0")]
     budget: u64,
     /// How tokens are counted: estimated as four characters each, or exactly as OpenAI's newer models do.
-    #[arg(long, value_enum, default_value_t = Tokenizer::Chars4)]
+    #[arg(long, default_value = "chars4", value_parser = EnumValueParser::<Tokenizer>::new().try_map(Tokenizer::built_in))]
     pub(crate) tokenizer: Tokenizer,
 }
 
@@ -299,14 +302,6 @@ impl ChunkLimits {
             count,
         }
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Tokenizer {
-    /// Four characters each: an estimate.
-    Chars4,
-    /// The vocabulary of gpt-4o, o1 and later, exactly.
-    O200k,
 }
 
 #[derive(ClapArgs)]
@@ -622,7 +617,7 @@ pub(crate) struct Limits {
     pub(crate) images_max: Option<u64>,
     /// What becomes of an image that is too large, where S4 is allowed: a line of text takes its place (the default), or
     /// it is made small.
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = EnumValueParser::<Oversized>::new().try_map(Oversized::built_in))]
     pub(crate) images: Option<Oversized>,
     #[command(flatten)]
     pub(crate) ages: Ages,

@@ -1,9 +1,10 @@
 //! Where results go: standard output, standard error beside a transcript, or a file that appears whole or not at all.
 
+use keeper::FileId;
 use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, BufWriter, StderrLock, StdoutLock, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tempfile::TempPath;
 
@@ -110,8 +111,7 @@ pub(crate) fn is_stdout(path: &Path) -> bool {
 /// stands. A log that a shell appends to would be lost if it were replaced.
 fn own_stream(there: &Metadata) -> Option<File> {
     let streams = [io::stdout().as_fd().try_clone_to_owned(), io::stderr().as_fd().try_clone_to_owned()];
-    let same =
-        |file: &File| file.metadata().is_ok_and(|own| (own.dev(), own.ino()) == (there.dev(), there.ino()));
+    let same = |file: &File| file.metadata().is_ok_and(|own| FileId::of(&own) == FileId::of(there));
     streams.into_iter().flatten().map(File::from).find(same)
 }
 

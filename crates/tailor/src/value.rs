@@ -12,18 +12,49 @@ use transcript::rule::{self, RULES};
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Oversized {
     Stub,
-    #[cfg(feature = "images")]
     Downscale,
 }
 
 impl Oversized {
+    /// An error if this build cannot do it.
+    pub(crate) fn built_in(self) -> Result<Self, String> {
+        let has = self == Self::Stub || cfg!(feature = "images");
+        has.then_some(self).ok_or_else(|| not_built_in("images"))
+    }
+
     pub(crate) fn how(self) -> Option<Downscale> {
         match self {
             Self::Stub => None,
             #[cfg(feature = "images")]
             Self::Downscale => Some(Downscale(crate::downscale::downscale)),
+            // Refused where it is asked for.
+            #[cfg(not(feature = "images"))]
+            Self::Downscale => None,
         }
     }
+}
+
+/// How text is counted in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Tokenizer {
+    /// Four characters each: an estimate.
+    Chars4,
+    /// The vocabulary of gpt-4o, o1 and later, exactly.
+    O200k,
+}
+
+impl Tokenizer {
+    /// An error if this build cannot do it.
+    pub(crate) fn built_in(self) -> Result<Self, String> {
+        let has = self == Self::Chars4 || cfg!(feature = "tokens");
+        has.then_some(self).ok_or_else(|| not_built_in("tokens"))
+    }
+}
+
+/// What to say where somebody asks for what a smaller build leaves out.
+fn not_built_in(feature: &str) -> String {
+    let all = "cargo install --profile dist --path crates/tailor";
+    format!("this tailor was built without the feature `{feature}`; to build it complete: {all}")
 }
 
 /// The profile of that name.

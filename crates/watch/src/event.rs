@@ -1,8 +1,9 @@
 //! Everything that can make the loop do something.
 
 use crate::look::Report;
-use crate::queue::{RootId, Stamp};
+use crate::queue::RootId;
 use crate::status::Status;
+use keeper::Stamp;
 use std::path::PathBuf;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;

@@ -8,14 +8,13 @@ mod inotify;
 
 use crate::event::{Event, RootState, Why};
 use crate::pause::{Closed, Pause, Stop, Woken};
-use crate::queue::{RootId, Stamp};
+use crate::queue::RootId;
 pub(crate) use inotify::no_watch;
 use inotify::{Happened, Watch};
-use keeper::{DEPTH_MAX, Vault, is_candidate, network, quiet_for, settle_all};
+use keeper::{DEPTH_MAX, FileId, Stamp, Vault, is_candidate, network, quiet_for, settle_all};
 use std::collections::{BTreeSet, HashSet};
 use std::fs::Metadata;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant, SystemTime};
@@ -184,7 +183,7 @@ fn readable(root: &Path) -> io::Result<Metadata> {
 
 fn same(before: &Metadata, root: &Path) -> bool {
     let now = std::fs::metadata(root);
-    now.is_ok_and(|now| (now.dev(), now.ino()) == (before.dev(), before.ino()) || !before.is_dir())
+    now.is_ok_and(|now| FileId::of(&now) == FileId::of(before) || !before.is_dir())
 }
 
 /// One folder at the path of the root, until another takes its place.

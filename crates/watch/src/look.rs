@@ -5,14 +5,12 @@
 
 use crate::config::{Config, Mode};
 use crate::memory::Memory;
-use crate::queue::{Cure, Done, Job, Pace, Stamp};
+use crate::queue::{Cure, Done, Job, Pace};
 use keeper::{
-    Deferral, Ending, Error, Options, Outcome, Recovery, Remembered, SetBy, bytes_read, follow, is_hindrance,
-    maintain, recover, settle_late,
+    Deferral, Ending, Error, Options, Outcome, Recovery, Remembered, SetBy, Stamp, bytes_read, follow,
+    is_hindrance, maintain, recover, settle_late,
 };
 use std::collections::HashSet;
-use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -83,19 +81,6 @@ pub(crate) struct Seen {
     pub(crate) left: Vec<&'static str>,
     /// Ids of the entries that it is about, the first of them.
     pub(crate) entries: Vec<String>,
-}
-
-impl Stamp {
-    pub(crate) fn of(metadata: &Metadata) -> Self {
-        let nanos = |secs: i64, nanos: i64| secs.saturating_mul(1_000_000_000).saturating_add(nanos);
-        Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            bytes: metadata.len(),
-            modified: nanos(metadata.mtime(), metadata.mtime_nsec()),
-            changed: nanos(metadata.ctime(), metadata.ctime_nsec()),
-        }
-    }
 }
 
 impl Looker {

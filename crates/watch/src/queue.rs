@@ -5,6 +5,7 @@
 //! keeps failing, or that is mended again and again to no end, is left alone for a long while. What fails because of the
 //! surroundings (a full disk) does so through no fault of its own, and is tried again every few minutes.
 
+use keeper::Stamp;
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
@@ -36,18 +37,6 @@ impl Tick {
     pub(crate) fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
-}
-
-/// What tells whether a file has changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
-    pub(crate) device: u64,
-    pub(crate) inode: u64,
-    pub(crate) bytes: u64,
-    /// Nanoseconds since 1970 of the last writing, as anyone may set it.
-    pub(crate) modified: i64,
-    /// The same of the last change of any kind, which only the kernel sets.
-    pub(crate) changed: i64,
 }
 
 /// How long a file must have been quiet.

@@ -4,12 +4,12 @@
 //! start time, and what it is doing. It writes by path and takes no lock, so the register is all that tells. It is
 //! a reason to wait, never a proof that nobody writes: after `/clear` or `--continue` it may name another session.
 
-use super::process::{self, Life};
 use super::target::{
     Answer, GateTarget, Note, default_root, first_line, is_plain_name, open_unless, pid_of, root_above, stem,
 };
 use crate::deferral::Deferral;
 use crate::error::Error;
+use crate::platform::{Life, process};
 use serde::Deserialize;
 use std::fs::File;
 use std::io;
@@ -88,9 +88,9 @@ fn live(path: &Path, number: u32, session: &str) -> Result<Option<Deferral>, Err
 
 #[cfg(test)]
 mod tests {
-    use super::super::process::tests::dead;
     use super::super::target::tests::{Case, deferral, is_open};
     use super::*;
+    use crate::platform::process::tests::dead;
     use serde_json::{Value, json};
     use std::fs;
 

@@ -9,10 +9,10 @@
 //!
 //! Threads with a paginated history are refused: their byte offsets stand in a database, and in their children.
 
-use super::process;
 use super::target::{Answer, GateTarget, Held, first_line, give_to_owner, is_plain_name, root_above};
 use crate::deferral::Deferral;
 use crate::error::Error;
+use crate::platform::process;
 use crate::refusal::Refusal;
 use crate::stop::Stop;
 use crate::writers;
@@ -213,7 +213,7 @@ fn wait_for(file: &File, path: &Path) -> Result<bool, Error> {
 mod tests {
     use super::super::target::tests::{Case, deferral};
     use super::*;
-    use crate::gate::process::tests::NO_FORKS;
+    use crate::platform::process::tests::NO_FORKS;
     use crate::step::fault::{self, Fault};
     use std::fs;
 

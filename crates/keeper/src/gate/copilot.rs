@@ -5,10 +5,10 @@
 //! where they are. A number that came around cannot be told from its former owner here, nor can the number of a
 //! process in a container; the quiet period is what is left then.
 
-use super::process::{self, Life};
 use super::target::{Answer, GateTarget};
 use crate::deferral::Deferral;
 use crate::error::Error;
+use crate::platform::{Life, process};
 use std::path::Path;
 
 pub(super) fn ask(target: &GateTarget<'_>) -> Answer {
@@ -28,9 +28,9 @@ pub(super) fn ask(target: &GateTarget<'_>) -> Answer {
 
 #[cfg(test)]
 mod tests {
-    use super::super::process::tests::dead;
     use super::super::target::tests::{Case, deferral, is_open};
     use super::*;
+    use crate::platform::process::tests::dead;
     use std::fs;
 
     #[test]

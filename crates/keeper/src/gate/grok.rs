@@ -3,13 +3,10 @@
 //! Whoever appends takes it, so it is taken here too, and given back when the file has been replaced. Where there is
 //! no such file nobody has appended under it, and none is made.
 
-use super::target::{Answer, GateTarget, Held};
+use super::target::{Answer, GateTarget, Held, lock_beside, open_lock};
 use crate::deferral::Deferral;
 use crate::error::Error;
-use rustix::fs::OFlags;
 use std::fs::{File, TryLockError};
-use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 
 /// The lock, taken.
 struct Lock(File);
@@ -24,15 +21,9 @@ impl Drop for Lock {
 }
 
 pub(super) fn ask(target: &GateTarget<'_>) -> Answer {
-    let mut name = target.path.as_os_str().to_os_string();
-    name.push(".lock");
-    let path = std::path::Path::new(&name);
-    let fail = |cause| Error::new(path, "take the lock", cause);
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-    let file = match File::options().read(true).custom_flags(flags).open(path) {
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
-        other => other.map_err(fail)?,
-    };
+    let path = lock_beside(target.path);
+    let fail = |cause| Error::new(&path, "take the lock", cause);
+    let Some(file) = open_lock(&path).map_err(fail)? else { return Ok(None) };
     match file.try_lock() {
         Ok(()) => Ok(Some(Box::new(Lock(file)))),
         Err(TryLockError::WouldBlock) => {

@@ -5,9 +5,11 @@
 //! process works in the session's folder, or in the agent's own. Claude Code says itself who uses a session, and
 //! OpenClaw reads the file again for each turn.
 
+use super::openclaw;
 use super::target::{GateTarget, first_line, quiet_for};
-use super::{openclaw, process};
 use crate::deferral::Deferral;
+use crate::identity::FileId;
+use crate::platform::process;
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -87,9 +89,9 @@ fn look(folders: &[Metadata], user: u32) -> Seen {
     // Who asks for a repair is not at work on the session.
     let ours = process::ancestors(std::process::id());
     for pid in process::all().filter(|pid| !ours.contains(pid)) {
-        match fs::metadata(format!("/proc/{pid}/cwd")) {
+        match process::working_folder(pid) {
             Ok(at) => {
-                let same = |folder: &Metadata| (folder.dev(), folder.ino()) == (at.dev(), at.ino());
+                let same = |folder: &Metadata| FileId::of(folder) == FileId::of(&at);
                 let name = process::name(pid);
                 if folders.iter().any(same) && !OTHERS.contains(&name.trim_start_matches('-')) {
                     seen.worker = Some((pid, name));
@@ -109,8 +111,8 @@ fn look(folders: &[Metadata], user: u32) -> Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::process::tests::spawn;
     use crate::gate::target::tests::Case;
+    use crate::platform::process::tests::spawn;
     use std::process::Command;
 
     fn session(folder: &Path) -> String {

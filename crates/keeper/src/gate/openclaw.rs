@@ -12,14 +12,15 @@
 //! the lock does not replace the care of the writing itself. If we die, the process in our lock is dead, and the
 //! lock is stale for OpenClaw and for us.
 
-use super::process::{self, Life};
-use super::target::{Answer, GateTarget, Held, Note, give_to_owner, pid_of};
+use super::target::{Answer, GateTarget, Held, Note, give_to_owner, lock_beside, pid_of};
 use crate::deferral::Deferral;
 use crate::error::Error;
+use crate::identity::FileId;
+use crate::platform::{Life, process};
 use rustix::fs::OFlags;
 use std::fs::{File, Metadata};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -36,9 +37,7 @@ const ATTEMPTS: usize = 3;
 const HOMES: &[&str] = &[".openclaw", ".clawdbot", ".moltbot"];
 
 pub(super) fn ask(target: &GateTarget<'_>) -> Answer {
-    let mut path = target.path.as_os_str().to_os_string();
-    path.push(".lock");
-    let path = PathBuf::from(path);
+    let path = lock_beside(target.path);
     let mut used_here = is_openclaws(target.path);
     for _ in 0..ATTEMPTS {
         if let Some(note) = Note::read(&path)? {
@@ -121,8 +120,7 @@ fn remove_stale(path: &Path, note: &Note) -> Result<(), Error> {
 }
 
 fn is_same(path: &Path, metadata: &Metadata) -> bool {
-    let identity = |metadata: &Metadata| (metadata.dev(), metadata.ino());
-    std::fs::symlink_metadata(path).is_ok_and(|now| identity(&now) == identity(metadata))
+    std::fs::symlink_metadata(path).is_ok_and(|now| FileId::of(&now) == FileId::of(metadata))
 }
 
 /// The lock, taken.
@@ -187,16 +185,17 @@ fn content() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::process::tests::dead;
     use super::super::target::tests::{Case, deferral, is_open};
     use super::*;
     use crate::outcome::Ending;
+    use crate::platform::process::tests::dead;
     use crate::step::{Step, fault};
     use crate::stop::Stop;
     use crate::{Mode, Options, Vault, maintain};
     use serde_json::{Value, json};
     use std::cell::RefCell;
     use std::fs;
+    use std::os::unix::fs::MetadataExt;
     use std::rc::Rc;
 
     /// A session in an agent's folder of OpenClaw's.

@@ -7,9 +7,9 @@
 //! lease pins length and hash of the transcript, and a managed one those of a prefix: such files are refused. The
 //! lease is left where it is; Qwen takes it over itself.
 
-use super::process::{self, Life};
 use super::target::{Answer, GateTarget, Note, default_root, open_unless, root_above, stem};
 use crate::deferral::Deferral;
+use crate::platform::{Life, process};
 use crate::refusal::Refusal;
 use crate::stop::Stop;
 use serde::Deserialize;
@@ -75,10 +75,10 @@ fn comparable(lease: &Lease) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::process::tests::dead;
     use super::super::target::tests::{Case, deferral, is_open};
     use super::*;
-    use crate::gate::process::{boot_id, pid_namespace, start};
+    use crate::platform::process::tests::dead;
+    use crate::platform::process::{boot_id, pid_namespace, start};
     use serde_json::{Value, json};
     use std::fs;
     use std::path::PathBuf;

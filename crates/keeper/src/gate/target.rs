@@ -1,11 +1,12 @@
 //! What a gate is asked about, what it answers, and how it reads the small files of other programs.
 
 use crate::error::Error;
+use crate::new_text::read_up_to;
 use crate::stop::Stop;
 use rustix::fs::OFlags;
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::Facts;
@@ -57,16 +58,28 @@ pub(super) struct Note {
     pub(super) bytes: Vec<u8>,
 }
 
+/// Opens a small file of another program, unless there is none.
+pub(super) fn open_lock(path: &Path) -> io::Result<Option<File>> {
+    // Never through a link, and without waiting for the other end of a pipe.
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
+    match File::options().read(true).custom_flags(flags).open(path) {
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+/// Where some programs have the lock of a transcript.
+pub(super) fn lock_beside(path: &Path) -> PathBuf {
+    let mut lock = path.as_os_str().to_os_string();
+    lock.push(".lock");
+    lock.into()
+}
+
 impl Note {
     /// Reads it, unless there is none. What is longer than any lock is cut, and so is no JSON any more.
     pub(super) fn read(path: &Path) -> Result<Option<Self>, Error> {
         let fail = |cause| Error::new(path, "read the lock", cause);
-        // Never through a link, and without waiting for the other end of a pipe.
-        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-        let file = match File::options().read(true).custom_flags(flags).open(path) {
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
-            other => other.map_err(fail)?,
-        };
+        let Some(file) = open_lock(path).map_err(fail)? else { return Ok(None) };
         let metadata = file.metadata().map_err(fail)?;
         if !metadata.is_file() {
             return Err(fail(io::Error::other("it is not a regular file")));
@@ -88,17 +101,11 @@ pub(super) fn first_line(file: &File, limit: usize) -> io::Result<Option<Vec<u8>
     while line.len() < limit {
         let from = line.len();
         line.resize(from + STEP, 0);
-        let got = match file.read_at(&mut line[from..], from as u64) {
-            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => 0,
-            Ok(0) => {
-                line.truncate(from);
-                return Ok(Some(line));
-            }
-            other => other?,
-        };
+        let got = read_up_to(file, &mut line[from..], from as u64)?;
         line.truncate(from + got);
-        if let Some(end) = line[from..].iter().position(|&byte| byte == b'\n') {
-            line.truncate(from + end);
+        let end = line[from..].iter().position(|&byte| byte == b'\n');
+        if end.is_some() || got == 0 {
+            line.truncate(from + end.unwrap_or(0));
             return Ok(Some(line));
         }
     }

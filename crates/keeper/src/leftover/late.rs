@@ -5,8 +5,8 @@ use crate::error::Error;
 use crate::new_text::{NewText, copy_span, same_bytes};
 use crate::restore::text_before;
 use crate::snapshot::Snapshot;
-use crate::stop::{Halt, Stop};
-use crate::tail::{END_BYTES, end_hash, lines_end};
+use crate::stop::Stop;
+use crate::tail::{END_BYTES, end_hash, ends_line, lines_end};
 use crate::vault::{self, Account, Ledger, Vault};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -158,7 +158,7 @@ impl Leftover {
             return Ok(From { known, at: end, torn: 0 });
         }
         let begun = Span::new(ledger.known, ledger.upto.min(self.length).max(ledger.known));
-        if ledger.at > now.bytes() || lines_end(&now.file, ledger.at)? != ledger.at {
+        if ledger.at > now.bytes() || !ends_line(&now.file, ledger.at)? {
             return Ok(From { known: ledger.known, at: end, torn: 0 });
         }
         // An append had begun. All of it is there, or a part, with zeros for what the disk has lost of it, or nothing.
@@ -317,19 +317,18 @@ impl<'a> Merged<'a> {
         let dropped: u64 = self.others.iter().map(|late| late.dropped_bytes()).sum();
         let before = self.length_before + dropped;
         let kept = pending.keep_merge(&Text { merged: self, now }, before, edits, Some(swap), accounts);
-        kept.map_err(|halt| match halt {
-            Halt::Stop(stop) => stop,
-            Halt::Fault(Fault { at }) => {
-                let why = io::Error::other(format!("byte {at} cannot be read"));
-                Error::new(&now.path, FINISH, why).into()
-            }
+        kept.map_err(|halt| {
+            halt.stop(|Fault { at }| {
+                Error::new(&now.path, FINISH, io::Error::other(format!("byte {at} cannot be read")))
+            })
         })
     }
 }
 
 impl NewText for Merged<'_> {
-    fn length(&self) -> u64 {
-        self.parts.iter().map(Part::len).sum()
+    fn parts(&self) -> Vec<(u64, Option<Span>)> {
+        let kept = |part: &Part| if let Part::Kept(span) = part { Some(*span) } else { None };
+        self.parts.iter().map(|part| (part.len(), kept(part))).collect()
     }
 
     fn write(&self, original: &File, out: &File) -> io::Result<()> {
@@ -340,17 +339,6 @@ impl NewText for Merged<'_> {
             }
         }
         Ok(())
-    }
-
-    fn kept(&self) -> Vec<(Span, u64)> {
-        let (mut at, mut kept) = (0, Vec::new());
-        for part in &self.parts {
-            if let Part::Kept(span) = part {
-                kept.push((*span, at));
-            }
-            at += part.len();
-        }
-        kept
     }
 }
 

@@ -2,11 +2,12 @@
 //! transcript still holds what the run wrote is decided in `undo`.
 
 use super::ledger::Ledger;
+use super::{hex, path};
+use crate::identity::FileId;
 use blake3::{Hash, Hasher};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use transcript::plan::{Edit, Piece, Plan};
 use transcript::{Fault, Rendered, Source, Span};
 
@@ -94,13 +95,6 @@ pub enum Purpose {
     Merge,
 }
 
-/// Which file, on which device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct FileId {
-    pub(crate) device: u64,
-    pub(crate) inode: u64,
-}
-
 /// How a transcript was replaced: what a later start needs to finish that.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Swap {
@@ -130,48 +124,6 @@ pub(crate) struct Stored {
     pub(super) hash: Hash,
     /// Where it begins and ends.
     pub(super) frame: (u64, u64),
-}
-
-/// A path, which need not be text.
-mod path {
-    use super::{Deserialize, Deserializer, OsStrExt, Path, PathBuf, Serialize, Serializer};
-    use std::ffi::OsString;
-    use std::os::unix::ffi::OsStringExt;
-
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Name {
-        Text(String),
-        Bytes(Vec<u8>),
-    }
-
-    pub(super) fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
-        match path.to_str() {
-            Some(text) => text.serialize(to),
-            None => path.as_os_str().as_bytes().serialize(to),
-        }
-    }
-
-    pub(super) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<PathBuf, D::Error> {
-        Ok(match Name::deserialize(from)? {
-            Name::Text(text) => text.into(),
-            Name::Bytes(bytes) => OsString::from_vec(bytes).into(),
-        })
-    }
-}
-
-/// A BLAKE3 hash, in hex.
-mod hex {
-    use super::{Deserialize, Deserializer, Hash, Serializer};
-    use serde::de::Error;
-
-    pub(super) fn serialize<S: Serializer>(hash: &Hash, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(&hash.to_hex())
-    }
-
-    pub(super) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Hash, D::Error> {
-        Hash::from_hex(String::deserialize(from)?).map_err(D::Error::custom)
-    }
 }
 
 /// A place that a run changed.
@@ -260,15 +212,6 @@ pub(super) fn changes(
         before = old.end;
     }
     Ok((edits, inline))
-}
-
-/// Whether a text ends with a line break, or is empty.
-pub(super) fn ends_line(source: &dyn Source) -> Result<bool, Fault> {
-    let mut last = [b'\n'];
-    if let Some(at) = source.len().checked_sub(1) {
-        source.read(at, &mut last)?;
-    }
-    Ok(last == *b"\n")
 }
 
 /// Where in the old text the bytes of the texts stand: place, text, and offset in it, sorted.

@@ -1,6 +1,7 @@
 //! The format, damage to it, and what only the vault itself can be asked.
 
 use super::*;
+use crate::identity::FileId;
 use std::fs;
 use std::os::unix::fs::FileExt;
 use transcript::Span;
@@ -19,7 +20,7 @@ const LEDGERS: [Ledger; 2] =
 
 fn swap() -> Swap {
     let end = blake3::hash(OLD.as_bytes());
-    let file = |inode| record::FileId { device: 2050, inode };
+    let file = |inode| FileId { device: 2050, inode };
     Swap { old: file(6), new: file(7), before: OLD.len() as u64, end, after: 54 }
 }
 

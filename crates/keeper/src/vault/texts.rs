@@ -5,13 +5,14 @@ use super::file::{Failure, Packer, Writer};
 use crate::folder::Folder;
 use crate::step::{Step, before};
 use blake3::Hash;
+use jiff::Timestamp;
 use rayon::prelude::*;
 use spans::literal::Decoder;
 use spans::marker::{self, Id};
 use std::io::{self, Write};
 use std::ops::Range;
 use std::slice;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use transcript::plan::Piece;
 use transcript::{Fault, Source, Span};
@@ -230,7 +231,7 @@ pub(super) fn spill(
             none => none.insert(Folder::make(parent)?),
         };
         before(Step::WriteOriginal)?;
-        let unfinished = folder.begin(&super::fresh(&id.to_string()))?;
+        let unfinished = folder.begin(&fresh(&id.to_string()))?;
         let mut file = &*unfinished.file;
         let (mut decoder, mut plain) = (Decoder::default(), Vec::new());
         for_each(source, text, &mut |bytes| {
@@ -250,6 +251,13 @@ pub(super) fn spill(
         folder.sync()?;
     }
     Ok(())
+}
+
+/// A name that nobody else uses.
+pub(super) fn fresh(what: &str) -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("{what}-{}-{count}-{}", std::process::id(), Timestamp::now().as_nanosecond())
 }
 
 #[cfg(test)]

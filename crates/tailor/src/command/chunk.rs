@@ -1,11 +1,12 @@
 //! `tailor chunk`: what is in context, in chunks that a summariser can take.
 
 use super::{deaf, failed, one_session};
-use crate::args::{Chunk as Asked, Tokenizer};
+use crate::args::Chunk as Asked;
 use crate::say::talk;
 use crate::status::Status;
 use crate::terminal::json;
 use crate::tokens;
+use crate::value::Tokenizer;
 use keeper::{Stop, spool};
 use serde::Serialize;
 use std::io::{self, BufWriter, Write};

@@ -3,12 +3,13 @@
 use super::chunk::{Printer, told};
 use super::{deaf, failed, one_session};
 use crate::amount::{plural, size};
-use crate::args::{Compact, Format, Tokenizer};
+use crate::args::{Compact, Format};
 use crate::report::Changed;
 use crate::say::talk;
 use crate::status::Status;
 use crate::terminal::{json, plain};
 use crate::tokens;
+use crate::value::Tokenizer;
 use keeper::{Compacting, Ending, Options, Refusal};
 use serde::Serialize;
 use std::io::{self, Read, Write};

@@ -199,7 +199,8 @@ impl<'a> Teller<'a> {
         }
         write!(self.out, "{}", self.canvas.table(&rows, context.tokens))?;
         if !context.exact {
-            writeln!(self.out, "  estimated: 4 characters a token, 1,600 tokens an image")?;
+            let lean = if cfg!(feature = "tokens") { "" } else { " (built without the feature `tokens`)" };
+            writeln!(self.out, "  estimated: 4 characters a token, 1,600 tokens an image{lean}")?;
         }
         if let (Some(tokens), Some(line)) = (context.counted_tokens, context.counted_line) {
             let tokens = grouped(tokens);

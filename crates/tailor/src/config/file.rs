@@ -4,7 +4,7 @@ use crate::value::{Oversized, code, millis, nearest, override_each, profile, siz
 use keeper::Worth;
 use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
-use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -86,6 +86,7 @@ pub(super) struct File {
     image_bytes_max: Option<u64>,
     image_pixels_max: Option<u64>,
     images_max: Option<u64>,
+    #[serde(default, deserialize_with = "built_in")]
     images: Option<Oversized>,
     window_tokens: Option<u64>,
     thinking: Option<Thinking>,
@@ -180,6 +181,11 @@ impl File {
             (&mut crowded.cache_ttl_ms, self.crowded.cache_ttl.map(|span| millis(span.0))),
         ]);
     }
+}
+
+/// What becomes of images, if this build can do it.
+fn built_in<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Oversized>, D::Error> {
+    Oversized::deserialize(from)?.built_in().map(Some).map_err(D::Error::custom)
 }
 
 /// What becomes of old results (S14); the keys are called as the flags are.

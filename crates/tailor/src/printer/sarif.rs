@@ -25,7 +25,7 @@ impl Log {
         if self.results > 0 {
             return write!(out, ",");
         }
-        let rules: Vec<Value> = RULES.iter().map(|rule| describe(*rule)).collect();
+        let rules: Vec<Value> = RULES.iter().map(|rule| describe(rule)).collect();
         let driver = object!({
             "name": "tailor",
             "semanticVersion": env!("CARGO_PKG_VERSION"),

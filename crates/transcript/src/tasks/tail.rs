@@ -404,7 +404,12 @@ fn end_of(source: &dyn Source, bytes: u64) -> Result<Key, Fault> {
     Ok(Key::of(if span.is_empty() { &[] } else { window(source, span, &mut buffer)? }))
 }
 
-fn ends_a_line(source: &dyn Source, bytes: u64) -> Result<bool, Fault> {
+/// Whether a line ends after the first `bytes` of a source, or they are none.
+///
+/// # Errors
+///
+/// When the source cannot be read.
+pub fn ends_a_line(source: &dyn Source, bytes: u64) -> Result<bool, Fault> {
     let mut last = [0];
     Ok(bytes == 0 || window(source, Span::new(bytes - 1, bytes), &mut last)? == b"\n")
 }

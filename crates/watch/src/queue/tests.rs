@@ -1,6 +1,7 @@
 //! Invented moments, no clock and no sleep.
 
 use super::*;
+use keeper::FileId;
 use proptest::prelude::*;
 
 const SOON: Duration = Duration::from_secs(5);
@@ -11,7 +12,7 @@ fn at(seconds: i64) -> Tick {
 }
 
 fn stamp(bytes: u64) -> Stamp {
-    Stamp { device: 1, inode: 2, bytes, modified: 3, changed: 4 }
+    Stamp { file: FileId { device: 1, inode: 2 }, bytes, modified: (3, 0), changed: (4, 0) }
 }
 
 fn queue(late: Option<Duration>) -> Queue {

@@ -1,25 +1,11 @@
-//! Whether a process is alive, and who has a file open.
-//!
-//! Knows `/proc` and signal 0, and nothing about agents. Where a question cannot be answered (no `/proc`, a
+//! Whether a process is alive, and who has a file open: `/proc` and signal 0. Where a question cannot be answered (no `/proc`, a
 //! process hidden from us), a process counts as alive: the error must never be on the side of writing.
 
-use std::fs;
+use crate::identity::FileId;
+use crate::platform::seen::{Holder, Life};
+use std::fs::{self, Metadata};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-
-/// What has become of a process that a lock names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Life {
-    /// It lives, or nothing proves that it does not.
-    Alive,
-    /// There is no such process, or only its exit code is left.
-    Dead,
-    /// Another process has its number now.
-    Recycled,
-    /// There is no such process here, but we live in a pid namespace (a container) and do not see what is outside.
-    Unseen,
-}
 
 /// What there is here under a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,28 +124,17 @@ pub(crate) fn all() -> impl Iterator<Item = u32> {
     inside.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// A process that has a file open.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Holder {
-    /// The process.
-    pub(crate) pid: u32,
-    /// The name that it goes by, fit to be printed.
-    pub(crate) name: String,
-    /// Whether it may write to the file.
-    pub(crate) writes: bool,
-}
-
 /// The processes that have a file open, as far as they let us see it; we are among them if we have.
-pub(crate) fn holders(device: u64, inode: u64) -> Vec<Holder> {
-    all().filter_map(|pid| holder(pid, device, inode)).collect()
+pub(crate) fn holders(file: FileId) -> Vec<Holder> {
+    all().filter_map(|pid| holder(pid, file)).collect()
 }
 
-fn holder(pid: u32, device: u64, inode: u64) -> Option<Holder> {
+fn holder(pid: u32, file: FileId) -> Option<Holder> {
     let mut found: Option<Holder> = None;
     for entry in fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten() {
         let number = entry.file_name();
         let info = Path::new("/proc").join(pid.to_string()).join("fdinfo").join(number);
-        let Some(writes) = opened(&entry.path(), &info, device, inode) else { continue };
+        let Some(writes) = opened(&entry.path(), &info, file) else { continue };
         let holder = found.get_or_insert_with(|| Holder { pid, name: name(pid), writes: false });
         holder.writes |= writes;
     }
@@ -167,17 +142,16 @@ fn holder(pid: u32, device: u64, inode: u64) -> Option<Holder> {
 }
 
 /// Whether a descriptor, if it is of this file, may write.
-fn opened(descriptor: &Path, info: &Path, device: u64, inode: u64) -> Option<bool> {
+fn opened(descriptor: &Path, info: &Path, file: FileId) -> Option<bool> {
     // Pipes and sockets lead to no path.
     fs::read_link(descriptor).ok()?.to_str().is_none_or(|target| target.starts_with('/')).then_some(())?;
     let info = fs::read_to_string(info).ok()?;
     let field = |name: &str| Some(info.lines().find_map(|line| line.strip_prefix(name))?.trim());
     // To ask a file for its identity can block for ever on a network; where the kernel knows it, ask the kernel.
-    if field("ino:").is_some_and(|number| number.parse() != Ok(inode)) {
+    if field("ino:").is_some_and(|number| number.parse() != Ok(file.inode)) {
         return None;
     }
-    let metadata = fs::metadata(descriptor).ok()?;
-    let same = metadata.dev() == device && metadata.ino() == inode;
+    let same = FileId::of(&fs::metadata(descriptor).ok()?) == file;
     let flags = u32::from_str_radix(field("flags:")?, 8).ok()?;
     same.then_some(flags & rustix::fs::OFlags::ACCMODE.bits() != rustix::fs::OFlags::RDONLY.bits())
 }
@@ -186,6 +160,11 @@ pub(crate) fn name(pid: u32) -> String {
     let bytes = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
     let printable = |&byte: &u8| if byte.is_ascii_graphic() || byte == b' ' { byte as char } else { '?' };
     bytes.trim_ascii_end().iter().map(printable).collect()
+}
+
+/// The folder that a process works in.
+pub(crate) fn working_folder(pid: u32) -> io::Result<Metadata> {
+    fs::metadata(format!("/proc/{pid}/cwd"))
 }
 
 /// How many processes of this user do not let us see what they have open. Threads of the kernel have nothing open.
@@ -227,6 +206,7 @@ fn status(pid: u32, field: &str) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use std::os::unix::fs::MetadataExt;
     use std::process::{Child, Command, Stdio};
     use std::sync::RwLock;
 
@@ -312,7 +292,7 @@ pub(crate) mod tests {
         let path = dir.path().join("s.jsonl");
         fs::write(&path, "x").unwrap();
         let metadata = fs::metadata(&path).unwrap();
-        let find = || holders(metadata.dev(), metadata.ino());
+        let find = || holders(FileId::of(&metadata));
         // Children of other tests may have our descriptors, on their way to another program.
         let own = || find().into_iter().find(|holder| holder.pid == std::process::id());
         assert_eq!(own(), None);

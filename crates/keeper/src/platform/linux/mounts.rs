@@ -4,7 +4,8 @@
 //!
 //! Only mounts of processes that we can see are known. From inside a container that is not all of them.
 
-use crate::gate::process;
+use super::process;
+use crate::identity::FileId;
 use crate::refusal::Refusal;
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -12,7 +13,6 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Why a file must not be replaced, as far as mounts tell. Reads the mounts of every namespace once, so ask late.
@@ -86,8 +86,8 @@ struct Place<'a> {
     device: Vec<u8>,
     /// Its path within its file system.
     within: PathBuf,
-    /// Device and inode of the folders above it.
-    folders: Vec<(u64, u64)>,
+    /// The folders above it.
+    folders: Vec<FileId>,
 }
 
 impl<'a> Place<'a> {
@@ -118,8 +118,8 @@ impl<'a> Place<'a> {
     }
 }
 
-fn identity(folder: &Path) -> Option<(u64, u64)> {
-    fs::metadata(folder).ok().map(|metadata| (metadata.dev(), metadata.ino()))
+fn identity(folder: &Path) -> Option<FileId> {
+    Some(FileId::of(&fs::metadata(folder).ok()?))
 }
 
 #[cfg(test)]

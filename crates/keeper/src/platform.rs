@@ -1,0 +1,18 @@
+//! What differs between systems, a folder or file for each, with the same names in all of them.
+//!
+//! What a system does not have or cannot tell is answered such that nothing is written too early: there are no leases, a
+//! process counts as alive, and programs have files open that nobody sees.
+
+#[cfg(target_os = "linux")]
+mod linux;
+// In tests too, so that it stays whole.
+#[cfg(any(test, not(target_os = "linux")))]
+#[cfg_attr(target_os = "linux", expect(dead_code, unreachable_pub, reason = "it is for another system"))]
+mod other;
+mod seen;
+
+#[cfg(target_os = "linux")]
+pub(crate) use linux::{files, lease, mounts, network, process};
+#[cfg(not(target_os = "linux"))]
+pub(crate) use other::{files, lease, mounts, network, process};
+pub(crate) use seen::Life;

@@ -1,0 +1,151 @@
+//! A system of which no more is known than that it is a Unix.
+
+/// There are no leases.
+pub(crate) mod lease {
+    use rustix::io::Errno;
+    use std::fs::File;
+    use std::io;
+
+    pub(crate) const READ: i32 = 0;
+    pub(crate) const WRITE: i32 = 1;
+    pub(crate) const NONE: i32 = 2;
+
+    pub(crate) fn set(_: &File, _: i32) -> io::Result<()> {
+        Err(Errno::OPNOTSUPP.into())
+    }
+
+    pub(crate) fn is_whole(_: &File) -> bool {
+        false
+    }
+}
+
+/// Files are made under a name, and exchange names in two steps.
+pub(crate) mod files {
+    use rustix::fs::{Mode, OFlags};
+    use rustix::io::Errno;
+    use std::ffi::OsStr;
+    use std::fs::File;
+    use std::io::{self, ErrorKind};
+    use std::os::fd::OwnedFd;
+    use std::path::Path;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    pub(crate) fn create_unnamed(_: &File) -> io::Result<File> {
+        Err(ErrorKind::Unsupported.into())
+    }
+
+    pub(crate) fn name_it(_: &File, _: &File, _: &OsStr) -> io::Result<()> {
+        Err(ErrorKind::Unsupported.into())
+    }
+
+    pub(crate) fn temporary() -> io::Result<File> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let (pid, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(format!(".tailor-{pid}-{count}"));
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR)?.into();
+        std::fs::remove_file(path)?;
+        Ok(file)
+    }
+
+    pub(crate) fn exchange(_: &File, _: &OsStr, _: &OsStr) -> Result<(), Errno> {
+        Err(Errno::NOSYS)
+    }
+
+    pub(crate) fn open_folder(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        rustix::fs::open(path, flags | OFlags::NOFOLLOW, Mode::empty())
+    }
+
+    pub(crate) fn give_back_memory(_: &File) {}
+
+    #[expect(clippy::unnecessary_wraps, reason = "elsewhere it can fail")]
+    pub(crate) fn copy_flags(_: &File, _: &File) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Which mounts there are is not known.
+pub(crate) mod mounts {
+    use crate::refusal::Refusal;
+    use std::fs::File;
+    use std::path::Path;
+
+    pub(crate) fn refusal(_: &Path, _: &File) -> Option<Refusal> {
+        None
+    }
+}
+
+/// Which file systems are on a network is not known. There are no leases that could deceive.
+pub(crate) mod network {
+    use std::fs::File;
+    use std::path::Path;
+
+    /// What kind of network file system a file or folder is on; `None`, for it cannot be told.
+    pub fn network(_: &Path) -> Option<&'static str> {
+        None
+    }
+
+    pub(crate) fn holds(_: &File) -> bool {
+        false
+    }
+}
+
+/// A process is alive unless a signal cannot be sent to it. More is not known of any.
+pub(crate) mod process {
+    use crate::identity::FileId;
+    use crate::platform::seen::{Holder, Life};
+    use rustix::io::Errno;
+    use rustix::process::{Pid, test_kill_process};
+    use std::fs::Metadata;
+    use std::io::{self, ErrorKind};
+
+    pub(crate) fn life(pid: u32, _: Option<u64>) -> Life {
+        let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let there = number.is_some_and(|number| test_kill_process(number) != Err(Errno::SRCH));
+        if there { Life::Alive } else { Life::Dead }
+    }
+
+    pub(crate) fn start(_: u32) -> Option<u64> {
+        None
+    }
+
+    pub(crate) fn boot_id() -> Option<String> {
+        None
+    }
+
+    pub(crate) fn pid_namespace() -> Option<u64> {
+        None
+    }
+
+    pub(crate) fn sees_all() -> bool {
+        false
+    }
+
+    pub(crate) fn all() -> impl Iterator<Item = u32> {
+        std::iter::empty()
+    }
+
+    pub(crate) fn holders(_: FileId) -> Vec<Holder> {
+        Vec::new()
+    }
+
+    pub(crate) fn name(_: u32) -> String {
+        String::new()
+    }
+
+    pub(crate) fn working_folder(_: u32) -> io::Result<Metadata> {
+        Err(ErrorKind::Unsupported.into())
+    }
+
+    pub(crate) fn unseen(_: u32) -> usize {
+        1
+    }
+
+    pub(crate) fn is_of(_: u32, _: u32) -> bool {
+        true
+    }
+
+    pub(crate) fn ancestors(pid: u32) -> Vec<u32> {
+        vec![pid]
+    }
+}

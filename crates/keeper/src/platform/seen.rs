@@ -1,0 +1,25 @@
+//! What is seen of processes.
+
+/// What has become of a process that a lock names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// It lives, or nothing proves that it does not.
+    Alive,
+    /// There is no such process, or only its exit code is left.
+    Dead,
+    /// Another process has its number now.
+    Recycled,
+    /// There is no such process here, but we live in a pid namespace (a container) and do not see what is outside.
+    Unseen,
+}
+
+/// A process that has a file open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Holder {
+    /// The process.
+    pub(crate) pid: u32,
+    /// The name that it goes by, fit to be printed.
+    pub(crate) name: String,
+    /// Whether it may write to the file.
+    pub(crate) writes: bool,
+}
