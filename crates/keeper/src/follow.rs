@@ -145,7 +145,7 @@ struct Seen {
 
 fn draw(content: &Content, policies: &Policies, options: &Options) -> Result<Drawn<Seen>, Stop> {
     let file = Stamp::of(&content.metadata);
-    if options.mode == Mode::Look {
+    if options.mode != Mode::Fix {
         let (tail, before) = content.read(|source| Tail::new(source, policies.choose(source)?))?;
         return Ok(Drawn { before, next: Next::Leave, told: Some(Seen { file, before: tail, after: None }) });
     }

@@ -5,7 +5,10 @@ pub(crate) mod failure;
 mod join;
 mod pair;
 mod shape;
+mod traits;
 mod view;
 
 pub use facts::Facts;
+pub(crate) use shape::traits;
+pub(crate) use traits::{Compacts, Traits};
 pub use view::{Answers, Awaits, Session};

@@ -1,7 +1,6 @@
 //! What the model sees, message by message, and between which two messages it may be parted: never between a call and
 //! its result, nor inside one message that several entries share.
 
-use crate::format::Shape;
 use crate::model::entry::{Kind, Role, Stop};
 use crate::model::ids::Id;
 use crate::session::{Answers, Session};
@@ -33,7 +32,7 @@ impl Context {
             }
         };
         let mut entries: Vec<u32> = session.told().iter().copied().filter(speaks).collect();
-        if session.format.shape() == Shape::Branch {
+        if session.shape.summary_first {
             // The summary comes before what it lets stay.
             entries.sort_by_key(|&entry| session.entry(entry).kind != Kind::Boundary);
         }
@@ -72,7 +71,7 @@ impl Context {
     pub(crate) fn counts(session: &Session<'_>, entry: u32) -> bool {
         match session.entry(entry).kind {
             Kind::Message(role) => role != Role::System,
-            Kind::Note => session.format.shape() != Shape::Graph,
+            Kind::Note => !session.shape.notes_are_summaries,
             _ => false,
         }
     }

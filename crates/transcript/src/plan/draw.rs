@@ -1,9 +1,11 @@
 //! From the steps of fixes to edits: which entries go, move or come, what is re-linked, and where each byte
 //! stands afterwards.
 
+mod link;
+
 use super::{Edit, Piece, Plan};
-use crate::format::{Answer, Lost, Shape};
-use crate::model::entry::{DamageKind, Kind, Link, Role};
+use crate::format::{Answer, Lost};
+use crate::model::entry::{DamageKind, Kind, Role};
 use crate::model::finding::Op;
 use crate::rule::next_user;
 use crate::session::Session;
@@ -16,7 +18,6 @@ use alloc::vec::Vec;
 use core::array;
 use core::cell::RefCell;
 use spans::json::{self, Doc, Kind as Json};
-use spans::literal::quote;
 use spans::source::{Fault, Span, read_span};
 
 /// Draws the plan of these steps.
@@ -31,12 +32,7 @@ pub(crate) fn draw(session: &Session<'_>, steps: &mut dyn Iterator<Item = &Op>) 
         Answer::Line | Answer::LineIfAllowed => drawing.answer_with_lines(),
         Answer::Nowhere => {}
     }
-    match session.format.shape() {
-        Shape::Branch => drawing.link_branch(),
-        Shape::Graph => drawing.link_graph()?,
-        Shape::Log => drawing.link_log(),
-        Shape::List | Shape::Upserts => {}
-    }
+    drawing.link()?;
     drawing.edits()
 }
 
@@ -156,7 +152,7 @@ impl<'a> Drawing<'a> {
     /// Whether an entry of nothing but results stays without them, as one that the agent does not send.
     fn stays_as_an_empty_list(&self, entry: u32) -> bool {
         let results = self.session.entry(entry).kind == Kind::Message(Role::Tool);
-        self.session.format.shape() == Shape::Upserts && results
+        self.session.shape.emptied_records_stay && results
     }
 
     /// Whether an entry is not taken out even if nothing of it would be left.
@@ -260,200 +256,6 @@ impl<'a> Drawing<'a> {
         let own_id =
             |line: &NewLine| self.session.transcript.id_text(self.session.entry(line.after).id).to_vec();
         self.parents = self.lines.iter().map(own_id).collect();
-    }
-
-    /// Links the branch in its new order, and what hung on entries that go.
-    fn link_branch(&mut self) {
-        let mut behind: BTreeMap<u32, Vec<Node>> = BTreeMap::new();
-        for (index, line) in self.lines.iter().enumerate() {
-            behind.entry(line.after).or_default().push(Node::New(index));
-        }
-        for (&entry, &after) in &self.moves {
-            behind.entry(after).or_default().push(Node::Old(entry));
-        }
-        let mut order: Vec<Node> = Vec::new();
-        for &entry in &self.session.live {
-            if !self.drop.contains(&entry) && !self.moves.contains_key(&entry) {
-                order.push(Node::Old(entry));
-                order.extend(behind.get(&entry).into_iter().flatten());
-            }
-        }
-        let mut before: Option<Node> = None;
-        for &node in &order {
-            match node {
-                Node::New(index) => {
-                    if let Some(parent) = before {
-                        self.parents[index] = self.id_of(parent);
-                    }
-                }
-                Node::Old(entry) => {
-                    let place = self.session.place(entry).unwrap_or(0);
-                    let was = place.checked_sub(1).map(|place| Node::Old(self.session.live[place]));
-                    if was != before {
-                        self.relink(entry, before);
-                    }
-                }
-            }
-            before = Some(node);
-        }
-        self.link_off_branch();
-        self.move_targets(&order);
-    }
-
-    fn id_of(&self, node: Node) -> Vec<u8> {
-        match node {
-            Node::Old(entry) => self.session.transcript.id_text(self.session.entry(entry).id).to_vec(),
-            Node::New(index) => self.lines[index].id.as_bytes().to_vec(),
-        }
-    }
-
-    fn relink(&mut self, entry: u32, parent: Option<Node>) {
-        let at = self.session.entry(entry).parent_at;
-        let id = parent.map(|parent| self.id_of(parent)).unwrap_or_default();
-        let mut with = Vec::new();
-        if id.is_empty() {
-            with.extend_from_slice(b"null");
-        } else {
-            quote(&id, &mut with);
-        }
-        if !at.is_empty() {
-            self.replace.push((at, with));
-        }
-    }
-
-    /// The nearest ancestor that stays; `Err` with the topmost entry that goes if there is none.
-    fn surviving_parent(&self, entry: u32) -> Result<u32, u32> {
-        let mut at = entry;
-        // Each step goes to an entry that is dropped; a cycle among those ends with the count.
-        for _ in 0..=self.drop.len() {
-            let Link::To(id) = self.session.entry(at).parent else { return Err(at) };
-            match self.session.by_id(id) {
-                Some(parent) if self.drop.contains(&parent) => at = parent,
-                Some(parent) => return Ok(parent),
-                None => return Err(at),
-            }
-        }
-        Err(at)
-    }
-
-    fn orphaned(&self) -> Vec<u32> {
-        if self.drop.is_empty() {
-            return Vec::new();
-        }
-        let on_dropped = |entry: u32| match self.session.entry(entry).parent {
-            Link::To(id) => self.session.by_id(id).is_some_and(|parent| self.drop.contains(&parent)),
-            Link::Root | Link::Missing => false,
-        };
-        let all = 0..self.session.transcript.entries.len() as u32;
-        all.filter(|&entry| !self.drop.contains(&entry) && on_dropped(entry)).collect()
-    }
-
-    fn link_off_branch(&mut self) {
-        for entry in self.orphaned() {
-            if !self.session.is_live(entry) {
-                let parent = self.surviving_parent(entry).ok().map(Node::Old);
-                self.relink(entry, parent);
-            }
-        }
-    }
-
-    /// Compactions and leaf records that point at entries that go point at their neighbours instead, and those
-    /// that count lines count anew. A compaction whose first entry moves keeps what it kept behind that one: the
-    /// entry may have gone to a call that the compaction leaves out.
-    fn move_targets(&mut self, order: &[Node]) {
-        for (index, entry) in (0..).zip(&self.session.transcript.entries) {
-            let pointer = self.session.transcript.target_of(index);
-            if let Some(kept) = pointer.index {
-                self.recount(index, pointer.at, kept);
-            }
-            let Some(target) = pointer.id.and_then(|_| self.session.target(index)) else { continue };
-            let chosen = self.replace.iter().any(|(at, _)| *at == pointer.at);
-            let leaves = entry.kind == Kind::Boundary && self.moves.contains_key(&target) && !chosen;
-            if !self.drop.contains(&target) && !leaves {
-                continue;
-            }
-            let node = match entry.kind {
-                Kind::Leaf => self.surviving_parent(target).ok().map(Node::Old),
-                _ => self.next_of(order, target).or(Some(Node::Old(index))),
-            };
-            let mut with = Vec::new();
-            quote(&node.map(|node| self.id_of(node)).unwrap_or_default(), &mut with);
-            self.replace.push((pointer.at, with));
-        }
-    }
-
-    /// What stays where it is behind an entry that goes or moves.
-    fn next_of(&self, order: &[Node], gone: u32) -> Option<Node> {
-        let place = self.session.place(gone);
-        let stays = |other: u32| self.session.place(other) > place && !self.moves.contains_key(&other);
-        order.iter().find(|node| matches!(node, Node::Old(other) if stays(*other))).copied()
-    }
-
-    /// A compaction that names its first entry by counting lines counts what will stand before that entry. One that
-    /// keeps nothing, because it counted further than there are lines before it, is to keep nothing afterwards.
-    fn recount(&mut self, boundary: u32, at: Span, kept: u64) {
-        let kept_from = self.session.target(boundary).filter(|&target| target < boundary);
-        let target = kept_from.unwrap_or(boundary);
-        let staying = |before: &u32| !self.drop.contains(before) && !self.moves.contains_key(before);
-        let split = self.replace.iter().filter(|(at, _)| at.is_empty()).map(|(at, _)| at.start).collect();
-        let arriving = self.lines.iter().map(|line| line.after).chain(self.moves.values().copied());
-        let count = (0..target).filter(|before| staying(before) && self.readable(*before, &split)).count()
-            as u64
-            + arriving.filter(|&after| after < target).count() as u64;
-        if count != kept && (kept_from.is_some() || count > kept) {
-            self.replace.push((at, format!("{count}").into_bytes()));
-        }
-    }
-
-    /// Whether the entry will stand on a line of its own, if line breaks come in at `split`.
-    fn readable(&self, entry: u32, split: &BTreeSet<u64>) -> bool {
-        let glued = |entry: u32| {
-            let found = self.session.transcript.entries.get(entry as usize);
-            found.is_some_and(|found| found.glued && !split.contains(&found.span.start))
-        };
-        !glued(entry) && !glued(entry + 1)
-    }
-
-    /// In a log each entry names the one before it: what named one that goes, or behind which a line comes, names
-    /// what stands before it now.
-    fn link_log(&mut self) {
-        let mut newest: BTreeMap<u32, usize> = BTreeMap::new();
-        for index in 0..self.lines.len() {
-            if let Some(before) = newest.insert(self.lines[index].after, index) {
-                self.parents[index] = self.id_of(Node::New(before));
-            }
-        }
-        for (index, entry) in (0..).zip(&self.session.transcript.entries) {
-            let Link::To(id) = entry.parent else { continue };
-            let Some(parent) = self.session.by_id(id) else { continue };
-            let stays = self.surviving_parent(index).ok();
-            let new = stays.and_then(|stays| newest.get(&stays)).map(|&new| Node::New(new));
-            let node = new.or(stays.map(Node::Old));
-            if !self.drop.contains(&index) && node != Some(Node::Old(parent)) {
-                self.relink(index, node);
-            }
-        }
-    }
-
-    /// Links the children of entries that go to their grandparents. New lines hang on their call, as the agent's
-    /// own results do.
-    fn link_graph(&mut self) -> Result<(), Fault> {
-        for entry in self.orphaned() {
-            let at = self.session.entry(entry).parent_at;
-            if self.replace.iter().any(|(chosen, _)| *chosen == at) {
-                // It is hung elsewhere.
-                continue;
-            }
-            match self.surviving_parent(entry) {
-                Ok(parent) => self.relink(entry, Some(Node::Old(parent))),
-                Err(topmost) => {
-                    let written = self.session.entry(topmost).parent_at;
-                    let with = if written.is_empty() { b"null".to_vec() } else { self.literal(written)? };
-                    self.replace.push((self.session.entry(entry).parent_at, with));
-                }
-            }
-        }
-        Ok(())
     }
 
     /// All of it as sorted, disjoint edits.
@@ -605,13 +407,11 @@ pub(crate) fn fresh_id(
         hash.update(seed.1);
         hash.update(&n.to_le_bytes());
         let hex = hash.finalize().to_hex();
-        let id = match session.format.shape() {
-            Shape::Branch if own.len() < 36 => hex[..8].into(),
+        let id = if own.len() < session.shape.short_ids_below {
+            hex[..8].into()
+        } else {
             // The form of a random uuid.
-            Shape::Branch | Shape::Graph | Shape::Log => {
-                format!("{}-{}-4{}-a{}-{}", &hex[..8], &hex[8..12], &hex[12..15], &hex[15..18], &hex[18..30])
-            }
-            Shape::List | Shape::Upserts => hex[..8].into(),
+            format!("{}-{}-4{}-a{}-{}", &hex[..8], &hex[8..12], &hex[12..15], &hex[15..18], &hex[18..30])
         };
         if session.transcript.ids.find(id.as_bytes()).is_none() && !taken(&id) {
             return id;

@@ -4,7 +4,7 @@ use super::base::{Cover, Found, Help, Rule, RuleInfo};
 use super::dead_weight;
 use crate::format::{Format, Shape};
 use crate::model::entry::{Kind, Role};
-use crate::session::Session;
+use crate::session::{Compacts, Session, traits};
 use alloc::vec::Vec;
 use spans::json;
 use spans::source::Fault;
@@ -26,8 +26,8 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn cover(format: &dyn Format) -> Cover {
-    match (format.shape(), format.counted()) {
-        (Shape::List, _) => Cover::Never,
+    match (traits(format.shape()).compacts, format.counted()) {
+        (Compacts::InPlace, _) => Cover::Never,
         (_, Some(_)) => Cover::Reported,
         (_, None) => Cover::Fixed,
     }

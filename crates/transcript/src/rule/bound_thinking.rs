@@ -5,7 +5,7 @@
 //! after an edit before it (docs/repair.md, "Signed thinking").
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about};
-use crate::format::{Format, Results, Shape};
+use crate::format::{Format, Results};
 use crate::model::entry::{Kind, QuirkKind, Role};
 use crate::model::finding::{Finding, Fix, Held, Op, Safety, Severity};
 use crate::model::overflow::Cause;
@@ -274,7 +274,7 @@ impl Bound {
             self.learnt.gone = self.learnt.gone.into_iter().chain([at]).min();
         }
         // A list is sent as it is; other agents may put calls and results right before they send them.
-        let refused = finding.severity == Severity::Error && session.format.shape() == Shape::List;
+        let refused = finding.severity == Severity::Error && session.shape.sent_as_written;
         let broken = if is_of_links(finding) { Some(at) } else { refused.then_some(at + 1) };
         if session.policy.selection.applies(finding) {
             self.learnt.broken = self.learnt.broken.into_iter().chain(broken).min();

@@ -62,7 +62,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
 /// Whether Claude Code cut an entry off on purpose: a summary. Attachments are notes too, and have no text.
 fn is_summary(session: &Session<'_>, entry: u32) -> bool {
     let found = session.entry(entry);
-    session.format.shape() == Shape::Graph && found.kind == Kind::Note && found.text_chars > 0
+    session.shape.notes_are_summaries && found.kind == Kind::Note && found.text_chars > 0
 }
 
 /// The entries of the live branch whose parents are missing.

@@ -44,7 +44,7 @@ pub(super) fn cover(format: &dyn Format) -> Cover {
 }
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-    if session.format.shape() == Shape::Graph {
+    if session.shape.pairs_anywhere {
         astray(session, out);
     } else {
         tell(&RULE, session, Place::Behind, "something stands between call and result", out);

@@ -1,7 +1,6 @@
 //! B5: half a surrogate pair.
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about};
-use crate::format::Shape;
 use crate::model::finding::{Finding, Fix, Guard, Op, Severity};
 use crate::read::salvage::LINE_BYTES_MAX;
 use crate::session::Session;
@@ -30,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     for (index, entry) in session.transcript.unusual().filter(|(_, entry)| entry.odd.half_pairs) {
-        let sent = session.in_context(index) && session.format.shape() == Shape::List;
+        let sent = session.in_context(index) && session.shape.sent_as_written;
         let severity = if sent { Severity::Error } else { Severity::Note };
         let fix = if entry.span.len() > LINE_BYTES_MAX {
             Fix::NONE

@@ -91,10 +91,8 @@ fn is_over(session: &Session<'_>, entry: u32, behind: &[u32]) -> bool {
 
 fn last(session: &Session<'_>, entry: u32, blocks: &[Span]) -> Result<Finding, Fault> {
     // Those that write a file for themselves leave such turns out, or have gone on behind them.
-    let severity = match (session.in_context(entry), session.format.shape()) {
-        (true, Shape::List) => Severity::Error,
-        _ => Severity::Note,
-    };
+    let is_sent = session.in_context(entry) && session.shape.sent_as_written;
+    let severity = if is_sent { Severity::Error } else { Severity::Note };
     let message = "thinking with nothing behind it".to_string();
     let fix = only_if_asked(take_out_blocks(session, entry, blocks)?, Guard::Thinking);
     Ok(Finding { fix, ..about(&RULE, session, entry, severity, message) })

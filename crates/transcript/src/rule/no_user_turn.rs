@@ -4,7 +4,7 @@ use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
 use crate::format::{Format, Shape};
 use crate::model::entry::{Entry, Kind, QuirkKind, Role};
 use crate::model::finding::Severity;
-use crate::session::Session;
+use crate::session::{Session, Traits};
 use alloc::string::ToString;
 use spans::source::Fault;
 
@@ -69,17 +69,17 @@ fn call_first(session: &Session<'_>) -> Option<u32> {
 
 /// Whether no user message is in context.
 pub(crate) fn lacks_a_user(session: &Session<'_>) -> bool {
-    let shape = session.format.shape();
-    !session.sent().any(|entry| is_from_user(session.entry(entry), shape))
+    !session.sent().any(|entry| is_from_user(session.entry(entry), session.shape))
 }
 
 /// Whether an entry is sent as a user's message.
-pub(crate) fn is_from_user(entry: &Entry, shape: Shape) -> bool {
-    match (entry.kind, shape) {
+pub(crate) fn is_from_user(entry: &Entry, shape: &Traits) -> bool {
+    match entry.kind {
         // pi and Qwen Code send the summary of a compaction so,
-        (Kind::Message(Role::User), _) | (Kind::Boundary, Shape::Branch) => true,
+        Kind::Message(Role::User) => true,
+        Kind::Boundary => shape.summary_first,
         // and Claude Code writes it down so, in a line of its own; its attachments hold no text.
-        (Kind::Note, Shape::Graph) => entry.text_chars > 0,
+        Kind::Note => shape.notes_are_summaries && entry.text_chars > 0,
         _ => false,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::base::Cover;
 use super::counted::records_stay;
-use crate::format::{Answer, Format, Results, Shape};
+use crate::format::{Answer, Format, Results};
 use crate::model::entry::{Kind, Role};
 use crate::model::finding::{Fix, Guard, Held, Op};
 use crate::session::Session;
@@ -119,7 +119,7 @@ fn drop_results(session: &Session<'_>, entry: u32, results: &[usize]) -> Fix {
     let whole = results.iter().any(|&result| session.result(result).whole);
     let alone = whole || (role == Role::Tool && results.len() == own.len());
     // Somebody may rewind to a record that its id tells: an empty one stays.
-    if !alone || session.format.shape() == Shape::Upserts {
+    if !alone || session.shape.emptied_records_stay {
         return Fix::safe(blocks.into_iter().map(|block| Op::DropBlock { entry, block }).collect());
     }
     if session.shares_its_id(entry) || session.is_labelled(entry) {

@@ -2,8 +2,8 @@
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo};
 use super::displaced_result::{self, Place, tell};
-use crate::format::{Format, Shape};
-use crate::session::Session;
+use crate::format::Format;
+use crate::session::{Session, traits};
 use spans::source::Fault;
 
 pub(super) static RULE: Rule = Rule {
@@ -25,7 +25,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn cover(format: &dyn Format) -> Cover {
-    if format.shape() == Shape::Graph { Cover::Never } else { displaced_result::cover(format) }
+    if traits(format.shape()).pairs_anywhere { Cover::Never } else { displaced_result::cover(format) }
 }
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {

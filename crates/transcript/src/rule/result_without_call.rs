@@ -6,7 +6,7 @@ use super::removal::{cover_of_removed_results, removals};
 use crate::format::{Format, Shape};
 use crate::model::entry::{Call, Kind};
 use crate::model::finding::{Finding, Fix, Held, Op};
-use crate::session::{Answers, Session};
+use crate::session::{Answers, Compacts, Session};
 use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -73,13 +73,13 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
 /// In a graph pairs find each other wherever they stand; but what is not loaded is not found.
 fn out_of_sight(session: &Session<'_>, result: usize, call: u32) -> bool {
     let (call, result) = (session.call(call).entry, session.result(result).entry);
-    session.format.shape() == Shape::Graph && session.in_context(result) && !session.in_context(call)
+    session.shape.pairs_anywhere && session.in_context(result) && !session.in_context(call)
 }
 
 /// Whether the model sees the result but not the call.
 fn split_by_boundary(session: &Session<'_>, result: usize, call: u32) -> bool {
     let (call, result) = (session.call(call).entry, session.result(result).entry);
-    session.format.shape() == Shape::Branch && session.in_context(result) && !session.in_context(call)
+    session.shape.compacts == Compacts::AtEnd && session.in_context(result) && !session.in_context(call)
 }
 
 /// Lets the last compaction keep the entry of the call too.

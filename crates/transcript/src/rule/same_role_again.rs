@@ -2,7 +2,7 @@
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
 use super::empty_turn::is_hollow;
-use crate::format::{Format, Shape};
+use crate::format::Format;
 use crate::model::entry::{Entry, Kind, Role, Stop};
 use crate::model::finding::{Finding, Severity};
 use crate::session::Session;
@@ -45,7 +45,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
             Flow::Asks => {
                 if let Some(before) = before {
                     let again = is_again(session, before, entry)?;
-                    if again || session.format.shape() != Shape::Graph {
+                    if again || !session.shape.joins_messages {
                         out.push(finding(session, entry, again));
                     }
                 }

@@ -3,6 +3,7 @@
 //! The live branch is the one that the owning agent would load, by its own rules. Cycles end a walk, missing
 //! parents end it as they do in the agents, and an entry that was written again counts as last written.
 
+use super::shape::traits;
 use super::view::{Answers, Ends, NONE, Session};
 use crate::format::Shape;
 use crate::model::entry::{Entry, Kind, Link};
@@ -26,6 +27,7 @@ impl<'a> Session<'a> {
         let mut session = Self {
             transcript,
             format,
+            shape: traits(format.shape()),
             undecided: *undecided,
             source,
             policy,
@@ -66,13 +68,7 @@ impl<'a> Session<'a> {
             }
         }
         session.parents = session.links();
-        match format.shape() {
-            Shape::Branch => session.join_branch(),
-            Shape::Graph => session.join_graph(),
-            Shape::List => session.join_list(),
-            Shape::Log => session.join_log(),
-            Shape::Upserts => session.join_upserts(),
-        }
+        (session.shape.join)(&mut session);
         session.pair();
         session.elect();
         session.find_pending();

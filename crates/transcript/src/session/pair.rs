@@ -1,7 +1,6 @@
 //! Which result answers which call.
 
 use super::view::{Answers, NONE, Session};
-use crate::format::Shape;
 use crate::model::entry::Stop;
 use crate::model::ids::Id;
 use alloc::boxed::Box;
@@ -88,7 +87,7 @@ impl Session<'_> {
     /// Finds the result of each call: by occurrence along the branch, never by id alone, because ids are used
     /// again in later turns.
     pub(super) fn pair(&mut self) {
-        let everywhere = self.format.shape() == Shape::Graph;
+        let everywhere = self.shape.pairs_anywhere;
         let order: Vec<u32> = if everywhere {
             let all = 0..self.transcript.entries.len() as u32;
             all.filter(|&entry| !self.superseded(entry)).collect()

@@ -1,5 +1,6 @@
 //! A session, and what may be asked of it.
 
+use super::traits::Traits;
 use crate::format::{Format, Head, Level, Shape};
 use crate::model::entry::{Call, Entry, Kind, Link, Role, Stop, ToolResult};
 use crate::model::ids::Id;
@@ -19,6 +20,8 @@ pub struct Session<'a> {
     pub transcript: &'a Transcript,
     /// Its format.
     pub format: &'static dyn Format,
+    /// What holds for files of its shape.
+    pub(crate) shape: &'static Traits,
     /// What the objects say about the format, if more of them would be listened to.
     pub(crate) undecided: Option<Head>,
     /// The bytes, for what entries do not hold.

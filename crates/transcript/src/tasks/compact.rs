@@ -10,14 +10,14 @@ use crate::examine::holds::Holds;
 use crate::examine::look::{Examination, look};
 use crate::examine::mend::Repair;
 use crate::examine::verdict::{Baseline, Loss, Worse};
-use crate::format::{Compaction, Format, Part, Shape};
+use crate::format::{Compaction, Part};
 use crate::model::entry::{DamageKind, Kind, Link, Role};
 use crate::model::finding::{Held, Op};
 use crate::model::policy::{Depth, Policy};
 use crate::plan::{self, Plan, Rendered, fresh_id};
 use crate::rule::bound_thinking::{self, unbind, vanishes};
 use crate::rule::{forbidden, shorten_message};
-use crate::session::Session;
+use crate::session::{Compacts, Session, traits};
 use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -162,8 +162,8 @@ pub fn compact(source: &dyn Source, policy: &Policy, request: &Request<'_>) -> R
         look(&Rendered::new(source, &plan), policy, Depth::Sizes, &Holds::default(), &mut |session, _| {
             now = names(session, &Context::of(session).entries);
         })?;
-    let loss = match before.facts.format.map(Format::shape) {
-        Some(Shape::List) => Loss::Texts,
+    let loss = match before.facts.format.map(|format| traits(format.shape()).compacts) {
+        Some(Compacts::InPlace) => Loss::Texts,
         _ if request.message_chars_max > 0 => Loss::Texts,
         _ => Loss::Context,
     };
@@ -227,7 +227,7 @@ fn draw(session: &Session<'_>, request: &Request<'_>) -> Result<Result<Drawing, 
             Ok(inserted) => steps.extend(inserted),
             Err(unable) => return Ok(Err(unable)),
         }
-        if session.format.shape() == Shape::List {
+        if session.shape.compacts == Compacts::InPlace {
             // The new message counts, and has no id.
             names.push(Vec::new());
         }
@@ -277,7 +277,7 @@ fn place(session: &Session<'_>, context: &Context, stay: Stay) -> Result<Result<
     if left_out(session, &entries[..from.min(entries.len())])? == 0 {
         return Ok(Err(Unable::Nothing));
     }
-    if session.format.shape() == Shape::Branch
+    if session.shape.compacts == Compacts::AtEnd
         && entries.iter().all(|&entry| session.entry(entry).id.is_none())
     {
         return Ok(Err(Unable::NoIds));
@@ -309,7 +309,7 @@ fn left_out(session: &Session<'_>, entries: &[u32]) -> Result<u64, Fault> {
 }
 
 fn is_own(session: &Session<'_>, entry: u32) -> Result<bool, Fault> {
-    if session.format.shape() != Shape::List {
+    if session.shape.compacts != Compacts::InPlace {
         return Ok(false);
     }
     let Some(doc) = json::parse(session.source, session.entry(entry).span)? else { return Ok(false) };
@@ -372,16 +372,16 @@ impl<'a> Suits<'a> {
                     .iter()
                     .all(|&later| session.entry(later).span.start >= start)
         };
-        let fits = match session.format.shape() {
-            Shape::Branch => named && self.is_linked(entry),
-            Shape::Graph => {
+        let fits = match session.shape.compacts {
+            Compacts::AtEnd => named && self.is_linked(entry),
+            Compacts::Linked => {
                 named
                     && own_line
                     && self.on_chain[entry as usize]
                     && !found.parent_at.is_empty()
                     && in_order()
             }
-            Shape::List | Shape::Log | Shape::Upserts => own_line,
+            Compacts::Before | Compacts::InPlace => own_line,
         };
         (1..=self.last).contains(&position) && begins && fits && self.context.parts_at(position)
     }
@@ -402,23 +402,24 @@ fn insert(
     request: &Request<'_>,
     left_out: u64,
 ) -> Result<Result<Vec<Op>, Unable>, Fault> {
-    let shape = session.format.shape();
+    let compacts = session.shape.compacts;
     let Some(first) = head(session, context, place) else { return Ok(Err(Unable::NoPlace)) };
-    let summary = words(shape, request.summary, left_out);
-    if shape == Shape::Branch && session.transcript.damage.iter().any(|found| found.kind == DamageKind::Torn)
+    let summary = words(compacts, request.summary, left_out);
+    if compacts == Compacts::AtEnd
+        && session.transcript.damage.iter().any(|found| found.kind == DamageKind::Torn)
     {
         return Ok(Err(Unable::Torn));
     }
-    let before = match shape {
-        Shape::Branch => session.live.last().copied(),
-        Shape::Graph => session.parent(context.entries[place]),
-        Shape::List | Shape::Log | Shape::Upserts => None,
+    let before = match compacts {
+        Compacts::AtEnd => session.live.last().copied(),
+        Compacts::Linked => session.parent(context.entries[place]),
+        Compacts::Before | Compacts::InPlace => None,
     };
-    let near = if shape == Shape::Branch { before.unwrap_or(first) } else { first };
+    let near = if compacts == Compacts::AtEnd { before.unwrap_or(first) } else { first };
     let Some(doc) = json::parse(session.source, session.entry(near).span)? else {
         return Ok(Err(Unable::NoPlace));
     };
-    let time = moment(session, before.filter(|_| shape == Shape::Graph), &doc)?;
+    let time = moment(session, before.filter(|_| compacts == Compacts::Linked), &doc)?;
     let id = |n: &[u8], taken: &str| {
         fresh_id(session, near, (session.entry(near).span.start, n), &|id| id == taken)
     };
@@ -450,13 +451,13 @@ fn insert(
         return Ok(Err(why));
     }
     let mut steps = Vec::new();
-    let hung = if shape == Shape::Graph { Some(two) } else { None };
+    let hung = if compacts == Compacts::Linked { Some(two) } else { None };
     if let Some(parent) = hung {
         let mut with = Vec::new();
         quote(parent.as_bytes(), &mut with);
         steps.push(Op::Replace { at: session.entry(first).parent_at, with });
     }
-    if shape == Shape::List {
+    if compacts == Compacts::InPlace {
         let goes = |&&entry: &&u32| Context::counts(session, entry);
         steps.extend(context.entries[..place].iter().filter(goes).map(|&entry| Op::DropEntry(entry)));
     }
@@ -482,7 +483,7 @@ fn moment(session: &Session<'_>, before: Option<u32>, doc: &Doc) -> Result<Strin
 
 /// Puts lines at the end of a branch, or in front of an entry.
 fn whole_lines(session: &Session<'_>, first: u32, lines: &[Vec<u8>]) -> Result<Op, Fault> {
-    let at_end = session.format.shape() == Shape::Branch;
+    let at_end = session.shape.compacts == Compacts::AtEnd;
     let entry = session.entry(first);
     let at = if at_end { session.transcript.bytes } else { entry.span.start };
     // As the file ends its lines.
@@ -505,10 +506,10 @@ fn whole_lines(session: &Session<'_>, first: u32, lines: &[Vec<u8>]) -> Result<O
 }
 
 /// What is to be read in the place of the messages that are left out.
-fn words(shape: Shape, summary: Option<&str>, left_out: u64) -> String {
+fn words(compacts: Compacts, summary: Option<&str>, left_out: u64) -> String {
     let plural = if left_out == 1 { "" } else { "s" };
-    match (summary, shape) {
-        (Some(summary), Shape::List) => {
+    match (summary, compacts) {
+        (Some(summary), Compacts::InPlace) => {
             format!("[tailor: summary of {left_out} earlier message{plural}]\n\n{summary}")
         }
         (Some(summary), _) => summary.to_string(),

@@ -4,7 +4,6 @@
 //! It knows no error text (see [`crate::model::refusal`]) and no rule; agents put reminders of their own between the lines, so
 //! what comes out is where to look first.
 
-use crate::format::Shape;
 use crate::model::entry::{Kind, Role, Stop};
 use crate::model::ids::Id;
 use crate::model::policy::{Depth, Policy};
@@ -130,10 +129,10 @@ fn build(session: &Session<'_>, dialect: Dialect) -> Vec<Vec<u32>> {
     let mut live: Vec<u32> = session.sent().collect();
     // The summary that a compaction left stands first, whatever it keeps.
     let boundary = live.iter().rposition(|&entry| session.entry(entry).kind == Kind::Boundary);
-    if let Some(at) = boundary.filter(|_| session.format.shape() == Shape::Branch) {
+    if let Some(at) = boundary.filter(|_| session.shape.summary_first) {
         live[..=at].rotate_right(1);
     }
-    let flat = session.format.shape() == Shape::List;
+    let flat = session.shape.sent_as_written;
     // The agent's own instructions come before what the file holds.
     let mut messages = if flat || dialect == Dialect::Anthropic { Vec::new() } else { vec![Vec::new()] };
     let mut last: Option<(Sender, u64)> = None;
@@ -145,9 +144,8 @@ fn build(session: &Session<'_>, dialect: Dialect) -> Vec<Vec<u32>> {
         let joins = last.is_some_and(|(before, group)| match (before, sender) {
             (Sender::Model, Sender::Model) => group == turn,
             (Sender::Tool, Sender::Tool) => dialect == Dialect::Anthropic && !flat,
-            // Claude Code makes one message of what stands between two of the model.
             (Sender::Model, _) | (_, Sender::Model) => false,
-            _ => session.format.shape() == Shape::Graph,
+            _ => session.shape.joins_messages,
         });
         last = Some((sender, turn));
         let items = if dialect == Dialect::Responses { session.transcript.calls_of(entry).len() } else { 0 };
@@ -183,7 +181,7 @@ fn sender(session: &Session<'_>, entry: u32, dialect: Dialect) -> Option<Sender>
         Kind::Message(Role::User) | Kind::Note => Some(Sender::Person),
         Kind::Message(Role::System) => (dialect != Dialect::Anthropic).then_some(Sender::Person),
         // Claude Code writes the summary as a line of its own behind the boundary.
-        Kind::Boundary => (session.format.shape() == Shape::Branch).then_some(Sender::Person),
+        Kind::Boundary => (session.shape.summary_first).then_some(Sender::Person),
         Kind::Header | Kind::Leaf | Kind::Opaque => None,
     }
 }

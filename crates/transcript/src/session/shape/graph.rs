@@ -2,9 +2,22 @@
 //! loading (Claude Code).
 
 use crate::model::entry::{Kind, Role};
+use crate::session::traits::{Compacts, Traits};
 use crate::session::view::{Ends, NONE, Session};
 use alloc::vec;
 use alloc::vec::Vec;
+
+pub(super) static GRAPH: Traits = Traits {
+    join: |session| session.join_graph(),
+    pairs_anywhere: true,
+    summary_first: false,
+    notes_are_summaries: true,
+    joins_messages: true,
+    sent_as_written: false,
+    emptied_records_stay: false,
+    short_ids_below: 0,
+    compacts: Compacts::Linked,
+};
 
 /// What is known of the way up from an entry.
 #[derive(Clone, Copy)]
@@ -19,7 +32,7 @@ enum Nearest {
 impl Session<'_> {
     /// Claude Code, by the rules of the Agent SDK: the last leaf of the file that is part of the main
     /// conversation, its ancestors, the other blocks of their messages, and the results that hang on those.
-    pub(in crate::session) fn join_graph(&mut self) {
+    fn join_graph(&mut self) {
         let entries = &self.transcript.entries;
         let count = entries.len() as u32;
         let mut has_child = vec![false; entries.len()];

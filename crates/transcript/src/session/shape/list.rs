@@ -1,10 +1,23 @@
 //! The order of the lines is all there is.
 
 use crate::model::entry::Kind;
+use crate::session::traits::{Compacts, Traits};
 use crate::session::view::Session;
 
+pub(super) static LIST: Traits = Traits {
+    join: |session| session.join_list(),
+    pairs_anywhere: false,
+    summary_first: false,
+    notes_are_summaries: false,
+    joins_messages: false,
+    sent_as_written: true,
+    emptied_records_stay: false,
+    short_ids_below: usize::MAX,
+    compacts: Compacts::InPlace,
+};
+
 impl Session<'_> {
-    pub(in crate::session) fn join_list(&mut self) {
+    pub(super) fn join_list(&mut self) {
         let live = (0..).zip(&self.transcript.entries).filter(|(_, entry)| entry.kind != Kind::Opaque);
         self.set_live(live.map(|(index, _)| index).collect());
         self.context.fill(true);

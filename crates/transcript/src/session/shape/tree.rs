@@ -1,11 +1,24 @@
 //! A tree by parent ids, of which one path is live; order is the order of the path (pi).
 
 use crate::model::entry::Kind;
+use crate::session::traits::{Compacts, Traits};
 use crate::session::view::Session;
+
+pub(super) static TREE: Traits = Traits {
+    join: |session| session.join_tree(),
+    pairs_anywhere: false,
+    summary_first: true,
+    notes_are_summaries: false,
+    joins_messages: false,
+    sent_as_written: false,
+    emptied_records_stay: false,
+    short_ids_below: 36,
+    compacts: Compacts::AtEnd,
+};
 
 impl Session<'_> {
     /// pi: the last entry of the file is the leaf, and its ancestors are the branch.
-    pub(in crate::session) fn join_branch(&mut self) {
+    fn join_tree(&mut self) {
         let entries = &self.transcript.entries;
         let tree = entries.iter().any(|entry| entry.id.is_some());
         let live = if tree {

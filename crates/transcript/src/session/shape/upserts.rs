@@ -1,14 +1,27 @@
 //! Records by id: the last one with an id counts, at the place of the first (Gemini CLI).
 
 use crate::model::entry::Kind;
+use crate::session::traits::{Compacts, Traits};
 use crate::session::view::{NONE, Session};
 use alloc::vec;
 use alloc::vec::Vec;
 
+pub(super) static UPSERTS: Traits = Traits {
+    join: |session| session.join_upserts(),
+    pairs_anywhere: false,
+    summary_first: false,
+    notes_are_summaries: false,
+    joins_messages: false,
+    sent_as_written: false,
+    emptied_records_stay: true,
+    short_ids_below: usize::MAX,
+    compacts: Compacts::Before,
+};
+
 impl Session<'_> {
     /// Gemini CLI: of the records with one id the last one counts, at the place of the first. What was taken back, or
     /// stands before a list that was put in its place, is not live.
-    pub(in crate::session) fn join_upserts(&mut self) {
+    fn join_upserts(&mut self) {
         let mut order: Vec<u32> = Vec::new();
         let mut places = vec![NONE; self.transcript.ids.len()];
         // A record that a list has replaced is not read again, whatever becomes of those with its id.

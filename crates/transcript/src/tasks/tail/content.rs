@@ -8,7 +8,7 @@ use crate::model::finding::{Finding, Safety, Severity};
 use crate::model::transcript::Transcript;
 use crate::rule::mirrored_reply::MIRROR;
 use crate::rule::{Flow, Titles, flow, is_from_user, lacks_a_user};
-use crate::session::Session;
+use crate::session::{Session, traits};
 
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
@@ -188,7 +188,7 @@ impl Content {
 }
 
 fn from_user(format: &dyn Format, added: &Transcript, entry: u32) -> bool {
-    is_from_user(&added.entries[entry as usize], format.shape())
+    is_from_user(&added.entries[entry as usize], traits(format.shape()))
 }
 
 fn ends(kind: QuirkKind) -> bool {

@@ -1,0 +1,39 @@
+//! What holds for all files of a shape. Each shape says it in its own file.
+
+use super::view::Session;
+
+/// What holds for all files of a shape.
+#[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
+pub(crate) struct Traits {
+    /// Finds the live entries, their order, and what of them is in context.
+    pub(super) join: fn(&mut Session<'_>),
+    /// Calls and results find each other by id wherever they stand.
+    pub(crate) pairs_anywhere: bool,
+    /// The summary of a compaction is sent first, before what it keeps, as a user's message.
+    pub(crate) summary_first: bool,
+    /// Summaries are notes, lines of their own; notes without a text are attachments.
+    pub(crate) notes_are_summaries: bool,
+    /// The agent makes one message of what stands between two of the model.
+    pub(crate) joins_messages: bool,
+    /// The agent sends what is there, as it is: it puts nothing right before.
+    pub(crate) sent_as_written: bool,
+    /// An id may tell a record to rewind to: one of nothing but results stays, empty, without them.
+    pub(crate) emptied_records_stay: bool,
+    /// An agent of this shape gives a new entry a short id where its neighbour's is shorter than this, else a uuid.
+    pub(crate) short_ids_below: usize,
+    /// How a compaction is written.
+    pub(crate) compacts: Compacts,
+}
+
+/// How a compaction is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compacts {
+    /// At the end of the branch; it names the first entry that stays.
+    AtEnd,
+    /// Before the first entry that stays, which then hangs on it.
+    Linked,
+    /// Before the first line that stays.
+    Before,
+    /// There is no record of one: a message takes the place of those that go.
+    InPlace,
+}
