@@ -120,7 +120,7 @@ pub(crate) fn check(what: impl Fn(&Fixture, &Dir) -> Result<(), String>) {
 }
 
 #[track_caller]
-fn tell(wrong: Vec<String>) {
+fn tell(wrong: &[String]) {
     assert!(wrong.is_empty(), "{} fixtures are wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
