@@ -116,7 +116,8 @@ fn folders(of: &Path) -> Vec<PathBuf> {
 /// Runs a check on all fixtures and tells of all that fail.
 pub(crate) fn check(what: impl Fn(&Fixture, &Dir) -> Result<(), String>) {
     let all = Fixture::all();
-    tell(&all.iter().filter_map(|fixture| fixture.wrong(what(fixture, &Dir::new()))).collect::<Vec<_>>());
+    let wrong = all.iter().filter_map(|fixture| fixture.wrong(what(fixture, &Dir::new())));
+    tell(&wrong.collect::<Vec<_>>());
 }
 
 #[track_caller]
