@@ -2,14 +2,14 @@
 
 use super::left::{FINISH, Leftover};
 use crate::error::Error;
-use crate::new_text::{NewText, copy_span, same_bytes};
+use crate::new_text::{NewText, copy_span, read_up_to, same_bytes};
 use crate::restore::text_before;
 use crate::snapshot::Snapshot;
 use crate::stop::Stop;
 use crate::tail::{END_BYTES, end_hash, ends_line, lines_end};
 use crate::vault::{self, Account, Ledger, Vault};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use transcript::{Fault, Source, Span};
 
@@ -19,22 +19,24 @@ const PIECE_BYTES: usize = 64 * 1024;
 /// What of a leftover is not in the transcript yet.
 pub(super) struct Late<'l> {
     pub(super) leftover: &'l Leftover,
+    now: &'l Snapshot,
     /// Complete lines that are to be brought over.
     lines: Vec<Span>,
     /// What cannot be brought over: it is kept in the vault.
     dropped: Vec<Span>,
-    /// Where in the transcript the lines go.
-    at: u64,
-    /// How many bytes stand there of an append of ours that did not come to its end.
-    torn: u64,
+    /// What of the leftover goes where.
+    from: From,
     /// How far the leftover is accounted for then.
     upto: u64,
 }
 
 /// A place in the leftover from which on nothing is accounted for, and where that goes.
+#[derive(Clone, Copy)]
 struct From {
     known: u64,
+    /// Where in the transcript it goes.
     at: u64,
+    /// How many bytes stand there already of an append of ours that did not come to its end.
     torn: u64,
 }
 
@@ -52,9 +54,15 @@ enum Earlier {
 
 impl<'l> Late<'l> {
     /// `free` says that nobody has the leftover open for writing.
-    pub(super) fn of(leftover: &'l Leftover, now: &Snapshot, vault: &Vault, free: bool) -> io::Result<Self> {
-        let From { known, at, torn } = leftover.from(now)?;
-        let mut late = Self { leftover, lines: Vec::new(), dropped: Vec::new(), at, torn, upto: known };
+    pub(super) fn of(
+        leftover: &'l Leftover,
+        now: &'l Snapshot,
+        vault: &Vault,
+        free: bool,
+    ) -> io::Result<Self> {
+        let from = leftover.from(now)?;
+        let known = from.known;
+        let mut late = Self { leftover, now, lines: Vec::new(), dropped: Vec::new(), from, upto: known };
         let (start, lost) = match earlier(leftover, known, now, vault)? {
             Earlier::Same => (known, None),
             Earlier::Edited(span) => (known, Some(span)),
@@ -62,21 +70,19 @@ impl<'l> Late<'l> {
             Earlier::Unknown => (leftover.length, Some(Span::new(0, leftover.length))),
         };
         late.dropped.extend(lost.filter(|_| free));
-        late.split(start, now, free)?;
+        late.split(start, free)?;
         Ok(late)
     }
 
     /// Tells complete lines from what the disk has lost. The last line need not be complete if nobody can go on with it
     /// and it goes to the end of the transcript.
-    fn split(&mut self, start: u64, now: &Snapshot, free: bool) -> io::Result<()> {
-        let leftover = self.leftover;
-        let end = leftover.length;
+    fn split(&mut self, start: u64, free: bool) -> io::Result<()> {
+        let end = self.end();
         if start >= end {
             return Ok(());
         }
-        let mut file = &leftover.file;
-        file.seek(SeekFrom::Start(start))?;
-        let mut reader = BufReader::with_capacity(PIECE_BYTES, file.take(end - start));
+        let (mut lines, mut dropped) = (Vec::new(), Vec::new());
+        let mut reader = BufReader::with_capacity(PIECE_BYTES, self.bytes_of(Span::new(start, end)));
         let (mut line, mut at, mut zeros) = (start, start, false);
         loop {
             let window = reader.fill_buf()?;
@@ -89,17 +95,48 @@ impl<'l> Late<'l> {
             reader.consume(taken);
             at += taken as u64;
             if found.is_some() {
-                push(if zeros { &mut self.dropped } else { &mut self.lines }, Span::new(line, at));
+                push(if zeros { &mut dropped } else { &mut lines }, Span::new(line, at));
                 (line, zeros) = (at, false);
             }
         }
-        self.upto = line;
+        let mut upto = line;
         if line < at && free {
-            let goes_last = self.at + self.torn >= now.bytes();
-            push(if zeros || !goes_last { &mut self.dropped } else { &mut self.lines }, Span::new(line, at));
-            self.upto = at;
+            let goes_last = self.from.at + self.from.torn >= self.now.bytes();
+            push(if zeros || !goes_last { &mut dropped } else { &mut lines }, Span::new(line, at));
+            upto = at;
         }
+        let length = self.leftover.length;
+        let there = dropped.into_iter().map(|span| Span::new(span.start.min(length), span.end.min(length)));
+        self.dropped.extend(there.filter(|span| !span.is_empty()));
+        (self.lines, self.upto) = (lines, upto);
         Ok(())
+    }
+
+    /// Where the text of the leftover ends. The disk may have lost the end of what the transcript has of it.
+    fn end(&self) -> u64 {
+        self.leftover.length.max(self.from.known + self.from.torn)
+    }
+
+    /// Fills the buffer with the text of the leftover. Where the disk has lost it, the transcript may have it, from the
+    /// append that had begun.
+    fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
+        let end = at + buffer.len() as u64;
+        let read = read_up_to(&self.leftover.file, buffer, at)?;
+        buffer[read..].fill(0);
+        let From { known, at: to, torn } = self.from;
+        let both = at.max(known)..end.min(known + torn);
+        if both.is_empty() {
+            return Ok(());
+        }
+        let mut copy = vec![0; (both.end - both.start) as usize];
+        self.now.file.read_exact_at(&mut copy, to + both.start - known)?;
+        let lost = buffer[(both.start - at) as usize..].iter_mut().zip(copy).filter(|(byte, _)| **byte == 0);
+        lost.for_each(|(byte, copy)| *byte = copy);
+        Ok(())
+    }
+
+    fn bytes_of(&self, span: Span) -> Bytes<'_> {
+        Bytes { late: self, span }
     }
 
     fn bytes(&self) -> u64 {
@@ -107,8 +144,8 @@ impl<'l> Late<'l> {
     }
 
     /// What goes: of the transcript an append that did not come to its end, and what cannot be brought over.
-    fn removed<'r>(&'r self, now: &'r Snapshot) -> Vec<(&'r File, Span)> {
-        let torn = (&now.file, Span::new(self.at, self.at + self.torn));
+    fn removed(&self) -> Vec<(&File, Span)> {
+        let torn = (&self.now.file, Span::new(self.from.at, self.from.at + self.from.torn));
         [torn].into_iter().chain(self.dropped()).collect()
     }
 
@@ -136,6 +173,21 @@ impl<'l> Late<'l> {
     }
 }
 
+/// A span of the text of a leftover.
+struct Bytes<'l> {
+    late: &'l Late<'l>,
+    span: Span,
+}
+
+impl Read for Bytes<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.span.len().min(buffer.len() as u64) as usize;
+        self.late.read_at(&mut buffer[..length], self.span.start)?;
+        self.span.start += length as u64;
+        Ok(length)
+    }
+}
+
 fn push(spans: &mut Vec<Span>, span: Span) {
     match spans.last_mut() {
         Some(last) if last.end == span.start => last.end = span.end,
@@ -153,43 +205,43 @@ impl Leftover {
         if !self.is_old() && ledger.current == self.swap.new.inode {
             // The place is one in this very file, which has never been at the path, or is not any more.
             let known = (ledger.at + ledger.upto - ledger.known).min(self.length);
-            let own = Span::new(known, self.length);
-            let known = if self.repeats(own, now, ledger.known)? { self.length } else { known };
-            return Ok(From { known, at: end, torn: 0 });
+            let copied = self.copied(Span::new(known, self.length), now, ledger.known)?;
+            return Ok(copied.unwrap_or(From { known, at: end, torn: 0 }));
         }
-        let begun = Span::new(ledger.known, ledger.upto.min(self.length).max(ledger.known));
         if ledger.at > now.bytes() || !ends_line(&now.file, ledger.at)? {
             return Ok(From { known: ledger.known, at: end, torn: 0 });
         }
         // An append had begun. All of it is there, or a part, with zeros for what the disk has lost of it, or nothing.
-        let same = same_bytes(&self.file, begun, &now.file, ledger.at, &|| false)?.unwrap_or(0);
-        if same == begun.len() {
-            return Ok(From { known: begun.end, at: ledger.at + same, torn: 0 });
-        }
-        let there = begun.len().min(now.bytes() - ledger.at);
-        let ours = is_ours && self.repeats(Span::new(begun.start, begun.start + there), now, ledger.at)?;
-        Ok(From { known: begun.start, at: ledger.at, torn: if ours { there } else { 0 } })
+        let begun = Span::new(ledger.known, ledger.upto.max(ledger.known));
+        let copied = self.copied(begun, now, ledger.at)?.filter(|copied| is_ours || copied.torn == 0);
+        Ok(copied.unwrap_or(From { known: begun.start, at: ledger.at, torn: 0 }))
     }
 
-    /// Whether bytes of this file stand in the transcript at `at`, but for zeros on either side, which the disk may have
-    /// put in the place of what it lost.
-    fn repeats(&self, span: Span, now: &Snapshot, at: u64) -> io::Result<bool> {
+    /// What is left to do for a span of this file that stands in the transcript at `at`, all of it or its beginning, but
+    /// for zeros on either side, which the disk may have put in the place of what it lost. `None` if it does not stand
+    /// there.
+    fn copied(&self, span: Span, now: &Snapshot, at: u64) -> io::Result<Option<From>> {
+        let Some(room) = now.bytes().checked_sub(at) else { return Ok(None) };
+        let there = span.len().min(room);
         let (mut left, mut right) = (vec![0; PIECE_BYTES], vec![0; PIECE_BYTES]);
-        let mut done = 0;
-        while done < span.len() {
-            let length = (span.len() - done).min(PIECE_BYTES as u64) as usize;
+        let (mut done, mut whole) = (0, there == span.len());
+        while done < there {
+            let length = (there - done).min(PIECE_BYTES as u64) as usize;
             let (left, right) = (&mut left[..length], &mut right[..length]);
-            if now.bytes() < at + done + length as u64 {
-                return Ok(false);
-            }
-            self.file.read_exact_at(left, span.start + done)?;
+            let read = read_up_to(&self.file, left, span.start + done)?;
+            left[read..].fill(0);
             now.file.read_exact_at(right, at + done)?;
-            if left.iter().zip(&*right).any(|(one, other)| one != other && *one != 0 && *other != 0) {
-                return Ok(false);
+            let mut pairs = left.iter().zip(&*right);
+            if let Some(same) = pairs.position(|(one, other)| one != other && *one != 0 && *other != 0) {
+                // Somebody else has gone on there. Lines that are complete are of the append.
+                let torn = lines_end(&now.file, at + done + same as u64)?.saturating_sub(at);
+                return Ok((torn > 0).then_some(From { known: span.start, at, torn }));
             }
+            whole &= left.iter().zip(&*right).all(|(one, other)| *one == 0 || *other != 0);
             done += length as u64;
         }
-        Ok(true)
+        let all = From { known: span.end.min(self.length.max(span.start)), at: at + there, torn: 0 };
+        Ok(Some(if whole { all } else { From { known: span.start, at, torn: there } }))
     }
 }
 
@@ -272,12 +324,12 @@ impl<'a> Merged<'a> {
         if others.is_empty() {
             return None;
         }
-        others.sort_by_key(|late| late.at);
+        others.sort_by_key(|late| late.from.at);
         let (mut parts, mut at) = (Vec::new(), 0);
         for (index, late) in others.iter().enumerate() {
-            parts.push(Part::Kept(Span::new(at, late.at.max(at))));
+            parts.push(Part::Kept(Span::new(at, late.from.at.max(at))));
             parts.extend(late.lines.iter().map(|span| Part::Late(index, *span)));
-            at = at.max(late.at + late.torn);
+            at = at.max(late.from.at + late.from.torn);
         }
         parts.push(Part::Kept(Span::new(at, now.bytes())));
         Some(Self { others, parts, length_before: now.bytes() })
@@ -286,12 +338,12 @@ impl<'a> Merged<'a> {
     /// How far each leftover is accounted for when this text is at the path, in the file with this inode.
     pub(super) fn accounts(&self, late: &[Late<'_>], current: u64) -> Vec<Account> {
         let account = |late: &Late<'_>| {
-            let before = self.others.iter().filter(|other| other.at <= late.at);
+            let before = self.others.iter().filter(|other| other.from.at <= late.from.at);
             let (come, gone) = before.fold((0, 0), |(come, gone), other| {
                 // Its own lines come before what comes to it later.
-                (come + other.bytes(), gone + if other.at < late.at { other.torn } else { 0 })
+                (come + other.bytes(), gone + if other.from.at < late.from.at { other.from.torn } else { 0 })
             });
-            let at = (late.at + come).saturating_sub(gone);
+            let at = (late.from.at + come).saturating_sub(gone);
             let ledger = Ledger { known: late.upto, upto: late.upto, at, current };
             Account { run: late.leftover.record.run.clone(), ledger }
         };
@@ -308,11 +360,11 @@ impl<'a> Merged<'a> {
     ) -> Result<vault::Run, Stop> {
         let (mut at, mut before, mut edits) = (0, 0, Vec::new());
         for late in &self.others {
-            at += late.at.max(before) - before;
+            at += late.from.at.max(before) - before;
             let length = late.bytes();
-            edits.push(vault::Merged { at, length, removed: late.removed(now) });
+            edits.push(vault::Merged { at, length, removed: late.removed() });
             at += length;
-            before = before.max(late.at + late.torn);
+            before = before.max(late.from.at + late.from.torn);
         }
         let dropped: u64 = self.others.iter().map(|late| late.dropped_bytes()).sum();
         let before = self.length_before + dropped;
@@ -335,7 +387,9 @@ impl NewText for Merged<'_> {
         for part in &self.parts {
             match part {
                 Part::Kept(span) => copy_span(original, *span, out)?,
-                Part::Late(index, span) => copy_span(&self.others[*index].leftover.file, *span, out)?,
+                Part::Late(index, span) => {
+                    io::copy(&mut self.others[*index].bytes_of(*span), &mut { out })?;
+                }
             }
         }
         Ok(())
@@ -360,12 +414,13 @@ impl Source for Text<'_> {
             let from = at + filled as u64;
             if from < end && filled < buffer.len() {
                 let length = (end - from).min((buffer.len() - filled) as u64) as usize;
-                let (file, span) = match part {
-                    Part::Kept(span) => (&self.now.file, span),
-                    Part::Late(index, span) => (&self.merged.others[*index].leftover.file, span),
+                let room = &mut buffer[filled..filled + length];
+                let read = match part {
+                    Part::Kept(span) => self.now.file.read_exact_at(room, span.start + from - start),
+                    Part::Late(index, span) => {
+                        self.merged.others[*index].read_at(room, span.start + from - start)
+                    }
                 };
-                let read =
-                    file.read_exact_at(&mut buffer[filled..filled + length], span.start + from - start);
                 read.map_err(|_| Fault { at: from })?;
                 filled += length;
             }

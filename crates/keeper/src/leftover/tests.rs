@@ -2,6 +2,7 @@
 
 use crate::step::Step;
 use crate::step::fault::{self, Fault};
+use crate::vault::Ledger;
 use crate::{Deferral, Ending, Extent, Mode, Options, Outcome, Vault, maintain, settle_all, undo};
 use std::cell::RefCell;
 use std::fs::{self, File, OpenOptions};
@@ -192,6 +193,65 @@ fn zeros_are_not_brought_over_and_undo_has_them() {
     let undone = undo(&world.path, None, &world.options(), Some(&merge.run), Extent::Whole).unwrap();
     assert_eq!(undone.ending, Ending::Undone);
     assert!(memchr::memmem::find(&fs::read(&world.path).unwrap(), &lost).is_some());
+}
+
+/// A world in which a run died while it brought lines over: so much of them stands in the old file, and so much at the path.
+fn died_while_bringing_over(late: &str, old: &[u8], path: &[u8]) -> World {
+    let world = World::new();
+    let held = world.fix_while_held(None);
+    let mut file = OpenOptions::new().append(true).open(&world.path).unwrap();
+    let (known, now) = (held.metadata().unwrap().len(), file.metadata().unwrap());
+    let record = world.vault().runs(&world.path.canonicalize().unwrap()).unwrap().remove(0).unwrap();
+    let ledger = Ledger { known, upto: known + late.len() as u64, at: now.len(), current: now.ino() };
+    world.vault().run_for_notes(&record).unwrap().note(&ledger).unwrap();
+    (&held).write_all(old).unwrap();
+    file.write_all(path).unwrap();
+    world
+}
+
+/// The text as it may be after a power cut: with zeros before the end of each line, or in all of them, or cut short.
+fn losses(text: &str, zeros_before_end: usize) -> Vec<Vec<u8>> {
+    let ends: Vec<usize> = memchr::memchr_iter(b'\n', text.as_bytes()).map(|end| end + 1).collect();
+    let spans = ends.iter().map(|end| end - zeros_before_end - 9..end - zeros_before_end);
+    let spans = spans.chain(std::iter::once(0..text.len() - 1));
+    let zeroed = spans.map(|span| {
+        let mut bytes = text.as_bytes().to_vec();
+        bytes[span].fill(0);
+        bytes
+    });
+    let cut = ends.iter().flat_map(|end| [end - 4, *end]).chain([0]);
+    zeroed.chain(cut.map(|end| text.as_bytes()[..end].to_vec())).collect()
+}
+
+/// Lines had been brought over when the power failed, and neither file had reached the disk: whatever one of the two
+/// copies still has is there afterwards, whichever part each has lost, or how much of its end.
+#[test]
+fn what_one_of_two_copies_still_has_is_not_lost() {
+    let late = turn("b", 30);
+    let beside = losses(&late, 9);
+    for (path, old) in losses(&late, 0).iter().flat_map(|path| beside.iter().map(move |old| (path, old))) {
+        let has = |copy: &[u8], at: usize| copy.get(at).is_some_and(|byte| *byte != 0);
+        if (0..late.len()).any(|at| !has(path, at) && !has(old, at)) {
+            continue;
+        }
+        let world = died_while_bringing_over(&late, old, path);
+        world.fix();
+        let damage = [path, old].map(|copy| String::from_utf8_lossy(copy).replace('\0', "0"));
+        assert_eq!((world.told(), world.beside()), (names(&["a", "b"]), Vec::new()), "{damage:#?}");
+        assert_eq!(world.fix().ending, Ending::Clean);
+    }
+}
+
+/// The run died after some of the lines, and somebody has appended since.
+#[test]
+fn lines_that_came_over_before_others_went_on_are_not_doubled() {
+    let late = turn("b", 30);
+    for end in memchr::memchr_iter(b'\n', late.as_bytes()) {
+        let path = [&late.as_bytes()[..=end], turn("c", 10).as_bytes()].concat();
+        let world = died_while_bringing_over(&late, late.as_bytes(), &path);
+        world.fix();
+        assert_eq!((world.told(), world.beside()), (names(&["a", "b", "c"]), Vec::new()), "{end}");
+    }
 }
 
 /// A leftover that is shorter than what was read, or has lost a part of it, never takes the place of the text at the path.
