@@ -116,33 +116,33 @@ fn folders(of: &Path) -> Vec<PathBuf> {
 /// Runs a check on all fixtures and tells of all that fail.
 pub(crate) fn check(what: impl Fn(&Fixture, &Dir) -> Result<(), String>) {
     let all = Fixture::all();
-    let wrong = all.iter().filter_map(|fixture| fixture.wrong(what(fixture, &Dir::new())));
+    let wrong = all.iter().filter_map(|fixture| fixture.wrong(what(fixture, &Dir::in_memory())));
     tell(&wrong.collect::<Vec<_>>());
 }
 
 #[track_caller]
-fn tell(wrong: &[String]) {
+pub(crate) fn tell(wrong: &[String]) {
     assert!(wrong.is_empty(), "{} fixtures are wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 /// Fixtures that are checked with the same arguments: one run of the program does for all of them.
-struct Batch {
-    dir: Dir,
+pub(crate) struct Batch {
+    pub(crate) dir: Dir,
     arguments: Vec<String>,
     /// Each with its file, in a folder of its own.
-    fixtures: Vec<(Fixture, PathBuf)>,
+    pub(crate) fixtures: Vec<(Fixture, PathBuf)>,
 }
 
 impl Batch {
     /// All fixtures, by their arguments.
-    fn all(arguments: impl Fn(&Fixture) -> Vec<&str>) -> impl Iterator<Item = Self> {
+    pub(crate) fn all(arguments: impl Fn(&Fixture) -> Vec<&str>) -> impl Iterator<Item = Self> {
         let mut groups: BTreeMap<Vec<String>, Vec<Fixture>> = BTreeMap::new();
         for fixture in Fixture::all() {
             let arguments = arguments(&fixture).into_iter().map(str::to_string).collect();
             groups.entry(arguments).or_default().push(fixture);
         }
         groups.into_iter().map(|(arguments, fixtures)| {
-            let dir = Dir::new();
+            let dir = Dir::in_memory();
             let write = |fixture: Fixture| {
                 let path = dir.write(Path::new(&fixture.name).join(INPUT), fixture.bytes(INPUT));
                 (fixture, path)
@@ -154,9 +154,15 @@ impl Batch {
 
     /// Runs the program on all files: its line about each, in the order of the fixtures.
     #[track_caller]
-    fn run(&self) -> Vec<String> {
+    pub(crate) fn run(&self) -> Vec<String> {
+        self.run_with(&self.arguments)
+    }
+
+    /// The same with other arguments.
+    #[track_caller]
+    pub(crate) fn run_with<S: AsRef<str>>(&self, arguments: &[S]) -> Vec<String> {
         let paths = self.fixtures.iter().map(|(_, path)| path.to_str().unwrap());
-        let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).chain(paths.clone()).collect();
+        let arguments: Vec<&str> = arguments.iter().map(AsRef::as_ref).chain(paths.clone()).collect();
         let run = self.dir.tailor(&arguments);
         let text = run.text();
         let about = |line: &str| parsed(line)["path"].as_str().map(str::to_string);
@@ -167,13 +173,17 @@ impl Batch {
     }
 
     /// What is wrong, given something that was found out about each fixture.
-    fn wrong<T>(&self, found: &[T], what: impl Fn(&Fixture, &Path, &T) -> Result<(), String>) -> Vec<String> {
+    pub(crate) fn wrong<T>(
+        &self,
+        found: &[T],
+        what: impl Fn(&Fixture, &Path, &T) -> Result<(), String>,
+    ) -> Vec<String> {
         let each = self.fixtures.iter().zip(found);
         each.filter_map(|((fixture, path), found)| fixture.wrong(what(fixture, path, found))).collect()
     }
 }
 
-fn parsed(line: &str) -> Value {
+pub(crate) fn parsed(line: &str) -> Value {
     serde_json::from_str(line).unwrap()
 }
 

@@ -1,8 +1,9 @@
 //! `tailor undo`, `show` and `gc`: what was taken out comes back, and is kept for as long as it should be.
 
 use crate::corpus::gather;
-use crate::fixtures::{INPUT, check};
+use crate::fixtures::{Batch, INPUT, parsed, tell};
 use crate::support::{BROKEN, Dir, WHOLE, give_to_powerless, is_root, list, make_old, run};
+use serde_json::Value;
 use std::fs::{self, File, Permissions};
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -34,15 +35,15 @@ fn append(path: &Path, text: &str) {
     make_old(path);
 }
 
-/// Fixes `s.jsonl`, asks for each text that is named by a marker that was not there before, and undoes it.
-fn there_and_back(dir: &Dir, before: &[u8], fix: &[&str]) -> Result<(), String> {
-    let path = dir.path("s.jsonl");
-    let facts =
-        || fs::metadata(&path).map(|facts| (facts.mode(), facts.mtime(), facts.mtime_nsec())).unwrap();
-    let old = facts();
-    let fixed = dir.tailor(&[fix, &["--format", "json", "s.jsonl"]].concat());
-    let after = fs::read(&path).unwrap();
-    for id in ids(&after).iter().filter(|id| !ids(before).contains(id)) {
+/// What `undo` must give back besides the bytes.
+fn facts(path: &Path) -> (u32, i64, i64) {
+    let facts = fs::metadata(path).unwrap();
+    (facts.mode(), facts.mtime(), facts.mtime_nsec())
+}
+
+/// Asks for each text that is named by a marker that was not there before.
+fn shows_what_stood(dir: &Dir, before: &[u8], after: &[u8]) -> Result<(), String> {
+    for id in ids(after).iter().filter(|id| !ids(before).contains(id)) {
         let shown = dir.tailor(&["show", "--raw", id]);
         let stood =
             shown.status == 0 && before.windows(shown.stdout.len()).any(|bytes| bytes == shown.stdout);
@@ -50,17 +51,41 @@ fn there_and_back(dir: &Dir, before: &[u8], fix: &[&str]) -> Result<(), String> 
             return Err(format!("show {id} prints what did not stand there: {}", shown.stderr));
         }
     }
-    let undone = dir.tailor(&["undo", "--settle", "0", "--format", "json", "s.jsonl"]);
-    let wanted = if fixed.file()["outcome"] == "fixed" { ("undone", 0) } else { ("refused", 2) };
-    let got = (undone.file()["outcome"].clone(), undone.status);
-    if got != (wanted.0.into(), wanted.1) {
-        return Err(format!("undo after {}: {got:?} {}", fixed.file()["outcome"], undone.file()["reason"]));
-    }
-    if fs::read(&path).unwrap() != before || facts() != old {
-        return Err("it is not what it was".into());
-    }
     Ok(())
 }
+
+/// What came of `undo` after `fix`, both as lines of `--format json`: refused if there was nothing to undo.
+fn is_undone(fixed: &Value, undone: &Value) -> Result<(), String> {
+    let wanted = if fixed["outcome"] == "fixed" { "undone" } else { "refused" };
+    if undone["outcome"] == wanted {
+        return Ok(());
+    }
+    Err(format!("undo after {}: {} {}", fixed["outcome"], undone["outcome"], undone["reason"]))
+}
+
+fn is_as_before(path: &Path, before: &[u8], old: (u32, i64, i64)) -> Result<(), String> {
+    if fs::read(path).unwrap() == before && facts(path) == old {
+        return Ok(());
+    }
+    Err("it is not what it was".into())
+}
+
+/// Fixes `s.jsonl`, asks for what was taken out, and undoes it.
+fn there_and_back(dir: &Dir, before: &[u8], fix: &[&str]) -> Result<(), String> {
+    let path = dir.path("s.jsonl");
+    let old = facts(&path);
+    let fixed = dir.tailor(&[fix, &["--format", "json", "s.jsonl"]].concat()).file();
+    shows_what_stood(dir, before, &fs::read(&path).unwrap())?;
+    let undone = dir.tailor(&[UNDO, &["s.jsonl"]].concat());
+    is_undone(&fixed, &undone.file())?;
+    let status = if fixed["outcome"] == "fixed" { 0 } else { 2 };
+    if undone.status != status {
+        return Err(format!("undo after {} ends with {}", fixed["outcome"], undone.status));
+    }
+    is_as_before(&path, before, old)
+}
+
+const UNDO: &[&str] = &["undo", "--settle", "0", "--format", "json"];
 
 /// Whether a text is one that holds a marker of the same plan, so that it never stood in the file.
 fn re_cut(before: &[u8], text: &[u8]) -> bool {
@@ -70,11 +95,23 @@ fn re_cut(before: &[u8], text: &[u8]) -> bool {
 
 #[test]
 fn fix_and_undo_give_every_fixture_back() {
-    check(|fixture, dir| {
-        let before = fixture.bytes(INPUT);
-        dir.write("s.jsonl", &before);
-        there_and_back(dir, &before, &fixture.for_fix(&[]))
+    let batches = Batch::all(|fixture| fixture.for_fix(&["--format", "json"]));
+    let wrong = batches.flat_map(|batch| {
+        let old: Vec<_> = batch.fixtures.iter().map(|(_, path)| facts(path)).collect();
+        let fixed = batch.run();
+        let mut wrong = batch.wrong(&fixed, |fixture, path, _| {
+            shows_what_stood(&batch.dir, &fixture.bytes(INPUT), &fs::read(path).unwrap())
+        });
+        let both = fixed.iter().zip(batch.run_with(UNDO)).zip(old);
+        let found: Vec<_> =
+            both.map(|((fixed, undone), old)| (parsed(fixed), parsed(&undone), old)).collect();
+        wrong.extend(batch.wrong(&found, |fixture, path, (fixed, undone, old)| {
+            is_undone(fixed, undone)?;
+            is_as_before(path, &fixture.bytes(INPUT), *old)
+        }));
+        wrong
     });
+    tell(&wrong.collect::<Vec<_>>());
 }
 
 #[test]

@@ -638,6 +638,9 @@ fn action() -> impl Strategy<Value = Action> {
     ]
 }
 
+/// `.ci/run` asks for five times as many.
+const CASES: u32 = 200;
+
 /// The same cases every time, so that a failure is a failure for everybody; `PROPTEST_CASES` and
 /// `PROPTEST_RNG_SEED` ask for more and for others.
 fn config() -> Config {
@@ -646,7 +649,7 @@ fn config() -> Config {
         RngSeed::Random => RngSeed::Fixed(7),
         fixed @ RngSeed::Fixed(_) => fixed,
     };
-    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { 1000 };
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { CASES };
     Config { cases, rng_seed: seed, failure_persistence: None, ..default }
 }
 
