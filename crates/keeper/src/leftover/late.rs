@@ -200,15 +200,20 @@ impl Leftover {
     fn from(&self, now: &Snapshot) -> io::Result<From> {
         let ledger = &self.ledger;
         let end = lines_end(&now.file, now.bytes())?;
+        let ends_line_at = |at| Ok::<_, io::Error>(at <= now.bytes() && ends_line(&now.file, at)?);
         // A program that has put a file of its own at the path has taken over what was there, as a rule.
         let is_ours = ledger.current == now.metadata.ino();
         if !self.is_old() && ledger.current == self.swap.new.inode {
-            // The place is one in this very file, which has never been at the path, or is not any more.
+            // The place is one in this very file, which has never been at the path, or is not any more. What came to it
+            // did so before what has come to the old one since that is at the path again.
             let known = (ledger.at + ledger.upto - ledger.known).min(self.length);
+            if self.swap.old.inode != now.metadata.ino() || !ends_line_at(ledger.known)? {
+                return Ok(From { known, at: end, torn: 0 });
+            }
             let copied = self.copied(Span::new(known, self.length), now, ledger.known)?;
-            return Ok(copied.unwrap_or(From { known, at: end, torn: 0 }));
+            return Ok(copied.unwrap_or(From { known, at: ledger.known, torn: 0 }));
         }
-        if ledger.at > now.bytes() || !ends_line(&now.file, ledger.at)? {
+        if !ends_line_at(ledger.at)? {
             return Ok(From { known: ledger.known, at: end, torn: 0 });
         }
         // An append had begun. All of it is there, or a part, with zeros for what the disk has lost of it, or nothing.

@@ -254,6 +254,33 @@ fn lines_that_came_over_before_others_went_on_are_not_doubled() {
     }
 }
 
+/// The exchange of names had not reached the disk when the power failed, so what was appended to the new text is beside the
+/// old one. It was said before what came to the old one since.
+#[test]
+fn lines_that_lost_their_place_at_the_path_come_before_later_ones() {
+    let mut seen = 0;
+    for at in 0..40 {
+        let world = World::new();
+        let inode = fs::metadata(&world.path).unwrap().ino();
+        let _ = fault::with(Some(Fault::Death { at }), || maintain(&world.path, None, &world.options()));
+        let record = world.vault().runs(&world.path.canonicalize().unwrap()).unwrap().pop();
+        let ready = record.is_some_and(|record| record.unwrap().swap.is_some());
+        if !ready || fs::metadata(&world.path).unwrap().ino() != inode || world.beside().is_empty() {
+            continue;
+        }
+        seen += 1;
+        let append = |path: &Path, name: &str| {
+            let mut file = OpenOptions::new().append(true).open(path).unwrap();
+            file.write_all(turn(name, 10).as_bytes()).unwrap();
+        };
+        append(&world.folder().join(&world.beside()[0]), "b");
+        append(&world.path, "c");
+        world.fix();
+        assert_eq!((world.told(), world.beside()), (names(&["a", "b", "c"]), Vec::new()), "{at}");
+    }
+    assert!(seen > 0);
+}
+
 /// A leftover that is shorter than what was read, or has lost a part of it, never takes the place of the text at the path.
 #[test]
 fn what_the_disk_lost_of_the_old_file_does_not_win() {
