@@ -383,7 +383,7 @@ fn a_file_that_is_still_being_written() {
         File::options().append(true).open(&path).unwrap().set_modified(std::time::SystemTime::now()).unwrap();
         let run = dir.tailor(&["fix", "--format", "json", "s.jsonl"]);
         if written.elapsed() < Duration::from_secs(5) {
-            assert_reason(&run, "deferred", "still growing");
+            assert_reason(&run, "deferred", "waiting for 5 s without writes");
             assert_eq!(run.status, 1, "the finding is still there");
             assert_eq!(fs::read_to_string(&path).unwrap(), BROKEN);
             assert_eq!(dir.names(), ["s.jsonl"]);

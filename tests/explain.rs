@@ -16,10 +16,10 @@ fn an_error_is_about_lines_and_a_command_settles_it() {
     assert_eq!(run.status, 0);
     for part in [
         "P1 call-without-result",
-        "messages.1 is about line 3",
+        "messages.1 is line 3 of the file",
         "toolu_A is on line 3",
         "line 3: P1",
-        &format!("Settle it: tailor fix {file}"),
+        &format!("To repair it, run: tailor fix --select P1 {file}"),
     ] {
         assert!(said.contains(part), "{part} is not in\n{said}");
     }
@@ -34,7 +34,7 @@ fn a_guarded_repair_is_named_with_what_allows_it() {
     let text =
         "The following tool_call_ids did not have response messages: x; must be followed by tool messages";
     let said = dir.tailor(&["explain", text, &file]).text();
-    assert!(said.contains("Settle it: tailor fix --allow P1 "), "{said}");
+    assert!(said.contains("To repair it, run: tailor fix --select P1 --allow P1 "), "{said}");
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn a_code_is_looked_for_in_a_file() {
     let said = dir.tailor(&["explain", "P1", &file]).text();
     assert!(said.contains("Why: ") && said.contains("line 3: P1"), "{said}");
     let said = dir.tailor(&["explain", "P5", &file]).text();
-    assert!(said.contains("No finding of P5 is in it."), "{said}");
+    assert!(said.contains("P5 is not found in this file."), "{said}");
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn what_is_not_known_is_said_not_to_be() {
     let run = dir.tailor(&["explain", "the moon is in the wrong house", &file]);
     let talk = &run.stderr;
     assert_eq!(run.status, 2);
-    assert!(talk.contains("not known") && run.text().contains("line 3: P1"), "{talk}");
+    assert!(talk.contains("I don't recognise this error message") && run.text().contains("line 3: P1"), "{talk}");
     // Without a file, what can be asked, and what to do.
     let run = dir.tailor(&["explain", "the moon is in the wrong house"]);
     assert!(run.status == 2 && run.text().is_empty() && !run.stderr.contains("the file"), "{}", run.stderr);
@@ -72,15 +72,18 @@ fn what_is_not_known_is_said_not_to_be() {
 fn an_unknown_error_proposes_nothing() {
     let dir = Dir::new();
     for (text, file, has) in [
-        ("foo bar", "claude-code/s6-progress", "No error is found in it."),
-        ("429 rate limit", "pi/s1-head-and-tail", "No error is found in it."),
+        ("foo bar", "claude-code/s6-progress", "No errors found."),
+        ("429 rate limit", "pi/s1-head-and-tail", "No errors found."),
         ("foo bar", "pi/p1-lost-result", "scan also finds:\n  line 3: P1 "),
         ("", "pi/p1-lost-result", "scan also finds:\n  line 3: P1 "),
     ] {
         let run = dir.tailor(&["explain", text, &fixture(file)]);
         let said = run.text();
         assert_eq!(run.status, 2);
-        assert!(said.contains(has) && !said.contains("Settle it") && !said.contains("S6"), "{text}: {said}");
+        assert!(
+            said.contains(has) && !said.contains("To repair it") && !said.contains("S6"),
+            "{text}: {said}"
+        );
     }
 }
 
@@ -108,7 +111,7 @@ fn what_settles_it_does_so() {
     let doubled = said("Duplicate value for 'tool_call_id' of 'c1'", "openai-chat/p5-invented-then-real");
     assert!(doubled.contains("P5 duplicate-result, P6 ") && doubled.contains("--allow P5 "), "{doubled}");
     let blocked = said("Output blocked by content filtering policy", "pi/m9-blocked");
-    assert!(blocked.contains(": M9 ") && blocked.contains("changes nothing about it"), "{blocked}");
+    assert!(blocked.contains(": M9 ") && blocked.contains("Tailor only reports this."), "{blocked}");
 }
 
 #[test]
@@ -121,7 +124,7 @@ fn a_session_that_is_too_long_is_to_be_recovered() {
     let one = std::fs::read_to_string(fixture("pi/s1-head-and-tail")).unwrap();
     dir.write("long.jsonl", one.replace("row 01", &"x".repeat(40_000)));
     let said = dir.tailor(&["explain", text, &long]).text();
-    assert!(said.contains("tailor recover ") && said.contains("Settle it: tailor fix "), "{said}");
+    assert!(said.contains("tailor recover ") && said.contains("To repair it, run: tailor fix "), "{said}");
 }
 
 /// What is no matter of a file has no rule.

@@ -66,7 +66,7 @@ fn assert_deferred(run: &Run, reason: &str, path: &Path, before: &str) {
     let file = run.file();
     assert_eq!((run.status, &file["outcome"]), (1, &"deferred".into()), "{file}");
     let said = file["reason"].as_str().unwrap();
-    assert!(said.contains(reason) && said.contains("; try again in "), "{said}");
+    assert!(said.contains(reason) && said.contains("; retry in "), "{said}");
     assert_eq!(fs::read_to_string(path).unwrap(), before);
 }
 
@@ -138,7 +138,7 @@ fn a_lock_from_outside_of_our_container_holds_until_its_time_is_over() {
     let lock = dir.write(LOCK, held.to_string());
     let fix = ["fix", "--format", "json", SESSION];
     let run = inside(&dir, env!("CARGO_BIN_EXE_tailor"), &fix);
-    assert_deferred(&run, "counts as left behind after 12 min", &path, BROKEN);
+    assert_deferred(&run, "counts as stale after 12 min", &path, BROKEN);
     assert_eq!(fs::read_to_string(&lock).unwrap(), held.to_string());
     held["createdAt"] = "2026-02-16T11:44:00.000Z".into();
     dir.write(LOCK, held.to_string());
@@ -153,7 +153,7 @@ fn a_lock_that_may_be_in_the_making_defers() {
     age(&lock, 10);
     assert_deferred(
         &fix(&dir, SESSION, &["--settle", "0"]),
-        "counts as left behind after 30 s",
+        "counts as stale after 30 s",
         &path,
         BROKEN,
     );
@@ -176,7 +176,7 @@ fn a_run_in_progress_defers_for_ten_minutes() {
     age(&path, 60);
     assert_deferred(
         &fix(&dir, "s.jsonl", &[]),
-        "a run is in progress: the model has not answered",
+        "a turn is in progress: the model has not answered",
         &path,
         BROKEN,
     );
@@ -186,7 +186,7 @@ fn a_run_in_progress_defers_for_ten_minutes() {
     dir.write("s.jsonl", &text);
     age(&path, 60);
     let run = fix(&dir, "s.jsonl", &[]);
-    assert_deferred(&run, "a run is in progress: a tool was called and has not answered", &path, &text);
+    assert_deferred(&run, "a turn is in progress: a tool call has no result yet", &path, &text);
     assert!(run.file()["reason"].as_str().unwrap().contains("--settle 0"));
     assert_fixed(&fix(&dir, "s.jsonl", &["--settle", "0"]), &path, &text);
     dir.write("s.jsonl", &text);
@@ -346,7 +346,7 @@ fn what_an_agent_may_remember_waits_and_the_rest_does_not() {
     let agent = Living::within(&work);
     let text = remembered(&work, "claude-opus-5-5", true);
     let path = dir.write("s.jsonl", &text);
-    let waits = format!("process {} (sleep) may hold the conversation in memory", agent.0.id());
+    let waits = format!("process {} (sleep) may hold the session in memory", agent.0.id());
     // The error, for which the session is refused, and what no model sees.
     assert_fixed(&fix(&dir, "s.jsonl", &[]), &path, &text);
     let rest = fs::read_to_string(&path).unwrap();

@@ -257,7 +257,7 @@ fn an_interrupted_run_ends_after_the_files_at_hand_and_says_so() {
     interrupt(&child);
     let mut said = String::new();
     err.read_line(&mut said).unwrap();
-    assert!(said.contains("ending after the files at hand"), "{said}");
+    assert!(said.contains("Finishing the current files"), "{said}");
     let mut rest = String::new();
     out.read_to_string(&mut rest).unwrap();
     let ended = child.wait().unwrap();

@@ -235,7 +235,7 @@ fn what_the_api_said_decides() {
     );
     let none = recover(&dir, &[]);
     assert_eq!(none.status, 0);
-    assert!(none.text().contains("nothing to recover from") && none.stderr.contains("--error TEXT"));
+    assert!(none.text().contains("nothing to recover from") && none.stderr.contains("--error \"TEXT\""));
     assert_eq!(fs::read_to_string(path).unwrap(), before);
 }
 
@@ -297,8 +297,8 @@ fn undo_refuses_where_the_agent_has_gone_on_from_the_compaction() {
     append(&path, &failed(leaf["id"].as_str().unwrap()));
     let grown = fs::read_to_string(&path).unwrap();
     let run = undo(&dir);
-    assert!(run.status == 2 && run.text().contains("went on, in line 83"), "{}", run.text());
-    assert!(run.text().contains("nothing was taken out"), "{}", run.text());
+    assert!(run.status == 2 && run.text().contains("continues, at line 83"), "{}", run.text());
+    assert!(run.text().contains("nothing was removed"), "{}", run.text());
     assert_eq!(fs::read_to_string(&path).unwrap(), grown);
 }
 
@@ -314,7 +314,7 @@ fn what_was_cut_comes_back_where_the_agent_has_gone_on_from_the_compaction() {
     let more = failed(id["id"].as_str().unwrap());
     append(&path, &more);
     let run = undo(&dir);
-    assert!(run.status == 2 && run.text().contains("--partly leaves the compaction"), "{}", run.text());
+    assert!(run.status == 2 && run.text().contains("--partly keeps the compaction"), "{}", run.text());
     assert_eq!(fs::read_to_string(&path).unwrap(), format!("{text}{more}"));
     let run = dir.tailor(&["undo", "s.jsonl", "--settle", "0", "--partly"]);
     assert_eq!(run.status, 0, "{}", run.text());
@@ -561,10 +561,10 @@ fn as_many_messages_are_told_as_stay() {
 fn what_is_mended_only_is_not_said_to_be_recovered() {
     let dir = Dir::new();
     dir.write("s.jsonl", fs::read(root().join("fixtures/pi/p1-lost-result/in.jsonl")).unwrap());
-    for (more, said) in [(&["--dry-run"][..], "would mend at level 2: "), (&[], "mended at level 2: ")] {
+    for (more, said) in [(&["--dry-run"][..], "would repair at level 2: "), (&[], "repaired at level 2: ")] {
         let asked = ["recover", "s.jsonl", "--settle", "0", "--level", "2"];
         let text = dir.tailor(&[&asked[..], more].concat()).text();
-        let only = ", but nothing is shortened or left out\n";
+        let only = ", nothing shortened or left out\n";
         assert!(text.contains(&format!("s.jsonl: {said}")) && text.ends_with(only), "{text}");
     }
 }

@@ -815,7 +815,7 @@ fn the_configuration_is_everybodys() {
     for command in [&["recover", "s.jsonl", "--level", "2", "--keep", "2"][..], &COMPACT] {
         let waits = dir.tailor(command);
         assert!(
-            waits.status == 1 && waits.text().contains("wanted are 90.0 s"),
+            waits.status == 1 && waits.text().contains("waiting for 90 s without writes"),
             "{command:?} {}",
             waits.text()
         );

@@ -172,48 +172,49 @@ impl Deferral {
         match self {
             Self::Growing { quiet, settle } => write!(
                 f,
-                "still growing: last written {:.1} s ago, wanted are {:.1} s of quiet ({})",
-                quiet.as_secs_f64(),
-                settle.as_secs_f64(),
-                set("--settle", "`settle` in the configuration")
+                "modified {} ago; waiting for {} without writes ({})",
+                Span(*quiet),
+                Span(*settle),
+                set(NO_AGENT, "`settle` in the configuration")
             ),
             Self::MayRun { quiet, wanted } => write!(
                 f,
-                "its agent leaves no sign that it is running, so it is changed only after {} without writes (level \
-                 archive); last written {} ago; {}",
-                Span(*wanted),
+                "modified {} ago; waiting for {} without writes, because this agent leaves no sign that it is running \
+                 (level archive); {}",
                 Span(*quiet),
+                Span(*wanted),
                 no_agent(set_by)
             ),
             Self::RecentHistory { quiet, wanted } => write!(
                 f,
-                "nothing but older history would change, and a prompt cache may hold that: last written {} ago, wanted \
-                 are {} ({})",
+                "only older history would change, and a prompt cache may still hold it: modified {} ago, waiting for \
+                 {} without writes ({})",
                 Span(*quiet),
                 Span(*wanted),
-                set("--settle-stale 0 changes it now", "`settle_stale` in the configuration")
+                set("pass --settle-stale 0 to change it now", "`settle_stale` in the configuration")
             ),
             Self::NotWorth { saved, bytes } => write!(
                 f,
-                "no error, and too little to rewrite {bytes} bytes for: {saved} saved (`[watch]`; `tailor fix` does it now)"
+                "no errors, and saving {saved} bytes is not worth rewriting {bytes} bytes (limits in `[watch]`; `tailor fix` \
+                 does it now)"
             ),
-            Self::HeldOpen => f.write_str("a program that does not show itself has it open for writing"),
+            Self::HeldOpen => f.write_str(&held_open(rustix::process::geteuid().is_root())),
             Self::OldFileOpen => f.write_str(
-                "a program still has the file open that an earlier run replaced; its lines are brought over, and \
-                 nothing else is changed until it closes that file",
+                "a program still has the replaced file open; its lines are merged, and nothing else is changed until \
+                 it closes that file",
             ),
-            Self::OtherTailor => f.write_str("another tailor, or its own agent, has locked it"),
-            Self::Changed => f.write_str("it changed while being looked at"),
+            Self::OtherTailor => f.write_str("locked by another tailor or by its agent"),
+            Self::Changed => f.write_str("modified during the run"),
             Self::Running { awaits, quiet, .. } => {
                 let (who, quiet, says) = (unanswered(*awaits), Span(*quiet), no_agent(set_by));
-                write!(f, "a run is in progress: {who}, last written {quiet} ago; {says}")
+                write!(f, "a turn is in progress: {who} (modified {quiet} ago); {says}")
             }
             Self::Locked { pid, age } => {
                 write!(f, "process {pid} has held OpenClaw's write lock for {}", Span(*age))
             }
             Self::Doubtful { age, grace } => {
-                let what = "OpenClaw's write lock names no live process that can be seen, but is";
-                write!(f, "{what} {} old; it counts as left behind after {}", Span(*age), Span(*grace))
+                let what = "OpenClaw's write lock names no visible live process";
+                write!(f, "{what}; it counts as stale after {}, and is {} old", Span(*grace), Span(*age))
             }
             Self::InUse { agent, pid, status: None } => write!(f, "{agent} is using it (process {pid})"),
             Self::InUse { agent, pid, status: Some(status) } => {
@@ -226,7 +227,7 @@ impl Deferral {
             }
             Self::Remembered { .. } | Self::MayRemember { .. } => self.memory(set_by, f),
             Self::Unprovable { agent } => {
-                write!(f, "{agent} has a lock on it, and nothing here proves that its owner is gone")
+                write!(f, "{agent} has a lock on it, and its owner may still be running")
             }
             Self::LateLines(why) => {
                 write!(f, "lines appended during the swap are queued beside the file and merged by the next run: {why}")
@@ -236,15 +237,17 @@ impl Deferral {
 
     /// Why what an agent may remember stays as it is, and the way out.
     fn memory(&self, set_by: SetBy, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const WHY: &str = "may hold the conversation in memory, and the model signs its thinking over that";
+        const WHY: &str = "may hold the session in memory, and signed thinking must match it";
         let (who, reloads) = match self {
             Self::Remembered { pid, name } => (
-                format!("process {pid} ({name}) {WHY}, so what the model sees stays until the process ends"),
-                "`reloads = true` in `[agents.NAME]` says that the agent reads the file again for each turn",
+                format!(
+                    "process {pid} ({name}) {WHY}; what the model sees stays unchanged until that process ends"
+                ),
+                "set `reloads = true` in `[agents.NAME]` if the agent reloads the file for each turn",
             ),
             Self::MayRemember { quiet, wanted } => (
                 format!(
-                    "an agent that cannot be seen from here {WHY}: last written {} ago, waiting for {}",
+                    "an agent that is not visible from here {WHY}: modified {} ago, waiting for {} without writes",
                     Span(*quiet),
                     Span(*wanted)
                 ),
@@ -261,11 +264,11 @@ impl Deferral {
 }
 
 /// What a person says where an agent may be at work.
-const NO_AGENT: &str = "--settle 0 says that no agent is running";
+const NO_AGENT: &str = "pass --settle 0 if no agent is running";
 
 fn unanswered(awaits: Awaits) -> &'static str {
     match awaits {
-        Awaits::Tool => "a tool was called and has not answered",
+        Awaits::Tool => "a tool call has no result yet",
         Awaits::Model => "the model has not answered yet",
     }
 }
@@ -274,22 +277,28 @@ fn unanswered(awaits: Awaits) -> &'static str {
 fn no_agent(set_by: SetBy) -> &'static str {
     match set_by {
         SetBy::Options => NO_AGENT,
-        SetBy::Configuration => "`settle = 0` in the configuration says that no agent ever runs",
+        SetBy::Configuration => "set `settle = 0` in the configuration if no agent ever runs",
     }
+}
+
+/// That a process has the file open which does not show it.
+fn held_open(is_root: bool) -> String {
+    let hint = if is_root { "from here" } else { "to this user; try as root" };
+    format!("another process has it open for writing (not visible {hint})")
 }
 
 /// That processes do not show what they have open, and what can be done.
 fn unseen(processes: usize, quiet: Duration, wanted: Duration, is_root: bool) -> String {
     let who = match processes {
-        1 => "1 process does not show which files it has open".to_string(),
-        _ => format!("{processes} processes do not show which files they have open"),
+        1 => "1 process hides which files it has open".to_string(),
+        _ => format!("{processes} processes hide which files they have open"),
     };
     let (quiet, wanted) = (Span(quiet), Span(wanted));
     // In a container even root does not see all of them.
-    let root = if is_root { "" } else { "root sees more of them; " };
+    let root = if is_root { "" } else { "root sees more; " };
     format!(
-        "{who}, and the file was written {quiet} ago; wanted are {wanted} ({root}`tailor fix --out DIR FILE`, or \
-         `tailor fix - < FILE`, writes a mended copy at once)"
+        "{who}: modified {quiet} ago, waiting for {wanted} without writes ({root}to repair a copy now: tailor fix \
+         --out DIR FILE)"
     )
 }
 
@@ -315,7 +324,7 @@ impl fmt::Display for Told<'_> {
         if !self.with_retry || matches!(self.deferral, Deferral::NotWorth { .. }) {
             return Ok(());
         }
-        write!(f, "; try again in {}", Span(self.deferral.retry_after()))
+        write!(f, "; retry in {}", Span(self.deferral.retry_after()))
     }
 }
 
@@ -350,17 +359,11 @@ mod tests {
             unseen(processes, Duration::from_secs(3), Duration::from_secs(7 * 86_400), is_root)
         };
         let one = told(1, true);
-        assert!(
-            one.starts_with("1 process does not show which files it has open, and the file was"),
-            "{one}"
-        );
-        assert!(
-            one.contains("wanted are 7 days") && one.contains("--out DIR") && one.contains("fix - "),
-            "{one}"
-        );
+        assert!(one.starts_with("1 process hides which files it has open: modified 3 s ago"), "{one}");
+        assert!(one.contains("waiting for 7 days") && one.contains("tailor fix --out DIR"), "{one}");
         assert!(!one.contains("root"), "root cannot become root: {one}");
         let some = told(2, false);
-        assert!(some.starts_with("2 processes do not show which files they have open, "), "{some}");
+        assert!(some.starts_with("2 processes hide which files they have open: "), "{some}");
         assert!(some.contains("root sees more"), "{some}");
     }
 }

@@ -69,9 +69,11 @@ impl fmt::Display for Error {
         match self.cause.kind() {
             io::ErrorKind::PermissionDenied => f.write_str(" (run as the owner of the file, or as root)"),
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                f.write_str(" (the file is as it was; free some space and run again)")
+                f.write_str(" (the file is unchanged; free some space and run again)")
             }
-            io::ErrorKind::ReadOnlyFilesystem => f.write_str(" (--out DIR writes the mended text elsewhere)"),
+            io::ErrorKind::ReadOnlyFilesystem => {
+                f.write_str(" (pass --out DIR to write the repaired text elsewhere)")
+            }
             _ => Ok(()),
         }
     }

@@ -107,33 +107,36 @@ mod tests {
     fn every_deferral_says_when_to_try_again() {
         let secs = Duration::from_secs;
         let said = [
-            (Deferral::Growing { quiet: secs(1), settle: secs(5) }, "try again in 4 s"),
+            (Deferral::Growing { quiet: secs(1), settle: secs(5) }, "retry in 4 s"),
             (
                 Deferral::MayRun { quiet: secs(3), wanted: RUN_SETTLE },
-                "only after 10 min without writes (level archive); last written 3 s ago; --settle 0 says that no agent \
-                 is running; try again in 10 min",
+                "modified 3 s ago; waiting for 10 min without writes, because this agent leaves no sign that it is \
+                 running (level archive); pass --settle 0 if no agent is running; retry in 10 min",
             ),
-            (Deferral::Changed, "try again in 1 s"),
+            (Deferral::Changed, "retry in 1 s"),
             (
                 Deferral::RecentHistory { quiet: secs(60), wanted: secs(3_600) },
-                "last written 60 s ago, wanted are 60 min (--settle-stale 0 changes it now); try again in 59 min",
+                "modified 60 s ago, waiting for 60 min without writes (pass --settle-stale 0 to change it now); retry in 59 min",
             ),
             (
                 Deferral::Running { awaits: Awaits::Model, quiet: secs(30), wanted: RUN_SETTLE },
-                "last written 30 s ago; --settle 0 says that no agent is running; try again in 10 min",
+                "(modified 30 s ago); pass --settle 0 if no agent is running; retry in 10 min",
             ),
-            (Deferral::Locked { pid: 7, age: secs(20) }, "try again in 20 s"),
-            (Deferral::Locked { pid: 7, age: secs(4_000) }, "for 67 min; try again in 60 s"),
-            (Deferral::Locked { pid: 7, age: secs(0) }, "try again in 1 s"),
-            (Deferral::Doubtful { age: secs(10), grace: secs(30) }, "after 30 s; try again in 20 s"),
-            (Deferral::InUse { agent: "Copilot", pid: 7, status: None }, "(process 7); try again in 60 s"),
-            (Deferral::Busy { agent: "Codex", lock: "maintenance lock" }, "try again in 60 s"),
-            (Deferral::Open { pid: 7, name: "codex".into() }, "try again in 60 s"),
+            (Deferral::Locked { pid: 7, age: secs(20) }, "retry in 20 s"),
+            (Deferral::Locked { pid: 7, age: secs(4_000) }, "for 67 min; retry in 60 s"),
+            (Deferral::Locked { pid: 7, age: secs(0) }, "retry in 1 s"),
+            (
+                Deferral::Doubtful { age: secs(10), grace: secs(30) },
+                "stale after 30 s, and is 10 s old; retry in 20 s",
+            ),
+            (Deferral::InUse { agent: "Copilot", pid: 7, status: None }, "(process 7); retry in 60 s"),
+            (Deferral::Busy { agent: "Codex", lock: "maintenance lock" }, "retry in 60 s"),
+            (Deferral::Open { pid: 7, name: "codex".into() }, "retry in 60 s"),
             (
                 Deferral::Unseen { processes: 2, quiet: secs(86_400), wanted: secs(7 * 86_400) },
-                "try again in 6 days",
+                "retry in 6 days",
             ),
-            (Deferral::Unprovable { agent: "Qwen Code" }, "try again in 60 s"),
+            (Deferral::Unprovable { agent: "Qwen Code" }, "retry in 60 s"),
         ];
         for (deferral, end) in said {
             assert!(deferral.to_string().ends_with(end), "{deferral}");

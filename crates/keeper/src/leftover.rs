@@ -154,9 +154,9 @@ fn settle_one(path: &Path, vault: &Vault) -> Result<(), Error> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let folder = path.parent().unwrap_or(Path::new("/")).canonicalize().map_err(fail)?;
     let Some(record) = run_of(name).map(|run| vault.run(run)).transpose()?.flatten() else {
-        return Err(fail(io::Error::other("no run in this vault has left this file, so it is left alone"))
+        return Err(fail(io::Error::other("no run in this vault left this file, so it is left alone"))
             .with_way_out(
-                "--vault DIR names the vault of the run; remove the file if you know that it is of no use",
+                "pass the vault of its run with --vault DIR, or remove the file if you do not need it",
             ));
     };
     let target = record.path.file_name().map(|name| folder.join(name)).unwrap_or_default();

@@ -46,7 +46,7 @@ impl Options {
     pub(crate) fn vault(&self, path: &Path) -> Result<&Vault, Error> {
         self.vault.as_ref().ok_or_else(|| {
             Error::new(path, "keep the originals", io::Error::other("there is no vault"))
-                .with_way_out("--vault DIR names one")
+                .with_way_out("pass --vault DIR")
         })
     }
 }

@@ -73,26 +73,26 @@ impl fmt::Display for Refusal {
         match self {
             Self::HardLinks(names) => write!(
                 f,
-                "it has {names} hard links; replacing it would part them (use --out DIR, or unlink the others)"
+                "it has {names} hard links, and replacing it would separate them (use --out DIR, or remove the other links)"
             ),
             Self::MountedAlone { at, pid } => f.write_str(&mounted_alone(at, *pid)),
             Self::ContainerLayer(upper) => write!(
                 f,
-                "it lies in a container's layer, {}; programs in the container would keep writing to the old file \
+                "it is in a container's writable layer, {}; programs in the container would keep writing to the old file \
                  (run tailor inside the container, or use --out DIR)",
                 upper.display()
             ),
             Self::LinkOutOfRoot => {
-                f.write_str("it is a link that leads out of its folder (name the file it leads to)")
+                f.write_str("it is a symlink that points outside its folder (pass the file that it points to)")
             }
             Self::Compressed => f.write_str(
-                "its agent has compressed it, and unpacks it before it goes on (mend a copy: zstd -d FILE)",
+                "its agent has compressed it and unpacks it when it resumes (to repair a copy, run: zstd -d FILE)",
             ),
             Self::NotAFile => f.write_str("it is not a regular file"),
             Self::ForeignOwner(uid) => write!(f, "it belongs to user {uid} (run as that user, or as root)"),
             Self::LooseFolder(folder) => f.write_str(&loose_folder(folder)),
             Self::TooManyEntries => {
-                write!(f, "it holds more than {} entries", transcript::scan::ENTRIES_MAX)
+                write!(f, "it has more than {} entries", transcript::scan::ENTRIES_MAX)
             }
             Self::CountedElsewhere(what) => {
                 write!(f, "{what}; any change would make the agent reject it (use --out DIR)")
@@ -101,41 +101,40 @@ impl fmt::Display for Refusal {
                 f.write_str("its first line does not say how Codex keeps its history (use --out DIR)")
             }
             Self::Worse(worse) | Self::Unable(Unable::Worse(worse)) => {
-                write!(f, "{worse}; the original stays")
+                write!(f, "{worse}; the file is unchanged")
             }
             Self::Unable(unable) => write!(f, "{unable}"),
             Self::NotTooLong(cause) => write!(
                 f,
-                "the request did not fail for its length ({}); --level N shortens it all the same",
+                "the request did not fail because of its length ({}); pass --level N to shorten it anyway",
                 cause.name()
             ),
             Self::GivenUp(attempts) => write!(
                 f,
-                "recovered {attempts} times in a row, and the model has not answered since (--level N tries again)"
+                "recovered {attempts} times in a row, and the model has not answered since (pass --level N to try again)"
             ),
             Self::BuiltUpon { line, alone } => {
                 write!(
                     f,
-                    "the conversation went on, in line {line}, from the compaction that this run wrote; without it the \
-                     agent would lose sight of all that came before ("
+                    "the session continues, at line {line}, from the compaction that this run wrote; without it the \
+                     agent would lose everything before it ("
                 )?;
                 f.write_str(if *alone {
-                    "nothing was taken out: to go on from an older message, go back to it in the agent, in pi with /tree)"
+                    "nothing was removed: to continue from an older message, go back to it in the agent, in pi with /tree)"
                 } else {
-                    "--partly leaves the compaction and puts all else back)"
+                    "--partly keeps the compaction and restores everything else)"
                 })
             }
             Self::SignedSince(run) => f.write_str(&signed_since(run)),
-            Self::NothingToUndo => f.write_str("there is no run to undo (--vault DIR looks elsewhere)"),
+            Self::NothingToUndo => f.write_str("no run to undo (pass --vault DIR to look elsewhere)"),
             Self::NoSuchRun(run) => {
-                write!(f, "there is no run {run} (--list shows those of a file, --vault DIR looks elsewhere)")
+                write!(f, "no run {run} (--list shows the runs of a file; pass --vault DIR to look elsewhere)")
             }
-            Self::AlreadyUndone(run) => write!(f, "run {run} is undone already (--list shows the others)"),
-            Self::LaterRun(run) => write!(f, "run {run} changed the same place later (undo it first)"),
+            Self::AlreadyUndone(run) => write!(f, "run {run} is already undone (--list shows the others)"),
+            Self::LaterRun(run) => write!(f, "a later run, {run}, changed the same place (undo it first)"),
             Self::ChangedSince { line } => write!(
                 f,
-                "the bytes at line {line} are not those that this run wrote: changed since by another program \
-                 (tailor show prints the texts that were cut)"
+                "another program has changed line {line} since this run (tailor show prints the texts that were cut)"
             ),
         }
     }
@@ -143,8 +142,8 @@ impl fmt::Display for Refusal {
 
 fn loose_folder(folder: &Path) -> String {
     format!(
-        "another user may rename or replace the folder {} (run as the owner of the file, or take write access to the \
-         folder away from others)",
+        "another user may rename or replace the folder {} (run as the owner of the file, or remove the write \
+         access of others to the folder)",
         folder.display()
     )
 }
@@ -152,7 +151,7 @@ fn loose_folder(folder: &Path) -> String {
 fn mounted_alone(at: &Path, pid: Option<u32>) -> String {
     let whom = pid.map_or(String::new(), |pid| format!(" for process {pid}"));
     format!(
-        "it is mounted by itself, at {}{whom}; programs there would keep writing to the old file (mount its folder \
+        "it is mounted as a single file, at {}{whom}; programs there would keep writing to the old file (mount its folder \
          instead, or use --out DIR)",
         at.display()
     )
@@ -161,8 +160,8 @@ fn mounted_alone(at: &Path, pid: Option<u32>) -> String {
 /// That the model has signed over what a run left, and what can be done.
 fn signed_since(run: &str) -> String {
     format!(
-        "the model has signed its thinking over what this run left, and the API would refuse that thinking beside what \
-         comes back (tailor fix --thinking strip removes it, then undo with --run {run}; --ignore-thinking undoes it all \
-         the same)"
+        "the model has since signed thinking over the repaired text, and the API would refuse that thinking after an \
+         undo (remove it with tailor fix --thinking strip, then undo with --run {run}; or pass --ignore-thinking to undo \
+         anyway)"
     )
 }

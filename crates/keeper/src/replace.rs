@@ -618,7 +618,7 @@ impl<'a> Replacement<'a> {
     fn late(&self, cause: io::Error) -> Error {
         let verb = "finish after the new text was put in place";
         self.fail(verb, cause)
-            .with_way_out("late lines are kept beside it, and the next run brings them over")
+            .with_way_out("lines appended meanwhile are queued beside it, and the next run merges them")
     }
 }
 

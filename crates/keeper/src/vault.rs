@@ -55,7 +55,7 @@ const LOCK: &str = "lock";
 const RUNS: &str = "runs";
 
 /// What to do when the vault cannot be used.
-const ELSEWHERE: &str = "the file is as it was; --vault DIR keeps originals elsewhere";
+const ELSEWHERE: &str = "the file is unchanged; pass --vault DIR to keep originals elsewhere";
 
 /// Format of the time in the name of a run.
 const TIME: &str = "%Y%m%dT%H%M%S%.3f";
@@ -258,13 +258,13 @@ impl Vault {
         let (found, excuse) = self.copies(&digits).map_err(fail)?;
         match &found.iter().collect::<Vec<_>>()[..] {
             [] => other(format!(
-                "no text begins with {digits}: it was never here, or gc removed it (--vault DIR looks elsewhere){excuse}"
+                "no text with id {digits}: it was never kept here, or gc removed it (pass --vault DIR to look elsewhere){excuse}"
             )),
             [(_, (file, stored))] => Text::open(file, stored).map_err(fail),
             several => {
                 let ids: Vec<&str> = several.iter().map(|(hash, _)| &***hash).collect();
                 let (count, ids) = (ids.len(), ids.join(", "));
-                other(format!("{digits} is the beginning of {count} texts; give more digits: {ids}"))
+                other(format!("{digits} matches {count} texts; give more digits: {ids}"))
             }
         }
     }

@@ -186,7 +186,7 @@ fn held_back(path: &Path, code: &str, held: Held) -> String {
 }
 
 /// A text as one word of a shell.
-fn shell_word(text: &str) -> String {
+pub(crate) fn shell_word(text: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+:@%,".contains(c);
     let quoted = || format!("'{}'", text.replace('\'', r"'\''"));
     if text.chars().all(plain) { text.to_string() } else { quoted() }

@@ -68,7 +68,7 @@ fn compact(asked: &Compact) -> Result<Status, String> {
     if let Some(why) = failure {
         let (path, number) = (asked.path.display(), answers.done.len() + 1);
         return Err(format!(
-            "{path}: could not summarise chunk {number} of {total}: {why} (the file is as it was)"
+            "{path}: could not summarise chunk {number} of {total}: {why} (the file is unchanged)"
         ));
     }
     put_in(asked, &options, shares, &answers)
@@ -95,7 +95,7 @@ fn put_in(
     if summary.len() > SUMMARY_BYTES_MAX {
         let (path, bytes) = (asked.path.display(), summary.len());
         return Err(format!(
-            "{path}: could not take the summary: it has {bytes} bytes (the file is as it was)"
+            "{path}: could not take the summary: it has {bytes} bytes (the file is unchanged)"
         ));
     }
     let done =

@@ -17,7 +17,7 @@ pub(crate) fn run(what: &ConfigWhat) -> Status {
     let files: Vec<String> = loaded.files.iter().map(|path| path.display().to_string()).collect();
     let files = if files.is_empty() { "no file".to_string() } else { files.join(", ") };
     match what {
-        ConfigWhat::Check(_) => println!("the configuration is right ({files})"),
+        ConfigWhat::Check(_) => println!("configuration OK ({files})"),
         ConfigWhat::Print(_) => {
             println!("# from {files}");
             print!("{}", loaded.table);

@@ -4,6 +4,7 @@
 use super::{failed, one_session};
 use crate::amount::plural;
 use crate::args::Explain;
+use crate::report::shell_word;
 use crate::say::talk;
 use crate::status::Status;
 use crate::terminal::plain;
@@ -33,7 +34,7 @@ pub(crate) fn run(explain: &Explain) -> Status {
         describe(rule);
         if let Some(path) = &explain.file {
             println!();
-            let none = format!("No finding of {} is in it.", rule.code());
+            let none = format!("{} is not found in this file.", rule.code());
             return in_file(
                 path,
                 "",
@@ -68,25 +69,24 @@ fn unknown(what: &str, file: Option<&Path>) -> Status {
     let profiles: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
     let listed = profiles.join(", ");
     if what.trim().is_empty() {
-        talk("the text is empty: explain takes the whole text of an error");
+        talk("the text is empty: pass the whole text of an error");
     // What holds a space is no name.
     } else if what.contains(char::is_whitespace) {
-        let report = "finds nothing and the session still fails, please report the text";
+        let report = "finds nothing and the session still fails, please report the error text";
         talk(&match file {
             Some(_) => format!(
-                "this error is not known, so it is not said to be about the file. `tailor scan FILE` checks it all the \
-                 same; if that {report}"
+                "I don't recognise this error message. `tailor scan FILE` checks the session anyway; if it {report}"
             ),
             None => format!(
-                "not the text of an error that is known. explain takes a rule's code or name (tailor explain lists them), \
-                 a profile ({listed}), or the whole text of an error, and a file that may be to blame. `tailor scan FILE` \
-                 checks a session whatever the error; if that {report}"
+                "I don't recognise this error message. Pass the whole text of an error, a rule's code or name (tailor \
+                 explain lists them) or a profile ({listed}). `tailor scan FILE` checks a session whatever the error is; \
+                 if it {report}"
             ),
         });
     } else {
         let message = format!(
-            "{what}: no such rule (tailor explain lists them), no profile ({listed}), and no error that is known; an \
-             error's whole text says more than a word of it"
+            "{what}: no such rule (tailor explain lists them), profile ({listed}) or known error; pass the whole text \
+             of an error"
         );
         talk(&or_meant(message, what, &[rules(), profiles].concat()));
     }
@@ -98,7 +98,7 @@ fn unknown(what: &str, file: Option<&Path>) -> Status {
             Some("scan also finds"),
             &|finding| finding.severity == Severity::Error,
             &|findings, _| {
-                if findings.is_empty() { "No error is found in it.".to_string() } else { String::new() }
+                if findings.is_empty() { "No errors found.".to_string() } else { String::new() }
             },
         );
     }
@@ -189,9 +189,9 @@ fn tell(blame: &Blame, text: &str) {
     match (&blame.place, &blame.at[..]) {
         (Some(place), []) => {
             let messages = plural(blame.messages as u64, "message");
-            println!("  {place} is not in the request of today, which has {messages}");
+            println!("  {place} is not in the session: it has {messages} now");
         }
-        (Some(place), lines) => println!("  {place} is about {}", in_words(lines)),
+        (Some(place), lines) => println!("  {place} is {} of the file", in_words(lines)),
         (None, _) => {}
     }
     for (id, lines) in &blame.named {
@@ -228,27 +228,30 @@ fn in_words(lines: &[u64]) -> String {
     }
 }
 
-/// The command that mends most of what was found, or why there is none; `None` if nothing was.
+/// The command that repairs what was found and nothing else, or why there is none; `None` if nothing was found.
 fn settles(findings: &[Finding], path: &str) -> Option<String> {
-    if findings.is_empty() {
-        return None;
-    }
-    if findings.iter().any(|finding| finding.fix.safety == Safety::Safe) {
-        return Some(format!("Settle it: tailor fix {path}"));
-    }
-    let mut guarded: Vec<&str> = Vec::new();
-    for finding in findings.iter().filter(|finding| matches!(finding.fix.safety, Safety::Guarded(_))) {
-        if !guarded.contains(&finding.rule.code()) {
-            guarded.push(finding.rule.code());
+    let codes = |is_fixed: &dyn Fn(&Safety) -> bool| {
+        let mut codes: Vec<&str> = Vec::new();
+        for finding in findings.iter().filter(|finding| is_fixed(&finding.fix.safety)) {
+            if !codes.contains(&finding.rule.code()) {
+                codes.push(finding.rule.code());
+            }
         }
+        (!codes.is_empty()).then(|| codes.join(","))
+    };
+    let file = shell_word(path);
+    if let Some(safe) = codes(&|safety| *safety == Safety::Safe) {
+        return Some(format!("To repair it, run: tailor fix --select {safe} {file}"));
     }
-    if !guarded.is_empty() {
-        return Some(format!("Settle it: tailor fix --allow {} {path}", guarded.join(",")));
+    if let Some(guarded) = codes(&|safety| matches!(safety, Safety::Guarded(_))) {
+        return Some(format!("To repair it, run: tailor fix --select {guarded} --allow {guarded} {file}"));
     }
     let held = findings.iter().find_map(|finding| match finding.fix.safety {
         Safety::Held(held) => Some(held),
         _ => None,
     });
-    let only_told = "Tailor reports this and changes nothing about it.";
-    Some(held.map_or(only_told.to_string(), |held| format!("Tailor holds the repair back: {held}.")))
+    findings.first()?;
+    Some(held.map_or("Tailor only reports this.".to_string(), |held| {
+        format!("Tailor holds the repair back: {held}.")
+    }))
 }

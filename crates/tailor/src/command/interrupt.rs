@@ -27,7 +27,7 @@ impl Interrupt {
                 if seen.swap(came, Ordering::SeqCst) != 0 {
                     let _ = emulate_default_handler(came);
                 }
-                talk("ending after the files at hand; once more ends at once");
+                talk("Finishing the current files; press Ctrl-C again to stop now");
             }
         };
         let _ = Builder::new().name("signals".to_string()).spawn(listen);

@@ -87,7 +87,7 @@ impl Advice {
             (Ending::WouldFix, _) => plain("recover", "Run it without --dry-run."),
             (ending @ Ending::Deferred(_), _) => Self {
                 retry_seconds: retry_seconds(ending.retry_after()),
-                ..plain("wait", "Try again after retry_seconds; --settle 0 says that no agent is running.")
+                ..plain("wait", "Retry after retry_seconds, or pass --settle 0 if no agent is running.")
             },
             (Ending::Clean, Some(Cause::OutputCutOff)) => {
                 match escalate(asked.output_tokens, asked.output_tokens_max, 0) {
@@ -99,17 +99,21 @@ impl Advice {
             }
             (Ending::Refused(Refusal::NotTooLong(Cause::ProxyRejection)), _) => plain(
                 "check-proxy",
-                "A proxy or firewall refused the request, not the model; it may be too large for that one.",
+                "A proxy or firewall refused the request, not the model; the request may be too large for it.",
             ),
             (Ending::Refused(Refusal::GivenUp(_) | Refusal::Unable(Unable::Nothing)), _) => {
-                plain("give-up", "Nothing more can be taken out; begin a new session, or name a --level.")
+                plain("give-up", "Nothing more can be removed; start a new session, or pass --level N.")
             }
             (Ending::Refused(Refusal::Unable(_)), _) => plain(
                 "give-up",
-                "Older messages cannot be left out here; begin a new session, or let tailor fix --result-chars-max \
-                 shorten more.",
+                "Older messages cannot be left out of this session; start a new one, or shorten more with tailor fix \
+                 --result-chars-max CHARS.",
             ),
-            _ => plain("none", "Nothing is to be done about the length of this session."),
+            (Ending::Refused(Refusal::NotTooLong(_)), _) => {
+                plain("none", "This error is not about length. Try: tailor fix FILE")
+            }
+            (Ending::Refused(_), _) => plain("none", "Nothing was changed."),
+            _ => plain("none", "The session is not too long."),
         }
     }
 }
@@ -135,15 +139,15 @@ impl Report {
         // What is no shorter was broken, and is whole now.
         let mended = self.left_out.is_none() && sizes.is_some_and(|(before, after)| after >= before);
         let word = match done.outcome.ending {
-            Ending::Fixed if mended => "mended",
-            Ending::WouldFix if mended => "would mend",
+            Ending::Fixed if mended => "repaired",
+            Ending::WouldFix if mended => "would repair",
             Ending::Fixed => "recovered",
             Ending::WouldFix => "would recover",
             Ending::Clean => "nothing to recover from",
             _ => self.change.outcome,
         };
         let level = self.level.zip(sizes).map(|(level, (before, after))| {
-            let only = if mended { ", but nothing is shortened or left out" } else { "" };
+            let only = if mended { ", nothing shortened or left out" } else { "" };
             format!(" at level {level}: {} -> {}{only}", size(before), size(after))
         });
         let shares = self
@@ -157,11 +161,11 @@ impl Report {
         println!("{path}: {said}");
         let mut advice = self.advice.message.to_string();
         if let Some(tokens) = self.advice.max_tokens {
-            advice = format!("go on with a limit of {tokens} output tokens and this message: {advice}");
+            advice = format!("continue with a limit of {tokens} output tokens and this message: {advice}");
         }
         if done.outcome.ending == Ending::Clean && done.cause.is_none() {
-            advice = "the transcript tells of no failure; --error TEXT says what the API said, --level N shortens it \
-                      all the same"
+            advice = "the session records no error; pass it with --error \"TEXT\", or pass --level N to shorten the \
+                      session anyway"
                 .to_string();
         }
         talk(&advice);

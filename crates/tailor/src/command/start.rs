@@ -6,18 +6,18 @@ use keeper::known_roots;
 
 const NEXT: &str = "\
 Next:
-  tailor scan            says what is wrong with them; it only reads
-  tailor fix --dry-run   says what mending would change
-  tailor fix             mends what is safe; `tailor undo PATH` puts it back
-  tailor watch           looks after them for as long as it runs
+  tailor scan            shows what is wrong with them; it only reads
+  tailor fix --dry-run   shows what a repair would change
+  tailor fix             repairs what is safe; `tailor undo PATH` restores it
+  tailor watch           keeps repairing them while they grow
   tailor help            all commands and options";
 
 pub(crate) fn run() -> Status {
     let roots = known_roots();
     if roots.is_empty() {
-        eprintln!("No sessions of a known agent are here. Name a file or a folder behind a command.");
+        eprintln!("No agent sessions found. Pass a file or folder: tailor scan PATH");
     } else {
-        eprintln!("Sessions are here:");
+        eprintln!("Sessions found in:");
         for root in roots {
             eprintln!("  {}", plain(&root.to_string_lossy()));
         }

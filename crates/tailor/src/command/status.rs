@@ -60,10 +60,10 @@ fn human(status: &watch::Status) {
         println!("{path}: {} {} ago: {reason}", trouble.outcome, time(trouble.looked_seconds_ago));
     }
     for path in &status.too_long {
-        println!("{}: its agent says that it is too long (`tailor recover`)", plain(path));
+        println!("{}: the API refused it as too long (run: tailor recover)", plain(path));
     }
     if let Some(error) = &status.config_error {
-        println!("the configuration stays as it was: {}", plain(error));
+        println!("still running with the old configuration: {}", plain(error));
     }
 }
 

@@ -300,7 +300,11 @@ impl<'a> Teller<'a> {
         if twice > 0 {
             let at_least = if at_least { "at least " } else { "" };
             let texts = plural(twice, "text");
-            writeln!(self.out, "Twice or more: {at_least}{texts}, {} beside the first", size(bytes))?;
+            writeln!(
+                self.out,
+                "Duplicates: {at_least}{texts} stored more than once, {} wasted",
+                size(bytes)
+            )?;
         }
         Ok(())
     }
@@ -335,7 +339,7 @@ impl<'a> Teller<'a> {
             summary.duplicates.bytes,
             summary.duplicates.at_least,
         )?;
-        writeln!(self.out, "\ntailor top FILE tells more of one session; tailor scan, what can go")
+        writeln!(self.out, "\nFor one session, run: tailor top FILE. To see what can be removed: tailor scan")
     }
 }
 
@@ -346,7 +350,7 @@ fn in_short(weighed: &Weighed) -> String {
     if let Some(most) = by_tokens(&weighed.parts).first().filter(|share| share.tokens > 0) {
         let tool = weighed.tools.iter().max_by_key(|tool| tool.result_tokens);
         let tool = tool.filter(|tool| most.name == "results" && !tool.name.is_empty());
-        let of = tool.map(|tool| format!(", above all of {}", tool.name)).unwrap_or_default();
+        let of = tool.map(|tool| format!(", mostly from {}", tool.name)).unwrap_or_default();
         parts.push(format!("{} of the context is {}{of}", percent(most.tokens, context), part(&most.name)));
     }
     let others = weighed.standings.iter().filter(|share| share.name != "context");
@@ -402,8 +406,8 @@ fn part(name: &str) -> String {
     match name {
         "results" => "tool results",
         "calls" => "tool calls",
-        "assistant" => "text of the model",
-        "user" => "text of the user",
+        "assistant" => "assistant text",
+        "user" => "user text",
         "notes" => "summaries and notes",
         "side-copies" => "copies of results, not sent",
         "bookkeeping" => "bookkeeping, never sent",

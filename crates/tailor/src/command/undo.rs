@@ -59,7 +59,7 @@ fn list(asked: &Undo, vault: &Vault) -> Status {
             }
         };
         if records.is_empty() && found.root.is_none() {
-            talk(&format!("{}: there is no run over it", found.path.display()));
+            talk(&format!("{}: no run has changed it", found.path.display()));
         }
         let (mut whole, mut broken) = (Vec::new(), Vec::new());
         for record in records {

@@ -2,8 +2,8 @@
 // Draws the page from the data in it. Texts from transcripts only ever become text nodes.
 const data = JSON.parse(document.getElementById("data").textContent);
 const SVG = "http://www.w3.org/2000/svg";
-const PARTS = { results: "tool results", calls: "tool calls", assistant: "text of the model", thinking: "thinking",
-  user: "text of the user", notes: "summaries and notes", images: "images", "side-copies": "copies of results, not sent",
+const PARTS = { results: "tool results", calls: "tool calls", assistant: "assistant text", thinking: "thinking",
+  user: "user text", notes: "summaries and notes", images: "images", "side-copies": "copies of results, not sent",
   envelope: "ids, times, settings", bookkeeping: "bookkeeping, never sent" };
 const STANDINGS = { context: "in the context", compacted: "before the last compaction", "off-branch": "off the live branch",
   unsent: "bookkeeping, never sent", "no-entry": "line breaks and damage" };
@@ -330,7 +330,7 @@ function open() {
 function short() {
   const parts = [], t = data.totals, most = data.partTokens.indexOf(Math.max(...data.partTokens));
   const first = [...data.toolRows].sort((a, b) => b[3] - a[3])[0];
-  const whose = data.parts[most] === "results" && first ? `, above all of ${tool(first[0])}` : "";
+  const whose = data.parts[most] === "results" && first ? `, mostly from ${tool(first[0])}` : "";
   if (t.tokens) parts.push(`${percent(data.partTokens[most], t.tokens)} of all contexts is ${part(most)}${whose}`);
   const idle = data.standingBytes.map((b, n) => [b, n]).filter(([, n]) => data.standings[n] !== "context").sort((a, b) => b[0] - a[0])[0];
   if (idle && idle[0] * 5 > t.bytes) parts.push(`${percent(idle[0], t.bytes)} of the bytes is ${standing(idle[1])}`);

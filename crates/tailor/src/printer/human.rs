@@ -88,11 +88,11 @@ impl Shape for Human {
                 let uncovered = report.uncovered();
                 let mut kept = match report.remaining.unwrap_or(0) - uncovered {
                     0 => String::new(),
-                    1 => ", 1 finding stays".to_string(),
-                    count => format!(", {count} findings stay"),
+                    1 => ", 1 finding remains".to_string(),
+                    count => format!(", {count} findings remain"),
                 };
                 if uncovered > 0 {
-                    _ = write!(kept, ", {} came to light", plural(uncovered, "finding"));
+                    _ = write!(kept, ", {} newly found", plural(uncovered, "finding"));
                 }
                 if let Some(sight) = report.sight() {
                     kept.extend([", ", &sight]);

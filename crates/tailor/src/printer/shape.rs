@@ -117,7 +117,7 @@ impl Totals {
         if self.errors > 0 {
             parts.push(plural(self.errors, "error"));
         }
-        let hint = " (tailor fix mends what is safe; tailor explain CODE says what a code means)";
+        let hint = " (tailor fix repairs what is safe; tailor explain CODE explains a rule)";
         let hint = if self.would_fix { hint } else { "" };
         parts.retain(|part| !part.is_empty());
         let files = plural(self.files, "file");
