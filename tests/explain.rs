@@ -52,7 +52,10 @@ fn what_is_not_known_is_said_not_to_be() {
     let run = dir.tailor(&["explain", "the moon is in the wrong house", &file]);
     let talk = &run.stderr;
     assert_eq!(run.status, 2);
-    assert!(talk.contains("I don't recognise this error message") && run.text().contains("line 3: P1"), "{talk}");
+    assert!(
+        talk.contains("I don't recognise this error message") && run.text().contains("line 3: P1"),
+        "{talk}"
+    );
     // Without a file, what can be asked, and what to do.
     let run = dir.tailor(&["explain", "the moon is in the wrong house"]);
     assert!(run.status == 2 && run.text().is_empty() && !run.stderr.contains("the file"), "{}", run.stderr);

@@ -151,12 +151,7 @@ fn a_lock_that_may_be_in_the_making_defers() {
     let path = dir.write(SESSION, BROKEN);
     let lock = dir.write(LOCK, "");
     age(&lock, 10);
-    assert_deferred(
-        &fix(&dir, SESSION, &["--settle", "0"]),
-        "counts as stale after 30 s",
-        &path,
-        BROKEN,
-    );
+    assert_deferred(&fix(&dir, SESSION, &["--settle", "0"]), "counts as stale after 30 s", &path, BROKEN);
     assert!(lock.exists());
 }
 

@@ -173,7 +173,11 @@ fn an_older_run_waits_for_those_that_came_after_it() {
     assert!(lines.len() == 2 && lines[0].contains(&first) && lines[1].contains(&second), "{listed}");
     let refused = dir.tailor(&["undo", "--run", &first, "s.jsonl"]);
     assert_eq!(refused.status, 2);
-    assert!(refused.text().contains(&format!("a later run, {second}, changed the same place")), "{}", refused.text());
+    assert!(
+        refused.text().contains(&format!("a later run, {second}, changed the same place")),
+        "{}",
+        refused.text()
+    );
     let unknown = dir.tailor(&["undo", "--run", "20000101T000000.000Z-00000000", "s.jsonl"]);
     assert!(unknown.status == 2 && unknown.text().contains("no run 2000"), "{}", unknown.text());
     assert_eq!(fs::read_to_string(&path).unwrap(), now);
