@@ -10,18 +10,19 @@ pub(crate) use top::{Report, Top};
 
 use crate::config::{Loaded, default_socket, load};
 use crate::say::talk;
+use crate::settings::{Edit, SETTINGS, Settings};
 use crate::value::{
-    Oversized, Tokenizer, code, millis, no_such_rule, or_meant, override_each, profile, rules, size,
+    Thinking, Tokenizer, code, millis, no_such_rule, or_meant, override_each, rules, seconds, size,
 };
 use clap::builder::{EnumValueParser, TypedValueParser};
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Args as ClapArgs, FromArgMatches};
+use clap::{Parser, Subcommand, ValueEnum, value_parser};
 use keeper::{Keep, Mode, Options, Policies, Recovery, Vault};
 use spans::marker::Folder;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::chunk;
 use transcript::policy::{Policy, SignedThinking};
-use transcript::profile::Profile;
 use transcript::recover::{self, Level};
 use transcript::rule::{self, Group};
 use transcript::{Finding, Severity};
@@ -394,8 +395,11 @@ impl Recover {
     /// otherwise.
     pub(crate) fn options(&self) -> Result<Options, String> {
         self.change.options(self.dry_run, |config| {
-            let thinking = self.limits.thinking.map_or(SignedThinking::Strip, Thinking::signed);
-            self.limits.policies(config).map(|policy| policy.thinking = thinking)
+            let policies = self.limits.policies(config);
+            if self.limits.gives("thinking") {
+                return policies;
+            }
+            policies.map(|policy| policy.thinking = SignedThinking::Strip)
         })
     }
 }
@@ -573,106 +577,42 @@ pub(crate) struct Shared {
     pub(crate) config: ConfigFile,
 }
 
-const LIMITS: &str = "Limits (0 switches one off)";
-
-/// The limits of the policy. What is not asked for is the configuration's, or the profile's; 0 switches a limit off.
-#[derive(ClapArgs)]
-#[command(next_help_heading = LIMITS)]
+/// The limits of the policy that flags give. What is not asked for is the configuration's, or the profile's; 0 switches
+/// a limit off.
 pub(crate) struct Limits {
-    /// The limits of another system, by name (see `tailor explain NAME`); single ones can be changed below.
-    #[arg(long, value_name = "NAME", value_parser = profile)]
-    pub(crate) profile: Option<&'static Profile>,
-    /// Longest text of a tool result (32,000).
-    #[arg(long, value_name = "CHARS")]
-    pub(crate) result_chars_max: Option<u64>,
-    /// Another limit for the results of one tool.
-    #[arg(long, value_name = "TOOL=CHARS", value_parser = tool_limit)]
-    pub(crate) tool_result_chars_max: Vec<(String, u64)>,
-    /// Never cut results of this tool.
-    #[arg(long, value_name = "TOOL")]
-    pub(crate) keep_tool: Vec<String>,
-    /// Cut results of this tool only.
-    #[arg(long, value_name = "TOOL")]
-    pub(crate) only_tool: Vec<String>,
-    /// Longest sum of the results that answer one message of the model (200,000).
-    #[arg(long, value_name = "CHARS")]
-    pub(crate) turn_chars_max: Option<u64>,
-    /// Longest message that a summariser can take (100,000).
-    #[arg(long, value_name = "CHARS")]
-    pub(crate) summary_chars_max: Option<u64>,
-    /// The model's context window (200,000).
-    #[arg(long, value_name = "TOKENS")]
-    pub(crate) window_tokens: Option<u64>,
-    /// Longest string in copies of results that the model never sees (8,000).
-    #[arg(long, value_name = "CHARS")]
-    pub(crate) side_chars_max: Option<u64>,
-    /// Longest base64 of an image (5,242,880).
-    #[arg(long, value_name = "BYTES")]
-    pub(crate) image_bytes_max: Option<u64>,
-    /// Longest side of an image in pixels (8,000; 2,000 beyond 20 images).
-    #[arg(long, value_name = "PIXELS")]
-    pub(crate) image_pixels_max: Option<u64>,
-    /// Most images in context (100).
-    #[arg(long, value_name = "COUNT")]
-    pub(crate) images_max: Option<u64>,
-    /// What becomes of an image that is too large, where S4 is allowed: a line of text takes its place (the default), or
-    /// it is made small.
-    #[arg(long, value_parser = EnumValueParser::<Oversized>::new().try_map(Oversized::built_in))]
-    pub(crate) images: Option<Oversized>,
-    #[command(flatten)]
-    pub(crate) ages: Ages,
-    /// Longest text of one message of the model that is in context (any; 5,000 for `recover`).
-    #[arg(long, value_name = "CHARS", help_heading = LIMITS)]
-    pub(crate) reply_chars_max: Option<u64>,
-    /// Where a change would come before signed thinking: keep the thinking and hold the change back (the default, but
-    /// for `recover` and `compact`), strip the thinking, or ignore it.
-    #[arg(long, value_enum, help_heading = LIMITS)]
-    pub(crate) thinking: Option<Thinking>,
+    /// By key, in the order of the settings.
+    edits: Vec<(&'static str, Edit)>,
 }
 
-/// What becomes of old results. Off unless the profile or one of these says so.
-#[derive(ClapArgs)]
-#[command(next_help_heading = "Old results (off unless asked for)")]
-pub(crate) struct Ages {
-    /// Shorten results that are this many turns old (S14).
-    #[arg(long, value_name = "TURNS")]
-    pub(crate) stale_shorten_turns: Option<u64>,
-    /// How much of them stays at the beginning (2,000).
-    #[arg(long, value_name = "CHARS")]
-    pub(crate) stale_head_chars: Option<u64>,
-    /// How much of them stays at the end (500).
-    #[arg(long, value_name = "CHARS")]
-    pub(crate) stale_tail_chars: Option<u64>,
-    /// Leave one line of results that are this many turns old (S14).
-    #[arg(long, value_name = "TURNS")]
-    pub(crate) stale_clear_turns: Option<u64>,
-    /// Results that were shorter than this do not age (3,000).
-    #[arg(long, value_name = "CHARS")]
-    pub(crate) stale_chars_min: Option<u64>,
-    /// Results of this tool do not age.
-    #[arg(long, value_name = "TOOL")]
-    pub(crate) stale_keep_tool: Vec<String>,
-    /// Trim older results when so much of the window is full (S15).
-    #[arg(long, value_name = "PERCENT")]
-    pub(crate) crowded_trim_percent: Option<u64>,
-    /// Results longer than this are trimmed then.
-    #[arg(long, value_name = "CHARS")]
-    pub(crate) crowded_chars_max: Option<u64>,
-    /// How much of them stays at each end.
-    #[arg(long, value_name = "CHARS")]
-    pub(crate) crowded_end_chars: Option<u64>,
-    /// Leave one line of the oldest results when so much of the window is full (S15).
-    #[arg(long, value_name = "PERCENT")]
-    pub(crate) crowded_clear_percent: Option<u64>,
-    /// Unless what could be cleared is less than this together.
-    #[arg(long, value_name = "CHARS")]
-    pub(crate) crowded_clear_chars_min: Option<u64>,
-    /// How many of the newest messages of the model, with what follows, stay as they are.
-    #[arg(long, value_name = "COUNT")]
-    pub(crate) crowded_keep_assistants: Option<u64>,
-    /// Not before the model's last message is so old that no prompt cache holds it.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    pub(crate) crowded_cache_ttl: Option<Duration>,
+impl ClapArgs for Limits {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        command.args(SETTINGS.iter().filter_map(|setting| {
+            let flag = setting.flag.as_ref()?;
+            let action = if setting.kind.is_list() { ArgAction::Append } else { ArgAction::Set };
+            let arg = Arg::new(flag.name).long(flag.name).value_name(flag.unit).help(flag.help);
+            Some(arg.help_heading(flag.heading).action(action).value_parser(setting.kind.parser()?))
+        }))
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Limits {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let flags = SETTINGS.iter().filter_map(|setting| Some((setting.key, setting.flag.as_ref()?.name)));
+        let edits = flags.flat_map(|(key, name)| {
+            let given = matches.get_many::<Edit>(name).into_iter().flatten();
+            given.map(move |edit| (key, edit.clone()))
+        });
+        Ok(Self { edits: edits.collect() })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -683,13 +623,6 @@ pub(crate) enum Format {
     Json,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Thinking {
-    Keep,
-    Strip,
-    Ignore,
-}
-
 /// What makes the exit code 1.
 #[derive(Clone, Debug)]
 pub(crate) enum FailOn {
@@ -698,46 +631,23 @@ pub(crate) enum FailOn {
 }
 
 impl Limits {
-    /// What the configuration asks for, with these over it. A profile takes the place of all limits.
+    /// What the configuration asks for, with these over it. A profile takes the place of all limits, of single agents
+    /// too.
     pub(crate) fn policies(&self, config: &Loaded) -> Policies {
         let mut policies = config.policies();
-        if let Some(profile) = self.profile {
-            let all = policies.all();
-            let (thinking, selection, downscale) = (all.thinking, all.selection.clone(), all.downscale);
-            policies = Policy { thinking, selection, downscale, ..profile.policy() }.into();
+        if self.gives("profile") {
+            policies = Policy::clone(policies.all()).into();
         }
-        policies.map(|policy| self.apply(policy))
+        policies.map(|policy| {
+            let mut settings = Settings { policy: policy.clone(), ..Settings::default() };
+            self.edits.iter().for_each(|(_, edit)| edit.apply(&mut settings));
+            *policy = settings.policy;
+        })
     }
 
-    /// Changes in a policy what was asked for.
-    fn apply(&self, policy: &mut Policy) {
-        override_each([
-            (&mut policy.result_chars_max, self.result_chars_max),
-            (&mut policy.turn_chars_max, self.turn_chars_max),
-            (&mut policy.summary_chars_max, self.summary_chars_max),
-            (&mut policy.window_tokens, self.window_tokens),
-            (&mut policy.side_chars_max, self.side_chars_max),
-            (&mut policy.reply_chars_max, self.reply_chars_max),
-            (&mut policy.images.bytes_max, self.image_bytes_max),
-            (&mut policy.images.pixels_max, self.image_pixels_max),
-            (&mut policy.images.count_max, self.images_max),
-        ]);
-        override_each([(&mut policy.downscale, self.images.map(Oversized::how))]);
-        self.ages.apply(policy);
-        policy.tool_chars_max.extend(self.tool_result_chars_max.iter().cloned());
-        policy.tools_keep.extend(self.keep_tool.iter().cloned());
-        policy.tools_only.extend(self.only_tool.iter().cloned());
-        override_each([(&mut policy.thinking, self.thinking.map(Thinking::signed))]);
-    }
-}
-
-impl Thinking {
-    fn signed(self) -> SignedThinking {
-        match self {
-            Self::Keep => SignedThinking::Keep,
-            Self::Strip => SignedThinking::Strip,
-            Self::Ignore => SignedThinking::Ignore,
-        }
+    /// Whether a flag is given.
+    fn gives(&self, key: &str) -> bool {
+        self.edits.iter().any(|(given, _)| *given == key)
     }
 }
 
@@ -769,29 +679,6 @@ impl Shared {
             FailOn::Severity(severity) => finding.severity >= *severity,
             FailOn::Code(code) => finding.rule.code() == code,
         })
-    }
-}
-
-impl Ages {
-    /// Changes in a policy what was asked for.
-    fn apply(&self, policy: &mut Policy) {
-        let (stale, crowded) = (&mut policy.stale, &mut policy.crowded);
-        override_each([
-            (&mut stale.shorten_at, self.stale_shorten_turns),
-            (&mut stale.head_chars, self.stale_head_chars),
-            (&mut stale.tail_chars, self.stale_tail_chars),
-            (&mut stale.clear_at, self.stale_clear_turns),
-            (&mut stale.chars_min, self.stale_chars_min),
-            (&mut crowded.trim_percent, self.crowded_trim_percent),
-            (&mut crowded.trim_chars_max, self.crowded_chars_max),
-            (&mut crowded.head_chars, self.crowded_end_chars),
-            (&mut crowded.tail_chars, self.crowded_end_chars),
-            (&mut crowded.clear_percent, self.crowded_clear_percent),
-            (&mut crowded.clear_chars_min, self.crowded_clear_chars_min),
-            (&mut crowded.keep_assistants, self.crowded_keep_assistants),
-            (&mut crowded.cache_ttl_ms, self.crowded_cache_ttl.map(millis)),
-        ]);
-        stale.tools_keep.extend(self.stale_keep_tool.iter().cloned());
     }
 }
 
@@ -870,11 +757,6 @@ fn fail_on(text: &str) -> Result<FailOn, String> {
     }
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_string())?;
-    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
-}
-
 fn level(text: &str) -> Result<Level, String> {
     let number = text.parse().ok();
     number.and_then(Level::of_number).ok_or_else(|| "not a level: there are 1, 2 and 3".to_string())
@@ -892,11 +774,6 @@ fn spill(text: &str) -> Result<Folder, String> {
         let length = Folder::PATH_BYTES_MAX;
         format!("it cannot stand in a marker: at most {length} printable ASCII characters without quotes, backslashes and brackets")
     })
-}
-
-fn tool_limit(text: &str) -> Result<(String, u64), String> {
-    let (tool, chars) = text.split_once('=').ok_or("not of the form TOOL=CHARS")?;
-    Ok((tool.to_string(), chars.parse().map_err(|_| format!("`{chars}` is not a number of characters"))?))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use serde::Deserialize;
 use std::time::Duration;
-use transcript::policy::Downscale;
+use transcript::policy::{Downscale, SignedThinking};
 use transcript::profile::{self, PROFILES, Profile};
 use transcript::rule::{self, RULES};
 
@@ -30,6 +30,25 @@ impl Oversized {
             // Refused where it is asked for.
             #[cfg(not(feature = "images"))]
             Self::Downscale => None,
+        }
+    }
+}
+
+/// What to do where a change would come before signed thinking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Thinking {
+    Keep,
+    Strip,
+    Ignore,
+}
+
+impl Thinking {
+    pub(crate) fn signed(self) -> SignedThinking {
+        match self {
+            Self::Keep => SignedThinking::Keep,
+            Self::Strip => SignedThinking::Strip,
+            Self::Ignore => SignedThinking::Ignore,
         }
     }
 }
@@ -97,6 +116,18 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
     let (number, bytes) = unit.unwrap_or((text, 1));
     let wrong = || "not a size, such as 500MiB or 5GiB".to_string();
     number.trim().parse::<u64>().ok().and_then(|number| number.checked_mul(bytes)).ok_or_else(wrong)
+}
+
+/// A number of seconds.
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_string())?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+/// A tool and its limit.
+pub(crate) fn tool_limit(text: &str) -> Result<(String, u64), String> {
+    let (tool, chars) = text.split_once('=').ok_or("not of the form TOOL=CHARS")?;
+    Ok((tool.to_string(), chars.parse().map_err(|_| format!("`{chars}` is not a number of characters"))?))
 }
 
 /// A time in milliseconds.
