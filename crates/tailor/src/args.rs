@@ -2,6 +2,7 @@
 
 mod check;
 mod complete;
+mod flags;
 mod top;
 
 pub(crate) use check::{Allowed, ReportFormat, Results};
@@ -10,13 +11,13 @@ pub(crate) use top::{Report, Top};
 
 use crate::config::{Loaded, default_socket, load};
 use crate::say::talk;
-use crate::settings::{Edit, SETTINGS, Settings};
+use crate::settings::{Edit, Settings};
 use crate::value::{
     Thinking, Tokenizer, code, millis, no_such_rule, or_meant, override_each, rules, seconds, size,
 };
 use clap::builder::{EnumValueParser, TypedValueParser};
-use clap::{Arg, ArgAction, ArgMatches, Args as ClapArgs, FromArgMatches};
-use clap::{Parser, Subcommand, ValueEnum, value_parser};
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, value_parser};
+use flags::Given;
 use keeper::{Keep, Mode, Options, Policies, Recovery, Vault};
 use spans::marker::Folder;
 use std::path::PathBuf;
@@ -396,7 +397,7 @@ impl Recover {
     pub(crate) fn options(&self) -> Result<Options, String> {
         self.change.options(self.dry_run, |config| {
             let policies = self.limits.policies(config);
-            if self.limits.gives("thinking") {
+            if self.limits.get("thinking").is_some() {
                 return policies;
             }
             policies.map(|policy| policy.thinking = SignedThinking::Strip)
@@ -493,24 +494,8 @@ pub(crate) struct ConfigAt {
     paths: Vec<PathBuf>,
     #[command(flatten)]
     config: ConfigFile,
-    /// Whether transcripts are mended (enforce) or only looked at (observe).
-    #[arg(long, value_name = "observe|enforce")]
-    mode: Option<String>,
-    /// Seconds for which a file must have been quiet before it is trimmed and mended.
-    #[arg(long, value_name = "SECONDS")]
-    settle: Option<String>,
-    /// Where to serve metrics: 127.0.0.1:PORT or unix:PATH.
-    #[arg(long, value_name = "ADDRESS")]
-    listen: Option<String>,
-    /// Where to write metrics for a collector that reads files, such as `node_exporter`: a path ending in .prom.
-    #[arg(long, value_name = "FILE")]
-    metrics_textfile: Option<String>,
-    /// The socket through which `tailor status` asks.
-    #[arg(long, value_name = "FILE")]
-    socket: Option<String>,
-    /// The folder of originals.
-    #[arg(long, value_name = "DIR")]
-    vault: Option<String>,
+    #[command(flatten)]
+    daemon: Given<String>,
     /// Any key of the configuration, as it would stand in a file.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -524,24 +509,13 @@ impl ConfigAt {
 
     /// Where the daemon answers as far as flags say, without the configuration.
     pub(crate) fn socket(&self) -> PathBuf {
-        self.socket.as_ref().map_or_else(default_socket, PathBuf::from)
+        self.daemon.get("socket").map_or_else(default_socket, PathBuf::from)
     }
 
     /// Flags as lines of a configuration file.
     fn flags(&self) -> Vec<String> {
-        let named = [
-            ("mode", &self.mode),
-            ("settle", &self.settle),
-            ("listen", &self.listen),
-            ("metrics_textfile", &self.metrics_textfile),
-            ("socket", &self.socket),
-            ("vault", &self.vault),
-        ];
-        let line = |(key, value): (&str, &Option<String>)| {
-            let value = toml::Value::String(value.clone()?);
-            Some(format!("{key} = {value}"))
-        };
-        self.set.iter().cloned().chain(named.into_iter().filter_map(line)).collect()
+        let line = |(key, value): &(&str, String)| format!("{key} = {}", toml::Value::String(value.clone()));
+        self.set.iter().cloned().chain(self.daemon.0.iter().map(line)).collect()
     }
 
     /// The paths, if any were named.
@@ -579,41 +553,7 @@ pub(crate) struct Shared {
 
 /// The limits of the policy that flags give. What is not asked for is the configuration's, or the profile's; 0 switches
 /// a limit off.
-pub(crate) struct Limits {
-    /// By key, in the order of the settings.
-    edits: Vec<(&'static str, Edit)>,
-}
-
-impl ClapArgs for Limits {
-    fn augment_args(command: clap::Command) -> clap::Command {
-        command.args(SETTINGS.iter().filter_map(|setting| {
-            let flag = setting.flag.as_ref()?;
-            let action = if setting.kind.is_list() { ArgAction::Append } else { ArgAction::Set };
-            let arg = Arg::new(flag.name).long(flag.name).value_name(flag.unit).help(flag.help);
-            Some(arg.help_heading(flag.heading).action(action).value_parser(setting.kind.parser()?))
-        }))
-    }
-
-    fn augment_args_for_update(command: clap::Command) -> clap::Command {
-        Self::augment_args(command)
-    }
-}
-
-impl FromArgMatches for Limits {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let flags = SETTINGS.iter().filter_map(|setting| Some((setting.key, setting.flag.as_ref()?.name)));
-        let edits = flags.flat_map(|(key, name)| {
-            let given = matches.get_many::<Edit>(name).into_iter().flatten();
-            given.map(move |edit| (key, edit.clone()))
-        });
-        Ok(Self { edits: edits.collect() })
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
+pub(crate) type Limits = Given<Edit>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -635,19 +575,14 @@ impl Limits {
     /// too.
     pub(crate) fn policies(&self, config: &Loaded) -> Policies {
         let mut policies = config.policies();
-        if self.gives("profile") {
+        if self.get("profile").is_some() {
             policies = Policy::clone(policies.all()).into();
         }
         policies.map(|policy| {
             let mut settings = Settings { policy: policy.clone(), ..Settings::default() };
-            self.edits.iter().for_each(|(_, edit)| edit.apply(&mut settings));
+            self.0.iter().for_each(|(_, edit)| edit.apply(&mut settings));
             *policy = settings.policy;
         })
-    }
-
-    /// Whether a flag is given.
-    fn gives(&self, key: &str) -> bool {
-        self.edits.iter().any(|(given, _)| *given == key)
     }
 }
 

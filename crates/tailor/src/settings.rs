@@ -65,6 +65,8 @@ pub(crate) struct Setting {
     pub(crate) scope: Scope,
     pub(crate) kind: Kind,
     pub(crate) flag: Option<Flag>,
+    /// What it means.
+    pub(crate) help: &'static str,
 }
 
 /// Where a key may be written.
@@ -86,9 +88,8 @@ pub(crate) struct Flag {
     pub(crate) name: &'static str,
     /// What its value is called.
     pub(crate) unit: &'static str,
-    pub(crate) help: &'static str,
-    /// The heading it stands under.
-    pub(crate) heading: &'static str,
+    /// The heading in the help; only flags of the daemon have none.
+    pub(crate) heading: Option<&'static str>,
 }
 
 impl Setting {

@@ -2,26 +2,29 @@
 
 use super::{Flag, Kind, Scope, Setting};
 
-const LIMITS: &str = "Limits (0 switches one off)";
-const AGES: &str = "Old results (off unless asked for)";
+/// Flags of the daemon have no heading.
+const DAEMON: Option<&str> = None;
+const LIMITS: Option<&str> = Some("Limits (0 switches one off)");
+const AGES: Option<&str> = Some("Old results (off unless asked for)");
 
-/// Rows: where the key may be written, the key, the kind of value with its places in the settings; then, of a flag, its
-/// heading, its name, what its value is called, and its help.
+/// Rows: where the key may be written, the key, the kind of value with its places in the settings; then the heading,
+/// the name and the value's name of its flag, if it has one; then what it means.
 macro_rules! rows {
     (@kind Number $($($place:ident).+),+) => { Kind::Number(&[$(|settings| &mut settings.$($place).+),+]) };
     (@kind $kind:ident $($place:ident).+) => { Kind::$kind(|settings| &mut settings.$($place).+) };
     (@kind $kind:ident) => { Kind::$kind };
     (@flag) => { None };
-    (@flag $heading:ident $name:literal $unit:literal $help:literal) => {
-        Some(Flag { name: $name, unit: $unit, help: $help, heading: $heading })
+    (@flag $heading:ident $name:literal $unit:literal) => {
+        Some(Flag { name: $name, unit: $unit, heading: $heading })
     };
     ($($scope:ident $key:literal $kind:ident $(($($places:tt)+))?
-        $(, $heading:ident $name:literal $unit:literal $help:literal)?;)+) => {
+        $(, $heading:ident $name:literal $unit:literal)? $help:literal;)+) => {
         &[$(Setting {
             key: $key,
             scope: Scope::$scope,
             kind: rows!(@kind $kind $($($places)+)?),
-            flag: rows!(@flag $($heading $name $unit $help)?),
+            flag: rows!(@flag $($heading $name $unit)?),
+            help: $help,
         }),+]
     };
 }
@@ -29,24 +32,34 @@ macro_rules! rows {
 /// In the order in which values take effect, so that a profile comes before the limits that change it; flags are listed
 /// in this order too.
 pub(crate) static SETTINGS: &[Setting] = rows! {
-    All "mode" Mode;
-    All "roots" Paths(roots);
-    All "vault" Path(vault);
-    All "listen" Listen(listen);
-    All "metrics_textfile" Path(metrics_textfile);
-    All "socket" Path(socket);
-    All "settle" Time(settle);
-    All "settle_stale" Time(settle_stale);
-    All "memory_settle" Time(memory_settle);
-    All "rescan" Time(rescan);
-    All "recover" Truth(recover);
-    All "watch.rewrite_saved_bytes_min" Size(worth.saved_bytes_min);
-    All "watch.rewrite_saved_percent_min" Number(worth.saved_percent_min);
-    All "watch.rewrite_context_percent_min" Number(worth.context_percent_min);
-    All "originals.keep.days" Days(keep.age);
-    All "originals.keep.bytes" Size(keep.bytes);
-    All "agents" Agents;
-    Agent "reloads" Truth(reloads);
+    All "mode" Mode, DAEMON "mode" "observe|enforce"
+        "Whether transcripts are mended (enforce) or only looked at (observe)";
+    All "settle" Time(settle), DAEMON "settle" "SECONDS"
+        "Seconds for which a file must have been quiet before it is trimmed and mended";
+    All "listen" Listen(listen), DAEMON "listen" "ADDRESS"
+        "Where to serve metrics: 127.0.0.1:PORT or unix:PATH";
+    All "metrics_textfile" Path(metrics_textfile), DAEMON "metrics-textfile" "FILE"
+        "Where to write metrics for a collector that reads files, such as `node_exporter`: a path ending in .prom";
+    All "socket" Path(socket), DAEMON "socket" "FILE" "The socket through which `tailor status` asks";
+    All "vault" Path(vault), DAEMON "vault" "DIR" "The folder of originals";
+    All "roots" Paths(roots) "Files and folders to watch; by default the folders of known agents";
+    All "settle_stale" Time(settle_stale)
+        "Seconds without writes before anything rewrites history that a prompt cache may hold";
+    All "memory_settle" Time(memory_settle)
+        "Seconds without writes before an agent that cannot be seen is assumed to have forgotten the conversation";
+    All "rescan" Time(rescan) "Seconds between two walks through everything that is watched; 0 for never";
+    All "recover" Truth(recover) "Whether the daemon shortens sessions that the API refuses as too long";
+    All "watch.rewrite_saved_bytes_min" Size(worth.saved_bytes_min)
+        "The daemon rewrites a file to save this many bytes";
+    All "watch.rewrite_saved_percent_min" Number(worth.saved_percent_min)
+        "The daemon rewrites a file to save this percentage of it";
+    All "watch.rewrite_context_percent_min" Number(worth.context_percent_min)
+        "The daemon rewrites a file to shrink a context that fills this percentage of `window_tokens`";
+    All "originals.keep.days" Days(keep.age) "Days for which originals are kept; 0 for any number";
+    All "originals.keep.bytes" Size(keep.bytes) "Bytes of originals that are kept; 0 for any number";
+    All "agents" Agents "A table of settings for each agent that differs";
+    Agent "reloads" Truth(reloads)
+        "The agent reads the file again for each turn, so nothing waits for what it remembers";
     Each "profile" Profile, LIMITS "profile" "NAME"
         "The limits of another system, by name (see `tailor explain NAME`); single ones can be changed below";
     Each "result_chars_max" Number(policy.result_chars_max), LIMITS "result-chars-max" "CHARS"
@@ -104,8 +117,8 @@ pub(crate) static SETTINGS: &[Setting] = rows! {
     Each "thinking" Thinking, LIMITS "thinking" "THINKING"
         "Where a change would come before signed thinking: keep the thinking and hold the change back (the \
             default, but for `recover` and `compact`), strip the thinking, or ignore it";
-    Each "select" Codes(policy.selection.select);
-    Each "ignore" Codes(policy.selection.ignore);
-    Each "allow" Codes(policy.selection.allow);
-    Each "tools" Tools;
+    Each "select" Codes(policy.selection.select) "Only these rules";
+    Each "ignore" Codes(policy.selection.ignore) "Not these rules";
+    Each "allow" Codes(policy.selection.allow) "Also make guarded fixes of these rules";
+    Each "tools" Tools "A table for each tool with its own `result_chars_max`; `keep` and `only` list tools";
 };
