@@ -484,6 +484,8 @@ pub(crate) enum ConfigWhat {
     Check(ConfigAt),
     /// Prints what is in force, with everything that was left out filled in.
     Print(ConfigAt),
+    /// Prints a JSON Schema of configuration files, for editors and checks.
+    Schema,
 }
 
 /// Where the configuration is, and what flags put over it.

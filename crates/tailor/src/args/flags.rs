@@ -45,7 +45,7 @@ impl<V: Value> Args for Given<V> {
     fn augment_args(command: Command) -> Command {
         command.args(Self::settings().map(|(setting, flag, parser)| {
             let action = if setting.kind.is_list() { ArgAction::Append } else { ArgAction::Set };
-            let arg = Arg::new(flag.name).long(flag.name).value_name(flag.unit).help(setting.help);
+            let arg = Arg::new(flag.name).long(flag.name).value_name(flag.unit).help(setting.flag_help());
             arg.help_heading(flag.heading).action(action).value_parser(parser)
         }))
     }

@@ -63,38 +63,38 @@ pub(crate) static SETTINGS: &[Setting] = rows! {
     Each "profile" Profile, LIMITS "profile" "NAME"
         "The limits of another system, by name (see `tailor explain NAME`); single ones can be changed below";
     Each "result_chars_max" Number(policy.result_chars_max), LIMITS "result-chars-max" "CHARS"
-        "Longest text of a tool result (32,000)";
+        "Longest text of a tool result";
     Flag "tools.NAME.result_chars_max" ToolLimit, LIMITS "tool-result-chars-max" "TOOL=CHARS"
         "Another limit for the results of one tool";
     Flag "tools.keep" Names(policy.tools_keep), LIMITS "keep-tool" "TOOL" "Never cut results of this tool";
     Flag "tools.only" Names(policy.tools_only), LIMITS "only-tool" "TOOL" "Cut results of this tool only";
     Each "turn_chars_max" Number(policy.turn_chars_max), LIMITS "turn-chars-max" "CHARS"
-        "Longest sum of the results that answer one message of the model (200,000)";
+        "Longest sum of the results that answer one message of the model";
     Each "summary_chars_max" Number(policy.summary_chars_max), LIMITS "summary-chars-max" "CHARS"
-        "Longest message that a summariser can take (100,000)";
+        "Longest message that a summariser can take";
     Each "window_tokens" Number(policy.window_tokens), LIMITS "window-tokens" "TOKENS"
-        "The model's context window (200,000)";
+        "The model's context window";
     Each "side_chars_max" Number(policy.side_chars_max), LIMITS "side-chars-max" "CHARS"
-        "Longest string in copies of results that the model never sees (8,000)";
+        "Longest string in copies of results that the model never sees";
     Each "image_bytes_max" Number(policy.images.bytes_max), LIMITS "image-bytes-max" "BYTES"
-        "Longest base64 of an image (5,242,880)";
+        "Longest base64 of an image";
     Each "image_pixels_max" Number(policy.images.pixels_max), LIMITS "image-pixels-max" "PIXELS"
         "Longest side of an image in pixels (8,000; 2,000 beyond 20 images)";
     Each "images_max" Number(policy.images.count_max), LIMITS "images-max" "COUNT"
-        "Most images in context (100)";
+        "Most images in context";
     Each "images" Images, LIMITS "images" "IMAGES"
         "What becomes of an image that is too large, where S4 is allowed: a line of text takes its place (the \
             default), or it is made small";
     Each "stale.shorten_turns" Number(policy.stale.shorten_at), AGES "stale-shorten-turns" "TURNS"
         "Shorten results that are this many turns old (S14)";
     Each "stale.head_chars" Number(policy.stale.head_chars), AGES "stale-head-chars" "CHARS"
-        "How much of them stays at the beginning (2,000)";
+        "How much of them stays at the beginning";
     Each "stale.tail_chars" Number(policy.stale.tail_chars), AGES "stale-tail-chars" "CHARS"
-        "How much of them stays at the end (500)";
+        "How much of them stays at the end";
     Each "stale.clear_turns" Number(policy.stale.clear_at), AGES "stale-clear-turns" "TURNS"
         "Leave one line of results that are this many turns old (S14)";
     Each "stale.chars_min" Number(policy.stale.chars_min), AGES "stale-chars-min" "CHARS"
-        "Results that were shorter than this do not age (3,000)";
+        "Results that were shorter than this do not age";
     Each "stale.keep" Names(policy.stale.tools_keep), AGES "stale-keep-tool" "TOOL"
         "Results of this tool do not age";
     Each "crowded.trim_percent" Number(policy.crowded.trim_percent), AGES "crowded-trim-percent" "PERCENT"
