@@ -12,9 +12,7 @@ pub(crate) use top::{Report, Top};
 use crate::config::{Loaded, default_socket, load};
 use crate::say::talk;
 use crate::settings::{Edit, Settings};
-use crate::value::{
-    Thinking, Tokenizer, code, millis, no_such_rule, or_meant, override_each, rules, seconds, size,
-};
+use crate::value::{Thinking, Tokenizer, code, millis, no_such_rule, or_meant, rules, seconds, size};
 use clap::builder::{EnumValueParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, value_parser};
 use flags::Given;
@@ -591,16 +589,18 @@ impl Limits {
 impl Shared {
     /// What the configuration asks for, with the flags over it, now.
     pub(crate) fn policies(&self, config: &Loaded) -> Policies {
-        let asked = |codes: &Vec<String>| (!codes.is_empty()).then(|| codes.clone());
         let only = self.only();
+        let select = if only.is_empty() { &self.select } else { &only };
         let since = SystemTime::now().duration_since(UNIX_EPOCH).ok();
         let policies = self.limits.policies(config);
         policies.map(|policy| {
             policy.now_ms = since.map(millis);
-            override_each([
-                (&mut policy.selection.select, asked(&only).or_else(|| asked(&self.select))),
-                (&mut policy.selection.ignore, asked(&self.ignore)),
-            ]);
+            let selection = &mut policy.selection;
+            for (place, asked) in [(&mut selection.select, select), (&mut selection.ignore, &self.ignore)] {
+                if !asked.is_empty() {
+                    place.clone_from(asked);
+                }
+            }
             policy.selection.allow.extend(only.iter().cloned());
         })
     }

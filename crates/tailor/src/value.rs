@@ -135,15 +135,6 @@ pub(crate) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Sets what was asked for.
-pub(crate) fn override_each<T, const N: usize>(places: [(&mut T, Option<T>); N]) {
-    for (place, asked) in places {
-        if let Some(asked) = asked {
-            *place = asked;
-        }
-    }
-}
-
 /// How alike two names must be for one to be named instead of the other, from 0 to 1.
 const LIKENESS_MIN: f64 = 0.7;
 

@@ -80,13 +80,12 @@ pub(crate) enum Scalar {
 }
 
 /// Takes the limits of a profile. What it says nothing of stays.
-fn take_profile(profile: &Profile, policy: &mut Policy) {
-    let (thinking, selection) = (policy.thinking, policy.selection.clone());
-    *policy = Policy { thinking, selection, downscale: policy.downscale, ..profile.policy() };
-}
-
 fn profile_edit(profile: &'static Profile) -> Edit {
-    Edit::new(move |settings| take_profile(profile, &mut settings.policy))
+    Edit::new(move |settings| {
+        let policy = &mut settings.policy;
+        let (thinking, selection) = (policy.thinking, std::mem::take(&mut policy.selection));
+        *policy = Policy { thinking, selection, downscale: policy.downscale, ..profile.policy() };
+    })
 }
 
 fn tools_edit(tools: Tools) -> Edit {

@@ -2,7 +2,7 @@
 
 use super::{Kind, SETTINGS, Scope, Setting};
 use clap::ValueEnum;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use transcript::format::FORMATS;
 use transcript::profile::PROFILES;
 
@@ -17,11 +17,11 @@ pub(crate) fn schema() -> Value {
 
 /// The schema of a table with the settings that are wanted.
 fn table(is_wanted: impl Fn(&Setting) -> bool) -> Value {
-    let mut table = object(Map::new());
+    let mut table = object(&json!({}));
     for setting in SETTINGS.iter().filter(|setting| is_wanted(setting)) {
         let place = setting.key.split('.').fold(&mut table, |above, name| {
             if above["properties"].is_null() {
-                *above = object(Map::new());
+                *above = object(&json!({}));
             }
             &mut above["properties"][name]
         });
@@ -31,7 +31,7 @@ fn table(is_wanted: impl Fn(&Setting) -> bool) -> Value {
     table
 }
 
-fn object(properties: Map<String, Value>) -> Value {
+fn object(properties: &Value) -> Value {
     json!({ "type": "object", "additionalProperties": false, "properties": properties })
 }
 
@@ -63,7 +63,7 @@ fn of(kind: Kind) -> Value {
         }),
         Kind::Agents => {
             let agents = FORMATS.iter().map(|format| format.name().to_string());
-            object(agents.map(|name| (name, json!({ "$ref": "#/$defs/agent" }))).collect())
+            object(&agents.map(|name| (name, json!({ "$ref": "#/$defs/agent" }))).collect())
         }
     }
 }
