@@ -12,7 +12,7 @@ pub(crate) use top::{Report, Top};
 use crate::config::{Loaded, default_socket, load};
 use crate::say::talk;
 use crate::settings::{Edit, Settings};
-use crate::value::{Thinking, Tokenizer, code, millis, no_such_rule, or_meant, rules, seconds, size};
+use crate::value::{Thinking, Tokenizer, code, days, millis, no_such_rule, or_meant, rules, seconds, size};
 use clap::builder::{EnumValueParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, value_parser};
 use flags::Given;
@@ -222,13 +222,13 @@ impl Change {
     /// commands are run for its sake.
     fn options(&self, dry_run: bool, of: impl FnOnce(&Loaded) -> Policies) -> Result<Options, String> {
         let config = self.config.load()?;
-        let settle = self.settle.unwrap_or_else(|| config.settle());
+        let settle = self.settle.unwrap_or(config.settings.settle);
         Ok(Options {
             policy: settled(&of(&config), settle),
             mode: if dry_run { Mode::DryRun } else { Mode::Fix },
             settle,
             settle_stale: Duration::ZERO,
-            memory_settle: config.memory_settle(),
+            memory_settle: config.settings.memory_settle,
             // Of a dry run too: it is asked there what was done before.
             vault: Some(self.vault.open(&config)?),
             worth: None,
@@ -420,7 +420,7 @@ pub(crate) struct Show {
 #[derive(ClapArgs)]
 pub(crate) struct Gc {
     /// Remove runs that are older; never the newest one over a file.
-    #[arg(long, value_name = "DAYS", default_value = "30", value_parser = days)]
+    #[arg(long, value_name = "DAYS", default_value = "30", value_parser = days_text)]
     pub(crate) older_than: Duration,
     /// Then remove the oldest runs until no more than this is kept.
     #[arg(long, value_name = "SIZE", default_value = "5GiB", value_parser = size)]
@@ -644,13 +644,13 @@ impl Fix {
                 policy.selection.allow = [&self.allow[..], &self.shared.only()].concat();
             }
         });
-        let settle = self.settle.unwrap_or_else(|| config.settle());
+        let settle = self.settle.unwrap_or(config.settings.settle);
         let options = Options {
             policy: settled(&policy, settle),
             mode: if self.dry_run { Mode::DryRun } else { Mode::Fix },
             settle,
             settle_stale: self.settle_stale.unwrap_or_else(|| self.stale_after(&config)),
-            memory_settle: config.memory_settle(),
+            memory_settle: config.settings.memory_settle,
             // A dry run keeps nothing, so it needs no place to keep it.
             vault: if self.dry_run { None } else { Some(self.vault.open(&config)?) },
             worth: None,
@@ -662,7 +662,7 @@ impl Fix {
     /// that would be missed.
     fn stale_after(&self, config: &Loaded) -> Duration {
         let at_once = self.settle.is_some_and(|settle| settle.is_zero());
-        if at_once { Duration::ZERO } else { config.settle_stale() }
+        if at_once { Duration::ZERO } else { config.settings.settle_stale }
     }
 }
 
@@ -699,10 +699,8 @@ fn level(text: &str) -> Result<Level, String> {
     number.and_then(Level::of_number).ok_or_else(|| "not a level: there are 1, 2 and 3".to_string())
 }
 
-fn days(text: &str) -> Result<Duration, String> {
-    const DAY_SECONDS: f64 = 24.0 * 60.0 * 60.0;
-    let days: f64 = text.parse().map_err(|_| "not a number of days".to_string())?;
-    Duration::try_from_secs_f64(days * DAY_SECONDS).map_err(|error| error.to_string())
+fn days_text(text: &str) -> Result<Duration, String> {
+    days(text.parse().map_err(|_| "not a number of days".to_string())?)
 }
 
 fn spill(text: &str) -> Result<Folder, String> {

@@ -27,7 +27,7 @@ const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 /// What was read, and from where.
 pub(crate) struct Loaded {
     file: File,
-    settings: Settings,
+    pub(crate) settings: Settings,
     /// All of it, with what was left out filled in.
     pub(crate) table: Table,
     pub(crate) files: Vec<PathBuf>,
@@ -127,21 +127,6 @@ impl Loaded {
         Keep { age: unless_off(age), bytes: if bytes == 0 { u64::MAX } else { bytes } }
     }
 
-    /// How long a file must have been quiet before it is replaced.
-    pub(crate) fn settle(&self) -> Duration {
-        self.settings.settle
-    }
-
-    /// And before anything rewrites older history.
-    pub(crate) fn settle_stale(&self) -> Duration {
-        self.settings.settle_stale
-    }
-
-    /// And before no agent that cannot be seen is taken to remember the conversation.
-    pub(crate) fn memory_settle(&self) -> Duration {
-        self.settings.memory_settle
-    }
-
     /// Where `tailor status` asks.
     pub(crate) fn socket(&self) -> PathBuf {
         self.settings.socket.as_deref().map_or_else(default_socket, at_home)
@@ -172,9 +157,9 @@ impl Loaded {
             roots,
             mode: settings.mode,
             policy: self.policies(),
-            settle: self.settle(),
-            settle_stale: self.settle_stale(),
-            memory_settle: self.memory_settle(),
+            settle: settings.settle,
+            settle_stale: settings.settle_stale,
+            memory_settle: settings.memory_settle,
             recover: settings.recover,
             worth: settings.worth,
             rescan: unless_off(settings.rescan),

@@ -17,8 +17,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 use transcript::Policy;
 
-pub(crate) const DAY_SECONDS: u64 = 24 * 60 * 60;
-
 /// Everything that can be set, with its defaults.
 #[derive(Clone)]
 pub(crate) struct Settings {
@@ -51,7 +49,7 @@ impl Default for Settings {
             socket: Some(default_socket()),
             settle: Duration::from_secs(5),
             settle_stale: Duration::from_secs(60 * 60),
-            memory_settle: Duration::from_secs(DAY_SECONDS),
+            memory_settle: Duration::from_secs(24 * 60 * 60),
             rescan: Duration::from_secs(5 * 60),
             recover: false,
             worth: Worth::default(),

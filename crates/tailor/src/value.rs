@@ -124,6 +124,12 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
+/// So many days.
+pub(crate) fn days(days: f64) -> Result<Duration, String> {
+    const DAY_SECONDS: f64 = 24.0 * 60.0 * 60.0;
+    Duration::try_from_secs_f64(days * DAY_SECONDS).map_err(|_| format!("{days} is not a number of days"))
+}
+
 /// A tool and its limit.
 pub(crate) fn tool_limit(text: &str) -> Result<(String, u64), String> {
     let (tool, chars) = text.split_once('=').ok_or("not of the form TOOL=CHARS")?;

@@ -1,8 +1,8 @@
 //! The kinds of values that settings have: how each is read from a file, a flag and a variable, and how it is printed.
 
-use super::written::{Code, Days, Listen, Mode, ProfileName, Size, Span, Tools};
-use super::{DAY_SECONDS, Settings};
-use crate::value::{Oversized, Thinking, millis, profile, seconds, tool_limit};
+use super::Settings;
+use super::written::{Code, Mode, Tools, bytes, profile_name, span, text, value};
+use crate::value::{Oversized, Thinking, days, millis, profile, seconds, tool_limit};
 use clap::builder::{EnumValueParser, StringValueParser, TypedValueParser, ValueParser};
 use clap::value_parser;
 use serde::Deserialize;
@@ -117,21 +117,21 @@ impl<'de> DeserializeSeed<'de> for Kind {
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Edit, D::Error> {
         Ok(match self {
             Self::Number(places) => numbers_edit(places, u64::deserialize(from)?),
-            Self::Size(at) => Edit::set(at, Size::deserialize(from)?.0),
-            Self::Time(at) => Edit::set(at, Span::deserialize(from)?.0),
-            Self::Millis(at) => Edit::set(at, millis(Span::deserialize(from)?.0)),
-            Self::Days(at) => Edit::set(at, Days::deserialize(from)?.0),
+            Self::Size(at) => Edit::set(at, value(from, bytes)?),
+            Self::Time(at) => Edit::set(at, value(from, span)?),
+            Self::Millis(at) => Edit::set(at, millis(value(from, span)?)),
+            Self::Days(at) => Edit::set(at, days(f64::deserialize(from)?).map_err(D::Error::custom)?),
             Self::Truth(at) => Edit::set(at, bool::deserialize(from)?),
             Self::Path(at) => Edit::set(at, Some(PathBuf::deserialize(from)?)),
             Self::Paths(at) => Edit::set(at, Some(Vec::deserialize(from)?)),
-            Self::Listen(at) => Edit::set(at, Some(Listen::deserialize(from)?.0)),
+            Self::Listen(at) => Edit::set(at, Some(text(from, str::parse)?)),
             Self::Mode => Edit::set(|settings| &mut settings.mode, Mode::deserialize(from)?.into()),
             Self::Codes(at) => {
                 let codes = Vec::<Code>::deserialize(from)?;
                 Edit::set(at, codes.into_iter().map(|code| code.0).collect())
             }
             Self::Names(at) => Edit::set(at, Vec::deserialize(from)?),
-            Self::Profile => profile_edit(ProfileName::deserialize(from)?.0),
+            Self::Profile => profile_edit(text(from, profile_name)?),
             Self::Images => images_edit(Oversized::deserialize(from)?.built_in().map_err(D::Error::custom)?),
             Self::Thinking => thinking_edit(Thinking::deserialize(from)?),
             Self::Tools => tools_edit(Tools::deserialize(from)?),
@@ -192,7 +192,7 @@ impl Kind {
             Self::Number(places) => number(*places.first()?(settings)),
             Self::Size(at) | Self::Millis(at) => number(*at(settings)),
             Self::Time(at) => number(at(settings).as_secs()),
-            Self::Days(at) => number(at(settings).as_secs() / DAY_SECONDS),
+            Self::Days(at) => number(at(settings).as_secs() / (24 * 60 * 60)),
             Self::Truth(at) => Value::Boolean(*at(settings)),
             Self::Path(at) => Value::String(at(settings).as_ref()?.to_string_lossy().into_owned()),
             Self::Mode => Value::String(settings.mode.name().to_string()),

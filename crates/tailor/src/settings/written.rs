@@ -3,24 +3,32 @@
 use crate::value::{code, profile, size};
 use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
-use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 use toml::Value;
 use transcript::profile::Profile;
 
-/// The limits of another system.
-#[derive(Debug, Deserialize)]
-#[serde(try_from = "String")]
-pub(super) struct ProfileName(pub(super) &'static Profile);
+/// Reads a text as what a function makes of it.
+pub(super) fn text<'de, D: Deserializer<'de>, T, E: fmt::Display>(
+    from: D,
+    read: impl FnOnce(&str) -> Result<T, E>,
+) -> Result<T, D::Error> {
+    read(&String::deserialize(from)?).map_err(D::Error::custom)
+}
 
-impl TryFrom<String> for ProfileName {
-    type Error = String;
+/// Reads a value of any type as what a function makes of it.
+pub(super) fn value<'de, D: Deserializer<'de>, T>(
+    from: D,
+    read: impl FnOnce(&Value) -> Result<T, String>,
+) -> Result<T, D::Error> {
+    read(&Value::deserialize(from)?).map_err(D::Error::custom)
+}
 
-    fn try_from(text: String) -> Result<Self, String> {
-        profile(&text).map(Self).map_err(|error| format!("`{text}`: {error}"))
-    }
+/// The limits of another system, by name.
+pub(super) fn profile_name(text: &str) -> Result<&'static Profile, String> {
+    profile(text).map_err(|error| format!("`{text}`: {error}"))
 }
 
 /// `keep` and `only` are lists of names; each other key is a tool.
@@ -116,75 +124,33 @@ impl TryFrom<String> for Code {
     }
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(try_from = "String")]
-pub(super) struct Listen(pub(super) watch::Listen);
-
-impl TryFrom<String> for Listen {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse().map(Self)
-    }
-}
-
-/// Seconds, or a number with a unit of time.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(try_from = "Value")]
-pub(super) struct Span(pub(super) Duration);
-
 /// Seconds of each unit.
 const UNITS: &[(&str, f64)] =
     &[("ms", 0.001), ("min", 60.0), ("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("d", 86_400.0)];
 
-impl TryFrom<Value> for Span {
-    type Error = String;
-
-    fn try_from(value: Value) -> Result<Self, String> {
-        let wrong = || format!("{value} is not a length of time, such as 5, \"90s\" or \"1h\"");
-        let (number, unit) = match &value {
-            Value::Integer(number) => (number.to_string(), 1.0),
-            Value::Float(number) => (number.to_string(), 1.0),
-            Value::String(text) => {
-                let unit =
-                    UNITS.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, *seconds)));
-                let (number, unit) = unit.unwrap_or((text, 1.0));
-                (number.trim().to_string(), unit)
-            }
-            _ => return Err(wrong()),
-        };
-        let seconds: f64 = number.parse().map_err(|_| wrong())?;
-        Duration::try_from_secs_f64(seconds * unit).map(Self).map_err(|_| wrong())
-    }
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(try_from = "f64")]
-pub(super) struct Days(pub(super) Duration);
-
-impl TryFrom<f64> for Days {
-    type Error = String;
-
-    fn try_from(days: f64) -> Result<Self, String> {
-        let seconds = days * 86_400.0;
-        Duration::try_from_secs_f64(seconds).map(Self).map_err(|_| format!("{days} is not a number of days"))
-    }
+/// Seconds, or a number with a unit of time.
+pub(super) fn span(value: &Value) -> Result<Duration, String> {
+    let wrong = || format!("{value} is not a length of time, such as 5, \"90s\" or \"1h\"");
+    let (number, unit) = match value {
+        Value::Integer(number) => (number.to_string(), 1.0),
+        Value::Float(number) => (number.to_string(), 1.0),
+        Value::String(text) => {
+            let unit = UNITS.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, *seconds)));
+            let (number, unit) = unit.unwrap_or((text, 1.0));
+            (number.trim().to_string(), unit)
+        }
+        _ => return Err(wrong()),
+    };
+    let seconds: f64 = number.parse().map_err(|_| wrong())?;
+    Duration::try_from_secs_f64(seconds * unit).map_err(|_| wrong())
 }
 
 /// Bytes, or a number with a unit.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(try_from = "Value")]
-pub(super) struct Size(pub(super) u64);
-
-impl TryFrom<Value> for Size {
-    type Error = String;
-
-    fn try_from(value: Value) -> Result<Self, String> {
-        let wrong = || format!("{value} is not a size, such as 500000 or \"5GiB\"");
-        match &value {
-            Value::Integer(bytes) => u64::try_from(*bytes).map(Self).map_err(|_| wrong()),
-            Value::String(text) => size(text).map(Self).map_err(|_| wrong()),
-            _ => Err(wrong()),
-        }
+pub(super) fn bytes(value: &Value) -> Result<u64, String> {
+    let wrong = || format!("{value} is not a size, such as 500000 or \"5GiB\"");
+    match value {
+        Value::Integer(bytes) => u64::try_from(*bytes).map_err(|_| wrong()),
+        Value::String(text) => size(text).map_err(|_| wrong()),
+        _ => Err(wrong()),
     }
 }
