@@ -9,9 +9,9 @@ pub(crate) use check::{Allowed, ReportFormat, Results};
 pub(crate) use complete::{Completions, Man};
 pub(crate) use top::{Report, Top};
 
-use crate::config::{Loaded, default_socket, load};
+use crate::config::{Loaded, load};
 use crate::say::talk;
-use crate::settings::{Edit, Settings};
+use crate::settings::{Edit, Settings, default_socket};
 use crate::value::{Thinking, Tokenizer, code, days, millis, no_such_rule, or_meant, rules, seconds, size};
 use clap::builder::{EnumValueParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, value_parser};

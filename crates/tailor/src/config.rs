@@ -3,7 +3,7 @@
 
 mod file;
 
-use crate::settings::{SETTINGS, Scalar, Scope, Settings};
+use crate::settings::{SETTINGS, Scalar, Scope, Settings, default_socket};
 use crate::value::nearest;
 use file::File;
 use keeper::{Keep, Policies, Vault};
@@ -237,17 +237,6 @@ fn fill(table: &mut Table, settings: &mut Settings) {
     }
 }
 
-/// Where the daemon listens for `tailor status`: in the folder that the service manager gave it, or in the user's own.
-pub(crate) fn default_socket() -> PathBuf {
-    let own = |name: &str, below: &str| {
-        let folder = std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        folder.map(|folder| folder.join(below))
-    };
-    own("RUNTIME_DIRECTORY", "status.sock")
-        .or_else(|| own("XDG_RUNTIME_DIR", "tailor/status.sock"))
-        .unwrap_or_else(|| PathBuf::from("/run/tailor/status.sock"))
-}
-
 /// Variables that are keys in capitals.
 fn variables(
     all: impl Iterator<Item = (OsString, OsString)>,
@@ -294,6 +283,7 @@ fn at_home(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Kind;
     use crate::value::profile as find_profile;
     use spans::literal::Unit;
     use transcript::Policy;
@@ -424,6 +414,20 @@ mod tests {
         assert_eq!(config.policy.all().selection.ignore, ["S5"]);
         let pi = FORMATS.iter().find(|format| format.name() == "pi");
         assert_eq!(**config.policy.of(pi.copied()), wanted);
+    }
+
+    /// A row that was copied from another and kept its place would change that one.
+    #[test]
+    fn each_number_has_its_own_place() {
+        let is_number = |kind| {
+            matches!(kind, Kind::Number(_) | Kind::Size(_) | Kind::Time(_) | Kind::Millis(_) | Kind::Days(_))
+        };
+        let numbers = || SETTINGS.iter().zip(1..).filter(|(setting, _)| is_number(setting.kind));
+        let lines: Vec<String> = numbers().map(|(row, number)| format!("{} = {number}", row.key)).collect();
+        let mut settings = loaded(parse(&lines.join("\n"), "c.toml").unwrap()).settings;
+        for (setting, number) in numbers() {
+            assert_eq!(setting.kind.print(&mut settings), Some(Value::Integer(number)), "{}", setting.key);
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The kinds of values that settings have: how each is read from a file, a flag and a variable, and how it is printed.
 
-use super::Settings;
+use super::values::Settings;
 use super::written::{Code, Mode, Tools, bytes, profile_name, span, text, value};
 use crate::value::{Oversized, Thinking, days, millis, profile, seconds, tool_limit};
 use clap::builder::{EnumValueParser, StringValueParser, TypedValueParser, ValueParser};
@@ -190,7 +190,8 @@ impl Kind {
         let number = |number| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
         Some(match self {
             Self::Number(places) => number(*places.first()?(settings)),
-            Self::Size(at) | Self::Millis(at) => number(*at(settings)),
+            Self::Size(at) => number(*at(settings)),
+            Self::Millis(at) => number(*at(settings) / 1_000),
             Self::Time(at) => number(at(settings).as_secs()),
             Self::Days(at) => number(at(settings).as_secs() / (24 * 60 * 60)),
             Self::Truth(at) => Value::Boolean(*at(settings)),

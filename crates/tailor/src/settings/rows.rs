@@ -1,6 +1,7 @@
 //! The table of all settings.
 
-use super::{Flag, Kind, Scope, Setting};
+use super::kind::Kind;
+use super::setting::{Flag, Scope, Setting};
 
 /// Flags of the daemon have no heading.
 const DAEMON: Option<&str> = None;

@@ -1,6 +1,8 @@
 //! The JSON Schema of a configuration file, for editors and checks.
 
-use super::{Kind, SETTINGS, Scope, Setting};
+use super::kind::Kind;
+use super::rows::SETTINGS;
+use super::setting::{Scope, Setting};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use transcript::format::FORMATS;
