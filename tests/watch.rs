@@ -737,6 +737,12 @@ fn the_configuration_is_checked_and_printed() {
     fs::write(&again, &printed).unwrap();
     let reprinted = run(&["config", "print", "--config", again.to_str().unwrap()]).text();
     assert_eq!(reprinted.split_once('\n').unwrap().1, printed.split_once('\n').unwrap().1);
+    // And the schema has each of its keys.
+    let schema: serde_json::Value = serde_json::from_str(&run(&["config", "schema"]).text()).unwrap();
+    let top = printed.lines().take_while(|line| !line.starts_with('['));
+    let missing = top.filter_map(|line| line.split_once(" = ")).map(|(key, _)| key);
+    let missing: Vec<&str> = missing.filter(|key| !schema["properties"][*key].is_object()).collect();
+    assert!(missing.is_empty() && printed.contains("\nwindow_tokens = "), "{missing:?}");
     fs::write(own.join("config.toml"), "mod = \"enforce\"\n").unwrap();
     let checked = run(&["config", "check"]);
     assert_eq!(checked.status, 2);

@@ -2,26 +2,26 @@
 
 mod check;
 mod complete;
+mod flags;
 mod top;
 
 pub(crate) use check::{Allowed, ReportFormat, Results};
 pub(crate) use complete::{Completions, Man};
 pub(crate) use top::{Report, Top};
 
-use crate::config::{Loaded, default_socket, load};
+use crate::config::{Loaded, load};
 use crate::say::talk;
-use crate::value::{
-    Oversized, Tokenizer, code, millis, no_such_rule, or_meant, override_each, profile, rules, size,
-};
+use crate::settings::{Edit, Settings, default_socket};
+use crate::value::{Thinking, Tokenizer, code, days, millis, no_such_rule, or_meant, rules, seconds, size};
 use clap::builder::{EnumValueParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, value_parser};
+use flags::Given;
 use keeper::{Keep, Mode, Options, Policies, Recovery, Vault};
 use spans::marker::Folder;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::chunk;
 use transcript::policy::{Policy, SignedThinking};
-use transcript::profile::Profile;
 use transcript::recover::{self, Level};
 use transcript::rule::{self, Group};
 use transcript::{Finding, Severity};
@@ -222,13 +222,13 @@ impl Change {
     /// commands are run for its sake.
     fn options(&self, dry_run: bool, of: impl FnOnce(&Loaded) -> Policies) -> Result<Options, String> {
         let config = self.config.load()?;
-        let settle = self.settle.unwrap_or_else(|| config.settle());
+        let settle = self.settle.unwrap_or(config.settings.settle);
         Ok(Options {
             policy: settled(&of(&config), settle),
             mode: if dry_run { Mode::DryRun } else { Mode::Fix },
             settle,
             settle_stale: Duration::ZERO,
-            memory_settle: config.memory_settle(),
+            memory_settle: config.settings.memory_settle,
             // Of a dry run too: it is asked there what was done before.
             vault: Some(self.vault.open(&config)?),
             worth: None,
@@ -394,8 +394,11 @@ impl Recover {
     /// otherwise.
     pub(crate) fn options(&self) -> Result<Options, String> {
         self.change.options(self.dry_run, |config| {
-            let thinking = self.limits.thinking.map_or(SignedThinking::Strip, Thinking::signed);
-            self.limits.policies(config).map(|policy| policy.thinking = thinking)
+            let policies = self.limits.policies(config);
+            if self.limits.get("thinking").is_some() {
+                return policies;
+            }
+            policies.map(|policy| policy.thinking = SignedThinking::Strip)
         })
     }
 }
@@ -417,7 +420,7 @@ pub(crate) struct Show {
 #[derive(ClapArgs)]
 pub(crate) struct Gc {
     /// Remove runs that are older; never the newest one over a file.
-    #[arg(long, value_name = "DAYS", default_value = "30", value_parser = days)]
+    #[arg(long, value_name = "DAYS", default_value = "30", value_parser = days_text)]
     pub(crate) older_than: Duration,
     /// Then remove the oldest runs until no more than this is kept.
     #[arg(long, value_name = "SIZE", default_value = "5GiB", value_parser = size)]
@@ -479,6 +482,8 @@ pub(crate) enum ConfigWhat {
     Check(ConfigAt),
     /// Prints what is in force, with everything that was left out filled in.
     Print(ConfigAt),
+    /// Prints a JSON Schema of configuration files, for editors and checks.
+    Schema,
 }
 
 /// Where the configuration is, and what flags put over it.
@@ -489,24 +494,8 @@ pub(crate) struct ConfigAt {
     paths: Vec<PathBuf>,
     #[command(flatten)]
     config: ConfigFile,
-    /// Whether transcripts are mended (enforce) or only looked at (observe).
-    #[arg(long, value_name = "observe|enforce")]
-    mode: Option<String>,
-    /// Seconds for which a file must have been quiet before it is trimmed and mended.
-    #[arg(long, value_name = "SECONDS")]
-    settle: Option<String>,
-    /// Where to serve metrics: 127.0.0.1:PORT or unix:PATH.
-    #[arg(long, value_name = "ADDRESS")]
-    listen: Option<String>,
-    /// Where to write metrics for a collector that reads files, such as `node_exporter`: a path ending in .prom.
-    #[arg(long, value_name = "FILE")]
-    metrics_textfile: Option<String>,
-    /// The socket through which `tailor status` asks.
-    #[arg(long, value_name = "FILE")]
-    socket: Option<String>,
-    /// The folder of originals.
-    #[arg(long, value_name = "DIR")]
-    vault: Option<String>,
+    #[command(flatten)]
+    daemon: Given<String>,
     /// Any key of the configuration, as it would stand in a file.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -520,24 +509,13 @@ impl ConfigAt {
 
     /// Where the daemon answers as far as flags say, without the configuration.
     pub(crate) fn socket(&self) -> PathBuf {
-        self.socket.as_ref().map_or_else(default_socket, PathBuf::from)
+        self.daemon.get("socket").map_or_else(default_socket, PathBuf::from)
     }
 
     /// Flags as lines of a configuration file.
     fn flags(&self) -> Vec<String> {
-        let named = [
-            ("mode", &self.mode),
-            ("settle", &self.settle),
-            ("listen", &self.listen),
-            ("metrics_textfile", &self.metrics_textfile),
-            ("socket", &self.socket),
-            ("vault", &self.vault),
-        ];
-        let line = |(key, value): (&str, &Option<String>)| {
-            let value = toml::Value::String(value.clone()?);
-            Some(format!("{key} = {value}"))
-        };
-        self.set.iter().cloned().chain(named.into_iter().filter_map(line)).collect()
+        let line = |(key, value): &(&str, String)| format!("{key} = {}", toml::Value::String(value.clone()));
+        self.set.iter().cloned().chain(self.daemon.0.iter().map(line)).collect()
     }
 
     /// The paths, if any were named.
@@ -573,107 +551,9 @@ pub(crate) struct Shared {
     pub(crate) config: ConfigFile,
 }
 
-const LIMITS: &str = "Limits (0 switches one off)";
-
-/// The limits of the policy. What is not asked for is the configuration's, or the profile's; 0 switches a limit off.
-#[derive(ClapArgs)]
-#[command(next_help_heading = LIMITS)]
-pub(crate) struct Limits {
-    /// The limits of another system, by name (see `tailor explain NAME`); single ones can be changed below.
-    #[arg(long, value_name = "NAME", value_parser = profile)]
-    pub(crate) profile: Option<&'static Profile>,
-    /// Longest text of a tool result (32,000).
-    #[arg(long, value_name = "CHARS")]
-    pub(crate) result_chars_max: Option<u64>,
-    /// Another limit for the results of one tool.
-    #[arg(long, value_name = "TOOL=CHARS", value_parser = tool_limit)]
-    pub(crate) tool_result_chars_max: Vec<(String, u64)>,
-    /// Never cut results of this tool.
-    #[arg(long, value_name = "TOOL")]
-    pub(crate) keep_tool: Vec<String>,
-    /// Cut results of this tool only.
-    #[arg(long, value_name = "TOOL")]
-    pub(crate) only_tool: Vec<String>,
-    /// Longest sum of the results that answer one message of the model (200,000).
-    #[arg(long, value_name = "CHARS")]
-    pub(crate) turn_chars_max: Option<u64>,
-    /// Longest message that a summariser can take (100,000).
-    #[arg(long, value_name = "CHARS")]
-    pub(crate) summary_chars_max: Option<u64>,
-    /// The model's context window (200,000).
-    #[arg(long, value_name = "TOKENS")]
-    pub(crate) window_tokens: Option<u64>,
-    /// Longest string in copies of results that the model never sees (8,000).
-    #[arg(long, value_name = "CHARS")]
-    pub(crate) side_chars_max: Option<u64>,
-    /// Longest base64 of an image (5,242,880).
-    #[arg(long, value_name = "BYTES")]
-    pub(crate) image_bytes_max: Option<u64>,
-    /// Longest side of an image in pixels (8,000; 2,000 beyond 20 images).
-    #[arg(long, value_name = "PIXELS")]
-    pub(crate) image_pixels_max: Option<u64>,
-    /// Most images in context (100).
-    #[arg(long, value_name = "COUNT")]
-    pub(crate) images_max: Option<u64>,
-    /// What becomes of an image that is too large, where S4 is allowed: a line of text takes its place (the default), or
-    /// it is made small.
-    #[arg(long, value_parser = EnumValueParser::<Oversized>::new().try_map(Oversized::built_in))]
-    pub(crate) images: Option<Oversized>,
-    #[command(flatten)]
-    pub(crate) ages: Ages,
-    /// Longest text of one message of the model that is in context (any; 5,000 for `recover`).
-    #[arg(long, value_name = "CHARS", help_heading = LIMITS)]
-    pub(crate) reply_chars_max: Option<u64>,
-    /// Where a change would come before signed thinking: keep the thinking and hold the change back (the default, but
-    /// for `recover` and `compact`), strip the thinking, or ignore it.
-    #[arg(long, value_enum, help_heading = LIMITS)]
-    pub(crate) thinking: Option<Thinking>,
-}
-
-/// What becomes of old results. Off unless the profile or one of these says so.
-#[derive(ClapArgs)]
-#[command(next_help_heading = "Old results (off unless asked for)")]
-pub(crate) struct Ages {
-    /// Shorten results that are this many turns old (S14).
-    #[arg(long, value_name = "TURNS")]
-    pub(crate) stale_shorten_turns: Option<u64>,
-    /// How much of them stays at the beginning (2,000).
-    #[arg(long, value_name = "CHARS")]
-    pub(crate) stale_head_chars: Option<u64>,
-    /// How much of them stays at the end (500).
-    #[arg(long, value_name = "CHARS")]
-    pub(crate) stale_tail_chars: Option<u64>,
-    /// Leave one line of results that are this many turns old (S14).
-    #[arg(long, value_name = "TURNS")]
-    pub(crate) stale_clear_turns: Option<u64>,
-    /// Results that were shorter than this do not age (3,000).
-    #[arg(long, value_name = "CHARS")]
-    pub(crate) stale_chars_min: Option<u64>,
-    /// Results of this tool do not age.
-    #[arg(long, value_name = "TOOL")]
-    pub(crate) stale_keep_tool: Vec<String>,
-    /// Trim older results when so much of the window is full (S15).
-    #[arg(long, value_name = "PERCENT")]
-    pub(crate) crowded_trim_percent: Option<u64>,
-    /// Results longer than this are trimmed then.
-    #[arg(long, value_name = "CHARS")]
-    pub(crate) crowded_chars_max: Option<u64>,
-    /// How much of them stays at each end.
-    #[arg(long, value_name = "CHARS")]
-    pub(crate) crowded_end_chars: Option<u64>,
-    /// Leave one line of the oldest results when so much of the window is full (S15).
-    #[arg(long, value_name = "PERCENT")]
-    pub(crate) crowded_clear_percent: Option<u64>,
-    /// Unless what could be cleared is less than this together.
-    #[arg(long, value_name = "CHARS")]
-    pub(crate) crowded_clear_chars_min: Option<u64>,
-    /// How many of the newest messages of the model, with what follows, stay as they are.
-    #[arg(long, value_name = "COUNT")]
-    pub(crate) crowded_keep_assistants: Option<u64>,
-    /// Not before the model's last message is so old that no prompt cache holds it.
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    pub(crate) crowded_cache_ttl: Option<Duration>,
-}
+/// The limits of the policy that flags give. What is not asked for is the configuration's, or the profile's; 0 switches
+/// a limit off.
+pub(crate) type Limits = Given<Edit>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -681,13 +561,6 @@ pub(crate) enum Format {
     Human,
     /// A JSON object a file, and one with totals.
     Json,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Thinking {
-    Keep,
-    Strip,
-    Ignore,
 }
 
 /// What makes the exit code 1.
@@ -698,62 +571,36 @@ pub(crate) enum FailOn {
 }
 
 impl Limits {
-    /// What the configuration asks for, with these over it. A profile takes the place of all limits.
+    /// What the configuration asks for, with these over it. A profile takes the place of all limits, of single agents
+    /// too.
     pub(crate) fn policies(&self, config: &Loaded) -> Policies {
         let mut policies = config.policies();
-        if let Some(profile) = self.profile {
-            let all = policies.all();
-            let (thinking, selection, downscale) = (all.thinking, all.selection.clone(), all.downscale);
-            policies = Policy { thinking, selection, downscale, ..profile.policy() }.into();
+        if self.get("profile").is_some() {
+            policies = Policy::clone(policies.all()).into();
         }
-        policies.map(|policy| self.apply(policy))
-    }
-
-    /// Changes in a policy what was asked for.
-    fn apply(&self, policy: &mut Policy) {
-        override_each([
-            (&mut policy.result_chars_max, self.result_chars_max),
-            (&mut policy.turn_chars_max, self.turn_chars_max),
-            (&mut policy.summary_chars_max, self.summary_chars_max),
-            (&mut policy.window_tokens, self.window_tokens),
-            (&mut policy.side_chars_max, self.side_chars_max),
-            (&mut policy.reply_chars_max, self.reply_chars_max),
-            (&mut policy.images.bytes_max, self.image_bytes_max),
-            (&mut policy.images.pixels_max, self.image_pixels_max),
-            (&mut policy.images.count_max, self.images_max),
-        ]);
-        override_each([(&mut policy.downscale, self.images.map(Oversized::how))]);
-        self.ages.apply(policy);
-        policy.tool_chars_max.extend(self.tool_result_chars_max.iter().cloned());
-        policy.tools_keep.extend(self.keep_tool.iter().cloned());
-        policy.tools_only.extend(self.only_tool.iter().cloned());
-        override_each([(&mut policy.thinking, self.thinking.map(Thinking::signed))]);
-    }
-}
-
-impl Thinking {
-    fn signed(self) -> SignedThinking {
-        match self {
-            Self::Keep => SignedThinking::Keep,
-            Self::Strip => SignedThinking::Strip,
-            Self::Ignore => SignedThinking::Ignore,
-        }
+        policies.map(|policy| {
+            let mut settings = Settings { policy: policy.clone(), ..Settings::default() };
+            self.0.iter().for_each(|(_, edit)| edit.apply(&mut settings));
+            *policy = settings.policy;
+        })
     }
 }
 
 impl Shared {
     /// What the configuration asks for, with the flags over it, now.
     pub(crate) fn policies(&self, config: &Loaded) -> Policies {
-        let asked = |codes: &Vec<String>| (!codes.is_empty()).then(|| codes.clone());
         let only = self.only();
+        let select = if only.is_empty() { &self.select } else { &only };
         let since = SystemTime::now().duration_since(UNIX_EPOCH).ok();
         let policies = self.limits.policies(config);
         policies.map(|policy| {
             policy.now_ms = since.map(millis);
-            override_each([
-                (&mut policy.selection.select, asked(&only).or_else(|| asked(&self.select))),
-                (&mut policy.selection.ignore, asked(&self.ignore)),
-            ]);
+            let selection = &mut policy.selection;
+            for (place, asked) in [(&mut selection.select, select), (&mut selection.ignore, &self.ignore)] {
+                if !asked.is_empty() {
+                    place.clone_from(asked);
+                }
+            }
             policy.selection.allow.extend(only.iter().cloned());
         })
     }
@@ -769,29 +616,6 @@ impl Shared {
             FailOn::Severity(severity) => finding.severity >= *severity,
             FailOn::Code(code) => finding.rule.code() == code,
         })
-    }
-}
-
-impl Ages {
-    /// Changes in a policy what was asked for.
-    fn apply(&self, policy: &mut Policy) {
-        let (stale, crowded) = (&mut policy.stale, &mut policy.crowded);
-        override_each([
-            (&mut stale.shorten_at, self.stale_shorten_turns),
-            (&mut stale.head_chars, self.stale_head_chars),
-            (&mut stale.tail_chars, self.stale_tail_chars),
-            (&mut stale.clear_at, self.stale_clear_turns),
-            (&mut stale.chars_min, self.stale_chars_min),
-            (&mut crowded.trim_percent, self.crowded_trim_percent),
-            (&mut crowded.trim_chars_max, self.crowded_chars_max),
-            (&mut crowded.head_chars, self.crowded_end_chars),
-            (&mut crowded.tail_chars, self.crowded_end_chars),
-            (&mut crowded.clear_percent, self.crowded_clear_percent),
-            (&mut crowded.clear_chars_min, self.crowded_clear_chars_min),
-            (&mut crowded.keep_assistants, self.crowded_keep_assistants),
-            (&mut crowded.cache_ttl_ms, self.crowded_cache_ttl.map(millis)),
-        ]);
-        stale.tools_keep.extend(self.stale_keep_tool.iter().cloned());
     }
 }
 
@@ -820,13 +644,13 @@ impl Fix {
                 policy.selection.allow = [&self.allow[..], &self.shared.only()].concat();
             }
         });
-        let settle = self.settle.unwrap_or_else(|| config.settle());
+        let settle = self.settle.unwrap_or(config.settings.settle);
         let options = Options {
             policy: settled(&policy, settle),
             mode: if self.dry_run { Mode::DryRun } else { Mode::Fix },
             settle,
             settle_stale: self.settle_stale.unwrap_or_else(|| self.stale_after(&config)),
-            memory_settle: config.memory_settle(),
+            memory_settle: config.settings.memory_settle,
             // A dry run keeps nothing, so it needs no place to keep it.
             vault: if self.dry_run { None } else { Some(self.vault.open(&config)?) },
             worth: None,
@@ -838,7 +662,7 @@ impl Fix {
     /// that would be missed.
     fn stale_after(&self, config: &Loaded) -> Duration {
         let at_once = self.settle.is_some_and(|settle| settle.is_zero());
-        if at_once { Duration::ZERO } else { config.settle_stale() }
+        if at_once { Duration::ZERO } else { config.settings.settle_stale }
     }
 }
 
@@ -870,20 +694,13 @@ fn fail_on(text: &str) -> Result<FailOn, String> {
     }
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_string())?;
-    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
-}
-
 fn level(text: &str) -> Result<Level, String> {
     let number = text.parse().ok();
     number.and_then(Level::of_number).ok_or_else(|| "not a level: there are 1, 2 and 3".to_string())
 }
 
-fn days(text: &str) -> Result<Duration, String> {
-    const DAY_SECONDS: f64 = 24.0 * 60.0 * 60.0;
-    let days: f64 = text.parse().map_err(|_| "not a number of days".to_string())?;
-    Duration::try_from_secs_f64(days * DAY_SECONDS).map_err(|error| error.to_string())
+fn days_text(text: &str) -> Result<Duration, String> {
+    days(text.parse().map_err(|_| "not a number of days".to_string())?)
 }
 
 fn spill(text: &str) -> Result<Folder, String> {
@@ -892,11 +709,6 @@ fn spill(text: &str) -> Result<Folder, String> {
         let length = Folder::PATH_BYTES_MAX;
         format!("it cannot stand in a marker: at most {length} printable ASCII characters without quotes, backslashes and brackets")
     })
-}
-
-fn tool_limit(text: &str) -> Result<(String, u64), String> {
-    let (tool, chars) = text.split_once('=').ok_or("not of the form TOOL=CHARS")?;
-    Ok((tool.to_string(), chars.parse().map_err(|_| format!("`{chars}` is not a number of characters"))?))
 }
 
 #[cfg(test)]

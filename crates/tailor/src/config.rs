@@ -3,26 +3,22 @@
 
 mod file;
 
+use crate::settings::{SETTINGS, Scalar, Scope, Settings, default_socket};
 use crate::value::nearest;
-use file::{File, Scalar};
-use keeper::{Keep, Policies, Vault, Worth};
-use std::collections::BTreeMap;
+use file::File;
+use keeper::{Keep, Policies, Vault};
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::{Table, Value};
-use transcript::Policy;
-use transcript::profile::{self, Profile};
-use watch::{Config, Mode, Roots};
+use watch::{Config, Roots};
 
 /// For all users of a machine.
 const SYSTEM_FILE: &str = "/etc/tailor/config.toml";
 const PREFIX: &str = "TAILOR_";
 /// `TAILOR_CONFIG` names the file that `--config` would.
 const CONFIG_VARIABLE: &str = "TAILOR_CONFIG";
-/// How long between two walks through a root if nothing else is said.
-const RESCAN: Duration = Duration::from_secs(5 * 60);
 /// How like a known variable one must be to be taken for it, from 0 to 1.
 const LIKENESS_MIN: f64 = 0.85;
 /// A limit that is switched off.
@@ -31,6 +27,7 @@ const NEVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 /// What was read, and from where.
 pub(crate) struct Loaded {
     file: File,
+    pub(crate) settings: Settings,
     /// All of it, with what was left out filled in.
     pub(crate) table: Table,
     pub(crate) files: Vec<PathBuf>,
@@ -59,7 +56,7 @@ impl fmt::Display for Stray {
 
 /// Reads all of it. `named` is the file of `--config`; `flags` go over everything else.
 pub(crate) fn load(named: Option<&Path>, flags: &[String], roots: Option<Value>) -> Result<Loaded, String> {
-    let mut table = defaults();
+    let mut table = Table::new();
     let mut files = Vec::new();
     for (path, is_named) in places(named) {
         match std::fs::read_to_string(&path) {
@@ -79,12 +76,12 @@ pub(crate) fn load(named: Option<&Path>, flags: &[String], roots: Option<Value>)
     if let Some(roots) = roots {
         table.insert("roots".to_string(), roots);
     }
-    fill(&mut table);
-    let file: File = table.clone().try_into().map_err(|error| explain("configuration", &error, None))?;
-    if file.reloads.is_some() {
+    let loaded = Loaded::new(table, files, strays);
+    let loaded = loaded.map_err(|error| explain("configuration", &error, None))?;
+    if loaded.file.misplaced(Scope::Agent).is_some() {
         return Err("configuration: `reloads` is said of one agent: put it into `[agents.NAME]`".to_string());
     }
-    Ok(Loaded { file, table, files, strays })
+    Ok(loaded)
 }
 
 /// Where files are looked for, and whether one has to be there.
@@ -101,58 +98,45 @@ fn places(named: Option<&Path>) -> Vec<(PathBuf, bool)> {
 }
 
 impl Loaded {
+    fn new(mut table: Table, files: Vec<PathBuf>, strays: Vec<Stray>) -> Result<Self, toml::de::Error> {
+        let file: File = table.clone().try_into()?;
+        let settings = file.over(&Settings::default());
+        fill(&mut table, &mut settings.clone());
+        Ok(Self { file, settings, table, files, strays })
+    }
+
     /// What is asked for.
     pub(crate) fn policies(&self) -> Policies {
-        let base = self.file.policy_over(&Policy::default());
-        let agents = self.file.agents.iter().map(|(name, own)| (name.0.clone(), own.0.policy_over(&base)));
-        let agents: BTreeMap<String, Policy> = agents.collect();
-        let reloading = self.file.agents.iter().filter(|(_, own)| own.0.reloads == Some(true));
-        Policies::new(base, agents).reloading(reloading.map(|(name, _)| name.0.clone()))
+        let agents = self.file.agents.iter().map(|(name, own)| (&name.0, own.0.over(&self.settings)));
+        let agents: Vec<(&String, Settings)> = agents.collect();
+        let reloading = agents.iter().filter(|(_, own)| own.reloads).map(|(name, _)| (*name).clone());
+        let own = agents.iter().map(|(name, own)| ((*name).clone(), own.policy.clone()));
+        Policies::new(self.settings.policy.clone(), own).reloading(reloading)
     }
 
     /// Where originals are kept.
     pub(crate) fn vault(&self) -> Result<PathBuf, String> {
         let nowhere =
             "could not find a place for originals: neither XDG_STATE_HOME nor HOME is set (--vault DIR)";
-        let own = self.file.vault.as_ref().map(|path| at_home(path));
-        own.or_else(Vault::default_root).ok_or_else(|| nowhere.to_string())
+        self.settings.vault.as_deref().map(at_home).ok_or_else(|| nowhere.to_string())
     }
 
     /// For how long.
     pub(crate) fn keep(&self) -> Keep {
-        let keep = &self.file.originals.keep;
-        let bytes = |size: file::Size| if size.0 == 0 { u64::MAX } else { size.0 };
-        Keep {
-            age: keep.days.map_or(Keep::default().age, |days| unless_off(days.0)),
-            bytes: keep.bytes.map_or(Keep::default().bytes, bytes),
-        }
-    }
-
-    /// How long a file must have been quiet before it is replaced.
-    pub(crate) fn settle(&self) -> Duration {
-        self.file.settle.map_or(Duration::from_secs(5), |span| span.0)
-    }
-
-    /// And before anything rewrites older history.
-    pub(crate) fn settle_stale(&self) -> Duration {
-        self.file.settle_stale.map_or(Duration::from_secs(60 * 60), |span| span.0)
-    }
-
-    /// And before no agent that cannot be seen is taken to remember the conversation.
-    pub(crate) fn memory_settle(&self) -> Duration {
-        self.file.memory_settle.map_or(Duration::from_secs(file::DAY_SECONDS), |span| span.0)
+        let Keep { age, bytes } = self.settings.keep;
+        Keep { age: unless_off(age), bytes: if bytes == 0 { u64::MAX } else { bytes } }
     }
 
     /// Where `tailor status` asks.
     pub(crate) fn socket(&self) -> PathBuf {
-        self.file.socket.as_ref().map_or_else(default_socket, |path| at_home(path))
+        self.settings.socket.as_deref().map_or_else(default_socket, at_home)
     }
 
     /// What the daemon is asked to do.
     pub(crate) fn daemon(&self) -> Result<Config, String> {
-        let file = &self.file;
+        let settings = &self.settings;
         let vault = self.vault()?;
-        let roots = match &file.roots {
+        let roots = match &settings.roots {
             Some(roots) if roots.is_empty() => {
                 return Err(
                     "configuration: `roots` names none; leave it out to look after known agents".to_string()
@@ -161,7 +145,7 @@ impl Loaded {
             Some(roots) => Roots::These(roots.iter().map(|root| at_home(root)).collect()),
             None => Roots::Known,
         };
-        let metrics_textfile = file.metrics_textfile.as_ref().map(|path| at_home(path));
+        let metrics_textfile = settings.metrics_textfile.as_deref().map(at_home);
         // It is put in place anew each time: a pipe or a device would be gone.
         if let Some(path) = metrics_textfile.as_ref().filter(|path| path.exists() && !path.is_file()) {
             return Err(format!(
@@ -171,16 +155,16 @@ impl Loaded {
         }
         Ok(Config {
             roots,
-            mode: file.mode.map_or_else(Mode::default, Into::into),
+            mode: settings.mode,
             policy: self.policies(),
-            settle: self.settle(),
-            settle_stale: self.settle_stale(),
-            memory_settle: self.memory_settle(),
-            recover: file.recover.unwrap_or(false),
-            worth: file.watch.worth(),
-            rescan: file.rescan.map_or(RESCAN, |span| unless_off(span.0)),
+            settle: settings.settle,
+            settle_stale: settings.settle_stale,
+            memory_settle: settings.memory_settle,
+            recover: settings.recover,
+            worth: settings.worth,
+            rescan: unless_off(settings.rescan),
             keep: self.keep(),
-            listen: file.listen.as_ref().map(|listen| listen.0.clone()),
+            listen: settings.listen.clone(),
             metrics_textfile,
             socket: self.socket(),
             // Whose a root is must be the same for all who ask, wherever they keep their originals.
@@ -238,76 +222,19 @@ fn merge(table: &mut Table, over: Table) {
     }
 }
 
-fn number(number: u64) -> Value {
-    Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
-}
-
-/// Puts in the numbers of the profile that is named, where nothing else was said.
-fn fill(table: &mut Table) {
-    let named = table.get("profile").and_then(Value::as_str).and_then(profile::find);
-    let policy = named.map_or_else(Policy::default, Profile::policy);
-    for (key, value) in [
-        ("result_chars_max", policy.result_chars_max),
-        ("turn_chars_max", policy.turn_chars_max),
-        ("summary_chars_max", policy.summary_chars_max),
-        ("side_chars_max", policy.side_chars_max),
-        ("reply_chars_max", policy.reply_chars_max),
-        ("image_bytes_max", policy.images.bytes_max),
-        ("image_pixels_max", policy.images.pixels_max),
-        ("images_max", policy.images.count_max),
-        ("window_tokens", policy.window_tokens),
-    ] {
-        table.entry(key).or_insert(number(value));
+/// Puts in the settings where nothing was said.
+fn fill(table: &mut Table, settings: &mut Settings) {
+    for setting in SETTINGS.iter().filter(|setting| setting.is_printed()) {
+        let Some(value) = setting.kind.print(settings) else { continue };
+        let mut names: Vec<&str> = setting.key.split('.').collect();
+        let (mut place, last) = (&mut *table, names.pop().unwrap_or(setting.key));
+        for name in names {
+            let below = place.entry(name).or_insert_with(|| Value::Table(Table::new()));
+            let Value::Table(below) = below else { return };
+            place = below;
+        }
+        place.entry(last).or_insert(value);
     }
-}
-
-/// What does not depend on the profile.
-fn defaults() -> Table {
-    let text = |path: PathBuf| Value::String(path.to_string_lossy().into_owned());
-    let keep = Keep::default();
-    let keep = [
-        ("days".to_string(), number(keep.age.as_secs() / file::DAY_SECONDS)),
-        ("bytes".to_string(), number(keep.bytes)),
-    ];
-    let worth = Worth::default();
-    let watch = [
-        ("rewrite_saved_bytes_min".to_string(), number(worth.saved_bytes_min)),
-        ("rewrite_saved_percent_min".to_string(), number(worth.saved_percent_min)),
-        ("rewrite_context_percent_min".to_string(), number(worth.context_percent_min)),
-    ];
-    let keep = Table::from_iter([("keep".to_string(), Value::Table(keep.into_iter().collect()))]);
-    let mut table: Table = [
-        ("mode", Value::String(Mode::default().name().to_string())),
-        ("settle", number(5)),
-        ("settle_stale", number(60 * 60)),
-        ("memory_settle", number(file::DAY_SECONDS)),
-        ("rescan", number(RESCAN.as_secs())),
-        ("profile", Value::String("default".to_string())),
-        ("recover", Value::Boolean(false)),
-        ("thinking", Value::String("keep".to_string())),
-        ("images", Value::String("stub".to_string())),
-        ("socket", text(default_socket())),
-        ("originals", Value::Table(keep)),
-        ("watch", Value::Table(watch.into_iter().collect())),
-    ]
-    .into_iter()
-    .map(|(key, value)| (key.to_string(), value))
-    .collect();
-    if let Some(vault) = Vault::default_root() {
-        table.insert("vault".to_string(), text(vault));
-    }
-    table
-}
-
-/// Where the daemon listens for `tailor status`: in the folder that the service manager gave it, or in the user's own.
-pub(crate) fn default_socket() -> PathBuf {
-    let own = |name: &str, below: &str| {
-        let folder = std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        folder.map(|folder| folder.join(below))
-    };
-    own("RUNTIME_DIRECTORY", "status.sock")
-        .or_else(|| own("XDG_RUNTIME_DIR", "tailor/status.sock"))
-        .unwrap_or_else(|| PathBuf::from("/run/tailor/status.sock"))
 }
 
 /// Variables that are keys in capitals.
@@ -322,8 +249,9 @@ fn variables(
             continue;
         };
         let key = name[PREFIX.len()..].to_ascii_lowercase();
-        let Some((key, kind)) = file::SCALARS.iter().find(|(known, _)| *known == key) else {
-            let meant = nearest(&key, file::SCALARS.iter().map(|(known, _)| *known));
+        let scalars = SETTINGS.iter().filter_map(|setting| Some((setting.key, setting.scalar()?)));
+        let Some((key, kind)) = scalars.clone().find(|(known, _)| *known == key) else {
+            let meant = nearest(&key, scalars.map(|(known, _)| known));
             let meant = meant.filter(|(_, likeness)| *likeness >= LIKENESS_MIN);
             strays.push(Stray { name: name.to_string(), meant: meant.map(|(key, _)| key) });
             continue;
@@ -338,7 +266,7 @@ fn variables(
             Scalar::Truth => text.parse().map_or_else(|_| Value::String(text.to_string()), Value::Boolean),
             Scalar::Number => text.parse().map_or_else(|_| Value::String(text.to_string()), Value::Integer),
         };
-        let one = Table::from_iter([((*key).to_string(), value)]);
+        let one = Table::from_iter([(key.to_string(), value)]);
         let checked: Result<File, _> = one.clone().try_into();
         checked.map_err(|error| explain(name, &error, None))?;
         merge(&mut table, one);
@@ -355,10 +283,13 @@ fn at_home(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Kind;
     use crate::value::profile as find_profile;
     use spans::literal::Unit;
+    use transcript::Policy;
     use transcript::format::FORMATS;
     use transcript::policy::{SignedThinking, Stale};
+    use watch::Mode;
 
     #[track_caller]
     fn wrong(text: &str) -> String {
@@ -366,7 +297,7 @@ mod tests {
     }
 
     fn loaded(table: Table) -> Loaded {
-        Loaded { file: table.clone().try_into().unwrap(), table, files: Vec::new(), strays: Vec::new() }
+        Loaded::new(table, Vec::new(), Vec::new()).unwrap()
     }
 
     fn read(text: &str) -> Result<Config, String> {
@@ -452,11 +383,9 @@ mod tests {
         let text = "profile = \"chatcli\"\nresult_chars_max = 7\n[stale]\nclear_turns = 9\nkeep = []\n\
                     [agents.pi]\nprofile = \"openclaw-5057\"\n[agents.pi.crowded]\ncache_ttl = \"2min\"\n\
                     [agents.claude-code]\nturn_chars_max = 8\n";
-        let mut table = defaults();
-        merge(&mut table, parse(text, "c.toml").unwrap());
-        fill(&mut table);
-        assert_eq!(table["turn_chars_max"].as_integer(), Some(200_000));
-        let policies = loaded(table).policies();
+        let loaded = loaded(parse(text, "c.toml").unwrap());
+        assert_eq!(loaded.table["turn_chars_max"].as_integer(), Some(200_000));
+        let policies = loaded.policies();
         let policy = policies.all();
         assert_eq!((policy.unit, policy.result_chars_max, policy.turn_chars_max), (Unit::Bytes, 7, 200_000));
         assert_eq!((policy.stale.shorten_at, policy.stale.clear_at), (2, 9));
@@ -485,6 +414,20 @@ mod tests {
         assert_eq!(config.policy.all().selection.ignore, ["S5"]);
         let pi = FORMATS.iter().find(|format| format.name() == "pi");
         assert_eq!(**config.policy.of(pi.copied()), wanted);
+    }
+
+    /// A row that was copied from another and kept its place would change that one.
+    #[test]
+    fn each_number_has_its_own_place() {
+        let is_number = |kind| {
+            matches!(kind, Kind::Number(_) | Kind::Size(_) | Kind::Time(_) | Kind::Millis(_) | Kind::Days(_))
+        };
+        let numbers = || SETTINGS.iter().zip(1..).filter(|(setting, _)| is_number(setting.kind));
+        let lines: Vec<String> = numbers().map(|(row, number)| format!("{} = {number}", row.key)).collect();
+        let mut settings = loaded(parse(&lines.join("\n"), "c.toml").unwrap()).settings;
+        for (setting, number) in numbers() {
+            assert_eq!(setting.kind.print(&mut settings), Some(Value::Integer(number)), "{}", setting.key);
+        }
     }
 
     #[test]
@@ -520,9 +463,8 @@ mod tests {
 
     #[test]
     fn the_defaults_are_a_configuration() {
-        let mut table = defaults();
-        fill(&mut table);
-        let config = loaded(table).daemon().unwrap();
+        let printed = loaded(Table::new()).table;
+        let config = loaded(printed).daemon().unwrap();
         assert_eq!(
             (config.mode, &**config.policy.all(), config.keep),
             (Mode::Observe, &Policy::default(), Keep::default())

@@ -17,6 +17,7 @@ mod page;
 mod place;
 mod printer;
 mod report;
+mod settings;
 mod status;
 mod terminal;
 mod threads;

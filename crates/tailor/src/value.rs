@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use serde::Deserialize;
 use std::time::Duration;
-use transcript::policy::Downscale;
+use transcript::policy::{Downscale, SignedThinking};
 use transcript::profile::{self, PROFILES, Profile};
 use transcript::rule::{self, RULES};
 
@@ -30,6 +30,25 @@ impl Oversized {
             // Refused where it is asked for.
             #[cfg(not(feature = "images"))]
             Self::Downscale => None,
+        }
+    }
+}
+
+/// What to do where a change would come before signed thinking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Thinking {
+    Keep,
+    Strip,
+    Ignore,
+}
+
+impl Thinking {
+    pub(crate) fn signed(self) -> SignedThinking {
+        match self {
+            Self::Keep => SignedThinking::Keep,
+            Self::Strip => SignedThinking::Strip,
+            Self::Ignore => SignedThinking::Ignore,
         }
     }
 }
@@ -99,18 +118,27 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
     number.trim().parse::<u64>().ok().and_then(|number| number.checked_mul(bytes)).ok_or_else(wrong)
 }
 
+/// A number of seconds.
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_string())?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+/// So many days.
+pub(crate) fn days(days: f64) -> Result<Duration, String> {
+    const DAY_SECONDS: f64 = 24.0 * 60.0 * 60.0;
+    Duration::try_from_secs_f64(days * DAY_SECONDS).map_err(|_| format!("{days} is not a number of days"))
+}
+
+/// A tool and its limit.
+pub(crate) fn tool_limit(text: &str) -> Result<(String, u64), String> {
+    let (tool, chars) = text.split_once('=').ok_or("not of the form TOOL=CHARS")?;
+    Ok((tool.to_string(), chars.parse().map_err(|_| format!("`{chars}` is not a number of characters"))?))
+}
+
 /// A time in milliseconds.
 pub(crate) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Sets what was asked for.
-pub(crate) fn override_each<T, const N: usize>(places: [(&mut T, Option<T>); N]) {
-    for (place, asked) in places {
-        if let Some(asked) = asked {
-            *place = asked;
-        }
-    }
 }
 
 /// How alike two names must be for one to be named instead of the other, from 0 to 1.

@@ -1,16 +1,12 @@
 //! What happens below one root, as events; a thread of its own, so that a disk that hangs holds up nothing else.
 //!
-//! The kernel tells what happens in folders that it was asked about. Each folder is asked about before it is listed, so
-//! nothing falls in between. Where the kernel cannot tell (network file systems, no watches left), and now and then in
-//! any case, the root is walked. Links are not followed. What is in a file is not known here.
+//! The system reports what happens in folders that are watched. Each folder is watched before it is listed, so nothing
+//! falls in between. Where the system cannot report (network file systems, no watches left), and now and then in any
+//! case, the root is walked. Links are not followed. What is in a file is not known here.
 
-mod inotify;
-
+use crate::changes::{Change, Changes, Closed, Stop, Watch, is_real_folder, no_watch};
 use crate::event::{Event, RootState, Why};
-use crate::pause::{Closed, Pause, Stop, Woken};
 use crate::queue::RootId;
-pub(crate) use inotify::no_watch;
-use inotify::{Happened, Watch};
 use keeper::{DEPTH_MAX, FileId, Stamp, Vault, is_candidate, network, quiet_for, settle_all};
 use std::collections::{BTreeSet, HashSet};
 use std::fs::Metadata;
@@ -26,9 +22,11 @@ const MISSING_PAUSE: Duration = Duration::from_secs(1);
 const UNREADABLE_PAUSE: Duration = Duration::from_secs(10);
 /// How long we wait before we look at a root from the start.
 const AGAIN_PAUSE: Duration = Duration::from_millis(200);
-/// How often a root is walked where the kernel tells nothing: a hundredth of the time at most goes into it.
+/// How often a root is walked where nothing is reported: a hundredth of the time at most goes into it.
 const POLL_PAUSE: Duration = Duration::from_secs(2);
 const POLL_SHARE: u32 = 100;
+/// How often we see whether a watched root is still the same folder: nothing reports that it was unmounted.
+const ROOT_PAUSE: Duration = Duration::from_secs(60);
 /// How many folders that cannot be read are remembered, so as to say it once.
 const TROUBLES_MAX: usize = 1_000;
 
@@ -49,11 +47,11 @@ pub(crate) struct Eye {
 
 impl Eye {
     pub(crate) fn open(task: Task) -> io::Result<Self> {
-        let (stop, pause) = Stop::new()?;
+        let (stop, changes) = Stop::new();
         let name = format!("eye-{}", task.id);
         std::thread::Builder::new().name(name).spawn(move || {
             // Nobody listens any more: that is how it ends.
-            let Err(Closed) = Lids { task, pause, told: None, unsettled: BTreeSet::new() }.watch();
+            let Err(Closed) = Lids { task, changes, told: None, unsettled: BTreeSet::new() }.watch();
         })?;
         Ok(Self { _stop: stop })
     }
@@ -64,7 +62,7 @@ struct Again;
 
 struct Lids {
     task: Task,
-    pause: Pause,
+    changes: Changes,
     told: Option<(RootState, usize)>,
     /// What could not be finished of interrupted runs, as it was said.
     unsettled: BTreeSet<String>,
@@ -79,15 +77,15 @@ impl Lids {
                 Ok(metadata) => {
                     self.settle()?;
                     let Again = self.one_life(&metadata, &mut walk)?;
-                    self.pause(AGAIN_PAUSE, None)?;
+                    self.changes.pause(AGAIN_PAUSE)?;
                 }
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
                     self.tell(RootState::Missing, 0)?;
-                    self.pause(MISSING_PAUSE, None)?;
+                    self.changes.pause(MISSING_PAUSE)?;
                 }
                 Err(cause) => {
                     self.tell(RootState::Unreadable(cause.to_string()), 0)?;
-                    self.pause(UNREADABLE_PAUSE, None)?;
+                    self.changes.pause(UNREADABLE_PAUSE)?;
                 }
             }
         }
@@ -109,35 +107,32 @@ impl Lids {
         life.begin(metadata);
         let mut next = life.walk(Why::Begin)?;
         loop {
-            let now = Instant::now();
-            let woken = life.lids.pause(next.saturating_duration_since(now), life.watch.as_ref())?;
+            let pause = next.saturating_duration_since(Instant::now()).min(ROOT_PAUSE);
+            let changes = life.lids.changes.wait(pause)?;
             *walk = life.walk;
-            let happened = match (woken, &mut life.watch) {
-                (Woken::Ready, Some(watch)) => watch.read(),
-                _ if life.retry.is_some_and(|retry| Instant::now() >= retry) => return Ok(Again),
-                _ if !same(metadata, &life.lids.task.root) => return Ok(Again),
-                _ => {
-                    // What somebody held open before may be free by now.
-                    if !life.lids.unsettled.is_empty() {
-                        life.lids.settle()?;
-                    }
-                    next = life.walk(Why::Time)?;
-                    continue;
+            let is_quiet = changes.is_empty();
+            let is_same = || same(metadata, &life.lids.task.root);
+            if is_quiet && (life.retry.is_some_and(|retry| Instant::now() >= retry) || !is_same()) {
+                return Ok(Again);
+            }
+            if is_quiet && Instant::now() >= next {
+                // What somebody held open before may be free by now.
+                if !life.lids.unsettled.is_empty() {
+                    life.lids.settle()?;
                 }
-            };
-            let root = life.lids.task.id;
-            for happened in happened {
-                match happened {
-                    Happened::File(path) if is_candidate(&path) => {
-                        life.lids.send(Event::Touched { root, path })?;
+                next = life.walk(Why::Time)?;
+            }
+            for change in changes {
+                match change {
+                    Change::File(path) => life.touched(path)?,
+                    Change::Closed(path) if is_candidate(&path) => {
+                        life.lids.send(Event::Closed { root: life.lids.task.id, path })?;
                     }
-                    Happened::Closed(path) if is_candidate(&path) => {
-                        life.lids.send(Event::Closed { root, path })?;
-                    }
-                    Happened::File(_) | Happened::Closed(_) => {}
-                    Happened::Folder(path) => life.new_folder(&path)?,
-                    Happened::RootGone => return Ok(Again),
-                    Happened::Lost => next = life.walk(Why::Overflow)?,
+                    Change::Closed(_) => {}
+                    Change::Entry(path) if path == life.lids.task.root => return Ok(Again),
+                    Change::Entry(path) => life.entry(path)?,
+                    Change::Lost if !same(metadata, &life.lids.task.root) => return Ok(Again),
+                    Change::Lost => next = life.walk(Why::Overflow)?,
                 }
             }
             // The limit was reached by a new folder: from now on it is walked.
@@ -163,11 +158,6 @@ impl Lids {
     fn trouble(&self, text: String) -> Result<(), Closed> {
         self.send(Event::Trouble { root: self.task.id, text })
     }
-
-    /// Waits until something happens or the time is over.
-    fn pause(&self, time: Duration, watch: Option<&Watch>) -> Result<Woken, Closed> {
-        self.pause.wait(time, watch.map(Watch::fd))
-    }
 }
 
 /// What there is at the path, if it can be listed.
@@ -189,7 +179,7 @@ fn same(before: &Metadata, root: &Path) -> bool {
 /// One folder at the path of the root, until another takes its place.
 struct Life<'a> {
     lids: &'a mut Lids,
-    /// `None` if the kernel cannot tell what happens.
+    /// `None` if the system cannot report what happens.
     watch: Option<Watch>,
     /// When to see whether it can.
     retry: Option<Instant>,
@@ -198,7 +188,7 @@ struct Life<'a> {
 }
 
 impl Life<'_> {
-    /// Asks the kernel to tell what happens, if it can.
+    /// Has the system report what happens, if it can.
     fn begin(&mut self, metadata: &Metadata) {
         let root = self.lids.task.root.clone();
         let why = if metadata.is_dir() {
@@ -206,18 +196,23 @@ impl Life<'_> {
                 Some(kind) => {
                     format!("it is on {kind}, and the kernel does not tell what other machines write there")
                 }
-                None => match Watch::new(&root) {
-                    Ok(watch) => {
-                        self.watch = Some(watch);
-                        return;
-                    }
-                    Err(cause) => inotify::no_watch(cause),
+                None => match self.watch_root(&root) {
+                    Ok(()) => return,
+                    Err(error) => no_watch(&error),
                 },
             }
         } else {
             "it is a single file".to_string()
         };
         self.polled(why);
+    }
+
+    fn watch_root(&mut self, root: &Path) -> notify::Result<()> {
+        let mut watch = Watch::new(&self.lids.changes)?;
+        // The root itself may be a link; what is below may not.
+        watch.add(root, self.walk)?;
+        self.watch = Some(watch);
+        Ok(())
     }
 
     /// From now on the root is walked again and again.
@@ -236,7 +231,7 @@ impl Life<'_> {
         let complete = self.see(&root, 0)?;
         if let Some(watch) = &mut self.watch {
             if complete {
-                watch.forget_others(self.walk);
+                watch.remove_unseen(&root, self.walk);
             }
             let folders = watch.folders();
             self.lids.tell(RootState::Watched, folders)?;
@@ -256,7 +251,8 @@ impl Life<'_> {
     fn see(&mut self, folder: &Path, depth: usize) -> Result<bool, Closed> {
         let mut complete = true;
         let now = SystemTime::now();
-        for entry in WalkDir::new(folder).max_depth(DEPTH_MAX.saturating_sub(depth)) {
+        let walk = WalkDir::new(folder).max_depth(DEPTH_MAX.saturating_sub(depth));
+        for entry in walk.follow_root_links(folder == self.lids.task.root) {
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(error) if error.io_error().is_some_and(is_gone) => continue,
@@ -279,15 +275,28 @@ impl Life<'_> {
     }
 
     fn watch_folder(&mut self, path: &Path) {
-        let walk = self.walk;
-        if let Some(Err(cause)) = self.watch.as_mut().map(|watch| watch.add(path, walk)) {
-            self.polled(inotify::no_watch(cause));
+        let watch = self.watch.as_mut().filter(|_| path != self.lids.task.root);
+        if let Some(Err(error)) = watch.map(|watch| watch.add_found(path, self.walk)) {
+            self.polled(no_watch(&error));
         }
     }
 
-    fn new_folder(&mut self, path: &Path) -> Result<(), Closed> {
+    fn touched(&self, path: PathBuf) -> Result<(), Closed> {
+        if is_candidate(&path) {
+            self.lids.send(Event::Touched { root: self.lids.task.id, path })?;
+        }
+        Ok(())
+    }
+
+    /// Something appeared or disappeared. A folder is looked through also if it was known: its watch may have gone with
+    /// one that was at the path before.
+    fn entry(&mut self, path: PathBuf) -> Result<(), Closed> {
+        let was_folder = self.watch.as_mut().is_some_and(|watch| watch.remove(&path));
+        if !was_folder && !is_real_folder(&path) {
+            return self.touched(path);
+        }
         let below = path.strip_prefix(&self.lids.task.root).map_or(0, |below| below.components().count());
-        self.see(path, below)?;
+        self.see(&path, below)?;
         let folders = self.watch.as_ref().map(Watch::folders);
         folders.map_or(Ok(()), |folders| self.lids.tell(RootState::Watched, folders))
     }

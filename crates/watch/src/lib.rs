@@ -1,11 +1,12 @@
 //! Time: when a transcript is looked at, and when again.
 //!
 //! Events only mark a path. `queue` says when a path is due: once it has been quiet for its settle time; time is an
-//! argument there. An `eye` for each root turns what happens on disk into events, and walks the whole root now and
+//! argument there. An `eye` for each root turns `changes` on disk into events, and walks the whole root now and
 //! then, so that a lost event costs time and nothing else. Workers `look`; `daemon` is the one loop that everything
 //! meets in. What is wrong with a transcript, and how a file is replaced, is not known here.
 
 mod ask;
+mod changes;
 mod config;
 mod daemon;
 mod event;
@@ -15,7 +16,6 @@ mod instance;
 mod look;
 mod memory;
 mod metrics;
-mod pause;
 mod queue;
 mod scout;
 mod status;

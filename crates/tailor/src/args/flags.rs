@@ -1,0 +1,71 @@
+//! The flags that the table of settings has, read as what they do or as text.
+
+use crate::settings::{Edit, Flag, SETTINGS, Setting};
+use clap::builder::{StringValueParser, ValueParser};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+
+/// What such flags are read as.
+pub(crate) trait Value: Clone + Send + Sync + 'static {
+    /// How a flag is read, if it is read as this.
+    fn parser(setting: &Setting, flag: &Flag) -> Option<ValueParser>;
+}
+
+/// Flags of limits.
+impl Value for Edit {
+    fn parser(setting: &Setting, flag: &Flag) -> Option<ValueParser> {
+        flag.heading.and_then(|_| setting.kind.parser())
+    }
+}
+
+/// Flags of the daemon, which stand for lines of its configuration.
+impl Value for String {
+    fn parser(_: &Setting, flag: &Flag) -> Option<ValueParser> {
+        flag.heading.is_none().then(|| StringValueParser::new().into())
+    }
+}
+
+/// The values that are given, by key, in the order of the settings.
+pub(crate) struct Given<V>(pub(super) Vec<(&'static str, V)>);
+
+impl<V: Value> Given<V> {
+    /// The last value of a key.
+    pub(super) fn get(&self, key: &str) -> Option<&V> {
+        self.0.iter().rfind(|(given, _)| *given == key).map(|(_, value)| value)
+    }
+
+    fn settings() -> impl Iterator<Item = (&'static Setting, &'static Flag, ValueParser)> {
+        SETTINGS.iter().filter_map(|setting| {
+            let flag = setting.flag.as_ref()?;
+            Some((setting, flag, V::parser(setting, flag)?))
+        })
+    }
+}
+
+impl<V: Value> Args for Given<V> {
+    fn augment_args(command: Command) -> Command {
+        command.args(Self::settings().map(|(setting, flag, parser)| {
+            let action = if setting.kind.is_list() { ArgAction::Append } else { ArgAction::Set };
+            let arg = Arg::new(flag.name).long(flag.name).value_name(flag.unit).help(setting.flag_help());
+            arg.help_heading(flag.heading).action(action).value_parser(parser)
+        }))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<V: Value> FromArgMatches for Given<V> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = Self::settings().flat_map(|(setting, flag, _)| {
+            let values = matches.get_many::<V>(flag.name).into_iter().flatten();
+            values.map(|value| (setting.key, value.clone()))
+        });
+        Ok(Self(given.collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}

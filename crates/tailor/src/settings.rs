@@ -1,0 +1,66 @@
+//! The settings, a row each: flags, keys of the configuration, `TAILOR_*` variables and what `config print` shows are
+//! made from these rows. Files and the order in which sources override each other are not known here.
+
+mod kind;
+mod rows;
+mod schema;
+mod setting;
+mod values;
+mod written;
+
+pub(crate) use kind::{Edit, Kind, Scalar};
+pub(crate) use rows::SETTINGS;
+pub(crate) use schema::schema;
+pub(crate) use setting::{Flag, Scope, Setting};
+pub(crate) use values::{Settings, default_socket};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/settings.md");
+
+    /// What the reference page says of a setting.
+    fn row(setting: &Setting, defaults: &mut Settings) -> String {
+        let flag = setting.flag.as_ref().map(|flag| format!("`--{} {}`", flag.name, flag.unit));
+        let variable = setting.scalar().map(|_| format!("`TAILOR_{}`", setting.key.to_ascii_uppercase()));
+        // Paths depend on who asks.
+        let is_path = matches!(setting.kind, Kind::Path(_));
+        let default = setting.kind.print(defaults).filter(|_| !is_path).map(|value| format!("`{value}`"));
+        let [flag, variable, default] = [flag, variable, default].map(Option::unwrap_or_default);
+        let row = [&format!("`{}`", setting.key), &flag, &variable, &default, setting.help];
+        format!("| {} |\n", row.map(|cell| cell.replace('|', "\\|")).join(" | "))
+    }
+
+    #[test]
+    fn the_reference_page_has_each_setting() {
+        let mut defaults = Settings::default();
+        let rows: String = SETTINGS.iter().map(|setting| row(setting, &mut defaults)).collect();
+        let table = format!("| key | option | variable | default | meaning |\n|---|---|---|---|---|\n{rows}");
+        let page = std::fs::read_to_string(PAGE).unwrap();
+        let (above, there) = page.split_at(page.find("| key | ").unwrap());
+        if std::env::var_os("UPDATE").is_some() {
+            return std::fs::write(PAGE, above.to_string() + &table).unwrap();
+        }
+        assert!(there == table, "docs/settings.md should end with this table (UPDATE=1 writes it):\n{table}");
+    }
+
+    #[test]
+    fn keys_and_flags_are_given_once() {
+        for (row, setting) in SETTINGS.iter().enumerate() {
+            let name = |setting: &Setting| setting.flag.as_ref().map(|flag| flag.name);
+            for other in &SETTINGS[..row] {
+                assert_ne!(setting.key, other.key);
+                assert!(name(setting).is_none() || name(setting) != name(other), "{}", setting.key);
+            }
+        }
+    }
+
+    #[test]
+    fn each_flag_of_a_limit_can_be_read() {
+        for setting in SETTINGS {
+            let is_limit = setting.flag.as_ref().is_some_and(|flag| flag.heading.is_some());
+            assert!(!is_limit || setting.kind.parser().is_some(), "{}", setting.key);
+        }
+    }
+}

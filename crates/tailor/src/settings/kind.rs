@@ -1,0 +1,206 @@
+//! The kinds of values that settings have: how each is read from a file, a flag and a variable, and how it is printed.
+
+use super::values::Settings;
+use super::written::{Code, Mode, Tools, bytes, profile_name, span, text, value};
+use crate::value::{Oversized, Thinking, days, millis, profile, seconds, tool_limit};
+use clap::builder::{EnumValueParser, StringValueParser, TypedValueParser, ValueParser};
+use clap::value_parser;
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, Error};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use toml::Value;
+use transcript::Policy;
+use transcript::profile::Profile;
+
+/// The place of a setting.
+type At<T> = fn(&mut Settings) -> &mut T;
+
+/// What a value that was given does to the settings.
+#[derive(Clone)]
+pub(crate) struct Edit(Arc<dyn Fn(&mut Settings) + Send + Sync>);
+
+impl Edit {
+    fn new(edit: impl Fn(&mut Settings) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(edit))
+    }
+
+    /// Puts a value into its place.
+    fn set<T: Clone + Send + Sync + 'static>(at: At<T>, value: T) -> Self {
+        Self::new(move |settings| at(settings).clone_from(&value))
+    }
+
+    pub(crate) fn apply(&self, settings: &mut Settings) {
+        (self.0)(settings);
+    }
+}
+
+/// What kind of value a setting has, and where it is kept.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    /// A whole number, for each of these places.
+    Number(&'static [At<u64>]),
+    /// Bytes.
+    Size(At<u64>),
+    /// A length of time.
+    Time(At<Duration>),
+    /// A length of time that is kept in milliseconds.
+    Millis(At<u64>),
+    /// A length of time that is written in days.
+    Days(At<Duration>),
+    Truth(At<bool>),
+    Path(At<Option<PathBuf>>),
+    Paths(At<Option<Vec<PathBuf>>>),
+    Listen(At<Option<watch::Listen>>),
+    Mode,
+    /// Rules.
+    Codes(At<Vec<String>>),
+    /// Tools: a key replaces all, a flag adds one.
+    Names(At<Vec<String>>),
+    /// The limits of another system, in place of all before.
+    Profile,
+    Images,
+    Thinking,
+    /// The limit of one tool.
+    ToolLimit,
+    /// All that is said of tools.
+    Tools,
+    /// Settings of single agents. They are kept beside all others.
+    Agents,
+}
+
+/// How a variable is read.
+pub(crate) enum Scalar {
+    Text,
+    Number,
+    /// `true` or `false`.
+    Truth,
+    List,
+}
+
+/// Takes the limits of a profile. What it says nothing of stays.
+fn profile_edit(profile: &'static Profile) -> Edit {
+    Edit::new(move |settings| {
+        let policy = &mut settings.policy;
+        let (thinking, selection) = (policy.thinking, std::mem::take(&mut policy.selection));
+        *policy = Policy { thinking, selection, downscale: policy.downscale, ..profile.policy() };
+    })
+}
+
+fn tools_edit(tools: Tools) -> Edit {
+    Edit::new(move |settings| {
+        let policy = &mut settings.policy;
+        policy.tools_keep = tools.keep.clone().unwrap_or_else(|| std::mem::take(&mut policy.tools_keep));
+        policy.tools_only = tools.only.clone().unwrap_or_else(|| std::mem::take(&mut policy.tools_only));
+        // The last one of a name counts.
+        policy.tool_chars_max.extend(tools.limits.iter().cloned());
+    })
+}
+
+fn numbers_edit(places: &'static [At<u64>], number: u64) -> Edit {
+    Edit::new(move |settings| places.iter().for_each(|at| *at(settings) = number))
+}
+
+fn images_edit(images: Oversized) -> Edit {
+    Edit::set(|settings| &mut settings.policy.downscale, images.how())
+}
+
+fn thinking_edit(thinking: Thinking) -> Edit {
+    Edit::set(|settings| &mut settings.policy.thinking, thinking.signed())
+}
+
+/// Reads a value of a configuration file.
+impl<'de> DeserializeSeed<'de> for Kind {
+    type Value = Edit;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Edit, D::Error> {
+        Ok(match self {
+            Self::Number(places) => numbers_edit(places, u64::deserialize(from)?),
+            Self::Size(at) => Edit::set(at, value(from, bytes)?),
+            Self::Time(at) => Edit::set(at, value(from, span)?),
+            Self::Millis(at) => Edit::set(at, millis(value(from, span)?)),
+            Self::Days(at) => Edit::set(at, days(f64::deserialize(from)?).map_err(D::Error::custom)?),
+            Self::Truth(at) => Edit::set(at, bool::deserialize(from)?),
+            Self::Path(at) => Edit::set(at, Some(PathBuf::deserialize(from)?)),
+            Self::Paths(at) => Edit::set(at, Some(Vec::deserialize(from)?)),
+            Self::Listen(at) => Edit::set(at, Some(text(from, str::parse)?)),
+            Self::Mode => Edit::set(|settings| &mut settings.mode, Mode::deserialize(from)?.into()),
+            Self::Codes(at) => {
+                let codes = Vec::<Code>::deserialize(from)?;
+                Edit::set(at, codes.into_iter().map(|code| code.0).collect())
+            }
+            Self::Names(at) => Edit::set(at, Vec::deserialize(from)?),
+            Self::Profile => profile_edit(text(from, profile_name)?),
+            Self::Images => images_edit(Oversized::deserialize(from)?.built_in().map_err(D::Error::custom)?),
+            Self::Thinking => thinking_edit(Thinking::deserialize(from)?),
+            Self::Tools => tools_edit(Tools::deserialize(from)?),
+            Self::ToolLimit | Self::Agents => return Err(D::Error::custom("not a value of its own")),
+        })
+    }
+}
+
+impl Kind {
+    /// Reads the value of a flag. `None` if no flag can have this kind of value.
+    pub(crate) fn parser(self) -> Option<ValueParser> {
+        Some(match self {
+            Self::Number(places) => value_parser!(u64).map(move |number| numbers_edit(places, number)).into(),
+            Self::Millis(at) => {
+                ValueParser::new(move |text: &str| seconds(text).map(|time| Edit::set(at, millis(time))))
+            }
+            Self::Names(at) => {
+                let push = move |name: String| Edit::new(move |settings| at(settings).push(name.clone()));
+                StringValueParser::new().map(push).into()
+            }
+            Self::ToolLimit => ValueParser::new(|text: &str| {
+                let limit = tool_limit(text)?;
+                let push = move |settings: &mut Settings| settings.policy.tool_chars_max.push(limit.clone());
+                Ok::<_, String>(Edit::new(push))
+            }),
+            Self::Profile => ValueParser::new(|text: &str| profile(text).map(profile_edit)),
+            Self::Images => {
+                EnumValueParser::<Oversized>::new().try_map(Oversized::built_in).map(images_edit).into()
+            }
+            Self::Thinking => EnumValueParser::<Thinking>::new().map(thinking_edit).into(),
+            _ => return None,
+        })
+    }
+
+    /// Whether a flag can be given more than once.
+    pub(crate) fn is_list(self) -> bool {
+        matches!(self, Self::Names(_) | Self::ToolLimit)
+    }
+
+    pub(super) fn scalar(self) -> Option<Scalar> {
+        match self {
+            Self::Number(_) | Self::Size(_) | Self::Time(_) | Self::Millis(_) | Self::Days(_) => {
+                Some(Scalar::Number)
+            }
+            Self::Truth(_) => Some(Scalar::Truth),
+            Self::Paths(_) => Some(Scalar::List),
+            Self::Path(_) | Self::Listen(_) | Self::Mode | Self::Profile | Self::Images | Self::Thinking => {
+                Some(Scalar::Text)
+            }
+            Self::Codes(_) | Self::Names(_) | Self::ToolLimit | Self::Tools | Self::Agents => None,
+        }
+    }
+
+    /// The value as it is in a configuration file; `None` for what is left out there unless somebody wants it.
+    pub(crate) fn print(self, settings: &mut Settings) -> Option<Value> {
+        let number = |number| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
+        Some(match self {
+            Self::Number(places) => number(*places.first()?(settings)),
+            Self::Size(at) => number(*at(settings)),
+            Self::Millis(at) => number(*at(settings) / 1_000),
+            Self::Time(at) => number(at(settings).as_secs()),
+            Self::Days(at) => number(at(settings).as_secs() / (24 * 60 * 60)),
+            Self::Truth(at) => Value::Boolean(*at(settings)),
+            Self::Path(at) => Value::String(at(settings).as_ref()?.to_string_lossy().into_owned()),
+            Self::Mode => Value::String(settings.mode.name().to_string()),
+            Self::Profile => Value::String("default".to_string()),
+            Self::Images => Value::String("stub".to_string()),
+            Self::Thinking => Value::String("keep".to_string()),
+            _ => return None,
+        })
+    }
+}

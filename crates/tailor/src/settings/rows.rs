@@ -1,0 +1,125 @@
+//! The table of all settings.
+
+use super::kind::Kind;
+use super::setting::{Flag, Scope, Setting};
+
+/// Flags of the daemon have no heading.
+const DAEMON: Option<&str> = None;
+const LIMITS: Option<&str> = Some("Limits (0 switches one off)");
+const AGES: Option<&str> = Some("Old results (off unless asked for)");
+
+/// Rows: where the key may be written, the key, the kind of value with its places in the settings; then the heading,
+/// the name and the value's name of its flag, if it has one; then what it means.
+macro_rules! rows {
+    (@kind Number $($($place:ident).+),+) => { Kind::Number(&[$(|settings| &mut settings.$($place).+),+]) };
+    (@kind $kind:ident $($place:ident).+) => { Kind::$kind(|settings| &mut settings.$($place).+) };
+    (@kind $kind:ident) => { Kind::$kind };
+    (@flag) => { None };
+    (@flag $heading:ident $name:literal $unit:literal) => {
+        Some(Flag { name: $name, unit: $unit, heading: $heading })
+    };
+    ($($scope:ident $key:literal $kind:ident $(($($places:tt)+))?
+        $(, $heading:ident $name:literal $unit:literal)? $help:literal;)+) => {
+        &[$(Setting {
+            key: $key,
+            scope: Scope::$scope,
+            kind: rows!(@kind $kind $($($places)+)?),
+            flag: rows!(@flag $($heading $name $unit)?),
+            help: $help,
+        }),+]
+    };
+}
+
+/// In the order in which values take effect, so that a profile comes before the limits that change it; flags are listed
+/// in this order too.
+pub(crate) static SETTINGS: &[Setting] = rows! {
+    All "mode" Mode, DAEMON "mode" "observe|enforce"
+        "Whether transcripts are mended (enforce) or only looked at (observe)";
+    All "settle" Time(settle), DAEMON "settle" "SECONDS"
+        "Seconds for which a file must have been quiet before it is trimmed and mended";
+    All "listen" Listen(listen), DAEMON "listen" "ADDRESS"
+        "Where to serve metrics: 127.0.0.1:PORT or unix:PATH";
+    All "metrics_textfile" Path(metrics_textfile), DAEMON "metrics-textfile" "FILE"
+        "Where to write metrics for a collector that reads files, such as `node_exporter`: a path ending in .prom";
+    All "socket" Path(socket), DAEMON "socket" "FILE" "The socket through which `tailor status` asks";
+    All "vault" Path(vault), DAEMON "vault" "DIR" "The folder of originals";
+    All "roots" Paths(roots) "Files and folders to watch; by default the folders of known agents";
+    All "settle_stale" Time(settle_stale)
+        "Seconds without writes before anything rewrites history that a prompt cache may hold";
+    All "memory_settle" Time(memory_settle)
+        "Seconds without writes before an agent that cannot be seen is assumed to have forgotten the conversation";
+    All "rescan" Time(rescan) "Seconds between two walks through everything that is watched; 0 for never";
+    All "recover" Truth(recover) "Whether the daemon shortens sessions that the API refuses as too long";
+    All "watch.rewrite_saved_bytes_min" Size(worth.saved_bytes_min)
+        "The daemon rewrites a file to save this many bytes";
+    All "watch.rewrite_saved_percent_min" Number(worth.saved_percent_min)
+        "The daemon rewrites a file to save this percentage of it";
+    All "watch.rewrite_context_percent_min" Number(worth.context_percent_min)
+        "The daemon rewrites a file to shrink a context that fills this percentage of `window_tokens`";
+    All "originals.keep.days" Days(keep.age) "Days for which originals are kept; 0 for any number";
+    All "originals.keep.bytes" Size(keep.bytes) "Bytes of originals that are kept; 0 for any number";
+    All "agents" Agents "A table of settings for each agent that differs";
+    Agent "reloads" Truth(reloads)
+        "The agent reads the file again for each turn, so nothing waits for what it remembers";
+    Each "profile" Profile, LIMITS "profile" "NAME"
+        "The limits of another system, by name (see `tailor explain NAME`); single ones can be changed below";
+    Each "result_chars_max" Number(policy.result_chars_max), LIMITS "result-chars-max" "CHARS"
+        "Longest text of a tool result";
+    Flag "tools.NAME.result_chars_max" ToolLimit, LIMITS "tool-result-chars-max" "TOOL=CHARS"
+        "Another limit for the results of one tool";
+    Flag "tools.keep" Names(policy.tools_keep), LIMITS "keep-tool" "TOOL" "Never cut results of this tool";
+    Flag "tools.only" Names(policy.tools_only), LIMITS "only-tool" "TOOL" "Cut results of this tool only";
+    Each "turn_chars_max" Number(policy.turn_chars_max), LIMITS "turn-chars-max" "CHARS"
+        "Longest sum of the results that answer one message of the model";
+    Each "summary_chars_max" Number(policy.summary_chars_max), LIMITS "summary-chars-max" "CHARS"
+        "Longest message that a summariser can take";
+    Each "window_tokens" Number(policy.window_tokens), LIMITS "window-tokens" "TOKENS"
+        "The model's context window";
+    Each "side_chars_max" Number(policy.side_chars_max), LIMITS "side-chars-max" "CHARS"
+        "Longest string in copies of results that the model never sees";
+    Each "image_bytes_max" Number(policy.images.bytes_max), LIMITS "image-bytes-max" "BYTES"
+        "Longest base64 of an image";
+    Each "image_pixels_max" Number(policy.images.pixels_max), LIMITS "image-pixels-max" "PIXELS"
+        "Longest side of an image in pixels (8,000; 2,000 beyond 20 images)";
+    Each "images_max" Number(policy.images.count_max), LIMITS "images-max" "COUNT"
+        "Most images in context";
+    Each "images" Images, LIMITS "images" "IMAGES"
+        "What becomes of an image that is too large, where S4 is allowed: a line of text takes its place (the \
+            default), or it is made small";
+    Each "stale.shorten_turns" Number(policy.stale.shorten_at), AGES "stale-shorten-turns" "TURNS"
+        "Shorten results that are this many turns old (S14)";
+    Each "stale.head_chars" Number(policy.stale.head_chars), AGES "stale-head-chars" "CHARS"
+        "How much of them stays at the beginning";
+    Each "stale.tail_chars" Number(policy.stale.tail_chars), AGES "stale-tail-chars" "CHARS"
+        "How much of them stays at the end";
+    Each "stale.clear_turns" Number(policy.stale.clear_at), AGES "stale-clear-turns" "TURNS"
+        "Leave one line of results that are this many turns old (S14)";
+    Each "stale.chars_min" Number(policy.stale.chars_min), AGES "stale-chars-min" "CHARS"
+        "Results that were shorter than this do not age";
+    Each "stale.keep" Names(policy.stale.tools_keep), AGES "stale-keep-tool" "TOOL"
+        "Results of this tool do not age";
+    Each "crowded.trim_percent" Number(policy.crowded.trim_percent), AGES "crowded-trim-percent" "PERCENT"
+        "Trim older results when so much of the window is full (S15)";
+    Each "crowded.chars_max" Number(policy.crowded.trim_chars_max), AGES "crowded-chars-max" "CHARS"
+        "Results longer than this are trimmed then";
+    Each "crowded.end_chars" Number(policy.crowded.head_chars, policy.crowded.tail_chars),
+        AGES "crowded-end-chars" "CHARS"
+        "How much of them stays at each end";
+    Each "crowded.clear_percent" Number(policy.crowded.clear_percent), AGES "crowded-clear-percent" "PERCENT"
+        "Leave one line of the oldest results when so much of the window is full (S15)";
+    Each "crowded.clear_chars_min" Number(policy.crowded.clear_chars_min), AGES "crowded-clear-chars-min" "CHARS"
+        "Unless what could be cleared is less than this together";
+    Each "crowded.keep_assistants" Number(policy.crowded.keep_assistants), AGES "crowded-keep-assistants" "COUNT"
+        "How many of the newest messages of the model, with what follows, stay as they are";
+    Each "crowded.cache_ttl" Millis(policy.crowded.cache_ttl_ms), AGES "crowded-cache-ttl" "SECONDS"
+        "Not before the model's last message is so old that no prompt cache holds it";
+    Each "reply_chars_max" Number(policy.reply_chars_max), LIMITS "reply-chars-max" "CHARS"
+        "Longest text of one message of the model that is in context (any; 5,000 for `recover`)";
+    Each "thinking" Thinking, LIMITS "thinking" "THINKING"
+        "Where a change would come before signed thinking: keep the thinking and hold the change back (the \
+            default, but for `recover` and `compact`), strip the thinking, or ignore it";
+    Each "select" Codes(policy.selection.select) "Only these rules";
+    Each "ignore" Codes(policy.selection.ignore) "Not these rules";
+    Each "allow" Codes(policy.selection.allow) "Also make guarded fixes of these rules";
+    Each "tools" Tools "A table for each tool with its own `result_chars_max`; `keep` and `only` list tools";
+};

@@ -1,0 +1,65 @@
+//! What a row of the table of settings is.
+
+use super::kind::{Kind, Scalar};
+use super::values::Settings;
+use crate::amount::grouped;
+
+/// One setting.
+pub(crate) struct Setting {
+    /// Where it is in a configuration file: its name, after those of the tables around it.
+    pub(crate) key: &'static str,
+    pub(crate) scope: Scope,
+    pub(crate) kind: Kind,
+    pub(crate) flag: Option<Flag>,
+    /// What it means.
+    pub(crate) help: &'static str,
+}
+
+/// Where a key may be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Once, for all agents.
+    All,
+    /// For all agents, and in the table of one.
+    Each,
+    /// Only in the table of one agent.
+    Agent,
+    /// Nowhere by itself: its table is read as a whole.
+    Flag,
+}
+
+/// The flag of a setting.
+pub(crate) struct Flag {
+    /// Without its dashes.
+    pub(crate) name: &'static str,
+    /// What its value is called.
+    pub(crate) unit: &'static str,
+    /// The heading in the help; only flags of the daemon have none.
+    pub(crate) heading: Option<&'static str>,
+}
+
+impl Setting {
+    /// How its variable is read, if it has one: the key in capitals.
+    pub(crate) fn scalar(&self) -> Option<Scalar> {
+        let may_be = matches!(self.scope, Scope::All | Scope::Each) && !self.key.contains('.');
+        if may_be { self.kind.scalar() } else { None }
+    }
+
+    /// The help of its flag: what it means, and its default if that is a limit that is on. A meaning that ends with a
+    /// remark in parentheses says more of it by itself.
+    pub(crate) fn flag_help(&self) -> String {
+        let default =
+            (self.scope == Scope::Each).then(|| self.kind.print(&mut Settings::default())).flatten();
+        match default {
+            Some(toml::Value::Integer(default @ 1..)) if !self.help.ends_with(')') => {
+                format!("{} ({})", self.help, grouped(default.unsigned_abs()))
+            }
+            _ => self.help.to_string(),
+        }
+    }
+
+    /// Whether `config print` fills it in. What becomes of old results is left to the profile.
+    pub(crate) fn is_printed(&self) -> bool {
+        self.scope == Scope::All || (self.scope == Scope::Each && !self.key.contains('.'))
+    }
+}

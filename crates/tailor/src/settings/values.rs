@@ -1,0 +1,59 @@
+//! What can be set, with its defaults. How it is written is not known here.
+
+use keeper::{Keep, Vault, Worth};
+use std::path::PathBuf;
+use std::time::Duration;
+use transcript::Policy;
+
+/// Everything that can be set, with its defaults.
+#[derive(Clone)]
+pub(crate) struct Settings {
+    pub(crate) policy: Policy,
+    pub(crate) mode: watch::Mode,
+    pub(crate) roots: Option<Vec<PathBuf>>,
+    pub(crate) vault: Option<PathBuf>,
+    pub(crate) listen: Option<watch::Listen>,
+    pub(crate) metrics_textfile: Option<PathBuf>,
+    pub(crate) socket: Option<PathBuf>,
+    pub(crate) settle: Duration,
+    pub(crate) settle_stale: Duration,
+    pub(crate) memory_settle: Duration,
+    pub(crate) rescan: Duration,
+    pub(crate) recover: bool,
+    pub(crate) worth: Worth,
+    pub(crate) keep: Keep,
+    pub(crate) reloads: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            policy: Policy::default(),
+            mode: watch::Mode::default(),
+            roots: None,
+            vault: Vault::default_root(),
+            listen: None,
+            metrics_textfile: None,
+            socket: Some(default_socket()),
+            settle: Duration::from_secs(5),
+            settle_stale: Duration::from_secs(60 * 60),
+            memory_settle: Duration::from_secs(24 * 60 * 60),
+            rescan: Duration::from_secs(5 * 60),
+            recover: false,
+            worth: Worth::default(),
+            keep: Keep::default(),
+            reloads: false,
+        }
+    }
+}
+
+/// Where the daemon listens for `tailor status`: in the folder that the service manager gave it, or in the user's own.
+pub(crate) fn default_socket() -> PathBuf {
+    let own = |name: &str, below: &str| {
+        let folder = std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        folder.map(|folder| folder.join(below))
+    };
+    own("RUNTIME_DIRECTORY", "status.sock")
+        .or_else(|| own("XDG_RUNTIME_DIR", "tailor/status.sock"))
+        .unwrap_or_else(|| PathBuf::from("/run/tailor/status.sock"))
+}

@@ -1,0 +1,156 @@
+//! What values look like in a configuration file: shapes only.
+
+use crate::value::{code, profile, size};
+use serde::Deserialize;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+use toml::Value;
+use transcript::profile::Profile;
+
+/// Reads a text as what a function makes of it.
+pub(super) fn text<'de, D: Deserializer<'de>, T, E: fmt::Display>(
+    from: D,
+    read: impl FnOnce(&str) -> Result<T, E>,
+) -> Result<T, D::Error> {
+    read(&String::deserialize(from)?).map_err(D::Error::custom)
+}
+
+/// Reads a value of any type as what a function makes of it.
+pub(super) fn value<'de, D: Deserializer<'de>, T>(
+    from: D,
+    read: impl FnOnce(&Value) -> Result<T, String>,
+) -> Result<T, D::Error> {
+    read(&Value::deserialize(from)?).map_err(D::Error::custom)
+}
+
+/// The limits of another system, by name.
+pub(super) fn profile_name(text: &str) -> Result<&'static Profile, String> {
+    profile(text).map_err(|error| format!("`{text}`: {error}"))
+}
+
+/// `keep` and `only` are lists of names; each other key is a tool.
+#[derive(Debug, Default, Deserialize)]
+#[serde(try_from = "BTreeMap<String, ToolValue>")]
+pub(super) struct Tools {
+    pub(super) keep: Option<Vec<String>>,
+    pub(super) only: Option<Vec<String>>,
+    pub(super) limits: Vec<(String, u64)>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Tool {
+    result_chars_max: u64,
+}
+
+/// What stands behind a key of [`Tools`]. Read by hand, because what serde derives forgets the line that is wrong.
+enum ToolValue {
+    Names(Vec<String>),
+    Tool(Tool),
+}
+
+impl<'de> Deserialize<'de> for ToolValue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Shape;
+        impl<'de> Visitor<'de> for Shape {
+            type Value = ToolValue;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of names, or a table with `result_chars_max`")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, names: A) -> Result<ToolValue, A::Error> {
+                Deserialize::deserialize(SeqAccessDeserializer::new(names)).map(ToolValue::Names)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, tool: A) -> Result<ToolValue, A::Error> {
+                Deserialize::deserialize(MapAccessDeserializer::new(tool)).map(ToolValue::Tool)
+            }
+        }
+        deserializer.deserialize_any(Shape)
+    }
+}
+
+impl TryFrom<BTreeMap<String, ToolValue>> for Tools {
+    type Error = String;
+
+    fn try_from(table: BTreeMap<String, ToolValue>) -> Result<Self, String> {
+        let mut tools = Self::default();
+        for (name, value) in table {
+            match (name.as_str(), value) {
+                ("keep", ToolValue::Names(names)) => tools.keep = Some(names),
+                ("only", ToolValue::Names(names)) => tools.only = Some(names),
+                (_, ToolValue::Tool(tool)) => tools.limits.push((name, tool.result_chars_max)),
+                (_, ToolValue::Names(_)) => {
+                    return Err(format!(
+                        "tools.{name}: a list, where a table with `result_chars_max` is wanted"
+                    ));
+                }
+            }
+        }
+        Ok(tools)
+    }
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Mode {
+    Observe,
+    Enforce,
+}
+
+impl From<Mode> for watch::Mode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Observe => Self::Observe,
+            Mode::Enforce => Self::Enforce,
+        }
+    }
+}
+
+/// Code or name of a rule.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct Code(pub(super) String);
+
+impl TryFrom<String> for Code {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        code(&text).map(Self).map_err(|error| format!("`{text}`: {error}"))
+    }
+}
+
+/// Seconds of each unit.
+const UNITS: &[(&str, f64)] =
+    &[("ms", 0.001), ("min", 60.0), ("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("d", 86_400.0)];
+
+/// Seconds, or a number with a unit of time.
+pub(super) fn span(value: &Value) -> Result<Duration, String> {
+    let wrong = || format!("{value} is not a length of time, such as 5, \"90s\" or \"1h\"");
+    let (number, unit) = match value {
+        Value::Integer(number) => (number.to_string(), 1.0),
+        Value::Float(number) => (number.to_string(), 1.0),
+        Value::String(text) => {
+            let unit = UNITS.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, *seconds)));
+            let (number, unit) = unit.unwrap_or((text, 1.0));
+            (number.trim().to_string(), unit)
+        }
+        _ => return Err(wrong()),
+    };
+    let seconds: f64 = number.parse().map_err(|_| wrong())?;
+    Duration::try_from_secs_f64(seconds * unit).map_err(|_| wrong())
+}
+
+/// Bytes, or a number with a unit.
+pub(super) fn bytes(value: &Value) -> Result<u64, String> {
+    let wrong = || format!("{value} is not a size, such as 500000 or \"5GiB\"");
+    match value {
+        Value::Integer(bytes) => u64::try_from(*bytes).map_err(|_| wrong()),
+        Value::String(text) => size(text).map_err(|_| wrong()),
+        _ => Err(wrong()),
+    }
+}

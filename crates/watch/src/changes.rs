@@ -1,0 +1,308 @@
+//! What happens in folders, as the system reports it through `notify`, kept until the thread that waits takes it.
+//!
+//! `notify` reports on a thread of its own that also adds watches. That thread must never wait for ours, so changes are
+//! kept under a lock, each once; if there are too many, only the fact that some were lost is kept.
+
+use notify::event::{AccessKind, AccessMode, CreateKind, ModifyKind, RenameMode};
+use notify::{Config, ErrorKind, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How many changes are kept: as many as the kernel keeps by default.
+const KEPT_MAX: usize = 16_384;
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Change {
+    /// A file was written to.
+    File(PathBuf),
+    /// A process that had a file open for writing closed it.
+    Closed(PathBuf),
+    /// A file or a folder appeared or disappeared.
+    Entry(PathBuf),
+    /// There were more changes than could be kept.
+    Lost,
+}
+
+/// Ends the wait of the other side when it is dropped.
+pub(crate) struct Stop(Arc<Shared>);
+
+/// The side that waits.
+pub(crate) struct Changes(Arc<Shared>);
+
+/// The other side has stopped.
+pub(crate) struct Closed;
+
+#[derive(Default)]
+struct Shared {
+    kept: Mutex<Kept>,
+    news: Condvar,
+}
+
+#[derive(Default)]
+struct Kept {
+    changes: Vec<Change>,
+    known: HashSet<Change>,
+    stopped: bool,
+}
+
+impl Kept {
+    /// After [`Change::Lost`] nothing more is kept: the look at everything that follows finds it.
+    fn add(&mut self, change: Change) {
+        if self.known.contains(&Change::Lost) || !self.known.insert(change.clone()) {
+            return;
+        }
+        if change == Change::Lost || self.known.len() > KEPT_MAX {
+            self.known = HashSet::from([Change::Lost]);
+            self.changes = vec![Change::Lost];
+        } else {
+            self.changes.push(change);
+        }
+    }
+
+    fn take(&mut self) -> Result<Vec<Change>, Closed> {
+        if self.stopped { Err(Closed) } else { Ok(std::mem::take(self).changes) }
+    }
+}
+
+impl Shared {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Stop {
+    pub(crate) fn new() -> (Self, Changes) {
+        let shared = Arc::<Shared>::default();
+        (Self(shared.clone()), Changes(shared))
+    }
+}
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        self.0.kept().stopped = true;
+        self.0.news.notify_one();
+    }
+}
+
+impl Changes {
+    /// Waits for a while, whatever happens.
+    pub(crate) fn pause(&self, time: Duration) -> Result<(), Closed> {
+        let waited = self.0.news.wait_timeout_while(self.0.kept(), time, |kept| !kept.stopped);
+        let (mut kept, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        kept.take().map(drop)
+    }
+
+    /// Waits until something happens, and gives it; nothing if the time is over first.
+    pub(crate) fn wait(&self, time: Duration) -> Result<Vec<Change>, Closed> {
+        let is_quiet = |kept: &mut Kept| !kept.stopped && kept.changes.is_empty();
+        let waited = self.0.news.wait_timeout_while(self.0.kept(), time, is_quiet);
+        let (mut kept, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        kept.take()
+    }
+}
+
+/// Watches on folders.
+pub(crate) struct Watch {
+    watcher: RecommendedWatcher,
+    /// In which walk each watched folder was last seen.
+    folders: HashMap<PathBuf, u32>,
+}
+
+impl Watch {
+    pub(crate) fn new(changes: &Changes) -> notify::Result<Self> {
+        let shared = Arc::new(changes.0.clone());
+        let is_running = Arc::downgrade(&shared);
+        let report = move |event| {
+            if let Some(change) = change(event) {
+                shared.kept().add(change);
+                shared.news.notify_one();
+            }
+        };
+        let watcher = RecommendedWatcher::new(report, Config::default().with_follow_symlinks(false))?;
+        // If its thread could not be started, `notify` has dropped what it should report to and says nothing. It would
+        // panic as soon as it is asked for anything, or dropped.
+        if is_running.strong_count() == 0 {
+            std::mem::forget(watcher);
+            return Err(io::Error::other("no thread could be started").into());
+        }
+        Ok(Self { watcher, folders: HashMap::new() })
+    }
+
+    pub(crate) fn folders(&self) -> usize {
+        self.folders.len()
+    }
+
+    /// Watches a folder, but nothing below it. The folder may be a link.
+    pub(crate) fn add(&mut self, path: &Path, walk: u32) -> notify::Result<()> {
+        self.watcher.watch(path, RecursiveMode::NonRecursive)?;
+        self.folders.insert(path.to_path_buf(), walk);
+        Ok(())
+    }
+
+    /// Watches a folder that a walk has seen. Fails only if there can be no more watches.
+    pub(crate) fn add_found(&mut self, path: &Path, walk: u32) -> notify::Result<()> {
+        match self.add(path, walk) {
+            Err(error) if is_limit(&error) => return Err(error),
+            // It is gone, or cannot be read; the walk reports that.
+            Err(_) => return Ok(()),
+            Ok(()) => {}
+        }
+        // A link may have taken its place in between, and `notify` follows links.
+        if !is_real_folder(path) {
+            self.remove(path);
+        }
+        Ok(())
+    }
+
+    /// Stops watching a folder. Gives whether it was watched.
+    pub(crate) fn remove(&mut self, path: &Path) -> bool {
+        let was_watched = self.folders.remove(path).is_some();
+        if was_watched {
+            // The watch of a folder that is gone has gone with it.
+            let _ = self.watcher.unwatch(path);
+        }
+        was_watched
+    }
+
+    /// Stops watching folders that a complete walk has not seen, other than its root.
+    pub(crate) fn remove_unseen(&mut self, root: &Path, walk: u32) {
+        let unseen = self.folders.extract_if(|path, seen| *seen != walk && path != root);
+        for (path, _) in unseen {
+            let _ = self.watcher.unwatch(&path);
+        }
+    }
+}
+
+/// Whether there is a folder at the path, not a link to one.
+pub(crate) fn is_real_folder(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir())
+}
+
+/// What an event says, if it matters. That somebody, ourselves included, has opened or read a file does not.
+fn change(event: notify::Result<Event>) -> Option<Change> {
+    let Ok(mut event) = event else { return Some(Change::Lost) };
+    if event.need_rescan() {
+        return Some(Change::Lost);
+    }
+    let path = event.paths.pop()?;
+    match event.kind {
+        EventKind::Access(AccessKind::Close(AccessMode::Write)) => Some(Change::Closed(path)),
+        // Both names of a renamed file: each was reported by itself.
+        EventKind::Access(_)
+        | EventKind::Modify(ModifyKind::Metadata(_) | ModifyKind::Name(RenameMode::Both)) => None,
+        EventKind::Create(CreateKind::File) | EventKind::Modify(ModifyKind::Data(_)) => {
+            Some(Change::File(path))
+        }
+        _ => Some(Change::Entry(path)),
+    }
+}
+
+/// Whether no more folders can be watched.
+pub(crate) fn is_limit(error: &notify::Error) -> bool {
+    match &error.kind {
+        ErrorKind::MaxFilesWatch => true,
+        ErrorKind::Io(cause) => cause.kind() == io::ErrorKind::OutOfMemory,
+        _ => false,
+    }
+}
+
+/// Why there is no watch, and what helps.
+pub(crate) fn no_watch(error: &notify::Error) -> String {
+    let too_many_files = rustix::io::Errno::MFILE.raw_os_error();
+    match &error.kind {
+        ErrorKind::MaxFilesWatch => {
+            "the kernel's limit of watches is reached (sysctl fs.inotify.max_user_watches raises it)".to_string()
+        }
+        ErrorKind::Io(cause) if cause.raw_os_error() == Some(too_many_files) => {
+            "the kernel's limit of inotify instances is reached (sysctl fs.inotify.max_user_instances raises it)"
+                .to_string()
+        }
+        ErrorKind::Io(cause) => format!("it cannot be watched: {cause}"),
+        _ => format!("it cannot be watched: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    /// Writes a file and gives everything that is reported until it is closed.
+    #[track_caller]
+    fn reported_until_written(changes: &Changes, path: &Path) -> HashSet<Change> {
+        fs::write(path, "x").unwrap();
+        let closed = Change::Closed(path.to_path_buf());
+        let mut all = HashSet::new();
+        while !all.contains(&closed) {
+            let news = changes.wait(PATIENCE).unwrap_or_default();
+            assert!(!news.is_empty(), "nothing more is reported: {all:?}");
+            all.extend(news);
+        }
+        all
+    }
+
+    #[test]
+    fn what_is_in_the_way_is_said_with_a_way_out() {
+        let limit = notify::Error::new(ErrorKind::MaxFilesWatch);
+        assert!(is_limit(&limit) && no_watch(&limit).contains("max_user_watches"));
+        let instances = notify::Error::io(io::Error::from_raw_os_error(24));
+        assert!(no_watch(&instances).contains("max_user_instances"));
+    }
+
+    #[test]
+    fn each_change_is_given_once_and_too_many_are_given_as_lost() {
+        let (stop, changes) = Stop::new();
+        let add = |name: usize| stop.0.kept().add(Change::File(name.to_string().into()));
+        (0..KEPT_MAX).chain(0..KEPT_MAX).for_each(add);
+        assert_eq!(changes.wait(PATIENCE).unwrap_or_default().len(), KEPT_MAX);
+        (0..=KEPT_MAX + 1).for_each(add);
+        assert_eq!(changes.wait(PATIENCE).unwrap_or_default(), [Change::Lost]);
+        assert!(changes.wait(Duration::ZERO).is_ok_and(|changes| changes.is_empty()));
+        drop(stop);
+        assert!(changes.wait(PATIENCE).is_err());
+    }
+
+    #[test]
+    fn events_that_the_kernel_dropped_are_lost() {
+        let rescan = Event::new(EventKind::Other).set_flag(notify::event::Flag::Rescan);
+        assert_eq!(change(Ok(rescan)), Some(Change::Lost));
+    }
+
+    #[test]
+    fn what_is_read_is_not_reported_and_what_is_written_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let (read, written) = (dir.path().join("read"), dir.path().join("written"));
+        fs::write(&read, "x").unwrap();
+        let (_stop, changes) = Stop::new();
+        let mut watch = Watch::new(&changes).unwrap();
+        watch.add(dir.path(), 0).unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        fs::read(&read).unwrap();
+        let reported = reported_until_written(&changes, &written);
+        assert_eq!(reported, HashSet::from([Change::File(written.clone()), Change::Closed(written)]));
+    }
+
+    /// A walk takes it for a folder, and before it is watched a link is there.
+    #[test]
+    fn a_folder_that_became_a_link_is_not_watched() {
+        let [inside, outside] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let link = inside.path().join("link");
+        symlink(outside.path(), &link).unwrap();
+        let (_stop, changes) = Stop::new();
+        let mut watch = Watch::new(&changes).unwrap();
+        watch.add_found(inside.path(), 0).unwrap();
+        watch.add_found(&link, 0).unwrap();
+        assert_eq!(watch.folders(), 1);
+        fs::write(link.join("s.jsonl"), "x").unwrap();
+        let last = inside.path().join("last");
+        let reported = reported_until_written(&changes, &last);
+        assert_eq!(reported, HashSet::from([Change::File(last.clone()), Change::Closed(last)]));
+    }
+}
