@@ -26,7 +26,7 @@ use transcript::recover::{self, Level};
 use transcript::rule::{self, Group};
 use transcript::{Finding, Severity};
 
-/// Keeps AI agents' session transcripts healthy: checks them, trims them to fit, mends what is broken, and
+/// Keeps AI agents' session transcripts healthy: checks them, trims them to fit, repairs what is broken, and
 /// never loses a line.
 #[derive(Parser)]
 #[command(name = "tailor", version, max_term_width = 100)]
@@ -40,35 +40,35 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Checks transcripts and says what is wrong. Changes nothing.
+    /// Check transcripts and report what is wrong; changes nothing.
     #[command(after_help = "Examples:\n  tailor scan\n  tailor scan ~/.claude/projects --fail-on error\n  \
         tailor scan session.jsonl --format json | jq .findings\n  \
         tailor scan sessions --max-file-size 2MiB --tolerance 10% --format sarif -o tailor.sarif --exit-zero\n  \
         tailor scan sessions --format json -o known.json\n  tailor scan sessions --baseline known.json")]
     Scan(Scan),
-    /// Mends transcripts in place, as far as that is safe.
+    /// Repair transcripts in place, as far as that is safe.
     #[command(after_help = "Examples:\n  tailor fix session.jsonl --dry-run\n  tailor fix session.jsonl\n  \
-        tailor fix - < session.jsonl > mended.jsonl\n  tailor fix ~/.openclaw --out /tmp/mended")]
+        tailor fix - < session.jsonl > repaired.jsonl\n  tailor fix ~/.openclaw --out /tmp/repaired")]
     Fix(Fix),
-    /// Says what fills a file and the context: tools, fields, turns, the largest entries. Changes nothing.
+    /// Show what fills a file and the context: tools, fields, turns, the largest entries; changes nothing.
     #[command(
         after_help = "Examples:\n  tailor top session.jsonl\n  tailor top ~/.claude/projects -n 20\n  \
         tailor top session.jsonl --json | jq '.largest[0]'"
     )]
     Top(Top),
-    /// Writes a page with pictures: what fills the contexts, what is wrong, what a fix would change.
+    /// Write an HTML report: what fills the contexts, what is wrong, what a fix would change.
     #[command(after_help = "Examples:\n  tailor report -o report.html\n  \
         tailor report ~/.claude/projects -o report.html --profile chatcli")]
     Report(Report),
-    /// Puts back what a run of `fix` changed, also after more was appended.
+    /// Restore what a run of `fix` changed, even after the agent has appended more.
     #[command(after_help = "Examples:\n  tailor undo session.jsonl --list\n  tailor undo session.jsonl\n  \
         tailor undo session.jsonl --run 20261121T160102.123Z-3f9a1c20")]
     Undo(Undo),
-    /// Prints what is in context in chunks that a summariser can take, as JSON lines.
+    /// Print the context in chunks that fit a summariser, as JSON lines.
     #[command(after_help = "Examples:\n  tailor chunk session.jsonl --max-tokens 50000\n  \
         tailor chunk session.jsonl --tokenizer o200k --budget 200000 | jq -r '.messages[]?.text'")]
     Chunk(Chunk),
-    /// Lets a command of yours summarise what is older, and puts its answer in as the agent's own compaction.
+    /// Have a command of yours summarise older messages, and store the summary as the agent's own compaction.
     #[command(
         after_help = "Examples:\n  tailor compact session.jsonl --with 'llm \"Summarise this conversation\"' --dry-run\n  \
         tailor compact session.jsonl --with ./summarise.sh --keep 20\n\
@@ -77,7 +77,7 @@ pub(crate) enum Command {
         Exit codes: 0 compacted, 1 not now or nothing to compact, 2 an error."
     )]
     Compact(Compact),
-    /// Shortens a session that the API refuses as too long: first results and long messages, then all but the last
+    /// Shorten a session that the API refuses as too long: first results and long messages, then all but the last
     /// messages.
     #[command(
         after_help = "Examples:\n  tailor recover session.jsonl --dry-run\n  tailor recover session.jsonl\n  \
@@ -85,38 +85,38 @@ pub(crate) enum Command {
         Exit codes: 0 recovered or nothing to recover from, 1 not now or not by this, 2 an error."
     )]
     Recover(Recover),
-    /// Prints the whole of a text that was cut; its marker names the id.
+    /// Print the full text behind a marker that `fix` left; the marker names the id.
     #[command(after_help = "Examples:\n  tailor show 3f9a1c20d7e4\n  tailor show 3f9a1c20d7e4 | less")]
     Show(Show),
-    /// Removes originals that need not be kept any longer.
+    /// Delete originals that no longer need to be kept.
     #[command(after_help = "Examples:\n  tailor gc --dry-run\n  tailor gc --older-than 7 --max-bytes 500MiB")]
     Gc(Gc),
-    /// Looks after transcripts for as long as it runs. Writes nothing unless the mode is `enforce`.
+    /// Watch transcripts and repair them while they grow; writes nothing unless the mode is `enforce`.
     #[command(
         after_help = "Examples:\n  tailor watch\n  tailor watch ~/.openclaw --mode enforce --settle 10\n  \
         tailor watch --config tailor.toml --log-format json\n\
-        SIGHUP reads the configuration anew, SIGTERM ends after the file at hand."
+        SIGHUP reads the configuration anew, SIGTERM stops after the current file."
     )]
     Watch(Watch),
-    /// Says how the daemon is doing.
+    /// Show how the daemon is doing.
     #[command(after_help = "Examples:\n  tailor status\n  tailor status --format json | jq .troubles")]
     Status(AskStatus),
-    /// Checks or prints the configuration of the daemon.
+    /// Check or print the configuration.
     #[command(after_help = "Examples:\n  tailor config check\n  tailor config print --config tailor.toml")]
     Config(ConfigCommand),
-    /// Says what a rule means, what an error of an API is about, or what a profile does.
+    /// Explain a rule, the text of an API error, or a profile.
     #[command(after_help = "Examples:\n  tailor explain P1\n  tailor explain oversized-result\n  \
         tailor explain \"messages.2: `tool_use` ids were found without …\" session.jsonl\n  \
         tailor explain chatcli\n  tailor explain")]
     Explain(Explain),
-    /// Prints what a shell needs to complete commands and options.
+    /// Print completions for a shell.
     #[command(
         after_help = "Examples:\n  tailor completions bash > ~/.local/share/bash-completion/completions/tailor\n  \
         tailor completions zsh > \"${fpath[1]}/_tailor\"\n  \
         tailor completions fish > ~/.config/fish/completions/tailor.fish"
     )]
     Completions(Completions),
-    /// Writes the manual pages into a folder.
+    /// Write the manual pages into a folder.
     #[command(hide = true, after_help = "Examples:\n  tailor man ~/.local/share/man/man1")]
     Man(Man),
 }
@@ -131,32 +131,31 @@ pub(crate) struct Scan {
 
 #[derive(ClapArgs)]
 pub(crate) struct Fix {
-    /// Say what would be changed, and change nothing.
+    /// Report what would change, but change nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Show each change; what was taken out only with --show-content.
+    /// Show each change; removed text only with --show-content.
     #[arg(long)]
     pub(crate) diff: bool,
     /// Show text from the transcript in --diff.
     #[arg(long, requires = "diff")]
     pub(crate) show_content: bool,
-    /// Write mended copies into this folder and leave the originals alone.
+    /// Write repaired copies into this folder, and leave the originals alone.
     #[arg(long, value_name = "DIR", conflicts_with = "dry_run")]
     pub(crate) out: Option<PathBuf>,
-    /// Also make guarded fixes of these rules (see `tailor explain CODE`).
+    /// Also make the guarded fixes of these rules (see `tailor explain CODE`).
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = code)]
     pub(crate) allow: Vec<String>,
-    /// Seconds for which a file must have been quiet before it is replaced (5).
+    /// Seconds without writes before a file is replaced (5).
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) settle: Option<Duration>,
-    /// Seconds for which it must have been quiet before older history is rewritten, which prompt caches may hold: old
-    /// results (S14, S15), messages of the model (S16), and what comes before signed thinking (3600; 0 if --settle is
-    /// 0).
+    /// Seconds without writes before older history is rewritten, which prompt caches may hold: old results (S14, S15),
+    /// messages of the model (S16), and what comes before signed thinking (3600; 0 if --settle is 0).
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) settle_stale: Option<Duration>,
     #[command(flatten)]
     pub(crate) vault: VaultAt,
-    /// Also write each text that is cut as a plain file into this folder, and name that in the marker.
+    /// Also write each cut text to a plain file in this folder, and name that file in the marker.
     #[arg(long, value_name = "DIR", value_parser = spill)]
     pub(crate) spill: Option<Folder>,
     #[command(flatten)]
@@ -166,13 +165,13 @@ pub(crate) struct Fix {
 /// Which file the configuration is in.
 #[derive(ClapArgs)]
 pub(crate) struct ConfigFile {
-    /// This file instead of those in `/etc/tailor` and `$XDG_CONFIG_HOME/tailor`.
+    /// Read this file instead of those in `/etc/tailor` and `$XDG_CONFIG_HOME/tailor`.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
 
 impl ConfigFile {
-    /// Reads the configuration, and says which variables look mistyped.
+    /// Reads the configuration, and tells which variables look mistyped.
     pub(crate) fn load(&self) -> Result<Loaded, String> {
         let loaded = load(self.config.as_deref(), &[], None)?;
         let mistyped = loaded.strays.iter().filter(|stray| stray.meant.is_some());
@@ -184,7 +183,7 @@ impl ConfigFile {
 /// Where originals are.
 #[derive(ClapArgs)]
 pub(crate) struct VaultAt {
-    /// The folder of originals. Without it that of the configuration, or `tailor` in `$XDG_STATE_HOME`, or in
+    /// The folder of originals. By default the one in the configuration, or `tailor` in `$XDG_STATE_HOME` or
     /// `~/.local/state`.
     #[arg(long, value_name = "DIR")]
     vault: Option<PathBuf>,
@@ -200,10 +199,10 @@ impl VaultAt {
 /// What every command is asked that changes files in another way than `fix`.
 #[derive(ClapArgs)]
 pub(crate) struct Change {
-    /// Seconds for which a file must have been quiet before it is replaced (5); 0 says that no agent is running.
+    /// Seconds without writes before a file is replaced (5); pass 0 if no agent is running.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     settle: Option<Duration>,
-    /// How to print results.
+    /// Format of the results.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     pub(crate) format: Format,
     #[command(flatten)]
@@ -239,23 +238,23 @@ impl Change {
 #[derive(ClapArgs)]
 #[expect(clippy::struct_excessive_bools, reason = "flags that have nothing to do with each other")]
 pub(crate) struct Undo {
-    /// Files, or folders whose transcripts are meant.
+    /// Files, or folders of transcripts.
     #[arg(value_name = "PATH", required = true)]
     pub(crate) paths: Vec<PathBuf>,
-    /// The run to undo; without it the newest one over each file.
+    /// The run to undo; by default the newest one of each file.
     #[arg(long, value_name = "ID")]
     pub(crate) run: Option<String>,
-    /// Where the agent has gone on from a compaction of the run, leave that and put all else back.
+    /// Restore everything but a compaction that the agent has continued from.
     #[arg(long)]
     pub(crate) partly: bool,
-    /// Also where the model has signed its thinking over what the run left: the API then refuses the session until that
-    /// thinking is removed.
+    /// Undo even if the model has signed thinking since: the API then refuses the session until that thinking is
+    /// removed.
     #[arg(long)]
     pub(crate) ignore_thinking: bool,
-    /// Print the runs over each file, and undo none.
+    /// List the runs of each file, and undo none.
     #[arg(long, conflicts_with_all = ["run", "dry_run", "partly", "ignore_thinking"])]
     pub(crate) list: bool,
-    /// Say what would be undone, and change nothing.
+    /// Report what would be undone, but change nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
     #[command(flatten)]
@@ -266,22 +265,22 @@ pub(crate) struct Undo {
 #[derive(ClapArgs)]
 #[command(next_help_heading = "Limits (0 switches one off)")]
 pub(crate) struct ChunkLimits {
-    /// Most tokens of a chunk; without it two fifths of the window. At least 256.
+    /// Most tokens in a chunk; by default two fifths of the window. At least 256.
     #[arg(long, value_name = "TOKENS", value_parser = value_parser!(u64).range(chunk::TOKENS_MIN..))]
     max_tokens: Option<u64>,
-    /// Most characters of a chunk, beside its tokens; without it eight a token. At least 512.
+    /// Most characters in a chunk, besides its tokens; by default eight for each token. At least 512.
     #[arg(long, value_name = "CHARS", value_parser = value_parser!(u64).range(chunk::CHARS_MIN..))]
     max_chars: Option<u64>,
-    /// Longest message: of a longer one only its role, tool and size are told.
+    /// Longest message; of a longer one, only role, tool and size are printed.
     #[arg(long, value_name = "CHARS", default_value = "100000")]
     summary_chars_max: u64,
-    /// The summariser's context window: a message that takes half of it, with a fifth to spare, is too long.
+    /// The summariser's context window; a message that takes half of it, with a fifth to spare, is too long.
     #[arg(long, visible_alias = "window", value_name = "TOKENS", default_value = "200000")]
     window_tokens: u64,
-    /// Most tokens of all chunks together: the oldest messages are left out.
+    /// Most tokens in all chunks together; the oldest messages are left out.
     #[arg(long, value_name = "TOKENS", default_value = "0")]
     budget: u64,
-    /// How tokens are counted: estimated as four characters each, or exactly as OpenAI's newer models do.
+    /// How tokens are counted: four characters each, or exactly as OpenAI's newer models do.
     #[arg(long, default_value = "chars4", value_parser = EnumValueParser::<Tokenizer>::new().try_map(Tokenizer::built_in))]
     pub(crate) tokenizer: Tokenizer,
 }
@@ -318,20 +317,20 @@ pub(crate) struct Compact {
     /// The session's file.
     #[arg(value_name = "PATH")]
     pub(crate) path: PathBuf,
-    /// The command that summarises, run by the shell.
+    /// The command that summarises; the shell runs it.
     #[arg(long, value_name = "COMMAND", required_unless_present = "dry_run")]
     pub(crate) with: Option<String>,
-    /// How many messages stay as they are, from a message of a person on.
+    /// How many messages stay as they are, starting at a user message.
     #[arg(long, value_name = "MESSAGES", default_value_t = recover::KEEP, value_parser = value_parser!(u64).range(1..))]
     pub(crate) keep: u64,
-    /// Show the chunks, and what would stay; run nothing and change nothing.
+    /// Show the chunks and what would stay, but run and change nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
     #[command(flatten)]
     pub(crate) change: Change,
     #[command(flatten)]
     pub(crate) limits: ChunkLimits,
-    /// What to do about signed thinking that would stay: keep it and refuse, strip it, or ignore it.
+    /// What to do with signed thinking that would stay: keep it and refuse, strip it, or ignore it.
     #[arg(long, value_enum, default_value_t = Thinking::Strip)]
     thinking: Thinking,
 }
@@ -349,26 +348,26 @@ pub(crate) struct Recover {
     /// The session's file.
     #[arg(value_name = "PATH")]
     pub(crate) path: PathBuf,
-    /// What the API said; without it the transcript's own last error counts.
+    /// The error text of the API; by default the last error in the transcript.
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) error: Option<String>,
-    /// How hard to try, whatever the error was: 1 halves limits, 2 keeps the last messages, 3 the last four, cut. Without
-    /// it the next one after what was tried since the model last answered.
+    /// How much to cut, whatever the error was: 1 halves the limits, 2 keeps the last messages, 3 the last four, cut. By
+    /// default the next level after those tried since the model last answered.
     #[arg(long, value_name = "1|2|3", value_parser = level)]
     pub(crate) level: Option<Level>,
-    /// How many messages stay in context at level 2; at level 3 no more than 4.
+    /// How many messages stay in context at level 2; level 3 keeps 4 at most.
     #[arg(long, value_name = "MESSAGES", default_value_t = recover::KEEP, value_parser = value_parser!(u64).range(1..))]
     pub(crate) keep: u64,
-    /// How often in a row to try before giving up (0 for any number).
+    /// How often to try in a row before giving up (0 for no limit).
     #[arg(long, value_name = "COUNT", default_value = "3")]
     pub(crate) max_attempts: u64,
-    /// The limit of output tokens that an answer was cut off at (4,096), for the advice.
+    /// The output token limit at which the answer was cut off (4,096), for the advice.
     #[arg(long, value_name = "TOKENS", default_value_t = 0, hide_default_value = true)]
     pub(crate) output_tokens: u64,
-    /// The largest limit of output tokens that the provider allows, for the advice.
+    /// The largest output token limit that the provider allows, for the advice.
     #[arg(long, value_name = "TOKENS", default_value_t = 0, hide_default_value = true)]
     pub(crate) output_tokens_max: u64,
-    /// Say what would be changed, and change nothing.
+    /// Report what would change, but change nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
     #[command(flatten)]
@@ -405,10 +404,10 @@ impl Recover {
 
 #[derive(ClapArgs)]
 pub(crate) struct Show {
-    /// What the marker says: 8 to 64 hex digits.
+    /// The id in the marker: 8 to 64 hex digits.
     #[arg(value_name = "ID", required = true)]
     pub(crate) ids: Vec<String>,
-    /// As it stood in the file, with its escapes.
+    /// Print it as it was in the file, with its escapes.
     #[arg(long)]
     pub(crate) raw: bool,
     #[command(flatten)]
@@ -419,13 +418,13 @@ pub(crate) struct Show {
 
 #[derive(ClapArgs)]
 pub(crate) struct Gc {
-    /// Remove runs that are older; never the newest one over a file.
+    /// Delete runs older than this many days; never the newest one of a file.
     #[arg(long, value_name = "DAYS", default_value = "30", value_parser = days_text)]
     pub(crate) older_than: Duration,
-    /// Then remove the oldest runs until no more than this is kept.
+    /// Then delete the oldest runs until no more than this is kept.
     #[arg(long, value_name = "SIZE", default_value = "5GiB", value_parser = size)]
     pub(crate) max_bytes: u64,
-    /// Say what would be removed, and remove nothing.
+    /// Report what would be deleted, but delete nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
     #[command(flatten)]
@@ -436,7 +435,7 @@ pub(crate) struct Gc {
 
 #[derive(ClapArgs)]
 pub(crate) struct Explain {
-    /// Code or name of a rule, name of a profile (`--profile`), or the text of an error; all rules if there is none.
+    /// A rule's code or name, a profile (`--profile`), or the text of an error; lists all rules by default.
     #[arg(value_name = "CODE|ERROR TEXT")]
     pub(crate) what: Option<String>,
     /// The session that the error is about.
@@ -448,22 +447,22 @@ pub(crate) struct Explain {
 pub(crate) struct Watch {
     #[command(flatten)]
     pub(crate) at: ConfigAt,
-    /// How to log; without it as text, and to the journal if systemd listens there.
+    /// Format of the log; by default text, or the journal under systemd.
     #[arg(long, value_enum)]
     pub(crate) log_format: Option<LogFormat>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// A line of text an action.
+    /// One line of text for each action.
     Plain,
-    /// A JSON object an action.
+    /// One JSON object for each action.
     Json,
 }
 
 #[derive(ClapArgs)]
 pub(crate) struct AskStatus {
-    /// How to print it.
+    /// Format of the output.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     pub(crate) format: Format,
     #[command(flatten)]
@@ -478,25 +477,25 @@ pub(crate) struct ConfigCommand {
 
 #[derive(Subcommand)]
 pub(crate) enum ConfigWhat {
-    /// Says whether it is right.
+    /// Check the configuration.
     Check(ConfigAt),
-    /// Prints what is in force, with everything that was left out filled in.
+    /// Print the settings in force, defaults included.
     Print(ConfigAt),
-    /// Prints a JSON Schema of configuration files, for editors and checks.
+    /// Print a JSON Schema of configuration files, for editors and checks.
     Schema,
 }
 
 /// Where the configuration is, and what flags put over it.
 #[derive(ClapArgs)]
 pub(crate) struct ConfigAt {
-    /// Files or folders; without one those of the configuration, or the folders of known agents.
+    /// Files or folders; by default those of the configuration, or the folders of known agents.
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
     #[command(flatten)]
     config: ConfigFile,
     #[command(flatten)]
     daemon: Given<String>,
-    /// Any key of the configuration, as it would stand in a file.
+    /// Any key of the configuration, written as in a file.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 }
@@ -528,7 +527,7 @@ impl ConfigAt {
 /// What `scan` and `fix` have in common.
 #[derive(ClapArgs)]
 pub(crate) struct Shared {
-    /// Files or folders; `-` alone is standard input. Without one, the folders of known agents.
+    /// Files or folders; `-` alone is standard input. By default the folders of known agents.
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// Only these rules.
@@ -537,7 +536,7 @@ pub(crate) struct Shared {
     /// Only the rules of this group; `fix` makes their guarded fixes too.
     #[arg(long, value_name = "GROUP", value_parser = group, conflicts_with = "select")]
     pub(crate) only: Option<Group>,
-    /// Not these rules.
+    /// Skip these rules.
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = code)]
     pub(crate) ignore: Vec<String>,
     /// Exit with 1 if findings of this severity or worse, or of this rule, remain.
@@ -557,9 +556,9 @@ pub(crate) type Limits = Given<Edit>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// A line a finding.
+    /// One line for each finding.
     Human,
-    /// A JSON object a file, and one with totals.
+    /// One JSON object for each file, and one with totals.
     Json,
 }
 

@@ -18,13 +18,13 @@ pub(crate) struct Allowed {
     /// Longest text of a tool result (L3).
     #[arg(long, value_name = "CHARS")]
     max_result_chars: Option<u64>,
-    /// Longest sum of the results that answer one message of the model (L4).
+    /// Most characters in the results of one model message (L4).
     #[arg(long, value_name = "CHARS")]
     max_turn_chars: Option<u64>,
     /// Largest context, as estimated (L5).
     #[arg(long, value_name = "TOKENS")]
     max_context_tokens: Option<u64>,
-    /// Up to so much above these limits is a note; beyond, it is an error.
+    /// How far above these limits is only a note; beyond that, it is an error.
     #[arg(long, value_name = "PERCENT", default_value = "0%", value_parser = percent)]
     tolerance: u64,
 }
@@ -46,34 +46,34 @@ impl Allowed {
 #[derive(ClapArgs)]
 #[command(next_help_heading = "Results")]
 pub(crate) struct Results {
-    /// How to print results.
+    /// Format of the results.
     #[arg(long, value_enum, default_value_t = ReportFormat::Human)]
     pub(crate) format: ReportFormat,
-    /// Write results to this file, all at once at the end, instead of to standard output (`-`).
+    /// Write the results to this file at the end, instead of to standard output (`-`).
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// Findings that this file names are known and fail nothing. `--format json -o FILE` writes one.
+    /// Ignore the findings listed in this file; `--format json -o FILE` writes one.
     #[arg(long, value_name = "FILE")]
     pub(crate) baseline: Option<PathBuf>,
-    /// Findings do not make the exit code 1; errors still make it 2.
+    /// Exit with 0 even if there are findings; errors still exit with 2.
     #[arg(long)]
     pub(crate) exit_zero: bool,
-    /// It is no error if a file that is named is no transcript, or if there is none at all.
+    /// Ignore files that are not transcripts instead of failing.
     #[arg(long)]
     pub(crate) if_any: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReportFormat {
-    /// A line a finding.
+    /// One line for each finding.
     Human,
-    /// A JSON object a file, and one with totals.
+    /// One JSON object for each file, and one with totals.
     Json,
     /// SARIF 2.1.0, for code scanning.
     Sarif,
-    /// JUnit XML, a test case a file.
+    /// JUnit XML, with a test case for each file.
     Junit,
-    /// Annotations of GitHub Actions, and a summary of the step.
+    /// GitHub Actions annotations, and a step summary.
     Github,
 }
 

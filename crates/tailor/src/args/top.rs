@@ -6,16 +6,16 @@ use std::path::PathBuf;
 
 #[derive(ClapArgs)]
 pub(crate) struct Top {
-    /// Files or folders; `-` alone is standard input. Without one, the folders of known agents.
+    /// Files or folders; `-` alone is standard input. By default the folders of known agents.
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// How many rows of each table are printed; the others are one row. Without it 6, and 100 with --json.
+    /// How many rows of each table to print; the others become one row. By default 6, and 100 with --json.
     #[arg(long, short = 'n', value_name = "COUNT")]
     pub(crate) rows: Option<usize>,
-    /// A JSON object a file, and one with totals.
+    /// One JSON object for each file, and one with totals.
     #[arg(long)]
     pub(crate) json: bool,
-    /// The model's context window, to say how full it is; 0 if it is not known.
+    /// The model's context window, to show how full it is; 0 if unknown.
     #[arg(long, value_name = "TOKENS", default_value_t = 200_000)]
     pub(crate) window_tokens: u64,
     /// Show how the largest entries begin.
@@ -32,13 +32,13 @@ impl Top {
 
 #[derive(ClapArgs)]
 pub(crate) struct Report {
-    /// Files or folders. Without one, the folders of known agents.
+    /// Files or folders. By default the folders of known agents.
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// The page to write; `-` is standard output. A file that is there already must be a report.
+    /// The page to write; `-` is standard output. An existing file must be a report.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: PathBuf,
-    /// Show how the largest entries begin. The page is for whoever may read the transcripts, then.
+    /// Show how the largest entries begin. Share such a page only with people who may read the transcripts.
     #[arg(long)]
     pub(crate) show_content: bool,
     #[command(flatten)]

@@ -34,49 +34,49 @@ macro_rules! rows {
 /// in this order too.
 pub(crate) static SETTINGS: &[Setting] = rows! {
     All "mode" Mode, DAEMON "mode" "observe|enforce"
-        "Whether transcripts are mended (enforce) or only looked at (observe)";
+        "Whether to repair transcripts (enforce) or only report (observe)";
     All "settle" Time(settle), DAEMON "settle" "SECONDS"
-        "Seconds for which a file must have been quiet before it is trimmed and mended";
+        "Seconds without writes before a file is repaired";
     All "listen" Listen(listen), DAEMON "listen" "ADDRESS"
         "Where to serve metrics: 127.0.0.1:PORT or unix:PATH";
     All "metrics_textfile" Path(metrics_textfile), DAEMON "metrics-textfile" "FILE"
         "Where to write metrics for a collector that reads files, such as `node_exporter`: a path ending in .prom";
-    All "socket" Path(socket), DAEMON "socket" "FILE" "The socket through which `tailor status` asks";
+    All "socket" Path(socket), DAEMON "socket" "FILE" "The socket that `tailor status` connects to";
     All "vault" Path(vault), DAEMON "vault" "DIR" "The folder of originals";
     All "roots" Paths(roots) "Files and folders to watch; by default the folders of known agents";
     All "settle_stale" Time(settle_stale)
         "Seconds without writes before anything rewrites history that a prompt cache may hold";
     All "memory_settle" Time(memory_settle)
-        "Seconds without writes before an agent that cannot be seen is assumed to have forgotten the conversation";
-    All "rescan" Time(rescan) "Seconds between two walks through everything that is watched; 0 for never";
+        "Seconds without writes before an agent that is not visible is assumed to hold the session in memory no longer";
+    All "rescan" Time(rescan) "Seconds between two walks through everything that is watched; 0 for none";
     All "recover" Truth(recover) "Whether the daemon shortens sessions that the API refuses as too long";
     All "watch.rewrite_saved_bytes_min" Size(worth.saved_bytes_min)
-        "The daemon rewrites a file to save this many bytes";
+        "Rewrite a file if that saves at least this many bytes";
     All "watch.rewrite_saved_percent_min" Number(worth.saved_percent_min)
-        "The daemon rewrites a file to save this percentage of it";
+        "Rewrite a file if that saves at least this percentage of it";
     All "watch.rewrite_context_percent_min" Number(worth.context_percent_min)
-        "The daemon rewrites a file to shrink a context that fills this percentage of `window_tokens`";
-    All "originals.keep.days" Days(keep.age) "Days for which originals are kept; 0 for any number";
-    All "originals.keep.bytes" Size(keep.bytes) "Bytes of originals that are kept; 0 for any number";
-    All "agents" Agents "A table of settings for each agent that differs";
+        "Rewrite a file if its context fills at least this percentage of `window_tokens`";
+    All "originals.keep.days" Days(keep.age) "Days to keep originals; 0 for no limit";
+    All "originals.keep.bytes" Size(keep.bytes) "Bytes of originals to keep; 0 for no limit";
+    All "agents" Agents "A table of settings for one agent";
     Agent "reloads" Truth(reloads)
-        "The agent reads the file again for each turn, so nothing waits for what it remembers";
+        "The agent reloads the file for each turn, so a repair need not wait for it to end";
     Each "profile" Profile, LIMITS "profile" "NAME"
-        "The limits of another system, by name (see `tailor explain NAME`); single ones can be changed below";
+        "The limits of another system, by name (see `tailor explain NAME`); limits given besides it win";
     Each "result_chars_max" Number(policy.result_chars_max), LIMITS "result-chars-max" "CHARS"
         "Longest text of a tool result";
     Flag "tools.NAME.result_chars_max" ToolLimit, LIMITS "tool-result-chars-max" "TOOL=CHARS"
-        "Another limit for the results of one tool";
+        "Longest text of a result of this tool";
     Flag "tools.keep" Names(policy.tools_keep), LIMITS "keep-tool" "TOOL" "Never cut results of this tool";
-    Flag "tools.only" Names(policy.tools_only), LIMITS "only-tool" "TOOL" "Cut results of this tool only";
+    Flag "tools.only" Names(policy.tools_only), LIMITS "only-tool" "TOOL" "Cut only results of this tool";
     Each "turn_chars_max" Number(policy.turn_chars_max), LIMITS "turn-chars-max" "CHARS"
-        "Longest sum of the results that answer one message of the model";
+        "Most characters in the results of one model message";
     Each "summary_chars_max" Number(policy.summary_chars_max), LIMITS "summary-chars-max" "CHARS"
-        "Longest message that a summariser can take";
+        "Longest message that fits a summariser";
     Each "window_tokens" Number(policy.window_tokens), LIMITS "window-tokens" "TOKENS"
         "The model's context window";
     Each "side_chars_max" Number(policy.side_chars_max), LIMITS "side-chars-max" "CHARS"
-        "Longest string in copies of results that the model never sees";
+        "Longest string in copies of results that are never sent to the model";
     Each "image_bytes_max" Number(policy.images.bytes_max), LIMITS "image-bytes-max" "BYTES"
         "Longest base64 of an image";
     Each "image_pixels_max" Number(policy.images.pixels_max), LIMITS "image-pixels-max" "PIXELS"
@@ -84,42 +84,42 @@ pub(crate) static SETTINGS: &[Setting] = rows! {
     Each "images_max" Number(policy.images.count_max), LIMITS "images-max" "COUNT"
         "Most images in context";
     Each "images" Images, LIMITS "images" "IMAGES"
-        "What becomes of an image that is too large, where S4 is allowed: a line of text takes its place (the \
-            default), or it is made small";
+        "What to do with an image that is too large, where S4 is allowed: replace it with a line of text (the \
+            default), or scale it down";
     Each "stale.shorten_turns" Number(policy.stale.shorten_at), AGES "stale-shorten-turns" "TURNS"
         "Shorten results that are this many turns old (S14)";
     Each "stale.head_chars" Number(policy.stale.head_chars), AGES "stale-head-chars" "CHARS"
-        "How much of them stays at the beginning";
+        "Characters to keep at the beginning of a shortened result";
     Each "stale.tail_chars" Number(policy.stale.tail_chars), AGES "stale-tail-chars" "CHARS"
-        "How much of them stays at the end";
+        "Characters to keep at the end of a shortened result";
     Each "stale.clear_turns" Number(policy.stale.clear_at), AGES "stale-clear-turns" "TURNS"
-        "Leave one line of results that are this many turns old (S14)";
+        "Reduce results that are this many turns old to one line (S14)";
     Each "stale.chars_min" Number(policy.stale.chars_min), AGES "stale-chars-min" "CHARS"
-        "Results that were shorter than this do not age";
+        "Never shorten or clear old results below this length";
     Each "stale.keep" Names(policy.stale.tools_keep), AGES "stale-keep-tool" "TOOL"
-        "Results of this tool do not age";
+        "Never shorten or clear old results of this tool";
     Each "crowded.trim_percent" Number(policy.crowded.trim_percent), AGES "crowded-trim-percent" "PERCENT"
-        "Trim older results when so much of the window is full (S15)";
+        "Trim older results when this much of the window is full (S15)";
     Each "crowded.chars_max" Number(policy.crowded.trim_chars_max), AGES "crowded-chars-max" "CHARS"
-        "Results longer than this are trimmed then";
+        "Longest result that is not trimmed then";
     Each "crowded.end_chars" Number(policy.crowded.head_chars, policy.crowded.tail_chars),
         AGES "crowded-end-chars" "CHARS"
-        "How much of them stays at each end";
+        "Characters to keep at each end of a trimmed result";
     Each "crowded.clear_percent" Number(policy.crowded.clear_percent), AGES "crowded-clear-percent" "PERCENT"
-        "Leave one line of the oldest results when so much of the window is full (S15)";
+        "Reduce the oldest results to one line when this much of the window is full (S15)";
     Each "crowded.clear_chars_min" Number(policy.crowded.clear_chars_min), AGES "crowded-clear-chars-min" "CHARS"
-        "Unless what could be cleared is less than this together";
+        "Skip clearing if it would free fewer than this many characters";
     Each "crowded.keep_assistants" Number(policy.crowded.keep_assistants), AGES "crowded-keep-assistants" "COUNT"
-        "How many of the newest messages of the model, with what follows, stay as they are";
+        "How many of the newest model messages, with what follows them, stay as they are";
     Each "crowded.cache_ttl" Millis(policy.crowded.cache_ttl_ms), AGES "crowded-cache-ttl" "SECONDS"
-        "Not before the model's last message is so old that no prompt cache holds it";
+        "Wait until the last model message is this old, so that no prompt cache holds it";
     Each "reply_chars_max" Number(policy.reply_chars_max), LIMITS "reply-chars-max" "CHARS"
-        "Longest text of one message of the model that is in context (any; 5,000 for `recover`)";
+        "Longest text of one model message in context (any; 5,000 for `recover`)";
     Each "thinking" Thinking, LIMITS "thinking" "THINKING"
-        "Where a change would come before signed thinking: keep the thinking and hold the change back (the \
-            default, but for `recover` and `compact`), strip the thinking, or ignore it";
+        "What to do if a change would come before signed thinking: keep the thinking and skip the change (the \
+            default, except for `recover` and `compact`), strip the thinking, or ignore it";
     Each "select" Codes(policy.selection.select) "Only these rules";
-    Each "ignore" Codes(policy.selection.ignore) "Not these rules";
-    Each "allow" Codes(policy.selection.allow) "Also make guarded fixes of these rules";
+    Each "ignore" Codes(policy.selection.ignore) "Skip these rules";
+    Each "allow" Codes(policy.selection.allow) "Also make the guarded fixes of these rules";
     Each "tools" Tools "A table for each tool with its own `result_chars_max`; `keep` and `only` list tools";
 };
