@@ -428,9 +428,9 @@ fn what_is_no_root_stops_nothing_else() {
     for line in [
         "/real: watched",
         "/circle: could not read the root: Too many levels of symbolic links",
-        "/dangling: is not there yet; it is waited for",
+        "/dangling: does not exist yet; waiting for it",
         "/dev/null: could not read the root: it is neither a folder nor a file",
-        "could not open the socket for `tailor status`: there is something at this path that is no socket",
+        "could not open the socket for `tailor status`: this path exists and is not a socket",
     ] {
         until(line, || count(line) == 1);
     }
@@ -476,7 +476,7 @@ fn a_session_that_is_too_long_is_told_and_recovered_once_for_each_time() {
     daemon.until_idle(1);
     assert_eq!(daemon.stop(), Some(0));
     assert_eq!(fs::read(&path).unwrap(), before, "nobody has asked for more");
-    let told = "s.jsonl: its agent says in line 242 that it is too long (context-overflow)";
+    let told = "s.jsonl: line 242 records that the API refused it as too long (context-overflow)";
     assert!(log(&dir).contains(told), "{}", log(&dir));
 
     let start = || {
@@ -626,7 +626,7 @@ fn an_agent_that_is_installed_later_is_found_at_once() {
     let dir = Dir::new();
     let arguments = ["watch", "--mode", "enforce", "--settle", "0.1", "--set", "rescan=0"];
     let daemon = Daemon::start(&dir, &arguments);
-    assert!(log(&dir).contains("none of the known agents' folders is here yet"), "{}", log(&dir));
+    assert!(log(&dir).contains("no agent folders found yet"), "{}", log(&dir));
     for (n, name) in [
         ".pi/agent/sessions/--w--/one.jsonl",
         ".claude/projects/-w/two.jsonl",
@@ -1165,7 +1165,7 @@ fn without_watches_a_root_is_walked() {
     let path = dir.write("folder-5/s.jsonl", BROKEN);
     until("it is found all the same", || fs::read_to_string(&path).unwrap().len() > BROKEN.len());
     let mut told = String::new();
-    for line in log(&dir).lines().filter(|line| line.contains("walked again and again")) {
+    for line in log(&dir).lines().filter(|line| line.contains("walked periodically")) {
         writeln!(told, "{line}").unwrap();
     }
     assert_eq!(told.lines().count(), 1, "{told}");

@@ -40,9 +40,11 @@ const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 ///
 /// When there is none, or it does not answer.
 pub fn ask(socket: &Path) -> Result<Status, String> {
-    let fail = |cause: &dyn fmt::Display| format!("{}: could not ask the daemon: {cause}", socket.display());
+    let fail = |cause: &dyn fmt::Display| format!("{}: no daemon answers: {cause}", socket.display());
     let stream = UnixStream::connect(socket).map_err(|cause| match cause.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => fail(&"none is running here"),
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+            fail(&"is it running? for a service like tailor@USER, pass --socket FILE")
+        }
         _ => fail(&cause),
     })?;
     stream.set_read_timeout(Some(PATIENCE * 2)).map_err(|cause| fail(&cause))?;
@@ -140,7 +142,7 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
         Err(cause) if cause.kind() == io::ErrorKind::AddrInUse => {
             let is_socket = std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
             if !is_socket {
-                return Err(io::Error::other("there is something at this path that is no socket; it stays"));
+                return Err(io::Error::other("this path exists and is not a socket; it is left alone"));
             }
             if UnixStream::connect(path).is_ok() {
                 return Err(io::Error::other("another program answers there"));

@@ -127,7 +127,7 @@ impl Watch {
         // panic as soon as it is asked for anything, or dropped.
         if is_running.strong_count() == 0 {
             std::mem::forget(watcher);
-            return Err(io::Error::other("no thread could be started").into());
+            return Err(io::Error::other("could not start a thread").into());
         }
         Ok(Self { watcher, folders: HashMap::new() })
     }
@@ -215,10 +215,10 @@ pub(crate) fn no_watch(error: &notify::Error) -> String {
     let too_many_files = rustix::io::Errno::MFILE.raw_os_error();
     match &error.kind {
         ErrorKind::MaxFilesWatch => {
-            "the kernel's limit of watches is reached (sysctl fs.inotify.max_user_watches raises it)".to_string()
+            "the kernel's limit of watches is reached (raise it with sysctl fs.inotify.max_user_watches)".to_string()
         }
         ErrorKind::Io(cause) if cause.raw_os_error() == Some(too_many_files) => {
-            "the kernel's limit of inotify instances is reached (sysctl fs.inotify.max_user_instances raises it)"
+            "the kernel's limit of inotify instances is reached (raise it with sysctl fs.inotify.max_user_instances)"
                 .to_string()
         }
         ErrorKind::Io(cause) => format!("it cannot be watched: {cause}"),

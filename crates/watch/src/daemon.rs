@@ -227,10 +227,7 @@ impl Daemon {
         let taken = self.open_roots();
         self.send_out_scout();
         if self.roots.is_empty() && taken.is_empty() {
-            warn!(
-                event = "root",
-                "none of the known agents' folders is here yet; they are looked for again and again"
-            );
+            warn!(event = "root", "no agent folders found yet; looking again periodically");
         }
         match (&self.config.roots, taken.into_iter().next()) {
             (Roots::These(_), Some(why)) if self.roots.is_empty() => Err(Error::AllTaken(why.to_string())),
@@ -353,7 +350,7 @@ impl Daemon {
                 warn!(
                     event = "trouble",
                     reason = why,
-                    "folders of agents that come later are found late: {why}"
+                    "new agent folders are found only by the periodic walk: {why}"
                 );
             }
             Event::Trouble { root, text } => {
@@ -398,11 +395,7 @@ impl Daemon {
         if ignored {
             self.metrics.ignored.inc();
             if !self.full {
-                warn!(
-                    event = "full",
-                    files = FILES_MAX,
-                    "more than {FILES_MAX} files; the others are not looked at"
-                );
+                warn!(event = "full", files = FILES_MAX, "more than {FILES_MAX} files; the rest are ignored");
             }
         }
         self.full |= ignored;
@@ -417,7 +410,7 @@ impl Daemon {
         self.metrics.walks.get_or_create(&[("why", word)]).inc();
         if why == Why::Overflow {
             let root = self.name_of(root);
-            warn!(event = "overflow", root, "the kernel had to drop events; the root was walked instead");
+            warn!(event = "overflow", root, "the kernel dropped events; walked the root instead");
         }
         if complete && self.has(root) {
             self.queue.walked(root, walk);
@@ -449,7 +442,7 @@ impl Daemon {
                 info!(event = "reload", mode = self.config.mode.name(), "the configuration was read anew");
             }
             Err(reason) => {
-                error!(event = "reload", reason, "the configuration stays as it was: {reason}");
+                error!(event = "reload", reason, "still running with the old configuration: {reason}");
                 self.config_error = Some(reason);
             }
         }

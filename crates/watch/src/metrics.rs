@@ -63,45 +63,40 @@ impl Metrics {
     pub(crate) fn new() -> Self {
         let mut make = Maker { registry: Registry::with_prefix("tailor") };
         Self {
-            enforce: make.gauge("enforce", "1 if transcripts are mended, 0 if they are only looked at"),
+            enforce: make.gauge("enforce", "1 if transcripts are repaired, 0 if problems are only reported"),
             roots: make.gauge("roots", "Folders to look after"),
-            roots_watched: make.gauge("roots_watched", "Those of which the kernel tells what happens"),
+            roots_watched: make.gauge("roots_watched", "Roots whose changes the kernel reports"),
             folders: make.gauge("watches", "Folders that the kernel watches"),
-            files: make.gauge("files", "Transcripts that are known"),
-            waiting: make.gauge("files_waiting", "Transcripts that are to be looked at"),
-            at_work: make.gauge("files_at_work", "Transcripts that are being looked at"),
+            files: make.gauge("files", "Known transcripts"),
+            waiting: make.gauge("files_waiting", "Transcripts waiting to be checked"),
+            at_work: make.gauge("files_at_work", "Transcripts being checked"),
             tripped: make
-                .gauge("files_tripped", "Transcripts left alone for a while after failing again and again"),
-            hindered: make.gauge(
-                "files_hindered",
-                "Transcripts that wait for room on a disk, rights or the like, and are tried again",
-            ),
+                .gauge("files_tripped", "Transcripts left alone for a while after repeated failures"),
+            hindered: make
+                .gauge("files_hindered", "Transcripts waiting for disk space, permissions or the like"),
             too_long: make.gauge("files_too_long", "Transcripts whose last request was too long"),
-            findings: make.gauge("findings", "What is wrong with transcripts now"),
-            saves_bytes: make.gauge("saves_bytes", "How much shorter they would be without it"),
-            vault_bytes: make.gauge("vault_bytes", "What the originals took up when they were last cleared"),
-            config_ok: make.gauge("config_ok", "1 if the configuration in use is the one in the files"),
+            findings: make.gauge("findings", "Findings in transcripts now"),
+            saves_bytes: make.gauge("saves_bytes", "Bytes that repairing them would save"),
+            vault_bytes: make.gauge("vault_bytes", "Size of the originals after the last cleanup"),
+            config_ok: make
+                .gauge("config_ok", "1 if the configuration files are in use, 0 if they have errors"),
             events: make.counter("events", "What was seen to happen"),
-            ignored: make.counter("ignored_events", "Events about files beyond the number that can be known"),
-            trips: make
-                .counter("trips", "How often a transcript was left alone after failing again and again"),
-            remembered: make.gauge("remembered_files", "Transcripts of which only appends are read"),
-            remembered_bytes: make.gauge("remembered_bytes", "Memory that what is remembered of them takes"),
-            read_bytes: make.counter("read_bytes", "What was read of transcripts, again and again included"),
+            ignored: make.counter("ignored_events", "Events about files beyond the limit of known files"),
+            trips: make.counter("trips", "How often a transcript was left alone after repeated failures"),
+            remembered: make.gauge("remembered_files", "Transcripts of which only appended bytes are read"),
+            remembered_bytes: make.gauge("remembered_bytes", "Memory used to remember them"),
+            read_bytes: make.counter("read_bytes", "Bytes read from transcripts"),
             too_long_said: make
-                .counter("too_long_said", "How often an agent wrote down that a request was too long"),
-            bytes_written: make.counter(
-                "bytes_written",
-                "What was written to put mended transcripts in place, without what the vault keeps",
-            ),
-            saved_bytes: make.counter("saved_bytes", "By how much transcripts have become shorter"),
-            freed_bytes: make
-                .counter("vault_freed_bytes", "Originals that were removed because of their age"),
-            reloads: make.counter("reloads", "How often the configuration was read anew"),
+                .counter("too_long_said", "How often an agent recorded that a request was too long"),
+            bytes_written: make
+                .counter("bytes_written", "Bytes written to replace transcripts, without the vault"),
+            saved_bytes: make.counter("saved_bytes", "Bytes by which transcripts were shortened"),
+            freed_bytes: make.counter("vault_freed_bytes", "Originals deleted because of their age"),
+            reloads: make.counter("reloads", "How often the configuration was reloaded"),
             looks: make.by("looks", "Looks at transcripts", "outcome", OUTCOMES),
-            deferrals: make.by("deferrals", "Why transcripts were put off", "reason", CAUSES),
+            deferrals: make.by("deferrals", "Deferrals by reason", "reason", CAUSES),
             walks: make.by("walks", "Walks through roots", "why", WALKS),
-            lag: make.histogram("lag_seconds", "From when a transcript was due to when it was done"),
+            lag: make.histogram("lag_seconds", "Time from when a transcript was due to when it was done"),
             look_seconds: make.histogram("look_seconds", "How long a look took"),
             registry: make.registry,
         }

@@ -16,7 +16,7 @@ const MODE: u32 = 0o644;
 /// Puts a text at a path, whole or not at all.
 pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
     if path.extension().is_none_or(|ending| ending != ENDING) {
-        return Err(io::Error::other("its name does not end in .prom, so that no collector would read it"));
+        return Err(io::Error::other("its name does not end in .prom, so no collector would read it"));
     }
     // A name alone lies in the folder that we are in.
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -102,7 +102,7 @@ impl Daemon {
             line,
             agent = seen.agent,
             reason = cause,
-            "{file}: its agent says in line {line} that it is too long ({cause}); `tailor recover` makes it shorter"
+            "{file}: line {line} records that the API refused it as too long ({cause}); to shorten it, run: tailor recover"
         );
     }
 
@@ -224,7 +224,7 @@ fn said_of(seen: &Seen) -> String {
 }
 
 fn why_left_alone(seen: &Seen) -> String {
-    let again = "it was mended again and again, and what was mended came back";
+    let again = "the same repair was made again and again";
     plain(seen.reason.as_deref().unwrap_or(again))
 }
 

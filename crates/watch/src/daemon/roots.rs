@@ -69,7 +69,7 @@ impl Daemon {
             match Scout::send_out(self.events.clone()) {
                 Ok(scout) => self.scout = Some(scout),
                 Err(cause) => {
-                    error!(event = "trouble", reason = %cause, "could not look out for agents: {cause}");
+                    error!(event = "trouble", reason = %cause, "could not watch for new agents: {cause}");
                 }
             }
         }
@@ -150,16 +150,10 @@ fn tell(path: &Path, state: &RootState, folders: usize) {
     match state {
         RootState::Watched => info!(event = "root", root, state = "watched", folders, "{root}: watched"),
         RootState::Polled(why) => {
-            warn!(
-                event = "root",
-                root,
-                state = "polled",
-                reason = why,
-                "{root}: walked again and again: {why}"
-            );
+            warn!(event = "root", root, state = "polled", reason = why, "{root}: walked periodically: {why}");
         }
         RootState::Missing => {
-            warn!(event = "root", root, state = "missing", "{root}: is not there yet; it is waited for");
+            warn!(event = "root", root, state = "missing", "{root}: does not exist yet; waiting for it");
         }
         RootState::Unreadable(why) => {
             error!(
