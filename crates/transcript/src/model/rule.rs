@@ -12,8 +12,22 @@ pub struct RuleInfo {
     pub(crate) help: Help,
     /// When its fixes are made.
     pub(crate) stage: Stage,
+    /// What it is about.
+    pub(crate) groups: &'static [Group],
     /// Whether its fixes change history that the agent has sent many times, and prompt caches hold.
     pub(crate) rewrites_history: bool,
+    /// Whether the model may be sent other characters after a fix in place.
+    pub(crate) model_sees: bool,
+    /// Whether its fixes join parts of a session that the agent has not sent together since a line was lost.
+    pub(crate) joins_unsent: bool,
+    /// Whether its fixes make ids up.
+    pub(crate) makes_ids: bool,
+    /// Whether an entry alone, and none that comes behind it, decides what is found in it.
+    pub(crate) entry_decides: bool,
+    /// Whether it is asked when a session is brought back below its context window.
+    pub(crate) recovers: bool,
+    /// Whether it tells how far something stands from an end of the file.
+    pub(crate) distant: bool,
 }
 
 impl RuleInfo {
@@ -23,7 +37,14 @@ impl RuleInfo {
         name: "",
         help: Help { what: "", why: "", fix: "", source: "" },
         stage: Stage::Talk,
+        groups: &[],
         rewrites_history: false,
+        model_sees: true,
+        joins_unsent: false,
+        makes_ids: false,
+        entry_decides: false,
+        recovers: false,
+        distant: false,
     };
 
     /// Its stable short code.
@@ -59,6 +80,54 @@ pub struct Help {
     pub fix: &'static str,
     /// Where the rule comes from.
     pub source: &'static str,
+}
+
+/// Rules that are about one thing, and can be chosen together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// Calls and their results.
+    Pairing,
+    /// What messages hold, and who speaks.
+    Content,
+    /// Images.
+    Images,
+    /// What no agent loads.
+    DeadWeight,
+    /// Bytes that keep records from being read.
+    Bytes,
+    /// How records hang together.
+    Tree,
+}
+
+impl Group {
+    const ALL: [Self; 6] =
+        [Self::Pairing, Self::Content, Self::Images, Self::DeadWeight, Self::Bytes, Self::Tree];
+
+    /// The names of all groups.
+    pub const NAMES: [&'static str; Self::ALL.len()] = {
+        let (mut names, mut n) = ([""; Self::ALL.len()], 0);
+        while n < names.len() {
+            names[n] = Self::ALL[n].name();
+            n += 1;
+        }
+        names
+    };
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Pairing => "pairing",
+            Self::Content => "content",
+            Self::Images => "images",
+            Self::DeadWeight => "dead-weight",
+            Self::Bytes => "bytes",
+            Self::Tree => "tree",
+        }
+    }
+
+    /// The group with this name.
+    pub fn find(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|group| group.name().eq_ignore_ascii_case(name))
+    }
 }
 
 /// What has to be right before the rest can be looked at: fixes of an earlier stage are made by themselves, and then

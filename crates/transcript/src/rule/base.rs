@@ -13,7 +13,7 @@ use core::fmt;
 use core::ops::Deref;
 use spans::source::{Fault, Span};
 
-pub use crate::model::rule::{Help, RuleInfo, Stage};
+pub use crate::model::rule::{Group, Help, RuleInfo, Stage};
 
 /// One thing that may be wrong.
 pub struct Rule {

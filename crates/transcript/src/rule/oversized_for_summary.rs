@@ -21,6 +21,7 @@ pub(super) static RULE: Rule = Rule {
             fix: "Report only. If the message is a tool result, S1 shortens it; what people wrote is never touched.",
             source: "OpenClaw #10915, with the early return of the original removed",
         },
+        entry_decides: true,
         ..RuleInfo::BASE
     },
     cover: |format| if format.results().of_messages() { Cover::Reported } else { Cover::Never },

@@ -22,6 +22,7 @@ pub(super) static RULE: Rule = Rule {
                   images and everything else stay.",
             source: "OpenClaw #10915 (limit, order of blocks); head and tail: gsd-2 #4690",
         },
+        entry_decides: true,
         ..RuleInfo::BASE
     },
     cover: |format| if format.results() == Results::Unread { Cover::Never } else { Cover::Fixed },

@@ -26,6 +26,8 @@ pub(super) static RULE: Rule = Rule {
                   a list of lines and colours. Image data is not touched. Always safe: nothing the model sees changes.",
             source: "claude-code #83206, #85179; OpenClaw bounds its persisted details by 8,192 bytes",
         },
+        model_sees: false,
+        entry_decides: true,
         ..RuleInfo::BASE
     },
     cover: |format| if format.copies_results() { Cover::Fixed } else { Cover::Never },

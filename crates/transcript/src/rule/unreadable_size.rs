@@ -21,6 +21,7 @@ pub(super) static RULE: Rule = Rule {
                   `scan` says by how much.",
             source: "claude-code #79196, #80379; OpenClaw #71555",
         },
+        entry_decides: true,
         ..RuleInfo::BASE
     },
     cover: |format| if format.content().in_one_string { Cover::Reported } else { Cover::Never },

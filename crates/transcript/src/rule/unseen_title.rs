@@ -24,6 +24,9 @@ pub(super) static RULE: Rule = Rule {
             fix: "With --allow S11 the record is written once more, as the last line.",
             source: "claude-code #25090, #26140, #51284, #44367; sessions.py of the Agent SDK",
         },
+        distant: true,
+        model_sees: false,
+        entry_decides: true,
         ..RuleInfo::BASE
     },
     cover: |format| if format.content().titles { Cover::Fixed } else { Cover::Never },

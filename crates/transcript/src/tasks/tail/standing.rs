@@ -44,7 +44,7 @@ impl Standing {
             ];
             // What may go may depend on what is newest.
             let strip = session.policy.thinking_in_force() == SignedThinking::Strip && safety != Safety::None;
-            let is_bound = finding.rule.code() == "M4";
+            let is_bound = finding.rule.code() == bound_thinking::CODE;
             standing.remembered |= is_bound;
             // Whether the API has refused thinking depends on how the last turn ended.
             let strip =
@@ -58,9 +58,9 @@ impl Standing {
                 return Err(Reason::Unsettled);
             }
             standing.in_turn |= in_turn;
-            let unseen = is_unseen(finding);
+            let unseen = !finding.rule.model_sees;
             standing.visible |= !unseen && matches!(safety, Safety::Safe | Safety::Guarded(_));
-            standing.renames |= finding.rule.code() == "P6";
+            standing.renames |= finding.rule.makes_ids;
         }
         Ok(standing)
     }
@@ -82,17 +82,8 @@ fn touched(session: &Session<'_>, finding: &Finding) -> Option<u32> {
     finding.fix.ops.iter().filter_map(of_op).chain(finding.entry).max()
 }
 
-/// Whether the model would not see the fix, whatever it is.
-fn is_unseen(finding: &Finding) -> bool {
-    let code = finding.rule.code();
-    (code.starts_with('B') && !["B5", "B11"].contains(&code)) || ["S5", "S11"].contains(&code)
-}
-
 /// Whether only the entry itself, and no later one of its turn, decides about the finding.
 fn is_told_by_itself(session: &Session<'_>, finding: &Finding, floor: u32) -> bool {
-    if is_unseen(finding) {
-        return true;
-    }
     // In a graph the order of the turn's entries, and so what comes before signed thinking, may still change.
     let binds = |&entry: &u32| {
         entry >= floor
@@ -102,5 +93,5 @@ fn is_told_by_itself(session: &Session<'_>, finding: &Finding, floor: u32) -> bo
     let moves = session.format.shape() == Shape::Graph
         && session.policy.thinking_in_force() != SignedThinking::Ignore
         && session.live.iter().any(binds);
-    finding.rule.code().starts_with(['S', 'M']) && !moves
+    finding.rule.entry_decides && (!finding.rule.model_sees || !moves)
 }
