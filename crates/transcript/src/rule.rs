@@ -7,6 +7,7 @@
 #![expect(clippy::unnecessary_wraps, reason = "all rules are asked in the same way, and some read no bytes")]
 
 use crate::model::finding::{Finding, Severity};
+use crate::model::policy::Policy;
 use crate::model::rule::Codes;
 
 mod abandoned_compaction;
@@ -81,8 +82,8 @@ pub(crate) mod unreadable_size;
 mod unseen_title;
 mod unsendable_image;
 
-pub(crate) use base::tool_of;
 pub use base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage};
+pub(crate) use base::{Feature, Heals, Told, tool_of};
 pub(crate) use call_without_result::next_user;
 pub(crate) use context_over_limit::context_tokens;
 pub(crate) use counted::forbidden;
@@ -192,6 +193,17 @@ pub fn is_remark(finding: &Finding) -> bool {
     let rule = finding.rule;
     let tells = |group| rule.groups.contains(&group);
     finding.severity == Severity::Note && (rule.distant || tells(Group::Content) || tells(Group::DeadWeight))
+}
+
+/// Whether a rule that is asked for minds a feature of what is appended.
+pub(crate) fn minds(policy: &Policy, feature: Feature) -> bool {
+    minding(policy, feature).next().is_some()
+}
+
+/// The rules that are asked for and mind a feature.
+pub(crate) fn minding(policy: &Policy, feature: Feature) -> impl Iterator<Item = &'static Rule> {
+    let asked = move |rule: &&Rule| rule.wakes.contains(&feature) && policy.selection.includes(rule.code());
+    RULES.iter().copied().filter(asked)
 }
 
 impl Group {

@@ -26,6 +26,12 @@ pub struct RuleInfo {
     pub(crate) entry_decides: bool,
     /// Whether it is asked when a session is brought back below its context window.
     pub(crate) recovers: bool,
+    /// What an append may hold that only this rule minds: where all that mind are not asked, or know, nobody has to look.
+    pub(crate) wakes: &'static [Feature],
+    /// Whether more of what was found is told.
+    pub(crate) told: Told,
+    /// Whether an append can undo what was found.
+    pub(crate) heals: Heals,
     /// Whether it tells how far something stands from an end of the file.
     pub(crate) distant: bool,
 }
@@ -44,6 +50,9 @@ impl RuleInfo {
         makes_ids: false,
         entry_decides: false,
         recovers: false,
+        wakes: &[],
+        told: Told::Each,
+        heals: Heals::Never,
         distant: false,
     };
 
@@ -80,6 +89,61 @@ pub struct Help {
     pub fix: &'static str,
     /// Where the rule comes from.
     pub source: &'static str,
+}
+
+/// What an appended record can be or bring that some rules mind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Feature {
+    /// A result that may be over the limit for its tool.
+    LongResult,
+    /// Results of the newest turn that may be over their limit together.
+    LongTurn,
+    /// A message too long for a summariser.
+    LongText,
+    /// A copy beside a result that may be over its limit.
+    LongSide,
+    /// A text of nothing.
+    EmptyText,
+    /// A signature of a thought that is not the provider's.
+    AlteredThought,
+    /// The model speaks before anybody asked.
+    NoUser,
+    /// A row of another session.
+    Foreign,
+    /// An ordinal that does not count on.
+    Ordinal,
+    /// A record of progress.
+    Progress,
+    /// A record that a later one of its kind replaces.
+    Snapshot,
+    /// A message of a subagent.
+    Aside,
+    /// A message beside the live branch.
+    Beside,
+    /// So many bytes that the title is out of sight.
+    Title,
+}
+
+/// Whether an append can undo what was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heals {
+    /// It cannot.
+    Never,
+    /// Where an entry shares its id with another: what hangs on one hangs on both.
+    Copies,
+    /// Anywhere.
+    Always,
+}
+
+/// Whether more of what was found is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// Each time.
+    Each,
+    /// Once in a file.
+    Once,
+    /// Once in a file, as long as it may not go; what may go is counted.
+    Counted,
 }
 
 /// Rules that are about one thing, and can be chosen together.

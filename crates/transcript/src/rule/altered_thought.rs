@@ -1,6 +1,6 @@
 //! M6: a thought signature of Gemini that was altered.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about, severity_in_context};
+use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, Told, about, severity_in_context};
 use crate::model::entry::{Quirk, QuirkKind};
 use crate::model::finding::Severity;
 use crate::session::Session;
@@ -19,6 +19,8 @@ pub(super) static RULE: Rule = Rule {
         },
         groups: &[Group::Content],
         entry_decides: true,
+        wakes: &[Feature::AlteredThought],
+        told: Told::Once,
         ..RuleInfo::BASE
     },
     cover: |format| if format.content().thoughts { Cover::Reported } else { Cover::Never },

@@ -13,6 +13,7 @@ use core::fmt;
 use core::ops::Deref;
 use spans::source::{Fault, Span};
 
+pub(crate) use crate::model::rule::{Feature, Heals, Told};
 pub use crate::model::rule::{Group, Help, RuleInfo, Stage};
 
 /// One thing that may be wrong.

@@ -1,6 +1,6 @@
 //! T8: a file says of more messages than it holds that they were summed up.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about};
+use super::base::{Cover, Found, Group, Heals, Help, Rule, RuleInfo, about};
 use crate::model::entry::QuirkKind;
 use crate::model::finding::Severity;
 use crate::session::Session;
@@ -20,6 +20,7 @@ pub(super) static RULE: Rule = Rule {
             source: "nanobot #2635, #1698; its session/manager.py",
         },
         groups: &[Group::Tree],
+        heals: Heals::Always,
         ..RuleInfo::BASE
     },
     cover: |format| if format.content().counts_messages { Cover::Reported } else { Cover::Never },

@@ -1,6 +1,6 @@
 //! M2: texts of nothing but white space.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about, about_result};
+use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, Told, about, about_result};
 use super::empty_turn::{is_empty_turn, is_hollow, severity};
 use super::removal::{take_out, take_out_blocks};
 use crate::model::entry::{Kind, Quirk, QuirkKind, Role};
@@ -25,6 +25,8 @@ pub(super) static RULE: Rule = Rule {
         },
         groups: &[Group::Content],
         entry_decides: true,
+        wakes: &[Feature::EmptyText],
+        told: Told::Counted,
         ..RuleInfo::BASE
     },
     cover: |format| if format.content().blank.is_some() { Cover::Fixed } else { Cover::Never },

@@ -1,7 +1,7 @@
 //! S18: history beside the live branch.
 
 use super::abandoned_compaction::abandoned;
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about};
+use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, Told, about};
 use super::before_compaction::is_replaced;
 use super::dead_weight;
 use crate::format::Shape;
@@ -26,6 +26,8 @@ pub(super) static RULE: Rule = Rule {
         },
         groups: &[Group::DeadWeight],
         entry_decides: true,
+        wakes: &[Feature::Beside],
+        told: Told::Counted,
         ..RuleInfo::BASE
     },
     cover: |format| if format.shape().is_tree() { Cover::Fixed } else { Cover::Never },

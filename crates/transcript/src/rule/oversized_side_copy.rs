@@ -1,6 +1,6 @@
 //! S5: long copies of a result that the model never sees.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
+use super::base::{Cover, Feature, Found, Help, Rule, RuleInfo, about};
 use super::trim::{Measured, Notes};
 use crate::model::finding::{Finding, Fix, Op, Severity};
 use crate::model::policy::{Depth, Shape};
@@ -28,6 +28,7 @@ pub(super) static RULE: Rule = Rule {
         },
         model_sees: false,
         entry_decides: true,
+        wakes: &[Feature::LongSide],
         ..RuleInfo::BASE
     },
     cover: |format| if format.copies_results() { Cover::Fixed } else { Cover::Never },

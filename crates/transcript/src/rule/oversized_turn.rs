@@ -1,6 +1,6 @@
 //! S2: results that are too long together.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about_result};
+use super::base::{Cover, Feature, Found, Help, Rule, RuleInfo, about_result};
 use super::oversized_result;
 use super::trim::{Measured, Notes, caps};
 use crate::model::entry::Kind;
@@ -27,6 +27,7 @@ pub(super) static RULE: Rule = Rule {
             source: "ChatCLI tool_result_budget.go (sum, largest first); OpenClaw #15409 (floor)",
         },
         entry_decides: true,
+        wakes: &[Feature::LongTurn],
         ..RuleInfo::BASE
     },
     cover: |format| if format.results().of_messages() { Cover::Fixed } else { Cover::Never },

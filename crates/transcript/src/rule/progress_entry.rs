@@ -1,6 +1,6 @@
 //! S6: progress of tools that have long ended.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo};
+use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, Told};
 use super::dead_weight;
 use crate::format::Shape;
 use crate::model::entry::Service;
@@ -19,6 +19,8 @@ pub(super) static RULE: Rule = Rule {
         },
         groups: &[Group::DeadWeight],
         entry_decides: true,
+        wakes: &[Feature::Progress],
+        told: Told::Counted,
         ..RuleInfo::BASE
     },
     cover: |format| if format.shape() == Shape::Graph { Cover::Fixed } else { Cover::Never },

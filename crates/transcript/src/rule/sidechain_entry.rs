@@ -1,6 +1,6 @@
 //! S8: conversations of subagents in the main file.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo};
+use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, Told};
 use super::dead_weight;
 use crate::format::Shape;
 use crate::model::entry::Kind;
@@ -19,6 +19,8 @@ pub(super) static RULE: Rule = Rule {
         },
         groups: &[Group::DeadWeight],
         entry_decides: true,
+        wakes: &[Feature::Aside],
+        told: Told::Counted,
         ..RuleInfo::BASE
     },
     cover: |format| if format.shape() == Shape::Graph { Cover::Fixed } else { Cover::Never },

@@ -1,6 +1,6 @@
 //! S7: snapshots of files that a later one replaced.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo};
+use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, Told};
 use super::dead_weight;
 use crate::format::Shape;
 use crate::model::entry::Service;
@@ -20,6 +20,8 @@ pub(super) static RULE: Rule = Rule {
         },
         groups: &[Group::DeadWeight],
         entry_decides: true,
+        wakes: &[Feature::Snapshot],
+        told: Told::Counted,
         ..RuleInfo::BASE
     },
     cover: |format| if format.shape() == Shape::Graph { Cover::Fixed } else { Cover::Never },

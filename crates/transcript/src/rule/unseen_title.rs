@@ -1,6 +1,6 @@
 //! S11: the title of a session stands where its agent does not look for it.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
+use super::base::{Cover, Feature, Found, Help, Rule, RuleInfo, Told, about};
 use crate::model::entry::{Entry, Service};
 use crate::model::finding::{Finding, Fix, Guard, Held, Op, Severity};
 use crate::model::transcript::Transcript;
@@ -27,6 +27,8 @@ pub(super) static RULE: Rule = Rule {
         distant: true,
         model_sees: false,
         entry_decides: true,
+        wakes: &[Feature::Title],
+        told: Told::Once,
         ..RuleInfo::BASE
     },
     cover: |format| if format.content().titles { Cover::Fixed } else { Cover::Never },

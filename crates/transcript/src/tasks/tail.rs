@@ -28,7 +28,7 @@ use crate::model::transcript::Transcript;
 use crate::plan::Rendered;
 use crate::read::scan::{ENTRIES_MAX, Known, scan_from};
 use crate::rule::unreadable_size::WHOLE_BYTES_MAX;
-use crate::rule::{are_plain, bound_thinking, is_taken, most, oversized_for_summary};
+use crate::rule::{Feature, are_plain, bound_thinking, is_taken, minds, most, oversized_for_summary};
 use crate::session::failure::failure_in;
 use crate::session::{Awaits, Facts, Session};
 use alloc::sync::Arc;
@@ -389,12 +389,12 @@ impl State {
 
 /// Whether the entry may be too long for a summariser, or a side copy in it for its limit.
 fn too_long(added: &Transcript, entry: u32, policy: &Policy) -> bool {
-    let asked = |code| policy.selection.includes(code);
     let found = &added.entries[entry as usize];
     let (too_long, too_dense) = oversized_for_summary::too_much(policy, found.text_chars);
     let limit = policy.side_chars_max;
     let side = || added.sides_of(entry).iter().any(|side| most(policy, &[*side]) > limit);
-    (asked("S3") && (too_long || too_dense)) || (asked("S5") && limit > 0 && side())
+    (minds(policy, Feature::LongText) && (too_long || too_dense))
+        || (minds(policy, Feature::LongSide) && limit > 0 && side())
 }
 
 /// The last bytes of the known part.

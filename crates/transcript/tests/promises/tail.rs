@@ -417,3 +417,50 @@ fn a_title_is_missed_once() {
         assert_eq!(looked, looks, "{counts:?}");
     }
 }
+
+/// Every fixture as it is given, by the format it is of.
+fn fixtures() -> BTreeMap<String, Vec<(String, Vec<u8>)>> {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures");
+    let mut all = BTreeMap::<String, Vec<_>>::new();
+    for format in std::fs::read_dir(root).unwrap().map(|format| format.unwrap()) {
+        for case in std::fs::read_dir(format.path()).unwrap().map(|case| case.unwrap().path()) {
+            let files = ["in.jsonl", "in.json"].map(|name| case.join(name));
+            let Some(bytes) = files.iter().find_map(|file| std::fs::read(file).ok()) else { continue };
+            let name = format.file_name().into_string().unwrap();
+            all.entry(name).or_default().push((case.display().to_string(), bytes));
+        }
+    }
+    all.values_mut().for_each(|cases| cases.sort());
+    all
+}
+
+/// What one session says is appended to another of its format, which is judged as a look would: no rule minds what
+/// the judge does not know of. Of all pairs so many as there are cases of a property, spread over the formats.
+#[test]
+fn the_lines_of_every_fixture_are_judged_behind_every_other_session() {
+    let mut runner = TestRunner::new(config());
+    let fixtures = fixtures();
+    assert!(fixtures.len() >= 25 && fixtures.values().map(Vec::len).sum::<usize>() > 1_000);
+    let formats: Vec<_> = fixtures.values().collect();
+    let pairs = (any::<Index>(), any::<Index>(), any::<Index>());
+    let (mut same, mut judged) = (0, 0);
+    for _ in 0..runner.config().cases * 4 {
+        let (format, one, other) = pairs.new_tree(&mut runner).expect("no case is rejected").current();
+        let cases = formats[format.index(formats.len())];
+        let ((base, before), (added, more)) = (one.get(cases), other.get(cases));
+        // What is appended to a line that has not ended belongs to it.
+        if before.len() + more.len() > 256 << 10 || before.last() != Some(&b'\n') {
+            continue;
+        }
+        let bytes = [&before[..], &more[..]].concat();
+        let ends = line_ends(&bytes);
+        let places: Vec<usize> = ends.into_iter().filter(|&end| end >= before.len()).take(64).collect();
+        let mut counts = Counts::new();
+        let held = follow(&bytes, &places, &Policy::default(), &mut counts);
+        assert!(held.is_ok(), "{added} behind {base}: {held:?}");
+        judged += counts.values().sum::<usize>();
+        same += counts.get("Same").copied().unwrap_or(0);
+    }
+    eprintln!("{same} of {judged} appended lines need no look");
+    assert!(same > 0 && judged > same);
+}

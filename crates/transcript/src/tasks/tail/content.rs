@@ -7,7 +7,9 @@ use crate::model::entry::{Entry, Kind, QuirkKind, Role, Service};
 use crate::model::finding::{Finding, Safety, Severity};
 use crate::model::transcript::Transcript;
 use crate::rule::mirrored_reply::MIRROR;
-use crate::rule::{Flow, Titles, flow, is_from_user, lacks_a_user};
+use crate::rule::{
+    Feature, Flow, Heals, RULES, Rule, Titles, Told, flow, is_from_user, lacks_a_user, minding, minds,
+};
 use crate::session::{Session, traits};
 
 #[derive(Clone, Copy, Debug)]
@@ -47,25 +49,28 @@ pub(super) struct Content {
 
 impl Content {
     pub(super) fn of(session: &Session<'_>, findings: &[Finding]) -> Result<Self, Reason> {
-        let told = |code: &str| findings.iter().any(|finding| finding.rule.code() == code);
-        let known = |code: &str| !session.policy.selection.includes(code) || told(code);
+        let policy = session.policy;
+        let told = |rule: &Rule| findings.iter().any(|finding| finding.rule.code() == rule.code());
+        // Nobody is asked, or all know.
+        let known = |feature| minding(policy, feature).all(|rule| rule.told != Told::Each && told(rule));
         // Of empty texts; an empty result is another matter under the same code.
         let no_result = |entry: u32| session.transcript.results_of(entry).is_empty();
-        let about_texts =
-            |finding: &Finding| finding.rule.code() == "M2" && finding.entry.is_some_and(no_result);
-        let texts_known = !session.policy.selection.includes("M2") || findings.iter().any(about_texts);
-        // What is allowed to go is counted.
-        let allows = |code: &&str| session.policy.selection.allow.iter().any(|own| own == code);
+        let about_texts = |finding: &Finding| {
+            finding.rule.wakes.contains(&Feature::EmptyText) && finding.entry.is_some_and(no_result)
+        };
+        let texts_known = !minds(policy, Feature::EmptyText) || findings.iter().any(about_texts);
+        let counts = |rule: &&'static Rule| {
+            rule.told == Told::Counted && policy.selection.allow.iter().any(|own| own == rule.code())
+        };
         // What may go then is told anew when something comes behind it.
         let stays = |finding: &Finding| finding.saves_bytes.is_some() && finding.fix.safety == Safety::None;
-        if findings.iter().any(stays) || told("T8") || ["S6", "S7", "S8", "S18", "M2"].iter().any(allows) {
-            return Err(Reason::Unsettled);
-        }
         // What comes to hang on a compaction hangs on its copy too, and then something came of that.
-        let copied = |finding: &Finding| {
-            finding.rule.code() == "T3" && finding.entry.is_some_and(|entry| session.shares_its_id(entry))
+        let heals = |finding: &Finding| match finding.rule.heals {
+            Heals::Never => false,
+            Heals::Copies => finding.entry.is_some_and(|entry| session.shares_its_id(entry)),
+            Heals::Always => true,
         };
-        if findings.iter().any(copied) {
+        if findings.iter().any(|finding| stays(finding) || heals(finding)) || RULES.iter().any(counts) {
             return Err(Reason::Unsettled);
         }
         let newest = session.newest().map(|newest| session.turn(newest));
@@ -85,23 +90,23 @@ impl Content {
         let asked = last.into_iter().find(|flow| *flow != Flow::Neither) == Some(Flow::Asks);
         Ok(Self {
             format: session.format,
-            user: !session.policy.selection.includes("M8") || !lacks_a_user(session),
-            lacking: told("M8") && lacks_a_user(session),
+            user: !minds(policy, Feature::NoUser) || !lacks_a_user(session),
+            lacking: minding(policy, Feature::NoUser).any(told) && lacks_a_user(session),
             asked,
             thought: session.live.iter().copied().filter(in_turn).any(|entry| thinks(&entry)),
             empty_is_nothing,
             blank: session.format.content().blank == Some(Severity::Note) && texts_known,
-            altered: known("M6"),
-            foreign: known("T6"),
-            unordered: known("T7"),
+            altered: known(Feature::AlteredThought),
+            foreign: known(Feature::Foreign),
+            unordered: known(Feature::Ordinal),
             ordinal: session.transcript.ordinals.map(|(_, last)| last),
             session: session.transcript.session,
-            progress: known("S6"),
-            snapshots: known("S7"),
-            aside: known("S8"),
-            beside: known("S18"),
+            progress: known(Feature::Progress),
+            snapshots: known(Feature::Snapshot),
+            aside: known(Feature::Aside),
+            beside: known(Feature::Beside),
             titles: Titles::of(session.transcript),
-            unseen: known("S11"),
+            unseen: known(Feature::Title),
         })
     }
 

@@ -6,7 +6,7 @@ use crate::format::Shape;
 use crate::model::entry::{Entry, Kind, Role, Stop};
 use crate::model::policy::Policy;
 use crate::model::transcript::Transcript;
-use crate::rule::{most, oversized_turn, speaks};
+use crate::rule::{Feature, minds, most, oversized_turn, speaks};
 use crate::session::{Answers, Awaits, Session};
 use alloc::vec::Vec;
 use spans::cut;
@@ -230,14 +230,14 @@ impl Turn {
         let call = self.open.swap_remove(at);
         let limits = result.name.map_or(call.limits, |name| Limits::of(policy, added.ids.text(name)));
         let spared = policy.skip_images && result.images > 0;
-        let asked = !spared && policy.selection.includes("S1");
+        let asked = !spared && minds(policy, Feature::LongResult);
         let kept = if asked { limits[usize::from(result.error)] } else { Limits::NONE };
         if most(policy, texts) > kept.chars_max || lines >= kept.lines_max {
             return Err(Reason::Oversized);
         }
         self.length =
             self.length.saturating_add(oversized_turn::length_below(policy, Some(kept.chars_max), texts));
-        let (budget, asked) = (policy.turn_chars_max, policy.selection.includes("S2"));
+        let (budget, asked) = (policy.turn_chars_max, minds(policy, Feature::LongTurn));
         if asked && budget > 0 && self.length > budget { Err(Reason::Oversized) } else { Ok(()) }
     }
 
