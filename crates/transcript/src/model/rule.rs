@@ -3,6 +3,7 @@
 use core::fmt;
 
 /// A rule, as findings name it.
+#[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 pub struct RuleInfo {
     /// Stable short code.
     pub(crate) code: &'static str,
