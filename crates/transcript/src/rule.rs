@@ -61,6 +61,7 @@ pub(crate) mod oversized_turn;
 mod parent_cycle;
 mod progress_entry;
 mod reasoning_alone;
+pub mod refusal;
 mod removal;
 #[cfg(test)]
 mod restless;
