@@ -20,7 +20,6 @@ pub(super) static RULE: Rule = Rule {
         },
         stage: Stage::Bytes,
         groups: &[Group::Bytes],
-        model_sees: false,
         entry_decides: true,
         ..RuleInfo::BASE
     },

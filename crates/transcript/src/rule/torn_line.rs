@@ -24,7 +24,6 @@ pub(super) static RULE: Rule = Rule {
         },
         stage: Stage::Bytes,
         groups: &[Group::Bytes],
-        model_sees: false,
         recovers: true,
         entry_decides: true,
         ..RuleInfo::BASE
