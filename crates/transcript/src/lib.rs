@@ -56,7 +56,7 @@ pub use read::scan;
 pub use rule::refusal;
 pub use session::{Awaits, Facts};
 pub use spans::{Fault, Source, Span};
-pub use tasks::{chunk, compact, recover, request, tail};
+pub use tasks::{chunk, compact, judge, recover, request};
 
 /// The words that all formats share: entry, tool call, tool result, boundary, branch.
 pub mod entry {

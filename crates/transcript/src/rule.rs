@@ -6,6 +6,7 @@
 
 #![expect(clippy::unnecessary_wraps, reason = "all rules are asked in the same way, and some read no bytes")]
 
+use crate::format::Format;
 use crate::model::finding::{Finding, Severity};
 use crate::model::policy::Policy;
 use crate::model::rule::Codes;
@@ -83,8 +84,9 @@ pub(crate) mod unreadable_size;
 mod unseen_title;
 mod unsendable_image;
 
+pub use base::Feature;
 pub use base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage};
-pub(crate) use base::{Feature, Heals, Told, tool_of};
+pub(crate) use base::{Heals, Told, tool_of};
 pub(crate) use call_without_result::next_user;
 pub(crate) use context_over_limit::context_tokens;
 pub(crate) use counted::forbidden;
@@ -196,15 +198,19 @@ pub fn is_remark(finding: &Finding) -> bool {
     finding.severity == Severity::Note && (rule.distant || tells(Group::Content) || tells(Group::DeadWeight))
 }
 
-/// Whether a rule that is asked for minds a feature of what is appended.
-pub(crate) fn minds(policy: &Policy, feature: Feature) -> bool {
-    minding(policy, feature).next().is_some()
+/// The rules that are asked for, have something to do in a format, and mind a feature.
+pub(crate) fn minding(
+    policy: &Policy,
+    format: &dyn Format,
+    feature: Feature,
+) -> impl Iterator<Item = &'static Rule> {
+    let mind = RULES.iter().copied().filter(move |rule| rule.wakes.contains(&feature));
+    mind.filter(move |rule| is_asked(rule, policy, format))
 }
 
-/// The rules that are asked for and mind a feature.
-pub(crate) fn minding(policy: &Policy, feature: Feature) -> impl Iterator<Item = &'static Rule> {
-    let asked = move |rule: &&Rule| rule.wakes.contains(&feature) && policy.selection.includes(rule.code());
-    RULES.iter().copied().filter(asked)
+/// Whether a rule is asked for, and has something to do in a format.
+pub(crate) fn is_asked(rule: &Rule, policy: &Policy, format: &dyn Format) -> bool {
+    policy.selection.includes(rule.code()) && rule.cover(format) != Cover::Never
 }
 
 impl Group {

@@ -92,9 +92,28 @@ pub struct Help {
     pub source: &'static str,
 }
 
-/// What an appended record can be or bring that some rules mind.
+/// What an append can be or bring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Feature {
+pub enum Feature {
+    // Any rule may mind these, so a full look follows whatever is asked for.
+    /// The file is not what was known of it with more behind it, or its format is not clear.
+    Rewritten,
+    /// What was found before may depend on what comes.
+    Unsettled,
+    /// A line that is not one whole record, or strings that not everything can say.
+    Damage,
+    /// It does not hang on the newest entry, or the context was compacted.
+    Unplaced,
+    /// An id that may have been used before.
+    Reused,
+    /// A call or a result that does not belong to the one before.
+    Unpaired,
+    /// A turn that failed or was interrupted.
+    Failure,
+    /// A message holds something odd.
+    Odd,
+
+    // These are minded by rules that say so.
     /// A result that may be over the limit for its tool.
     LongResult,
     /// Results of the newest turn that may be over their limit together.
@@ -103,16 +122,26 @@ pub(crate) enum Feature {
     LongText,
     /// A copy beside a result that may be over its limit.
     LongSide,
+    /// So many bytes that a program cannot read the file at once.
+    LongFile,
+    /// An image.
+    Image,
     /// A text of nothing.
     EmptyText,
+    /// Thinking that nothing of its message comes behind.
+    LoneThinking,
     /// A signature of a thought that is not the provider's.
     AlteredThought,
-    /// The model speaks before anybody asked.
+    /// A person speaks before anybody answered.
+    Again,
+    /// Somebody speaks, and no user is in context.
     NoUser,
     /// A row of another session.
     Foreign,
     /// An ordinal that does not count on.
     Ordinal,
+    /// A copy of what the model said.
+    Mirror,
     /// A record of progress.
     Progress,
     /// A record that a later one of its kind replaces.

@@ -1,6 +1,6 @@
 //! M3: thinking that no provider takes back.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about, severity_in_context};
+use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, about, severity_in_context};
 use super::removal::{only_if_asked, take_out_blocks};
 use crate::format::Shape;
 use crate::model::entry::{Kind, QuirkKind, Role, Stop};
@@ -24,6 +24,7 @@ pub(super) static RULE: Rule = Rule {
         },
         groups: &[Group::Content],
         entry_decides: true,
+        wakes: &[Feature::LoneThinking],
         ..RuleInfo::BASE
     },
     cover: |format| if format.content().thinking { Cover::Fixed } else { Cover::Never },

@@ -1,6 +1,6 @@
 //! M5: a reasoning item of OpenAI that nothing follows.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about};
+use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, about};
 use super::invalid_thinking::ends_its_turn;
 use super::removal::{only_if_asked, take_out_blocks};
 use crate::format::Shape;
@@ -26,6 +26,7 @@ pub(super) static RULE: Rule = Rule {
         },
         groups: &[Group::Content],
         entry_decides: true,
+        wakes: &[Feature::LoneThinking],
         ..RuleInfo::BASE
     },
     cover: |format| if format.content().reasoning { Cover::Fixed } else { Cover::Never },

@@ -1,6 +1,6 @@
 //! S4: images that are refused, or make the request be refused.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about};
+use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, about};
 use crate::format::Shape;
 use crate::model::finding::{Finding, Fix, Guard, Held, Op, Severity};
 use crate::model::image::{self, Image, Kind, Stub};
@@ -40,6 +40,7 @@ pub(super) static RULE: Rule = Rule {
         },
         groups: &[Group::Images],
         entry_decides: true,
+        wakes: &[Feature::Image],
         ..RuleInfo::BASE
     },
     cover: |format| if format.content().images.is_some() { Cover::Fixed } else { Cover::Never },
