@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use transcript::judge::{Judge, Verdict};
 use transcript::plan::Edit;
 use transcript::profile::{PROFILES, Profile};
-use transcript::judge::{Judge, Verdict};
 use transcript::{Examination, Piece, Policy, Span, examine, mend};
 
 #[test]

@@ -27,7 +27,7 @@ pub struct RuleInfo {
     pub(crate) entry_decides: bool,
     /// Whether it is asked when a session is brought back below its context window.
     pub(crate) recovers: bool,
-    /// What an append may hold that only this rule minds: where all that mind are not asked, or know, nobody has to look.
+    /// What an append may hold that it minds, beyond what any rule may mind; as long as it does not say, any record.
     pub(crate) wakes: &'static [Feature],
     /// Whether more of what was found is told.
     pub(crate) told: Told,
@@ -51,7 +51,7 @@ impl RuleInfo {
         makes_ids: false,
         entry_decides: false,
         recovers: false,
-        wakes: &[],
+        wakes: &[Feature::Record],
         told: Told::Each,
         heals: Heals::Never,
         distant: false,
@@ -114,6 +114,8 @@ pub enum Feature {
     Odd,
 
     // These are minded by rules that say so.
+    /// Anything at all.
+    Record,
     /// A result that may be over the limit for its tool.
     LongResult,
     /// Results of the newest turn that may be over their limit together.

@@ -27,6 +27,7 @@ pub(super) static RULE: Rule = Rule {
         },
         groups: &[Group::DeadWeight, Group::Tree],
         heals: Heals::Copies,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover,

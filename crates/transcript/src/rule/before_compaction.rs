@@ -21,6 +21,7 @@ pub(super) static RULE: Rule = Rule {
         },
         groups: &[Group::DeadWeight],
         entry_decides: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover,

@@ -65,6 +65,7 @@ pub(super) static RULE: Rule = Rule {
         groups: &[Group::Content],
         recovers: true,
         entry_decides: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover,

@@ -25,6 +25,7 @@ pub(super) static RULE: Rule = Rule {
         groups: &[Group::Bytes],
         recovers: true,
         entry_decides: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |_| Cover::Fixed,

@@ -25,6 +25,7 @@ pub(super) static RULE: Rule = Rule {
             source: "OpenClaw #1509, #3442; claude-code #6696",
         },
         groups: &[Group::Pairing],
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |format| if format.arguments().is_none() { Cover::Never } else { Cover::Fixed },

@@ -31,6 +31,7 @@ pub(super) static RULE: Rule = Rule {
         },
         groups: &[Group::Pairing],
         recovers: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover,

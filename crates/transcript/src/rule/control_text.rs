@@ -23,6 +23,7 @@ pub(super) static RULE: Rule = Rule {
         },
         stage: Stage::Bytes,
         groups: &[Group::Bytes],
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover,

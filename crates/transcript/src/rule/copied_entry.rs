@@ -25,6 +25,7 @@ pub(super) static RULE: Rule = Rule {
         },
         stage: Stage::Lines,
         groups: &[Group::Tree],
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |format| if format.shape().is_tree() { Cover::Fixed } else { Cover::Never },

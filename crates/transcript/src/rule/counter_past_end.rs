@@ -21,6 +21,7 @@ pub(super) static RULE: Rule = Rule {
         },
         groups: &[Group::Tree],
         heals: Heals::Always,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |format| if format.content().counts_messages { Cover::Reported } else { Cover::Never },

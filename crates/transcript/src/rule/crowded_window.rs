@@ -40,6 +40,7 @@ pub(super) static RULE: Rule = Rule {
         },
         rewrites_history: true,
         entry_decides: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |format| if format.results().of_messages() { Cover::Fixed } else { Cover::Never },

@@ -23,6 +23,7 @@ pub(super) static RULE: Rule = Rule {
         },
         stage: Stage::Links,
         groups: &[Group::Tree],
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |format| if format.compactions_name_what_stays() { Cover::Fixed } else { Cover::Never },

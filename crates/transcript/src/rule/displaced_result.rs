@@ -30,6 +30,7 @@ pub(super) static RULE: Rule = Rule {
         },
         groups: &[Group::Pairing],
         recovers: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover,

@@ -38,6 +38,7 @@ pub(super) static RULE: Rule = Rule {
         groups: &[Group::Pairing],
         recovers: true,
         makes_ids: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover,

@@ -26,6 +26,7 @@ pub(super) static RULE: Rule = Rule {
         },
         groups: &[Group::Content],
         entry_decides: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover,

@@ -29,6 +29,7 @@ pub(super) static RULE: Rule = Rule {
         },
         groups: &[Group::Content],
         entry_decides: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |format| if format.content().failures { Cover::Fixed } else { Cover::Never },

@@ -27,6 +27,7 @@ pub(super) static RULE: Rule = Rule {
         groups: &[Group::Bytes],
         model_sees: false,
         entry_decides: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |_| Cover::Fixed,

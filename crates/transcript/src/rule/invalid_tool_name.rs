@@ -26,6 +26,7 @@ pub(super) static RULE: Rule = Rule {
             source: "codex #24369; OpenClaw #30723, #21985",
         },
         groups: &[Group::Pairing],
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |format| if format.results().have_calls() { Cover::Fixed } else { Cover::Never },

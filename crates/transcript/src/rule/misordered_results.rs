@@ -21,6 +21,7 @@ pub(super) static RULE: Rule = Rule {
             source: "claude-code #21906; dsh-plugin-subscriptions #22",
         },
         groups: &[Group::Pairing],
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |format| if format.content().results_first { Cover::Fixed } else { Cover::Never },

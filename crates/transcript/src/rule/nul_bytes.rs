@@ -21,6 +21,7 @@ pub(super) static RULE: Rule = Rule {
         stage: Stage::Bytes,
         groups: &[Group::Bytes],
         entry_decides: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover,

@@ -22,6 +22,7 @@ pub(super) static RULE: Rule = Rule {
         stage: Stage::Links,
         groups: &[Group::Tree],
         joins_unsent: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |format| if format.shape().is_tree() { Cover::Fixed } else { Cover::Never },

@@ -29,6 +29,7 @@ pub(super) static RULE: Rule = Rule {
         },
         groups: &[Group::Pairing],
         recovers: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |format| cover_of_removed_results(format),

@@ -26,6 +26,7 @@ pub(super) static RULE: Rule = Rule {
         },
         groups: &[Group::DeadWeight],
         entry_decides: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |format| if format.shape() == Shape::Upserts { Cover::Fixed } else { Cover::Never },

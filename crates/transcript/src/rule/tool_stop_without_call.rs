@@ -22,6 +22,7 @@ pub(super) static RULE: Rule = Rule {
         },
         groups: &[Group::Pairing],
         model_sees: false,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover,

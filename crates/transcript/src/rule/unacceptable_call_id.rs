@@ -18,6 +18,7 @@ pub(super) static RULE: Rule = Rule {
             source: "nanobot #1634; vercel/ai #5171; OpenClaw #56021, #37508",
         },
         groups: &[Group::Pairing],
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover,

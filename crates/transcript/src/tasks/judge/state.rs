@@ -267,6 +267,7 @@ impl State {
         let alone = self.thought && (begins || found.kind == Kind::Message(Role::Tool));
         let empty = quirk(QuirkKind::Blank) && !self.blank && !self.empty_is_nothing;
         for (there, feature) in [
+            (true, Feature::Record),
             (too_long || too_dense, Feature::LongText),
             (limit > 0 && (side() || list()), Feature::LongSide),
             (!added.images_of(entry).is_empty(), Feature::Image),
