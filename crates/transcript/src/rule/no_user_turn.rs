@@ -1,6 +1,6 @@
 //! M8: nothing that a person said is in context.
 
-use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, about};
+use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, Told, about};
 use crate::format::{Format, Shape};
 use crate::model::entry::{Entry, Kind, QuirkKind, Role};
 use crate::model::finding::Severity;
@@ -25,6 +25,7 @@ pub(super) static RULE: Rule = Rule {
         groups: &[Group::Content],
         entry_decides: true,
         wakes: &[Feature::NoUser],
+        told: Told::Once,
         ..RuleInfo::BASE
     },
     cover,

@@ -33,6 +33,12 @@ impl Asked<'_> {
         let news = || minding(self.policy, self.format, feature).any(|rule| !self.told.has(rule.code()));
         if there && news() { Err(feature) } else { Ok(()) }
     }
+
+    /// The same of what may undo what was told.
+    fn undoes(&self, there: bool, feature: Feature) -> Result<(), Feature> {
+        let told = || minding(self.policy, self.format, feature).any(|rule| self.told.has(rule.code()));
+        if there && told() { Err(feature) } else { Ok(()) }
+    }
 }
 
 /// What is known of a session that can be judged.
@@ -162,14 +168,9 @@ impl State {
     fn titled(&mut self, added: &Transcript, asked: &Asked<'_>) -> Result<(), Feature> {
         let named = |service| matches!(service, Service::Title | Service::MadeTitle);
         let renamed = added.entries.iter().any(|entry| named(entry.service));
-        let unseen = |titles: Titles, bytes| titles.unseen(bytes).is_some();
-        if renamed
-            && minding(asked.policy, self.format, Feature::Title).any(|rule| self.told.has(rule.code()))
-        {
-            return Err(Feature::Title);
-        }
+        asked.undoes(renamed, Feature::Title)?;
         added.entries.iter().for_each(|entry| self.titles.take(entry));
-        asked.about(unseen(self.titles, added.bytes), Feature::Title)
+        asked.about(self.titles.unseen(added.bytes).is_some(), Feature::Title)
     }
 
     /// Takes one more entry in; whether it is on the live branch.
@@ -196,6 +197,7 @@ impl State {
             return Ok(false);
         }
         self.turn.take(added, breaks, entry, asked, self.branch.is_ordered())?;
+        self.lacks_a_user &= !self.is_from_user(added, entry);
         match flow_of(added, entry) {
             Flow::Asks => self.asks = true,
             Flow::Answers => self.asks = false,
@@ -247,6 +249,10 @@ impl State {
         Ok(())
     }
 
+    fn is_from_user(&self, added: &Transcript, entry: u32) -> bool {
+        is_from_user(&added.entries[entry as usize], traits(self.format.shape()))
+    }
+
     /// Whether an entry has what a rule minds that is asked for.
     fn notable(
         &self,
@@ -261,8 +267,11 @@ impl State {
         let limit = policy.side_chars_max;
         let side = || added.sides_of(entry).iter().any(|side| most(policy, &[*side]) > limit);
         let list = || added.side_lists_of(entry).iter().any(|list| list.at.len() > limit);
-        let speaks = matches!(found.kind, Kind::Message(Role::Assistant))
-            || is_from_user(found, traits(self.format.shape()));
+        // That nobody asked is told once; that calls stand there, where that matters, is told in other words.
+        let first = self.format.content().begins_with_user.is_some() && !added.calls_of(entry).is_empty();
+        let otherwise = self.is_from_user(added, entry) || first;
+        asked.undoes(self.lacks_a_user && otherwise, Feature::NoUser)?;
+        let speaks = found.kind == Kind::Message(Role::Assistant);
         // What thinking belongs to does not come any more.
         let alone = self.thought && (begins || found.kind == Kind::Message(Role::Tool));
         let empty = quirk(QuirkKind::Blank) && !self.blank && !self.empty_is_nothing;
