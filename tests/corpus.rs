@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use transcript::judge::{Judge, Verdict};
 use transcript::plan::Edit;
 use transcript::profile::{PROFILES, Profile};
-use transcript::tail::{Tail, Verdict};
 use transcript::{Examination, Piece, Policy, Span, examine, mend};
 
 #[test]
@@ -70,7 +70,7 @@ fn appends_to_real_transcripts_are_judged_as_looks_would() {
         }
     }
     weights.sort_unstable();
-    eprintln!("a tail takes {:?} bytes, {:?} at most", weights.get(weights.len() / 2), weights.last());
+    eprintln!("a judge takes {:?} bytes, {:?} at most", weights.get(weights.len() / 2), weights.last());
     for (format, counts) in &counts {
         let sum: usize = counts.values().sum();
         eprintln!("{format}: of {sum} lines {counts:?}");
@@ -86,26 +86,26 @@ fn append_lines(
 ) -> Result<Option<usize>, String> {
     let ends: Vec<usize> = (1..=bytes.len()).filter(|&at| bytes[at - 1] == b'\n').collect();
     let Some((&middle, later)) = ends[ends.len() / 2..].split_first() else { return Ok(None) };
-    let look = |end: usize| Tail::new(&&bytes[..end], policy).map_err(|fault| format!("{fault:?}"));
-    let (mut tail, mut report) = look(middle)?;
+    let look = |end: usize| Judge::new(&&bytes[..end], policy).map_err(|fault| format!("{fault:?}"));
+    let (mut judge, mut report) = look(middle)?;
     let Some(format) = report.facts.format else { return Ok(None) };
-    let weight = tail.weight();
+    let weight = judge.weight();
     let counts = counts.entry(format.name()).or_default();
     let (mut looked, last) = (middle, later.len().min(APPENDS_MAX));
     for (n, &end) in (1..).zip(&later[..last]) {
-        let verdict = tail.append(&&bytes[..end]).map_err(|fault| format!("{fault:?}"))?;
+        let verdict = judge.append(&&bytes[..end]).map_err(|fault| format!("{fault:?}"))?;
         *counts.entry(format!("{verdict:?}")).or_default() += 1;
         if looked > LOOKED_BYTES_MAX {
             break;
         }
         if verdict != Verdict::Same {
             looked += end;
-            (tail, report) = look(end)?;
+            (judge, report) = look(end)?;
         } else if n % LOOK_EVERY == 0 || n == last {
             looked += end;
             let now = examine(&&bytes[..end], policy).map_err(|fault| format!("{fault:?}"))?;
             let same =
-                (told(&report), format!("{:?}", tail.facts())) == (told(&now), format!("{:?}", now.facts));
+                (told(&report), format!("{:?}", judge.facts())) == (told(&now), format!("{:?}", now.facts));
             expect(same, || format!("line {} of {}: not the same", ends.len() / 2 + n + 1, ends.len()))?;
         }
     }

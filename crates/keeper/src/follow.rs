@@ -15,12 +15,12 @@ use crate::snapshot::Snapshot;
 use crate::stop::Stop;
 use std::path::Path;
 use std::sync::Arc;
+use transcript::judge::{Judge, Verdict};
 use transcript::overflow::Failure;
-use transcript::tail::{Tail, Verdict};
 
 /// What is remembered of a file that was looked at. Holds nothing of its text.
 pub struct Remembered {
-    tail: Tail,
+    judge: Judge,
     file: Stamp,
     /// Something could be mended and was not: whatever was in the way may be gone.
     pending: bool,
@@ -45,8 +45,8 @@ enum Told {
 
 impl Remembered {
     /// `None` if nothing can be built upon it.
-    pub(crate) fn of(tail: Tail, file: Stamp, pending: bool) -> Option<Self> {
-        tail.is_of_use().then_some(Self { tail, file, pending, memory_waits: false, again_bytes: None })
+    pub(crate) fn of(judge: Judge, file: Stamp, pending: bool) -> Option<Self> {
+        judge.is_of_use().then_some(Self { judge, file, pending, memory_waits: false, again_bytes: None })
     }
 
     /// What was found is not worth a rewrite yet.
@@ -57,21 +57,21 @@ impl Remembered {
 
     /// How long the file was, up to the end of its last line.
     pub fn bytes(&self) -> u64 {
-        self.tail.facts().bytes
+        self.judge.facts().bytes
     }
 
     /// How the last turn in it failed.
     pub fn failed(&self) -> Option<Failure> {
-        self.tail.facts().failed
+        self.judge.facts().failed
     }
 
     /// How much memory this takes, about, in bytes.
     pub fn weight(&self) -> usize {
-        size_of::<Self>() + self.tail.weight()
+        size_of::<Self>() + self.judge.weight()
     }
 
     fn judge(&mut self, path: &Path, root: Option<&Path>, options: &Options) -> Result<Told, Stop> {
-        if !Arc::ptr_eq(self.tail.policy(), options.policy.of(self.tail.facts().format)) {
+        if !Arc::ptr_eq(self.judge.policy(), options.policy.of(self.judge.facts().format)) {
             return Ok(Told::Nothing);
         }
         let snapshot = match Snapshot::open(path, root) {
@@ -80,12 +80,12 @@ impl Remembered {
         };
         let (before, now) = (self.file, Stamp::of(&snapshot.metadata));
         // Who writes without making it longer has changed what was there.
-        let longer = snapshot.bytes() > self.tail.facts().bytes;
+        let longer = snapshot.bytes() > self.judge.facts().bytes;
         if before.file != now.file || (!longer && before.modified != now.modified) {
             return Ok(Told::Nothing);
         }
         // What has begun and is not whole yet would be torn by now.
-        if snapshot.read(|source| self.tail.append(source))? != Verdict::Same {
+        if snapshot.read(|source| self.judge.append(source))? != Verdict::Same {
             return Ok(Told::Nothing);
         }
         self.file = now;
@@ -95,7 +95,7 @@ impl Remembered {
         if options.mode != Mode::Fix || !self.pending {
             return Ok(Told::Same);
         }
-        let facts = self.tail.facts();
+        let facts = self.judge.facts();
         let closed = may_write(&snapshot, facts, options, &[]).err().map(Ending::of).transpose()?;
         let remembered = if self.memory_waits { may_be_remembered(&snapshot, facts, options) } else { None };
         Ok(remembered.map(Ending::Deferred).or(closed).map_or(Told::Nothing, Told::Ends))
@@ -139,17 +139,21 @@ pub fn follow(
 /// What was seen of a file: what it was, and what could be remembered of it before and after a repair.
 struct Seen {
     file: Stamp,
-    before: Tail,
-    after: Option<Tail>,
+    before: Judge,
+    after: Option<Judge>,
 }
 
 fn draw(content: &Content, policies: &Policies, options: &Options) -> Result<Drawn<Seen>, Stop> {
     let file = Stamp::of(&content.metadata);
     if options.mode != Mode::Fix {
-        let (tail, before) = content.read(|source| Tail::new(source, policies.choose(source)?))?;
-        return Ok(Drawn { before, next: Next::Leave, told: Some(Seen { file, before: tail, after: None }) });
+        let (judge, before) = content.read(|source| Judge::new(source, policies.choose(source)?))?;
+        return Ok(Drawn {
+            before,
+            next: Next::Leave,
+            told: Some(Seen { file, before: judge, after: None }),
+        });
     }
-    let (mended, before, after) = content.read(|source| Tail::mend(source, policies.choose(source)?))?;
+    let (mended, before, after) = content.read(|source| Judge::mend(source, policies.choose(source)?))?;
     // Only what was told by the policies of the options can be built upon.
     let is_asked = !policies.each().any(|policy| policy.hold_remembered);
     let told = is_asked.then_some(Seen { file, before, after });
@@ -162,7 +166,7 @@ impl Seen {
         match &outcome.ending {
             Ending::Fixed => {
                 let now = std::fs::metadata(path).ok();
-                after.zip(now).and_then(|(tail, now)| Remembered::of(tail, Stamp::of(&now), false))
+                after.zip(now).and_then(|(judge, now)| Remembered::of(judge, Stamp::of(&now), false))
             }
             // A repair that would do harm may do none when more has come.
             Ending::Refused(Refusal::Worse(_)) => None,

@@ -47,8 +47,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use transcript::judge::ends_a_line;
 use transcript::plan::Plan;
-use transcript::tail::ends_a_line;
 use transcript::{Source, Span};
 
 const LOCK: &str = "lock";

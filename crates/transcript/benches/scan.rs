@@ -15,7 +15,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 use transcript::format::FORMATS;
-use transcript::tail::{Tail, Verdict};
+use transcript::judge::{Judge, Verdict};
 use transcript::{Policy, Rendered, Source, Span, examine, mend};
 
 const SESSION_BYTES: usize = 16 << 20;
@@ -107,18 +107,18 @@ fn appending(criterion: &mut Criterion, bytes: usize) {
     let mut pi = Pi::of_bytes(&mut material, bytes);
     let policy = Arc::new(Policy::default());
     let known = pi.out.len();
-    let (tail, _) = Tail::new(&pi.out.as_bytes(), &policy).unwrap();
+    let (judge, _) = Judge::new(&pi.out.as_bytes(), &policy).unwrap();
     let said = material.text(2000);
     pi.message(&mut material, &format!(r#""role":"user","content":[{{"type":"text","text":"{said}"}}]"#));
-    println!("{} bytes remembered of {known}", tail.weight());
+    println!("{} bytes remembered of {known}", judge.weight());
     let mut group = criterion.benchmark_group("append");
     group.throughput(Throughput::Bytes((pi.out.len() - known) as u64));
     group.bench_function(format!("{} MB", known >> 20), |bencher| {
-        let append = |mut tail: Tail| {
-            assert_eq!(tail.append(&black_box(pi.out.as_bytes())), Ok(Verdict::Same));
-            tail
+        let append = |mut judge: Judge| {
+            assert_eq!(judge.append(&black_box(pi.out.as_bytes())), Ok(Verdict::Same));
+            judge
         };
-        bencher.iter_batched(|| tail.clone(), append, BatchSize::LargeInput);
+        bencher.iter_batched(|| judge.clone(), append, BatchSize::LargeInput);
     });
 }
 

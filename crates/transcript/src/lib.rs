@@ -50,12 +50,13 @@ pub use examine::mend::{Mended, Repair, examine, mend, mend_while};
 pub use examine::verdict;
 pub use model::finding::{Finding, Severity};
 pub use model::policy::Policy;
-pub use model::{finding, image, policy, profile, refusal};
+pub use model::{finding, image, policy, profile};
 pub use plan::{Piece, Plan, Rendered};
 pub use read::scan;
+pub use rule::refusal;
 pub use session::{Awaits, Facts};
 pub use spans::{Fault, Source, Span};
-pub use tasks::{chunk, compact, recover, request, tail};
+pub use tasks::{chunk, compact, judge, recover, request};
 
 /// The words that all formats share: entry, tool call, tool result, boundary, branch.
 pub mod entry {

@@ -9,6 +9,6 @@ pub mod image;
 pub(crate) mod overflow;
 pub mod policy;
 pub mod profile;
-pub mod refusal;
+pub(crate) mod refusal;
 pub(crate) mod rule;
 pub(crate) mod transcript;

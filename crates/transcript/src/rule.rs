@@ -6,7 +6,9 @@
 
 #![expect(clippy::unnecessary_wraps, reason = "all rules are asked in the same way, and some read no bytes")]
 
+use crate::format::Format;
 use crate::model::finding::{Finding, Severity};
+use crate::model::policy::Policy;
 use crate::model::rule::Codes;
 
 mod abandoned_compaction;
@@ -60,6 +62,7 @@ pub(crate) mod oversized_turn;
 mod parent_cycle;
 mod progress_entry;
 mod reasoning_alone;
+pub mod refusal;
 mod removal;
 #[cfg(test)]
 mod restless;
@@ -81,8 +84,9 @@ pub(crate) mod unreadable_size;
 mod unseen_title;
 mod unsendable_image;
 
-pub(crate) use base::tool_of;
-pub use base::{Cover, Found, Help, Rule, RuleInfo, Stage};
+pub use base::Feature;
+pub use base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage};
+pub(crate) use base::{Heals, Told, tool_of};
 pub(crate) use call_without_result::next_user;
 pub(crate) use context_over_limit::context_tokens;
 pub(crate) use counted::forbidden;
@@ -189,48 +193,29 @@ pub fn find(text: &str) -> Option<&'static Rule> {
 /// Whether a finding tells what is in a file rather than what is wrong with it, so that a repair of something else may
 /// bring it to light: notes about content, weight that is not loaded, and how far from the end something stands.
 pub fn is_remark(finding: &Finding) -> bool {
-    let groups = ["content", "dead-weight"].into_iter().filter_map(Group::find);
-    let code = finding.rule.code();
-    let distant = code == "S11";
-    finding.severity == Severity::Note && (distant || groups.into_iter().any(|group| GROUPS[group.0].1(code)))
+    let rule = finding.rule;
+    let tells = |group| rule.groups.contains(&group);
+    finding.severity == Severity::Note && (rule.distant || tells(Group::Content) || tells(Group::DeadWeight))
 }
 
-/// Rules that are about one thing, and can be chosen together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Group(usize);
+/// The rules that are asked for, have something to do in a format, and mind a feature.
+pub(crate) fn minding(
+    policy: &Policy,
+    format: &dyn Format,
+    feature: Feature,
+) -> impl Iterator<Item = &'static Rule> {
+    let mind = RULES.iter().copied().filter(move |rule| rule.wakes.contains(&feature));
+    mind.filter(move |rule| is_asked(rule, policy, format))
+}
 
-/// Whether a group has a code.
-type Has = fn(&str) -> bool;
-
-/// Each group: its name, and which codes it has.
-const GROUPS: &[(&str, Has)] = &[
-    ("pairing", |code| code.starts_with('P')),
-    ("content", |code| code.starts_with('M')),
-    ("images", |code| code == "S4"),
-    ("dead-weight", |code| ["S6", "S7", "S8", "S9", "S17", "S18", "T3"].contains(&code)),
-    ("bytes", |code| code.starts_with('B')),
-    ("tree", |code| code.starts_with('T')),
-];
+/// Whether a rule is asked for, and has something to do in a format.
+pub(crate) fn is_asked(rule: &Rule, policy: &Policy, format: &dyn Format) -> bool {
+    policy.selection.includes(rule.code()) && rule.cover(format) != Cover::Never
+}
 
 impl Group {
-    /// The names of all groups.
-    pub const NAMES: [&'static str; GROUPS.len()] = {
-        let (mut names, mut n) = ([""; GROUPS.len()], 0);
-        while n < GROUPS.len() {
-            names[n] = GROUPS[n].0;
-            n += 1;
-        }
-        names
-    };
-
-    /// The group with this name.
-    pub fn find(name: &str) -> Option<Self> {
-        GROUPS.iter().position(|(own, _)| own.eq_ignore_ascii_case(name)).map(Self)
-    }
-
     /// The codes of its rules.
     pub fn codes(self) -> impl Iterator<Item = &'static str> {
-        let has = GROUPS[self.0].1;
-        RULES.iter().map(|rule| rule.code()).filter(move |code| has(code))
+        RULES.iter().filter(move |rule| rule.groups.contains(&self)).map(|rule| rule.code())
     }
 }

@@ -2,6 +2,6 @@
 
 pub mod chunk;
 pub mod compact;
+pub mod judge;
 pub mod recover;
 pub mod request;
-pub mod tail;

@@ -18,6 +18,8 @@ mod context;
 mod damage;
 #[path = "promises/formats.rs"]
 mod formats;
+#[path = "promises/judge.rs"]
+mod judge;
 #[path = "promises/loss.rs"]
 mod loss;
 #[path = "promises/oracle.rs"]
@@ -39,8 +41,6 @@ mod rescue;
 mod spell;
 #[path = "promises/story.rs"]
 mod story;
-#[path = "promises/tail.rs"]
-mod tail;
 
 use damage::Damage;
 use proptest::collection::vec;

@@ -99,8 +99,7 @@ impl<'s> Survey<'s> {
             waiting: 0,
         };
         for (place, rule) in RULES.iter().enumerate() {
-            let included = session.policy.selection.includes(rule.code());
-            if included && rule.cover(session.format) != rule::Cover::Never {
+            if rule::is_asked(rule, session.policy, session.format) {
                 found.asked = place;
                 (rule.check)(session, &mut rule::Found::new(&mut |finding| found.push(finding)))?;
             }

@@ -116,7 +116,7 @@ impl Policy {
     }
 
     /// Leaves older history alone, for looks while a prompt cache may hold it: what would change it is not even looked
-    /// for, so that what is appended can be judged by itself ([`crate::tail`]).
+    /// for, so that what is appended can be judged by itself ([`crate::judge`]).
     pub fn leave_history(&mut self) {
         self.hold_history = true;
         (self.stale.shorten_at, self.stale.clear_at, self.crowded.trim_percent) = (0, 0, 0);

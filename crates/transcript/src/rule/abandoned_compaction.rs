@@ -1,6 +1,6 @@
 //! T3: a compaction that nothing came of, beside the one that the conversation went on from.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
+use super::base::{Cover, Found, Group, Heals, Help, Rule, RuleInfo, about};
 use super::removal::{only_if_asked, take_out};
 use crate::format::{Format, Shape};
 use crate::model::entry::{Kind, Link};
@@ -25,6 +25,9 @@ pub(super) static RULE: Rule = Rule {
                   nobody can tell a fork by accident from one that a person wanted.",
             source: "claude-code #35024, #37739; OpenClaw #79635",
         },
+        groups: &[Group::DeadWeight, Group::Tree],
+        heals: Heals::Copies,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover,

@@ -1,6 +1,6 @@
 //! P3: a call that was never finished, with a result that was made up for it.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about_result, severity_in_context};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about_result, severity_in_context};
 use crate::format::{Format, Results};
 use crate::model::entry::Stop;
 use crate::model::finding::{Finding, Fix, Guard, Held, Op};
@@ -22,6 +22,9 @@ pub(super) static RULE: Rule = Rule {
                   complete and has a real result is left alone.",
             source: "OpenClaw #8264, #9769, #1859; pi #812",
         },
+        groups: &[Group::Pairing],
+        recovers: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover,

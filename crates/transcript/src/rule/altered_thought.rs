@@ -1,6 +1,6 @@
 //! M6: a thought signature of Gemini that was altered.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about, severity_in_context};
+use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, Told, about, severity_in_context};
 use crate::model::entry::{Quirk, QuirkKind};
 use crate::model::finding::Severity;
 use crate::session::Session;
@@ -17,6 +17,10 @@ pub(super) static RULE: Rule = Rule {
             fix: "None: nothing in the file can put a signature back, and without the call its result would be alone. Go on with another model.",
             source: "gemini-cli #13467, #26425",
         },
+        groups: &[Group::Content],
+        entry_decides: true,
+        wakes: &[Feature::AlteredThought],
+        told: Told::Once,
         ..RuleInfo::BASE
     },
     cover: |format| if format.content().thoughts { Cover::Reported } else { Cover::Never },

@@ -13,7 +13,8 @@ use core::fmt;
 use core::ops::Deref;
 use spans::source::{Fault, Span};
 
-pub use crate::model::rule::{Help, RuleInfo, Stage};
+pub use crate::model::rule::{Feature, Group, Help, RuleInfo, Stage};
+pub(crate) use crate::model::rule::{Heals, Told};
 
 /// One thing that may be wrong.
 pub struct Rule {

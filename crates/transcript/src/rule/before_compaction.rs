@@ -1,6 +1,6 @@
 //! S9: what a compaction has replaced.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo};
 use super::dead_weight;
 use crate::format::{Format, Shape};
 use crate::model::entry::{Kind, Role};
@@ -19,6 +19,9 @@ pub(super) static RULE: Rule = Rule {
             fix: "With --allow S9 they go into the vault, what a person said among them; what the compaction keeps, settings, labels and the message from which pi takes the model stay.",
             source: "OpenClaw #39953, #76604, #115904",
         },
+        groups: &[Group::DeadWeight],
+        entry_decides: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover,

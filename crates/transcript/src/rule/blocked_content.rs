@@ -1,6 +1,6 @@
 //! M9: a turn that a content filter refused.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about, severity_in_context};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about, severity_in_context};
 use crate::model::entry::QuirkKind;
 use crate::model::finding::Severity;
 use crate::session::Session;
@@ -17,6 +17,9 @@ pub(super) static RULE: Rule = Rule {
             fix: "None: Tailor does not judge content. Go back to before the turn in the agent.",
             source: "hermes-agent #90177; OpenClaw #5481",
         },
+        groups: &[Group::Content],
+        entry_decides: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |format| if format.content().failures { Cover::Reported } else { Cover::Never },

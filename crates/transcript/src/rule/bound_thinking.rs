@@ -4,7 +4,7 @@
 //! of Anthropic bind the signature of a thinking block to all earlier messages, and the API refuses the session
 //! after an edit before it (docs/repair.md, "Signed thinking").
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about};
 use crate::format::{Format, Results};
 use crate::model::entry::{Kind, QuirkKind, Role};
 use crate::model::finding::{Finding, Fix, Held, Op, Safety, Severity};
@@ -62,6 +62,10 @@ pub(super) static RULE: Rule = Rule {
                   error for which the API refuses the session anyway, and where the last turn failed because of it.",
             source: "Anthropic documentation, preserved thinking; pydantic-ai #7984",
         },
+        groups: &[Group::Content],
+        recovers: true,
+        entry_decides: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover,
@@ -301,7 +305,7 @@ fn why_held(session: &Session<'_>, finding: &Finding) -> Held {
 /// Whether a finding is about a link to a line that was lost, or to a wrong one: the agent has not sent what is before
 /// the link together with what is after it since.
 fn is_of_links(finding: &Finding) -> bool {
-    finding.rule.stage == Stage::Links && finding.rule.code() != "T4"
+    finding.rule.joins_unsent
 }
 
 /// Whether the model of a session binds its thinking; one without a name does if any of it is there.
@@ -420,9 +424,7 @@ fn visible_from(session: &Session<'_>, finding: &Finding) -> Option<u32> {
         return Some(0);
     }
     let touched = finding.fix.ops.iter().filter_map(|op| match *op {
-        Op::Cut { .. } if finding.rule.code() == "S5" => None,
-        // The agent sends the same characters before and afterwards.
-        Op::Replace { .. } if ["B4", "B6", "P12"].contains(&finding.rule.code()) => None,
+        Op::Replace { .. } | Op::Cut { .. } if !finding.rule.model_sees => None,
         Op::Replace { at, .. } | Op::Cut { at, .. } => entry_at(session, at),
         Op::DropBlock { entry, .. } | Op::DropEntry(entry) => Some(entry),
         Op::Keep(_) | Op::Insert { .. } | Op::DropCopy(_) | Op::ToFront(_) => None,

@@ -1,6 +1,6 @@
 //! T7: ordinals that do not count on.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
+use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, Told, about};
 use crate::model::entry::{Quirk, QuirkKind};
 use crate::model::finding::Severity;
 use crate::session::Session;
@@ -18,6 +18,9 @@ pub(super) static RULE: Rule = Rule {
                   `thread_settings_applied` that repeats the ordinal before it; do not number anew.",
             source: "codex #41079, #35746, #40630",
         },
+        groups: &[Group::Tree],
+        wakes: &[Feature::Ordinal],
+        told: Told::Once,
         ..RuleInfo::BASE
     },
     cover: |format| if format.content().ordinals { Cover::Reported } else { Cover::Never },

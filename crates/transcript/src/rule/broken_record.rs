@@ -1,6 +1,6 @@
 //! B8: line breaks and control characters inside the strings of a record.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about_wreck};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about_wreck};
 use crate::read::salvage::Cause;
 use crate::session::Session;
 use alloc::format;
@@ -19,6 +19,9 @@ pub(super) static RULE: Rule = Rule {
             source: "copilot-cli #2649",
         },
         stage: Stage::Bytes,
+        groups: &[Group::Bytes],
+        entry_decides: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |_| Cover::Fixed,

@@ -1,6 +1,6 @@
 //! B7: byte order marks.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about_line, about_wreck};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about_line, about_wreck};
 use crate::model::entry::DamageKind;
 use crate::model::finding::{Fix, Op, Severity};
 use crate::read::salvage::Cause;
@@ -22,6 +22,10 @@ pub(super) static RULE: Rule = Rule {
             source: "codex #28139; claude-code #9906; OpenClaw #89037",
         },
         stage: Stage::Bytes,
+        groups: &[Group::Bytes],
+        recovers: true,
+        entry_decides: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |_| Cover::Fixed,

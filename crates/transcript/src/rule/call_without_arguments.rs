@@ -1,6 +1,6 @@
 //! P9: a call without arguments.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about_call, severity_in_context};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about_call, severity_in_context};
 use crate::format::Arguments;
 use crate::model::damaged_name::was;
 use crate::model::entry::Stop;
@@ -24,6 +24,8 @@ pub(super) static RULE: Rule = Rule {
                   written again. Arguments that were cut off are never completed (P3).",
             source: "OpenClaw #1509, #3442; claude-code #6696",
         },
+        groups: &[Group::Pairing],
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |format| if format.arguments().is_none() { Cover::Never } else { Cover::Fixed },

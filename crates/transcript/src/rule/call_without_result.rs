@@ -1,6 +1,6 @@
 //! P1: a call that nothing answers.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about, severity_in_context};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about, severity_in_context};
 use super::counted::records_stay;
 use crate::format::{Answer, Format, Results, Shape};
 use crate::model::entry::{Call, Kind, Role, Stop};
@@ -29,6 +29,9 @@ pub(super) static RULE: Rule = Rule {
                   because a model would learn it; a call in the last message of a line is what that teaches.",
             source: "Anthropic Messages, OpenAI Chat Completions and Responses; OpenClaw #10310, claude-code #8763",
         },
+        groups: &[Group::Pairing],
+        recovers: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover,

@@ -23,6 +23,7 @@ pub(super) static RULE: Rule = Rule {
             fix: "`fix` shortens long results; the agent's own compaction replaces the conversation by a summary.",
             source: SOURCE,
         },
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |format| if format.results() == Results::Unread { Cover::Never } else { Cover::Reported },

@@ -1,6 +1,6 @@
 //! B11: escaped NUL characters in texts.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about};
 use super::half_pair;
 use crate::format::{Format, Results};
 use crate::model::entry::{Kind, Role};
@@ -22,6 +22,8 @@ pub(super) static RULE: Rule = Rule {
             source: "codex #24369; claude-code #94408; garrytan/gbrain #4392",
         },
         stage: Stage::Bytes,
+        groups: &[Group::Bytes],
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover,

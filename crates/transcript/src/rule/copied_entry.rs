@@ -1,6 +1,6 @@
 //! T5: the same entry twice.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about};
 use crate::model::entry::Link;
 use crate::model::finding::{Finding, Fix, Op, Severity};
 use crate::read::salvage::LINE_BYTES_MAX;
@@ -24,6 +24,8 @@ pub(super) static RULE: Rule = Rule {
             source: "claude-code #5034, #48936, #40363; pi #3745",
         },
         stage: Stage::Lines,
+        groups: &[Group::Tree],
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |format| if format.shape().is_tree() { Cover::Fixed } else { Cover::Never },

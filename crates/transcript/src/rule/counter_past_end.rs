@@ -1,6 +1,6 @@
 //! T8: a file says of more messages than it holds that they were summed up.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
+use super::base::{Cover, Found, Group, Heals, Help, Rule, RuleInfo, about};
 use crate::model::entry::QuirkKind;
 use crate::model::finding::Severity;
 use crate::session::Session;
@@ -19,6 +19,9 @@ pub(super) static RULE: Rule = Rule {
                   sends all of them. Tailor itself adds and removes no line where lines are counted.",
             source: "nanobot #2635, #1698; its session/manager.py",
         },
+        groups: &[Group::Tree],
+        heals: Heals::Always,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |format| if format.content().counts_messages { Cover::Reported } else { Cover::Never },

@@ -1,6 +1,7 @@
 //! S15: old results in a window that fills up.
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about_result};
+use super::oversized_result;
 use super::trim::{Measured, Notes, exceeded, length_max, may_cut};
 use crate::format::written_ms;
 use crate::model::entry::{Kind, Role};
@@ -38,6 +39,8 @@ pub(super) static RULE: Rule = Rule {
             source: "OpenClaw context-pruning (pruner.ts), as in #5057",
         },
         rewrites_history: true,
+        entry_decides: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |format| if format.results().of_messages() { Cover::Fixed } else { Cover::Never },
@@ -193,7 +196,7 @@ pub(super) fn whole(session: &Session<'_>, result: usize) -> u64 {
 /// What a result weighs once its own limit is kept.
 fn once_capped(session: &Session<'_>, result: usize) -> Result<u64, Fault> {
     let whole = whole(session, result);
-    if !session.policy.selection.includes("S1") {
+    if !session.policy.selection.includes(oversized_result::RULE.code()) {
         return Ok(whole);
     }
     let capped = exceeded(session, result)?.map(|(text, cap)| text.left(session, cap.shape, cap.chars_max));

@@ -1,6 +1,6 @@
 //! T4: a compaction that keeps from an entry which is not there.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about};
 use crate::model::entry::{Kind, Link};
 use crate::model::finding::{Finding, Fix, Guard, Held, Op, Severity};
 use crate::session::Session;
@@ -22,6 +22,8 @@ pub(super) static RULE: Rule = Rule {
             source: "claude-code #49996; pi #4570, #8667",
         },
         stage: Stage::Links,
+        groups: &[Group::Tree],
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |format| if format.compactions_name_what_stays() { Cover::Fixed } else { Cover::Never },

@@ -1,6 +1,6 @@
 //! T1: an entry of the live branch hangs on one that is not there.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about};
 use crate::format::Shape;
 use crate::model::entry::{Kind, Link};
 use crate::model::finding::{Finding, Fix, Guard, Held, Op, Safety, Severity};
@@ -24,6 +24,9 @@ pub(super) static RULE: Rule = Rule {
             source: "claude-code #24304, #58554, #46603; qwen-code #6501",
         },
         stage: Stage::Links,
+        groups: &[Group::Tree],
+        joins_unsent: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |format| if format.shape().is_tree() { Cover::Fixed } else { Cover::Never },

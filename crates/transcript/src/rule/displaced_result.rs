@@ -1,7 +1,7 @@
 //! P4: something stands between a call and its result.
 
 use super::base::{
-    Cover, Found, Help, Rule, RuleInfo, about_result, severity_in_context, too_heavy_to_return,
+    Cover, Found, Group, Help, Rule, RuleInfo, about_result, severity_in_context, too_heavy_to_return,
 };
 use super::counted::records_keep_their_order;
 use crate::format::{Format, Results, Shape};
@@ -28,6 +28,9 @@ pub(super) static RULE: Rule = Rule {
                   result that hangs on neither the branch nor its call is linked to its call.",
             source: "OpenClaw #27150, #8221, #27356",
         },
+        groups: &[Group::Pairing],
+        recovers: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover,

@@ -1,6 +1,6 @@
 //! P6: two calls with one id.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about};
 use crate::format::{Format, Results};
 use crate::model::finding::{Finding, Fix, Guard, Held, Op, Severity};
 use crate::model::ids::Id;
@@ -35,6 +35,10 @@ pub(super) static RULE: Rule = Rule {
                   a new id, only with --allow P6, because ids are not ours to change unasked.",
             source: "Anthropic Messages; claude-code #20508, nanobot #4442",
         },
+        groups: &[Group::Pairing],
+        recovers: true,
+        makes_ids: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover,

@@ -1,6 +1,6 @@
 //! P5: more than one result for a call.
 
-use super::base::{Found, Help, Rule, RuleInfo, about_result, severity_in_context};
+use super::base::{Found, Group, Help, Rule, RuleInfo, about_result, severity_in_context};
 use super::removal::{cover_of_removed_results, removals};
 use crate::model::finding::Finding;
 use crate::session::{Answers, Session};
@@ -20,6 +20,9 @@ pub(super) static RULE: Rule = Rule {
                   taken out.",
             source: "Anthropic Messages; cline #7419, Roo-Code #9248",
         },
+        groups: &[Group::Pairing],
+        recovers: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |format| cover_of_removed_results(format),

@@ -1,6 +1,6 @@
 //! M2: texts of nothing but white space.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about, about_result};
+use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, Told, about, about_result};
 use super::empty_turn::{is_empty_turn, is_hollow, severity};
 use super::removal::{take_out, take_out_blocks};
 use crate::model::entry::{Kind, Quirk, QuirkKind, Role};
@@ -23,6 +23,10 @@ pub(super) static RULE: Rule = Rule {
                   stands in its place: without the result the call would be open.",
             source: "claude-code #57668, hermes-agent #70475; OpenClaw #94278",
         },
+        groups: &[Group::Content],
+        entry_decides: true,
+        wakes: &[Feature::EmptyText],
+        told: Told::Counted,
         ..RuleInfo::BASE
     },
     cover: |format| if format.content().blank.is_some() { Cover::Fixed } else { Cover::Never },

@@ -1,6 +1,6 @@
 //! M1: a message in which there is nothing.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about, severity_in_context};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about, severity_in_context};
 use super::counted::records_stay;
 use super::removal::take_out;
 use crate::format::Format;
@@ -24,6 +24,9 @@ pub(super) static RULE: Rule = Rule {
                   without a summary.",
             source: "OpenClaw #94278, #11986, #16116",
         },
+        groups: &[Group::Content],
+        entry_decides: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover,

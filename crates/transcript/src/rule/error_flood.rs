@@ -1,6 +1,6 @@
 //! M10: the same error, again and again.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about};
 use super::empty_turn::is_hollow;
 use super::removal::take_out;
 use crate::model::entry::{Kind, Role, Stop};
@@ -27,6 +27,9 @@ pub(super) static RULE: Rule = Rule {
                   all (M1), are not among them.",
             source: "OpenClaw #64767, #83404",
         },
+        groups: &[Group::Content],
+        entry_decides: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |format| if format.content().failures { Cover::Fixed } else { Cover::Never },

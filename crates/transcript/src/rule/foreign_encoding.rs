@@ -1,7 +1,8 @@
 //! B4: bytes that are not UTF-8.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about_line};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about_line};
 use super::bound_thinking::entry_at;
+use super::unreadable_line;
 use crate::model::entry::{DamageKind, QuirkKind};
 use crate::model::finding::{Fix, Held, Op, Severity};
 use crate::read::salvage::LINE_BYTES_MAX;
@@ -23,6 +24,10 @@ pub(super) static RULE: Rule = Rule {
             source: "codex #36802, #28139",
         },
         stage: Stage::Bytes,
+        groups: &[Group::Bytes],
+        model_sees: false,
+        entry_decides: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |_| Cover::Fixed,
@@ -60,7 +65,7 @@ fn fix(session: &Session<'_>, line: Span) -> Result<Fix, Fault> {
 
 /// Whether the byte is of a name that B9 gives back.
 fn is_mended(session: &Session<'_>, at: Span) -> bool {
-    session.policy.selection.includes("B9")
+    session.policy.selection.includes(unreadable_line::RULE.code())
         && session
             .transcript
             .quirks()

@@ -1,6 +1,6 @@
 //! T6: rows of another session.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
+use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, Told, about};
 use crate::model::entry::{Quirk, QuirkKind};
 use crate::model::finding::Severity;
 use crate::session::Session;
@@ -17,6 +17,9 @@ pub(super) static RULE: Rule = Rule {
             fix: "None: which of them belong here is not known, and to take one out would lose it from its own session as well.",
             source: "claude-code #30802, #36583",
         },
+        groups: &[Group::Tree],
+        wakes: &[Feature::Foreign],
+        told: Told::Once,
         ..RuleInfo::BASE
     },
     cover: |format| if format.content().names_session { Cover::Reported } else { Cover::Never },

@@ -1,6 +1,6 @@
 //! B2: two objects on one line, or one and a fragment.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about, about_wreck};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about, about_wreck};
 use crate::format::{Counted, Format};
 use crate::model::finding::{Finding, Fix, Op, Severity};
 use crate::read::salvage::Cause;
@@ -22,6 +22,10 @@ pub(super) static RULE: Rule = Rule {
             source: "claude-code #81843, qwen-code #3656, copilot-cli #4098",
         },
         stage: Stage::Bytes,
+        groups: &[Group::Bytes],
+        recovers: true,
+        entry_decides: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover,

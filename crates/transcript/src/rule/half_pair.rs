@@ -1,6 +1,6 @@
 //! B5: half a surrogate pair.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about};
 use crate::model::finding::{Finding, Fix, Guard, Op, Severity};
 use crate::read::salvage::LINE_BYTES_MAX;
 use crate::session::Session;
@@ -21,6 +21,8 @@ pub(super) static RULE: Rule = Rule {
             source: "claude-code #56064, #68325, #69927, #86560",
         },
         stage: Stage::Bytes,
+        groups: &[Group::Bytes],
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |_| Cover::Fixed,

@@ -1,6 +1,6 @@
 //! M3: thinking that no provider takes back.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about, severity_in_context};
+use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, about, severity_in_context};
 use super::removal::{only_if_asked, take_out_blocks};
 use crate::format::Shape;
 use crate::model::entry::{Kind, QuirkKind, Role, Stop};
@@ -22,6 +22,9 @@ pub(super) static RULE: Rule = Rule {
                   message may be valid, so it goes only with --allow M3. An empty thinking text with a signature is normal.",
             source: "claude-code #63147, #10199; OpenClaw #43783, #39940; hermes-agent #24107",
         },
+        groups: &[Group::Content],
+        entry_decides: true,
+        wakes: &[Feature::LoneThinking],
         ..RuleInfo::BASE
     },
     cover: |format| if format.content().thinking { Cover::Fixed } else { Cover::Never },

@@ -1,6 +1,6 @@
 //! P10: a tool whose name no API takes.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about_call, severity_in_context};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about_call, severity_in_context};
 use crate::format::{Format, Shape};
 use crate::model::entry::Call;
 use crate::model::finding::{Finding, Fix, Op};
@@ -25,6 +25,8 @@ pub(super) static RULE: Rule = Rule {
                   uses elsewhere. Otherwise report only: which tool it was is not known.",
             source: "codex #24369; OpenClaw #30723, #21985",
         },
+        groups: &[Group::Pairing],
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |format| if format.results().have_calls() { Cover::Fixed } else { Cover::Never },

@@ -1,6 +1,6 @@
 //! B6: characters inside strings that some readers take for line breaks.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about_line};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about_line};
 use crate::model::entry::DamageKind;
 use crate::model::finding::{Finding, Fix, Guard, Op, Severity};
 use crate::read::salvage::LINE_BYTES_MAX;
@@ -22,6 +22,10 @@ pub(super) static RULE: Rule = Rule {
             source: "copilot-cli #2012; claude-code #27472; nodejs/node #62785",
         },
         stage: Stage::Bytes,
+        groups: &[Group::Bytes],
+        model_sees: false,
+        entry_decides: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |_| Cover::Fixed,

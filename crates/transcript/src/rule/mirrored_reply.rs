@@ -1,6 +1,6 @@
 //! T9: what the model said, once more as it was delivered.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
+use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, about};
 use super::removal::{only_if_asked, take_out};
 use crate::format::Part;
 use crate::model::entry::{Kind, Role};
@@ -28,6 +28,8 @@ pub(super) static RULE: Rule = Rule {
                   A copy that is the only one of its text stays.",
             source: "OpenClaw #27150, #8221, #143787",
         },
+        groups: &[Group::Tree],
+        wakes: &[Feature::Mirror],
         ..RuleInfo::BASE
     },
     cover: |format| if format.content().mirrors { Cover::Fixed } else { Cover::Never },

@@ -1,6 +1,6 @@
 //! P7: text before the results of a message.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about, severity_in_context};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about, severity_in_context};
 use crate::model::entry::QuirkKind;
 use crate::model::finding::{Finding, Fix, Op};
 use crate::session::Session;
@@ -20,6 +20,8 @@ pub(super) static RULE: Rule = Rule {
                   itself when it sends.",
             source: "claude-code #21906; dsh-plugin-subscriptions #22",
         },
+        groups: &[Group::Pairing],
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |format| if format.content().results_first { Cover::Fixed } else { Cover::Never },

@@ -1,6 +1,6 @@
 //! B10: the header is not the first line, or there is none.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about};
 use crate::format::{Format, Gate};
 use crate::model::entry::Kind;
 use crate::model::finding::{Finding, Fix, Op, Severity};
@@ -27,6 +27,10 @@ pub(super) static RULE: Rule = Rule {
             source: "OpenClaw #89037, #153502; codex #24425",
         },
         stage: Stage::Lines,
+        groups: &[Group::Bytes],
+        model_sees: false,
+        entry_decides: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover,

@@ -1,6 +1,6 @@
 //! M8: nothing that a person said is in context.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
+use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, Told, about};
 use crate::format::{Format, Shape};
 use crate::model::entry::{Entry, Kind, QuirkKind, Role};
 use crate::model::finding::Severity;
@@ -22,6 +22,10 @@ pub(super) static RULE: Rule = Rule {
             fix: "None: nothing is put into a person's mouth.",
             source: "hermes-agent #58331; claude-code #52433; gemini-cli #26486, #11814",
         },
+        groups: &[Group::Content],
+        entry_decides: true,
+        wakes: &[Feature::NoUser],
+        told: Told::Once,
         ..RuleInfo::BASE
     },
     cover,

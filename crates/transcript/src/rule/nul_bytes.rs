@@ -1,6 +1,6 @@
 //! B3: NUL bytes between or inside records.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about_wreck};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about_wreck};
 use crate::format::{Counted, Format};
 use crate::read::salvage::Cause;
 use crate::session::Session;
@@ -19,6 +19,9 @@ pub(super) static RULE: Rule = Rule {
             source: "claude-code #76059, #49876; OpenClaw #119969",
         },
         stage: Stage::Bytes,
+        groups: &[Group::Bytes],
+        entry_decides: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover,

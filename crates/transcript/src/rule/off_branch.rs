@@ -1,7 +1,7 @@
 //! S18: history beside the live branch.
 
 use super::abandoned_compaction::abandoned;
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
+use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, Told, about};
 use super::before_compaction::is_replaced;
 use super::dead_weight;
 use crate::format::Shape;
@@ -24,6 +24,10 @@ pub(super) static RULE: Rule = Rule {
             fix: "With --allow S18 they go into the vault, what a person said among them. Then nobody can go back to that branch.",
             source: "claude-code #48270; pi session tree",
         },
+        groups: &[Group::DeadWeight],
+        entry_decides: true,
+        wakes: &[Feature::Beside],
+        told: Told::Counted,
         ..RuleInfo::BASE
     },
     cover: |format| if format.shape().is_tree() { Cover::Fixed } else { Cover::Never },

@@ -16,6 +16,7 @@ pub(super) static RULE: Rule = Rule {
                   better closed and begun anew.",
             source: SOURCE,
         },
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |_| Cover::Reported,

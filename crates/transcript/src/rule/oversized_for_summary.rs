@@ -1,6 +1,6 @@
 //! S3: a message that a summariser cannot take.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
+use super::base::{Cover, Feature, Found, Help, Rule, RuleInfo, about};
 use crate::model::entry::Kind;
 use crate::model::finding::{Finding, Severity};
 use crate::model::policy::Policy;
@@ -21,6 +21,8 @@ pub(super) static RULE: Rule = Rule {
             fix: "Report only. If the message is a tool result, S1 shortens it; what people wrote is never touched.",
             source: "OpenClaw #10915, with the early return of the original removed",
         },
+        entry_decides: true,
+        wakes: &[Feature::LongText],
         ..RuleInfo::BASE
     },
     cover: |format| if format.results().of_messages() { Cover::Reported } else { Cover::Never },

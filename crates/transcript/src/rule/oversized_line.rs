@@ -17,6 +17,7 @@ pub(super) static RULE: Rule = Rule {
             fix: "S1 and S5 shorten results and side copies in it; images and what people wrote stay.",
             source: SOURCE,
         },
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |_| Cover::Reported,

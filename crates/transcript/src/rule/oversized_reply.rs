@@ -31,6 +31,8 @@ pub(super) static RULE: Rule = Rule {
             source: "ChatCLI context_recovery.go, level 1",
         },
         rewrites_history: true,
+        entry_decides: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |format| if format.results().of_messages() { Cover::Fixed } else { Cover::Never },

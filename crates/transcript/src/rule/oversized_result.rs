@@ -1,6 +1,6 @@
 //! S1: a tool result that is too long.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about_result};
+use super::base::{Cover, Feature, Found, Help, Rule, RuleInfo, about_result};
 use super::trim::{Notes, exceeded};
 use crate::format::Results;
 use crate::model::finding::{Finding, Severity};
@@ -22,6 +22,8 @@ pub(super) static RULE: Rule = Rule {
                   images and everything else stay.",
             source: "OpenClaw #10915 (limit, order of blocks); head and tail: gsd-2 #4690",
         },
+        entry_decides: true,
+        wakes: &[Feature::LongResult],
         ..RuleInfo::BASE
     },
     cover: |format| if format.results() == Results::Unread { Cover::Never } else { Cover::Fixed },

@@ -1,6 +1,6 @@
 //! S5: long copies of a result that the model never sees.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
+use super::base::{Cover, Feature, Found, Help, Rule, RuleInfo, about};
 use super::trim::{Measured, Notes};
 use crate::model::finding::{Finding, Fix, Op, Severity};
 use crate::model::policy::{Depth, Shape};
@@ -26,6 +26,9 @@ pub(super) static RULE: Rule = Rule {
                   a list of lines and colours. Image data is not touched. Always safe: nothing the model sees changes.",
             source: "claude-code #83206, #85179; OpenClaw bounds its persisted details by 8,192 bytes",
         },
+        model_sees: false,
+        entry_decides: true,
+        wakes: &[Feature::LongSide],
         ..RuleInfo::BASE
     },
     cover: |format| if format.copies_results() { Cover::Fixed } else { Cover::Never },

@@ -1,6 +1,7 @@
 //! S2: results that are too long together.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about_result};
+use super::base::{Cover, Feature, Found, Help, Rule, RuleInfo, about_result};
+use super::oversized_result;
 use super::trim::{Measured, Notes, caps};
 use crate::model::entry::Kind;
 use crate::model::finding::{Finding, Severity};
@@ -25,6 +26,8 @@ pub(super) static RULE: Rule = Rule {
                   2,000 characters.",
             source: "ChatCLI tool_result_budget.go (sum, largest first); OpenClaw #15409 (floor)",
         },
+        entry_decides: true,
+        wakes: &[Feature::LongTurn],
         ..RuleInfo::BASE
     },
     cover: |format| if format.results().of_messages() { Cover::Fixed } else { Cover::Never },
@@ -76,7 +79,7 @@ pub(super) fn by_turn(session: &Session<'_>) -> Vec<(u32, usize)> {
 
 /// The limits that S1 keeps for a result.
 fn own_limits(session: &Session<'_>, result: usize) -> impl Iterator<Item = Cap> {
-    caps(session, result).filter(|_| session.policy.selection.includes("S1"))
+    caps(session, result).filter(|_| session.policy.selection.includes(oversized_result::RULE.code()))
 }
 
 /// How long a result is once its own limit is kept.

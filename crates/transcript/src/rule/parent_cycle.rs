@@ -1,6 +1,6 @@
 //! T2: entries that are their own ancestors.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about};
 use super::dangling_parent;
 use crate::model::finding::{Finding, Fix, Op, Severity};
 use crate::session::Session;
@@ -20,6 +20,9 @@ pub(super) static RULE: Rule = Rule {
             source: "claude-code #22245, #22042, #22057",
         },
         stage: Stage::Links,
+        groups: &[Group::Tree],
+        joins_unsent: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |format| if format.shape().is_tree() { Cover::Fixed } else { Cover::Never },

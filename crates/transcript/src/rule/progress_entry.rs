@@ -1,6 +1,6 @@
 //! S6: progress of tools that have long ended.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo};
+use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, Told};
 use super::dead_weight;
 use crate::format::Shape;
 use crate::model::entry::Service;
@@ -17,6 +17,10 @@ pub(super) static RULE: Rule = Rule {
             fix: "With --allow S6 the lines go, and what hung on them is linked to what was before; the Agent SDK does the same when it forks a session. What belongs to a turn that waits for a tool stays.",
             source: "claude-code #18905, #19040, #22365",
         },
+        groups: &[Group::DeadWeight],
+        entry_decides: true,
+        wakes: &[Feature::Progress],
+        told: Told::Counted,
         ..RuleInfo::BASE
     },
     cover: |format| if format.shape() == Shape::Graph { Cover::Fixed } else { Cover::Never },

@@ -40,3 +40,31 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     }
     Ok(())
 }
+
+mod tests {
+    use super::RULE;
+    use crate::format::FORMATS;
+    use crate::judge::{Judge, Verdict};
+    use crate::model::policy::Policy;
+    use crate::rule::{Cover, Feature, find};
+    use alloc::string::ToString;
+    use alloc::sync::Arc;
+    use alloc::vec::Vec;
+
+    /// A rule is a file and a line: that it wakes the judge of appends, and has its row in a table of all, needs no more.
+    #[test]
+    fn a_rule_that_says_nothing_of_appends_is_woken_by_each() {
+        let text = "{\"otter\":1,\"session\":\"s1\"}\n{\"who\":\"me\",\"says\":\"go\"}\n".to_string();
+        let policy = Arc::new(Policy::default());
+        let (mut judge, found) = Judge::new(&text.as_bytes(), &policy).unwrap();
+        assert!(judge.is_of_use() && found.findings.is_empty());
+        let more = text + "{\"who\":\"model\",\"says\":\"tick\"}\n";
+        assert_eq!(judge.append(&more.as_bytes()), Ok(Verdict::Look(Feature::Record)));
+        let (mended, ..) = Judge::mend(&more.as_bytes(), &policy).unwrap();
+        let codes: Vec<_> = mended.before.findings.iter().map(|found| found.rule.code()).collect();
+        assert_eq!(codes, [RULE.code()]);
+        let rule = find("restless").unwrap();
+        let covered = FORMATS.iter().filter(|format| rule.cover(**format) == Cover::Fixed);
+        assert_eq!(covered.map(|format| format.name()).collect::<Vec<_>>(), ["otter"]);
+    }
+}

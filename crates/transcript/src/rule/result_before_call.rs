@@ -1,6 +1,6 @@
 //! P8: a result that stands before its call.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo};
 use super::displaced_result::{self, Place, tell};
 use crate::format::Format;
 use crate::session::{Session, traits};
@@ -18,6 +18,9 @@ pub(super) static RULE: Rule = Rule {
                   Codex join pairs by id, whichever comes first.",
             source: "factory-factory #2236, codex #33044",
         },
+        groups: &[Group::Pairing],
+        recovers: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover,

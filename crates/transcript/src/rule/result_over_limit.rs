@@ -17,6 +17,7 @@ pub(super) static RULE: Rule = Rule {
             fix: "`fix --result-chars-max` with the same number shortens it.",
             source: SOURCE,
         },
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |format| if format.results() == Results::Unread { Cover::Never } else { Cover::Reported },

@@ -1,6 +1,6 @@
 //! P2: a result that answers nothing the model can see.
 
-use super::base::{Found, Help, Rule, RuleInfo, about_result, severity_in_context};
+use super::base::{Found, Group, Help, Rule, RuleInfo, about_result, severity_in_context};
 use super::dangling_parent;
 use super::removal::{cover_of_removed_results, removals};
 use crate::format::Shape;
@@ -27,6 +27,9 @@ pub(super) static RULE: Rule = Rule {
                   is taken out. The newest entry goes only with --allow P2.",
             source: "Anthropic Messages, OpenAI Chat Completions and Responses; OpenClaw #8525, pi #4570",
         },
+        groups: &[Group::Pairing],
+        recovers: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |format| cover_of_removed_results(format),

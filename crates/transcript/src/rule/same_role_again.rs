@@ -1,6 +1,6 @@
 //! M7: a person speaks twice, and nobody answers in between.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
+use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, about};
 use super::empty_turn::is_hollow;
 use crate::model::entry::{Entry, Kind, Role, Stop};
 use crate::model::finding::{Finding, Severity};
@@ -25,6 +25,9 @@ pub(super) static RULE: Rule = Rule {
                   sends.",
             source: "OpenClaw #83404, #77336, #17743",
         },
+        groups: &[Group::Content],
+        entry_decides: true,
+        wakes: &[Feature::Again],
         ..RuleInfo::BASE
     },
     cover: |format| if format.results().of_messages() { Cover::Reported } else { Cover::Never },

@@ -1,6 +1,6 @@
 //! S8: conversations of subagents in the main file.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo};
+use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, Told};
 use super::dead_weight;
 use crate::format::Shape;
 use crate::model::entry::Kind;
@@ -17,6 +17,10 @@ pub(super) static RULE: Rule = Rule {
             fix: "With --allow S8 they go; calls and results of the main conversation stay. Files of subagents are left alone.",
             source: "claude-code #23373",
         },
+        groups: &[Group::DeadWeight],
+        entry_decides: true,
+        wakes: &[Feature::Aside],
+        told: Told::Counted,
         ..RuleInfo::BASE
     },
     cover: |format| if format.shape() == Shape::Graph { Cover::Fixed } else { Cover::Never },

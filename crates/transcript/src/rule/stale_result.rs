@@ -33,6 +33,8 @@ pub(super) static RULE: Rule = Rule {
             source: "ChatCLI microcompact.go; agent-max #38 (context.ts)",
         },
         rewrites_history: true,
+        entry_decides: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |format| if format.results().of_messages() { Cover::Fixed } else { Cover::Never },

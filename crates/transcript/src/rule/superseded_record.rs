@@ -1,6 +1,6 @@
 //! S17: records that a later one with the same id has taken the place of.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about};
 use crate::format::Shape;
 use crate::model::entry::{Kind, Role};
 use crate::model::finding::{Finding, Fix, Op, Severity};
@@ -24,6 +24,9 @@ pub(super) static RULE: Rule = Rule {
                   it holds the place.",
             source: "gemini-cli #26935, #26487; its chatRecordingService.ts",
         },
+        groups: &[Group::DeadWeight],
+        entry_decides: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |format| if format.shape() == Shape::Upserts { Cover::Fixed } else { Cover::Never },

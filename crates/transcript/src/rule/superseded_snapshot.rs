@@ -1,6 +1,6 @@
 //! S7: snapshots of files that a later one replaced.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo};
+use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, Told};
 use super::dead_weight;
 use crate::format::Shape;
 use crate::model::entry::Service;
@@ -18,6 +18,10 @@ pub(super) static RULE: Rule = Rule {
             fix: "With --allow S7 the last snapshot of each message stays, so that /rewind works, and the earlier ones go.",
             source: "claude-code #9736, #50998, #36583",
         },
+        groups: &[Group::DeadWeight],
+        entry_decides: true,
+        wakes: &[Feature::Snapshot],
+        told: Told::Counted,
         ..RuleInfo::BASE
     },
     cover: |format| if format.shape() == Shape::Graph { Cover::Fixed } else { Cover::Never },

@@ -1,6 +1,6 @@
 //! P12: a turn that stopped for a tool and calls none.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about};
 use crate::format::{Format, Shape};
 use crate::model::entry::{Kind, Role, Stop};
 use crate::model::finding::{Finding, Fix, Op, Severity};
@@ -20,6 +20,9 @@ pub(super) static RULE: Rule = Rule {
             fix: "It says `stop` instead. A result with an empty id goes with P2.",
             source: "OpenClaw #21985, #30723",
         },
+        groups: &[Group::Pairing],
+        model_sees: false,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover,

@@ -1,6 +1,6 @@
 //! B1: the last line is torn off.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about_line, about_wreck};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about_line, about_wreck};
 use crate::model::entry::DamageKind;
 use crate::model::finding::{Fix, Op, Severity};
 use crate::read::salvage::Cause;
@@ -23,6 +23,10 @@ pub(super) static RULE: Rule = Rule {
             source: "claude-code #53821, #52387; OpenClaw #100644",
         },
         stage: Stage::Bytes,
+        groups: &[Group::Bytes],
+        recovers: true,
+        entry_decides: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |_| Cover::Fixed,

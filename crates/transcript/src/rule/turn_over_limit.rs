@@ -17,6 +17,7 @@ pub(super) static RULE: Rule = Rule {
             fix: "`fix --turn-chars-max` with the same number shortens the largest of them.",
             source: SOURCE,
         },
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover: |format| if format.results().of_messages() { Cover::Reported } else { Cover::Never },

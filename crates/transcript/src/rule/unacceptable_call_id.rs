@@ -1,6 +1,6 @@
 //! P11: a call whose id the next provider may not take.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about_call};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about_call};
 use crate::format::Format;
 use crate::model::finding::Severity;
 use crate::session::Session;
@@ -17,6 +17,8 @@ pub(super) static RULE: Rule = Rule {
             fix: "Report only: ids are never altered, and the provider that wrote them takes them.",
             source: "nanobot #1634; vercel/ai #5171; OpenClaw #56021, #37508",
         },
+        groups: &[Group::Pairing],
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover,

@@ -1,6 +1,6 @@
 //! B9: a line that is not a record, or not any more.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about, about_wreck};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about, about_wreck};
 use crate::format::{Counted, Format};
 use crate::model::entry::{DamageKind, QuirkKind};
 use crate::model::finding::{Finding, Fix, Op, Severity};
@@ -25,6 +25,10 @@ pub(super) static RULE: Rule = Rule {
             source: "claude-code #76059, #49876; OpenClaw #98669",
         },
         stage: Stage::Bytes,
+        groups: &[Group::Bytes],
+        recovers: true,
+        entry_decides: true,
+        wakes: &[],
         ..RuleInfo::BASE
     },
     cover,

@@ -1,6 +1,6 @@
 //! S10: a file that its agent cannot read.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about_place};
+use super::base::{Cover, Feature, Found, Help, Rule, RuleInfo, Told, about_place};
 use crate::model::finding::Severity;
 use crate::session::Session;
 use alloc::format;
@@ -21,6 +21,9 @@ pub(super) static RULE: Rule = Rule {
                   `scan` says by how much.",
             source: "claude-code #79196, #80379; OpenClaw #71555",
         },
+        entry_decides: true,
+        wakes: &[Feature::LongFile],
+        told: Told::Once,
         ..RuleInfo::BASE
     },
     cover: |format| if format.content().in_one_string { Cover::Reported } else { Cover::Never },

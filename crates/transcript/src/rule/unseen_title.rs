@@ -1,6 +1,6 @@
 //! S11: the title of a session stands where its agent does not look for it.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
+use super::base::{Cover, Feature, Found, Help, Rule, RuleInfo, Told, about};
 use crate::model::entry::{Entry, Service};
 use crate::model::finding::{Finding, Fix, Guard, Held, Op, Severity};
 use crate::model::transcript::Transcript;
@@ -24,6 +24,11 @@ pub(super) static RULE: Rule = Rule {
             fix: "With --allow S11 the record is written once more, as the last line.",
             source: "claude-code #25090, #26140, #51284, #44367; sessions.py of the Agent SDK",
         },
+        distant: true,
+        model_sees: false,
+        entry_decides: true,
+        wakes: &[Feature::Title],
+        told: Told::Once,
         ..RuleInfo::BASE
     },
     cover: |format| if format.content().titles { Cover::Fixed } else { Cover::Never },

@@ -1,6 +1,6 @@
 //! S4: images that are refused, or make the request be refused.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
+use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, about};
 use crate::format::Shape;
 use crate::model::finding::{Finding, Fix, Guard, Held, Op, Severity};
 use crate::model::image::{self, Image, Kind, Stub};
@@ -38,6 +38,9 @@ pub(super) static RULE: Rule = Rule {
             source: "claude-code #34120, #16173, #2104, #83206; Anthropic: 5 MB, 8,000 pixels, 2,000 pixels beyond 20 images, \
                      100 images, 32 MB a request",
         },
+        groups: &[Group::Images],
+        entry_decides: true,
+        wakes: &[Feature::Image],
         ..RuleInfo::BASE
     },
     cover: |format| if format.content().images.is_some() { Cover::Fixed } else { Cover::Never },

@@ -9,7 +9,9 @@ use crate::examine::mend::{Repair, mend};
 use crate::examine::verdict::Worse;
 use crate::model::policy::{Depth, Policy, Selection};
 use crate::plan::{Plan, Rendered};
+use crate::rule::RULES;
 use crate::tasks::compact::{Request, Shares, Stay, Unable, compact, said_in};
+use alloc::string::ToString;
 use core::fmt;
 use spans::source::{Fault, Source};
 
@@ -149,9 +151,7 @@ fn halved(policy: &Policy) -> Policy {
 /// Only what puts calls, results and lines right. Lines of no record among them: one that is a byte order mark may come
 /// to be the first, and then the file begins with it.
 fn pairing(policy: &Policy) -> Policy {
-    let select = ["P1", "P2", "P3", "P4", "P5", "P6", "P8", "B1", "B2", "B7", "B9", "M4"]
-        .map(alloc::string::ToString::to_string)
-        .into();
+    let select = RULES.iter().filter(|rule| rule.recovers).map(|rule| rule.code().to_string()).collect();
     let selection = Selection { select, ..policy.selection.clone() };
     Policy { selection, ..policy.clone() }
 }

@@ -1,7 +1,7 @@
 //! Which line of the file a place in a request is: the request is built from the live context as the agent builds it, as
 //! far as the numbers of its messages and blocks go.
 //!
-//! It knows no error text (see [`crate::model::refusal`]) and no rule; agents put reminders of their own between the lines, so
+//! It knows no error text (see [`crate::rule::refusal`]) and no rule; agents put reminders of their own between the lines, so
 //! what comes out is where to look first.
 
 use crate::model::entry::{Kind, Role, Stop};

@@ -4,13 +4,13 @@
 //! few words that all these formats share.
 
 use super::damage::{self, Damage};
+use super::judge;
 use super::plainer::is_plainer;
 use super::reader::{is_broken, rows};
 use super::requests;
 use super::rescue::{folders, unannounced, undone};
 use super::spell::Line;
 use super::story::Dialect;
-use super::tail;
 use super::{
     Case, Checked, any_policy, comes_to_rest, config, counts, finds_no_more, lets_history_go,
     lines_stay_readable, looks_say_what_tries_find, lossy, markers_lead_somewhere, repaired, small_limits,
@@ -251,7 +251,7 @@ fn keeps_the_promises(kind: &Kind, case: &Case) -> Checked {
     finds_no_more(case)?;
     lines_stay_readable(case)?;
     is_accepted_or_said_not_to_be(kind, case)?;
-    tail::follow(&case.bytes, &tail::line_ends(&case.bytes), &case.policy, &mut tail::Counts::new())
+    judge::follow(&case.bytes, &judge::line_ends(&case.bytes), &case.policy, &mut judge::Counts::new())
 }
 
 /// Each format has its own cases, so that none is missed.

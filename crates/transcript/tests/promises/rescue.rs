@@ -1,12 +1,12 @@
 //! Healthy sessions, damaged and mended: the providers take what comes out, and nothing that a person said is lost.
 
 use super::damage;
+use super::judge::healthy;
 use super::oracle::{Refusal, UNFINISHED, refusals};
 use super::reader::{leaf, rows};
 use super::requests::refusals_of;
 use super::spell::spell;
 use super::story::{DIALECTS, Dialect};
-use super::tail::healthy;
 use super::{Case, config, is_no_worse, loss, lossy, read_all, tried};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;

@@ -4,8 +4,8 @@
 //! look. What a look costs grows with the file, so the filter of a longer file is surer: twelve bits for each id at
 //! 64 KiB, one more with each doubling, [`WORDS_MAX`] at most.
 
-use super::reason::Reason;
-use crate::model::ids::Ids;
+use crate::model::ids::{Id, Ids};
+use crate::model::transcript::Transcript;
 use alloc::vec;
 use alloc::vec::Vec;
 use spans::fingerprint;
@@ -20,6 +20,11 @@ impl Key {
         key.copy_from_slice(&blake3::hash(text).as_bytes()[..16]);
         Self(key)
     }
+}
+
+/// The key of an id that is there.
+pub(super) fn key_in(transcript: &Transcript, id: Option<Id>) -> Option<Key> {
+    id.map(|id| Key::of(transcript.ids.text(id)))
 }
 
 /// Two MiB.
@@ -45,15 +50,6 @@ impl Seen {
         let mut seen = Self { bits: vec![0; words], probes };
         ids.texts().for_each(|text| seen.insert(text));
         seen
-    }
-
-    /// Takes an id in that must be new. Ids that look like one that a repair would make up could change the repair.
-    pub(super) fn first(&mut self, text: &[u8], renames: bool) -> Result<(), Reason> {
-        if self.may_hold(text) || (renames && memchr::memmem::find(text, b"__").is_some()) {
-            return Err(Reason::Reused);
-        }
-        self.insert(text);
-        Ok(())
     }
 
     /// Whether an id may have been there; if not, that is sure.

@@ -1,0 +1,427 @@
+//! What an API or an agent says when it refuses a session, and which rules that is about. One table:
+//! but for what a content filter says, nothing else knows error texts.
+//!
+//! ```
+//! use transcript::refusal;
+//! let known = refusal::find("messages.3.content.0: unexpected `tool_use_id` found in `tool_result` blocks: toolu_9");
+//! assert_eq!(known.unwrap().codes, ["P2", "P3", "P8"]);
+//! ```
+
+use super::{
+    aborted_call_with_result, altered_thought, blocked_content, bound_thinking, broken_ordinals,
+    broken_record, byte_order_mark, call_without_arguments, call_without_result, displaced_result,
+    duplicate_call_id, duplicate_result, empty_text, empty_turn, foreign_encoding, glued_lines, half_pair,
+    invalid_thinking, invalid_tool_name, line_separator, misordered_results, misplaced_header, no_user_turn,
+    nul_bytes, oversized_for_summary, oversized_result, oversized_side_copy, oversized_turn, progress_entry,
+    reasoning_alone, result_before_call, result_without_call, same_role_again, torn_line,
+    unacceptable_call_id, unreadable_line, unreadable_size, unseen_title, unsendable_image,
+};
+use crate::model::refusal::{BLOCKED, says_one_of};
+
+/// An error that is known.
+#[derive(Debug)]
+pub struct Refusal {
+    /// What the text holds, one of these; `*` stands for anything. Case, quotes and white space do not matter.
+    pub says: &'static [&'static str],
+    /// Codes of rules, the likeliest first. C1, C3, C4, C8 and C9 are no rules: locks, disks and files that are gone.
+    pub codes: &'static [&'static str],
+    /// What it means, in one or two sentences.
+    pub what: &'static str,
+    /// What a repair does about it where one of these is found; empty if none does anything.
+    pub fix: &'static str,
+    /// What to do besides, whatever is found; empty if there is nothing.
+    pub advice: &'static str,
+}
+
+/// All errors that are known. The first that fits counts, so what is more special stands before what is less.
+pub static REFUSALS: &[Refusal] = &[
+    Refusal {
+        says: &[
+            "tool_use ids were found without tool_result",
+            "tool use concurrency issues",
+            "must be followed by tool messages",
+            "insufficient tool messages",
+            "No tool output found for function call",
+            "number of function response parts is equal to the number of function call parts",
+        ],
+        codes: &[
+            call_without_result::RULE.info.code,
+            displaced_result::RULE.info.code,
+            misordered_results::RULE.info.code,
+            result_before_call::RULE.info.code,
+        ],
+        what: "A tool was called, and the request holds no result right behind the call: it was lost, or something stands in between.",
+        fix: "tailor fix FILE puts results where they belong, and a neutral one where there is none.",
+        advice: "",
+    },
+    Refusal {
+        says: &[
+            "unexpected tool_use_id found in tool_result",
+            "No tool call found for function call output",
+            "tool id(*) not found",
+            "tool_call_id is not found",
+            "must be a response to a prece*ding message with tool_calls",
+            "function response turn comes immediately after a function call turn",
+        ],
+        codes: &[
+            result_without_call::RULE.info.code,
+            aborted_call_with_result::RULE.info.code,
+            result_before_call::RULE.info.code,
+        ],
+        what: "A result stands in the request without its call: the call was compacted away, cut off, or never finished.",
+        fix: "tailor fix FILE takes such results out; --allow P2 also in files of bare messages.",
+        advice: "",
+    },
+    Refusal {
+        says: &["Duplicate value for tool_call_id"],
+        codes: &[duplicate_result::RULE.info.code, duplicate_call_id::RULE.info.code],
+        what: "One call has several results, or two calls share an id.",
+        fix: "tailor fix FILE keeps the best of several results; --allow P6 gives a later pair an id of its own.",
+        advice: "",
+    },
+    Refusal {
+        says: &["each tool_use must have a single result"],
+        codes: &[duplicate_result::RULE.info.code],
+        what: "One call has several results.",
+        fix: "tailor fix FILE keeps the best of them.",
+        advice: "",
+    },
+    Refusal {
+        says: &["tool_use ids must be unique", "reuses id * already seen"],
+        codes: &[duplicate_call_id::RULE.info.code],
+        what: "Two calls share an id.",
+        fix: "tailor fix --allow P6 FILE gives the later pair an id of its own.",
+        advice: "",
+    },
+    Refusal {
+        says: &["Expected toolResult blocks at * but found", "Did not find * tool_result block"],
+        codes: &[misordered_results::RULE.info.code, displaced_result::RULE.info.code],
+        what: "Results of one turn stand in another order than their calls, or behind text.",
+        fix: "tailor fix FILE moves results up behind their calls.",
+        advice: "",
+    },
+    Refusal {
+        says: &[
+            "tool_use.input: Field required",
+            "tool_use.input: Input should be",
+            "Input should be a valid dictionary",
+            "invalid function arguments json string",
+        ],
+        codes: &[call_without_arguments::RULE.info.code],
+        what: "A call has no arguments, or some that are no JSON object.",
+        fix: "tailor scan FILE names the call.",
+        advice: "A call that was cut off is best left behind in a new branch.",
+    },
+    Refusal {
+        says: &[".name: string does not match pattern", "tool_use.name: String should match pattern"],
+        codes: &[invalid_tool_name::RULE.info.code],
+        what: "The name of a tool holds characters that the API does not take.",
+        fix: "tailor scan FILE names the call.",
+        advice: "",
+    },
+    Refusal {
+        says: &[
+            "tool_use.id: String should match pattern",
+            "tool_use_id: String should match pattern",
+            "call_id: string too long",
+            "must be a-z, A-Z, 0-9, with a length of 9",
+            "tool call id is invalid",
+        ],
+        codes: &[unacceptable_call_id::RULE.info.code],
+        what: "Ids of calls come from another provider, and this one does not take their form.",
+        fix: "",
+        advice: "Go on with the provider that the session was begun with, or let the agent translate ids.",
+    },
+    Refusal {
+        says: &["String should match pattern"],
+        codes: &[unacceptable_call_id::RULE.info.code, invalid_tool_name::RULE.info.code],
+        what: "The id of a call, or the name of a tool, holds characters that the API does not take.",
+        fix: "tailor scan FILE names the call.",
+        advice: "Ids of another provider: go on with that one, or let the agent translate them.",
+    },
+    Refusal {
+        says: &[
+            "messages*.role: Field required",
+            "messages*.content: Field required",
+            "Missing required parameter: messages",
+        ],
+        codes: &[unreadable_line::RULE.info.code, empty_turn::RULE.info.code],
+        what: "A message of the request has no role or no content: its record is damaged, or was never whole.",
+        fix: "tailor fix FILE writes a damaged name again where only one will do, and takes out what is no record.",
+        advice: "",
+    },
+    Refusal {
+        says: &["cache_control cannot be set for empty text blocks"],
+        codes: &[empty_text::RULE.info.code],
+        what: "A text block is empty, and the agent marked it for the prompt cache.",
+        fix: "tailor fix FILE takes empty texts out.",
+        advice: "",
+    },
+    Refusal {
+        says: &[
+            "text content blocks must be non-empty",
+            "content blocks must contain non-whitespace",
+            "text content is empty",
+            "MissingParameter: input.content.text",
+        ],
+        codes: &[empty_text::RULE.info.code, empty_turn::RULE.info.code],
+        what: "A text in the request is empty, or nothing but white space.",
+        fix: "tailor fix FILE takes empty texts out, and says so where a tool printed nothing.",
+        advice: "",
+    },
+    Refusal {
+        says: &[
+            "role assistant must not be empty",
+            "all messages must have non-empty content",
+            "Improperly formed request",
+        ],
+        codes: &[empty_turn::RULE.info.code, empty_text::RULE.info.code],
+        what: "A message of the request holds nothing, mostly a turn that failed before its first word.",
+        fix: "tailor fix FILE takes empty turns out.",
+        advice: "",
+    },
+    Refusal {
+        says: &["bound to a different conversation", "prefix_mismatch_behavior"],
+        codes: &[bound_thinking::RULE.info.code],
+        what: "Signed thinking is bound to all that was before it, and something there has changed.",
+        fix: "",
+        advice: "tailor undo FILE if Tailor changed it with --thinking ignore; else remove the later thinking: tailor fix --thinking strip takes it out with the next change that it makes.",
+    },
+    Refusal {
+        says: &[
+            "thinking blocks * cannot be modified",
+            "Invalid signature in thinking",
+            "final block * cannot be thinking",
+            "thinking block must contain non-whitespace thinking",
+            "Expected thinking or redacted_thinking, but found",
+        ],
+        codes: &[invalid_thinking::RULE.info.code, bound_thinking::RULE.info.code],
+        what: "A thinking block was altered, has no valid signature, or stands where none may stand.",
+        fix: "tailor fix FILE removes such blocks whole.",
+        advice: "A switch of model or account needs a new session.",
+    },
+    Refusal {
+        says: &[
+            "without its required following item",
+            "without its required reasoning item",
+            "Item with id * not found",
+            "encrypted content * could not be verified",
+            "invalid_encrypted_content",
+            "array too long* maximum length 0",
+        ],
+        codes: &[reasoning_alone::RULE.info.code],
+        what: "A reasoning item of OpenAI stands without the item that belongs to it, or is from another account or model.",
+        fix: "tailor fix FILE takes reasoning out that nothing follows.",
+        advice: "Items of another account need a new session.",
+    },
+    Refusal {
+        says: &["Corrupted thought signature", "missing a thought_signature"],
+        codes: &[altered_thought::RULE.info.code],
+        what: "Gemini misses the thought signature of a call, or finds it altered.",
+        fix: "",
+        advice: "Nothing in the file can put a signature back: go on with another model, or from before that call.",
+    },
+    Refusal {
+        says: &["roles must alternate", "incorrect role information"],
+        codes: &[same_role_again::RULE.info.code],
+        what: "Two messages of one role follow each other, and this model's template does not take that.",
+        fix: "",
+        advice: "Tailor deletes nothing that a person said. Let the agent or a proxy merge such messages.",
+    },
+    Refusal {
+        says: &["does not support assistant message prefill", "No user query found"],
+        codes: &[no_user_turn::RULE.info.code],
+        what: "The request does not end with a user message, or holds none.",
+        fix: "",
+        advice: "Say something: a session that ends with the model's words is whole. Before a compaction without a user message, the agent has to add one.",
+    },
+    Refusal {
+        says: &["function call turn comes immediately after a user turn"],
+        codes: &[
+            no_user_turn::RULE.info.code,
+            displaced_result::RULE.info.code,
+            misordered_results::RULE.info.code,
+        ],
+        what: "Gemini takes calls only right behind a user's turn or results: the conversation begins with calls, or \
+               something stands before them.",
+        fix: "tailor fix FILE puts results back behind their calls.",
+        advice: "Where the conversation begins with calls, the agent has to put a user's message in front: Tailor puts \
+                 nothing into a person's mouth.",
+    },
+    Refusal {
+        says: BLOCKED,
+        codes: &[blocked_content::RULE.info.code],
+        what: "A filter of the provider refuses something that was said or read in the session.",
+        fix: "",
+        advice: "Go back to before the turn that is refused; Tailor deletes nothing that a person said.",
+    },
+    Refusal {
+        says: &[
+            "image dimensions exceed",
+            "many-image requests",
+            "exceeds 5 MB maximum",
+            "exceeds * MB maximum",
+            "request_too_large",
+            "413",
+            "Request Entity Too Large",
+            "media_unstrippable",
+            "Could not process image",
+            "image was specified using the * media type",
+        ],
+        codes: &[unsendable_image::RULE.info.code],
+        what: "Images in the request are too large, too many, or not what they are said to be.",
+        fix: "tailor fix --only images FILE puts a line of text in the place of those that are refused.",
+        advice: "tailor recover FILE shortens what is not images; where the session itself does not tell of the error, --error gives it the text.",
+    },
+    Refusal {
+        says: &[
+            "prompt is too long",
+            "input is too long",
+            "input length and max_tokens exceed",
+            "exceed context limit",
+            "exceeds the context window",
+            "exceeds the available context size",
+            "exceeded model token limit",
+            "input token count * exceeds",
+            "maximum prompt length",
+            "Context overflow",
+            "context_length_exceeded",
+            "model_context_window_exceeded",
+            "maximum context length",
+            "Summary unavailable due to context limits",
+            "Auto-compaction could not recover",
+        ],
+        codes: &[
+            oversized_result::RULE.info.code,
+            oversized_turn::RULE.info.code,
+            oversized_for_summary::RULE.info.code,
+        ],
+        what: "The conversation does not fit into the model's window, often because of a few results.",
+        fix: "tailor fix FILE shortens long results; --result-chars-max says to what.",
+        advice: "tailor recover FILE makes the session shorter, level by level; where the session itself does not tell of the error, --error gives it the text.",
+    },
+    Refusal {
+        says: &[
+            "Invalid string length",
+            "ERR_STRING_TOO_LONG",
+            "Cannot create a string longer than",
+            "heap out of memory",
+            "token too long",
+        ],
+        codes: &[
+            unreadable_size::RULE.info.code,
+            progress_entry::RULE.info.code,
+            oversized_side_copy::RULE.info.code,
+        ],
+        what: "The file, or one line of it, is longer than the program can read at once.",
+        fix: "tailor fix --only dead-weight FILE takes out what is not loaded.",
+        advice: "tailor top FILE says what fills it.",
+    },
+    Refusal {
+        says: &[
+            "did not contain valid UTF-8",
+            "no low surrogate in string",
+            "surrogates not allowed",
+            "lone leading surrogate",
+        ],
+        codes: &[foreign_encoding::RULE.info.code, half_pair::RULE.info.code],
+        what: "Bytes or escapes in the file are half a character.",
+        fix: "tailor fix FILE puts a replacement character there.",
+        advice: "",
+    },
+    Refusal {
+        says: &["Bad control character in string literal", "Invalid control character at"],
+        codes: &[broken_record::RULE.info.code, nul_bytes::RULE.info.code],
+        what: "A string holds a raw line break, NUL or other control character, which JSON does not allow.",
+        fix: "tailor fix FILE writes them as escapes and puts the record on one line.",
+        advice: "",
+    },
+    Refusal {
+        says: &["Unexpected token <*JSON"],
+        codes: &[unreadable_line::RULE.info.code],
+        what: "A page of HTML came where JSON was wanted: a proxy or a wrong address answered. It may stand in the file too.",
+        fix: "tailor fix FILE takes lines out that hold no record.",
+        advice: "If there is none, it is no matter of the session: look at the address and the proxy.",
+    },
+    Refusal {
+        says: &["Unexpected token*JSON", "Unexpected non-whitespace character after JSON"],
+        codes: &[
+            torn_line::RULE.info.code,
+            glued_lines::RULE.info.code,
+            nul_bytes::RULE.info.code,
+            byte_order_mark::RULE.info.code,
+            broken_record::RULE.info.code,
+            unreadable_line::RULE.info.code,
+        ],
+        what: "A line holds something that is no JSON: it is torn, glued to another one, or damaged.",
+        fix: "tailor fix FILE mends what can be mended and names the rest.",
+        advice: "",
+    },
+    Refusal {
+        says: &[
+            "Unexpected end of JSON",
+            "Unterminated string",
+            "Expected : before value",
+            "Extra data: line 1 column",
+        ],
+        codes: &[
+            torn_line::RULE.info.code,
+            glued_lines::RULE.info.code,
+            line_separator::RULE.info.code,
+            broken_record::RULE.info.code,
+        ],
+        what: "A line is torn, glued to another one, or split.",
+        fix: "tailor fix FILE mends what can be mended and names the rest.",
+        advice: "",
+    },
+    Refusal {
+        says: &["session file changed while embedded prompt lock was released"],
+        codes: &["C1"],
+        what: "OpenClaw saw its session file replaced in the middle of a turn, and gave the turn up.",
+        fix: "",
+        advice: "Send the message again. Tailor waits for OpenClaw's lock; another program that rewrites does not.",
+    },
+    Refusal {
+        says: &["session file locked"],
+        codes: &["C3"],
+        what: "OpenClaw waits for a lock that another process holds, or that a dead one left behind.",
+        fix: "",
+        advice: "tailor fix FILE removes the lock of a dead process, and names the live one otherwise.",
+    },
+    Refusal {
+        says: &["No space left on device", "ENOSPC"],
+        codes: &["C4", torn_line::RULE.info.code],
+        what: "The disk was full, and the last line may be torn.",
+        fix: "tailor fix FILE mends the last line.",
+        advice: "Make room first (tailor gc removes old originals).",
+    },
+    Refusal {
+        says: &["expected ordinal * got", "missing an ordinal"],
+        codes: &[broken_ordinals::RULE.info.code],
+        what: "Codex counts the records of its rollout, and the count does not fit.",
+        fix: "",
+        advice: "Tailor does not renumber. Stop Codex and keep a copy; see openai/codex #41079.",
+    },
+    Refusal {
+        says: &["session * not found", "No conversation found", "No saved session found"],
+        codes: &[
+            torn_line::RULE.info.code,
+            misplaced_header::RULE.info.code,
+            unseen_title::RULE.info.code,
+            "C8",
+            "C9",
+        ],
+        what: "The agent does not see the file: its first or last line is damaged, its title is out of sight, or it has \
+               moved or been deleted.",
+        fix: "tailor fix FILE mends the line or the title.",
+        advice: "If the file is gone, the agent's retention took it.",
+    },
+];
+
+/// What a text is about: an API's or an agent's error, with whatever stands around it.
+pub fn find(text: &str) -> Option<&'static Refusal> {
+    REFUSALS.iter().find(|refusal| says_one_of(text, refusal.says))
+}
+
+#[cfg(test)]
+mod tests;

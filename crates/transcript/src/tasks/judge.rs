@@ -1,0 +1,252 @@
+//! What an append to a transcript that was looked at may change, told from the append alone.
+//!
+//! A [`Judge`] remembers of a look where it ended and what the next entry may hang on. Of what is appended it computes
+//! [`Feature`]s, a superset of what any rule could mind, and asks the rules' own `wakes` which of them concern one that
+//! is asked for. It knows no rule's repair, and never finds anything: either a full look would find what the last one
+//! found ([`Verdict::Same`]), or it does not know ([`Verdict::Look`]).
+//!
+//! ```
+//! use std::sync::Arc;
+//! use transcript::{Policy, judge::{Judge, Verdict}};
+//! let mut text = "{\"role\":\"user\",\"content\":\"hello\"}\n".to_string();
+//! let (mut judge, _) = Judge::new(&text.as_bytes(), &Arc::new(Policy::default())).unwrap();
+//! text += "{\"role\":\"assistant\",\"content\":\"hello\"}\n";
+//! assert_eq!(judge.append(&text.as_bytes()).unwrap(), Verdict::Same);
+//! assert_eq!(judge.facts().entries, 2);
+//! text += "{\"role\":\"tool\",\"tool_call_id\":\"x\",\"content\":\"whose?\"}\n";
+//! assert!(matches!(judge.append(&text.as_bytes()).unwrap(), Verdict::Look(_)));
+//! ```
+
+use crate::examine::look::Examination;
+use crate::examine::mend::{Mended, examine_and_remember, mend_and_remember};
+use crate::examine::survey::Survey;
+use crate::format::Head;
+use crate::model::overflow::Cause;
+use crate::model::policy::Policy;
+use crate::plan::Rendered;
+use crate::read::scan::{ENTRIES_MAX, Known, scan_from};
+use crate::rule::{Feature, bound_thinking};
+use crate::session::failure::failure_in;
+use crate::session::{Facts, Session};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use spans::source::{Fault, Source, Span, window};
+
+mod branch;
+mod seen;
+mod state;
+mod turn;
+
+use seen::Key;
+use state::State;
+
+/// How many of the last known bytes are looked at to tell whether they are still there.
+const END_BYTES: u64 = 4096;
+
+/// What is remembered of a transcript, to judge what is appended. Holds nothing of its text.
+#[derive(Clone)]
+pub struct Judge {
+    policy: Arc<Policy>,
+    facts: Facts,
+    undecided: Option<Head>,
+    /// Up to where no line ends behind the known ones.
+    searched: u64,
+    /// The last bytes of the known lines.
+    end: Key,
+    /// What is known of the session, or why that is not enough.
+    state: Result<State, Feature>,
+}
+
+/// That, and what was heard of the format if that is not decided yet.
+type Remembered = (State, Option<Head>);
+
+fn remembered(session: &Session<'_>, found: &Survey<'_>) -> Result<Remembered, Feature> {
+    if found.is_cut() {
+        // What was only counted may change with what comes.
+        return Err(Feature::Unsettled);
+    }
+    State::of(session, &found.findings).map(|state| (state, session.undecided))
+}
+
+/// What an append changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// A look would find what the last one found, at the same places, and [`Judge::facts`]. Also if there is nothing new.
+    Same,
+    /// The same of all whole lines. Behind them one has begun that may still be written; a look now would call it
+    /// torn.
+    Begun,
+    /// Only a look can tell. The judge is of no use any more.
+    Look(Feature),
+}
+
+impl Judge {
+    /// Looks at all of a transcript and remembers its end.
+    pub fn new(source: &dyn Source, policy: &Arc<Policy>) -> Result<(Self, Examination), Fault> {
+        let mut known = Err(Feature::Rewritten);
+        let mut remember = |session: &Session<'_>, found: &Survey<'_>| known = remembered(session, found);
+        let found = examine_and_remember(source, policy, &mut remember)?;
+        let judge = Self::of(source, policy, &found, known)?;
+        Ok((judge, found))
+    }
+
+    /// Draws a plan as [`crate::mend`] does, and remembers the end of the transcript as it is, and as the plan makes it
+    /// if that is another one.
+    pub fn mend(source: &dyn Source, policy: &Arc<Policy>) -> Result<(Mended, Self, Option<Self>), Fault> {
+        let mut known = Vec::new();
+        let mut remember = |session: &Session<'_>, found: &Survey<'_>| known.push(remembered(session, found));
+        let mended = mend_and_remember(source, policy, &mut |_| {}, &mut remember)?;
+        let last = if known.len() > 1 { known.pop() } else { None };
+        let first = known.into_iter().next().unwrap_or(Err(Feature::Rewritten));
+        let before = Self::of(source, policy, &mended.before, first)?;
+        let after = match (&mended.repair, last) {
+            (Ok(repair), Some(last)) => match &repair.after {
+                Some(after) => Some(Self::of(&Rendered::new(source, &repair.plan), policy, after, last)?),
+                None => None,
+            },
+            _ => None,
+        };
+        Ok((mended, before, after))
+    }
+
+    /// What was remembered of a source that was looked at.
+    fn of(
+        source: &dyn Source,
+        policy: &Arc<Policy>,
+        found: &Examination,
+        mut known: Result<Remembered, Feature>,
+    ) -> Result<Self, Fault> {
+        let facts = found.facts;
+        let bytes = facts.bytes;
+        // What a repair brings to light may be about what comes.
+        if !found.only_cuts {
+            known = Err(Feature::Unsettled);
+        }
+        if facts.format.is_some() && !ends_a_line(source, bytes)? {
+            known = Err(Feature::Rewritten);
+        }
+        let undecided = known.as_ref().ok().and_then(|(_, undecided)| *undecided);
+        Ok(Self {
+            policy: policy.clone(),
+            facts,
+            undecided,
+            searched: bytes,
+            end: end_of(source, bytes)?,
+            state: known.map(|(state, _)| state),
+        })
+    }
+
+    /// Whether appends can be judged at all.
+    pub fn is_of_use(&self) -> bool {
+        self.state.is_ok()
+    }
+
+    /// What is in the lines that are known.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// What the findings were told by.
+    pub fn policy(&self) -> &Arc<Policy> {
+        &self.policy
+    }
+
+    /// How much memory this takes, about.
+    pub fn weight(&self) -> usize {
+        size_of::<Self>() + self.state.as_ref().map_or(0, State::weight)
+    }
+
+    /// Reads what stands behind the known lines of a source that has grown, and nothing before their last bytes.
+    /// A fault leaves all as it was.
+    pub fn append(&mut self, source: &dyn Source) -> Result<Verdict, Fault> {
+        Ok(match self.advance(source)? {
+            Ok(verdict) => verdict,
+            Err(feature) => {
+                // What was half taken in must not be built upon.
+                self.state = Err(feature);
+                Verdict::Look(feature)
+            }
+        })
+    }
+
+    fn advance(&mut self, source: &dyn Source) -> Result<Result<Verdict, Feature>, Fault> {
+        let (length, bytes) = (source.len(), self.facts.bytes);
+        let state = match &mut self.state {
+            Ok(state) => state,
+            Err(feature) => return Ok(Err(*feature)),
+        };
+        if length < bytes {
+            return Ok(Err(Feature::Rewritten));
+        }
+        if end_of(source, bytes)? != self.end {
+            return Ok(Err(Feature::Rewritten));
+        }
+        let from = self.searched.min(length);
+        let Some(end) = last_line_end(source, Span::new(from, length))? else {
+            self.searched = length;
+            return Ok(Ok(if length > bytes { Verdict::Begun } else { Verdict::Same }));
+        };
+        let Some(format) = self.facts.format else { return Ok(Err(Feature::Rewritten)) };
+        let known = Known { format, undecided: self.undecided, bytes, lines: self.facts.lines };
+        let Some(read) = scan_from(known, source, end)? else { return Ok(Err(Feature::Rewritten)) };
+        let added = read.transcript;
+        let last_bytes = end_of(source, end)?;
+        let breaks = turn::line_breaks(source, &added, &self.policy)?;
+        let cut = state.minds_cuts() && bound_thinking::holds_marker(source, &added, 0..added.results.len())?;
+        let mut awaits = self.facts.awaits;
+        let spoke = match state.take_all(&added, (&breaks, cut), &self.policy, &mut awaits) {
+            Ok(spoke) => spoke,
+            Err(feature) => return Ok(Err(feature)),
+        };
+        let failed = match spoke {
+            Some(entry) => failure_in(source, format, &added.entries[entry as usize])?,
+            None => self.facts.failed,
+        };
+        if failed.is_some_and(|failed| failed.cause == Cause::InvalidThinking) {
+            return Ok(Err(Feature::Unsettled));
+        }
+        let facts = &mut self.facts;
+        (facts.awaits, facts.failed) = (awaits, failed);
+        facts.bytes = end;
+        facts.lines = added.lines;
+        facts.entries += added.entries.len();
+        facts.calls += added.calls.len();
+        facts.results += added.results.len();
+        if facts.entries > ENTRIES_MAX {
+            return Ok(Err(Feature::Rewritten));
+        }
+        (self.undecided, self.end, self.searched) = (read.undecided, last_bytes, length);
+        Ok(Ok(if length > end { Verdict::Begun } else { Verdict::Same }))
+    }
+}
+
+/// The last bytes of the known part.
+fn end_of(source: &dyn Source, bytes: u64) -> Result<Key, Fault> {
+    let mut buffer = [0; END_BYTES as usize];
+    let span = Span::new(bytes.saturating_sub(END_BYTES), bytes);
+    Ok(Key::of(if span.is_empty() { &[] } else { window(source, span, &mut buffer)? }))
+}
+
+/// Whether a line ends after the first `bytes` of a source, or they are none.
+///
+/// # Errors
+///
+/// When the source cannot be read.
+pub fn ends_a_line(source: &dyn Source, bytes: u64) -> Result<bool, Fault> {
+    let mut last = [0];
+    Ok(bytes == 0 || window(source, Span::new(bytes - 1, bytes), &mut last)? == b"\n")
+}
+
+/// Behind the last line break of a span.
+fn last_line_end(source: &dyn Source, span: Span) -> Result<Option<u64>, Fault> {
+    let (mut at, mut end) = (span.start, None);
+    if span.is_empty() {
+        return Ok(None);
+    }
+    source.pieces(span, &mut |bytes| {
+        end = memchr::memrchr(b'\n', bytes).map(|last| at + last as u64 + 1).or(end);
+        at += bytes.len() as u64;
+        true
+    })?;
+    Ok(end)
+}

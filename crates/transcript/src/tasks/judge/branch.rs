@@ -1,0 +1,193 @@
+//! What the next entry may hang on so that the live branch grows by it and by nothing else.
+
+use super::seen::Key;
+use crate::format::Shape;
+use crate::model::entry::{Entry, Kind, Link, Role};
+use crate::model::ids::Id;
+use crate::model::transcript::Transcript;
+use crate::rule::Feature;
+use crate::session::Session;
+use alloc::collections::VecDeque;
+use alloc::vec;
+
+/// So many entries of the newest turn are remembered.
+const TURN_MAX: usize = 64;
+
+#[derive(Clone)]
+pub(super) enum Branch {
+    /// The order of the lines is all there is, and no entry has an id.
+    List(Shape),
+    /// The order of the lines, and calls and results find each other wherever they stand.
+    Log,
+    /// A path: entries hang on the newest one.
+    Path {
+        head: Key,
+        /// No entry with an id stands behind the newest one of the branch.
+        last: bool,
+    },
+    Graph(Graph),
+}
+
+/// The newest turn of a graph, in the main conversation. All its entries hang, over some way within it, on its first one,
+/// so that whichever is the leaf, the same ones are gathered.
+#[derive(Clone)]
+pub(super) struct Graph {
+    turn: VecDeque<Key>,
+    /// The end from which the leaf was found.
+    tip: Key,
+}
+
+impl Branch {
+    /// The end of a session, and the first entry that belongs to it.
+    pub(super) fn of(session: &Session<'_>) -> Result<(Self, u32), Feature> {
+        let entries = &session.transcript.entries;
+        let newest = session.newest().map(|newest| session.turn(newest));
+        let members = session.live.iter().copied().filter(|&entry| Some(session.turn(entry)) == newest);
+        let ends = session.live.last().copied().into_iter().chain(session.leaf);
+        let first = members.min();
+        let floor = ends.chain(first).min().unwrap_or(entries.len() as u32);
+        let tree = entries.iter().any(|entry| entry.id.is_some());
+        let branch = match session.format.shape() {
+            Shape::Branch if tree => {
+                let head = session.live.last().copied().ok_or(Feature::Unplaced)?;
+                let last = entries.iter().rposition(|entry| entry.id.is_some()) == Some(head as usize);
+                Self::Path { head: key_of(session, head)?, last }
+            }
+            Shape::Graph => Self::Graph(Graph::of(session, first.ok_or(Feature::Unplaced)?)?),
+            // A subagent speaks in between, and its runs are told apart from the others.
+            Shape::Log if entries.iter().any(|entry| entry.aside) => return Err(Feature::Unplaced),
+            Shape::Log => Self::Log,
+            // A later record may take the place of any.
+            Shape::Upserts => return Err(Feature::Unplaced),
+            shape => Self::List(shape),
+        };
+        Ok((branch, floor))
+    }
+
+    pub(super) fn weight(&self) -> usize {
+        if let Self::Graph(graph) = self { graph.turn.capacity() * size_of::<Key>() } else { 0 }
+    }
+
+    /// Whether results have to stand behind their calls.
+    pub(super) fn is_ordered(&self) -> bool {
+        !matches!(self, Self::Graph(_) | Self::Log)
+    }
+
+    /// Takes in an entry whose id is new; whether it is on the live branch. `begins`: a turn begins with it.
+    pub(super) fn hang(&mut self, added: &Transcript, entry: u32, begins: bool) -> Result<bool, Feature> {
+        let found = &added.entries[entry as usize];
+        let key = |id: Id| Key::of(added.ids.text(id));
+        let parent = match found.parent {
+            Link::To(id) => Some(key(id)),
+            Link::Root | Link::Missing => None,
+        };
+        match (self, found.id.map(key)) {
+            // The first id would make it a path.
+            (Self::List(Shape::Branch), id) => {
+                if id.is_some() {
+                    Err(Feature::Unplaced)
+                } else {
+                    Ok(true)
+                }
+            }
+            // What a compaction had replaced may be in context again.
+            (Self::Log, _) if found.aside => Err(Feature::Unplaced),
+            (Self::List(_) | Self::Log, _) => Ok(found.kind != Kind::Opaque),
+            (_, None) if found.kind == Kind::Opaque => Ok(false),
+            (_, None) => Err(Feature::Unplaced),
+            (Self::Path { last, .. }, Some(_)) if found.aside => {
+                *last = false;
+                Ok(false)
+            }
+            (Self::Path { head, last }, Some(id)) => {
+                let follows = *last && found.parent == Link::Missing;
+                if !follows && parent != Some(*head) {
+                    return Err(Feature::Unplaced);
+                }
+                (*head, *last) = (id, true);
+                Ok(true)
+            }
+            (Self::Graph(graph), Some(id)) => graph.hang(found, (id, parent), begins),
+        }
+    }
+}
+
+/// What an entry is called by those that hang on it.
+fn key_of(session: &Session<'_>, entry: u32) -> Result<Key, Feature> {
+    let id = session.entry(entry).id.ok_or(Feature::Unplaced)?;
+    if session.by_id(id) == Some(entry) {
+        Ok(Key::of(session.transcript.ids.text(id)))
+    } else {
+        Err(Feature::Unplaced)
+    }
+}
+
+impl Graph {
+    /// The newest turn, which begins with the entry `first`.
+    fn of(session: &Session<'_>, first: u32) -> Result<Self, Feature> {
+        let entries = &session.transcript.entries;
+        let count = entries.len() as u32;
+        let (Some(leaf), Some(tip)) = (session.leaf, session.ends.tip) else { return Err(Feature::Unplaced) };
+        let mut inside = vec![false; entries.len()];
+        inside[first as usize] = true;
+        for entry in 0..count {
+            let parent = session.parent(entry).filter(|&parent| inside[parent as usize]);
+            let found = session.entry(entry);
+            let own = session.turn(entry) == session.turn(first) || found.kind == Kind::Message(Role::Tool);
+            inside[entry as usize] |=
+                (own || !found.is_spoken()) && parent.is_some_and(|parent| parent < entry);
+        }
+        let backwards = |entry: u32| {
+            session.parent(entry).is_some_and(|parent| parent >= entry && inside[parent as usize])
+        };
+        let outside = |&entry: &u32| session.turn(entry) == session.turn(first) && !inside[entry as usize];
+        let said_last = |&entry: &u32| {
+            let found = session.entry(entry);
+            found.id.is_some() && found.is_spoken() && found.is_main() && !session.superseded(entry)
+        };
+        let is_last = (0..count).rev().find(said_last) == Some(leaf);
+        let whole = inside[leaf as usize] && inside[tip as usize] && !session.live.iter().any(outside);
+        if !is_last || !whole || (0..count).any(backwards) {
+            return Err(Feature::Unplaced);
+        }
+        let mut graph = Self { turn: VecDeque::new(), tip: key_of(session, tip)? };
+        for entry in (0..count).filter(|&entry| inside[entry as usize] && !session.superseded(entry)) {
+            graph.remember(key_of(session, entry)?);
+        }
+        Ok(graph)
+    }
+
+    fn remember(&mut self, id: Key) {
+        self.turn.push_back(id);
+        if self.turn.len() > TURN_MAX {
+            let oldest = self.turn.iter().position(|&known| known != self.tip);
+            oldest.and_then(|at| self.turn.remove(at));
+        }
+    }
+
+    fn hang(
+        &mut self,
+        found: &Entry,
+        (id, parent): (Key, Option<Key>),
+        begins: bool,
+    ) -> Result<bool, Feature> {
+        let (held, spoken) = (parent.is_some_and(|parent| self.turn.contains(&parent)), found.is_spoken());
+        if spoken && !(held && found.is_main()) {
+            // A subagent's, beside the main conversation. What has results may be gathered all the same.
+            let beside = !held && !found.is_main() && found.kind != Kind::Message(Role::Tool);
+            let alone = begins || found.group.is_none();
+            return if beside && alone { Ok(false) } else { Err(Feature::Unplaced) };
+        }
+        if spoken && begins {
+            self.turn.clear();
+        }
+        if spoken || parent == Some(self.tip) {
+            self.tip = id;
+        }
+        if held {
+            self.remember(id);
+        }
+        // What nobody said is not seen by the model, whether it is on the branch or not.
+        Ok(spoken)
+    }
+}

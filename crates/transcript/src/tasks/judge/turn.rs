@@ -1,0 +1,230 @@
+//! The newest turn: its open calls, and how long its results are together.
+
+use super::seen::{Key, key_in};
+use super::state::Asked;
+use crate::format::Shape;
+use crate::model::entry::{Call, Entry, Kind, Role, Stop};
+use crate::model::policy::Policy;
+use crate::model::transcript::Transcript;
+use crate::rule::{Feature, most, oversized_turn, speaks};
+use crate::session::{Answers, Awaits, Session};
+use alloc::vec::Vec;
+use spans::cut;
+use spans::source::{Fault, Source};
+
+/// More open calls than these are not followed.
+const OPEN_MAX: usize = 128;
+
+#[derive(Clone, Default)]
+pub(super) struct Turn {
+    /// What its entries share, if there can be several.
+    group: Option<Key>,
+    open: Vec<Open>,
+    /// The most that its results can come to.
+    length: u64,
+    /// Whether the model is speaking; of logs only, where that is one turn until somebody else does.
+    speaking: Option<bool>,
+}
+
+/// A call that waits for its result.
+#[derive(Clone)]
+struct Open {
+    id: Key,
+    /// The limits for its result: if the tool did what it was to do, and if it failed.
+    limits: [Limits; 2],
+}
+
+/// The strictest limits for results of a tool; the largest number where there is none.
+#[derive(Clone, Copy)]
+struct Limits {
+    chars_max: u64,
+    lines_max: u64,
+}
+
+impl Limits {
+    const NONE: Self = Self { chars_max: u64::MAX, lines_max: u64::MAX };
+
+    /// By whether the tool failed.
+    fn of(policy: &Policy, tool: &[u8]) -> [Self; 2] {
+        [false, true].map(|error| {
+            policy.caps_for(tool, error).into_iter().flatten().fold(Self::NONE, |limits, cap| Self {
+                chars_max: limits.chars_max.min(cap.chars_max),
+                lines_max: limits.lines_max.min(if cap.lines_max > 0 { cap.lines_max } else { u64::MAX }),
+            })
+        })
+    }
+}
+
+/// How many lines end in each result, where a limit counts them; else nothing.
+pub(super) fn line_breaks(
+    source: &dyn Source,
+    added: &Transcript,
+    policy: &Policy,
+) -> Result<Vec<u64>, Fault> {
+    if policy.tool_caps.iter().all(|own| own.cap.lines_max == 0) {
+        return Ok(Vec::new());
+    }
+    let breaks = |result| match added.bodies_of(result) {
+        // Lines of several texts are not counted.
+        [text] => cut::line_breaks(source, text.inner),
+        _ => Ok(0),
+    };
+    (0..added.results.len()).map(breaks).collect()
+}
+
+/// Whether the last one that spoke is the model, in a log.
+fn speaking(session: &Session<'_>) -> Result<Option<bool>, Feature> {
+    if session.format.shape() != Shape::Log {
+        return Ok(None);
+    }
+    let model = |&&entry: &&u32| session.entry(entry).kind == Kind::Message(Role::Assistant);
+    let run =
+        || session.live.iter().rev().take_while(model).map(|&entry| session.entry(entry).group.is_some());
+    if run().any(|named| named) && run().any(|named| !named) {
+        return Err(Feature::Unplaced);
+    }
+    Ok(Some(run().next().is_some()))
+}
+
+/// The calls of the newest turn that wait. Each has to be like one that was just appended, and which of several with one
+/// id a result answers would not be told from the turn alone.
+fn open_calls(session: &Session<'_>, turn: u64) -> Result<Vec<Open>, Feature> {
+    let transcript = session.transcript;
+    let waits = |index: u32| session.result_of(index).is_none();
+    let ordered = !matches!(session.format.shape(), Shape::Graph | Shape::Log);
+    let mut open = Vec::new();
+    for &entry in session.live.iter().filter(|&&entry| session.turn(entry) == turn) {
+        if session.entry(entry).stop == Stop::Aborted {
+            continue;
+        }
+        for index in transcript.calls_of(entry).filter(|&index| waits(index as u32)) {
+            let call = &transcript.calls[index];
+            let rival =
+                |(other, found): (u32, &Call)| other != index as u32 && found.key == call.key && waits(other);
+            let spoken = ordered && session.behind(entry).iter().any(|&other| speaks(session, entry, other));
+            let odd = call.partial || spoken || !session.in_context(entry) || open.len() >= OPEN_MAX;
+            if odd || (0..).zip(&transcript.calls).any(rival) {
+                return Err(Feature::Unsettled);
+            }
+            let id = key_in(transcript, call.key).ok_or(Feature::Unpaired)?;
+            open.push(Open { id, limits: Limits::of(session.policy, transcript.id_text(call.name)) });
+        }
+    }
+    Ok(open)
+}
+
+impl Turn {
+    /// The newest turn of a session.
+    pub(super) fn of(session: &Session<'_>) -> Result<Self, Feature> {
+        let speaking = speaking(session)?;
+        let Some(newest) = session.newest() else { return Ok(Self { speaking, ..Self::default() }) };
+        let (turn, transcript) = (session.turn(newest), session.transcript);
+        let open = open_calls(session, turn)?;
+        let mut length = 0u64;
+        for (result, answers) in session.answers.iter().enumerate() {
+            if let Answers::Call(call) | Answers::Again(call) = *answers
+                && session.turn(session.call(call).entry) == turn
+            {
+                length = length.saturating_add(oversized_turn::length_max(session, result));
+            }
+        }
+        let group = key_in(transcript, session.entry(newest).group);
+        Ok(Self { group, open, length, speaking })
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    pub(super) fn weight(&self) -> usize {
+        self.open.capacity() * size_of::<Open>()
+    }
+
+    /// Whether a turn begins with this entry.
+    pub(super) fn begins(&self, added: &Transcript, entry: u32) -> bool {
+        let found = &added.entries[entry as usize];
+        match found.kind {
+            Kind::Message(Role::User | Role::System) => true,
+            Kind::Message(Role::Assistant) => {
+                let goes_on = self.speaking == Some(true) && self.group.is_none();
+                key_in(added, found.group) != self.group || (found.group.is_none() && !goes_on)
+            }
+            _ => false,
+        }
+    }
+
+    /// Takes in an entry of the live branch. `breaks` are of [`line_breaks`]; `ordered`: results have to stand behind
+    /// their calls.
+    pub(super) fn take(
+        &mut self,
+        added: &Transcript,
+        breaks: &[u64],
+        entry: u32,
+        asked: &Asked<'_>,
+        ordered: bool,
+    ) -> Result<(), Feature> {
+        let found = &added.entries[entry as usize];
+        let speaks = found.kind == Kind::Message(Role::Assistant);
+        // One of two messages in a run has a name that tells its turn, and the other has not.
+        if self.speaking == Some(true) && speaks && found.group.is_some() != self.group.is_some() {
+            return Err(Feature::Unplaced);
+        }
+        for result in added.results_of(entry) {
+            self.answer(added, result, breaks.get(result).copied().unwrap_or(0), asked)?;
+        }
+        let begins = self.begins(added, entry);
+        // A call was left, or something stands before its result.
+        if self.is_open() && (begins || ordered && found.kind == Kind::Note) {
+            return Err(Feature::Unpaired);
+        }
+        if begins {
+            *self = Self { group: key_in(added, found.group), speaking: self.speaking, ..Self::default() };
+        }
+        self.speaking = self.speaking.map(|_| speaks);
+        for call in &added.calls[added.calls_of(entry)] {
+            if self.open.len() >= OPEN_MAX {
+                return Err(Feature::Unplaced);
+            }
+            let id = key_in(added, call.key).ok_or(Feature::Unpaired)?;
+            self.open.push(Open { id, limits: Limits::of(asked.policy, added.id_text(call.name)) });
+        }
+        Ok(())
+    }
+
+    fn answer(
+        &mut self,
+        added: &Transcript,
+        index: usize,
+        lines: u64,
+        asked: &Asked<'_>,
+    ) -> Result<(), Feature> {
+        let (result, texts, policy) = (&added.results[index], added.bodies_of(index), asked.policy);
+        let id = key_in(added, result.key);
+        let at = self.open.iter().position(|call| Some(call.id) == id).ok_or(Feature::Unpaired)?;
+        let call = self.open.swap_remove(at);
+        let limits = result.name.map_or(call.limits, |name| Limits::of(policy, added.ids.text(name)));
+        let spared = policy.skip_images && result.images > 0;
+        let kept = if spared { Limits::NONE } else { limits[usize::from(result.error)] };
+        let long = most(policy, texts) > kept.chars_max || lines >= kept.lines_max;
+        asked.about(long, Feature::LongResult)?;
+        // What may be longer than its limit, and stays so, counts whole.
+        let kept = (!long).then_some(kept.chars_max);
+        self.length = self.length.saturating_add(oversized_turn::length_below(policy, kept, texts));
+        let budget = policy.turn_chars_max;
+        asked.about(budget > 0 && self.length > budget, Feature::LongTurn)
+    }
+
+    /// What the end of the conversation waits for behind an entry that was just taken in.
+    pub(super) fn awaits(&self, entry: &Entry, awaits: &mut Option<Awaits>) {
+        *awaits = match entry.kind {
+            Kind::Message(Role::User) => Some(Awaits::Model),
+            Kind::Message(Role::Tool) if !self.is_open() => Some(Awaits::Model),
+            Kind::Message(Role::Tool) => Some(Awaits::Tool),
+            Kind::Message(Role::Assistant) if self.is_open() || entry.stop == Stop::ToolUse => {
+                Some(Awaits::Tool)
+            }
+            Kind::Message(Role::Assistant) => None,
+            _ => *awaits,
+        };
+    }
+}
