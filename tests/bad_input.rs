@@ -222,7 +222,7 @@ fn a_link_that_leads_out_of_the_folder() {
     let link = dir.path("link.jsonl");
     symlink(&outside, &link).unwrap();
     for path in [link.clone(), dir.files()] {
-        assert_reason(&fix(&dir, &path), "refused", "leads out of its folder");
+        assert_reason(&fix(&dir, &path), "refused", "points outside its folder");
     }
     assert_eq!(fs::read_to_string(&outside).unwrap(), BROKEN);
     assert!(link.is_symlink());

@@ -369,7 +369,7 @@ fn settle_says_how_long_a_file_must_have_been_quiet() {
     fs::File::options().append(true).open(&path).unwrap().set_modified(std::time::SystemTime::now()).unwrap();
     let run = dir.tailor(&["fix", "--format", "json", "--settle", "86400", "s.jsonl"]);
     assert_eq!(run.file()["outcome"], "deferred");
-    assert!(run.file()["reason"].as_str().unwrap().contains("86400"), "{}", run.text());
+    assert!(run.file()["reason"].as_str().unwrap().contains("waiting for 24 h"), "{}", run.text());
     assert_eq!(fs::read_to_string(&path).unwrap(), BROKEN);
     assert_eq!(dir.tailor(&["fix", "--settle", "0", "s.jsonl"]).status, 0);
     assert_ne!(fs::read_to_string(&path).unwrap(), BROKEN);

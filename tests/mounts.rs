@@ -45,7 +45,7 @@ fn assert_refused(dir: &Dir, name: &str, reason: &str) {
     assert!(beside.into_iter().all(|name| !name.to_string_lossy().starts_with(".tailor-")));
 }
 
-const MOUNTED_ALONE: &str = "mounted by itself";
+const MOUNTED_ALONE: &str = "mounted as a single file";
 
 /// Who has it there goes on writing to the old file for ever.
 #[test]
@@ -97,7 +97,7 @@ fn a_layer_of_a_container_is_refused_from_outside_and_mended_from_inside() {
         "$1" fix --settle 0 --format json merged > ../inside
     "#;
     if in_own_mounts(&dir, script).is_some() {
-        assert_refused(&dir, "s.jsonl", "a container's layer");
+        assert_refused(&dir, "s.jsonl", "a container's writable layer");
         assert_eq!(fs::read_to_string(dir.path("names")).unwrap(), "s.jsonl\n");
         let inside = fs::read_to_string(dir.path("inside")).unwrap();
         assert!(inside.contains(r#""outcome":"fixed""#), "{inside}");
