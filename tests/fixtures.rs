@@ -116,7 +116,8 @@ fn folders(of: &Path) -> Vec<PathBuf> {
 /// Runs a check on all fixtures and tells of all that fail.
 pub(crate) fn check(what: impl Fn(&Fixture, &Dir) -> Result<(), String>) {
     let all = Fixture::all();
-    tell(all.iter().filter_map(|fixture| fixture.wrong(what(fixture, &Dir::new()))).collect());
+    let wrong = all.iter().filter_map(|fixture| fixture.wrong(what(fixture, &Dir::new())));
+    tell(&wrong.collect::<Vec<_>>());
 }
 
 #[track_caller]
@@ -229,7 +230,7 @@ fn scan_finds_what_is_wrong_and_nothing_else() {
         Err(format!("found {}", String::from_utf8_lossy(&got).trim_end()))
     };
     let batches = Batch::all(|fixture| [&["scan", "--format", "json"][..], &fixture.for_scan()].concat());
-    tell(batches.flat_map(|batch| batch.wrong(&batch.run(), scan)).collect());
+    tell(&batches.flat_map(|batch| batch.wrong(&batch.run(), scan)).collect::<Vec<_>>());
 }
 
 #[test]
@@ -257,7 +258,7 @@ fn fix_mends_it_and_a_second_fix_changes_nothing() {
         let found: Vec<_> = both.map(|((one, two), got)| (parsed(one), got, parsed(&two))).collect();
         batch.wrong(&found, fix)
     });
-    tell(wrong.collect());
+    tell(&wrong.collect::<Vec<_>>());
 }
 
 #[test]
@@ -280,7 +281,7 @@ fn a_dry_run_predicts_and_changes_nothing() {
         Err(format!("{} with {predicted} bytes, wanted {}", file["outcome"], after.len()))
     };
     let batches = Batch::all(|fixture| fixture.for_fix(&["--dry-run", "--format", "json"]));
-    tell(batches.flat_map(|batch| batch.wrong(&batch.run(), dry_run)).collect());
+    tell(&batches.flat_map(|batch| batch.wrong(&batch.run(), dry_run)).collect::<Vec<_>>());
 }
 
 #[test]

@@ -43,12 +43,12 @@ impl House {
     fn of_texts(texts: BTreeMap<Vec<String>, String>) -> Self {
         let texts: BTreeMap<Vec<String>, Vec<String>> =
             texts.into_iter().map(|(path, text)| (module_of(&path), production_lines(&text))).collect();
-        let tests: BTreeSet<Vec<String>> =
+        let of_tests: BTreeSet<Vec<String>> =
             texts.iter().flat_map(|(module, lines)| test_children(module, lines)).collect();
-        let is_test = |module: &Vec<String>| (1..=module.len()).any(|n| tests.contains(&module[..n]));
-        let mut house = Self::default();
-        house.modules =
+        let is_test = |module: &Vec<String>| (1..=module.len()).any(|n| of_tests.contains(&module[..n]));
+        let modules =
             texts.keys().filter(|module| !is_test(module)).map(|m| (m.clone(), m.join("/"))).collect();
+        let mut house = Self { modules, ..Self::default() };
         for (module, lines) in texts.iter().filter(|(module, _)| !is_test(module)) {
             let mut imports = Vec::new();
             for (line, path) in paths(module, lines) {

@@ -1,7 +1,7 @@
 //! Who writes such files, and what their lines mean. One file an agent; [`FORMATS`] lists them all.
 //!
 //! A format is data about another program: how to recognise its files, what a line means in the words of
-//! [`crate::model::entry`], which branch it would load, how it spells a result, and how it writes. It decides
+//! [`crate::entry`], which branch it would load, how it spells a result, and how it writes. It decides
 //! nothing; rules do.
 
 mod ai_sdk;

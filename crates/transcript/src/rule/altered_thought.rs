@@ -1,7 +1,6 @@
 //! M6: a thought signature of Gemini that was altered.
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about, severity_in_context};
-use crate::format::Format;
 use crate::model::entry::{Quirk, QuirkKind};
 use crate::model::finding::Severity;
 use crate::session::Session;
@@ -20,13 +19,9 @@ pub(super) static RULE: Rule = Rule {
         },
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| if format.content().thoughts { Cover::Reported } else { Cover::Never },
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    if format.content().thoughts { Cover::Reported } else { Cover::Never }
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let altered = |quirk: &&Quirk| quirk.kind == QuirkKind::AlteredThought && session.is_live(quirk.entry);

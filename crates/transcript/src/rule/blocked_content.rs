@@ -1,7 +1,6 @@
 //! M9: a turn that a content filter refused.
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about, severity_in_context};
-use crate::format::Format;
 use crate::model::entry::QuirkKind;
 use crate::model::finding::Severity;
 use crate::session::Session;
@@ -20,13 +19,9 @@ pub(super) static RULE: Rule = Rule {
         },
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| if format.content().failures { Cover::Reported } else { Cover::Never },
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    if format.content().failures { Cover::Reported } else { Cover::Never }
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     for quirk in session.transcript.quirks().iter().filter(|quirk| quirk.kind == QuirkKind::Blocked) {

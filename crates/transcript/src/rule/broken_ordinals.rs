@@ -1,7 +1,6 @@
 //! T7: ordinals that do not count on.
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
-use crate::format::Format;
 use crate::model::entry::{Quirk, QuirkKind};
 use crate::model::finding::Severity;
 use crate::session::Session;
@@ -21,13 +20,9 @@ pub(super) static RULE: Rule = Rule {
         },
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| if format.content().ordinals { Cover::Reported } else { Cover::Never },
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    if format.content().ordinals { Cover::Reported } else { Cover::Never }
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let breaks = |quirk: &&Quirk| quirk.kind == QuirkKind::Ordinal;

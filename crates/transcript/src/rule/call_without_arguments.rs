@@ -1,7 +1,7 @@
 //! P9: a call without arguments.
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about_call, severity_in_context};
-use crate::format::{Arguments, Format};
+use crate::format::Arguments;
 use crate::model::damaged_name::was;
 use crate::model::entry::Stop;
 use crate::model::finding::{Finding, Fix, Held, Op};
@@ -26,13 +26,9 @@ pub(super) static RULE: Rule = Rule {
         },
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| if format.arguments().is_none() { Cover::Never } else { Cover::Fixed },
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    if format.arguments().is_none() { Cover::Never } else { Cover::Fixed }
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let Some(place) = session.format.arguments() else { return Ok(()) };

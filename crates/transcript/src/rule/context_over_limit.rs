@@ -3,7 +3,7 @@
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about_place};
 use super::crowded_window::{TOKEN_CHARS, weight, whole};
 use super::over_limit::{SOURCE, WHY, over};
-use crate::format::{Format, Results};
+use crate::format::Results;
 use crate::session::Session;
 use spans::source::Fault;
 
@@ -25,13 +25,9 @@ pub(super) static RULE: Rule = Rule {
         },
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| if format.results() == Results::Unread { Cover::Never } else { Cover::Reported },
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    if format.results() == Results::Unread { Cover::Never } else { Cover::Reported }
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let limit = session.policy.budget.context_tokens_max;

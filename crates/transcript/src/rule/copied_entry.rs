@@ -1,7 +1,6 @@
 //! T5: the same entry twice.
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about};
-use crate::format::Format;
 use crate::model::entry::Link;
 use crate::model::finding::{Finding, Fix, Op, Severity};
 use crate::read::salvage::LINE_BYTES_MAX;
@@ -27,13 +26,9 @@ pub(super) static RULE: Rule = Rule {
         stage: Stage::Lines,
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| if format.shape().is_tree() { Cover::Fixed } else { Cover::Never },
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    if format.shape().is_tree() { Cover::Fixed } else { Cover::Never }
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     if !session.repeats_ids() {

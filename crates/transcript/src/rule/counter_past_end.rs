@@ -1,7 +1,6 @@
 //! T8: a file says of more messages than it holds that they were summed up.
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
-use crate::format::Format;
 use crate::model::entry::QuirkKind;
 use crate::model::finding::Severity;
 use crate::session::Session;
@@ -22,13 +21,9 @@ pub(super) static RULE: Rule = Rule {
         },
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| if format.content().counts_messages { Cover::Reported } else { Cover::Never },
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    if format.content().counts_messages { Cover::Reported } else { Cover::Never }
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     // What cannot be read may be a message.

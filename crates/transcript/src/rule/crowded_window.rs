@@ -2,7 +2,7 @@
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about_result};
 use super::trim::{Measured, Notes, exceeded, length_max, may_cut};
-use crate::format::{Format, written_ms};
+use crate::format::written_ms;
 use crate::model::entry::{Kind, Role};
 use crate::model::finding::{Finding, Fix, Held, Severity};
 use crate::model::policy::{Crowded, Kept, Shape};
@@ -40,13 +40,9 @@ pub(super) static RULE: Rule = Rule {
         rewrites_history: true,
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| if format.results().of_messages() { Cover::Fixed } else { Cover::Never },
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    if format.results().of_messages() { Cover::Fixed } else { Cover::Never }
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let crowded = session.policy.crowded;

@@ -1,7 +1,6 @@
 //! T4: a compaction that keeps from an entry which is not there.
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about};
-use crate::format::Format;
 use crate::model::entry::{Kind, Link};
 use crate::model::finding::{Finding, Fix, Guard, Held, Op, Severity};
 use crate::session::Session;
@@ -25,13 +24,9 @@ pub(super) static RULE: Rule = Rule {
         stage: Stage::Links,
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| if format.compactions_name_what_stays() { Cover::Fixed } else { Cover::Never },
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    if format.compactions_name_what_stays() { Cover::Fixed } else { Cover::Never }
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let boundary = session.live.iter().rposition(|&entry| session.entry(entry).kind == Kind::Boundary);

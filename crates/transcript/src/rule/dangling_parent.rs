@@ -1,7 +1,7 @@
 //! T1: an entry of the live branch hangs on one that is not there.
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about};
-use crate::format::{Format, Shape};
+use crate::format::Shape;
 use crate::model::entry::{Kind, Link};
 use crate::model::finding::{Finding, Fix, Guard, Held, Op, Safety, Severity};
 use crate::session::Session;
@@ -26,13 +26,9 @@ pub(super) static RULE: Rule = Rule {
         stage: Stage::Links,
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| if format.shape().is_tree() { Cover::Fixed } else { Cover::Never },
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    if format.shape().is_tree() { Cover::Fixed } else { Cover::Never }
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let mut due: Vec<u32> = dangling(session).collect();

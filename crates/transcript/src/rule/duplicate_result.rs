@@ -1,8 +1,7 @@
 //! P5: more than one result for a call.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about_result, severity_in_context};
+use super::base::{Found, Help, Rule, RuleInfo, about_result, severity_in_context};
 use super::removal::{cover_of_removed_results, removals};
-use crate::format::Format;
 use crate::model::finding::Finding;
 use crate::session::{Answers, Session};
 use alloc::string::ToString;
@@ -23,13 +22,9 @@ pub(super) static RULE: Rule = Rule {
         },
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| cover_of_removed_results(format),
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    cover_of_removed_results(format)
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     for (result, fix) in removals(session, &|result| is_sent_again(session, result)) {

@@ -3,7 +3,6 @@
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about, about_result};
 use super::empty_turn::{is_empty_turn, is_hollow, severity};
 use super::removal::{take_out, take_out_blocks};
-use crate::format::Format;
 use crate::model::entry::{Kind, Quirk, QuirkKind, Role};
 use crate::model::finding::{Finding, Fix, Guard, Op, Safety, Severity};
 use crate::session::Session;
@@ -26,13 +25,9 @@ pub(super) static RULE: Rule = Rule {
         },
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| if format.content().blank.is_some() { Cover::Fixed } else { Cover::Never },
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    if format.content().blank.is_some() { Cover::Fixed } else { Cover::Never }
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     // One finding for all where the agent leaves such texts out: Gemini writes one with every call.

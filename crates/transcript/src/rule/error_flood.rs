@@ -3,7 +3,6 @@
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
 use super::empty_turn::is_hollow;
 use super::removal::take_out;
-use crate::format::Format;
 use crate::model::entry::{Kind, Role, Stop};
 use crate::model::finding::{Finding, Severity};
 use crate::session::Session;
@@ -30,13 +29,9 @@ pub(super) static RULE: Rule = Rule {
         },
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| if format.content().failures { Cover::Fixed } else { Cover::Never },
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    if format.content().failures { Cover::Fixed } else { Cover::Never }
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let mut run: Vec<(u32, Vec<u8>)> = Vec::new();

@@ -2,7 +2,7 @@
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about, severity_in_context};
 use super::removal::{only_if_asked, take_out_blocks};
-use crate::format::{Format, Shape};
+use crate::format::Shape;
 use crate::model::entry::{Kind, QuirkKind, Role, Stop};
 use crate::model::finding::{Finding, Guard, Severity};
 use crate::session::Session;
@@ -24,13 +24,9 @@ pub(super) static RULE: Rule = Rule {
         },
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| if format.content().thinking { Cover::Fixed } else { Cover::Never },
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    if format.content().thinking { Cover::Fixed } else { Cover::Never }
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     for own in session.transcript.quirks().chunk_by(|one, next| one.entry == next.entry) {

@@ -1,7 +1,6 @@
 //! P7: text before the results of a message.
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about, severity_in_context};
-use crate::format::Format;
 use crate::model::entry::QuirkKind;
 use crate::model::finding::{Finding, Fix, Op};
 use crate::session::Session;
@@ -23,13 +22,9 @@ pub(super) static RULE: Rule = Rule {
         },
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| if format.content().results_first { Cover::Fixed } else { Cover::Never },
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    if format.content().results_first { Cover::Fixed } else { Cover::Never }
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     for own in session.transcript.quirks().chunk_by(|one, next| one.entry == next.entry) {

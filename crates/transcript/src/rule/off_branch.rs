@@ -4,7 +4,7 @@ use super::abandoned_compaction::abandoned;
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
 use super::before_compaction::is_replaced;
 use super::dead_weight;
-use crate::format::{Format, Shape};
+use crate::format::Shape;
 use crate::model::entry::{Kind, Role};
 use crate::model::finding::{Finding, Severity};
 use crate::model::ids::Id;
@@ -26,13 +26,9 @@ pub(super) static RULE: Rule = Rule {
         },
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| if format.shape().is_tree() { Cover::Fixed } else { Cover::Never },
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    if format.shape().is_tree() { Cover::Fixed } else { Cover::Never }
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let boundary = session.last_boundary();

@@ -1,7 +1,6 @@
 //! S3: a message that a summariser cannot take.
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
-use crate::format::Format;
 use crate::model::entry::Kind;
 use crate::model::finding::{Finding, Severity};
 use crate::model::policy::Policy;
@@ -24,13 +23,9 @@ pub(super) static RULE: Rule = Rule {
         },
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| if format.results().of_messages() { Cover::Reported } else { Cover::Never },
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    if format.results().of_messages() { Cover::Reported } else { Cover::Never }
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let (chars_max, window) = (session.policy.summary_chars_max, session.policy.window_tokens);

@@ -2,7 +2,7 @@
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
 use super::trim::{Measured, Notes};
-use crate::format::{Format, Part};
+use crate::format::Part;
 use crate::model::entry::{Kind, Role};
 use crate::model::finding::{Finding, Fix, Severity};
 use crate::model::policy::{Kept, Shape};
@@ -33,13 +33,9 @@ pub(super) static RULE: Rule = Rule {
         rewrites_history: true,
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| if format.results().of_messages() { Cover::Fixed } else { Cover::Never },
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    if format.results().of_messages() { Cover::Fixed } else { Cover::Never }
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let limit = session.policy.reply_chars_max;

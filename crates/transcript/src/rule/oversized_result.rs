@@ -2,7 +2,7 @@
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about_result};
 use super::trim::{Notes, exceeded};
-use crate::format::{Format, Results};
+use crate::format::Results;
 use crate::model::finding::{Finding, Severity};
 use crate::session::{Answers, Session};
 use alloc::format;
@@ -24,13 +24,9 @@ pub(super) static RULE: Rule = Rule {
         },
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| if format.results() == Results::Unread { Cover::Never } else { Cover::Fixed },
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    if format.results() == Results::Unread { Cover::Never } else { Cover::Fixed }
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     for index in 0..session.transcript.results.len() {

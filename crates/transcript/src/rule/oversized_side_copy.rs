@@ -2,7 +2,6 @@
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
 use super::trim::{Measured, Notes};
-use crate::format::Format;
 use crate::model::finding::{Finding, Fix, Op, Severity};
 use crate::model::policy::{Depth, Shape};
 use crate::session::Session;
@@ -29,13 +28,9 @@ pub(super) static RULE: Rule = Rule {
         },
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| if format.copies_results() { Cover::Fixed } else { Cover::Never },
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    if format.copies_results() { Cover::Fixed } else { Cover::Never }
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let limit = session.policy.side_chars_max;

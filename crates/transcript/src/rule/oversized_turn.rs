@@ -2,7 +2,6 @@
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about_result};
 use super::trim::{Measured, Notes, caps};
-use crate::format::Format;
 use crate::model::entry::Kind;
 use crate::model::finding::{Finding, Severity};
 use crate::model::policy::{Cap, Policy};
@@ -28,13 +27,9 @@ pub(super) static RULE: Rule = Rule {
         },
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| if format.results().of_messages() { Cover::Fixed } else { Cover::Never },
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    if format.results().of_messages() { Cover::Fixed } else { Cover::Never }
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let budget = session.policy.turn_chars_max;

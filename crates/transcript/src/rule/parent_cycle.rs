@@ -2,7 +2,6 @@
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, Stage, about};
 use super::dangling_parent;
-use crate::format::Format;
 use crate::model::finding::{Finding, Fix, Op, Severity};
 use crate::session::Session;
 use alloc::string::ToString;
@@ -23,13 +22,9 @@ pub(super) static RULE: Rule = Rule {
         stage: Stage::Links,
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| if format.shape().is_tree() { Cover::Fixed } else { Cover::Never },
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    if format.shape().is_tree() { Cover::Fixed } else { Cover::Never }
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     for entry in session.circles() {

@@ -2,7 +2,7 @@
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo};
 use super::dead_weight;
-use crate::format::{Format, Shape};
+use crate::format::Shape;
 use crate::model::entry::Service;
 use crate::session::Session;
 use spans::source::Fault;
@@ -19,13 +19,9 @@ pub(super) static RULE: Rule = Rule {
         },
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| if format.shape() == Shape::Graph { Cover::Fixed } else { Cover::Never },
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    if format.shape() == Shape::Graph { Cover::Fixed } else { Cover::Never }
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let entries = session

@@ -3,7 +3,7 @@
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
 use super::invalid_thinking::ends_its_turn;
 use super::removal::{only_if_asked, take_out_blocks};
-use crate::format::{Format, Shape};
+use crate::format::Shape;
 use crate::model::entry::{Kind, QuirkKind, Role};
 use crate::model::finding::{Finding, Guard, Severity};
 use crate::session::Session;
@@ -26,13 +26,9 @@ pub(super) static RULE: Rule = Rule {
         },
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| if format.content().reasoning { Cover::Fixed } else { Cover::Never },
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    if format.content().reasoning { Cover::Fixed } else { Cover::Never }
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let quirks = session.transcript.quirks().iter().filter(|quirk| quirk.kind == QuirkKind::ReasoningLast);

@@ -1,7 +1,6 @@
 //! Z1, for tests alone: what the model said is never right, so that the repair would not come to an end.
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
-use crate::format::Format;
 use crate::model::entry::{Kind, Role};
 use crate::model::finding::{Finding, Fix, Op, Severity};
 use crate::session::Session;
@@ -20,13 +19,9 @@ pub(super) static RULE: Rule = Rule {
         help: Help { what: "The model said tick, or tock.", why: "", fix: "It says the other.", source: "" },
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| if format.name() == "otter" { Cover::Fixed } else { Cover::Never },
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    if format.name() == "otter" { Cover::Fixed } else { Cover::Never }
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     for &entry in &session.live {

@@ -2,7 +2,7 @@
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about_result};
 use super::over_limit::{SOURCE, WHY, over};
-use crate::format::{Format, Results};
+use crate::format::Results;
 use crate::model::finding::Finding;
 use crate::session::Session;
 use spans::source::Fault;
@@ -19,13 +19,9 @@ pub(super) static RULE: Rule = Rule {
         },
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| if format.results() == Results::Unread { Cover::Never } else { Cover::Reported },
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    if format.results() == Results::Unread { Cover::Never } else { Cover::Reported }
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let limit = session.policy.budget.result_chars_max;

@@ -1,9 +1,9 @@
 //! P2: a result that answers nothing the model can see.
 
-use super::base::{Cover, Found, Help, Rule, RuleInfo, about_result, severity_in_context};
+use super::base::{Found, Help, Rule, RuleInfo, about_result, severity_in_context};
 use super::dangling_parent;
 use super::removal::{cover_of_removed_results, removals};
-use crate::format::{Format, Shape};
+use crate::format::Shape;
 use crate::model::entry::{Call, Kind};
 use crate::model::finding::{Finding, Fix, Held, Op};
 use crate::session::{Answers, Compacts, Session};
@@ -29,13 +29,9 @@ pub(super) static RULE: Rule = Rule {
         },
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| cover_of_removed_results(format),
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    cover_of_removed_results(format)
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     for (index, answers) in session.answers.iter().enumerate() {

@@ -2,7 +2,6 @@
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
 use super::empty_turn::is_hollow;
-use crate::format::Format;
 use crate::model::entry::{Entry, Kind, Role, Stop};
 use crate::model::finding::{Finding, Severity};
 use crate::session::Session;
@@ -28,13 +27,9 @@ pub(super) static RULE: Rule = Rule {
         },
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| if format.results().of_messages() { Cover::Reported } else { Cover::Never },
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    if format.results().of_messages() { Cover::Reported } else { Cover::Never }
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let mut before = None;

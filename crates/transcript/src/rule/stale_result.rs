@@ -2,7 +2,6 @@
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about_result, tool_of};
 use super::trim::{Measured, Notes, length_max, may_cut};
-use crate::format::Format;
 use crate::model::entry::{Kind, Role};
 use crate::model::finding::{Finding, Fix, Severity};
 use crate::model::policy::{Depth, Kept, Note, Shape, Turns, is_named};
@@ -36,13 +35,9 @@ pub(super) static RULE: Rule = Rule {
         rewrites_history: true,
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| if format.results().of_messages() { Cover::Fixed } else { Cover::Never },
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    if format.results().of_messages() { Cover::Fixed } else { Cover::Never }
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let stale = &session.policy.stale;

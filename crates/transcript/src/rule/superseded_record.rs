@@ -1,7 +1,7 @@
 //! S17: records that a later one with the same id has taken the place of.
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
-use crate::format::{Format, Shape};
+use crate::format::Shape;
 use crate::model::entry::{Kind, Role};
 use crate::model::finding::{Finding, Fix, Op, Severity};
 use crate::model::ids::Id;
@@ -26,13 +26,9 @@ pub(super) static RULE: Rule = Rule {
         },
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| if format.shape() == Shape::Upserts { Cover::Fixed } else { Cover::Never },
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    if format.shape() == Shape::Upserts { Cover::Fixed } else { Cover::Never }
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let mut records: BTreeMap<Id, Records> = BTreeMap::new();

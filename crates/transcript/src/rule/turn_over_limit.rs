@@ -3,7 +3,6 @@
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
 use super::over_limit::{SOURCE, WHY, over};
 use super::oversized_turn::by_turn;
-use crate::format::Format;
 use crate::model::finding::Finding;
 use crate::session::Session;
 use spans::source::Fault;
@@ -20,13 +19,9 @@ pub(super) static RULE: Rule = Rule {
         },
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| if format.results().of_messages() { Cover::Reported } else { Cover::Never },
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    if format.results().of_messages() { Cover::Reported } else { Cover::Never }
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let limit = session.policy.budget.turn_chars_max;

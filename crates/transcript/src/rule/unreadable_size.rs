@@ -1,7 +1,6 @@
 //! S10: a file that its agent cannot read.
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about_place};
-use crate::format::Format;
 use crate::model::finding::Severity;
 use crate::session::Session;
 use alloc::format;
@@ -24,13 +23,9 @@ pub(super) static RULE: Rule = Rule {
         },
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| if format.content().in_one_string { Cover::Reported } else { Cover::Never },
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    if format.content().in_one_string { Cover::Reported } else { Cover::Never }
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let bytes = session.transcript.bytes;

@@ -1,7 +1,6 @@
 //! S11: the title of a session stands where its agent does not look for it.
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
-use crate::format::Format;
 use crate::model::entry::{Entry, Service};
 use crate::model::finding::{Finding, Fix, Guard, Held, Op, Severity};
 use crate::model::transcript::Transcript;
@@ -27,13 +26,9 @@ pub(super) static RULE: Rule = Rule {
         },
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| if format.content().titles { Cover::Fixed } else { Cover::Never },
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    if format.content().titles { Cover::Fixed } else { Cover::Never }
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let bytes = session.transcript.bytes;

@@ -1,7 +1,7 @@
 //! S4: images that are refused, or make the request be refused.
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about};
-use crate::format::{Format, Shape};
+use crate::format::Shape;
 use crate::model::finding::{Finding, Fix, Guard, Held, Op, Severity};
 use crate::model::image::{self, Image, Kind, Stub};
 use crate::model::policy::{Depth, TooLarge};
@@ -40,13 +40,9 @@ pub(super) static RULE: Rule = Rule {
         },
         ..RuleInfo::BASE
     },
-    cover,
+    cover: |format| if format.content().images.is_some() { Cover::Fixed } else { Cover::Never },
     check,
 };
-
-fn cover(format: &dyn Format) -> Cover {
-    if format.content().images.is_some() { Cover::Fixed } else { Cover::Never }
-}
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let mut images: Vec<Image> =

@@ -25,6 +25,21 @@ pub(crate) struct Traits {
     pub(crate) compacts: Compacts,
 }
 
+impl Traits {
+    /// What holds for most shapes; each says the rest.
+    pub(super) const BASE: Self = Self {
+        join: |_| {},
+        pairs_anywhere: false,
+        summary_first: false,
+        notes_are_summaries: false,
+        joins_messages: false,
+        sent_as_written: false,
+        emptied_records_stay: false,
+        short_ids_below: 0,
+        compacts: Compacts::Before,
+    };
+}
+
 /// How a compaction is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compacts {

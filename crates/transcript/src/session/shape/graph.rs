@@ -10,13 +10,10 @@ use alloc::vec::Vec;
 pub(super) static GRAPH: Traits = Traits {
     join: |session| session.join_graph(),
     pairs_anywhere: true,
-    summary_first: false,
     notes_are_summaries: true,
     joins_messages: true,
-    sent_as_written: false,
-    emptied_records_stay: false,
-    short_ids_below: 0,
     compacts: Compacts::Linked,
+    ..Traits::BASE
 };
 
 /// What is known of the way up from an entry.

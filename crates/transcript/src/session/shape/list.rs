@@ -6,14 +6,10 @@ use crate::session::view::Session;
 
 pub(super) static LIST: Traits = Traits {
     join: |session| session.join_list(),
-    pairs_anywhere: false,
-    summary_first: false,
-    notes_are_summaries: false,
-    joins_messages: false,
     sent_as_written: true,
-    emptied_records_stay: false,
     short_ids_below: usize::MAX,
     compacts: Compacts::InPlace,
+    ..Traits::BASE
 };
 
 impl Session<'_> {

@@ -1,21 +1,11 @@
 //! The order of the lines, in which what the model says in one go is the run of its lines (Codex, Copilot).
 
 use crate::model::entry::{Kind, Role};
-use crate::session::traits::{Compacts, Traits};
+use crate::session::traits::Traits;
 use crate::session::view::Session;
 use alloc::vec::Vec;
 
-pub(super) static LOG: Traits = Traits {
-    join: |session| session.join_log(),
-    pairs_anywhere: false,
-    summary_first: false,
-    notes_are_summaries: false,
-    joins_messages: false,
-    sent_as_written: false,
-    emptied_records_stay: false,
-    short_ids_below: 0,
-    compacts: Compacts::Before,
-};
+pub(super) static LOG: Traits = Traits { join: |session| session.join_log(), ..Traits::BASE };
 
 impl Session<'_> {
     /// Codex, Copilot: a list in which what stands before a compaction is not sent any more, unless something behind

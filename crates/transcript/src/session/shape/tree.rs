@@ -6,14 +6,10 @@ use crate::session::view::Session;
 
 pub(super) static TREE: Traits = Traits {
     join: |session| session.join_tree(),
-    pairs_anywhere: false,
     summary_first: true,
-    notes_are_summaries: false,
-    joins_messages: false,
-    sent_as_written: false,
-    emptied_records_stay: false,
     short_ids_below: 36,
     compacts: Compacts::AtEnd,
+    ..Traits::BASE
 };
 
 impl Session<'_> {

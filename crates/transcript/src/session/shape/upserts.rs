@@ -1,21 +1,16 @@
 //! Records by id: the last one with an id counts, at the place of the first (Gemini CLI).
 
 use crate::model::entry::Kind;
-use crate::session::traits::{Compacts, Traits};
+use crate::session::traits::Traits;
 use crate::session::view::{NONE, Session};
 use alloc::vec;
 use alloc::vec::Vec;
 
 pub(super) static UPSERTS: Traits = Traits {
     join: |session| session.join_upserts(),
-    pairs_anywhere: false,
-    summary_first: false,
-    notes_are_summaries: false,
-    joins_messages: false,
-    sent_as_written: false,
     emptied_records_stay: true,
     short_ids_below: usize::MAX,
-    compacts: Compacts::Before,
+    ..Traits::BASE
 };
 
 impl Session<'_> {
