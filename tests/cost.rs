@@ -36,6 +36,10 @@ const SHAPES: &[(&str, Shape)] = &[
     ("records with raw control characters on one line", |n| {
         format!("{}\n", format!("x{}", message(0, "{\"role\":\"user\",\"content\":\"a\u{1}b\"}")).repeat(n))
     }),
+    ("raw control characters behind a long text", |n| {
+        let text = format!("{}{}", "a".repeat(800 * n), "\u{1}b".repeat(n));
+        format!("{}\n", message(0, &format!("{{\"role\":\"user\",\"content\":\"{text}\"}}")))
+    }),
 ];
 
 const USER: &str = r#"{"role":"user","content":"x"}"#;

@@ -60,6 +60,8 @@ struct Node {
     kind: Kind,
     /// It does not say what is written: there are escapes in it, or it was renamed.
     escaped: bool,
+    /// The [`tag`] of a key's text; 0 for values.
+    tag: u16,
 }
 
 /// What was let go of.
@@ -106,11 +108,6 @@ impl Doc {
         (!self.nodes.is_empty()).then_some(Value { doc: self, at: 0 })
     }
 
-    /// The keys of the object, in order, as far as they are short enough to have been kept.
-    pub fn keys(&self) -> impl Iterator<Item = Cow<'_, [u8]>> {
-        self.root().into_iter().flat_map(Value::fields).filter_map(|(key, _)| key.text())
-    }
-
     /// A top-level value by key. Of duplicate keys the last counts, as in `JSON.parse`.
     pub fn get(&self, key: &str) -> Option<Value<'_>> {
         self.root()?.get(key)
@@ -128,7 +125,8 @@ impl Doc {
 
     /// Gives the key at a place another name.
     pub fn rename(&mut self, at: u32, name: &'static str) {
-        self.nodes[at as usize].escaped = true;
+        let key = &mut self.nodes[at as usize];
+        (key.escaped, key.tag) = (true, tag(name.as_bytes()));
         self.renamed.push((at, name));
     }
 
@@ -233,38 +231,26 @@ impl<'d> Value<'d> {
 
     /// A field of an object. Of duplicate keys the last counts, as in `JSON.parse`.
     pub fn get(self, key: &str) -> Option<Value<'d>> {
-        let nodes = &self.doc.nodes;
-        let end = if self.kind() == Kind::Object { self.node().next } else { 0 };
-        let (mut at, mut found) = (self.at + 1, None);
-        // A plain loop: this is asked for every field of every line.
-        while at < end {
-            let value = Value { doc: self.doc, at: at + 1 };
-            if (Value { doc: self.doc, at }).is(key) {
-                found = Some(value);
-            }
-            at = nodes[value.at as usize].next;
-        }
+        let [found] = self.pick([key]);
         found
     }
 
     /// Several fields of an object at once, in one walk over it.
+    #[inline]
     pub fn pick<const N: usize>(self, keys: [&str; N]) -> [Option<Value<'d>>; N] {
+        let Self { doc, at } = self;
         let end = if self.kind() == Kind::Object { self.node().next } else { 0 };
-        let (mut at, mut found) = (self.at + 1, [None; N]);
+        let tags = keys.map(|key| tag(key.as_bytes()));
+        let (mut at, mut found) = (at + 1, [None; N]);
+        // A plain loop over tags: this is asked for every field of every line.
         while at < end {
-            let (key, value) = (Value { doc: self.doc, at }, Value { doc: self.doc, at: at + 1 });
-            let node = key.node();
-            // Asked for every field of every line, so the key is looked up once and not for each name.
-            let same = if node.escaped {
-                keys.iter().position(|name| key.is(name))
-            } else {
-                let own = key.raw();
-                keys.iter().position(|name| same(name.as_bytes(), own))
-            };
-            if let Some(n) = same {
-                found[n] = Some(value);
+            let own = doc.nodes[at as usize].tag;
+            for n in 0..N {
+                if own == tags[n] && (Value { doc, at }).is(keys[n]) {
+                    found[n] = Some(Value { doc, at: at + 1 });
+                }
             }
-            at = value.node().next;
+            at = doc.nodes[at as usize + 1].next;
         }
         found
     }
@@ -352,7 +338,7 @@ impl<'d> Value<'d> {
         }
         node.kind == Kind::String
             && (node.end - node.start) as usize == text.len() + 2
-            && same(self.raw(), text.as_bytes())
+            && self.raw() == text.as_bytes()
     }
 
     #[cold]
@@ -363,10 +349,11 @@ impl<'d> Value<'d> {
     }
 }
 
-/// Whether two short texts are the same: most that are not already differ in their length or where they begin.
+/// What nearly all names of one object differ in: their length, and three of their letters.
 #[inline]
-fn same(one: &[u8], two: &[u8]) -> bool {
-    one.len() == two.len() && one.first() == two.first() && one == two
+fn tag(name: &[u8]) -> u16 {
+    let (Some(first), Some(last)) = (name.first(), name.last()) else { return 0 };
+    u16::from_le_bytes([first ^ name.len() as u8, last ^ name[name.len() / 2] << 1])
 }
 
 /// A text that may be shortened.
@@ -633,7 +620,7 @@ impl Tokeniser {
             return Err(Stop::TooComplex);
         }
         let next = nodes.len() as u32 + 1;
-        nodes.push(Node { start: start as u32, end: end as u32, next, kind, escaped });
+        nodes.push(Node { start: start as u32, end: end as u32, next, kind, escaped, tag: 0 });
         Ok(())
     }
 
@@ -674,14 +661,19 @@ impl Tokeniser {
         let bytes = piece.bytes;
         let (mut at, mut key) = (at, key);
         loop {
-            let Reach { mut stop, mut escaped } = piece.marks.follow(at + 1);
-            if bytes.get(stop) != Some(&b'"') {
+            let again = self.followed > at;
+            let Reach { mut stop, mut escaped } = piece.marks.follow(self.followed.max(at + 1));
+            if again || bytes.get(stop) != Some(&b'"') {
                 self.at = at;
                 self.state = if key { State::Key } else { State::Value };
                 stop = self.odd_string(piece, at + 1)?;
                 escaped = memchr(b'\\', &bytes[at..stop]).is_some();
             }
             self.push(Kind::String, at, stop + 1, escaped)?;
+            if key && let Some(node) = self.doc.nodes.last_mut() {
+                let raw = &bytes[at + 1..stop];
+                node.tag = if escaped { tag(&literal::decode(raw)) } else { tag(raw) };
+            }
             let next = stop + 1;
             key = match (key, bytes.get(next), bytes.get(next + 1)) {
                 (true, Some(b':'), Some(b'"')) => false,

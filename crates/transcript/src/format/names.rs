@@ -117,25 +117,30 @@ impl Names {
         Self { of: Of::One, fields }
     }
 
-    fn are_of(&self, object: Value<'_>) -> bool {
-        match self.of {
-            Of::All | Of::One => true,
-            Of::Kind(name, values) => {
-                object.get(name).is_some_and(|value| values.iter().any(|own| value.is(own)))
+    /// Those that an object has.
+    fn of_object(own: &'static [Names], object: Value<'_>) -> impl Iterator<Item = &'static Names> {
+        // Nearly all ask for the same field.
+        let mut last = ("", None);
+        let mut get = move |name| {
+            if last.0 != name {
+                last = (name, object.get(name));
             }
-            Of::Beside(name) => object.get(name).is_some(),
-        }
+            last.1
+        };
+        own.iter().filter(move |names| match names.of {
+            Of::All | Of::One => true,
+            Of::Kind(name, values) => get(name).is_some_and(|value| values.iter().any(|own| value.is(own))),
+            Of::Beside(name) => get(name).is_some(),
+        })
     }
 
     /// The names that an object lacks, and their forms.
     fn missing(&self, object: Value<'_>) -> impl Iterator<Item = (&'static str, Form)> {
-        let lacks = |field: &&Field| object.get(field.name).is_none();
-        let any = !matches!(self.of, Of::One) || self.fields.iter().all(|field| lacks(&field));
+        let lacks = move |name| object.get(name).is_none();
+        let any = !matches!(self.of, Of::One) || self.fields.iter().all(|field| lacks(field.name));
         let fields = if any { self.fields } else { &[] };
-        fields
-            .iter()
-            .filter(move |field| object.get(field.name).is_none())
-            .filter_map(|field| Some((field.name, field.needed?)))
+        let needed = fields.iter().filter_map(|field| Some((field.name, field.needed?)));
+        needed.filter(move |(name, _)| lacks(name))
     }
 }
 
@@ -161,13 +166,13 @@ pub(crate) fn is_sound(all: &'static [Names], doc: &Doc) -> bool {
 
 /// The first damaged key of an object and of all that it holds.
 fn damaged(vocabulary: &'static [Names], own: &'static [Names], object: Value<'_>) -> Option<Found> {
-    let own_names = || own.iter().filter(|names| names.are_of(object));
-    if own_names().any(|names| names.missing(object).next().is_some())
+    if Names::of_object(own, object).any(|names| names.missing(object).next().is_some())
         && let Some(found) = was(vocabulary, own, object)
     {
         return Some(found);
     }
-    let fields = own_names().flat_map(|names| names.fields).filter(|field| !field.inside.is_empty());
+    let fields = Names::of_object(own, object).flat_map(|names| names.fields);
+    let fields = fields.filter(|field| !field.inside.is_empty());
     fields.filter_map(|field| Some((field, object.get(field.name)?))).find_map(|(field, value)| {
         match value.kind() {
             Kind::Object => damaged(vocabulary, field.inside, value),
@@ -184,9 +189,7 @@ type Found = (u32, Span, &'static str);
 fn was(vocabulary: &'static [Names], own: &'static [Names], object: Value<'_>) -> Option<Found> {
     let mut found: Option<Found> = None;
     for (key, value) in object.fields() {
-        for (name, form) in
-            own.iter().filter(|names| names.are_of(object)).flat_map(|names| names.missing(object))
-        {
+        for (name, form) in Names::of_object(own, object).flat_map(|names| names.missing(object)) {
             let this = (key.place(), key.span(), name);
             let fits = is_like(key.prefix(), name) && form.fits(value) && !is_name(vocabulary, key);
             if fits && found.replace(this).is_some_and(|known| known != this) {

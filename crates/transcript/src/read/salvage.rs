@@ -155,21 +155,23 @@ fn may_go_on(kind: DamageKind) -> bool {
 /// Several lines that are one record, if the line breaks between them are taken for text.
 fn joined(looked: Looked<'_>, damage: &[Damage]) -> Result<Option<(Wreck, usize)>, Fault> {
     let start = damage[0].span.start;
-    let first = read_span(looked.source, damage[0].span)?;
+    let mut bytes = read_span(looked.source, damage[0].span)?;
     // It must begin in the first line, and not only with NUL bytes there.
-    if first.iter().find(|byte| **byte > b' ') != Some(&b'{') {
+    if bytes.iter().find(|byte| **byte > b' ') != Some(&b'{') {
         return Ok(None);
     }
-    let Some(open) = first.iter().position(|byte| !byte.is_ascii_whitespace()) else { return Ok(None) };
-    let open = start + open as u64;
+    let Some(blanks) = bytes.iter().position(|byte| !byte.is_ascii_whitespace()) else { return Ok(None) };
+    bytes.drain(..blanks);
+    let open = start + blanks as u64;
     let mut reading = Reading::new(open, looked.format);
-    if !matches!(reading.feed(&first[(open - start) as usize..]), Fed::More) {
+    if !matches!(reading.feed(&bytes), Fed::More) {
         return Ok(None);
     }
     let mut lines = 1;
     // Ever more at a time: most end, or turn out to be no record, soon.
     while let Some(more) = reach(looked.source, damage, lines)? {
-        let bytes = read_span(looked.source, Span::new(open, damage[more - 1].span.end))?;
+        let read = open + bytes.len() as u64;
+        bytes.extend(read_span(looked.source, Span::new(read, damage[more - 1].span.end))?);
         match reading.feed(&bytes) {
             Fed::More => lines = more,
             Fed::Done(taken) => {
