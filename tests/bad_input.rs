@@ -94,6 +94,13 @@ fn runs_of_nul() {
     let (first, rest) = WHOLE.split_at(header().len());
     check(format!("{first}{nul}{rest}"), "findings", &["B3"], WHOLE);
     check_untouched(&nul, "unsupported", &[]);
+    // In a text, and before a record that a line break cuts; the reader's windows end somewhere among them.
+    for count in [1, 63, 255, 300, 5000, 100_000] {
+        let nul = &nul[..count];
+        check(WHOLE.replacen("go", &format!("g{nul}o"), 1), "findings", &["B3"], WHOLE);
+        let cut = rest.replacen("go", "g\no", 1);
+        check(format!("{first}{nul}{cut}"), "findings", &["B9"], WHOLE.replacen("go", r"g\no", 1));
+    }
 }
 
 /// What a crash leaves when the length of a file reached the disk and its bytes did not. The next line that is

@@ -73,7 +73,7 @@ struct Gap {
     total: u64,
     /// Characters in it.
     chars: u64,
-    /// UTF-16 writes some of them as a pair.
+    /// UTF-16 may write some of them as a pair.
     pairs: bool,
 }
 
@@ -371,11 +371,8 @@ impl Text {
     /// The string's text.
     pub fn of(value: Value<'_>) -> Self {
         let (inner, chars) = (value.inner(), value.chars());
-        // What begins a character of four bytes is above all others.
         let pairs = chars < inner.len()
-            && (value.doc.pairs
-                || value.raw().iter().fold(0, |most, byte| most.max(*byte)) >= 0xf0
-                || value.gaps().any(|gap| gap.pairs));
+            && (value.doc.pairs || begins_four(value.raw()) || value.gaps().any(|gap| gap.pairs));
         Self { inner, chars, pairs }
     }
 
@@ -388,6 +385,11 @@ impl Text {
         };
         known.then_some(self.chars)
     }
+}
+
+/// Whether a character of four bytes may begin in these: what begins one is above all others.
+fn begins_four(bytes: &[u8]) -> bool {
+    bytes.iter().fold(0, |most, byte| most.max(*byte)) >= 0xf0
 }
 
 /// What became of the bytes.
@@ -489,8 +491,8 @@ impl Tokeniser {
         self.doc.offset(self.doc.bytes.len())
     }
 
-    /// Adds so many bytes, which are filled in.
-    pub fn add<E>(&mut self, count: usize, fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<(), E> {
+    /// Lets go of what is before the next token, and adds so many bytes, which are filled in.
+    pub fn go_on<E>(&mut self, count: usize, fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<(), E> {
         if self.untouched() {
             // Whole blocks go, so that the marks of the others stay.
             let gone = self.at.min(self.looked_at) / SIZE * SIZE;
@@ -500,6 +502,11 @@ impl Tokeniser {
             self.doc.gaps.clear();
             self.move_to(|at| at.saturating_sub(gone));
         }
+        self.add(count, fill)
+    }
+
+    /// Adds so many bytes, which are filled in.
+    fn add<E>(&mut self, count: usize, fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<(), E> {
         let held = self.doc.bytes.len();
         self.doc.bytes.resize(held + count, 0);
         fill(&mut self.doc.bytes[held..])?;
@@ -560,7 +567,9 @@ impl Tokeniser {
             if self.is_full() && !self.make_room() {
                 return Ok(Fed::TooComplex);
             }
-            let count = (end - at).min(window as u64) as usize;
+            // A token that is read again is then at least twice as long as it was.
+            let open = self.doc.bytes.len() - self.at;
+            let count = (end - at).min(window.max(open) as u64) as usize;
             self.add(count, |room| fill(at, room))?;
             window = (window * 2).min(WINDOW_BYTES);
         }
@@ -572,18 +581,16 @@ impl Tokeniser {
         let base = self.doc.base;
         // They are all in memory anyhow.
         self.held_max = usize::MAX;
-        let copy = |at: u64, room: &mut [u8]| -> Result<(), Infallible> {
-            let at = (at - base) as usize;
-            room.copy_from_slice(&bytes[at..at + room.len()]);
-            Ok(())
-        };
-        let Ok(fed) = self.read_all(base + bytes.len() as u64, copy);
+        let Ok(fed) = self.read_all(base + bytes.len() as u64, copy_from(bytes, base));
         fed
     }
 
-    /// Takes bytes that cannot stand in an object for blanks.
-    pub fn blank(&mut self, at: usize, count: usize) {
-        self.doc.bytes[at..at + count].fill(b' ');
+    /// Takes some of the bytes that are fed, which cannot stand in an object, for blanks.
+    pub fn blank(&mut self, bytes: &[u8], from: usize, to: usize) {
+        let held = self.doc.bytes.len();
+        let mut copy = copy_from(bytes, 0);
+        let Ok(()) = self.add(to.saturating_sub(held), |room| copy(held as u64, room));
+        self.doc.bytes[from..to].fill(b' ');
     }
 
     /// Reads the token at `i`, and the strings after it.
@@ -740,13 +747,13 @@ impl Tokeniser {
         let Doc { bytes, gaps, nodes, .. } = &mut self.doc;
         let (mut kept, mut done, mut gone) = (0, 0, Vec::new());
         for (from, to) in spare(bytes, gaps, nodes, (self.at, self.followed)) {
-            let [chars, units] =
-                [Unit::Chars, Unit::Utf16].map(|unit| literal::count(&bytes[from..to], unit));
+            let spare = &bytes[from..to];
+            let (chars, pairs) = (literal::count(spare, Unit::Chars), begins_four(spare));
             bytes.copy_within(done..from, kept);
             (kept, done) = (kept + from - done, to);
             gone.push((to, done - kept));
             let last = gaps.last().map_or(0, |gap| gap.total);
-            let gap = Gap { at: kept as u32, total: last + (to - from) as u64, chars, pairs: units > chars };
+            let gap = Gap { at: kept as u32, total: last + (to - from) as u64, chars, pairs };
             match gaps.last_mut().filter(|last| last.at == gap.at) {
                 Some(last) => {
                     *last = Gap { chars: last.chars + chars, pairs: last.pairs || gap.pairs, ..gap };
@@ -772,6 +779,15 @@ impl Tokeniser {
             *at = to(*at);
         }
         self.doc.move_nodes(to);
+    }
+}
+
+/// Fills in bytes at an offset from some that begin at another.
+fn copy_from(bytes: &[u8], base: u64) -> impl FnMut(u64, &mut [u8]) -> Result<(), Infallible> {
+    move |at, room| {
+        let at = (at - base) as usize;
+        room.copy_from_slice(&bytes[at..at + room.len()]);
+        Ok(())
     }
 }
 
@@ -882,7 +898,7 @@ mod tests {
     fn in_pieces(bytes: &[u8], size: usize, held_max: usize) -> (Fed, Tokeniser) {
         let mut tokeniser = Tokeniser { held_max, ..Tokeniser::new(0) };
         for piece in bytes.chunks(size.max(1)) {
-            let Ok(()) = tokeniser.add(piece.len(), |room| -> Result<(), Infallible> {
+            let Ok(()) = tokeniser.go_on(piece.len(), |room| -> Result<(), Infallible> {
                 room.copy_from_slice(piece);
                 Ok(())
             });

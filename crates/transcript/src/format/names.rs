@@ -188,8 +188,9 @@ type Found = (u32, Span, &'static str);
 /// The only key of an object that is a name which it lacks, but for one byte, if no other name will do.
 fn was(vocabulary: &'static [Names], own: &'static [Names], object: Value<'_>) -> Option<Found> {
     let mut found: Option<Found> = None;
+    let missing: Vec<_> = Names::of_object(own, object).flat_map(|names| names.missing(object)).collect();
     for (key, value) in object.fields() {
-        for (name, form) in Names::of_object(own, object).flat_map(|names| names.missing(object)) {
+        for &(name, form) in &missing {
             let this = (key.place(), key.span(), name);
             let fits = is_like(key.prefix(), name) && form.fits(value) && !is_name(vocabulary, key);
             if fits && found.replace(this).is_some_and(|known| known != this) {
@@ -248,13 +249,14 @@ fn each_name(
 pub(crate) fn stumbled(all: &'static [Names], text: &[u8], at: usize) -> Option<(usize, u8)> {
     let from = at.saturating_sub(REACH_BYTES);
     let mut found = Vec::new();
-    let places = (from..=at).filter(|&place| matches!(text.get(place), Some(0 | b'"' | b'\\')));
-    for place in places {
+    let ends_name = |byte: &u8| matches!(byte, 0 | b'"' | b'\\');
+    for place in (from..=at).filter(|&place| text.get(place).is_some_and(ends_name)) {
+        // Between a key's beginning and its damaged byte there is no other such byte.
+        let index = text[..place].iter().rev().take(REACH_BYTES).position(ends_name);
+        let Some(index) = index else { continue };
         let _ = each_name(all, &mut |name| {
-            let bytes = name.bytes().enumerate();
-            found.extend(
-                bytes.filter(|(index, _)| is_key_at(text, place, *index, name)).map(|(_, was)| (place, was)),
-            );
+            let was = name.as_bytes().get(index).filter(|_| is_key_at(text, place, index, name));
+            found.extend(was.map(|was| (place, *was)));
             ControlFlow::Continue(())
         });
     }

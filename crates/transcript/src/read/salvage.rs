@@ -454,19 +454,19 @@ impl Reading {
                 return fed;
             }
             let inside = self.tokens.in_text();
-            let run = bytes[from..].iter().take_while(|byte| **byte < b' ').count();
-            let run = if inside { run } else { run.min(1) };
+            // Between tokens some of them are blanks already.
+            let is_odd = |byte: &&u8| **byte < b' ' && (inside || !b"\t\r\n".contains(byte));
+            let to = from + bytes[from..].iter().take_while(is_odd).count();
             // Where a blank will not do either, it was not the control character.
-            if run == 0 || last.replace(from) == Some(from) {
+            if to == from || last.replace(from) == Some(from) {
                 return fed;
             }
-            let with = if inside { escaped(&bytes[from..from + run]) } else { Vec::new() };
+            let with = if inside { escaped(&bytes[from..to]) } else { Vec::new() };
             if self.edits.len() == PLACES_MAX {
                 return Fed::TooComplex;
             }
-            let at = self.start + from as u64;
-            self.edits.push((Span::new(at, at + run as u64), with));
-            self.tokens.blank(from, run);
+            self.edits.push((Span::new(self.start + from as u64, self.start + to as u64), with));
+            self.tokens.blank(bytes, from, to);
         }
     }
 }

@@ -174,7 +174,7 @@ impl Scanner<'_> {
             if self.hopeless() {
                 return;
             }
-            let Ok(()) = self.tokens.add(window.len(), |room| {
+            let Ok(()) = self.tokens.go_on(window.len(), |room| {
                 room.copy_from_slice(window);
                 Ok::<_, Infallible>(())
             });
@@ -187,7 +187,7 @@ impl Scanner<'_> {
         while self.tokens.end() < end && !enough(self) {
             let at = self.tokens.end();
             let count = (end - at).min(WINDOW_BYTES as u64) as usize;
-            self.tokens.add(count, |room| source.fill(at, room))?;
+            self.tokens.go_on(count, |room| source.fill(at, room))?;
             self.window();
         }
         Ok(())
@@ -205,6 +205,8 @@ impl Scanner<'_> {
         }
         let held = self.tokens.doc.bytes().len();
         if self.line.bad.is_some() {
+            // The rest of the line is not held.
+            self.tokens.reset();
             self.tokens.go_to(held);
         } else if self.tokens.is_full() {
             self.part(held, false);
