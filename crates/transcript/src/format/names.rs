@@ -251,11 +251,14 @@ pub(crate) fn stumbled(all: &'static [Names], text: &[u8], at: usize) -> Option<
     let mut found = Vec::new();
     let ends_name = |byte: &u8| matches!(byte, 0 | b'"' | b'\\');
     for place in (from..=at).filter(|&place| text.get(place).is_some_and(ends_name)) {
-        // Between a key's beginning and its damaged byte there is no other such byte.
-        let index = text[..place].iter().rev().take(REACH_BYTES).position(ends_name);
-        let Some(index) = index else { continue };
+        // Between the quote that begins a key and its damaged byte there is no other such byte.
+        let before = &text[place.saturating_sub(REACH_BYTES)..place];
+        let Some(quote) = before.iter().rposition(ends_name).filter(|&at| before[at] == b'"') else {
+            continue;
+        };
+        let index = before.len() - quote - 1;
         let _ = each_name(all, &mut |name| {
-            let was = name.as_bytes().get(index).filter(|_| is_key_at(text, place, index, name));
+            let was = name.as_bytes().get(index).filter(|_| is_key(&text[place - index..], index, name));
             found.extend(was.map(|was| (place, *was)));
             ControlFlow::Continue(())
         });
@@ -265,14 +268,11 @@ pub(crate) fn stumbled(all: &'static [Names], text: &[u8], at: usize) -> Option<
     found.pop().filter(|_| found.is_empty())
 }
 
-/// Whether a name stands here, but for the byte at this place, which was at this index of it.
-fn is_key_at(text: &[u8], place: usize, index: usize, name: &str) -> bool {
-    let Some(start) = place.checked_sub(index).filter(|start| *start > 0) else { return false };
-    let Some(key) = text.get(start..start + name.len()) else { return false };
-    let behind = &text[start + name.len()..];
+/// Whether a text begins with a name as a key, but for the byte at this index.
+fn is_key(text: &[u8], index: usize, name: &str) -> bool {
+    let Some((key, behind)) = text.split_at_checked(name.len()) else { return false };
     let own = name.as_bytes();
-    text[start - 1] == b'"'
-        && key[..index] == own[..index]
+    key[..index] == own[..index]
         && key[index + 1..] == own[index + 1..]
         && behind.first() == Some(&b'"')
         && behind[1..].trim_ascii_start().first() == Some(&b':')

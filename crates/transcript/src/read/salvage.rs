@@ -454,9 +454,8 @@ impl Reading {
                 return fed;
             }
             let inside = self.tokens.in_text();
-            // Between tokens some of them are blanks already.
-            let is_odd = |byte: &&u8| **byte < b' ' && (inside || !b"\t\r\n".contains(byte));
-            let to = from + bytes[from..].iter().take_while(is_odd).count();
+            let run = bytes[from..].iter().take(if inside { usize::MAX } else { 1 });
+            let to = from + run.take_while(|byte| **byte < b' ').count();
             // Where a blank will not do either, it was not the control character.
             if to == from || last.replace(from) == Some(from) {
                 return fed;
