@@ -40,8 +40,8 @@ const SHAPES: &[(&str, Shape)] = &[
     ("control characters between tokens", |n| format!("{{{}\n", "\u{1}".repeat(100 * n))),
     ("NUL bytes and blanks between tokens", |n| format!("{{{}\n", "\0 ".repeat(10 * n))),
     ("fields of a record that lacks one", |n| {
-        let fields: String = (0..10 * n).map(|n| format!(",\"k{n}\":1")).collect();
-        format!("{{\"type\":\"message\",\"id\":\"e0\"{fields}}}\n")
+        let fields: Vec<_> = (0..10 * n).map(|n| format!("\"k{n}\":1")).collect();
+        format!("{{\"type\":\"message\",\"id\":\"e0\",{}}}\n", fields.join(","))
     }),
     ("records with damaged names on one line", |n| {
         format!("{}\n", message(0, USER).replacen("message\":{", "messag\0\":{", 1).repeat(n))
