@@ -94,6 +94,13 @@ fn runs_of_nul() {
     let (first, rest) = WHOLE.split_at(header().len());
     check(format!("{first}{nul}{rest}"), "findings", &["B3"], WHOLE);
     check_untouched(&nul, "unsupported", &[]);
+    // In a text, and before a record that a line break cuts; the reader's windows end somewhere among them.
+    for count in [1, 63, 255, 300, 60_000] {
+        let nul = &nul[..count];
+        check(WHOLE.replacen("go", &format!("g{nul}o"), 1), "findings", &["B3"], WHOLE);
+        let cut = rest.replacen("go", "g\no", 1);
+        check(format!("{first}{nul}{cut}"), "findings", &["B8"], WHOLE.replacen("go", r"g\no", 1));
+    }
 }
 
 /// What a crash leaves when the length of a file reached the disk and its bytes did not. The next line that is
@@ -116,6 +123,25 @@ fn lone_surrogates() {
     check_untouched(WHOLE.replace("go", r"\ud83d \udc00\udc00"), "findings", &["B5"]);
 }
 
+fn run_in_64_mib(dir: &Dir, arguments: &[&str], path: &Path) -> Run {
+    let mut shell = dir.command_of("/bin/sh");
+    shell.args(["-c", "ulimit -d 65536 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_tailor")]);
+    run(shell.args(arguments).arg(path), b"")
+}
+
+/// What follows the first fault of a line is not held either.
+#[test]
+fn a_damaged_line_of_two_hundred_megabytes() {
+    let dir = Dir::new();
+    let path = dir.write("s.jsonl", format!("{}{{\"a\":x", header()));
+    let mut file = File::options().append(true).open(&path).unwrap();
+    file.set_len(200_000_000).unwrap();
+    file.write_all(b"\n").unwrap();
+    let run = run_in_64_mib(&dir, &["scan", "--format", "json"], &path);
+    assert_eq!(run.file()["outcome"], "findings", "{}", run.stderr);
+    assert_eq!(run.codes(), ["B9"]);
+}
+
 /// The one huge result is cut, in memory that the line alone would more than fill.
 #[test]
 fn a_line_of_two_hundred_megabytes() {
@@ -136,9 +162,7 @@ fn a_line_of_two_hundred_megabytes() {
 "#;
     file.write_all(rest.as_bytes()).unwrap();
     drop(file);
-    let mut shell = dir.command_of("/bin/sh");
-    shell.args(["-c", "ulimit -d 65536 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_tailor")]);
-    let run = run(shell.args(FIX).arg(&path), b"");
+    let run = run_in_64_mib(&dir, FIX, &path);
     assert_eq!(run.file()["outcome"], "fixed", "{}{}", run.text(), run.stderr);
     assert_eq!(run.codes(), ["S1", "S3"]);
     let after = fs::read_to_string(&path).unwrap();

@@ -36,6 +36,20 @@ const SHAPES: &[(&str, Shape)] = &[
     ("records with raw control characters on one line", |n| {
         format!("{}\n", format!("x{}", message(0, "{\"role\":\"user\",\"content\":\"a\u{1}b\"}")).repeat(n))
     }),
+    ("a number without an end", |n| format!("[{}", "1".repeat(2000 * n))),
+    ("control characters between tokens", |n| format!("{{{}\n", "\u{1}".repeat(100 * n))),
+    ("NUL bytes and blanks between tokens", |n| format!("{{{}\n", "\0 ".repeat(10 * n))),
+    ("fields of a record that lacks one", |n| {
+        let fields: Vec<_> = (0..10 * n).map(|n| format!("\"k{n}\":1")).collect();
+        format!("{{\"type\":\"message\",\"id\":\"e0\",{}}}\n", fields.join(","))
+    }),
+    ("records with damaged names on one line", |n| {
+        format!("{}\n", message(0, USER).replacen("message\":{", "messag\0\":{", 1).repeat(n))
+    }),
+    ("raw control characters behind a long text", |n| {
+        let text = format!("{}{}", "a".repeat(800 * n), "\u{1}b".repeat(n));
+        format!("{}\n", message(0, &format!("{{\"role\":\"user\",\"content\":\"{text}\"}}")))
+    }),
 ];
 
 const USER: &str = r#"{"role":"user","content":"x"}"#;

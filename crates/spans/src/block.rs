@@ -1,11 +1,10 @@
-//! What stands where in a window of a transcript, told sixty-four bytes at a time: quotes, escapes, control characters,
-//! ends of lines.
+//! What stands where in the bytes of a transcript, found sixty-four bytes at a time: quotes, escapes, control characters,
+//! line ends.
 //!
-//! A transcript has a quote or a backslash in every dozen bytes, so that a search that starts anew at each of them spends
-//! its time on starting. Here each byte is looked at once, with the widest comparisons that the processor has, and who
+//! A transcript has a quote or a backslash in every dozen bytes, so a search that starts anew at each of them spends its
+//! time on starting. Here each byte is looked at once, with the widest comparisons that the processor has, and whoever
 //! follows a string asks for the next mark. What the strings mean is the business of [`crate::json`].
 
-use crate::source::WINDOW_BYTES;
 use alloc::vec::Vec;
 use fearless_simd::prelude::*;
 use fearless_simd::{Level, dispatch, i8x64, u8x64};
@@ -13,105 +12,66 @@ use fearless_simd::{Level, dispatch, i8x64, u8x64};
 /// Bytes in a block.
 pub const SIZE: usize = 64;
 
-/// Counts of marks in a window fit into a `u16`.
-const _: () = assert!(WINDOW_BYTES < 1 << 16);
-
 /// The marks of one block: one bit a byte, the first byte in the lowest bit.
 #[derive(Clone, Copy, Debug, Default)]
 struct Block {
     /// Where a string cannot just go on: quotes that are not escaped, escapes other than the five commonest
-    /// (`\n \" \\ \t \r`), control characters, and the end of the window.
+    /// (`\n \" \\ \t \r`), control characters, and the end of the bytes.
     stops: u64,
     /// Backslashes that begin an escape.
     escapes: u64,
-    /// Bytes that make no character of their own: those backslashes, and what goes on with a character of UTF-8.
-    extra: u64,
-    /// How many `escapes` there are in the blocks before.
-    escapes_before: u16,
-    /// How many `extra` bytes there are in the blocks before.
-    extra_before: u16,
-    kinds: Kinds,
+    beyond_ascii: bool,
 }
 
-/// What kinds of bytes there are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Kinds {
-    /// Some are above 0x7f.
-    pub beyond_ascii: bool,
-    /// Some begin a character of four bytes, which UTF-16 writes as a pair.
-    pub pairs: bool,
-}
-
-impl core::ops::BitOr for Kinds {
-    type Output = Self;
-
-    fn bitor(self, other: Self) -> Self {
-        Self { beyond_ascii: self.beyond_ascii | other.beyond_ascii, pairs: self.pairs | other.pairs }
-    }
-}
-
-/// The marks of a window. Reused from window to window.
+/// The marks of bytes that grow at their end.
 #[derive(Clone, Debug, Default)]
 pub struct Marks {
-    /// The last one that counts has a stop at the end of the window; what lies behind it is left from other windows.
+    /// The last one has a stop at the end of the bytes.
     blocks: Vec<Block>,
-    /// Where lines end.
-    line_ends: Vec<u16>,
-    kinds: Kinds,
-    /// The last byte begins an escape: the first one of the next window is escaped.
+    /// Where lines end in the bytes that were added last.
+    line_ends: Vec<u32>,
+    /// An escape is open where the last block begins.
     split: bool,
 }
 
 /// How far a string was followed.
 pub struct Reach {
-    /// Where it cannot just go on: a quote, an escape other than the commonest, a control character, the end of the window.
+    /// Where it cannot just go on: a quote, an escape other than the commonest, a control character, the end of the bytes.
     pub stop: usize,
     /// There is an escape before that.
     pub escaped: bool,
-    /// How many bytes more than characters there are before that.
-    pub excess: u64,
 }
 
 impl Marks {
-    /// Looks at the first bytes of a slice that follows upon those looked at last, and says at how many: what a window
-    /// holds.
-    pub fn look(&mut self, bytes: &[u8]) -> usize {
-        self.look_with(Level::new(), bytes)
+    /// Looks at the bytes from `from` on; those before are marked already.
+    pub fn look(&mut self, bytes: &[u8], from: usize) {
+        self.look_with(Level::new(), bytes, from);
     }
 
-    fn look_with(&mut self, level: Level, bytes: &[u8]) -> usize {
-        let window = &bytes[..bytes.len().min(WINDOW_BYTES)];
-        let blocks_min = window.len() / SIZE + 1;
-        if self.blocks.len() < blocks_min {
-            self.blocks.resize(blocks_min, Block::default());
-        }
+    fn look_with(&mut self, level: Level, bytes: &[u8], from: usize) {
+        self.blocks.resize(bytes.len() / SIZE + 1, Block::default());
+        self.split &= from >= SIZE;
         self.line_ends.clear();
-        self.kinds = Kinds::default();
-        dispatch!(level, simd => look(simd, window, self));
-        window.len()
+        dispatch!(level, simd => look(simd, bytes, from, self));
     }
 
-    /// Where lines end, in order.
-    pub fn line_ends(&self) -> impl Iterator<Item = usize> {
-        self.line_ends.iter().map(|&at| usize::from(at))
+    /// Forgets so many blocks at the beginning, whose bytes are gone.
+    pub fn forget(&mut self, blocks: usize) {
+        self.blocks.drain(..blocks);
     }
 
-    /// What kinds of bytes there may be in a part of the window; of the blocks at its ends all is told.
-    pub fn kinds(&self, from: usize, to: usize) -> Kinds {
-        if self.kinds == Kinds::default() {
-            return self.kinds;
-        }
-        let blocks = &self.blocks[from / SIZE..to.div_ceil(SIZE)];
-        blocks.iter().fold(Kinds::default(), |all, block| all | block.kinds)
+    /// Where lines end in the bytes that were added last.
+    pub fn line_ends(&self) -> &[u32] {
+        &self.line_ends
     }
 
-    /// The stretches of a part of the window that hold bytes beyond ASCII, in order; between them is only ASCII.
+    /// The stretches of a part of the bytes that hold bytes beyond ASCII, in order; between them is only ASCII.
     pub fn beyond_ascii(&self, from: usize, to: usize) -> impl Iterator<Item = (usize, usize)> {
         let mut n = from / SIZE;
         let blocks = &self.blocks[..to.div_ceil(SIZE)];
         core::iter::from_fn(move || {
-            let first = n + blocks[n..].iter().position(|block| block.kinds.beyond_ascii)?;
-            n = first + blocks[first..].iter().take_while(|block| block.kinds.beyond_ascii).count();
+            let first = n + blocks.get(n..)?.iter().position(|block| block.beyond_ascii)?;
+            n = first + blocks[first..].iter().take_while(|block| block.beyond_ascii).count();
             Some(((first * SIZE).max(from), (n * SIZE).min(to)))
         })
     }
@@ -122,82 +82,65 @@ impl Marks {
     pub fn follow(&self, from: usize) -> Reach {
         let (block, skip) = (&self.blocks[from / SIZE], from % SIZE);
         let stops = block.stops >> skip;
-        // One bit for each byte before the first stop.
-        let before = stops.wrapping_sub(1) & !stops;
-        if stops == 0 || block.extra >> skip & before != 0 {
+        if stops == 0 {
             return self.follow_on(from);
         }
-        Reach { stop: from + stops.trailing_zeros() as usize, escaped: false, excess: 0 }
+        // One bit for each byte before the first stop.
+        let before = stops.wrapping_sub(1) & !stops;
+        Reach { stop: from + stops.trailing_zeros() as usize, escaped: block.escapes >> skip & before != 0 }
     }
 
-    /// The same where the string goes on behind the block, or has bytes to be counted.
+    /// The same where the string goes on after the block.
     #[inline(never)]
     fn follow_on(&self, from: usize) -> Reach {
-        let (first, skip) = (from / SIZE, from % SIZE);
-        let (mut last, mut stops) = (first, self.blocks[first].stops & !below(skip));
-        if stops == 0 {
-            // There is one at the end of the window at the latest.
-            last += 1 + self.blocks[first + 1..].iter().take_while(|block| block.stops == 0).count();
-            stops = self.blocks[last].stops;
-        }
-        let len = stops.trailing_zeros() as usize;
-        let count = |mask: fn(&Block) -> u64, before: fn(&Block) -> u16| {
-            let upto = |n: usize, bits| {
-                let block = &self.blocks[n];
-                u64::from(before(block)) + u64::from((mask(block) & below(bits)).count_ones())
-            };
-            upto(last, len) - upto(first, skip)
-        };
-        let excess = count(|block| block.extra, |block| block.extra_before);
-        let escaped = excess > 0 && count(|block| block.escapes, |block| block.escapes_before) > 0;
-        Reach { stop: last * SIZE + len, escaped, excess }
+        let first = from / SIZE;
+        let mut escapes = self.blocks[first].escapes & !below(from % SIZE);
+        // There is a stop at the end of the bytes at the latest.
+        let calm = self.blocks[first + 1..].iter().take_while(|block| block.stops == 0);
+        let last = first + 1 + calm.inspect(|block| escapes |= block.escapes).count();
+        let stop = self.blocks[last].stops.trailing_zeros() as usize;
+        escapes |= self.blocks[last].escapes & below(stop);
+        Reach { stop: last * SIZE + stop, escaped: escapes != 0 }
     }
 }
 
-/// Fills in the marks of a window.
+/// Fills in the marks of the bytes from `from` on.
 #[expect(clippy::inline_always, reason = "only what is inlined is built for the processor's widest vectors")]
 #[inline(always)]
-fn look<S: Simd>(simd: S, window: &[u8], marks: &mut Marks) {
-    let (whole, rest) = window.as_chunks::<SIZE>();
+fn look<S: Simd>(simd: S, bytes: &[u8], from: usize, marks: &mut Marks) {
+    let (whole, rest) = bytes.as_chunks::<SIZE>();
     let mut last = [b' '; SIZE];
     last[..rest.len()].copy_from_slice(rest);
-    let Marks { blocks, line_ends, kinds, .. } = marks;
-    let mut split = marks.split;
-    let (mut escapes_before, mut extra_before) = (0_u32, 0_u32);
-    for (n, block) in blocks[..=whole.len()].iter_mut().enumerate() {
-        let bytes = whole.get(n).unwrap_or(&last);
-        let seen = Seen::new(simd, bytes);
+    let Marks { blocks, line_ends, .. } = marks;
+    let (mut split, mut last_split) = (marks.split, false);
+    for (n, block) in blocks.iter_mut().enumerate().skip(from / SIZE) {
+        let sixty_four = whole.get(n).unwrap_or(&last);
+        let seen = Seen::new(simd, sixty_four);
         let mut found = Block { stops: seen.quotes, ..Block::default() };
+        last_split = split;
         if seen.slashes != 0 || split {
             let behind = u64::from(split);
             found.escapes = escape_starts(seen.slashes & !behind);
             // The next block waits for nothing where a branch tells that no escape is split, and nearly always none is.
             split = false;
-            let mut common = common(simd, bytes, &seen);
+            let mut common = common(simd, sixty_four, &seen);
             if found.escapes >> (SIZE - 1) == 1 {
                 split = true;
-                common |= common_at_end(window.get((n + 1) * SIZE));
+                common |= common_at_end(bytes.get((n + 1) * SIZE));
             }
             found.stops = seen.quotes & !(found.escapes << 1 | behind) | found.escapes & !common;
         }
-        found.extra = found.escapes;
         if seen.beyond_text != 0 {
-            let beyond = BeyondText::new(simd, bytes);
-            note_line_ends(bytes, beyond.controls, n * SIZE, line_ends);
+            let beyond = BeyondText::new(simd, sixty_four);
+            note_line_ends(sixty_four, beyond.controls, n * SIZE, from, line_ends);
             found.stops |= beyond.controls;
-            found.extra |= beyond.goes_on;
-            found.kinds = beyond.kinds;
-            *kinds = *kinds | found.kinds;
+            found.beyond_ascii = beyond.beyond_ascii;
         }
-        (found.escapes_before, found.extra_before) = (escapes_before as u16, extra_before as u16);
-        escapes_before += found.escapes.count_ones();
-        extra_before += found.extra.count_ones();
         *block = found;
     }
+    // The last block is looked at again when more bytes come.
+    marks.split = last_split;
     blocks[whole.len()].stops |= 1 << rest.len();
-    if let Some(last) = window.len().checked_sub(1) {
-        marks.split = blocks[last / SIZE].escapes >> (last % SIZE) & 1 == 1;
-    }
 }
 
 /// Where the bytes stand that are asked for in every block.
@@ -226,9 +169,8 @@ impl Seen {
 /// The same for the few blocks that have others than the letters and signs of ASCII.
 struct BeyondText {
     controls: u64,
-    /// What goes on with a character.
-    goes_on: u64,
-    kinds: Kinds,
+    /// Some are above 0x7f.
+    beyond_ascii: bool,
 }
 
 impl BeyondText {
@@ -236,12 +178,8 @@ impl BeyondText {
     #[inline(always)]
     fn new<S: Simd>(simd: S, bytes: &[u8; SIZE]) -> Self {
         let bytes = u8x64::load_array_ref(simd, bytes);
-        let from = |least: u8| bytes.max(least).simd_eq(bytes).to_bitmask() != 0;
-        Self {
-            controls: bytes.simd_lt(0x20).to_bitmask(),
-            goes_on: (bytes & 0xc0).simd_eq(0x80).to_bitmask(),
-            kinds: Kinds { beyond_ascii: from(0x80), pairs: from(0xf0) },
-        }
+        let beyond_ascii = bytes.max(0x80).simd_eq(bytes).to_bitmask() != 0;
+        Self { controls: bytes.simd_lt(0x20).to_bitmask(), beyond_ascii }
     }
 }
 
@@ -272,11 +210,11 @@ fn common_at_end(next: Option<&u8>) -> u64 {
     u64::from(next.is_some_and(|byte| b"nt\"\\r".contains(byte))) << (SIZE - 1)
 }
 
-/// Notes where lines end in a block that begins at `base`.
+/// Notes where lines end in a block that begins at `base`, from a place on.
 #[inline(never)]
-fn note_line_ends(bytes: &[u8; SIZE], controls: u64, base: usize, line_ends: &mut Vec<u16>) {
-    let ends = ones(controls).filter(|&n| bytes[n] == b'\n');
-    line_ends.extend(ends.map(|n| (base + n) as u16));
+fn note_line_ends(bytes: &[u8; SIZE], controls: u64, base: usize, from: usize, line_ends: &mut Vec<u32>) {
+    let ends = ones(controls).filter(|&n| bytes[n] == b'\n' && base + n >= from);
+    line_ends.extend(ends.map(|n| (base + n) as u32));
 }
 
 /// The escapes in a block of a literal, for those who count its characters.
@@ -346,9 +284,9 @@ mod tests {
     use alloc::vec;
     use proptest::prelude::*;
 
-    /// What a plain walk says of a window: where a string stops, the escapes, the bytes without a character of their own.
-    fn plainly(bytes: &[u8]) -> (Vec<usize>, Vec<usize>, Vec<usize>) {
-        let (mut stops, mut escapes, mut extra, mut behind) = (vec![], vec![], vec![], false);
+    /// What a plain walk says of the bytes: where a string stops, and the escapes.
+    fn plainly(bytes: &[u8]) -> (Vec<usize>, Vec<usize>) {
+        let (mut stops, mut escapes, mut behind) = (vec![], vec![], false);
         for (i, &byte) in bytes.iter().enumerate() {
             let begins = byte == b'\\' && !behind;
             let common = bytes.get(i + 1).is_some_and(|next| b"n\"\\tr".contains(next));
@@ -358,12 +296,9 @@ mod tests {
             if begins {
                 escapes.push(i);
             }
-            if begins || byte & 0xc0 == 0x80 {
-                extra.push(i);
-            }
             behind = begins;
         }
-        (stops, escapes, extra)
+        (stops, escapes)
     }
 
     /// What the processor has, and less.
@@ -384,22 +319,18 @@ mod tests {
         #[test]
         fn marks_say_what_a_plain_walk_says(text in r#"([nu"\\x]|é|😀|\n|[a-z]{20}|\\\\\\){0,90}"#, from in 0usize..400) {
             let bytes = text.as_bytes();
-            let (stops, escapes, extra) = plainly(bytes);
+            let (stops, escapes) = plainly(bytes);
             let from = from.min(bytes.len());
             let stop = stops.into_iter().find(|&at| at >= from).unwrap_or(bytes.len());
-            let within = |places: &[usize]| places.iter().filter(|at| (from..stop).contains(*at)).count();
             for level in levels() {
                 let mut marks = Marks::default();
-                prop_assert_eq!(marks.look_with(level, bytes), bytes.len());
+                marks.look_with(level, bytes, 0);
                 let reach = marks.follow(from);
                 prop_assert_eq!(reach.stop, stop);
-                prop_assert_eq!(reach.escaped, within(&escapes) > 0);
-                prop_assert_eq!(reach.excess, within(&extra) as u64);
+                prop_assert_eq!(reach.escaped, escapes.iter().any(|at| (from..stop).contains(at)));
                 let places = bytes.iter().enumerate();
-                let ends: Vec<_> = places.filter(|(_, byte)| **byte == b'\n').map(|(n, _)| n).collect();
-                prop_assert_eq!(marks.line_ends().collect::<Vec<_>>(), ends);
-                let kinds = Kinds { beyond_ascii: !text.is_ascii(), pairs: text.contains('😀') };
-                prop_assert_eq!(marks.kinds(0, bytes.len()), kinds);
+                let ends: Vec<_> = places.filter(|(_, byte)| **byte == b'\n').map(|(n, _)| n as u32).collect();
+                prop_assert_eq!(marks.line_ends(), ends);
                 let mut ascii = bytes.to_vec();
                 marks.beyond_ascii(0, bytes.len()).for_each(|(start, end)| ascii[start..end].fill(b' '));
                 prop_assert!(ascii.is_ascii());
@@ -407,19 +338,34 @@ mod tests {
         }
 
         #[test]
-        fn windows_do_not_matter(text in r#"[n"\\x]{0,300}"#, size in 1usize..200) {
+        fn how_bytes_come_does_not_matter(text in r#"[nx"\\\n]{0,300}"#, sizes in proptest::collection::vec(1usize..200, 1..5)) {
             let bytes = text.as_bytes();
-            let (mut marks, mut found) = (Marks::default(), vec![]);
-            for (n, window) in bytes.chunks(size).enumerate() {
-                marks.look(window);
-                let mut at = 0;
-                while at < window.len() {
-                    at = marks.follow(at).stop + 1;
-                    found.extend(window.get(at - 1).filter(|byte| **byte == b'"').map(|_| n * size + at - 1));
+            let (mut marks, mut held, mut gone, mut line_ends) = (Marks::default(), 0, 0, vec![]);
+            for size in sizes.iter().cycle() {
+                let from = held;
+                held = (held + size).min(bytes.len());
+                marks.look(&bytes[gone..held], from - gone);
+                line_ends.extend(marks.line_ends().iter().map(|&at| gone + at as usize));
+                if held == bytes.len() {
+                    break;
                 }
+                // All that a line before needs not be held.
+                let line = line_ends.last().map_or(0, |at| (at + 1) / SIZE * SIZE);
+                marks.forget((line - gone) / SIZE);
+                gone = line;
             }
-            let (stops, ..) = plainly(bytes);
-            prop_assert_eq!(found, stops.into_iter().filter(|&at| bytes[at] == b'"').collect::<Vec<_>>());
+            prop_assert_eq!(&line_ends, &memchr::memchr_iter(b'\n', bytes).collect::<Vec<_>>());
+            let mut at = line_ends.last().map_or(0, |at| at + 1);
+            let (stops, _) = plainly(bytes);
+            let quotes = |at: &usize| bytes[*at] == b'"';
+            let wanted: Vec<_> = stops.into_iter().filter(|stop| *stop >= at).filter(quotes).collect();
+            let mut found = vec![];
+            while at < bytes.len() {
+                at = gone + marks.follow(at - gone).stop + 1;
+                found.push(at - 1);
+            }
+            found.retain(|at| *at < bytes.len() && quotes(at));
+            prop_assert_eq!(found, wanted);
         }
     }
 }

@@ -68,7 +68,7 @@ impl Piece {
     }
 }
 
-fn hex4(bytes: &[u8]) -> Option<u32> {
+pub(crate) fn hex4(bytes: &[u8]) -> Option<u32> {
     bytes.get(..4)?.iter().try_fold(0, |value, &byte| Some(value << 4 | char::from(byte).to_digit(16)?))
 }
 

@@ -62,6 +62,12 @@ pub trait Source {
     /// end.
     fn read(&self, at: u64, buffer: &mut [u8]) -> Result<usize, Fault>;
 
+    /// Fills all of `buffer` with the bytes from `at` on.
+    fn fill(&self, at: u64, buffer: &mut [u8]) -> Result<(), Fault> {
+        let got = self.read(at, buffer)?;
+        if got == buffer.len() { Ok(()) } else { Err(Fault { at: at + got as u64 }) }
+    }
+
     /// The bytes of a span, if they are in memory already.
     fn lend(&self, _span: Span) -> Option<&[u8]> {
         None
@@ -74,14 +80,11 @@ pub trait Source {
         let mut at = span.start;
         while at < span.end {
             let wanted = (span.end - at).min(buffer.len() as u64) as usize;
-            let got = self.read(at, &mut buffer[..wanted])?;
-            if got < wanted {
-                return Err(Fault { at: at + got as u64 });
-            }
-            if !each(&buffer[..got]) {
+            self.fill(at, &mut buffer[..wanted])?;
+            if !each(&buffer[..wanted]) {
                 return Ok(());
             }
-            at += got as u64;
+            at += wanted as u64;
         }
         Ok(())
     }
@@ -157,6 +160,6 @@ pub fn read_span(source: &dyn Source, span: Span) -> Result<Vec<u8>, Fault> {
 /// The first bytes of a span that is not empty: as many as fit into `buffer`.
 pub fn window<'a>(source: &dyn Source, span: Span, buffer: &'a mut [u8]) -> Result<&'a [u8], Fault> {
     let wanted = span.len().min(buffer.len() as u64) as usize;
-    let got = source.read(span.start, &mut buffer[..wanted])?;
-    if got == wanted { Ok(&buffer[..got]) } else { Err(Fault { at: span.start + got as u64 }) }
+    source.fill(span.start, &mut buffer[..wanted])?;
+    Ok(&buffer[..wanted])
 }

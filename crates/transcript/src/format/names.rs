@@ -117,25 +117,30 @@ impl Names {
         Self { of: Of::One, fields }
     }
 
-    fn are_of(&self, object: Value<'_>) -> bool {
-        match self.of {
-            Of::All | Of::One => true,
-            Of::Kind(name, values) => {
-                object.get(name).is_some_and(|value| values.iter().any(|own| value.is(own)))
+    /// Those that an object has.
+    fn of_object(own: &'static [Names], object: Value<'_>) -> impl Iterator<Item = &'static Names> {
+        // Nearly all ask for the same field.
+        let mut last = ("", None);
+        let mut get = move |name| {
+            if last.0 != name {
+                last = (name, object.get(name));
             }
-            Of::Beside(name) => object.get(name).is_some(),
-        }
+            last.1
+        };
+        own.iter().filter(move |names| match names.of {
+            Of::All | Of::One => true,
+            Of::Kind(name, values) => get(name).is_some_and(|value| values.iter().any(|own| value.is(own))),
+            Of::Beside(name) => get(name).is_some(),
+        })
     }
 
     /// The names that an object lacks, and their forms.
     fn missing(&self, object: Value<'_>) -> impl Iterator<Item = (&'static str, Form)> {
-        let lacks = |field: &&Field| object.get(field.name).is_none();
-        let any = !matches!(self.of, Of::One) || self.fields.iter().all(|field| lacks(&field));
+        let lacks = move |name| object.get(name).is_none();
+        let any = !matches!(self.of, Of::One) || self.fields.iter().all(|field| lacks(field.name));
         let fields = if any { self.fields } else { &[] };
-        fields
-            .iter()
-            .filter(move |field| object.get(field.name).is_none())
-            .filter_map(|field| Some((field.name, field.needed?)))
+        let needed = fields.iter().filter_map(|field| Some((field.name, field.needed?)));
+        needed.filter(move |(name, _)| lacks(name))
     }
 }
 
@@ -161,13 +166,13 @@ pub(crate) fn is_sound(all: &'static [Names], doc: &Doc) -> bool {
 
 /// The first damaged key of an object and of all that it holds.
 fn damaged(vocabulary: &'static [Names], own: &'static [Names], object: Value<'_>) -> Option<Found> {
-    let own_names = || own.iter().filter(|names| names.are_of(object));
-    if own_names().any(|names| names.missing(object).next().is_some())
+    if Names::of_object(own, object).any(|names| names.missing(object).next().is_some())
         && let Some(found) = was(vocabulary, own, object)
     {
         return Some(found);
     }
-    let fields = own_names().flat_map(|names| names.fields).filter(|field| !field.inside.is_empty());
+    let fields = Names::of_object(own, object).flat_map(|names| names.fields);
+    let fields = fields.filter(|field| !field.inside.is_empty());
     fields.filter_map(|field| Some((field, object.get(field.name)?))).find_map(|(field, value)| {
         match value.kind() {
             Kind::Object => damaged(vocabulary, field.inside, value),
@@ -183,10 +188,9 @@ type Found = (u32, Span, &'static str);
 /// The only key of an object that is a name which it lacks, but for one byte, if no other name will do.
 fn was(vocabulary: &'static [Names], own: &'static [Names], object: Value<'_>) -> Option<Found> {
     let mut found: Option<Found> = None;
+    let missing: Vec<_> = Names::of_object(own, object).flat_map(|names| names.missing(object)).collect();
     for (key, value) in object.fields() {
-        for (name, form) in
-            own.iter().filter(|names| names.are_of(object)).flat_map(|names| names.missing(object))
-        {
+        for &(name, form) in &missing {
             let this = (key.place(), key.span(), name);
             let fits = is_like(key.prefix(), name) && form.fits(value) && !is_name(vocabulary, key);
             if fits && found.replace(this).is_some_and(|known| known != this) {
@@ -245,13 +249,17 @@ fn each_name(
 pub(crate) fn stumbled(all: &'static [Names], text: &[u8], at: usize) -> Option<(usize, u8)> {
     let from = at.saturating_sub(REACH_BYTES);
     let mut found = Vec::new();
-    let places = (from..=at).filter(|&place| matches!(text.get(place), Some(0 | b'"' | b'\\')));
-    for place in places {
+    let ends_name = |byte: &u8| matches!(byte, 0 | b'"' | b'\\');
+    for place in (from..=at).filter(|&place| text.get(place).is_some_and(ends_name)) {
+        // Between the quote that begins a key and its damaged byte there is no other such byte.
+        let before = &text[place.saturating_sub(REACH_BYTES)..place];
+        let Some(quote) = before.iter().rposition(ends_name).filter(|&at| before[at] == b'"') else {
+            continue;
+        };
+        let index = before.len() - quote - 1;
         let _ = each_name(all, &mut |name| {
-            let bytes = name.bytes().enumerate();
-            found.extend(
-                bytes.filter(|(index, _)| is_key_at(text, place, *index, name)).map(|(_, was)| (place, was)),
-            );
+            let was = name.as_bytes().get(index).filter(|_| is_key(&text[place - index..], index, name));
+            found.extend(was.map(|was| (place, *was)));
             ControlFlow::Continue(())
         });
     }
@@ -260,14 +268,11 @@ pub(crate) fn stumbled(all: &'static [Names], text: &[u8], at: usize) -> Option<
     found.pop().filter(|_| found.is_empty())
 }
 
-/// Whether a name stands here, but for the byte at this place, which was at this index of it.
-fn is_key_at(text: &[u8], place: usize, index: usize, name: &str) -> bool {
-    let Some(start) = place.checked_sub(index).filter(|start| *start > 0) else { return false };
-    let Some(key) = text.get(start..start + name.len()) else { return false };
-    let behind = &text[start + name.len()..];
+/// Whether a text begins with a name as a key, but for the byte at this index.
+fn is_key(text: &[u8], index: usize, name: &str) -> bool {
+    let Some((key, behind)) = text.split_at_checked(name.len()) else { return false };
     let own = name.as_bytes();
-    text[start - 1] == b'"'
-        && key[..index] == own[..index]
+    key[..index] == own[..index]
         && key[index + 1..] == own[index + 1..]
         && behind.first() == Some(&b'"')
         && behind[1..].trim_ascii_start().first() == Some(&b':')

@@ -91,15 +91,15 @@ impl Draft<'_> {
 
     /// Counts a text that the model sees.
     pub fn text(&mut self, value: Value<'_>) {
-        self.seen(Stuff::Text, value, u32::MAX);
+        if value.kind() == Json::String {
+            self.seen(Stuff::Text, value, value.chars(), u32::MAX);
+        }
     }
 
-    fn seen(&mut self, stuff: Stuff, value: Value<'_>, owner: u32) {
-        if value.kind() == Json::String {
-            self.entry.text_chars += value.chars();
-            self.shown |= !is_blank(value);
-            self.mark(stuff, owner, value.span(), value.chars());
-        }
+    fn seen(&mut self, stuff: Stuff, value: Value<'_>, chars: u64, owner: u32) {
+        self.entry.text_chars += chars;
+        self.shown |= !is_blank(value);
+        self.mark(stuff, owner, value.span(), chars);
     }
 
     fn mark(&mut self, stuff: Stuff, owner: u32, span: Span, chars: u64) {
@@ -309,9 +309,10 @@ impl Draft<'_> {
         if text.kind() != Json::String {
             return;
         }
+        let body = Text::of(text);
         if let Some(result) = self.transcript.results.last_mut()
             && result.bodies_from as usize == self.transcript.bodies.len()
-            && text.chars() <= INVENTED_CHARS_MAX
+            && body.chars <= INVENTED_CHARS_MAX
             && marker::synthetic(text.prefix())
         {
             // Such a text is of no weight: otherwise putting one in could make a message too long.
@@ -323,8 +324,8 @@ impl Draft<'_> {
             return;
         }
         let owner = (self.transcript.results.len() as u32).wrapping_sub(1);
-        self.seen(Stuff::Result, text, owner);
-        self.transcript.bodies.push(Text::of(text));
+        self.seen(Stuff::Result, text, body.chars, owner);
+        self.transcript.bodies.push(body);
     }
 
     /// Says that the result last recorded is all that this entry is.

@@ -14,7 +14,6 @@ use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 use memchr::{memchr, memmem};
-use spans::block::Marks;
 use spans::json::{Fed, Tokeniser};
 use spans::source::{Fault, Source, Span, read_span};
 
@@ -156,32 +155,34 @@ fn may_go_on(kind: DamageKind) -> bool {
 /// Several lines that are one record, if the line breaks between them are taken for text.
 fn joined(looked: Looked<'_>, damage: &[Damage]) -> Result<Option<(Wreck, usize)>, Fault> {
     let start = damage[0].span.start;
-    let first = read_span(looked.source, damage[0].span)?;
+    let mut bytes = read_span(looked.source, damage[0].span)?;
     // It must begin in the first line, and not only with NUL bytes there.
-    if first.iter().find(|byte| **byte > b' ') != Some(&b'{') {
+    if bytes.iter().find(|byte| **byte > b' ') != Some(&b'{') {
         return Ok(None);
     }
-    let Some(open) = first.iter().position(|byte| !byte.is_ascii_whitespace()) else { return Ok(None) };
-    let mut reading = Reading::new(start + open as u64, looked.format);
-    if !matches!(reading.feed(&first[open..]), Fed::More) {
+    let Some(blanks) = bytes.iter().position(|byte| !byte.is_ascii_whitespace()) else { return Ok(None) };
+    bytes.drain(..blanks);
+    let open = start + blanks as u64;
+    let mut reading = Reading::new(open, looked.format);
+    if !matches!(reading.feed(&bytes), Fed::More) {
         return Ok(None);
     }
     let mut lines = 1;
     // Ever more at a time: most end, or turn out to be no record, soon.
     while let Some(more) = reach(looked.source, damage, lines)? {
-        let begin = damage[lines - 1].span.end;
-        let bytes = read_span(looked.source, Span::new(begin, damage[more - 1].span.end))?;
+        let read = open + bytes.len() as u64;
+        bytes.extend(read_span(looked.source, Span::new(read, damage[more - 1].span.end))?);
         match reading.feed(&bytes) {
             Fed::More => lines = more,
             Fed::Done(taken) => {
-                let end = begin + taken as u64;
+                let end = open + taken as u64;
                 // The line in which it ends has nothing else in it.
                 let Some(last) = damage[lines..more].iter().position(|line| end <= line.span.end) else {
                     return Ok(None);
                 };
                 let lines = lines + last + 1;
                 let whole = Span::new(start, damage[lines - 1].span.end);
-                let rest = &bytes[taken..(whole.end - begin) as usize];
+                let rest = &bytes[taken..(whole.end - open) as usize];
                 let is_record = rest.iter().all(u8::is_ascii_whitespace)
                     && (looked.format.vote(&reading.tokens.doc) != Vote::Foreign
                         || looked.format.is_record(&reading.tokens.doc));
@@ -381,7 +382,7 @@ fn records(format: &dyn Format, bytes: &[u8]) -> Option<Vec<Found>> {
 fn runs_on(bytes: &[u8], from: usize) -> bool {
     let Some(open) = memchr(b'{', &bytes[from..]) else { return false };
     let rest = &bytes[from + open..];
-    matches!(Tokeniser::default().feed_all(rest, 0, &mut Marks::default()), Fed::More)
+    Tokeniser::new(0).feed(rest) == Fed::More
 }
 
 /// How many names of one record may be damaged. Each is read once more from the record's beginning.
@@ -394,7 +395,11 @@ fn record(format: &dyn Format, bytes: &[u8], start: usize, work: &mut usize) -> 
     loop {
         let mut reading = Reading::new(start as u64, format);
         let fed = reading.feed(&text);
-        *work = work.saturating_sub((reading.at - start as u64) as usize + 16);
+        let passed = match fed {
+            Fed::Done(at) | Fed::Bad(at) => at,
+            Fed::More | Fed::TooComplex => text.len(),
+        };
+        *work = work.saturating_sub(passed + 16);
         let taken = match fed {
             Fed::Done(taken) => taken,
             Fed::Bad(at) if *work > 0 && names.len() < NAMES_MAX => {
@@ -427,8 +432,7 @@ fn record(format: &dyn Format, bytes: &[u8], start: usize, work: &mut usize) -> 
 /// An object that is read although bytes are in it that cannot stand where they are. Each byte is gone over once.
 struct Reading {
     tokens: Tokeniser,
-    /// How far it has come.
-    at: u64,
+    start: u64,
     /// What has to become of control characters.
     edits: Vec<(Span, Vec<u8>)>,
     /// The format's names: one with a NUL byte in it is damaged, and the byte does not just go.
@@ -436,40 +440,32 @@ struct Reading {
 }
 
 impl Reading {
-    fn new(at: u64, format: &dyn Format) -> Self {
-        Self { tokens: Tokeniser::default(), at, edits: Vec::new(), names: format.names() }
+    fn new(start: u64, format: &dyn Format) -> Self {
+        Self { tokens: Tokeniser::new(start), start, edits: Vec::new(), names: format.names() }
     }
 
-    /// Goes on with these bytes. Runs of control characters count as a space.
+    /// Goes on with bytes of which the first were read already. Runs of control characters count as blanks.
     fn feed(&mut self, bytes: &[u8]) -> Fed {
-        let mut from = 0;
+        let mut last = None;
         loop {
-            let fed = self.tokens.feed_all(&bytes[from..], self.at, &mut Marks::default());
-            let (Fed::Done(passed) | Fed::Bad(passed)) = fed else {
-                self.at += (bytes.len() - from) as u64;
+            let fed = self.tokens.feed(bytes);
+            let Fed::Bad(from) = fed else { return fed };
+            if bytes[from] == 0 && stumbled(self.names, bytes, from).is_some() {
                 return fed;
-            };
-            self.at += passed as u64;
-            from += passed;
-            if let Fed::Done(_) = fed {
-                return Fed::Done(from);
-            }
-            if bytes.get(from) == Some(&0) && stumbled(self.names, bytes, from).is_some() {
-                return Fed::Bad(from);
             }
             let inside = self.tokens.in_text();
-            let run = bytes[from..].iter().take_while(|byte| **byte < b' ').count();
-            let run = if inside { run } else { run.min(1) };
-            if run == 0 || !matches!(self.tokens.feed_all(b" ", self.at, &mut Marks::default()), Fed::More) {
-                return Fed::Bad(from);
+            let run = bytes[from..].iter().take(if inside { usize::MAX } else { 1 });
+            let to = from + run.take_while(|byte| **byte < b' ').count();
+            // Where a blank will not do either, it was not the control character.
+            if to == from || last.replace(from) == Some(from) {
+                return fed;
             }
-            let with = if inside { escaped(&bytes[from..from + run]) } else { Vec::new() };
+            let with = if inside { escaped(&bytes[from..to]) } else { Vec::new() };
             if self.edits.len() == PLACES_MAX {
                 return Fed::TooComplex;
             }
-            self.edits.push((Span::new(self.at, self.at + run as u64), with));
-            self.at += run as u64;
-            from += run;
+            self.edits.push((Span::new(self.start + from as u64, self.start + to as u64), with));
+            self.tokens.blank(bytes, from, to);
         }
     }
 }

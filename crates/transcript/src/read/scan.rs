@@ -8,10 +8,10 @@ use crate::model::draft::Draft;
 use crate::model::entry::{Damage, DamageKind, QuirkKind};
 use crate::model::transcript::Transcript;
 use alloc::vec::Vec;
+use core::convert::Infallible;
 use memchr::memchr_iter;
-use spans::block::Marks;
-use spans::json::{self, Doc, Fed, Kind as Json, Piece, Tokeniser, Value};
-use spans::source::{Fault, Source, Span};
+use spans::json::{self, Doc, Fed, Kind as Json, Tokeniser, Value};
+use spans::source::{Fault, Source, Span, WINDOW_BYTES};
 
 /// Most entries in one transcript. More than this many is refused, because what is kept of each entry would
 /// outgrow memory.
@@ -57,10 +57,7 @@ pub(crate) fn scan_with(source: &dyn Source, visitor: &mut dyn Visitor) -> Resul
 
 fn read_all(mut scanner: Scanner<'_>, source: &dyn Source) -> Result<Scanned, Fault> {
     let end = source.len();
-    source.pieces(Span::new(0, end), &mut |bytes| {
-        scanner.feed(bytes);
-        !scanner.hopeless()
-    })?;
+    scanner.read_up_to(end, source, Scanner::hopeless)?;
     let mut read = scanner.finish(end);
     if may_be_document(&read) && json::is_document(source)? {
         let mut document = Scanned::default();
@@ -81,10 +78,7 @@ fn may_be_document(Scanned { format, transcript, .. }: &Scanned) -> bool {
 pub fn detect(source: &dyn Source) -> Result<Option<&'static dyn Format>, Fault> {
     let mut scanner = Scanner::new();
     let end = source.len();
-    source.pieces(Span::new(0, end), &mut |bytes| {
-        scanner.feed(bytes);
-        scanner.head.is_some()
-    })?;
+    scanner.read_up_to(end, source, |scanner| scanner.head.is_none())?;
     Ok(scanner.finish(end).format)
 }
 
@@ -100,14 +94,9 @@ struct Waiting {
 pub struct Scanner<'v> {
     read: Scanned,
     tokens: Tokeniser,
-    marks: Marks,
     head: Option<Vec<Waiting>>,
     head_nodes: usize,
-    at: u64,
     line: Line,
-    utf8: Utf8,
-    /// How many bytes of a byte order mark were read, until it is known whether there is one.
-    bom: Option<usize>,
     /// What was read behind a known place makes the file another format's.
     strayed: bool,
     visitor: Option<&'v mut dyn Visitor>,
@@ -128,15 +117,12 @@ pub(crate) struct Known {
 /// Reads whole lines from a known place up to `end`. `None` if they make the file another format's. Entries and ids
 /// are counted from the place.
 pub(crate) fn scan_from(known: Known, source: &dyn Source, end: u64) -> Result<Option<Scanned>, Fault> {
-    let mut scanner = Scanner { head: None, at: known.bytes, bom: None, ..Scanner::new() };
+    let mut scanner = Scanner { head: None, tokens: Tokeniser::new(known.bytes), ..Scanner::new() };
     scanner.line.start = known.bytes;
     scanner.read.format = Some(known.format);
     scanner.read.undecided = known.undecided;
     scanner.read.transcript.lines = known.lines;
-    source.pieces(Span::new(known.bytes, end), &mut |bytes| {
-        scanner.feed(bytes);
-        !scanner.hopeless()
-    })?;
+    scanner.read_up_to(end, source, Scanner::hopeless)?;
     let strayed = scanner.strayed;
     Ok((!strayed).then(|| scanner.finish(end)))
 }
@@ -145,7 +131,6 @@ pub(crate) fn scan_from(known: Known, source: &dyn Source, end: u64) -> Result<O
 #[derive(Default)]
 struct Line {
     start: u64,
-    object_start: u64,
     /// Where the last whole object ended.
     object_end: u64,
     objects: usize,
@@ -153,8 +138,8 @@ struct Line {
     before: usize,
     bad: Option<DamageKind>,
     not_utf8: Option<u64>,
-    /// It holds anything but white space.
-    any: bool,
+    /// Where its first line or paragraph separator stands.
+    separator: Option<u64>,
 }
 
 impl Default for Scanner<'_> {
@@ -168,14 +153,10 @@ impl Scanner<'_> {
     pub fn new() -> Self {
         Self {
             read: Scanned::default(),
-            tokens: Tokeniser::default(),
-            marks: Marks::default(),
+            tokens: Tokeniser::new(0),
             head: Some(Vec::new()),
             head_nodes: 0,
-            at: 0,
             line: Line::default(),
-            utf8: Utf8::default(),
-            bom: Some(0),
             strayed: false,
             visitor: None,
         }
@@ -189,39 +170,58 @@ impl Scanner<'_> {
 
     /// Takes the next bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
-        let mut marks = core::mem::take(&mut self.marks);
-        let mut rest = bytes;
-        while !rest.is_empty() && !self.hopeless() {
-            let (window, behind) = rest.split_at(marks.look(rest));
-            self.window(window, &marks);
-            rest = behind;
-        }
-        self.marks = marks;
-    }
-
-    /// Takes a window, line by line.
-    fn window(&mut self, window: &[u8], marks: &Marks) {
-        let (base, mut from) = (self.at, 0);
-        let piece = |from, to| Piece { bytes: &window[..to], base, marks, kinds: marks.kinds(from, to) };
-        for end in marks.line_ends() {
+        for window in bytes.chunks(WINDOW_BYTES) {
             if self.hopeless() {
                 return;
             }
-            self.piece(piece(from, end), from);
-            self.at = base + end as u64 + 1;
-            self.end_line(true);
-            from = end + 1;
+            let Ok(()) = self.tokens.go_on(window.len(), |room| {
+                room.copy_from_slice(window);
+                Ok::<_, Infallible>(())
+            });
+            self.window();
         }
-        if from < window.len() && !self.hopeless() {
-            self.piece(piece(from, window.len()), from);
-            self.at = base + window.len() as u64;
+    }
+
+    /// Reads on up to an offset, or until enough is known.
+    fn read_up_to(&mut self, end: u64, source: &dyn Source, enough: fn(&Self) -> bool) -> Result<(), Fault> {
+        while self.tokens.end() < end && !enough(self) {
+            let at = self.tokens.end();
+            let count = (end - at).min(WINDOW_BYTES as u64) as usize;
+            self.tokens.go_on(count, |room| source.fill(at, room))?;
+            self.window();
+        }
+        Ok(())
+    }
+
+    /// Takes the lines that end in the bytes that were added last.
+    fn window(&mut self) {
+        for end in self.tokens.line_ends() {
+            if self.hopeless() {
+                return;
+            }
+            self.part(end, true);
+            self.end_line(end, true);
+            self.tokens.go_to(end + 1);
+        }
+        let held = self.tokens.doc.bytes().len();
+        if self.line.bad.is_some() {
+            // The rest of the line is not held.
+            self.tokens.reset();
+            self.tokens.go_to(held);
+        } else if self.tokens.is_full() {
+            self.part(held, false);
+            if !self.tokens.make_room() {
+                self.line.bad = Some(DamageKind::TooComplex);
+            }
         }
     }
 
     /// Ends the input, `bytes` long, and gives what was read.
     pub fn finish(mut self, bytes: u64) -> Scanned {
-        if self.at > self.line.start {
-            self.end_line(false);
+        let end = self.tokens.doc.bytes().len();
+        if self.tokens.end() > self.line.start && !self.hopeless() {
+            self.part(end, true);
+            self.end_line(end, false);
         }
         if self.head.is_some() {
             self.read.undecided = Some(self.decide());
@@ -233,53 +233,34 @@ impl Scanner<'_> {
         self.read
     }
 
-    fn piece(&mut self, piece: Piece<'_>, from: usize) {
-        let Piece { bytes, base, .. } = piece;
-        let mut at = from;
-        if let Some(matched) = &mut self.bom {
-            while *matched < BOM.len() && bytes.get(at) == Some(&BOM[*matched]) {
-                *matched += 1;
-                at += 1;
-            }
-            let matched = *matched;
-            if matched == BOM.len() {
-                self.read.transcript.damage.push(Damage {
-                    line: 1,
-                    span: Span::new(0, 3),
-                    kind: DamageKind::Bom,
-                });
-                self.bom = None;
-            } else if at < bytes.len() {
-                // It merely began like one, if that.
-                self.line.bad = (matched > 0).then_some(DamageKind::NotJson(0));
-                self.bom = None;
-            }
+    /// Reads the line on, up to a place; `ends` says whether it ends there.
+    fn part(&mut self, to: usize, ends: bool) {
+        let Self { tokens, line, read, .. } = self;
+        if tokens.next() == 0 && tokens.doc.bytes().starts_with(BOM) {
+            read.transcript.damage.push(Damage { line: 1, span: Span::new(0, 3), kind: DamageKind::Bom });
+            tokens.go_to(BOM.len());
         }
-        if (piece.kinds.beyond_ascii || self.utf8.pending())
-            && let Some(bad) = self.utf8.feed(piece, at)
-        {
-            self.line.not_utf8.get_or_insert(bad);
+        let whole = if ends { to } else { json::whole_chars(&tokens.doc.bytes()[..to]) };
+        for (at, bytes) in tokens.beyond_ascii(whole) {
+            line.look_beyond_ascii(at, bytes);
         }
-        while self.line.bad.is_none() && at < bytes.len() {
-            if self.tokens.untouched() {
-                at += bytes[at..].iter().take_while(|byte| b" \t\r".contains(byte)).count();
-                self.line.object_start = base + at as u64;
-                self.line.any |= at < bytes.len();
-            }
-            match self.tokens.feed(piece, at) {
+        while self.line.bad.is_none() {
+            match self.tokens.read(to) {
                 Fed::More => return,
-                Fed::Done(end) => {
-                    at = end;
-                    self.object(Span::new(self.line.object_start, base + end as u64));
+                Fed::Done(_) => self.object(),
+                Fed::Bad(bad) => {
+                    let at = self.tokens.doc.offset(bad);
+                    let nul = self.tokens.doc.bytes()[bad] == 0;
+                    self.line.bad = Some(if nul { DamageKind::Nul(at) } else { DamageKind::NotJson(at) });
                 }
-                Fed::Bad(bad) if bytes[bad] == 0 => self.line.bad = Some(DamageKind::Nul(base + bad as u64)),
-                Fed::Bad(bad) => self.line.bad = Some(DamageKind::NotJson(base + bad as u64)),
                 Fed::TooComplex => self.line.bad = Some(DamageKind::TooComplex),
             }
         }
     }
 
-    fn object(&mut self, span: Span) {
+    /// Reads the object that has just ended.
+    fn object(&mut self) {
+        let span = self.tokens.doc.root().map(Value::span).unwrap_or_default();
         let (line, glued) = (self.read.transcript.lines + 1, self.line.objects > 0);
         self.line.objects += 1;
         self.line.object_end = span.end;
@@ -290,7 +271,7 @@ impl Scanner<'_> {
         }
         match (&mut self.head, self.read.format) {
             (Some(head), _) => {
-                let doc = core::mem::take(&mut self.tokens.doc);
+                let doc = self.tokens.doc.take();
                 self.head_nodes += doc.size();
                 head.push(Waiting { doc, line, span, glued });
             }
@@ -306,27 +287,24 @@ impl Scanner<'_> {
         self.tokens.reset();
     }
 
-    /// Ends a line; `terminated` says whether by a line break.
-    fn end_line(&mut self, terminated: bool) {
-        if let Some(bad) = self.utf8.end() {
-            self.line.not_utf8.get_or_insert(bad);
-        }
-        let separator = self.utf8.separator.take().filter(|_| self.line.not_utf8.is_none());
+    /// Ends a line at a place; `terminated` says whether by a line break.
+    fn end_line(&mut self, end: usize, terminated: bool) {
+        let end = self.tokens.doc.offset(end);
         let line = core::mem::take(&mut self.line);
-        self.line.start = self.at;
+        let separator = line.separator.filter(|_| line.not_utf8.is_none());
+        self.line.start = end + u64::from(terminated);
         self.read.transcript.lines += 1;
         let unfinished = !self.tokens.untouched();
         self.tokens.reset();
         let kind = match line.bad {
             Some(kind) => Some(kind),
-            None if unfinished && terminated => Some(DamageKind::NotJson(self.at - 1)),
+            None if unfinished && terminated => Some(DamageKind::NotJson(end)),
             None if unfinished => Some(DamageKind::Torn),
             None => None,
         };
         let torn = kind.is_some() && !terminated && kind != Some(DamageKind::TooComplex);
         // Whole objects before a torn one are not torn.
         let start = if torn && line.objects > 0 { line.object_end } else { line.start };
-        let end = self.at - u64::from(terminated);
         let damage = &mut self.read.transcript.damage;
         let number = self.read.transcript.lines;
         let mut note = |kind| damage.push(Damage { line: number, span: Span::new(start, end), kind });
@@ -338,7 +316,7 @@ impl Scanner<'_> {
         match kind {
             _ if torn => note(DamageKind::Torn),
             Some(kind) => note(kind),
-            None => _ = (line.any && !terminated).then(|| note(DamageKind::Unterminated)),
+            None => _ = (line.objects > 0 && !terminated).then(|| note(DamageKind::Unterminated)),
         }
         if kind.is_some() && !torn {
             match &mut self.head {
@@ -415,84 +393,22 @@ fn read(
     }
 }
 
-/// Finds bytes that are not UTF-8, across pieces.
-#[derive(Default)]
-struct Utf8 {
-    /// The beginning of a character whose end is yet to come.
-    part: [u8; 4],
-    length: usize,
-    /// Where that character began.
-    at: u64,
-    /// Where the first line or paragraph separator of the line stands.
-    separator: Option<u64>,
-}
-
 /// U+2028, a line separator, and U+2029, a paragraph separator.
 pub(crate) fn is_separator(bytes: &[u8]) -> bool {
     matches!(bytes, [0xe2, 0x80, 0xa8 | 0xa9, ..])
 }
 
-impl Utf8 {
-    fn pending(&self) -> bool {
-        self.length > 0
-    }
-
-    /// The offset of the first character that cannot be, in a piece from a place on.
-    fn feed(&mut self, piece: Piece<'_>, from: usize) -> Option<u64> {
-        let Piece { bytes, base, marks, .. } = piece;
-        // Even in a text with other characters most is ASCII, and the marks tell where.
-        let mut at = from;
-        for (start, end) in marks.beyond_ascii(from, bytes.len()) {
-            if start > at && self.pending() {
-                break;
-            }
-            if let Some(bad) = self.stretch(&bytes[start..end], base + start as u64) {
-                return Some(bad);
-            }
-            at = end;
+impl Line {
+    /// Looks for what is not UTF-8 and for separators in a part of it, which begins and ends with whole characters.
+    fn look_beyond_ascii(&mut self, at: u64, bytes: &[u8]) {
+        if self.not_utf8.is_some() {
+            return;
         }
-        // A character does not go on in ASCII.
-        if at < bytes.len() { self.end() } else { None }
-    }
-
-    fn stretch(&mut self, bytes: &[u8], base: u64) -> Option<u64> {
-        let mut from = 0;
-        while self.length > 0 {
-            let &byte = bytes.get(from)?;
-            self.part[self.length] = byte;
-            self.length += 1;
-            from += 1;
-            match core::str::from_utf8(&self.part[..self.length]) {
-                Ok(_) => {
-                    if is_separator(&self.part[..self.length]) {
-                        self.separator.get_or_insert(self.at);
-                    }
-                    self.length = 0;
-                }
-                Err(error) if error.error_len().is_some() || self.length == 4 => {
-                    self.length = 0;
-                    return Some(self.at);
-                }
-                Err(_) => {}
-            }
+        if let Err(error) = simdutf8::compat::from_utf8(bytes) {
+            self.not_utf8 = Some(at + error.valid_up_to() as u64);
+        } else if self.separator.is_none() {
+            let place = memchr_iter(0xe2, bytes).find(|&at| is_separator(&bytes[at..]));
+            self.separator = place.map(|place| at + place as u64);
         }
-        if self.separator.is_none() {
-            let place = memchr_iter(0xe2, &bytes[from..]).find(|&at| is_separator(&bytes[from + at..]));
-            self.separator = place.map(|at| base + (from + at) as u64);
-        }
-        let error = simdutf8::compat::from_utf8(&bytes[from..]).err()?;
-        let bad = from + error.valid_up_to();
-        self.at = base + bad as u64;
-        if error.error_len().is_some() {
-            return Some(self.at);
-        }
-        self.length = bytes.len() - bad;
-        self.part[..self.length].copy_from_slice(&bytes[bad..]);
-        None
-    }
-
-    /// Where a character was left open.
-    fn end(&mut self) -> Option<u64> {
-        (core::mem::take(&mut self.length) > 0).then_some(self.at)
     }
 }
