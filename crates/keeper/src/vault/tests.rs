@@ -230,7 +230,7 @@ fn an_id_that_fits_two_texts_is_not_enough() {
     pending.finish(out).unwrap();
     let id = hash.to_hex();
     let show = |id: &str| vault.text(id).map_err(|error| error.to_string());
-    assert!(show(&id[..8]).err().unwrap().contains("the beginning of 2 texts"));
+    assert!(show(&id[..8]).err().unwrap().contains("matches 2 texts"));
     let mut text = String::new();
     show(&id[..64]).unwrap().read_to_string(&mut text).unwrap();
     assert_eq!(text, "text");

@@ -99,18 +99,42 @@ pub(crate) fn look(
     holds: &Holds<'_>,
     remember: Remember<'_>,
 ) -> Result<Examination, Fault> {
+    look_at(source, policy, depth, false, holds, remember)
+}
+
+/// The same. The plan can be carried out unless all it does is cut texts: sizes are enough then.
+pub(crate) fn look_as_needed(
+    source: &dyn Source,
+    policy: &Policy,
+    remember: Remember<'_>,
+) -> Result<Examination, Fault> {
+    look_at(source, policy, Depth::Sizes, true, &Holds::default(), remember)
+}
+
+fn look_at(
+    source: &dyn Source,
+    policy: &Policy,
+    depth: Depth,
+    as_needed: bool,
+    holds: &Holds<'_>,
+    remember: Remember<'_>,
+) -> Result<Examination, Fault> {
     let read = scan(source)?;
     let mut facts = Facts::of(&read);
-    let Some(session) = Session::new(&read, source, policy, depth) else {
+    let Some(mut session) = Session::new(&read, source, policy, depth) else {
         return Ok(Examination::of_unknown(facts));
     };
+    let mut found = Survey::of(&session, holds)?;
+    if as_needed && !found.only_cuts {
+        session.depth = Depth::Plan;
+        found = Survey::of(&session, holds)?;
+    }
     facts.awaits = session.awaits();
     facts.failed = failure_of(&session)?;
     let binds = rule::bound_thinking::binds(&session);
     let signed = rule::bound_thinking::bound(&session);
     let signed_at = signed.last().map(|&entry| session.entry(entry).span.start);
     let messages = Messages::of(&session);
-    let found = Survey::of(&session, holds)?;
     let stage = found.next_stage();
     let draw = |stage| {
         let steps = found.steps(stage);

@@ -2,7 +2,7 @@
 //! original, and repairs that would do harm are left out.
 
 use super::holds::{Hold, Holds};
-use super::look::{Examination, Remember, look};
+use super::look::{Examination, Remember, look, look_as_needed};
 use super::verdict::{Baseline, Loss, Worse};
 use crate::model::finding::{Finding, Held, Safety};
 use crate::model::policy::{Depth, Policy};
@@ -53,12 +53,12 @@ pub(crate) fn examine_and_remember(
     policy: &Policy,
     remember: Remember<'_>,
 ) -> Result<Examination, Fault> {
-    let found = look(source, policy, Depth::Sizes, &Holds::default(), remember)?;
+    let found = look_as_needed(source, policy, remember)?;
     if found.only_cuts {
-        return Ok(found);
+        Ok(found)
+    } else {
+        Ok(mend_from(found, source, policy, &mut |_| {}, &mut |_, _| {})?.before)
     }
-    drop(found);
-    Ok(mend(source, policy)?.before)
 }
 
 /// Draws a plan, checks what it gives, and repeats that until nothing is left to change.
@@ -83,7 +83,19 @@ pub(crate) fn mend_and_remember(
     drawn: &mut dyn FnMut(&Plan),
     remember: Remember<'_>,
 ) -> Result<Mended, Fault> {
-    let (mut mended, mut is_part) = mend_once(source, policy, drawn, remember)?;
+    let before = look(source, policy, Depth::Plan, &Holds::default(), remember)?;
+    mend_from(before, source, policy, drawn, remember)
+}
+
+/// The same of a transcript that was looked at.
+fn mend_from(
+    before: Examination,
+    source: &dyn Source,
+    policy: &Policy,
+    drawn: &mut dyn FnMut(&Plan),
+    remember: Remember<'_>,
+) -> Result<Mended, Fault> {
+    let (mut mended, mut is_part) = mend_once(before, source, policy, drawn, remember)?;
     // What was left out of a repair may do no harm once the rest of it is made. The next run would find that.
     for _ in 0..ROUNDS_MAX {
         let Ok(Repair { plan, after: Some(_) }) = &mended.repair else { break };
@@ -91,7 +103,8 @@ pub(crate) fn mend_and_remember(
             break;
         }
         let rendered = Rendered::new(source, plan);
-        let (next, is_part_again) = mend_once(&rendered, policy, &mut |_| {}, remember)?;
+        let before = look(&rendered, policy, Depth::Plan, &Holds::default(), remember)?;
+        let (next, is_part_again) = mend_once(before, &rendered, policy, &mut |_| {}, remember)?;
         let Ok(Repair { plan: more, after: Some(mut after) }) = next.repair else {
             if next.repair.is_err() {
                 look(&rendered, policy, Depth::Plan, &Holds::default(), remember)?;
@@ -109,12 +122,12 @@ pub(crate) fn mend_and_remember(
 
 /// Draws and checks the repair that does the most without harm; says as well whether it leaves something out for that.
 fn mend_once(
+    mut before: Examination,
     source: &dyn Source,
     policy: &Policy,
     drawn: &mut dyn FnMut(&Plan),
     remember: Remember<'_>,
 ) -> Result<(Mended, bool), Fault> {
-    let mut before = look(source, policy, Depth::Plan, &Holds::default(), remember)?;
     if before.plan.is_empty() {
         let plan = before.plan.clone();
         return Ok((Mended { before, repair: Ok(Repair { plan, after: None }) }, false));
