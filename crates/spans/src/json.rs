@@ -371,8 +371,7 @@ impl Text {
     /// The string's text.
     pub fn of(value: Value<'_>) -> Self {
         let (inner, chars) = (value.inner(), value.chars());
-        let pairs = chars < inner.len()
-            && (value.doc.pairs || begins_four(value.raw()) || value.gaps().any(|gap| gap.pairs));
+        let pairs = value.doc.pairs || begins_four(value.raw()) || value.gaps().any(|gap| gap.pairs);
         Self { inner, chars, pairs }
     }
 
@@ -796,7 +795,7 @@ fn copy_from(bytes: &[u8], base: u64) -> impl FnMut(u64, &mut [u8]) -> Result<()
 fn spare(bytes: &[u8], gaps: &[Gap], nodes: &[Node], open: (usize, usize)) -> Vec<(usize, usize)> {
     let whole = nodes.iter().filter(|node| node.kind == Kind::String);
     let whole = whole.map(|node| (node.start as usize, node.end as usize - 1));
-    let insides = whole.chain([open]).filter(|(start, end)| *end > start + PREFIX_BYTES_MAX);
+    let insides = whole.chain([open]).filter(|(start, end)| *end > start + 1 + PREFIX_BYTES_MAX);
     let spare = insides.map(|(start, end)| {
         let gap = gaps.get(gaps.partition_point(|gap| gap.at as usize <= start));
         let mut from = gap.map_or(end, |gap| gap.at as usize);
@@ -1024,6 +1023,16 @@ mod tests {
                 let own = many.doc.clone().take();
                 prop_assert_eq!(told(&one.doc), told(&own));
             }
+        }
+    }
+
+    /// Wherever the end of what is held falls in an open string.
+    #[test]
+    fn a_string_may_be_cut_off_anywhere() {
+        let line = format!("{{\"a\":\"{}\"}}", "a".repeat(3 * PREFIX_BYTES_MAX));
+        for size in PREFIX_BYTES_MAX - 10..PREFIX_BYTES_MAX + 20 {
+            let (fed, tokeniser) = in_pieces(line.as_bytes(), size, 0);
+            assert!(matches!(fed, Fed::Done(at) if tokeniser.doc.offset(at) == line.len() as u64), "{size}");
         }
     }
 
