@@ -1,4 +1,4 @@
-//! What of a leftover is not in the transcript yet, and the transcript with it.
+//! Lines of a leftover that are missing from the transcript, and the transcript with them.
 
 use super::left::{FINISH, Leftover};
 use crate::error::Error;
@@ -25,14 +25,14 @@ pub(super) struct Late<'l> {
     /// What cannot be brought over: it is kept in the vault.
     dropped: Vec<Span>,
     /// What of the leftover goes where.
-    from: From,
+    from: Resume,
     /// How far the leftover is accounted for then.
     upto: u64,
 }
 
-/// A place in the leftover from which on nothing is accounted for, and where that goes.
+/// Where the unaccounted part of a leftover begins, and where in the transcript it belongs.
 #[derive(Clone, Copy)]
-struct From {
+struct Resume {
     known: u64,
     /// Where in the transcript it goes.
     at: u64,
@@ -60,14 +60,17 @@ impl<'l> Late<'l> {
         vault: &Vault,
         free: bool,
     ) -> io::Result<Self> {
-        let from = leftover.from(now)?;
+        let from = leftover.resume(now)?;
         let known = from.known;
         let mut late = Self { leftover, now, lines: Vec::new(), dropped: Vec::new(), from, upto: known };
         let (start, lost) = match earlier(leftover, known, now, vault)? {
             Earlier::Same => (known, None),
             Earlier::Edited(span) => (known, Some(span)),
             Earlier::GoesOnFrom(line) => (line, None),
-            Earlier::Unknown => (leftover.length, Some(Span::new(0, leftover.length))),
+            Earlier::Unknown => {
+                late.from.torn = 0;
+                (leftover.length, Some(Span::new(0, leftover.length)))
+            }
         };
         late.dropped.extend(lost.filter(|_| free));
         late.split(start, free)?;
@@ -112,9 +115,10 @@ impl<'l> Late<'l> {
         Ok(())
     }
 
-    /// Where the text of the leftover ends. The disk may have lost the end of what the transcript has of it.
+    /// Where the text of the leftover ends. If the disk lost the end, the transcript may still have it.
     fn end(&self) -> u64 {
-        self.leftover.length.max(self.from.known + self.from.torn)
+        let copied = if self.from.torn > 0 { self.from.known + self.from.torn } else { 0 };
+        self.leftover.length.max(copied)
     }
 
     /// Fills the buffer with the text of the leftover. Where the disk has lost it, the transcript may have it, from the
@@ -123,7 +127,7 @@ impl<'l> Late<'l> {
         let end = at + buffer.len() as u64;
         let read = read_up_to(&self.leftover.file, buffer, at)?;
         buffer[read..].fill(0);
-        let From { known, at: to, torn } = self.from;
+        let Resume { known, at: to, torn } = self.from;
         let both = at.max(known)..end.min(known + torn);
         if both.is_empty() {
             return Ok(());
@@ -197,56 +201,72 @@ fn push(spans: &mut Vec<Span>, span: Span) {
 
 impl Leftover {
     /// How far this file is accounted for in the transcript as it is now.
-    fn from(&self, now: &Snapshot) -> io::Result<From> {
+    fn resume(&self, now: &Snapshot) -> io::Result<Resume> {
         let ledger = &self.ledger;
         let end = lines_end(&now.file, now.bytes())?;
         let ends_line_at = |at| Ok::<_, io::Error>(at <= now.bytes() && ends_line(&now.file, at)?);
         // A program that has put a file of its own at the path has taken over what was there, as a rule.
         let is_ours = ledger.current == now.metadata.ino();
         if !self.is_old() && ledger.current == self.swap.new.inode {
-            // The place is one in this very file, which has never been at the path, or is not any more. What came to it
-            // did so before what has come to the old one since that is at the path again.
-            let known = (ledger.at + ledger.upto - ledger.known).min(self.length);
+            // The place is one in this very file, which has never been at the path, or is not any more. From there on it has
+            // copies of what the old one has, and then what others appended, before what came to the old one since that is
+            // at the path again.
+            let own = Span::new(ledger.at.min(self.length), self.length);
             if self.swap.old.inode != now.metadata.ino() || !ends_line_at(ledger.known)? {
-                return Ok(From { known, at: end, torn: 0 });
+                let known = (ledger.at + ledger.upto - ledger.known).min(self.length);
+                return Ok(Resume { known, at: end, torn: 0 });
             }
-            let copied = self.copied(Span::new(known, self.length), now, ledger.known)?;
-            return Ok(copied.unwrap_or(From { known, at: ledger.known, torn: 0 }));
+            let copied = self.copied(own, now, ledger.known)?;
+            return Ok(copied.unwrap_or(Resume { known: own.start, at: ledger.known, torn: 0 }));
         }
         if !ends_line_at(ledger.at)? {
-            return Ok(From { known: ledger.known, at: end, torn: 0 });
+            return Ok(Resume { known: ledger.known, at: end, torn: 0 });
         }
         // An append had begun. All of it is there, or a part, with zeros for what the disk has lost of it, or nothing.
         let begun = Span::new(ledger.known, ledger.upto.max(ledger.known));
-        let copied = self.copied(begun, now, ledger.at)?.filter(|copied| is_ours || copied.torn == 0);
-        Ok(copied.unwrap_or(From { known: begun.start, at: ledger.at, torn: 0 }))
+        let copied = self
+            .copied(begun, now, ledger.at)?
+            // What ends before the append adds nothing to it.
+            .filter(|copied| copied.torn == 0 || (is_ours && self.length > begun.start));
+        Ok(copied.unwrap_or(Resume { known: begun.start, at: ledger.at, torn: 0 }))
     }
 
     /// What is left to do for a span of this file that stands in the transcript at `at`, all of it or its beginning, but
     /// for zeros on either side, which the disk may have put in the place of what it lost. `None` if it does not stand
     /// there.
-    fn copied(&self, span: Span, now: &Snapshot, at: u64) -> io::Result<Option<From>> {
+    fn copied(&self, span: Span, now: &Snapshot, at: u64) -> io::Result<Option<Resume>> {
         let Some(room) = now.bytes().checked_sub(at) else { return Ok(None) };
         let there = span.len().min(room);
+        // Somebody else has gone on in the transcript. Lines are of the append as far as both have the same bytes.
+        let gone_on = |same| {
+            let torn = lines_end(&now.file, at + same)?.saturating_sub(at);
+            Ok((torn > 0).then_some(Resume { known: span.start, at, torn }))
+        };
         let (mut left, mut right) = (vec![0; PIECE_BYTES], vec![0; PIECE_BYTES]);
-        let (mut done, mut whole) = (0, there == span.len());
+        let (mut done, mut same, mut last, mut whole) = (0, 0, 0, there == span.len());
         while done < there {
             let length = (there - done).min(PIECE_BYTES as u64) as usize;
             let (left, right) = (&mut left[..length], &mut right[..length]);
             let read = read_up_to(&self.file, left, span.start + done)?;
             left[read..].fill(0);
             now.file.read_exact_at(right, at + done)?;
-            let mut pairs = left.iter().zip(&*right);
-            if let Some(same) = pairs.position(|(one, other)| one != other && *one != 0 && *other != 0) {
-                // Somebody else has gone on there. Lines that are complete are of the append.
-                let torn = lines_end(&now.file, at + done + same as u64)?.saturating_sub(at);
-                return Ok((torn > 0).then_some(From { known: span.start, at, torn }));
+            for (n, (one, other)) in left.iter().zip(&*right).enumerate() {
+                match (one, other) {
+                    (0, _) => {}
+                    (_, 0) => whole = false,
+                    _ if one == other => same = done + n as u64 + 1,
+                    _ => return gone_on(same),
+                }
             }
-            whole &= left.iter().zip(&*right).all(|(one, other)| *one == 0 || *other != 0);
+            last = left[length - 1];
             done += length as u64;
         }
-        let all = From { known: span.end.min(self.length.max(span.start)), at: at + there, torn: 0 };
-        Ok(Some(if whole { all } else { From { known: span.start, at, torn: there } }))
+        // Zeros match anything: a line that runs past them is somebody else's.
+        if last == 0 && there < room && !ends_line(&now.file, at + there)? {
+            return gone_on(same);
+        }
+        let all = Resume { known: span.end.min(self.length.max(span.start)), at: at + there, torn: 0 };
+        Ok(Some(if whole { all } else { Resume { known: span.start, at, torn: there } }))
     }
 }
 

@@ -234,11 +234,26 @@ fn what_one_of_two_copies_still_has_is_not_lost() {
         if (0..late.len()).any(|at| !has(path, at) && !has(old, at)) {
             continue;
         }
+        let damage = [path, old].map(|copy| String::from_utf8_lossy(copy).replace('\0', "0"));
         let world = died_while_bringing_over(&late, old, path);
         world.fix();
-        let damage = [path, old].map(|copy| String::from_utf8_lossy(copy).replace('\0', "0"));
         assert_eq!((world.told(), world.beside()), (names(&["a", "b"]), Vec::new()), "{damage:#?}");
         assert_eq!(world.fix().ending, Ending::Clean);
+        // The same where programs have gone on in both files since.
+        if path.last().is_some_and(|byte| *byte != b'\n') && path.len() < late.len() {
+            continue;
+        }
+        let mut told = vec!["a", "b"];
+        let mut old = old.clone();
+        if old.len() == late.len() {
+            old.extend(turn("d", 10).as_bytes());
+            told.push("d");
+        }
+        told.push("c");
+        let path = [&path[..], turn("c", 100).as_bytes()].concat();
+        let world = died_while_bringing_over(&late, &old, &path);
+        world.fix();
+        assert_eq!((world.told(), world.beside()), (names(&told), Vec::new()), "{damage:#?}");
     }
 }
 
@@ -254,31 +269,92 @@ fn lines_that_came_over_before_others_went_on_are_not_doubled() {
     }
 }
 
-/// The exchange of names had not reached the disk when the power failed, so what was appended to the new text is beside the
-/// old one. It was said before what came to the old one since.
-#[test]
-fn lines_that_lost_their_place_at_the_path_come_before_later_ones() {
-    let mut seen = 0;
-    for at in 0..40 {
+/// Worlds in which a run died with its new text ready and the old one at the path, in each way there is.
+fn died_before_the_exchange() -> impl Iterator<Item = World> {
+    (0..40).filter_map(|at| {
         let world = World::new();
         let inode = fs::metadata(&world.path).unwrap().ino();
         let _ = fault::with(Some(Fault::Death { at }), || maintain(&world.path, None, &world.options()));
         let record = world.vault().runs(&world.path.canonicalize().unwrap()).unwrap().pop();
         let ready = record.is_some_and(|record| record.unwrap().swap.is_some());
-        if !ready || fs::metadata(&world.path).unwrap().ino() != inode || world.beside().is_empty() {
-            continue;
-        }
+        let is_old = fs::metadata(&world.path).unwrap().ino() == inode;
+        (ready && is_old && !world.beside().is_empty()).then_some(world)
+    })
+}
+
+fn append(path: &Path, text: &str) {
+    OpenOptions::new().append(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
+}
+
+/// The exchange of names had not reached the disk when the power failed, so what was appended to the new text is beside the
+/// old one. It was said before what came to the old one since.
+#[test]
+fn lines_that_lost_their_place_at_the_path_come_before_later_ones() {
+    let mut seen = 0;
+    for world in died_before_the_exchange() {
         seen += 1;
-        let append = |path: &Path, name: &str| {
-            let mut file = OpenOptions::new().append(true).open(path).unwrap();
-            file.write_all(turn(name, 10).as_bytes()).unwrap();
-        };
-        append(&world.folder().join(&world.beside()[0]), "b");
-        append(&world.path, "c");
+        append(&world.folder().join(&world.beside()[0]), &turn("b", 10));
+        append(&world.path, &turn("c", 10));
         world.fix();
-        assert_eq!((world.told(), world.beside()), (names(&["a", "b", "c"]), Vec::new()), "{at}");
+        assert_eq!((world.told(), world.beside()), (names(&["a", "b", "c"]), Vec::new()));
     }
     assert!(seen > 0);
+}
+
+/// A program has cut the old file off and gone on from there; its last line has no line break yet.
+#[test]
+fn an_old_file_that_was_cut_off_is_brought_over_to_its_last_byte() {
+    let world = World::new();
+    let mut held = world.fix_while_held(None);
+    held.set_len(0).unwrap();
+    held.write_all(turn("b", 10).trim_end().as_bytes()).unwrap();
+    drop(held);
+    world.fix();
+    assert_eq!((world.told(), world.beside()), (names(&["a", "b"]), Vec::new()));
+}
+
+/// The disk has lost all of the old file's copy, and another program has a longer line where it was to go.
+#[test]
+fn lines_of_others_are_not_split_where_the_disk_lost_ours() {
+    for length in [30, 100] {
+        let late = "x".repeat(length - 1) + "\n";
+        let path = turn("c", 100);
+        let world = died_while_bringing_over(
+            &late,
+            &[&vec![0; length][..], b"\n", turn("d", 10).as_bytes()].concat(),
+            path.as_bytes(),
+        );
+        world.fix();
+        assert_eq!((world.told(), world.beside()), (names(&["a", "d", "c"]), Vec::new()), "{length}");
+    }
+}
+
+/// The run died between its two notes of what it copied, and the old file is at the path again. What of the lines the disk
+/// lost there, the copy has; others may have appended to either file.
+#[test]
+fn what_was_being_copied_is_neither_doubled_nor_behind_later_lines() {
+    let late = turn("b", 10);
+    for (copied, lost) in [(0, false), (late.len() / 2, false), (late.len(), false), (late.len(), true)] {
+        let world = died_before_the_exchange().next().unwrap();
+        let new = world.folder().join(&world.beside()[0]);
+        let record = world.vault().runs(&world.path.canonicalize().unwrap()).unwrap().pop().unwrap().unwrap();
+        let (known, at) = (fs::metadata(&world.path).unwrap().len(), fs::metadata(&new).unwrap().len());
+        let current = fs::metadata(&new).unwrap().ino();
+        let ledger = Ledger { known, upto: known + late.len() as u64, at, current };
+        world.vault().run_for_notes(&record).unwrap().note(&ledger).unwrap();
+        append(&new, &late[..copied]);
+        if !lost {
+            append(&world.path, &late);
+        }
+        let mut told = vec!["a", "b", "c"];
+        if copied == late.len() {
+            append(&new, &turn("d", 10));
+            told.insert(2, "d");
+        }
+        append(&world.path, &turn("c", 10));
+        world.fix();
+        assert_eq!((world.told(), world.beside()), (names(&told), Vec::new()), "{copied} {lost}");
+    }
 }
 
 /// A leftover that is shorter than what was read, or has lost a part of it, never takes the place of the text at the path.
