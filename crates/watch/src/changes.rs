@@ -158,22 +158,24 @@ impl Watch {
         Ok(())
     }
 
-    /// Stops watching a folder. Gives whether it was watched.
+    /// Stops watching a folder and those below it. Gives whether it was watched.
     pub(crate) fn remove(&mut self, path: &Path) -> bool {
-        let was_watched = self.folders.remove(path).is_some();
-        if was_watched {
-            // The watch of a folder that is gone has gone with it.
-            let _ = self.watcher.unwatch(path);
-        }
-        was_watched
+        self.folders.contains_key(path) && self.remove_if(|folder, _| folder.starts_with(path))
     }
 
-    /// Stops watching folders that a complete walk has not seen, other than its root.
-    pub(crate) fn remove_unseen(&mut self, root: &Path, walk: u32) {
-        let unseen = self.folders.extract_if(|path, seen| *seen != walk && path != root);
-        for (path, _) in unseen {
-            let _ = self.watcher.unwatch(&path);
+    /// Stops watching folders that a complete walk has not seen, other than its root. Gives whether there were any: one
+    /// that was moved may have lost its watch with its old name.
+    pub(crate) fn remove_unseen(&mut self, root: &Path, walk: u32) -> bool {
+        self.remove_if(|folder, seen| seen != walk && folder != root)
+    }
+
+    fn remove_if(&mut self, is_gone: impl Fn(&Path, u32) -> bool) -> bool {
+        let gone: Vec<_> = self.folders.extract_if(|folder, seen| is_gone(folder, *seen)).collect();
+        for (folder, _) in &gone {
+            // The watch of a folder that does not exist any more has gone with it.
+            let _ = self.watcher.unwatch(folder);
         }
+        !gone.is_empty()
     }
 }
 
@@ -287,6 +289,27 @@ mod tests {
         fs::read(&read).unwrap();
         let reported = reported_until_written(&changes, &written);
         assert_eq!(reported, HashSet::from([Change::File(written.clone()), Change::Closed(written)]));
+    }
+
+    /// A folder is watched under its new name before it is forgotten under its old one, as when a walk meets it first.
+    #[test]
+    fn a_folder_that_was_moved_takes_those_below_along() {
+        let dir = tempfile::tempdir().unwrap();
+        let [old, new] = ["old", "new"].map(|name| dir.path().join(name));
+        fs::create_dir_all(old.join("sub")).unwrap();
+        let (_stop, changes) = Stop::new();
+        let mut watch = Watch::new(&changes).unwrap();
+        for folder in [dir.path(), &old, &old.join("sub")] {
+            watch.add_found(folder, 0).unwrap();
+        }
+        fs::rename(&old, &new).unwrap();
+        watch.add_found(&new, 1).unwrap();
+        watch.add_found(&new.join("sub"), 1).unwrap();
+        assert!(watch.remove(&old) && !watch.remove_unseen(dir.path(), 1));
+        watch.add_found(&new.join("sub"), 1).unwrap();
+        assert_eq!(watch.folders(), 3);
+        let last = new.join("sub/last");
+        assert!(reported_until_written(&changes, &last).contains(&Change::File(last)));
     }
 
     /// A walk takes it for a folder, and before it is watched a link is there.

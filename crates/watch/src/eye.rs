@@ -228,12 +228,11 @@ impl Life<'_> {
         let began = Instant::now();
         self.walk += 1;
         let root = self.lids.task.root.clone();
-        let complete = self.see(&root, 0)?;
-        if let Some(watch) = &mut self.watch {
-            if complete {
-                watch.remove_unseen(&root, self.walk);
-            }
-            let folders = watch.folders();
+        let mut complete = self.see(&root, 0)?;
+        if complete && self.watch.as_mut().is_some_and(|watch| watch.remove_unseen(&root, self.walk)) {
+            complete = self.see(&root, 0)?;
+        }
+        if let Some(folders) = self.watch.as_ref().map(Watch::folders) {
             self.lids.tell(RootState::Watched, folders)?;
         }
         let walked = Event::Walked { root: self.lids.task.id, walk: self.walk, complete, why };
