@@ -70,6 +70,20 @@ fn what_is_not_known_is_said_not_to_be() {
     assert!(run.status == 2 && talk.contains("/nowhere/s.jsonl"), "{talk}");
 }
 
+/// Every command that is proposed can be pasted, whatever the file is called.
+#[test]
+fn the_path_is_quoted_where_it_has_to_be() {
+    let dir = Dir::new();
+    dir.write("a b.jsonl", std::fs::read(fixture("pi/p1-lost-result")).unwrap());
+    for (text, command) in [
+        ("`tool_use` ids were found without `tool_result` blocks", "tailor fix --select P1 'a b.jsonl'\n"),
+        ("prompt is too long: 210000 tokens > 200000 maximum", "tailor recover 'a b.jsonl' "),
+    ] {
+        let said = dir.tailor(&["explain", text, "a b.jsonl"]).text();
+        assert!(said.contains(command), "{said}");
+    }
+}
+
 /// Of an error that nobody knows nothing is said to be the reason, and no repair is proposed.
 #[test]
 fn an_unknown_error_proposes_nothing() {

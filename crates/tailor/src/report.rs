@@ -3,6 +3,7 @@
 use crate::args::{ReportFormat, Shared};
 use crate::baseline::{Baseline, fingerprints};
 use crate::status::Status;
+use crate::terminal::shell_word;
 use keeper::{Ending, Error, Guarantee, Outcome, Policies, Unsupported};
 use serde::Serialize;
 use std::path::Path;
@@ -183,13 +184,6 @@ fn held_back(path: &Path, code: &str, held: Held) -> String {
         }
         _ => held.to_string(),
     }
-}
-
-/// A text as one word of a shell.
-pub(crate) fn shell_word(text: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "/._-+:@%,".contains(c);
-    let quoted = || format!("'{}'", text.replace('\'', r"'\''"));
-    if text.chars().all(plain) { text.to_string() } else { quoted() }
 }
 
 /// What findings are held against.

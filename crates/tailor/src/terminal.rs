@@ -192,9 +192,35 @@ fn is_invisible(c: char) -> bool {
         | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}' | '\u{e0000}'..='\u{e0fff}')
 }
 
+/// A text as one word of a shell, without anything that would reach the terminal as an escape sequence.
+pub(crate) fn shell_word(text: &str) -> String {
+    if text.chars().any(|c| c.is_control() || is_invisible(c)) {
+        let byte = |byte: u8| match byte {
+            b'\'' | b'\\' => format!("\\{}", char::from(byte)),
+            b' '..=b'~' => char::from(byte).to_string(),
+            _ => format!("\\x{byte:02x}"),
+        };
+        return format!("$'{}'", text.bytes().map(byte).collect::<String>());
+    }
+    let plain = |c: char| c.is_alphanumeric() || "/._-+:@%,".contains(c);
+    let quoted = || format!("'{}'", text.replace('\'', r"'\''"));
+    if text.chars().all(plain) { text.to_string() } else { quoted() }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Harmless, Screen, json, plain};
+    use super::{Harmless, Screen, json, plain, shell_word};
+
+    #[test]
+    fn a_path_is_one_word_of_a_shell() {
+        for (path, word) in [
+            ("/a-b_c.d/e", "/a-b_c.d/e"),
+            ("a b's", r"'a b'\''s'"),
+            ("a\u{1b}[2J'\u{202e}", r"$'a\x1b[2J\'\xe2\x80\xae'"),
+        ] {
+            assert_eq!(shell_word(path), word);
+        }
+    }
 
     #[test]
     fn lines_fit_the_screen() {

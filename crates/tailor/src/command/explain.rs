@@ -4,10 +4,9 @@
 use super::{failed, one_session};
 use crate::amount::plural;
 use crate::args::Explain;
-use crate::report::shell_word;
 use crate::say::talk;
 use crate::status::Status;
-use crate::terminal::plain;
+use crate::terminal::{plain, shell_word};
 use crate::value::{or_meant, rules};
 use keeper::{Stop, read};
 use std::path::Path;
@@ -40,7 +39,7 @@ pub(crate) fn run(explain: &Explain) -> Status {
                 "",
                 None,
                 &|finding| finding.rule.code() == rule.code(),
-                &|findings, shown| settles(findings, shown).unwrap_or_else(|| none.clone()),
+                &|findings, file| settles(findings, file).unwrap_or_else(|| none.clone()),
             );
         }
     } else if let Some(known) = refusal::find(what) {
@@ -118,13 +117,13 @@ fn error(known: &Refusal, text: &str, file: Option<&Path>) -> Status {
         return Status::Clean;
     };
     let about = |finding: &Finding| known.codes.contains(&finding.rule.code());
-    in_file(path, text, None, &about, &|findings, shown| {
-        let settled = match settles(findings, shown) {
+    in_file(path, text, None, &about, &|findings, file| {
+        let settled = match settles(findings, file) {
             _ if rules.is_empty() => known.fix.to_string(),
             None => format!("Not found in this file: {names}."),
             Some(settled) => settled,
         };
-        paragraphs(&[&settled, &known.advice.replace("FILE", shown)])
+        paragraphs(&[&settled, &known.advice.replace("FILE", file)])
     })
 }
 
@@ -134,7 +133,8 @@ fn paragraphs(parts: &[&str]) -> String {
     parts.join("\n")
 }
 
-/// What of a file is to blame, under a heading if it has one, and what is to be said of that behind it.
+/// Prints what of a file is to blame, under a heading if there is one, and then what `end` says about it, given the path as
+/// a word of a shell.
 fn in_file(
     path: &Path,
     text: &str,
@@ -161,7 +161,7 @@ fn in_file(
     if more > 0 {
         println!("  and {more} more (tailor scan)");
     }
-    let end = end(&findings, &shown);
+    let end = end(&findings, &shell_word(&path.to_string_lossy()));
     if !end.is_empty() {
         println!("\n{end}");
     }
@@ -229,7 +229,7 @@ fn in_words(lines: &[u64]) -> String {
 }
 
 /// The command that repairs what was found and nothing else, or why there is none; `None` if nothing was found.
-fn settles(findings: &[Finding], path: &str) -> Option<String> {
+fn settles(findings: &[Finding], file: &str) -> Option<String> {
     let codes = |is_fixed: &dyn Fn(&Safety) -> bool| {
         let mut codes: Vec<&str> = Vec::new();
         for finding in findings.iter().filter(|finding| is_fixed(&finding.fix.safety)) {
@@ -239,7 +239,6 @@ fn settles(findings: &[Finding], path: &str) -> Option<String> {
         }
         (!codes.is_empty()).then(|| codes.join(","))
     };
-    let file = shell_word(path);
     if let Some(safe) = codes(&|safety| *safety == Safety::Safe) {
         return Some(format!("To repair it, run: tailor fix --select {safe} {file}"));
     }
