@@ -320,7 +320,7 @@ fn a_folder_that_cannot_be_read() {
     let lines = run.json();
     let outcomes: Vec<_> = lines.iter().filter_map(|line| line["outcome"].as_str()).collect();
     assert_eq!(outcomes, ["clean", "error"], "what can be read is looked at all the same");
-    assert!(run.text().contains("shut: could not look into the folder: Permission denied"), "{}", run.text());
+    assert!(run.text().contains("shut: could not read the folder: Permission denied"), "{}", run.text());
     fs::set_permissions(dir.path("shut"), Permissions::from_mode(0o755)).unwrap();
 }
 

@@ -28,7 +28,7 @@ use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 use tally::{Ended, Tally, Verdict};
 
-/// `.ci/run` asks for five times as many, which is half a minute of work for one core.
+/// `.ci/run` asks for more.
 const CASES: u64 = 30;
 
 /// Cases that run at a time. A run sleeps more than it works.

@@ -678,7 +678,7 @@ fn a_root_that_cannot_be_read_holds_up_no_other() {
     give_to_powerless(&path);
     until_mended(&path);
     let log = log(&dir);
-    assert!(log.contains("/open/shut: could not look into the folder: Permission denied"), "{log}");
+    assert!(log.contains("/open/shut: could not read the folder: Permission denied"), "{log}");
     assert_eq!(daemon.status().unwrap()["files"], 1);
 }
 

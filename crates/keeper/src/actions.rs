@@ -638,7 +638,7 @@ fn action() -> impl Strategy<Value = Action> {
     ]
 }
 
-/// `.ci/run` asks for five times as many.
+/// `.ci/run` asks for more.
 const CASES: u32 = 200;
 
 /// The same cases every time, so that a failure is a failure for everybody; `PROPTEST_CASES` and

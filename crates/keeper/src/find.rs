@@ -41,7 +41,7 @@ pub fn find(path: &Path) -> Vec<Result<Found, Error>> {
             // As a whole it names the path once more.
             let whole = error.to_string();
             let cause = error.into_io_error().unwrap_or_else(|| io::Error::other(whole));
-            Some(Err(Error::new(&at, "look into the folder", cause)))
+            Some(Err(Error::new(&at, "read the folder", cause)))
         }
     })
     .collect()

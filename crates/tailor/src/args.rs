@@ -85,7 +85,7 @@ pub(crate) enum Command {
         Exit codes: 0 recovered or nothing to recover from, 1 not now or not by this, 2 an error."
     )]
     Recover(Recover),
-    /// Print the full text behind a marker that `fix` left; the marker names the id.
+    /// Print the full text that a marker of `fix` stands for; the marker names the id.
     #[command(after_help = "Examples:\n  tailor show 3f9a1c20d7e4\n  tailor show 3f9a1c20d7e4 | less")]
     Show(Show),
     /// Delete originals that no longer need to be kept.
@@ -95,7 +95,7 @@ pub(crate) enum Command {
     #[command(
         after_help = "Examples:\n  tailor watch\n  tailor watch ~/.openclaw --mode enforce --settle 10\n  \
         tailor watch --config tailor.toml --log-format json\n\
-        SIGHUP reads the configuration anew, SIGTERM stops after the current file."
+        SIGHUP reloads the configuration, SIGTERM stops after the current file."
     )]
     Watch(Watch),
     /// Show how the daemon is doing.

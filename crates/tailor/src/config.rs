@@ -139,7 +139,8 @@ impl Loaded {
         let roots = match &settings.roots {
             Some(roots) if roots.is_empty() => {
                 return Err(
-                    "configuration: `roots` names none; leave it out to look after known agents".to_string()
+                    "configuration: `roots` is empty; remove it to watch the folders of known agents"
+                        .to_string(),
                 );
             }
             Some(roots) => Roots::These(roots.iter().map(|root| at_home(root)).collect()),
@@ -149,7 +150,7 @@ impl Loaded {
         // It is put in place anew each time: a pipe or a device would be gone.
         if let Some(path) = metrics_textfile.as_ref().filter(|path| path.exists() && !path.is_file()) {
             return Err(format!(
-                "configuration: `metrics_textfile`: {} is there and is not a file",
+                "configuration: `metrics_textfile`: {} exists and is not a regular file",
                 path.display()
             ));
         }
@@ -320,7 +321,10 @@ mod tests {
             ("[stale]\nshorten_turn = 5", "did you mean `shorten_turns`?"),
             ("profile = \"chatcl\"", "no such profile; there are default, chatcli"),
             ("[agents.claude]", "line 1: there is no agent `claude` (did you mean `claude-code`?)"),
-            ("\n\n[agents.pi]\nsettle = 5", "line 3: `settle` in the table of an agent has no meaning"),
+            (
+                "\n\n[agents.pi]\nsettle = 5",
+                "line 3: `settle` in the table of an agent applies to all agents",
+            ),
         ] {
             let wrong = wrong(text);
             assert!(wrong.contains(says), "{wrong}");
@@ -359,7 +363,10 @@ mod tests {
         }
         assert!(read("roots = []").is_err());
         let device = read("metrics_textfile = \"/dev/null\"").unwrap_err();
-        assert!(device.ends_with("`metrics_textfile`: /dev/null is there and is not a file"), "{device}");
+        assert!(
+            device.ends_with("`metrics_textfile`: /dev/null exists and is not a regular file"),
+            "{device}"
+        );
     }
 
     #[test]

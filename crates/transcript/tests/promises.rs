@@ -654,7 +654,7 @@ fn adds_up(bytes: &[u8]) -> Checked {
     Ok(())
 }
 
-/// Cases of each promise, unless `PROPTEST_CASES` asks for others. `.ci/run` asks for three times as many.
+/// Cases of each promise, unless `PROPTEST_CASES` asks for others. `.ci/run` asks for more.
 const CASES: u32 = 100;
 
 fn config() -> ProptestConfig {

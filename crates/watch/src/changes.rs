@@ -223,8 +223,8 @@ pub(crate) fn no_watch(error: &notify::Error) -> String {
             "the kernel's limit of inotify instances is reached (raise it with sysctl fs.inotify.max_user_instances)"
                 .to_string()
         }
-        ErrorKind::Io(cause) => format!("it cannot be watched: {cause}"),
-        _ => format!("it cannot be watched: {error}"),
+        ErrorKind::Io(cause) => format!("could not watch it: {cause}"),
+        _ => format!("could not watch it: {error}"),
     }
 }
 

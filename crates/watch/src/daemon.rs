@@ -439,7 +439,7 @@ impl Daemon {
                 self.config_error = None;
                 self.queue.renew(self.config.settle());
                 self.reopen_roots();
-                info!(event = "reload", mode = self.config.mode.name(), "the configuration was read anew");
+                info!(event = "reload", mode = self.config.mode.name(), "configuration reloaded");
             }
             Err(reason) => {
                 error!(event = "reload", reason, "still running with the old configuration: {reason}");

@@ -194,7 +194,7 @@ impl Life<'_> {
         let why = if metadata.is_dir() {
             match network(&root) {
                 Some(kind) => {
-                    format!("it is on {kind}, and the kernel does not tell what other machines write there")
+                    format!("it is on {kind}, and the kernel does not report writes by other machines")
                 }
                 None => match self.watch_root(&root) {
                     Ok(()) => return,
@@ -306,7 +306,7 @@ impl Life<'_> {
             return Ok(());
         }
         let cause = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
-        self.lids.trouble(format!("{}: could not look into the folder: {cause}", path.display()))
+        self.lids.trouble(format!("{}: could not read the folder: {cause}", path.display()))
     }
 }
 

@@ -64,7 +64,7 @@ impl Metrics {
         let mut make = Maker { registry: Registry::with_prefix("tailor") };
         Self {
             enforce: make.gauge("enforce", "1 if transcripts are repaired, 0 if problems are only reported"),
-            roots: make.gauge("roots", "Folders to look after"),
+            roots: make.gauge("roots", "Watched roots"),
             roots_watched: make.gauge("roots_watched", "Roots whose changes the kernel reports"),
             folders: make.gauge("watches", "Folders that the kernel watches"),
             files: make.gauge("files", "Known transcripts"),
@@ -80,7 +80,7 @@ impl Metrics {
             vault_bytes: make.gauge("vault_bytes", "Size of the originals after the last cleanup"),
             config_ok: make
                 .gauge("config_ok", "1 if the configuration files are in use, 0 if they have errors"),
-            events: make.counter("events", "What was seen to happen"),
+            events: make.counter("events", "File events seen"),
             ignored: make.counter("ignored_events", "Events about files beyond the limit of known files"),
             trips: make.counter("trips", "How often a transcript was left alone after repeated failures"),
             remembered: make.gauge("remembered_files", "Transcripts of which only appended bytes are read"),

@@ -141,8 +141,7 @@ impl TryFrom<File> for Agent {
         match own.misplaced(Scope::All).or(nested) {
             None => Ok(Self(own)),
             Some(key) => Err(format!(
-                "`{key}` in the table of an agent has no meaning: it is for all agents alike (put it in front of the \
-                 first table)"
+                "`{key}` in the table of an agent applies to all agents; move it before the first table"
             )),
         }
     }

@@ -50,7 +50,7 @@ pub static REFUSALS: &[Refusal] = &[
             misordered_results::RULE.info.code,
             result_before_call::RULE.info.code,
         ],
-        what: "A tool was called, and the request holds no result right behind the call: it was lost, or something stands in between.",
+        what: "A tool call has no result directly after it: the result was lost, or something stands between them.",
         fix: "tailor fix FILE puts results where they belong, and a neutral one where there is none.",
         advice: "",
     },
@@ -96,8 +96,8 @@ pub static REFUSALS: &[Refusal] = &[
     Refusal {
         says: &["Expected toolResult blocks at * but found", "Did not find * tool_result block"],
         codes: &[misordered_results::RULE.info.code, displaced_result::RULE.info.code],
-        what: "Results of one turn stand in another order than their calls, or behind text.",
-        fix: "tailor fix FILE moves results up behind their calls.",
+        what: "The results of a turn are in another order than their calls, or come after text.",
+        fix: "tailor fix FILE moves results to directly after their calls.",
         advice: "",
     },
     Refusal {
@@ -242,9 +242,9 @@ pub static REFUSALS: &[Refusal] = &[
             displaced_result::RULE.info.code,
             misordered_results::RULE.info.code,
         ],
-        what: "Gemini takes calls only right behind a user's turn or results: the conversation begins with calls, or \
+        what: "Gemini accepts calls only directly after a user's turn or results: the conversation begins with calls, or \
                something stands before them.",
-        fix: "tailor fix FILE puts results back behind their calls.",
+        fix: "tailor fix FILE moves results back to directly after their calls.",
         advice: "Where the conversation begins with calls, the agent has to put a user's message in front: Tailor puts \
                  nothing into a person's mouth.",
     },
@@ -315,7 +315,7 @@ pub static REFUSALS: &[Refusal] = &[
         ],
         what: "The file, or one line of it, is longer than the program can read at once.",
         fix: "tailor fix --only dead-weight FILE takes out what is not loaded.",
-        advice: "tailor top FILE says what fills it.",
+        advice: "tailor top FILE shows what fills it.",
     },
     Refusal {
         says: &[
@@ -354,7 +354,7 @@ pub static REFUSALS: &[Refusal] = &[
             unreadable_line::RULE.info.code,
         ],
         what: "A line holds something that is no JSON: it is torn, glued to another one, or damaged.",
-        fix: "tailor fix FILE mends what can be mended and names the rest.",
+        fix: "tailor fix FILE repairs what it can and lists the rest.",
         advice: "",
     },
     Refusal {
@@ -371,7 +371,7 @@ pub static REFUSALS: &[Refusal] = &[
             broken_record::RULE.info.code,
         ],
         what: "A line is torn, glued to another one, or split.",
-        fix: "tailor fix FILE mends what can be mended and names the rest.",
+        fix: "tailor fix FILE repairs what it can and lists the rest.",
         advice: "",
     },
     Refusal {
@@ -392,7 +392,7 @@ pub static REFUSALS: &[Refusal] = &[
         says: &["No space left on device", "ENOSPC"],
         codes: &["C4", torn_line::RULE.info.code],
         what: "The disk was full, and the last line may be torn.",
-        fix: "tailor fix FILE mends the last line.",
+        fix: "tailor fix FILE repairs the last line.",
         advice: "Make room first (tailor gc removes old originals).",
     },
     Refusal {
@@ -413,7 +413,7 @@ pub static REFUSALS: &[Refusal] = &[
         ],
         what: "The agent does not see the file: its first or last line is damaged, its title is out of sight, or it has \
                moved or been deleted.",
-        fix: "tailor fix FILE mends the line or the title.",
+        fix: "tailor fix FILE repairs the line or the title.",
         advice: "If the file is gone, the agent's retention took it.",
     },
 ];

@@ -104,7 +104,7 @@ impl Daemon {
                 self.open_root(root.path, root.claim);
             } else {
                 self.queue.drop_root(root.id);
-                info!(event = "root", root = %root.path.display(), "is not looked after any more");
+                info!(event = "root", root = %root.path.display(), "no longer watched");
             }
         }
         drop(self.open_roots());
