@@ -1,7 +1,7 @@
 //! The shape of one JSON object: which value stands at which bytes.
 //!
 //! The tokeniser holds the bytes of the line it reads and says of each value where it stands in them; no text is copied.
-//! Only of a line that is longer than [`LONG_BYTES`] it lets the insides of long strings go, but for their first
+//! Only of a line that is longer than 1 MiB it lets the insides of long strings go, but for their first
 //! [`PREFIX_BYTES_MAX`] bytes, so that a line of 8 GiB that is one long string takes no more memory than that.
 //!
 //! It accepts what `JSON.parse` accepts, for objects, and on top of that any bytes above 0x7f inside strings:
