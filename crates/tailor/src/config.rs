@@ -78,8 +78,8 @@ pub(crate) fn load(named: Option<&Path>, flags: &[String], roots: Option<Value>)
     }
     let loaded = Loaded::new(table, files, strays);
     let loaded = loaded.map_err(|error| explain("configuration", &error, None))?;
-    if loaded.file.misplaced(Scope::Agent).is_some() {
-        return Err("configuration: `reloads` is said of one agent: put it into `[agents.NAME]`".to_string());
+    if let Some(key) = loaded.file.misplaced(Scope::Agent) {
+        return Err(format!("configuration: `{key}` is a setting of one agent; put it in `[agents.NAME]`"));
     }
     Ok(loaded)
 }

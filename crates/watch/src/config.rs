@@ -2,6 +2,7 @@
 
 use crate::queue::{Pace, Settle};
 use keeper::{Keep, Options, Policies, Vault, Worth};
+use serde::Deserialize;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -94,12 +95,13 @@ pub enum Roots {
 }
 
 /// Whether anything may be written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// Nothing: findings and metrics only.
     #[default]
     Observe,
-    /// Transcripts are mended.
+    /// Repairs.
     Enforce,
 }
 

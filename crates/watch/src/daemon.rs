@@ -1,5 +1,5 @@
 //! The loop that everything meets in: events in, looks out. Nothing is done in direct reaction to an event, and nothing
-//! here waits for a disk: eyes and workers do, on threads of their own.
+//! here waits for a disk: root watchers and workers do, on threads of their own.
 
 mod answer;
 mod report;
@@ -13,7 +13,7 @@ use crate::instance::Taken;
 use crate::look::Looker;
 use crate::metrics::{Metrics, whole};
 use crate::queue::{Cure, FILES_MAX, Job, Queue, RootId, Tick};
-use crate::scout::Scout;
+use crate::root_discovery::RootDiscovery;
 use crate::systemd;
 use keeper::{Keep, Vault};
 use report::{Told, plain};
@@ -30,7 +30,8 @@ use std::time::{Duration, Instant};
 use tracing::{error, info, warn};
 use transcript::overflow::Failure;
 
-/// How many events may wait for the loop. Then eyes wait, and behind them the kernel, which says what it had to drop.
+/// How many events may wait for the loop. Then root watchers wait, and after them the kernel, which reports what it had to
+/// drop.
 const EVENTS_MAX: usize = 4_096;
 /// How many events are taken before due files are given out again.
 const EVENTS_AT_ONCE: usize = 512;
@@ -83,7 +84,7 @@ struct Daemon {
     /// Roots that others look after, and who.
     taken: BTreeMap<PathBuf, String>,
     /// Looks out for folders of known agents, if those are what is looked after.
-    scout: Option<Scout>,
+    discovery: Option<RootDiscovery>,
     told: HashMap<Arc<Path>, Told>,
     /// Sessions of which their agents say that they are too long.
     too_long: HashMap<Arc<Path>, Failure>,
@@ -194,7 +195,7 @@ impl Daemon {
             roots: Vec::new(),
             roots_opened: 0,
             taken: BTreeMap::new(),
-            scout: None,
+            discovery: None,
             told: HashMap::new(),
             too_long: HashMap::new(),
             metrics,
@@ -220,12 +221,12 @@ impl Daemon {
         Tick::from_millis(i64::try_from(self.began.elapsed().as_millis()).unwrap_or(i64::MAX))
     }
 
-    /// Claims the roots and opens an eye on each.
+    /// Claims the roots and watches each.
     fn begin(&mut self) -> Result<(), Error> {
         let mode = self.config.mode.name();
         info!(event = "start", mode, pid = std::process::id(), "started");
         let taken = self.open_roots();
-        self.send_out_scout();
+        self.discover_roots();
         if self.roots.is_empty() && taken.is_empty() {
             warn!(event = "root", "no agent folders found yet; looking again periodically");
         }

@@ -1,7 +1,7 @@
 //! The kinds of values that settings have: how each is read from a file, a flag and a variable, and how it is printed.
 
 use super::values::Settings;
-use super::written::{Code, Mode, Tools, bytes, profile_name, span, text, value};
+use super::written::{Code, Tools, bytes, profile_name, span, text, value};
 use crate::value::{Oversized, Thinking, days, millis, profile, seconds, tool_limit};
 use clap::builder::{EnumValueParser, StringValueParser, TypedValueParser, ValueParser};
 use clap::value_parser;
@@ -64,7 +64,7 @@ pub(crate) enum Kind {
     Thinking,
     /// The limit of one tool.
     ToolLimit,
-    /// All that is said of tools.
+    /// The `[tools]` table.
     Tools,
     /// Settings of single agents. They are kept beside all others.
     Agents,
@@ -125,7 +125,7 @@ impl<'de> DeserializeSeed<'de> for Kind {
             Self::Path(at) => Edit::set(at, Some(PathBuf::deserialize(from)?)),
             Self::Paths(at) => Edit::set(at, Some(Vec::deserialize(from)?)),
             Self::Listen(at) => Edit::set(at, Some(text(from, str::parse)?)),
-            Self::Mode => Edit::set(|settings| &mut settings.mode, Mode::deserialize(from)?.into()),
+            Self::Mode => Edit::set(|settings| &mut settings.mode, watch::Mode::deserialize(from)?),
             Self::Codes(at) => {
                 let codes = Vec::<Code>::deserialize(from)?;
                 Edit::set(at, codes.into_iter().map(|code| code.0).collect())

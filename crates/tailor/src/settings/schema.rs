@@ -49,7 +49,10 @@ fn of(kind: Kind) -> Value {
         Kind::Truth(_) => json!({ "type": "boolean" }),
         Kind::Path(_) | Kind::Listen(_) => json!({ "type": "string" }),
         Kind::Paths(_) | Kind::Codes(_) | Kind::Names(_) => names,
-        Kind::Mode => json!({ "enum": ["observe", "enforce"] }),
+        Kind::Mode => {
+            let modes = [watch::Mode::Observe, watch::Mode::Enforce].map(watch::Mode::name);
+            json!({ "enum": modes })
+        }
         Kind::Images => json!({ "enum": choices::<crate::value::Oversized>() }),
         Kind::Thinking => json!({ "enum": choices::<crate::value::Thinking>() }),
         Kind::Profile => json!({ "enum": PROFILES.iter().map(|profile| profile.name).collect::<Vec<_>>() }),

@@ -46,7 +46,7 @@ struct Tool {
     result_chars_max: u64,
 }
 
-/// What stands behind a key of [`Tools`]. Read by hand, because what serde derives forgets the line that is wrong.
+/// The value of a key in [`Tools`]. Deserialized by hand: the derived code loses the line of an error.
 enum ToolValue {
     Names(Vec<String>),
     Tool(Tool),
@@ -92,22 +92,6 @@ impl TryFrom<BTreeMap<String, ToolValue>> for Tools {
             }
         }
         Ok(tools)
-    }
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Mode {
-    Observe,
-    Enforce,
-}
-
-impl From<Mode> for watch::Mode {
-    fn from(mode: Mode) -> Self {
-        match mode {
-            Mode::Observe => Self::Observe,
-            Mode::Enforce => Self::Enforce,
-        }
     }
 }
 

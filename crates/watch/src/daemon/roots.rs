@@ -4,15 +4,15 @@ use super::Daemon;
 use super::report::{name, plain};
 use crate::config::Roots;
 use crate::event::RootState;
-use crate::eye::{Eye, Task};
 use crate::instance::{Claim, Taken, claim};
 use crate::queue::RootId;
-use crate::scout::Scout;
+use crate::root_discovery::RootDiscovery;
+use crate::root_watcher::{RootWatch, Task};
 use keeper::known_roots;
 use std::path::{Path, PathBuf};
 use tracing::{error, info, warn};
 
-/// A root, with an eye on it.
+/// A root that is watched.
 pub(super) struct Watched {
     pub(super) id: RootId,
     pub(super) path: PathBuf,
@@ -20,7 +20,7 @@ pub(super) struct Watched {
     pub(super) folders: usize,
     claim: Claim,
     /// Closed when it is dropped.
-    eye: Eye,
+    watch: RootWatch,
 }
 
 impl Daemon {
@@ -37,7 +37,7 @@ impl Daemon {
         each_once(wanted)
     }
 
-    /// Opens an eye on each root that has none. Gives why some could not be had.
+    /// Watches each root that is not watched yet. Returns why some could not be.
     pub(super) fn open_roots(&mut self) -> Vec<Taken> {
         let mut refused = Vec::new();
         let before = std::mem::take(&mut self.taken);
@@ -63,11 +63,11 @@ impl Daemon {
     }
 
     /// Looks out for folders of agents that are not there yet, unless it is known what to look after.
-    pub(super) fn send_out_scout(&mut self) {
-        self.scout = None;
+    pub(super) fn discover_roots(&mut self) {
+        self.discovery = None;
         if self.config.roots == Roots::Known {
-            match Scout::send_out(self.events.clone()) {
-                Ok(scout) => self.scout = Some(scout),
+            match RootDiscovery::spawn(self.events.clone()) {
+                Ok(discovery) => self.discovery = Some(discovery),
                 Err(cause) => {
                     error!(event = "trouble", reason = %cause, "could not watch for new agents: {cause}");
                 }
@@ -85,8 +85,8 @@ impl Daemon {
             settle: self.looker.enforces().then(|| self.config.vault.clone()),
             out: self.events.clone(),
         };
-        match Eye::open(task) {
-            Ok(eye) => self.roots.push(Watched { id, path, state: None, folders: 0, claim, eye }),
+        match RootWatch::spawn(task) {
+            Ok(watch) => self.roots.push(Watched { id, path, state: None, folders: 0, claim, watch }),
             Err(cause) => {
                 error!(event = "root", root = %path.display(), "{}: could not watch the root: {cause}", path.display());
             }
@@ -99,7 +99,7 @@ impl Daemon {
         for root in std::mem::take(&mut self.roots) {
             if wanted.contains(&root.path) {
                 // Who claimed it keeps it.
-                drop(root.eye);
+                drop(root.watch);
                 self.queue.renumber(root.id, self.roots_opened);
                 self.open_root(root.path, root.claim);
             } else {
@@ -108,7 +108,7 @@ impl Daemon {
             }
         }
         drop(self.open_roots());
-        self.send_out_scout();
+        self.discover_roots();
         self.told.retain(|path, _| self.queue.knows(path));
         self.too_long.retain(|path, _| self.queue.knows(path));
     }

@@ -30,7 +30,7 @@ const ROOT_PAUSE: Duration = Duration::from_secs(60);
 /// How many folders that cannot be read are remembered, so as to say it once.
 const TROUBLES_MAX: usize = 1_000;
 
-/// What an eye looks at, and whom it tells.
+/// What to watch, and where events go.
 pub(crate) struct Task {
     pub(crate) id: RootId,
     pub(crate) root: PathBuf,
@@ -40,18 +40,19 @@ pub(crate) struct Task {
     pub(crate) out: SyncSender<Event>,
 }
 
-/// An eye that is open until it is dropped.
-pub(crate) struct Eye {
+/// Watches a root until it is dropped.
+pub(crate) struct RootWatch {
     _stop: Stop,
 }
 
-impl Eye {
-    pub(crate) fn open(task: Task) -> io::Result<Self> {
+impl RootWatch {
+    pub(crate) fn spawn(task: Task) -> io::Result<Self> {
         let (stop, changes) = Stop::new();
-        let name = format!("eye-{}", task.id);
+        let name = format!("root-{}", task.id);
         std::thread::Builder::new().name(name).spawn(move || {
             // Nobody listens any more: that is how it ends.
-            let Err(Closed) = Lids { task, changes, told: None, unsettled: BTreeSet::new() }.watch();
+            let Err(Closed) =
+                RootWatcher { task, changes, reported: None, unsettled: BTreeSet::new() }.watch();
         })?;
         Ok(Self { _stop: stop })
     }
@@ -60,15 +61,15 @@ impl Eye {
 /// What there is to see has to be looked for from the start.
 struct Again;
 
-struct Lids {
+struct RootWatcher {
     task: Task,
     changes: Changes,
-    told: Option<(RootState, usize)>,
+    reported: Option<(RootState, usize)>,
     /// What could not be finished of interrupted runs, as it was said.
     unsettled: BTreeSet<String>,
 }
 
-impl Lids {
+impl RootWatcher {
     /// Looks after the root, whatever becomes of it, until nobody listens.
     fn watch(mut self) -> Result<std::convert::Infallible, Closed> {
         let mut walk = 0;
@@ -76,15 +77,15 @@ impl Lids {
             match readable(&self.task.root) {
                 Ok(metadata) => {
                     self.settle()?;
-                    let Again = self.one_life(&metadata, &mut walk)?;
+                    let Again = self.watch_session(&metadata, &mut walk)?;
                     self.changes.pause(AGAIN_PAUSE)?;
                 }
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
-                    self.tell(RootState::Missing, 0)?;
+                    self.report(RootState::Missing, 0)?;
                     self.changes.pause(MISSING_PAUSE)?;
                 }
                 Err(cause) => {
-                    self.tell(RootState::Unreadable(cause.to_string()), 0)?;
+                    self.report(RootState::Unreadable(cause.to_string()), 0)?;
                     self.changes.pause(UNREADABLE_PAUSE)?;
                 }
             }
@@ -102,41 +103,42 @@ impl Lids {
     }
 
     /// As long as it is the same folder at that path.
-    fn one_life(&mut self, metadata: &Metadata, walk: &mut u32) -> Result<Again, Closed> {
-        let mut life = Life { lids: self, watch: None, retry: None, troubles: HashSet::new(), walk: *walk };
-        life.begin(metadata);
-        let mut next = life.walk(Why::Begin)?;
+    fn watch_session(&mut self, metadata: &Metadata, walk: &mut u32) -> Result<Again, Closed> {
+        let mut session =
+            WatchSession { watcher: self, watch: None, retry: None, troubles: HashSet::new(), walk: *walk };
+        session.begin(metadata);
+        let mut next = session.walk(Why::Begin)?;
         loop {
             let pause = next.saturating_duration_since(Instant::now()).min(ROOT_PAUSE);
-            let changes = life.lids.changes.wait(pause)?;
-            *walk = life.walk;
+            let changes = session.watcher.changes.wait(pause)?;
+            *walk = session.walk;
             let is_quiet = changes.is_empty();
-            let is_same = || same(metadata, &life.lids.task.root);
-            if is_quiet && (life.retry.is_some_and(|retry| Instant::now() >= retry) || !is_same()) {
+            let is_same = || same(metadata, &session.watcher.task.root);
+            if is_quiet && (session.retry.is_some_and(|retry| Instant::now() >= retry) || !is_same()) {
                 return Ok(Again);
             }
             if is_quiet && Instant::now() >= next {
                 // What somebody held open before may be free by now.
-                if !life.lids.unsettled.is_empty() {
-                    life.lids.settle()?;
+                if !session.watcher.unsettled.is_empty() {
+                    session.watcher.settle()?;
                 }
-                next = life.walk(Why::Time)?;
+                next = session.walk(Why::Time)?;
             }
             for change in changes {
                 match change {
-                    Change::File(path) => life.touched(path)?,
+                    Change::File(path) => session.touched(path)?,
                     Change::Closed(path) if is_candidate(&path) => {
-                        life.lids.send(Event::Closed { root: life.lids.task.id, path })?;
+                        session.watcher.send(Event::Closed { root: session.watcher.task.id, path })?;
                     }
                     Change::Closed(_) => {}
-                    Change::Entry(path) if path == life.lids.task.root => return Ok(Again),
-                    Change::Entry(path) => life.entry(path)?,
-                    Change::Lost if !same(metadata, &life.lids.task.root) => return Ok(Again),
-                    Change::Lost => next = life.walk(Why::Overflow)?,
+                    Change::Entry(path) if path == session.watcher.task.root => return Ok(Again),
+                    Change::Entry(path) => session.entry(path)?,
+                    Change::Lost if !same(metadata, &session.watcher.task.root) => return Ok(Again),
+                    Change::Lost => next = session.walk(Why::Overflow)?,
                 }
             }
             // The limit was reached by a new folder: from now on it is walked.
-            if life.watch.is_none() {
+            if session.watch.is_none() {
                 next = next.min(Instant::now() + POLL_PAUSE);
             }
         }
@@ -147,11 +149,11 @@ impl Lids {
     }
 
     /// Says how the root stands, if that is news.
-    fn tell(&mut self, state: RootState, folders: usize) -> Result<(), Closed> {
-        if self.told.as_ref().is_some_and(|told| (&told.0, told.1) == (&state, folders)) {
+    fn report(&mut self, state: RootState, folders: usize) -> Result<(), Closed> {
+        if self.reported.as_ref().is_some_and(|reported| (&reported.0, reported.1) == (&state, folders)) {
             return Ok(());
         }
-        self.told = Some((state.clone(), folders));
+        self.reported = Some((state.clone(), folders));
         self.send(Event::Root { root: self.task.id, state, folders })
     }
 
@@ -177,8 +179,8 @@ fn same(before: &Metadata, root: &Path) -> bool {
 }
 
 /// One folder at the path of the root, until another takes its place.
-struct Life<'a> {
-    lids: &'a mut Lids,
+struct WatchSession<'a> {
+    watcher: &'a mut RootWatcher,
     /// `None` if the system cannot report what happens.
     watch: Option<Watch>,
     /// When to see whether it can.
@@ -187,10 +189,10 @@ struct Life<'a> {
     walk: u32,
 }
 
-impl Life<'_> {
+impl WatchSession<'_> {
     /// Has the system report what happens, if it can.
     fn begin(&mut self, metadata: &Metadata) {
-        let root = self.lids.task.root.clone();
+        let root = self.watcher.task.root.clone();
         let why = if metadata.is_dir() {
             match network(&root) {
                 Some(kind) => {
@@ -208,7 +210,7 @@ impl Life<'_> {
     }
 
     fn watch_root(&mut self, root: &Path) -> notify::Result<()> {
-        let mut watch = Watch::new(&self.lids.changes)?;
+        let mut watch = Watch::new(&self.watcher.changes)?;
         // The root itself may be a link; what is below may not.
         watch.add(root, self.walk)?;
         self.watch = Some(watch);
@@ -218,29 +220,29 @@ impl Life<'_> {
     /// From now on the root is walked again and again.
     fn polled(&mut self, why: String) {
         self.watch = None;
-        self.retry = Some(Instant::now() + self.lids.task.rescan.max(POLL_PAUSE));
+        self.retry = Some(Instant::now() + self.watcher.task.rescan.max(POLL_PAUSE));
         // If nobody listens, the next event finds out.
-        let _ = self.lids.tell(RootState::Polled(why), 0);
+        let _ = self.watcher.report(RootState::Polled(why), 0);
     }
 
     /// Sees all there is, and says when to do so again.
     fn walk(&mut self, why: Why) -> Result<Instant, Closed> {
         let began = Instant::now();
         self.walk += 1;
-        let root = self.lids.task.root.clone();
+        let root = self.watcher.task.root.clone();
         let mut complete = self.see(&root, 0)?;
         if complete && self.watch.as_mut().is_some_and(|watch| watch.remove_unseen(&root, self.walk)) {
             complete = self.see(&root, 0)?;
         }
         if let Some(folders) = self.watch.as_ref().map(Watch::folders) {
-            self.lids.tell(RootState::Watched, folders)?;
+            self.watcher.report(RootState::Watched, folders)?;
         }
-        let walked = Event::Walked { root: self.lids.task.id, walk: self.walk, complete, why };
-        self.lids.send(walked)?;
+        let walked = Event::Walked { root: self.watcher.task.id, walk: self.walk, complete, why };
+        self.watcher.send(walked)?;
         let pause = if self.watch.is_some() {
-            self.lids.task.rescan
+            self.watcher.task.rescan
         } else {
-            POLL_PAUSE.max(began.elapsed() * POLL_SHARE).min(self.lids.task.rescan.max(POLL_PAUSE))
+            POLL_PAUSE.max(began.elapsed() * POLL_SHARE).min(self.watcher.task.rescan.max(POLL_PAUSE))
         };
         Ok(Instant::now() + pause)
     }
@@ -251,7 +253,7 @@ impl Life<'_> {
         let mut complete = true;
         let now = SystemTime::now();
         let walk = WalkDir::new(folder).max_depth(DEPTH_MAX.saturating_sub(depth));
-        for entry in walk.follow_root_links(folder == self.lids.task.root) {
+        for entry in walk.follow_root_links(folder == self.watcher.task.root) {
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(error) if error.io_error().is_some_and(is_gone) => continue,
@@ -266,15 +268,15 @@ impl Life<'_> {
             } else if entry.file_type().is_file() && (entry.depth() == 0 || is_candidate(entry.path())) {
                 let Ok(metadata) = entry.metadata() else { continue };
                 let stamp = Stamp::of(&metadata);
-                let (root, walk, quiet) = (self.lids.task.id, self.walk, quiet_for(&metadata, now));
-                self.lids.send(Event::Found { root, path: entry.into_path(), stamp, quiet, walk })?;
+                let (root, walk, quiet) = (self.watcher.task.id, self.walk, quiet_for(&metadata, now));
+                self.watcher.send(Event::Found { root, path: entry.into_path(), stamp, quiet, walk })?;
             }
         }
         Ok(complete)
     }
 
     fn watch_folder(&mut self, path: &Path) {
-        let watch = self.watch.as_mut().filter(|_| path != self.lids.task.root);
+        let watch = self.watch.as_mut().filter(|_| path != self.watcher.task.root);
         if let Some(Err(error)) = watch.map(|watch| watch.add_found(path, self.walk)) {
             self.polled(no_watch(&error));
         }
@@ -282,7 +284,7 @@ impl Life<'_> {
 
     fn touched(&self, path: PathBuf) -> Result<(), Closed> {
         if is_candidate(&path) {
-            self.lids.send(Event::Touched { root: self.lids.task.id, path })?;
+            self.watcher.send(Event::Touched { root: self.watcher.task.id, path })?;
         }
         Ok(())
     }
@@ -294,10 +296,10 @@ impl Life<'_> {
         if !was_folder && !is_real_folder(&path) {
             return self.touched(path);
         }
-        let below = path.strip_prefix(&self.lids.task.root).map_or(0, |below| below.components().count());
+        let below = path.strip_prefix(&self.watcher.task.root).map_or(0, |below| below.components().count());
         self.see(&path, below)?;
         let folders = self.watch.as_ref().map(Watch::folders);
-        folders.map_or(Ok(()), |folders| self.lids.tell(RootState::Watched, folders))
+        folders.map_or(Ok(()), |folders| self.watcher.report(RootState::Watched, folders))
     }
 
     /// Says once that a folder cannot be read; the others go on.
@@ -306,7 +308,7 @@ impl Life<'_> {
             return Ok(());
         }
         let cause = error.io_error().map_or_else(|| error.to_string(), ToString::to_string);
-        self.lids.trouble(format!("{}: could not read the folder: {cause}", path.display()))
+        self.watcher.trouble(format!("{}: could not read the folder: {cause}", path.display()))
     }
 }
 
@@ -325,7 +327,7 @@ mod tests {
     #[track_caller]
     fn trouble(events: &Receiver<Event>) -> String {
         loop {
-            if let Event::Trouble { text, .. } = events.recv_timeout(PATIENCE).expect("trouble is told") {
+            if let Event::Trouble { text, .. } = events.recv_timeout(PATIENCE).expect("trouble is reported") {
                 return text;
             }
         }
@@ -341,13 +343,13 @@ mod tests {
         let (root, rescan) = (dir.path().to_path_buf(), Duration::from_millis(20));
         let vault = tempfile::tempdir().unwrap();
         let settle = Some(Vault::new(vault.path().to_path_buf()));
-        let eye = Eye::open(Task { id: 0, root, rescan, settle, out }).unwrap();
-        let told = trouble(&events);
-        assert!(told.contains(".tailor-one.tmp") && told.contains("left alone"), "{told}");
+        let watch = RootWatch::spawn(Task { id: 0, root, rescan, settle, out }).unwrap();
+        let reported = trouble(&events);
+        assert!(reported.contains(".tailor-one.tmp") && reported.contains("left alone"), "{reported}");
         leave(".tailor-two.tmp");
-        let told = trouble(&events);
-        assert!(told.contains(".tailor-two.tmp"), "{told}");
-        drop(eye);
+        let reported = trouble(&events);
+        assert!(reported.contains(".tailor-two.tmp"), "{reported}");
+        drop(watch);
         let again = events.iter().filter(|event| matches!(event, Event::Trouble { .. })).count();
         assert_eq!(again, 0);
         assert!(dir.path().join(".tailor-one.tmp").exists() && dir.path().join(".tailor-two.tmp").exists());

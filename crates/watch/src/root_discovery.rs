@@ -16,22 +16,22 @@ const AGAIN_PAUSE: Duration = Duration::from_millis(50);
 const FOREVER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Looks out until it is dropped.
-pub(crate) struct Scout {
+pub(crate) struct RootDiscovery {
     _stop: Stop,
 }
 
-impl Scout {
-    pub(crate) fn send_out(out: SyncSender<Event>) -> io::Result<Self> {
+impl RootDiscovery {
+    pub(crate) fn spawn(out: SyncSender<Event>) -> io::Result<Self> {
         let (stop, changes) = Stop::new();
-        std::thread::Builder::new().name("scout".to_string()).spawn(move || {
+        std::thread::Builder::new().name("discovery".to_string()).spawn(move || {
             // Nobody listens any more: that is how it ends.
-            let Err(Closed) = look_out(&out, &changes);
+            let Err(Closed) = discover(&out, &changes);
         })?;
         Ok(Self { _stop: stop })
     }
 }
 
-fn look_out(out: &SyncSender<Event>, changes: &Changes) -> Result<Infallible, Closed> {
+fn discover(out: &SyncSender<Event>, changes: &Changes) -> Result<Infallible, Closed> {
     let send = |event| out.send(event).map_err(|_| Closed);
     loop {
         let above = known_roots_above();
