@@ -3,6 +3,7 @@
 #![expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 
 mod bad_input; // Files that are broken, huge, hostile or not ours: a clear outcome, and no byte lost.
+mod cache; // The index of verdicts: what has not changed is not read again, and nobody can tell.
 mod cells; // docs/rules.md: the table, and that each cell of it has a fixture that shows it.
 mod checks; // `scan` in CI: shapes of results, limits, the baseline; the Action and the hooks of this repository.
 mod corpus; // Promises, checked on all transcripts below $TAILOR_CORPUS.

@@ -855,6 +855,38 @@ fn two_thousand_sessions_at_once() {
     assert!(kib < 64 * 1024, "{kib} KiB");
 }
 
+/// Also what is wrong and stays, and what nobody recognises.
+#[test]
+fn sessions_that_have_not_changed_are_known_at_the_start() {
+    for mode in ["observe", "enforce"] {
+        let dir = Dir::new();
+        for n in 0..20 {
+            dir.write(format!("{n}.jsonl"), WHOLE);
+        }
+        dir.write("broken.jsonl", BROKEN);
+        dir.write("other.jsonl", "{\"a\":1}\n");
+        let mut seen = Vec::new();
+        for _ in 0..3 {
+            // What changed a shorter time ago is not entered.
+            std::thread::sleep(Duration::from_millis(2_100));
+            let daemon = Daemon::start(&dir, &["watch", ".", "--mode", mode, "--settle", "0.1"]);
+            daemon.until("all are looked at", |status| status["looks"] == 22 && status["at_work"] == 0);
+            let status = daemon.status().unwrap();
+            seen.push(["read_bytes", "findings"].map(|what| status[what].as_u64().unwrap()));
+            let _ = daemon.stop();
+        }
+        let findings = u64::from(mode == "observe");
+        assert!(seen[0][0] > 20 * WHOLE.len() as u64, "{seen:?}");
+        assert_eq!(seen[2], [0, findings], "{mode}: {seen:?}");
+        // The next change is seen as ever.
+        let daemon = Daemon::start(&dir, &["watch", ".", "--mode", mode, "--settle", "0.1"]);
+        daemon.until("all are looked at", |status| status["looks"] == 22);
+        fs::write(dir.path("0.jsonl"), BROKEN).unwrap();
+        daemon
+            .until("the change is read", |status| status["read_bytes"].as_u64() >= Some(BROKEN.len() as u64));
+    }
+}
+
 /// Counted in bytes and not in time: what is read of a long session does not grow with it.
 #[test]
 fn an_append_to_a_long_session_reads_what_was_appended() {

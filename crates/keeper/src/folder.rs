@@ -72,6 +72,11 @@ impl Folder {
         self.child(name)?.ok_or_else(|| ErrorKind::NotFound.into())
     }
 
+    /// The folder itself.
+    pub(crate) fn metadata(&self) -> io::Result<Metadata> {
+        self.file.metadata()
+    }
+
     /// The path of the folder, for messages.
     pub(crate) fn path(&self) -> &Path {
         &self.path

@@ -44,6 +44,7 @@ mod store;
 mod tail;
 mod undo;
 mod vault;
+mod verdicts;
 mod worth;
 mod writers;
 
@@ -69,4 +70,5 @@ pub use stop::Stop;
 pub use store::{Store, known_stores};
 pub use undo::undo;
 pub use vault::{Freed, Keep, Purpose, Record, Run, State, Text, Vault};
+pub use verdicts::{Sight, Verdicts};
 pub use worth::Worth;

@@ -127,6 +127,12 @@ pub(crate) struct Scan {
     pub(crate) shared: Shared,
     #[command(flatten)]
     allowed: Allowed,
+    /// Read every file, also those that have not changed since the last scan.
+    #[arg(long)]
+    no_cache: bool,
+    /// Skip files that have not changed since the last scan, also under CI (where the variable CI is set).
+    #[arg(long, conflicts_with = "no_cache")]
+    cache: bool,
 }
 
 #[derive(ClapArgs)]
@@ -619,11 +625,19 @@ impl Shared {
 }
 
 impl Scan {
-    pub(crate) fn options(&self) -> Result<Options, String> {
-        let policies = self.shared.policies(&self.shared.config.load()?);
-        let policy = policies.map(|policy| policy.budget = self.allowed.budget());
-        Ok(Options { policy, ..Options::default() })
+    /// How to look, and where the index of verdicts is, if it is asked for.
+    pub(crate) fn asked(&self) -> Result<(Options, Option<PathBuf>), String> {
+        let config = self.shared.config.load()?;
+        let policy = self.shared.policies(&config).map(|policy| policy.budget = self.allowed.budget());
+        let wanted = self.cache || (!self.no_cache && !is_ci());
+        let cache = if wanted { config.cache(self.cache) } else { None };
+        Ok((Options { policy, ..Options::default() }, cache))
     }
+}
+
+/// Whether this is a check by a machine, which keeps nothing for the next one, or should look at everything.
+fn is_ci() -> bool {
+    std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false")
 }
 
 /// All that `fix` is asked for.

@@ -6,7 +6,7 @@ mod file;
 use crate::settings::{SETTINGS, Scalar, Scope, Settings, default_socket};
 use crate::value::nearest;
 use file::File;
-use keeper::{Keep, Policies, Vault};
+use keeper::{Keep, Policies, Vault, Verdicts};
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -121,6 +121,11 @@ impl Loaded {
         self.settings.vault.as_deref().map(at_home).ok_or_else(|| nowhere.to_string())
     }
 
+    /// Where the index of verdicts is; `None` if it is switched off, or there is no place for it.
+    pub(crate) fn cache(&self, asked: bool) -> Option<PathBuf> {
+        if self.settings.cache || asked { Verdicts::default_folder() } else { None }
+    }
+
     /// For how long.
     pub(crate) fn keep(&self) -> Keep {
         let Keep { age, bytes } = self.settings.keep;
@@ -165,6 +170,7 @@ impl Loaded {
             worth: settings.worth,
             rescan: unless_off(settings.rescan),
             keep: self.keep(),
+            cache: self.cache(false),
             listen: settings.listen.clone(),
             metrics_textfile,
             socket: self.socket(),

@@ -2,6 +2,7 @@
 
 pub(crate) mod context;
 mod conversation;
+pub(crate) mod digest;
 pub(crate) mod holds;
 pub(crate) mod look;
 pub(crate) mod mend;

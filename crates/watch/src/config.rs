@@ -39,6 +39,8 @@ pub struct Config {
     pub vault: Vault,
     /// For how long.
     pub keep: Keep,
+    /// Where the index of verdicts is, if files that have not changed since the last start are not read again.
+    pub cache: Option<PathBuf>,
     /// Where metrics are served.
     pub listen: Option<Listen>,
     /// A file into which they are written now and then.

@@ -3,17 +3,18 @@
 //! [`Looker::examine`] is the only call into `keeper` that reads a transcript. Of a long file the end is remembered, so
 //! that an append costs what was appended.
 
-use crate::config::{Config, Mode};
+use crate::config::{Config, Mode, Roots};
 use crate::memory::Memory;
 use crate::queue::{Cure, Done, Job, Pace};
 use keeper::{
-    Deferral, Ending, Error, Options, Outcome, Recovery, Remembered, SetBy, Stamp, bytes_read, follow,
-    is_hindrance, maintain, recover, settle_late,
+    Deferral, Ending, Error, Options, Outcome, Recovery, Remembered, SetBy, Sight, Stamp, Verdicts,
+    bytes_read, follow, is_hindrance, known_roots, maintain, recover, settle_late,
 };
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tracing::debug;
 use transcript::overflow::Failure;
 use transcript::policy::Selection;
 use transcript::recover::Level;
@@ -38,6 +39,9 @@ pub(crate) struct Looker {
     /// How sessions are recovered that are too long, if they are.
     rescue: Option<Options>,
     memory: Mutex<Memory<Remembered>>,
+    /// What earlier looks told, by how far they went.
+    verdicts_soon: Option<Verdicts>,
+    verdicts_late: Option<Verdicts>,
     /// Files beside which lines wait for their place. Nothing in the files themselves tells of that.
     late_lines: Arc<Mutex<HashSet<PathBuf>>>,
 }
@@ -85,10 +89,13 @@ pub(crate) struct Seen {
 
 impl Looker {
     pub(crate) fn new(config: &Config) -> Self {
+        let [soon, late] = [Pace::Soon, Pace::Late].map(|pace| config.options(pace));
         Self {
             enforces: config.mode == Mode::Enforce,
-            soon: config.options(Pace::Soon),
-            late: config.options(Pace::Late),
+            verdicts_soon: verdicts(config, &soon),
+            verdicts_late: config.settle().late.and_then(|_| verdicts(config, &late)),
+            soon,
+            late,
             rescue: config.rescue(),
             memory: Mutex::new(Memory::new(MEMORY_BYTES_MAX)),
             late_lines: Arc::default(),
@@ -177,6 +184,21 @@ impl Looker {
     /// Reads what there is to read of the file, and mends it if that is what is asked for.
     fn examine(&self, job: &Job, root: Option<&Path>) -> Result<Looked, Error> {
         let path = &job.path;
+        let verdicts = if job.pace == Pace::Late { &self.verdicts_late } else { &self.verdicts_soon };
+        let verdicts = verdicts.as_ref().zip(Sight::of(path));
+        if let Some(known) = verdicts.as_ref().and_then(|(verdicts, now)| verdicts.known(path, now)) {
+            return Ok(Looked::of(Some(known), None));
+        }
+        let looked = self.read_anew(job, root)?;
+        if let (Some((verdicts, before)), Some(outcome)) = (verdicts, &looked.outcome) {
+            verdicts.enter(path, &before, outcome);
+        }
+        Ok(looked)
+    }
+
+    /// The same without what earlier runs of the daemon found.
+    fn read_anew(&self, job: &Job, root: Option<&Path>) -> Result<Looked, Error> {
+        let path = &job.path;
         if job.pace == Pace::Late {
             // The next append is judged by what is asked for soon.
             let policy = self.late.policy.map(|policy| policy.now_ms = now_ms());
@@ -256,6 +278,16 @@ impl Looked {
         let too_long = failed.filter(|failure| failure.cause.is_cured_by_less());
         Self { outcome, too_long, level: None }
     }
+}
+
+/// What earlier looks told. Without them all is read.
+fn verdicts(config: &Config, options: &Options) -> Option<Verdicts> {
+    let roots = match &config.roots {
+        Roots::Known => known_roots(),
+        Roots::These(paths) => paths.clone(),
+    };
+    let opened = Verdicts::open(config.cache.as_deref()?, options, &roots);
+    opened.inspect_err(|why| debug!(event = "cache", reason = %why, "reading all files: {why}")).ok()
 }
 
 /// Milliseconds since 1970.
@@ -417,7 +449,6 @@ fn cause(ending: &Ending) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Roots;
     use keeper::{Keep, Policies, Vault, Worth};
     use transcript::{Awaits, Policy};
 
@@ -434,6 +465,7 @@ mod tests {
             rescan: Duration::ZERO,
             vault: Vault::new("vault".into()),
             keep: Keep::default(),
+            cache: None,
             listen: None,
             metrics_textfile: None,
             socket: PathBuf::new(),

@@ -166,7 +166,10 @@ fn deaf(name: &str, error: &io::Error) -> Status {
 }
 
 fn gather(paths: &[PathBuf]) -> Vec<Result<Found, Error>> {
-    let known = || [known_roots(), known_stores()].concat();
-    let roots = if paths.is_empty() { known() } else { paths.to_vec() };
-    roots.iter().flat_map(|path| find(path)).collect()
+    roots(paths).iter().flat_map(|path| find(path)).collect()
+}
+
+/// The paths, or where known agents keep their sessions.
+fn roots(paths: &[PathBuf]) -> Vec<PathBuf> {
+    if paths.is_empty() { [known_roots(), known_stores()].concat() } else { paths.to_vec() }
 }

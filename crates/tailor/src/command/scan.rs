@@ -1,16 +1,16 @@
 //! `tailor scan`: what is wrong.
 
-use super::{Telling, deaf, failed, finish, is_stream, over_files};
+use super::{Telling, deaf, failed, finish, is_stream, over_files, roots};
 use crate::args::Scan;
 use crate::report::{FileReport, Judge};
 use crate::status::Status;
-use keeper::{Options, maintain, maintain_stream};
+use keeper::{Found, Options, Verdicts, maintain, maintain_stream};
 use std::io;
 use std::path::Path;
 
 pub(crate) fn run(scan: &Scan) -> Status {
-    let options = match scan.options() {
-        Ok(options) => options,
+    let (options, cache) = match scan.asked() {
+        Ok(asked) => asked,
         Err(error) => return failed(&error),
     };
     let judge = match Judge::new(&scan.shared, &options.policy) {
@@ -22,14 +22,22 @@ pub(crate) fn run(scan: &Scan) -> Status {
         Ok(true) => return stream(scan, &options, &judge),
         Err(error) => return failed(&error),
     }
-    over_files(
-        &scan.shared.paths,
-        &Telling::of(&scan.shared.results, &options.policy),
-        |found| match maintain(&found.path, found.root.as_deref(), &options) {
-            Ok(outcome) => Some(FileReport::new(&found.path, found.root.is_none(), outcome, &judge)),
-            Err(error) => Some(FileReport::failed_at(&found.path, &error)),
-        },
-    )
+    // Without an index all is read.
+    let verdicts =
+        cache.and_then(|folder| Verdicts::open(&folder, &options, &roots(&scan.shared.paths)).ok());
+    let look = |found: &Found| {
+        let read = || maintain(&found.path, found.root.as_deref(), &options);
+        match &verdicts {
+            Some(verdicts) => verdicts.look(&found.path, read),
+            None => read(),
+        }
+    };
+    over_files(&scan.shared.paths, &Telling::of(&scan.shared.results, &options.policy), |found| {
+        Some(match look(found) {
+            Ok(outcome) => FileReport::new(&found.path, found.root.is_none(), outcome, &judge),
+            Err(error) => FileReport::failed_at(&found.path, &error),
+        })
+    })
 }
 
 fn stream(scan: &Scan, options: &Options, judge: &Judge<'_>) -> Status {

@@ -58,6 +58,8 @@ pub(crate) static SETTINGS: &[Setting] = rows! {
         "Rewrite a file if its context fills at least this percentage of `window_tokens`";
     All "originals.keep.days" Days(keep.age) "Days to keep originals; 0 for no limit";
     All "originals.keep.bytes" Size(keep.bytes) "Bytes of originals to keep; 0 for no limit";
+    All "cache" Truth(cache)
+        "Whether `scan` and the daemon skip files that have not changed since they were last read";
     All "agents" Agents "A table of settings for one agent";
     Agent "reloads" Truth(reloads)
         "The agent reloads the file for each turn, so a repair need not wait for it to end";

@@ -22,6 +22,7 @@ pub(crate) struct Settings {
     pub(crate) recover: bool,
     pub(crate) worth: Worth,
     pub(crate) keep: Keep,
+    pub(crate) cache: bool,
     pub(crate) reloads: bool,
 }
 
@@ -42,6 +43,7 @@ impl Default for Settings {
             recover: false,
             worth: Worth::default(),
             keep: Keep::default(),
+            cache: true,
             reloads: false,
         }
     }

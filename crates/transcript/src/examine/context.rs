@@ -8,6 +8,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
+use serde::{Deserialize, Serialize};
 
 /// The entries in context that say something, in the order in which the model sees them.
 pub(crate) struct Context {
@@ -79,7 +80,7 @@ impl Context {
 
 /// How much of a conversation the model sees. Entries that share a message are one; instructions, summaries, turns that
 /// failed, and results without a call are none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Messages {
     /// All of them, wherever in the file.
     pub all: usize,

@@ -67,7 +67,7 @@ impl Examination {
 
 impl Examination {
     /// Of a file in no known format.
-    fn of_unknown(facts: Facts) -> Self {
+    pub(super) fn of_unknown(facts: Facts) -> Self {
         Self {
             facts,
             messages: Messages::default(),

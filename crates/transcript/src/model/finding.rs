@@ -6,6 +6,7 @@ use crate::model::transcript::Transcript;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
+use serde::{Deserialize, Serialize};
 use spans::source::Span;
 
 /// How many errors are compared by their places. Tests would have to read megabytes.
@@ -15,7 +16,7 @@ pub(crate) const ERRORS_MAX: usize = if cfg!(test) { 1 << 14 } else { 1 << 20 };
 pub(crate) const STEPS_MAX: usize = 1 << 17;
 
 /// How bad it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Severity {
     /// Worth knowing.
     Note,
@@ -74,13 +75,16 @@ pub struct Finding {
 }
 
 /// Ids and names as they stand in the transcript, decoded. They are text from outside.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Labels {
     /// Id of the entry, if it is about one that has an id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entry: Option<String>,
     /// Id of the call, if it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
     /// Name of the tool, if it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
 }
 
@@ -131,7 +135,7 @@ impl Fix {
 }
 
 /// How far a fix may be trusted at its place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Safety {
     /// Made by `fix` and the daemon.
     Safe,
@@ -144,7 +148,7 @@ pub enum Safety {
 }
 
 /// Why a fix has to be asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Guard {
     /// It rewrites ids.
     RewritesIds,
@@ -193,7 +197,7 @@ impl fmt::Display for Guard {
 }
 
 /// Why a fix is held back at its place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Held {
     /// The model would see the change, and thinking signed after it would become invalid.
     SignedThinking,
@@ -214,9 +218,9 @@ pub enum Held {
     /// Other entries share the id, or point at the entry in ways that would break.
     Referenced,
     /// Nothing of the file may be changed.
-    ReadOnly(&'static str),
+    ReadOnly(#[serde(skip)] &'static str),
     /// It would change how many lines there are, or their order, and something else counts them.
-    Counted(&'static str),
+    Counted(#[serde(skip)] &'static str),
     /// The agent skips the line as it is, and would refuse the whole file over what it reads there afterwards.
     Checked,
     /// An image cannot be replaced by words there.
@@ -226,6 +230,7 @@ pub enum Held {
     /// One run makes no more changes than it has made.
     NextRun,
     /// The repair was tried, and would make something worse.
+    #[serde(skip)]
     Worse(Worse),
 }
 

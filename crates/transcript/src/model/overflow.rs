@@ -11,8 +11,10 @@
 //! assert_eq!(classify("401 invalid x-api-key"), Cause::Other);
 //! ```
 
+use serde::{Deserialize, Serialize};
+
 /// Why a request failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cause {
     /// The conversation has more tokens than the model's window: less of it cures that.
     ContextOverflow,

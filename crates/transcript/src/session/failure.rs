@@ -7,12 +7,13 @@ use crate::model::overflow::{Cause, classify};
 use crate::model::policy::{Depth, Policy};
 use crate::read::scan;
 use alloc::string::String;
+use serde::{Deserialize, Serialize};
 use spans::json;
 use spans::literal;
 use spans::source::{Fault, Source};
 
 /// How the last turn of a transcript failed, by its own account.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// Line of the entry that says so, from 1.
     pub line: u64,

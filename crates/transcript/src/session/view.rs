@@ -10,6 +10,7 @@ use crate::read::salvage::{self, Wreck};
 use alloc::vec::Vec;
 use core::cell::OnceCell;
 use hashbrown::HashMap;
+use serde::{Deserialize, Serialize};
 use spans::source::{Fault, Source};
 
 pub(super) const NONE: u32 = u32::MAX;
@@ -98,7 +99,7 @@ pub enum Answers {
 }
 
 /// What the end of a conversation waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Awaits {
     /// A tool was called and has not answered.
     Tool,

@@ -1,0 +1,331 @@
+//! The index of verdicts: what looks at files told, so that a file that has not changed since need not be read again.
+//!
+//! It only saves work. Whatever changes a file reads it first, and whatever is wrong with the index means that files are
+//! read as if there were none: it may be deleted at any time. There is one file for each way to look (program, mode and
+//! policy), readable by its owner alone. Each line is an entry with a checksum; the last one about a path counts. Lines
+//! are appended, so that several programs may do so at once, and a run that finds too many of no use writes the file
+//! anew. A lost line costs a look.
+
+use crate::deferral::Deferral;
+use crate::error::Error;
+use crate::folder::Folder;
+use crate::identity::{FileId, Stamp};
+use crate::options::{Mode, Options};
+use crate::outcome::{Ending, Outcome, Unsupported};
+use crate::platform::network::network;
+use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::fs::{File, Metadata};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use transcript::Digest;
+
+/// The format of the file. Another one has another name.
+const FORMAT: u32 = 1;
+/// What the names of our files begin with. They do not end as transcripts do.
+const PREFIX: &str = "verdicts-";
+/// How many files stay: of other policies, and of versions of the program that are gone.
+const FILES_MAX: usize = 8;
+/// How long a file may grow, and how long one of its lines.
+const BYTES_MAX: u64 = 64 << 20;
+const LINE_BYTES_MAX: usize = 1 << 20;
+/// How many entries are kept.
+const ENTRIES_MAX: usize = 100_000;
+/// Lines of no use that are never worth writing the file anew.
+const USELESS_LINES_MIN: usize = 256;
+/// Digits of a checksum.
+const CHECK_DIGITS: usize = 16;
+/// What others than the owner may do.
+const OTHERS: u32 = 0o077;
+/// A file that changed this short a time before it was looked at may change once more without other times: clocks of
+/// file systems tick in up to two seconds.
+const FRESH: Duration = Duration::from_secs(2);
+
+/// What is known of files for one way to look at them.
+pub struct Verdicts {
+    known: Mutex<HashMap<PathBuf, Entry>>,
+    file: File,
+    /// How many bytes more may be appended.
+    room: AtomicU64,
+    /// Whether a device is of this machine.
+    local: Mutex<HashMap<u64, bool>>,
+}
+
+/// An entry that was read and not asked for yet.
+struct Entry {
+    stamp: Stamp,
+    /// What was told, as JSON.
+    told: Box<str>,
+}
+
+/// What was told of a file.
+#[derive(Serialize, Deserialize)]
+struct Told<'a> {
+    digest: Digest<'a>,
+    /// How much a repair would save and write, if that is why there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    not_worth: Option<(u64, u64)>,
+}
+
+/// A file before a look at it.
+pub struct Sight {
+    stamp: Stamp,
+    at: SystemTime,
+}
+
+impl Sight {
+    /// The file as it is now; `None` if there is no regular file.
+    pub fn of(path: &Path) -> Option<Self> {
+        let at = SystemTime::now();
+        let metadata = std::fs::symlink_metadata(path).ok()?;
+        metadata.is_file().then(|| Self { stamp: Stamp::of(&metadata), at })
+    }
+
+    /// Whether a change after this would show in the times of the file.
+    fn is_settled(&self) -> bool {
+        let time = |(seconds, nanos): (i64, i64)| {
+            Some(Duration::new(u64::try_from(seconds).ok()?, u32::try_from(nanos).ok()?))
+        };
+        let now = self.at.duration_since(UNIX_EPOCH).unwrap_or_default();
+        // Times before 1970 and times to come say nothing.
+        [self.stamp.modified, self.stamp.changed]
+            .into_iter()
+            .all(|at| time(at).is_some_and(|at| at + FRESH < now))
+    }
+}
+
+impl Verdicts {
+    /// The default folder; `None` if no home folder is known.
+    pub fn default_folder() -> Option<PathBuf> {
+        let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+        let home = std::env::home_dir().filter(|home| home.is_absolute());
+        Some(cache.or_else(|| home.map(|home| home.join(".cache")))?.join("tailor"))
+    }
+
+    /// What is known of the files below these roots for such looks. Entries of files that are gone go.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such index and none can be made: the folder is not ours alone, or what is asked for depends on
+    /// more than a file.
+    pub fn open(folder: &Path, options: &Options, roots: &[PathBuf]) -> io::Result<Self> {
+        let name = format!("{PREFIX}{}", key(options)?);
+        let folder = private(folder)?;
+        let file = open(&folder, &name)?;
+        let (mut known, lines) = read(&file)?;
+        let roots: Vec<PathBuf> = roots.iter().filter_map(|root| std::path::absolute(root).ok()).collect();
+        let is_asked = |path: &Path| roots.iter().any(|root| path.starts_with(root));
+        let before = known.len();
+        known.retain(|path, _| !(is_asked(path) && is_gone(path)));
+        let is_worth_it = known.len() < before || lines > 2 * known.len() + USELESS_LINES_MIN;
+        let anew = is_worth_it.then(|| write_anew(&folder, &name, &known).ok()).flatten();
+        let file = anew.unwrap_or(file);
+        let room = AtomicU64::new(BYTES_MAX.saturating_sub(file.metadata()?.len()));
+        known.retain(|path, _| is_asked(path));
+        Ok(Self { known: Mutex::new(known), file, room, local: Mutex::default() })
+    }
+
+    /// What is known of a file, or else what a look tells.
+    ///
+    /// # Errors
+    ///
+    /// Those of the look.
+    pub fn look(&self, path: &Path, look: impl FnOnce() -> Result<Outcome, Error>) -> Result<Outcome, Error> {
+        let Some(before) = Sight::of(path) else { return look() };
+        if let Some(known) = self.known(path, &before) {
+            return Ok(known);
+        }
+        let outcome = look()?;
+        self.enter(path, &before, &outcome);
+        Ok(outcome)
+    }
+
+    /// What is known of a file that is as it was when it was looked at. It is told once.
+    pub fn known(&self, path: &Path, now: &Sight) -> Option<Outcome> {
+        let entry = lock(&self.known).remove(&std::path::absolute(path).ok()?)?;
+        if entry.stamp != now.stamp {
+            return None;
+        }
+        let Told { digest, not_worth } = serde_json::from_str(&entry.told).ok()?;
+        let mut outcome = Outcome::looked(digest.examination()?, entry.stamp.bytes);
+        if let Some((saved, bytes)) = not_worth {
+            outcome.ending = Ending::Deferred(Deferral::NotWorth { saved, bytes });
+        }
+        Some(outcome)
+    }
+
+    /// Enters what a look told of a file that has not changed since before it, unless a change might go unnoticed, or
+    /// there is no room.
+    pub fn enter(&self, path: &Path, before: &Sight, outcome: &Outcome) {
+        if !before.is_settled() {
+            return;
+        }
+        let Some(told) = told(outcome) else { return };
+        let is_same = Sight::of(path).is_some_and(|after| after.stamp == before.stamp);
+        if !is_same || outcome.bytes != before.stamp.bytes || !self.is_local(path, before.stamp.file.device) {
+            return;
+        }
+        let line = std::path::absolute(path).ok().and_then(|path| line(&path, before.stamp, &told));
+        let Some(line) = line.filter(|line| line.len() <= LINE_BYTES_MAX) else { return };
+        let takes = |room: u64| room.checked_sub(line.len() as u64);
+        if self.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, takes).is_ok() {
+            // A part of it is a line of no use.
+            let _ = (&self.file).write_all(line.as_bytes());
+        }
+    }
+
+    /// Whether a file system tells at once what others write.
+    fn is_local(&self, path: &Path, device: u64) -> bool {
+        *lock(&self.local).entry(device).or_insert_with(|| network(path).is_none())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Everything but the file that a look depends on, in a few digits: this very program, and what it is asked for.
+fn key(options: &Options) -> io::Result<String> {
+    let depends_on_time = match options.mode {
+        Mode::Look => false,
+        Mode::Fix => !options.settle_stale.is_zero(),
+        Mode::DryRun | Mode::CopyTo(_) => true,
+    };
+    if depends_on_time || options.policy.each().any(|policy| policy.crowded.trim_percent > 0) {
+        return Err(io::Error::other("what is asked for depends on the time"));
+    }
+    let policy = options.policy.map(|policy| policy.now_ms = None);
+    // On Linux the program that runs, also when another one has taken its place.
+    let program = std::fs::metadata("/proc/self/exe")
+        .or_else(|_| std::env::current_exe().and_then(std::fs::metadata))?;
+    let program = (env!("CARGO_PKG_VERSION"), Stamp::of(&program));
+    let all = format!("{FORMAT} {program:?} {:?} {policy:?} {:?}", options.mode, options.worth);
+    Ok(check(all.as_bytes()))
+}
+
+/// Our folder, which nobody else may enter. What lies in another one is not trusted.
+fn private(path: &Path) -> io::Result<Folder> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let parent = match Folder::at(parent)? {
+        Some(parent) => parent,
+        None => private(parent)?,
+    };
+    let folder = match parent.child(name)? {
+        Some(folder) => folder,
+        // In the home of somebody else it would be in the way there.
+        None if is_ours(&parent.metadata()?) => parent.make_child(name)?,
+        None => return Err(io::ErrorKind::PermissionDenied.into()),
+    };
+    if is_private(&folder.metadata()?) { Ok(folder) } else { Err(io::ErrorKind::PermissionDenied.into()) }
+}
+
+fn is_ours(metadata: &Metadata) -> bool {
+    metadata.uid() == rustix::process::geteuid().as_raw()
+}
+
+fn is_private(metadata: &Metadata) -> bool {
+    is_ours(metadata) && metadata.mode() & OTHERS == 0
+}
+
+/// Opens a file for entries, or begins one, and then removes the oldest of the others.
+fn open(folder: &Folder, name: &str) -> io::Result<File> {
+    let access = OFlags::RDWR | OFlags::APPEND;
+    if let Some(file) = folder.open_file(name, access)? {
+        let metadata = file.metadata()?;
+        let is_usable = is_private(&metadata) && metadata.nlink() == 1 && metadata.len() <= BYTES_MAX;
+        if is_usable {
+            return Ok(file);
+        }
+        folder.remove(name)?;
+    }
+    let age =
+        |name: &String| folder.look(name).ok().flatten().map(|found| (found.mtime(), found.mtime_nsec()));
+    let mut others: Vec<String> =
+        folder.names()?.into_iter().filter(|name| name.starts_with(PREFIX)).collect();
+    others.sort_by_key(|name| std::cmp::Reverse(age(name)));
+    for name in others.iter().skip(FILES_MAX - 1) {
+        folder.remove(name)?;
+    }
+    Ok(folder.open(name, access | OFlags::CREATE | OFlags::NONBLOCK)?)
+}
+
+/// The entries in a file, and how many lines it has.
+fn read(file: &File) -> io::Result<(HashMap<PathBuf, Entry>, usize)> {
+    let mut bytes = Vec::new();
+    file.take(BYTES_MAX).read_to_end(&mut bytes)?;
+    let (mut known, mut lines) = (HashMap::new(), 0);
+    for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        lines += 1;
+        if let Some((path, entry)) = entry(line)
+            && (known.len() < ENTRIES_MAX || known.contains_key(&path))
+        {
+            known.insert(path, entry);
+        }
+    }
+    Ok((known, lines))
+}
+
+fn is_gone(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
+/// Puts a file with these entries alone in the place of one. What others append to that one meanwhile is lost, and so is
+/// what others were about to put in its place.
+fn write_anew(folder: &Folder, name: &str, known: &HashMap<PathBuf, Entry>) -> io::Result<File> {
+    for left in folder.names()?.iter().filter(|name| Folder::is_unfinished(name)) {
+        folder.remove(left)?;
+    }
+    let temporary = folder.begin(&format!("{name}-{}", std::process::id()))?;
+    let lines = known.iter().filter_map(|(path, entry)| line(path, entry.stamp, &entry.told));
+    (&*temporary.file).write_all(lines.collect::<String>().as_bytes())?;
+    temporary.place(name)?;
+    open(folder, name)
+}
+
+/// What there is to enter of an outcome: only what holds as long as the file stays as it is.
+fn told(outcome: &Outcome) -> Option<String> {
+    let not_worth = match outcome.ending {
+        Ending::Clean
+        | Ending::Findings
+        | Ending::Unsupported(
+            Unsupported::UnknownFormat | Unsupported::Document | Unsupported::OnlyRead(..),
+        ) => None,
+        Ending::Deferred(Deferral::NotWorth { saved, bytes }) => Some((saved, bytes)),
+        _ => return None,
+    };
+    let digest = Digest::of(outcome.before.as_ref().filter(|_| outcome.late.is_none())?)?;
+    serde_json::to_string(&Told { digest, not_worth }).ok()
+}
+
+/// An entry as a line: a checksum of what follows, who the file is, its path, what was told. JSON holds no tab.
+fn line(path: &Path, stamp: Stamp, told: &str) -> Option<String> {
+    let Stamp { file, bytes, modified, changed } = stamp;
+    let numbers = serde_json::to_string(&(file.device, file.inode, bytes, modified, changed)).ok()?;
+    let path = serde_json::to_string(path.to_str()?).ok()?;
+    let rest = format!("{numbers}\t{path}\t{told}");
+    Some(format!("{}\t{rest}\n", check(rest.as_bytes())))
+}
+
+/// The entry that a line is; `None` if it is damaged.
+fn entry(line: &[u8]) -> Option<(PathBuf, Entry)> {
+    let (sum, rest) = std::str::from_utf8(line).ok()?.split_once('\t')?;
+    if sum != check(rest.as_bytes()) {
+        return None;
+    }
+    let (numbers, rest) = rest.split_once('\t')?;
+    let (path, told) = rest.split_once('\t')?;
+    let (device, inode, bytes, modified, changed) = serde_json::from_str(numbers).ok()?;
+    let stamp = Stamp { file: FileId { device, inode }, bytes, modified, changed };
+    Some((serde_json::from_str::<String>(path).ok()?.into(), Entry { stamp, told: told.into() }))
+}
+
+fn check(bytes: &[u8]) -> String {
+    blake3::hash(bytes).to_hex()[..CHECK_DIGITS].to_string()
+}

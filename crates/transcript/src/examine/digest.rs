@@ -1,0 +1,157 @@
+//! What a look at a transcript told, as data that outlives it: enough to print and count what was found as if the file
+//! had been read again. It holds no plan, so that nothing can be changed by it.
+
+use super::context::Messages;
+use super::look::Examination;
+use crate::format::{Counted, FORMATS, Format, Level};
+use crate::model::finding::{Finding, Fix, Held, Labels, Safety, Severity};
+use crate::rule;
+use crate::session::failure::Failure;
+use crate::session::{Awaits, Facts};
+use alloc::borrow::Cow;
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+
+/// What a look told. Texts that are part of the program are not in it, so it means something only to the program that
+/// made it.
+#[derive(Serialize, Deserialize)]
+pub struct Digest<'a> {
+    format: Option<Cow<'a, str>>,
+    is_document: bool,
+    bytes: u64,
+    lines: u64,
+    entries: usize,
+    calls: usize,
+    results: usize,
+    awaits: Option<Awaits>,
+    failed: Option<Failure>,
+    messages: Messages,
+    bytes_after: u64,
+    context_tokens: u64,
+    findings: Vec<Told<'a>>,
+}
+
+/// A finding. What is not there is left out: a session may have thousands.
+#[derive(Serialize, Deserialize)]
+struct Told<'a> {
+    code: Cow<'a, str>,
+    severity: Severity,
+    line: u64,
+    labels: Cow<'a, Labels>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    more: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    chars: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    saves_bytes: Option<u64>,
+    message: Cow<'a, str>,
+    fix: Safety,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl<'a> Digest<'a> {
+    /// What a look told; `None` if it could not be told again: a finding came to light with a repair, or its fix was
+    /// tried.
+    pub fn of(found: &'a Examination) -> Option<Self> {
+        let Facts { format, is_document, bytes, lines, entries, calls, results, awaits, failed } =
+            found.facts;
+        let told = |finding: &'a Finding| {
+            let fix = finding.fix.safety;
+            let stays = !finding.uncovered && restored(fix, format) == Some(fix);
+            stays.then(|| Told {
+                code: finding.rule.code().into(),
+                severity: finding.severity,
+                line: finding.line,
+                labels: Cow::Borrowed(&finding.labels),
+                more: finding.more,
+                chars: finding.chars,
+                saves_bytes: finding.saves_bytes,
+                message: finding.message.as_str().into(),
+                fix,
+            })
+        };
+        Some(Self {
+            format: format.map(|format| format.name().into()),
+            is_document,
+            bytes,
+            lines,
+            entries,
+            calls,
+            results,
+            awaits,
+            failed,
+            messages: found.messages,
+            bytes_after: found.bytes_after,
+            context_tokens: found.context_tokens,
+            findings: found.findings.iter().map(told).collect::<Option<_>>()?,
+        })
+    }
+
+    /// The look as it was told; `None` if it names a format or a rule that does not exist.
+    pub fn examination(self) -> Option<Examination> {
+        let named = |name: Cow<'_, str>| FORMATS.iter().copied().find(|format| format.name() == name);
+        let format = match self.format {
+            Some(name) => Some(named(name)?),
+            None => None,
+        };
+        let found = |told: Told<'_>| {
+            Some(Finding {
+                rule: rule::find(&told.code)?,
+                severity: told.severity,
+                line: told.line,
+                labels: told.labels.into_owned(),
+                uncovered: false,
+                more: told.more,
+                at: 0,
+                entry: None,
+                call: None,
+                tool: None,
+                chars: told.chars,
+                saves_bytes: told.saves_bytes,
+                message: told.message.into_owned(),
+                fix: Fix { safety: restored(told.fix, format)?, ops: Vec::new() },
+            })
+        };
+        let facts = Facts {
+            format,
+            is_document: self.is_document,
+            bytes: self.bytes,
+            lines: self.lines,
+            entries: self.entries,
+            calls: self.calls,
+            results: self.results,
+            awaits: self.awaits,
+            failed: self.failed,
+        };
+        Some(Examination {
+            messages: self.messages,
+            findings: self.findings.into_iter().map(found).collect::<Option<_>>()?,
+            bytes_after: self.bytes_after,
+            context_tokens: self.context_tokens,
+            ..Examination::of_unknown(facts)
+        })
+    }
+}
+
+/// A safety with the texts that a format has for it; `None` where only a repair that was tried can tell.
+fn restored(safety: Safety, format: Option<&dyn Format>) -> Option<Safety> {
+    Some(Safety::Held(match safety {
+        Safety::Held(Held::ReadOnly(_)) => match format?.level() {
+            Level::ReadOnly(why) => Held::ReadOnly(why),
+            _ => return None,
+        },
+        Safety::Held(Held::Counted(_)) => match format?.counted()? {
+            Counted::Records(place)
+            | Counted::Number(place)
+            | Counted::Lines(place)
+            | Counted::UpToCompaction(place)
+            | Counted::UpToCount(place) => Held::Counted(place),
+        },
+        Safety::Held(Held::Worse(_)) => return None,
+        other => return Some(other),
+    }))
+}

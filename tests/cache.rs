@@ -1,0 +1,228 @@
+//! The index of verdicts: what has not changed is not read again, what has is, and nobody can tell from the results.
+
+use crate::support::{BROKEN, Dir, Run, WHOLE, root, run};
+use crate::trace::{calls, can_trace};
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+/// What changed a shorter time ago is not entered, and nobody but the kernel sets the time of a change.
+const FRESH: Duration = Duration::from_millis(2_100);
+
+fn wait_until_old() {
+    std::thread::sleep(FRESH);
+}
+
+fn folder(dir: &Dir) -> PathBuf {
+    dir.home().join(".cache/tailor")
+}
+
+/// The files of the index.
+fn index(dir: &Dir) -> Vec<PathBuf> {
+    let found = fs::read_dir(folder(dir)).map(|found| found.map(|entry| entry.unwrap().path()).collect());
+    found.unwrap_or_default()
+}
+
+fn entries(dir: &Dir) -> usize {
+    index(dir).iter().map(|file| fs::read_to_string(file).unwrap().lines().count()).sum()
+}
+
+/// What is said about each file.
+fn told(run: &Run) -> Vec<serde_json::Value> {
+    assert_ne!(run.status, 2, "{}\n{}", run.text(), run.stderr);
+    let mut lines = run.json();
+    // It holds how long that took.
+    lines.pop();
+    lines
+}
+
+fn scan(dir: &Dir, more: &[&str]) -> Vec<serde_json::Value> {
+    told(&dir.tailor(&[&["scan", ".", "--format", "json"], more].concat()))
+}
+
+/// The calls of a scan that open something below the folder of files, other than folders.
+fn opened(dir: &Dir) -> Vec<String> {
+    let mut command = dir.command_of("strace");
+    command.env("PATH", "/usr/bin:/bin:/usr/local/bin").args(["-f", "-y", "-qq", "-e", "trace=/open.*"]);
+    command.arg("-o").arg(dir.home().join("trace")).arg(env!("CARGO_BIN_EXE_tailor"));
+    command.args(["scan", "."]).stdin(Stdio::null());
+    assert_ne!(run(&mut command, b"").status, 2);
+    let files = dir.files();
+    let trace = fs::read_to_string(dir.home().join("trace")).unwrap();
+    let opens = calls(&trace).into_iter().filter(|call| !call.arguments.contains("O_DIRECTORY"));
+    opens.filter(|call| call.result.contains(files.to_str().unwrap())).map(|call| call.result).collect()
+}
+
+/// Every fixture, below the folder of files.
+fn fixtures(dir: &Dir) -> usize {
+    let formats = fs::read_dir(root().join("fixtures")).unwrap();
+    let cases = formats.flat_map(|format| fs::read_dir(format.unwrap().path()).into_iter().flatten());
+    let inputs = cases.map(|case| case.unwrap().path()).filter(|case| case.join("in.jsonl").exists());
+    let copy = |case: PathBuf| {
+        let name = case.strip_prefix(root()).unwrap().join("s.jsonl");
+        dir.write(name, fs::read(case.join("in.jsonl")).unwrap());
+    };
+    inputs.map(copy).count()
+}
+
+/// All rules and formats: the results are the same to the last field.
+#[test]
+fn an_unchanged_home_is_not_read_again_and_nobody_can_tell() {
+    let dir = Dir::new();
+    let files = fixtures(&dir);
+    assert!(files > 100, "{files}");
+    wait_until_old();
+    let first = scan(&dir, &[]);
+    let lines = entries(&dir);
+    // Two have no byte.
+    assert!(lines + 5 > files, "{lines} of {files}");
+    assert_eq!(scan(&dir, &["--no-cache"]), first);
+    assert_eq!(scan(&dir, &[]), first);
+    assert_eq!(entries(&dir), lines, "nothing is entered twice");
+    if can_trace() {
+        let opened = opened(&dir);
+        assert!(opened.len() <= files - lines, "{opened:#?}");
+    }
+}
+
+#[test]
+fn an_edit_in_the_middle_is_seen_although_its_time_was_put_back() {
+    let dir = Dir::new();
+    let path = dir.write("s.jsonl", WHOLE);
+    dir.write("other.jsonl", WHOLE);
+    wait_until_old();
+    assert!(scan(&dir, &[]).iter().all(|file| file["outcome"] == "clean"));
+    assert_eq!(entries(&dir), 2);
+    let before = fs::metadata(&path).unwrap();
+    // A line is broken, in a file of the same length with the same name, inode and time.
+    let edited = WHOLE.replacen(r#""content":"go"}}"#, r#""content":"go"}]"#, 1);
+    assert!(edited != WHOLE && edited.len() == WHOLE.len());
+    fs::write(&path, edited).unwrap();
+    File::options().write(true).open(&path).unwrap().set_modified(before.modified().unwrap()).unwrap();
+    let after = fs::metadata(&path).unwrap();
+    assert_eq!((after.ino(), after.len(), after.mtime()), (before.ino(), before.len(), before.mtime()));
+    let files = scan(&dir, &[]);
+    assert_eq!((&files[0]["outcome"], &files[1]["outcome"]), (&"clean".into(), &"findings".into()));
+}
+
+#[test]
+fn what_changed_just_now_is_not_entered() {
+    let dir = Dir::new();
+    dir.write("s.jsonl", WHOLE);
+    scan(&dir, &[]);
+    assert_eq!(entries(&dir), 0);
+}
+
+#[test]
+fn another_policy_looks_for_itself_and_a_limit_of_time_is_never_entered() {
+    let dir = Dir::new();
+    dir.write("s.jsonl", WHOLE);
+    wait_until_old();
+    scan(&dir, &[]);
+    let strict = scan(&dir, &["--max-file-size", "10"]);
+    assert_eq!(strict[0]["findings"][0]["code"], "L1");
+    assert_eq!((index(&dir).len(), entries(&dir)), (2, 2));
+    assert_eq!(scan(&dir, &["--max-file-size", "10"]), strict);
+    // Whether a cache is warm depends on when it is asked.
+    scan(&dir, &["--crowded-trim-percent", "50"]);
+    assert_eq!(entries(&dir), 2);
+    // Of many policies some stay.
+    for bytes in 20..40 {
+        scan(&dir, &["--max-file-size", &bytes.to_string()]);
+    }
+    assert!(index(&dir).len() <= 8, "{:?}", index(&dir));
+}
+
+#[test]
+fn ci_keeps_nothing_unless_asked_and_a_key_switches_it_off() {
+    let dir = Dir::new();
+    dir.write("s.jsonl", WHOLE);
+    wait_until_old();
+    let scan = |variable: (&str, &str), more: &[&str]| {
+        let mut command = dir.command();
+        run(command.env(variable.0, variable.1).args(["scan", "."]).args(more), b"");
+        entries(&dir)
+    };
+    assert_eq!(scan(("CI", "true"), &[]), 0);
+    assert_eq!(scan(("TAILOR_CACHE", "false"), &[]), 0);
+    assert_eq!(scan(("CI", "false"), &["--no-cache"]), 0);
+    assert!(!folder(&dir).exists());
+    assert_eq!(scan(("CI", "true"), &["--cache"]), 1);
+}
+
+#[test]
+fn entries_of_files_that_are_gone_go_with_the_next_run_over_their_folder() {
+    let dir = Dir::new();
+    for name in ["a/gone.jsonl", "a/there.jsonl", "b/gone.jsonl"] {
+        dir.write(name, WHOLE);
+    }
+    wait_until_old();
+    scan(&dir, &[]);
+    fs::remove_file(dir.path("a/gone.jsonl")).unwrap();
+    fs::remove_file(dir.path("b/gone.jsonl")).unwrap();
+    let about = |what: &str| fs::read_to_string(&index(&dir)[0]).unwrap().contains(what);
+    dir.tailor(&["scan", "a"]);
+    assert!(about("a/there") && !about("a/gone") && about("b/gone"));
+    assert_eq!(index(&dir).len(), 1, "no file is left that was being written");
+}
+
+/// What is wrong with the index costs a look, and never an error.
+#[test]
+fn a_damaged_index_is_thrown_away_and_another_ones_is_not_used() {
+    let dir = Dir::new();
+    dir.write("s.jsonl", BROKEN);
+    wait_until_old();
+    let first = scan(&dir, &[]);
+    let file = index(&dir).remove(0);
+    let whole = fs::read(&file).unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+    assert_eq!((mode(&folder(&dir)), mode(&file)), (0o700, 0o600));
+    // A finding less would be believed if nothing were checked.
+    let at = whole.windows(4).position(|window| window == b"\"P1\"").unwrap();
+    for damaged in [
+        &b"\xff\n\n{}\t[]\t\n"[..],
+        &whole[..whole.len() / 2],
+        &[&whole[..at], b"\"P2\"", &whole[at + 4..]].concat(),
+    ] {
+        fs::write(&file, damaged).unwrap();
+        assert_eq!(scan(&dir, &[]), first);
+        assert!(fs::read(&file).unwrap().ends_with(&whole), "it is entered again");
+    }
+    // Others could have written it.
+    fs::set_permissions(&file, Permissions::from_mode(0o666)).unwrap();
+    assert_eq!(scan(&dir, &[]), first);
+    assert_eq!(mode(&index(&dir)[0]), 0o600);
+    fs::set_permissions(folder(&dir), Permissions::from_mode(0o755)).unwrap();
+    fs::remove_file(&file).unwrap();
+    assert_eq!(scan(&dir, &[]), first);
+    assert_eq!(entries(&dir), 0);
+    // A link leads anywhere.
+    fs::remove_dir(folder(&dir)).unwrap();
+    fs::create_dir(dir.home().join("elsewhere")).unwrap();
+    fs::set_permissions(dir.home().join("elsewhere"), Permissions::from_mode(0o700)).unwrap();
+    symlink(dir.home().join("elsewhere"), folder(&dir)).unwrap();
+    assert_eq!(scan(&dir, &[]), first);
+    assert_eq!(entries(&dir), 0);
+}
+
+#[test]
+fn two_scans_at_once_leave_an_index_that_can_be_read() {
+    let dir = Dir::new();
+    for n in 0..200 {
+        dir.write(format!("{n}.jsonl"), if n % 2 == 0 { WHOLE } else { BROKEN });
+    }
+    wait_until_old();
+    let start = || {
+        let mut command = dir.command();
+        command.args(["scan", ".", "--format", "json"]).stdout(Stdio::piped()).spawn().unwrap()
+    };
+    let runs = [start(), start(), start()];
+    let first = runs.map(|run| run.wait_with_output().unwrap().stdout.len() > 10_000);
+    assert_eq!(first, [true; 3]);
+    let lines = entries(&dir);
+    assert!((200..=600).contains(&lines), "{lines}");
+    assert_eq!(scan(&dir, &[]), scan(&dir, &["--no-cache"]));
+    assert_eq!(entries(&dir), lines, "all of them are known");
+}
