@@ -1,11 +1,13 @@
 //! What several formats say or read alike.
 
-use super::base::{Broken, Part};
+use super::base::{Broken, Compaction, Part};
+use super::writing::Writing;
 use crate::model::damaged_name::{Marred, most_like, was};
 use crate::model::draft::Draft;
 use crate::model::entry::QuirkKind;
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use spans::json::{Doc, Kind, Value};
 
 /// Whether a top-level field is this string.
@@ -197,4 +199,14 @@ pub(crate) fn written_ms(doc: &Doc) -> Option<u64> {
     let moment = moment.map(jiff::Timestamp::as_millisecond).and_then(|millis| u64::try_from(millis).ok());
     let inside = || doc.get("message").and_then(|message| message.get("timestamp")).and_then(Value::whole);
     moment.or_else(|| own.and_then(Value::whole)).or_else(inside)
+}
+
+/// A compaction as a user message in the place of those that are left out: the API takes several of a user in a row.
+pub(super) fn summary_message(made: &Compaction<'_>) -> Vec<Vec<u8>> {
+    [Writing::new().text("role", b"user").text("content", made.summary.as_bytes()).end()].into()
+}
+
+/// A user message that holds these results and nothing else, for [`super::Answer::NextUser`].
+pub(crate) fn results_message(blocks: &[u8]) -> Vec<u8> {
+    Writing::new().text("role", b"user").raw("content", &[b"[", blocks, b"]"].concat()).end()
 }

@@ -72,13 +72,13 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn cover(format: &dyn Format) -> Cover {
-    let strips = format.content().thinking && format.results().of_messages();
+fn cover(format: &Format) -> Cover {
+    let strips = format.content.thinking && format.results.of_messages();
     if strips { Cover::Fixed } else { Cover::Never }
 }
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-    if session.format.results() != Results::InConversation {
+    if session.format.results != Results::InConversation {
         out.extend(signed_over_other_text(session)?);
     }
     Ok(())
@@ -157,7 +157,7 @@ pub(crate) fn holds_marker(
 pub(crate) fn is_uncut(session: &Session<'_>) -> bool {
     let asked = session.policy.selection.includes(CODE)
         && cover(session.format) != Cover::Never
-        && session.format.results() != Results::InConversation;
+        && session.format.results != Results::InConversation;
     !asked || session.first_marker.get() == Some(&None)
 }
 
@@ -214,7 +214,7 @@ impl Gate {
         if session.policy.thinking_in_force() == SignedThinking::Ignore {
             return Self::Open;
         }
-        if session.format.results() == Results::InConversation {
+        if session.format.results == Results::InConversation {
             return Self::InConversations;
         }
         let mut entries = bound(session);

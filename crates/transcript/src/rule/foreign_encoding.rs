@@ -56,7 +56,7 @@ fn fix(session: &Session<'_>, line: Span) -> Result<Fix, Fault> {
             read = Some((entry, json::parse(session.source, session.entry(entry).span)?));
         }
         let doc = read.as_ref().and_then(|(_, doc)| doc.as_ref());
-        if doc.is_some_and(|doc| !session.format.takes_any_text_at(doc, at)) {
+        if doc.is_some_and(|doc| !(session.format.takes_any_text_at)(doc, at)) {
             return Ok(Fix::held(Held::Checked));
         }
     }
