@@ -10,7 +10,7 @@ use crate::read::salvage::{self, Wreck};
 use alloc::vec::Vec;
 use core::cell::OnceCell;
 use hashbrown::HashMap;
-use spans::source::{Fault, Source};
+use spans::source::{Fault, Source, Span};
 
 pub(super) const NONE: u32 = u32::MAX;
 
@@ -135,6 +135,13 @@ impl<'a> Session<'a> {
     pub fn by_id(&self, id: Id) -> Option<u32> {
         let index = self.by_id[id.index()];
         (index != NONE).then_some(index)
+    }
+
+    /// The entry that holds these bytes inside, not merely at its edge.
+    pub(crate) fn entry_around(&self, at: Span) -> Option<u32> {
+        let entries = &self.transcript.entries;
+        let after = entries.partition_point(|entry| entry.span.start < at.start);
+        (after > 0 && at.end < entries[after - 1].span.end).then(|| after as u32 - 1)
     }
 
     /// Whether an entry is a whole conversation: a line of a data set.
