@@ -4,7 +4,9 @@
 //! put in. Facts: docs/format-facts.md.
 
 use super::base::{Answer, Arguments, BASE, Content, Format, Lost, Part, Results, Vote};
-use super::common::{alone, asked, content_parts, is_string, items, only_keys, says};
+use super::common::{
+    alone, asked, block_types, content_parts, has_block, is_any, is_string, items, only_keys, says_any,
+};
 use super::writing::Writing;
 use crate::model::draft::Draft;
 use crate::model::entry::{Kind, Role};
@@ -37,12 +39,10 @@ pub(super) const MODEL: Format = Format {
 };
 
 fn model_vote(doc: &Doc) -> Vote {
-    let fits = only_keys(doc, KEYS)
-        && ROLES.iter().any(|role| says(doc, "role", role))
-        && doc.get("content").is_some();
-    let kinds = || items(doc.get("content")).filter_map(|part| part.get("type"));
-    let own = kinds().any(|kind| kind.is("tool-call") || kind.is("tool-result"));
-    let known = kinds().all(|kind| PARTS.iter().any(|name| kind.is(name)));
+    let fits = only_keys(doc, KEYS) && says_any(doc, "role", ROLES) && doc.get("content").is_some();
+    let content = doc.get("content");
+    let own = has_block(content, &["tool-call", "tool-result"]);
+    let known = block_types(content).all(|kind| is_any(kind, PARTS));
     match fits && known {
         true if own => Vote::Own,
         true => Vote::Fits,
@@ -81,7 +81,7 @@ fn model_missing_result(lost: &Lost<'_>) -> Vec<u8> {
         .text("toolName", lost.tool)
         .raw("output", &output)
         .end();
-    Writing::new().text("role", b"tool").raw("content", &[b"[", &part[..], b"]"].concat()).end()
+    Writing::new().text("role", b"tool").list("content", &part).end()
 }
 
 fn model_parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
@@ -158,7 +158,7 @@ pub(super) const SCREEN: Format = Format {
 fn screen_vote(doc: &Doc) -> Vote {
     let mut parts = items(doc.get("parts")).peekable();
     let own = is_string(doc.get("id"))
-        && ROLES.iter().any(|role| says(doc, "role", role))
+        && says_any(doc, "role", ROLES)
         && doc.get("content").is_none()
         && parts.peek().is_some()
         && parts.all(|part| is_string(part.get("type")));

@@ -5,9 +5,10 @@
 use super::base::{Answer, Arguments, BASE, Broken, Content, Format, Level, Lost, Part, Results, Vote};
 use super::claude_code::{blocks, spoken};
 use super::common::{
-    broken_by_stop_reason, content_parts, items, marred, note_marred, only_keys, says, summary_message,
+    broken_by_stop_reason, content_parts, has_block, items, marred, note_marred, only_keys, says_any,
+    summary_message,
 };
-use super::names::{Form, Names, has, needs};
+use super::names::{Form, Names, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::Draft;
 use crate::model::entry::{Kind, QuirkKind, Role};
@@ -26,7 +27,7 @@ const BLOCKS: &[&str] = &["tool_use", "tool_result", "thinking", "redacted_think
 const AISDK: &[&str] = &["tool-call", "tool-result"];
 
 const NAMES: &[Names] = &[Names::all(&[
-    needs("role", Form::Text),
+    text("role"),
     needs("content", Form::TextOrList).with(BLOCK),
     has("type"),
     has("model"),
@@ -37,27 +38,19 @@ const NAMES: &[Names] = &[Names::all(&[
 
 /// Names in blocks of this dialect.
 pub(super) const BLOCK: &[Names] = &[
-    Names::all(&[needs("type", Form::Text), has("cache_control"), has("is_error"), has("citations")]),
-    Names::of("type", &["text"], &[needs("text", Form::Text)]),
-    Names::of(
-        "type",
-        &["tool_use"],
-        &[needs("id", Form::Text), needs("name", Form::Text), needs("input", Form::Object)],
-    ),
-    Names::of(
-        "type",
-        &["tool_result"],
-        &[needs("tool_use_id", Form::Text), needs("content", Form::TextOrList).with(RESULT)],
-    ),
-    Names::of("type", &["thinking"], &[needs("thinking", Form::Text), needs("signature", Form::Text)]),
-    Names::of("type", &["redacted_thinking"], &[needs("data", Form::Text)]),
-    Names::of("type", &["image"], &[needs("source", Form::Object)]),
+    Names::all(&[text("type"), has("cache_control"), has("is_error"), has("citations")]),
+    Names::typed(&["text"], &[text("text")]),
+    Names::typed(&["tool_use"], &[text("id"), text("name"), needs("input", Form::Object)]),
+    Names::typed(&["tool_result"], &[text("tool_use_id"), needs("content", Form::TextOrList).with(RESULT)]),
+    Names::typed(&["thinking"], &[text("thinking"), text("signature")]),
+    Names::typed(&["redacted_thinking"], &[text("data")]),
+    Names::typed(&["image"], &[needs("source", Form::Object)]),
 ];
 
 const RESULT: &[Names] = &[
-    Names::all(&[needs("type", Form::Text)]),
-    Names::of("type", &["text"], &[needs("text", Form::Text)]),
-    Names::of("type", &["image"], &[needs("source", Form::Object)]),
+    Names::all(&[text("type")]),
+    Names::typed(&["text"], &[text("text")]),
+    Names::typed(&["image"], &[needs("source", Form::Object)]),
 ];
 
 pub(super) const FORMAT: Format = Format {
@@ -84,12 +77,9 @@ pub(super) const FORMAT: Format = Format {
 fn vote(doc: &Doc) -> Vote {
     let fits = only_keys(doc, KEYS)
         && doc.get("content").is_some()
-        && ROLES.iter().any(|role| says(doc, "role", role))
+        && says_any(doc, "role", ROLES)
         && doc.get("type").is_none_or(|kind| kind.is("message"));
-    let holds = |names: &[&str]| {
-        let mut kinds = items(doc.get("content")).filter_map(|block| block.get("type"));
-        kinds.any(|kind| names.iter().any(|name| kind.is(name)))
-    };
+    let holds = |types: &[&str]| has_block(doc.get("content"), types);
     match fits {
         true if holds(AISDK) => Vote::Foreign,
         true if holds(BLOCKS) || doc.get("stop_reason").is_some() => Vote::Own,

@@ -9,9 +9,10 @@ use super::base::{
     Shape, Vote,
 };
 use super::common::{
-    alone, broken_by_stop_reason, content_parts, is_string, items, later, marred_role, says,
+    alone, broken_by_stop_reason, content_parts, is_string, items, later, marred_role, says, says_any,
+    time_after,
 };
-use super::names::{Form, Names, has, needs};
+use super::names::{Form, Names, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::{Draft, is_blank};
 use crate::model::entry::{Kind, QuirkKind, Role, Service, Stop, Target};
@@ -19,7 +20,6 @@ use crate::model::finding::Severity;
 use crate::model::refusal;
 use alloc::vec::Vec;
 use spans::json::{Doc, Value};
-use spans::literal::quote;
 use spans::marker::MISSING_RESULT;
 
 const CHAIN: &[&str] = &["user", "assistant", "progress", "system", "attachment"];
@@ -29,16 +29,15 @@ const ENVELOPE: &[&str] =
     &["isSidechain", "agentId", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch"];
 
 const NAMES: &[Names] = &[
-    Names::all(&[needs("type", Form::Text), has("isMeta"), has("agentId"), has("requestId")]),
-    Names::of(
-        "type",
+    Names::all(&[text("type"), has("isMeta"), has("agentId"), has("requestId")]),
+    Names::typed(
         &["user", "assistant", "attachment", "system", "progress"],
         &[
-            needs("uuid", Form::Text),
+            text("uuid"),
             needs("parentUuid", Form::TextOrNull),
             needs("isSidechain", Form::Any),
-            needs("sessionId", Form::Text),
-            needs("timestamp", Form::Text),
+            text("sessionId"),
+            text("timestamp"),
             has("userType"),
             has("version"),
             has("gitBranch"),
@@ -46,21 +45,21 @@ const NAMES: &[Names] = &[
             has("sourceToolAssistantUUID"),
         ],
     ),
-    Names::of("type", &["user", "assistant"], &[needs("message", Form::Object).with(MESSAGE)]),
-    Names::of("type", &["attachment"], &[needs("attachment", Form::Object)]),
-    Names::of("type", &["system"], &[needs("subtype", Form::Text), has("compactMetadata")]),
+    Names::typed(&["user", "assistant"], &[needs("message", Form::Object).with(MESSAGE)]),
+    Names::typed(&["attachment"], &[needs("attachment", Form::Object)]),
+    Names::typed(&["system"], &[text("subtype"), has("compactMetadata")]),
 ];
 
 const MESSAGE: &[Names] = &[
     Names::all(&[
-        needs("role", Form::Text),
+        text("role"),
         needs("content", Form::TextOrList).with(super::anthropic::BLOCK),
         has("type"),
         has("stop_reason"),
         has("stop_sequence"),
         has("usage").with(&[Names::all(&[has("input_tokens"), has("output_tokens")])]),
     ]),
-    Names::of("role", &["assistant"], &[needs("id", Form::Text), needs("model", Form::Text)]),
+    Names::of("role", &["assistant"], &[text("id"), text("model")]),
 ];
 
 pub(super) const FORMAT: Format = Format {
@@ -109,9 +108,8 @@ fn vote(doc: &Doc) -> Vote {
     let said = (says(doc, "type", "user") || says(doc, "type", "assistant"))
         && doc.get("message").is_some_and(|message| message.get("content").is_some());
     // Of a file in which little is said, or little of it can be read.
-    let envelope = CHAIN.iter().any(|kind| says(doc, "type", kind))
-        && is_string(doc.get("sessionId"))
-        && doc.get("isSidechain").is_some();
+    let envelope =
+        says_any(doc, "type", CHAIN) && is_string(doc.get("sessionId")) && doc.get("isSidechain").is_some();
     let snapshot = says(doc, "type", "file-history-snapshot")
         && is_string(doc.get("messageId"))
         && doc.get("snapshot").is_some();
@@ -182,17 +180,14 @@ fn missing_result(lost: &Lost<'_>) -> Vec<u8> {
             line = line.raw(key, &(lost.raw)(value));
         }
     }
-    let mut content = Vec::new();
-    quote(MISSING_RESULT.as_bytes(), &mut content);
     let block = Writing::new()
         .raw("tool_use_id", lost.call)
         .text("type", b"tool_result")
-        .raw("content", &content)
+        .text("content", MISSING_RESULT.as_bytes())
         .raw("is_error", b"true")
         .end();
-    let message =
-        Writing::new().text("role", b"user").raw("content", &[b"[", &block[..], b"]"].concat()).end();
-    let time = lost.doc.get("timestamp").and_then(Value::text).map(|text| later(&text)).unwrap_or_default();
+    let message = Writing::new().text("role", b"user").list("content", &block).end();
+    let time = time_after(lost.doc);
     line.text("type", b"user")
         .raw("message", &message)
         .text("uuid", lost.id.as_bytes())

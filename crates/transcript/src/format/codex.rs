@@ -7,8 +7,10 @@
 //! docs/format-facts.md.
 
 use super::base::{Answer, BASE, Content, Format, Gate, Header, Level, Lost, Part, Root, Shape, Vote};
-use super::common::{answered, asked, content_parts, first_text, is_string, items, later, only_keys, says};
-use super::names::{Form, Names, has, needs};
+use super::common::{
+    answered, asked, content_parts, first_text, is_string, items, only_keys, says, says_any, time_after,
+};
+use super::names::{Form, Names, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::Draft;
 use crate::model::entry::{Kind, QuirkKind, Role};
@@ -39,73 +41,56 @@ const OUTPUT_IDS: Uuid = Uuid::from_u128(0x90d3_8d3e_6a5b_4d52_bfe2_2f1e_634b_fa
 const ABORTED: &[u8] = b"aborted";
 
 const NAMES: &[Names] = &[
-    Names::all(&[needs("timestamp", Form::Text), needs("type", Form::Text), needs("payload", Form::Object)]),
-    Names::of(
-        "type",
+    Names::all(&[text("timestamp"), text("type"), needs("payload", Form::Object)]),
+    Names::typed(
         &["session_meta"],
         &[has("payload").with(&[Names::all(&[
-            needs("id", Form::Text),
-            needs("timestamp", Form::Text),
-            needs("cwd", Form::Text),
-            needs("originator", Form::Text),
-            needs("cli_version", Form::Text),
+            text("id"),
+            text("timestamp"),
+            text("cwd"),
+            text("originator"),
+            text("cli_version"),
             has("source"),
             has("model_provider"),
             has("base_instructions"),
             has("instructions"),
         ])])],
     ),
-    Names::of("type", &["response_item"], &[has("payload").with(ITEM)]),
-    Names::of(
-        "type",
+    Names::typed(&["response_item"], &[has("payload").with(ITEM)]),
+    Names::typed(
         &["event_msg"],
         &[has("payload").with(&[
-            Names::all(&[
-                needs("type", Form::Text),
-                has("images"),
-                has("local_images"),
-                has("text_elements"),
-            ]),
-            Names::of("type", &["user_message", "agent_message"], &[needs("message", Form::Text)]),
+            Names::all(&[text("type"), has("images"), has("local_images"), has("text_elements")]),
+            Names::typed(&["user_message", "agent_message"], &[text("message")]),
         ])],
     ),
 ];
 
 const ITEM: &[Names] = &[
     Names::all(&[
-        needs("type", Form::Text),
+        text("type"),
         has("status"),
         has("phase"),
         has("internal_chat_message_metadata_passthrough"),
     ]),
-    Names::of(
-        "type",
+    Names::typed(
         &["message"],
         &[
-            needs("role", Form::Text),
+            text("role"),
             needs("content", Form::List).with(&[
-                Names::all(&[needs("type", Form::Text)]),
-                Names::of("type", &["input_text", "output_text"], &[needs("text", Form::Text)]),
-                Names::of("type", &["input_image"], &[needs("image_url", Form::Text)]),
+                Names::all(&[text("type")]),
+                Names::typed(&["input_text", "output_text"], &[text("text")]),
+                Names::typed(&["input_image"], &[text("image_url")]),
             ]),
         ],
     ),
-    Names::of(
-        "type",
-        &["function_call"],
-        &[needs("name", Form::Text), needs("arguments", Form::Text), needs("call_id", Form::Text)],
-    ),
-    Names::of(
-        "type",
-        &["custom_tool_call"],
-        &[needs("name", Form::Text), needs("input", Form::Text), needs("call_id", Form::Text)],
-    ),
-    Names::of(
-        "type",
+    Names::typed(&["function_call"], &[text("name"), text("arguments"), text("call_id")]),
+    Names::typed(&["custom_tool_call"], &[text("name"), text("input"), text("call_id")]),
+    Names::typed(
         &["function_call_output", "custom_tool_call_output"],
-        &[needs("call_id", Form::Text), needs("output", Form::Any)],
+        &[text("call_id"), needs("output", Form::Any)],
     ),
-    Names::of("type", &["reasoning"], &[needs("summary", Form::List), has("encrypted_content")]),
+    Names::typed(&["reasoning"], &[needs("summary", Form::List), has("encrypted_content")]),
 ];
 
 pub(super) const FORMAT: Format = Format {
@@ -135,7 +120,7 @@ pub(super) const FORMAT: Format = Format {
 };
 
 fn vote(doc: &Doc) -> Vote {
-    let known = doc.get("type").is_some_and(|kind| TYPES.iter().any(|name| kind.is(name)));
+    let known = says_any(doc, "type", TYPES);
     let payload = doc.get("payload").is_some_and(|payload| payload.kind() == Json::Object);
     if known && payload && is_string(doc.get("timestamp")) && only_keys(doc, KEYS) {
         Vote::Own
@@ -192,9 +177,8 @@ fn missing_result(lost: &Lost<'_>) -> Vec<u8> {
         "tso" => payload.text("status", b"completed").text("execution", b"client").raw("tools", b"[]"),
         _ => payload.text("output", ABORTED),
     };
-    let time = lost.doc.get("timestamp").and_then(Value::text).map(|text| later(&text));
     Writing::new()
-        .text("timestamp", time.unwrap_or_default().as_bytes())
+        .text("timestamp", time_after(lost.doc).as_bytes())
         .text("type", b"response_item")
         .raw("payload", &payload.end())
         .end()

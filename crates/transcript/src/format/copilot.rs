@@ -6,8 +6,8 @@
 //! docs/format-facts.md.
 
 use super::base::{Answer, BASE, Content, Counted, Format, Gate, Header, Lost, Part, Root, Shape, Vote};
-use super::common::{content_parts, is_string, items, later, listed_calls, says};
-use super::names::{Form, Names, has, needs};
+use super::common::{content_parts, is_string, items, listed_calls, says, time_after};
+use super::names::{Form, Names, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::Draft;
 use crate::model::entry::{Kind, Role, Stop, Target};
@@ -25,18 +25,17 @@ const TEXTS: &[&str] =
 
 const NAMES: &[Names] = &[
     Names::all(&[
-        needs("type", Form::Text),
+        text("type"),
         needs("data", Form::Object),
-        needs("id", Form::Text),
-        needs("timestamp", Form::Text),
+        text("id"),
+        text("timestamp"),
         needs("parentId", Form::TextOrNull),
         has("agentId"),
     ]),
-    Names::of(
-        "type",
+    Names::typed(
         &["session.start"],
         &[has("data").with(&[Names::all(&[
-            needs("sessionId", Form::Text),
+            text("sessionId"),
             needs("version", Form::Number),
             has("producer"),
             has("copilotVersion"),
@@ -44,47 +43,35 @@ const NAMES: &[Names] = &[
             has("context"),
         ])])],
     ),
-    Names::of(
-        "type",
+    Names::typed(
         &["user.message"],
-        &[has("data").with(&[Names::all(&[
-            needs("content", Form::Text),
-            has("transformedContent"),
-            has("attachments"),
-        ])])],
+        &[has("data").with(&[Names::all(&[text("content"), has("transformedContent"), has("attachments")])])],
     ),
-    Names::of(
-        "type",
+    Names::typed(
         &["assistant.message"],
         &[has("data").with(&[Names::all(&[
-            needs("messageId", Form::Text),
-            needs("content", Form::Text),
+            text("messageId"),
+            text("content"),
             needs("toolRequests", Form::List).with(&[Names::all(&[
-                needs("toolCallId", Form::Text),
-                needs("name", Form::Text),
+                text("toolCallId"),
+                text("name"),
                 needs("arguments", Form::Any),
                 has("type"),
             ])]),
             has("model"),
         ])])],
     ),
-    Names::of(
-        "type",
+    Names::typed(
         &["tool.execution_start"],
-        &[has("data").with(&[Names::all(&[
-            needs("toolCallId", Form::Text),
-            needs("toolName", Form::Text),
-            has("arguments"),
-        ])])],
+        &[has("data").with(&[Names::all(&[text("toolCallId"), text("toolName"), has("arguments")])])],
     ),
-    Names::of(
-        "type",
+    Names::typed(
         &["tool.execution_complete"],
         &[has("data").with(&[Names::all(&[
-            needs("toolCallId", Form::Text),
+            text("toolCallId"),
             needs("success", Form::Any),
             has("error"),
-            has("result").with(&[Names::all(&[needs("content", Form::Text), has("detailedContent")])]),
+            has("result").with(&[Names::all(&[text("content"), has("detailedContent")])]),
         ])])],
     ),
 ];
@@ -187,7 +174,7 @@ fn missing_result(lost: &Lost<'_>) -> Vec<u8> {
     let error = Writing::new().text("message", MISSING_RESULT.as_bytes()).end();
     let data =
         Writing::new().raw("toolCallId", lost.call).raw("success", b"false").raw("error", &error).end();
-    let time = lost.place.get("timestamp").and_then(Value::text).map(|text| later(&text)).unwrap_or_default();
+    let time = time_after(lost.place);
     let line = Writing::new()
         .text("type", b"tool.execution_complete")
         .raw("data", &data)

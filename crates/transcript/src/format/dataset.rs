@@ -5,7 +5,7 @@
 //! docs/format-facts.md.
 
 use super::base::{Arguments, BASE, Content, Format, Results, Vote};
-use super::common::{items, only_keys};
+use super::common::{has_block, items, only_keys};
 use super::{anthropic, gemini_contents, openai_chat};
 use crate::model::draft::Draft;
 use crate::model::entry::{Kind, QuirkKind};
@@ -151,9 +151,8 @@ const ANTHROPIC_BLOCKS: &[&str] = &["tool_use", "tool_result", "thinking", "reda
 const AISDK_PARTS: &[&str] = &["tool-call", "tool-result"];
 
 /// Whether the content of a message holds one of these blocks.
-fn holds(message: Value<'_>, blocks: &[&str]) -> bool {
-    let kinds = items(message.get("content")).filter_map(|block| block.get("type"));
-    kinds.into_iter().any(|kind| blocks.iter().any(|name| kind.is(name)))
+fn holds(message: Value<'_>, types: &[&str]) -> bool {
+    has_block(message.get("content"), types)
 }
 
 impl Dialect {

@@ -6,7 +6,7 @@
 use super::anthropic;
 use super::base::{Answer, Arguments, BASE, Broken, Content, Counted, Format, Part, Results, Root, Vote};
 use super::claude_code::spoken;
-use super::common::{broken_by_stop_reason, content_parts, is_string, items, says};
+use super::common::{broken_by_stop_reason, content_parts, has_block, is_any, is_string, says};
 use crate::model::draft::Draft;
 use crate::model::entry::{Kind, Role};
 use spans::json::{Doc, Value};
@@ -34,12 +34,11 @@ fn vote(doc: &Doc) -> Vote {
         && is_string(doc.get("id"))
         && ["cwd", "title", "sessionTitle"].iter().any(|key| is_string(doc.get(key)));
     // pi's messages say more of themselves.
-    let plain = |(key, _): (Value<'_>, Value<'_>)| ["role", "content", "id"].iter().any(|name| key.is(name));
+    let plain = |(key, _): (Value<'_>, Value<'_>)| is_any(key, &["role", "content", "id"]);
     let bare = doc.get("message").is_some_and(|message| message.fields().all(plain));
     let message = says(doc, "type", "message") && is_string(doc.get("id")) && bare;
-    let content = || items(doc.get("message").and_then(|message| message.get("content")));
-    let kinds = || content().filter_map(|block| block.get("type"));
-    match begins || (message && kinds().any(|kind| kind.is("tool_use") || kind.is("tool_result"))) {
+    let content = doc.get("message").and_then(|message| message.get("content"));
+    match begins || (message && has_block(content, &["tool_use", "tool_result"])) {
         true => Vote::Own,
         false if message => Vote::Fits,
         false => Vote::Silent,

@@ -9,8 +9,8 @@
 //! and `toolCalls` holds results only. No result is ever put in.
 
 use super::base::{BASE, Content, Format, Header, Level, Part, Results, Root, Shape, Vote};
-use super::common::{alone, content_parts, is_string, items, listed_calls};
-use super::names::{Form, Names, has, needs};
+use super::common::{alone, content_parts, is_string, items, listed_calls, says_any};
+use super::names::{Form, Names, has, needs, text};
 use super::qwen_code::{self, content_part};
 use crate::model::draft::Draft;
 use crate::model::entry::{Kind, Role, Target};
@@ -30,34 +30,28 @@ const NAMES: &[Names] = &[
         has("kind"),
         has("type"),
     ]),
-    Names::beside("content", &[needs("type", Form::Text)]),
-    Names::of(
-        "kind",
-        &["main", "subagent"],
-        &[needs("sessionId", Form::Text), needs("projectHash", Form::Text)],
-    ),
-    Names::of(
-        "type",
+    Names::beside("content", &[text("type")]),
+    Names::of("kind", &["main", "subagent"], &[text("sessionId"), text("projectHash")]),
+    Names::typed(
         &["user", "gemini"],
         &[
-            needs("id", Form::Text),
-            needs("timestamp", Form::Text),
+            text("id"),
+            text("timestamp"),
             needs("content", Form::TextOrList).with(super::qwen_code::PART),
             has("displayContent"),
         ],
     ),
-    Names::of(
-        "type",
+    Names::typed(
         &["gemini"],
         &[
             has("model"),
             has("tokens"),
             has("thoughts"),
             has("toolCalls").with(&[Names::all(&[
-                needs("id", Form::Text),
-                needs("name", Form::Text),
+                text("id"),
+                text("name"),
                 needs("args", Form::Object),
-                needs("status", Form::Text),
+                text("status"),
                 needs("result", Form::List).with(super::qwen_code::PART),
                 has("timestamp"),
                 has("resultDisplay"),
@@ -106,7 +100,7 @@ fn vote(doc: &Doc) -> Vote {
         && doc.get("uuid").is_none()
         && doc.get("data").is_none()
         && doc.get("payload").is_none()
-        && kind.is_some_and(|kind| MESSAGES.iter().any(|name| kind.is(name)));
+        && says_any(doc, "type", MESSAGES);
     let own = message && kind.is_some_and(|kind| kind.is("gemini"));
     match header || change || own {
         true => Vote::Own,

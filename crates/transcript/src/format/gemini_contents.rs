@@ -3,7 +3,7 @@
 //! The API counts calls and results of neighbouring turns, so nothing is put in. Facts: docs/format-facts.md.
 
 use super::base::{BASE, Content, Format, Part, Results, Vote};
-use super::common::{is_string, items, only_keys, says};
+use super::common::{is_string, items, only_keys, says_any};
 use super::qwen_code;
 use crate::model::draft::Draft;
 use crate::model::entry::{Kind, Role};
@@ -25,7 +25,7 @@ pub(super) const FORMAT: Format = Format {
 fn vote(doc: &Doc) -> Vote {
     let mut parts = items(doc.get("parts")).peekable();
     let own = only_keys(doc, &["role", "parts"])
-        && ["user", "model", "function"].iter().any(|role| says(doc, "role", role))
+        && says_any(doc, "role", &["user", "model", "function"])
         && parts.peek().is_some()
         && parts.all(|part| !is_string(part.get("type")));
     if own { Vote::Own } else { Vote::Silent }

@@ -5,7 +5,7 @@
 
 use super::base::{Answer, Arguments, BASE, Content, Format, Gate, Lost, Part, Root, Vote};
 use super::common::{answered, asked, content_parts, is_string, items, listed_calls, says};
-use super::names::{Form, Names, has, needs};
+use super::names::{Form, Names, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::Draft;
 use crate::model::entry::{Kind, Role};
@@ -14,30 +14,22 @@ use spans::json::{Doc, Value};
 use spans::marker::MISSING_RESULT;
 
 const NAMES: &[Names] = &[
-    Names::all(&[needs("type", Form::Text), has("prompt_index"), has("model_id"), has("synthetic_reason")]),
-    Names::of("type", &["system", "assistant"], &[needs("content", Form::TextOrList)]),
-    Names::of(
-        "type",
+    Names::all(&[text("type"), has("prompt_index"), has("model_id"), has("synthetic_reason")]),
+    Names::typed(&["system", "assistant"], &[needs("content", Form::TextOrList)]),
+    Names::typed(
         &["user"],
-        &[needs("content", Form::TextOrList).with(&[
-            Names::all(&[needs("type", Form::Text)]),
-            Names::of("type", &["text"], &[needs("text", Form::Text)]),
-        ])],
+        &[needs("content", Form::TextOrList)
+            .with(&[Names::all(&[text("type")]), Names::typed(&["text"], &[text("text")])])],
     ),
-    Names::of(
-        "type",
+    Names::typed(
         &["assistant"],
         &[needs("tool_calls", Form::Objects).with(&[Names::all(&[
-            needs("id", Form::Text),
-            needs("name", Form::Text),
-            needs("arguments", Form::Text),
+            text("id"),
+            text("name"),
+            text("arguments"),
         ])])],
     ),
-    Names::of(
-        "type",
-        &["tool_result"],
-        &[needs("tool_call_id", Form::Text), needs("content", Form::TextOrList)],
-    ),
+    Names::typed(&["tool_result"], &[text("tool_call_id"), needs("content", Form::TextOrList)]),
 ];
 
 pub(super) const FORMAT: Format = Format {

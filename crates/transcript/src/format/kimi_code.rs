@@ -6,7 +6,7 @@
 
 use super::base::{BASE, Counted, Format, Header, Part, Root, Shape, Vote};
 use super::common::{alone, content_parts, is_reminder, is_string, items, listed_calls, says};
-use super::names::{Form, Names, has, needs};
+use super::names::{Form, Names, has, needs, text};
 use crate::model::draft::Draft;
 use crate::model::entry::{Kind, Role};
 use spans::json::{Doc, Kind as Json, Value};
@@ -24,46 +24,29 @@ const TYPES: &[&str] = &[
 ];
 
 const NAMES: &[Names] = &[
-    Names::all(&[needs("type", Form::Text), has("time")]),
-    Names::of(
-        "type",
-        &["metadata"],
-        &[needs("protocol_version", Form::Text), needs("created_at", Form::Number)],
-    ),
-    Names::of(
-        "type",
+    Names::all(&[text("type"), has("time")]),
+    Names::typed(&["metadata"], &[text("protocol_version"), needs("created_at", Form::Number)]),
+    Names::typed(
         &["context.append_message"],
         &[needs("message", Form::Object).with(&[Names::all(&[
-            needs("role", Form::Text),
+            text("role"),
             needs("content", Form::TextOrList).with(PART),
             has("toolCalls"),
             has("toolCallId"),
         ])])],
     ),
-    Names::of("type", &["context.append_loop_event"], &[needs("event", Form::Object).with(EVENT)]),
-    Names::of("type", &["context.apply_compaction"], &[needs("summary", Form::Text)]),
+    Names::typed(&["context.append_loop_event"], &[needs("event", Form::Object).with(EVENT)]),
+    Names::typed(&["context.apply_compaction"], &[text("summary")]),
 ];
 
 const EVENT: &[Names] = &[
-    Names::all(&[
-        needs("type", Form::Text),
-        has("uuid"),
-        has("turnId"),
-        has("step"),
-        has("stepUuid"),
-        has("parentUuid"),
-    ]),
-    Names::of("type", &["content.part"], &[needs("part", Form::Object).with(PART)]),
-    Names::of(
-        "type",
-        &["tool.call"],
-        &[needs("toolCallId", Form::Text), needs("name", Form::Text), needs("args", Form::Any)],
-    ),
-    Names::of(
-        "type",
+    Names::all(&[text("type"), has("uuid"), has("turnId"), has("step"), has("stepUuid"), has("parentUuid")]),
+    Names::typed(&["content.part"], &[needs("part", Form::Object).with(PART)]),
+    Names::typed(&["tool.call"], &[text("toolCallId"), text("name"), needs("args", Form::Any)]),
+    Names::typed(
         &["tool.result"],
         &[
-            needs("toolCallId", Form::Text),
+            text("toolCallId"),
             needs("result", Form::Object)
                 .with(&[Names::all(&[needs("output", Form::TextOrList).with(PART), has("isError")])]),
         ],
@@ -71,9 +54,9 @@ const EVENT: &[Names] = &[
 ];
 
 const PART: &[Names] = &[
-    Names::all(&[needs("type", Form::Text)]),
-    Names::of("type", &["text"], &[needs("text", Form::Text)]),
-    Names::of("type", &["think"], &[needs("think", Form::Text)]),
+    Names::all(&[text("type")]),
+    Names::typed(&["text"], &[text("text")]),
+    Names::typed(&["think"], &[text("think")]),
 ];
 
 pub(super) const FORMAT: Format = Format {

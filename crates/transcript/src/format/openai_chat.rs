@@ -7,10 +7,10 @@
 
 use super::base::{Answer, Arguments, BASE, Content, Counted, Format, Level, Lost, Part, Root, Vote};
 use super::common::{
-    answered, asked, content_parts, is_reminder, is_string, items, listed_calls, marred, note_marred,
-    only_keys, says, summary_message,
+    answered, asked, content_parts, has_block, is_reminder, is_string, items, listed_calls, marred,
+    note_marred, only_keys, says, says_any, summary_message,
 };
-use super::names::{Form, Names, has, needs};
+use super::names::{Form, Names, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::Draft;
 use crate::model::entry::{Kind, QuirkKind, Role};
@@ -57,9 +57,7 @@ pub(super) const KIMI_CLI: Format = Format {
     roots: &[Root { env: Some("KIMI_SHARE_DIR"), home: ".kimi", below: "sessions" }],
     answer: Answer::Line,
     takes_ids_again: false,
-    vote: |doc| {
-        vote(doc, ["_system_prompt", "_checkpoint", "_usage"].iter().any(|role| says(doc, "role", role)))
-    },
+    vote: |doc| vote(doc, says_any(doc, "role", &["_system_prompt", "_checkpoint", "_usage"])),
     ..CHAT
 };
 
@@ -179,18 +177,12 @@ const NOT_PARTS: &[&str] =
     &["tool_use", "tool_result", "thinking", "redacted_thinking", "tool-call", "tool-result"];
 
 fn is_message(doc: &Doc) -> bool {
-    ROLES.iter().any(|role| says(doc, "role", role))
+    says_any(doc, "role", ROLES)
 }
 
 /// Whether there are calls without a `function` around their name: Reasonix's.
 fn is_flat(calls: Option<Value<'_>>) -> bool {
     items(calls).any(|call| call.get("function").is_none())
-}
-
-/// Whether there are blocks of another dialect.
-fn has_other_parts(content: Option<Value<'_>>) -> bool {
-    let mut kinds = items(content).filter_map(|part| part.get("type"));
-    kinds.any(|kind| NOT_PARTS.iter().any(|name| kind.is(name)))
 }
 
 /// Whether an object is a message of the bare dialect.
@@ -204,7 +196,7 @@ fn has_message(doc: &Doc) -> bool {
         && (doc.get("content").is_some() || doc.get("tool_calls").is_some())
         && (!says(doc, "role", "tool") || is_string(doc.get("tool_call_id")))
         && !is_flat(doc.get("tool_calls"))
-        && !has_other_parts(doc.get("content"))
+        && !has_block(doc.get("content"), NOT_PARTS)
 }
 
 /// Whether it would be one, but for a name that was written over. Of what stands under that name everything is asked.
@@ -213,15 +205,15 @@ fn is_marred_bare(doc: &Doc) -> bool {
     let mut fields = doc.root().into_iter().flat_map(Value::fields);
     fields.all(|(key, value)| {
         let is = |own: &str| key.is(own) || (key.span() == name.at && name.was.is_none_or(|was| was == own));
-        let other =
-            (is("tool_calls") && is_flat(Some(value))) || (is("content") && has_other_parts(Some(value)));
+        let other = (is("tool_calls") && is_flat(Some(value)))
+            || (is("content") && has_block(Some(value), NOT_PARTS));
         !other
     })
 }
 
 const NAMES: &[Names] = &[
     Names::all(&[
-        needs("role", Form::Text),
+        text("role"),
         has("name"),
         has("injected"),
         has("message_id"),
@@ -242,27 +234,26 @@ const NAMES: &[Names] = &[
         &[
             needs("content", Form::TextOrList).with(PART),
             needs("tool_calls", Form::Objects).with(&[
-                Names::all(&[needs("id", Form::Text), has("type"), has("name"), has("arguments")]),
-                Names::of(
-                    "type",
+                Names::all(&[text("id"), has("type"), has("name"), has("arguments")]),
+                Names::typed(
                     &["function"],
                     &[needs("function", Form::Object)
-                        .with(&[Names::all(&[needs("name", Form::Text), needs("arguments", Form::Text)])])],
+                        .with(&[Names::all(&[text("name"), text("arguments")])])],
                 ),
             ]),
         ],
     ),
-    Names::of("role", &["tool"], &[needs("tool_call_id", Form::Text)]),
+    Names::of("role", &["tool"], &[text("tool_call_id")]),
     Names::of("role", &["_usage"], &[needs("token_count", Form::Number)]),
-    Names::of("role", &["_system_prompt"], &[needs("content", Form::Text)]),
+    Names::of("role", &["_system_prompt"], &[text("content")]),
     Names::of("role", &["_checkpoint"], &[needs("id", Form::Number)]),
     Names::of(
         "_type",
         &["metadata"],
         &[
-            needs("key", Form::Text),
-            needs("created_at", Form::Text),
-            needs("updated_at", Form::Text),
+            text("key"),
+            text("created_at"),
+            text("updated_at"),
             needs("metadata", Form::Object),
             needs("last_consolidated", Form::Number),
         ],
@@ -270,10 +261,10 @@ const NAMES: &[Names] = &[
 ];
 
 const PART: &[Names] = &[
-    Names::all(&[needs("type", Form::Text)]),
-    Names::of("type", &["text"], &[needs("text", Form::Text)]),
-    Names::of("type", &["think"], &[needs("think", Form::Text), has("encrypted")]),
-    Names::of("type", &["image_url"], &[needs("image_url", Form::Object)]),
+    Names::all(&[text("type")]),
+    Names::typed(&["text"], &[text("text")]),
+    Names::typed(&["think"], &[text("think"), has("encrypted")]),
+    Names::typed(&["image_url"], &[needs("image_url", Form::Object)]),
 ];
 
 fn missing_result(lost: &Lost<'_>) -> Vec<u8> {

@@ -1,7 +1,7 @@
 //! Otter: messages by who says them, behind a line that names the session.
 
 use super::base::{Answer, BASE, Format, Lost, Part, Root, Vote};
-use super::common::{content_parts, is_string, items, says};
+use super::common::{content_parts, is_string, items, says, says_any};
 use super::writing::Writing;
 use crate::model::draft::Draft;
 use crate::model::entry::{Kind, Role};
@@ -24,7 +24,7 @@ pub(super) const FORMAT: Format = Format {
 
 fn vote(doc: &Doc) -> Vote {
     let header = doc.get("otter").is_some() && is_string(doc.get("session"));
-    let message = ["me", "model", "tool"].iter().any(|who| says(doc, "who", who));
+    let message = says_any(doc, "who", &["me", "model", "tool"]);
     if header || message { Vote::Own } else { Vote::Silent }
 }
 

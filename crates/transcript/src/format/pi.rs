@@ -8,8 +8,10 @@ use super::base::{
     Answer, Arguments, BASE, Broken, Compaction, Content, Format, Gate, Header, Level, Lost, Part, Root,
     Shape, Vote,
 };
-use super::common::{CALLS, alone, content_parts, is_string, items, later, marred_role, says};
-use super::names::{Form, Names, has, needs};
+use super::common::{
+    CALLS, alone, content_parts, has_block, is_string, items, later, marred_role, says, time_after,
+};
+use super::names::{Form, Names, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::{Draft, is_altered, is_blank};
 use crate::model::entry::{Kind, QuirkKind, Role, Stop, Target};
@@ -37,25 +39,9 @@ const ENTRIES: &[(&str, &str)] = &[
 ];
 
 const NAMES: &[Names] = &[
-    Names::all(&[
-        needs("type", Form::Text),
-        has("details"),
-        has("customType"),
-        has("display"),
-        has("summary"),
-    ]),
-    Names::of(
-        "type",
-        &["session"],
-        &[
-            needs("id", Form::Text),
-            needs("version", Form::Number),
-            needs("timestamp", Form::Text),
-            needs("cwd", Form::Text),
-        ],
-    ),
-    Names::of(
-        "type",
+    Names::all(&[text("type"), has("details"), has("customType"), has("display"), has("summary")]),
+    Names::typed(&["session"], &[text("id"), needs("version", Form::Number), text("timestamp"), text("cwd")]),
+    Names::typed(
         &[
             "message",
             "custom",
@@ -67,26 +53,18 @@ const NAMES: &[Names] = &[
             "thinking_level_change",
             "session_info",
         ],
-        &[needs("id", Form::Text), needs("parentId", Form::TextOrNull), needs("timestamp", Form::Text)],
+        &[text("id"), needs("parentId", Form::TextOrNull), text("timestamp")],
     ),
-    Names::of("type", &["message"], &[needs("message", Form::Object).with(MESSAGE)]),
-    Names::of(
-        "type",
-        &["compaction"],
-        &[needs("summary", Form::Text), needs("firstKeptEntryId", Form::Text)],
-    ),
-    Names::of("type", &["branch_summary"], &[needs("summary", Form::Text), needs("fromId", Form::Text)]),
-    Names::of(
-        "type",
-        &["custom_message"],
-        &[needs("customType", Form::Text), needs("content", Form::TextOrList)],
-    ),
-    Names::of("type", &["model_change"], &[needs("provider", Form::Text), needs("modelId", Form::Text)]),
+    Names::typed(&["message"], &[needs("message", Form::Object).with(MESSAGE)]),
+    Names::typed(&["compaction"], &[text("summary"), text("firstKeptEntryId")]),
+    Names::typed(&["branch_summary"], &[text("summary"), text("fromId")]),
+    Names::typed(&["custom_message"], &[text("customType"), needs("content", Form::TextOrList)]),
+    Names::typed(&["model_change"], &[text("provider"), text("modelId")]),
 ];
 
 const MESSAGE: &[Names] = &[
     Names::all(&[
-        needs("role", Form::Text),
+        text("role"),
         has("timestamp"),
         has("api"),
         has("provider"),
@@ -110,20 +88,16 @@ const MESSAGE: &[Names] = &[
         &["user", "assistant", "toolResult"],
         &[needs("content", Form::TextOrList).with(BLOCK)],
     ),
-    Names::of("role", &["assistant"], &[needs("stopReason", Form::Text)]),
-    Names::of("role", &["toolResult"], &[needs("toolCallId", Form::Text), needs("toolName", Form::Text)]),
+    Names::of("role", &["assistant"], &[text("stopReason")]),
+    Names::of("role", &["toolResult"], &[text("toolCallId"), text("toolName")]),
 ];
 
 const BLOCK: &[Names] = &[
-    Names::all(&[needs("type", Form::Text), has("textSignature"), has("thoughtSignature"), has("redacted")]),
-    Names::of("type", &["text"], &[needs("text", Form::Text)]),
-    Names::of(
-        "type",
-        &["toolCall"],
-        &[needs("id", Form::Text), needs("name", Form::Text), needs("arguments", Form::Object)],
-    ),
-    Names::of("type", &["thinking"], &[needs("thinking", Form::Text), has("thinkingSignature")]),
-    Names::of("type", &["image"], &[needs("data", Form::Text), needs("mimeType", Form::Text)]),
+    Names::all(&[text("type"), has("textSignature"), has("thoughtSignature"), has("redacted")]),
+    Names::typed(&["text"], &[text("text")]),
+    Names::typed(&["toolCall"], &[text("id"), text("name"), needs("arguments", Form::Object)]),
+    Names::typed(&["thinking"], &[text("thinking"), has("thinkingSignature")]),
+    Names::typed(&["image"], &[text("data"), text("mimeType")]),
 ];
 
 pub(super) const FORMAT: Format = Format {
@@ -247,14 +221,12 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
 }
 
 fn missing_result(lost: &Lost<'_>) -> Vec<u8> {
-    let text =
-        |key: &str| lost.doc.get(key).and_then(Value::text).map(|text| later(&text)).unwrap_or_default();
     let content = Writing::new().text("type", b"text").text("text", MISSING_RESULT.as_bytes()).end();
     let mut message = Writing::new()
         .text("role", b"toolResult")
         .raw("toolCallId", lost.call)
         .text("toolName", lost.tool)
-        .raw("content", &[b"[", &content[..], b"]"].concat())
+        .list("content", &content)
         .raw("isError", b"true");
     let written = lost.doc.get("message").and_then(|message| message.get("timestamp")).map(lost.raw);
     let millis = written.and_then(|raw| String::from_utf8(raw).ok()?.parse::<u64>().ok());
@@ -265,7 +237,7 @@ fn missing_result(lost: &Lost<'_>) -> Vec<u8> {
     if lost.doc.get("id").is_some() {
         line = line.text("id", lost.id.as_bytes()).text("parentId", lost.parent);
     }
-    line.text("timestamp", text("timestamp").as_bytes()).raw("message", &message.end()).end()
+    line.text("timestamp", time_after(lost.doc).as_bytes()).raw("message", &message.end()).end()
 }
 
 fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
@@ -314,10 +286,7 @@ fn is_telling(doc: &Doc) -> bool {
     }
     if let Some(message) = doc.get("message") {
         let [role, stop, content] = message.pick(["role", "stopReason", "content"]);
-        let calls = || {
-            let mut kinds = items(content).filter_map(|block| block.get("type"));
-            kinds.any(|kind| kind.is("toolCall"))
-        };
+        let calls = || has_block(content, &["toolCall"]);
         let answers = role.is_some_and(|role| role.is("toolResult"));
         let speaks = role.is_some_and(|role| role.is("assistant")) && (is_string(stop) || calls());
         return says(doc, "type", "message") && (answers || speaks);

@@ -5,9 +5,9 @@
 //! docs/format-facts.md.
 
 use super::base::{Answer, BASE, Content, Format, Gate, Lost, Part, Results, Root, Shape, Vote};
-use super::common::{content_parts, is_string, items, later, says, written_over};
+use super::common::{content_parts, is_string, items, says, says_any, time_after, written_over};
 use super::gemini_cli::{response, response_parts};
-use super::names::{Form, Names, has, needs};
+use super::names::{Form, Names, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::{Draft, is_altered};
 use crate::model::entry::{Kind, Link, QuirkKind, Role};
@@ -23,11 +23,11 @@ const ENVELOPE: &[&str] = &["cwd", "version", "gitBranch"];
 
 const NAMES: &[Names] = &[
     Names::all(&[
-        needs("uuid", Form::Text),
+        text("uuid"),
         needs("parentUuid", Form::TextOrNull),
-        needs("sessionId", Form::Text),
-        needs("timestamp", Form::Text),
-        needs("type", Form::Text),
+        text("sessionId"),
+        text("timestamp"),
+        text("type"),
         has("cwd"),
         has("version"),
         has("gitBranch"),
@@ -36,14 +36,12 @@ const NAMES: &[Names] = &[
         has("systemPayload"),
         has("usageMetadata"),
     ]),
-    Names::of(
-        "type",
+    Names::typed(
         &["user", "assistant", "tool_result"],
         &[needs("message", Form::Object)
-            .with(&[Names::all(&[needs("role", Form::Text), needs("parts", Form::List).with(PART)])])],
+            .with(&[Names::all(&[text("role"), needs("parts", Form::List).with(PART)])])],
     ),
-    Names::of(
-        "type",
+    Names::typed(
         &["tool_result"],
         &[has("toolCallResult").with(&[Names::all(&[has("callId"), has("status"), has("resultDisplay")])])],
     ),
@@ -53,16 +51,16 @@ const NAMES: &[Names] = &[
 pub(super) const PART: &[Names] = &[
     Names::all(&[has("thought"), has("thoughtSignature")]),
     Names::one(&[
-        needs("text", Form::Text),
+        text("text"),
         needs("inlineData", Form::Object),
         needs("functionCall", Form::Object).with(&[Names::all(&[
-            needs("name", Form::Text),
+            text("name"),
             needs("args", Form::Object),
-            needs("id", Form::Text),
+            text("id"),
         ])]),
         needs("functionResponse", Form::Object).with(&[Names::all(&[
-            needs("name", Form::Text),
-            needs("id", Form::Text),
+            text("name"),
+            text("id"),
             needs("response", Form::Object).with(&[Names::all(&[has("output"), has("error")])]),
         ])]),
     ]),
@@ -99,7 +97,7 @@ pub(super) const FORMAT: Format = Format {
 fn vote(doc: &Doc) -> Vote {
     let linked =
         is_string(doc.get("uuid")) && doc.get("parentUuid").is_some() && is_string(doc.get("sessionId"));
-    let known = doc.get("type").is_some_and(|kind| TYPES.iter().any(|name| kind.is(name)));
+    let known = says_any(doc, "type", TYPES);
     let parts = doc.get("message").is_some_and(|message| message.get("parts").is_some());
     let payload = says(doc, "type", "system") && doc.get("systemPayload").is_some();
     match linked && known {
@@ -154,8 +152,8 @@ fn missing_result(lost: &Lost<'_>) -> Vec<u8> {
     let error = Writing::new().text("error", MISSING_RESULT.as_bytes()).end();
     let answer = Writing::new().raw("id", lost.call).text("name", lost.tool).raw("response", &error).end();
     let part = Writing::new().raw("functionResponse", &answer).end();
-    let message = Writing::new().text("role", b"user").raw("parts", &[b"[", &part[..], b"]"].concat()).end();
-    let time = lost.doc.get("timestamp").and_then(Value::text).map(|text| later(&text)).unwrap_or_default();
+    let message = Writing::new().text("role", b"user").list("parts", &part).end();
+    let time = time_after(lost.doc);
     let mut line = Writing::new().text("uuid", lost.id.as_bytes()).text("parentUuid", lost.parent);
     if let Some(session) = lost.doc.get("sessionId") {
         line = line.raw("sessionId", &(lost.raw)(session));

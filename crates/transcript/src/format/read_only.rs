@@ -3,7 +3,7 @@
 //! One constant each: how it is recognised, and why it is left alone. Their lines are not read.
 
 use super::base::{BASE, Format, Level, Results, Root, Vote};
-use super::common::{is_string, items, says};
+use super::common::{has_block, is_string, says, says_any};
 use spans::json::{Kind as Json, Value};
 
 /// What they share: no gate, for nobody changes them, and no results, for nobody reads them.
@@ -76,8 +76,7 @@ pub(super) const KIRO: Format = Format {
     written_by: "Kiro CLI",
     level: Level::ReadOnly("how Kiro CLI writes and loads it is not known"),
     vote: |doc| {
-        let kinds = ["Prompt", "AssistantMessage", "ToolResults"];
-        let known = kinds.iter().any(|kind| says(doc, "kind", kind));
+        let known = says_any(doc, "kind", &["Prompt", "AssistantMessage", "ToolResults"]);
         let data = doc.get("data").is_some_and(|data| data.kind() == Json::Object);
         if known && data { Vote::Own } else { Vote::Silent }
     },
@@ -92,9 +91,8 @@ pub(super) const GOOSE_LEGACY: Format = Format {
     level: Level::ReadOnly("Goose keeps its sessions in a database now and reads this once, to import it"),
     vote: |doc| {
         let header = is_string(doc.get("working_dir")) && doc.get("message_count").is_some();
-        let kinds = || items(doc.get("content")).filter_map(|block| block.get("type"));
-        let message = doc.get("role").is_some()
-            && kinds().any(|kind| kind.is("toolRequest") || kind.is("toolResponse"));
+        let message =
+            doc.get("role").is_some() && has_block(doc.get("content"), &["toolRequest", "toolResponse"]);
         match header || message {
             true => Vote::Own,
             false if doc.get("role").is_some() && doc.get("created").is_some() => Vote::Fits,
