@@ -21,6 +21,7 @@ const PARTS: &[&str] =
     &["text", "image", "file", "reasoning", "tool-call", "tool-result", "tool-approval-request"];
 const KEYS: &[&str] = &["role", "content", "id", "providerOptions", "createdAt"];
 
+/// `ModelMessage`: parts `tool-call` and `tool-result`.
 pub(super) const MODEL: Format = Format {
     name: "ai-sdk-model",
     written_by: "AI SDK, messages for the model",
@@ -142,6 +143,7 @@ fn lacks_arguments(part: Value<'_>) -> bool {
     input.or(old).is_none_or(Value::is_null)
 }
 
+/// `UIMessage`: parts `tool-<name>`, with call and result in one.
 pub(super) const SCREEN: Format = Format {
     name: "ai-sdk-ui",
     written_by: "AI SDK, messages for the screen",
