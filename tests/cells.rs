@@ -12,8 +12,8 @@ use transcript::rule::{Cover, RULES, Rule};
 const WITHOUT_A_FIXTURE: &[&str] = &["S10", "S11"];
 
 /// What a rule does in a format.
-fn cover(rule: &Rule, format: &dyn Format) -> Cover {
-    match (rule.cover(format), format.level()) {
+fn cover(rule: &Rule, format: &Format) -> Cover {
+    match (rule.cover(format), format.level) {
         (Cover::Fixed, Level::ReadOnly(_)) => Cover::Reported,
         (cover, _) => cover,
     }
@@ -30,11 +30,11 @@ fn cell(cover: Cover) -> &'static str {
 
 /// The table, row by row.
 fn table() -> Vec<String> {
-    let names: Vec<&str> = FORMATS.iter().map(|format| format.name()).collect();
+    let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
     let mut rows =
         vec![format!("| | {} |", names.join(" | ")), format!("|---|{}", "---|".repeat(names.len()))];
     for rule in RULES {
-        let cells = FORMATS.iter().map(|format| cell(cover(rule, *format)));
+        let cells = FORMATS.iter().map(|format| cell(cover(rule, format)));
         rows.push(format!("| {} | {} |", rule.code(), cells.collect::<Vec<_>>().join(" | ")));
     }
     rows
@@ -61,14 +61,13 @@ fn the_docs_say_why_a_rule_has_nothing_to_do_in_a_format() {
     let told: Vec<&str> = reasons.flat_map(|(codes, _)| codes.split(", ")).collect();
     // Of what is only read, and of texts that nobody sends, it is said at once.
     let others = || {
-        let own = |format: &&&dyn Format| {
-            !matches!(format.level(), Level::ReadOnly(_)) && format.name() != "sharegpt"
-        };
+        let own =
+            |format: &&&Format| !matches!(format.level, Level::ReadOnly(_)) && format.name != "sharegpt";
         FORMATS.iter().filter(own)
     };
     let mut wrong = Vec::new();
     for rule in RULES {
-        let never = others().any(|format| rule.cover(*format) == Cover::Never);
+        let never = others().any(|format| rule.cover(format) == Cover::Never);
         if never != told.contains(&rule.code()) {
             wrong.push(format!("{}{}", rule.code(), if never { "" } else { " (has no –)" }));
         }
@@ -95,16 +94,16 @@ fn shown() -> BTreeMap<String, [BTreeSet<String>; 2]> {
 fn each_cell_of_the_table_has_a_fixture() {
     let (shown, mut missing) = (shown(), Vec::new());
     for format in FORMATS {
-        let [found, fixed] = &shown[format.name()];
+        let [found, fixed] = &shown[format.name];
         for rule in RULES.iter().filter(|rule| !WITHOUT_A_FIXTURE.contains(&rule.code())) {
-            let cover = cover(rule, *format);
+            let cover = cover(rule, format);
             let is_shown = match cover {
                 Cover::Never => true,
                 Cover::Reported => found.contains(rule.code()),
                 Cover::Fixed => fixed.contains(rule.code()),
             };
             if !is_shown {
-                missing.push(format!("{}: {} is {}", format.name(), rule.code(), cell(cover)));
+                missing.push(format!("{}: {} is {}", format.name, rule.code(), cell(cover)));
             }
         }
     }
@@ -120,7 +119,7 @@ fn each_cell_of_the_table_has_a_fixture() {
 #[test]
 fn no_fixture_shows_more_than_the_table_says() {
     for (format, [found, fixed]) in shown() {
-        let format = *FORMATS.iter().find(|own| own.name() == format).unwrap();
+        let format = *FORMATS.iter().find(|own| own.name == format).unwrap();
         for rule in RULES {
             let cover = cover(rule, format);
             assert!(!found.contains(rule.code()) || cover != Cover::Never, "{rule:?} occurs in {format:?}");

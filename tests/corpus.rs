@@ -90,7 +90,7 @@ fn append_lines(
     let (mut judge, mut report) = look(middle)?;
     let Some(format) = report.facts.format else { return Ok(None) };
     let weight = judge.weight();
-    let counts = counts.entry(format.name()).or_default();
+    let counts = counts.entry(format.name).or_default();
     let (mut looked, last) = (middle, later.len().min(APPENDS_MAX));
     for (n, &end) in (1..).zip(&later[..last]) {
         let verdict = judge.append(&&bytes[..end]).map_err(|fault| format!("{fault:?}"))?;

@@ -313,6 +313,6 @@ fn each_case_is_complete() {
 fn each_format_has_cases_and_each_folder_is_a_format() {
     let fixtures = Fixture::all();
     let with_cases: BTreeSet<&str> = fixtures.iter().map(Fixture::format).collect();
-    let formats: BTreeSet<&str> = FORMATS.iter().map(|format| format.name()).collect();
+    let formats: BTreeSet<&str> = FORMATS.iter().map(|format| format.name).collect();
     assert_eq!(with_cases, formats);
 }

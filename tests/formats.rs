@@ -15,7 +15,7 @@ const LINES: usize = 60;
 
 /// The format that these bytes have.
 fn claimed(bytes: &[u8]) -> Option<&'static str> {
-    scan(&bytes).unwrap().format.map(Format::name)
+    scan(&bytes).unwrap().format.map(|format| format.name)
 }
 
 fn lines(bytes: &[u8]) -> Vec<&[u8]> {
@@ -25,8 +25,9 @@ fn lines(bytes: &[u8]) -> Vec<&[u8]> {
 /// What may only be changed while its program is not running asks something that knows, or waits long enough.
 #[test]
 fn archives_ask_whether_their_program_runs() {
-    let asks = |format: &&dyn Format| format.level() != Level::Archive || !format.gates().is_empty();
-    let wrong: Vec<_> = FORMATS.iter().copied().filter(|format| !asks(format)).map(Format::name).collect();
+    let asks = |format: &&Format| format.level != Level::Archive || !format.gates.is_empty();
+    let wrong: Vec<_> =
+        FORMATS.iter().copied().filter(|format| !asks(format)).map(|format| format.name).collect();
     assert!(wrong.is_empty(), "{wrong:?}");
 }
 
@@ -144,18 +145,18 @@ fn a_mixture_is_never_claimed_by_the_wrong_format() {
 
 #[test]
 fn names_are_different_and_levels_are_kept() {
-    let mut names: Vec<&str> = FORMATS.iter().map(|format| format.name()).collect();
+    let mut names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), FORMATS.len());
     for format in FORMATS {
-        let (name, counted) = (format.name(), format.counted().is_some());
-        match format.level() {
+        let (name, counted) = (format.name, format.counted.is_some());
+        match format.level {
             Level::ReadOnly(why) => {
-                assert!(!why.is_empty() && format.answer() == Answer::Nowhere, "{name}");
+                assert!(!why.is_empty() && format.answer == Answer::Nowhere, "{name}");
             }
             // Unasked, no line is added where lines may be counted.
-            Level::LiveTruncate => assert!(counted || format.answer() != Answer::Line, "{name}"),
+            Level::LiveTruncate => assert!(counted || format.answer != Answer::Line, "{name}"),
             Level::Archive | Level::LiveInsert => {}
         }
     }
@@ -170,7 +171,7 @@ fn what_is_said_is_told_part_by_part() {
         for entry in &found.transcript.entries {
             let doc = spans::json::parse(&bytes.as_slice(), entry.span).unwrap().unwrap();
             let mut in_result = false;
-            found.format.unwrap().parts(&doc, &mut |part| match part {
+            (found.format.unwrap().parts)(&doc, &mut |part| match part {
                 Part::Call { name, .. } => {
                     calls += 1;
                     assert!(name.is_some(), "{}: a call without a name", fixture.name);
@@ -201,24 +202,28 @@ fn a_compaction_is_written_or_refused_with_the_reason() {
         let bytes = fixture.bytes(INPUT);
         let format = scan(&bytes.as_slice()).unwrap().format.unwrap();
         match compact(&bytes.as_slice(), &transcript::Policy::default(), &request).unwrap().repair {
-            Ok(_) => assert!(format.counted().is_none(), "{}", fixture.name),
-            Err(Unable::Held(Held::Counted(_))) => assert!(format.counted().is_some(), "{}", fixture.name),
+            Ok(_) => assert!(format.counted.is_none(), "{}", fixture.name),
+            Err(Unable::Held(Held::Counted(_))) => assert!(format.counted.is_some(), "{}", fixture.name),
             Err(unable) => assert_eq!(unable, Unable::NotWritten, "{}", fixture.name),
         }
     }
 }
 
 #[test]
-fn the_page_lists_each_format_with_its_level() {
-    let page = std::fs::read_to_string(crate::support::root().join("docs/formats.md")).unwrap();
-    let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
-    let listed: Vec<(String, String)> = rows
-        .filter_map(|row| {
-            let mut cells = row.split(" | ");
-            Some((cells.next()?.trim_end_matches('`').to_string(), cells.nth(1)?.to_string()))
-        })
-        .collect();
-    let known: Vec<(String, String)> =
-        FORMATS.iter().map(|format| (format.name().to_string(), format.level().name().to_string())).collect();
-    assert_eq!(listed, known);
+fn the_page_lists_each_format() {
+    let path = crate::support::root().join("docs/formats.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (above, rest) = page.split_once("|---|---|---|---|\n").unwrap();
+    let (there, below) = rest.split_once("\n\n").unwrap();
+    let row = |format: &&Format| {
+        let Format { name, written_by, remark, level, .. } = format;
+        assert!(!written_by.is_empty(), "{name}");
+        format!("| `{name}` | {written_by} | {} | {remark} |", level.name())
+    };
+    let table = FORMATS.iter().map(row).collect::<Vec<_>>().join("\n");
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, format!("{above}|---|---|---|---|\n{table}\n\n{below}")).unwrap();
+        return;
+    }
+    assert!(there == table, "docs/formats.md should hold this table (UPDATE=1 writes it):\n{table}");
 }

@@ -157,7 +157,7 @@ fn profiles_over_real_transcripts() {
         for (n, profile) in PROFILES.iter().enumerate() {
             let mended = mend(&bytes.as_slice(), &profile.policy()).unwrap();
             let Some(format) = mended.before.facts.format else { continue };
-            let sum = all.entry((format.name(), n)).or_default();
+            let sum = all.entry((format.name, n)).or_default();
             sum.files += 1;
             sum.before += bytes.len() as u64;
             for finding in &mended.before.findings {

@@ -22,7 +22,7 @@ pub(crate) fn may_write(
     more: &[Gate],
 ) -> Result<Pass, Stop> {
     snapshot.refusal().map_or(Ok(()), Err)?;
-    let gates = [more, facts.format.map_or(&[][..], |format| format.gates())].concat();
+    let gates = [more, facts.format.map_or(&[][..], |format| format.gates)].concat();
     let pass = gate::pass(&gates, &target(snapshot, facts, options.mode == Mode::Fix), options.settle)?;
     // Last, for it reads the mounts of all processes.
     mounts::refusal(&snapshot.path, &snapshot.file).map_or(Ok(pass), |refusal| Err(refusal.into()))

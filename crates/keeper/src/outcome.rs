@@ -8,7 +8,7 @@ use crate::store::Store;
 use std::fmt;
 use std::time::Duration;
 use transcript::finding::Held;
-use transcript::format::{Format, Level};
+use transcript::format::Level;
 use transcript::plan::Plan;
 use transcript::{Examination, Facts, Repair};
 
@@ -190,9 +190,9 @@ impl Outcome {
         let ending = if found.facts.entries > transcript::scan::ENTRIES_MAX {
             Ending::Refused(Refusal::TooManyEntries)
         } else if let Some(format) = found.facts.format
-            && let Level::ReadOnly(why) = format.level()
+            && let Level::ReadOnly(why) = format.level
         {
-            Ending::Unsupported(Unsupported::OnlyRead(format.name(), why))
+            Ending::Unsupported(Unsupported::OnlyRead(format.name, why))
         } else if found.facts.is_document {
             Ending::Unsupported(Unsupported::Document)
         } else if found.facts.format.is_none() {
@@ -220,7 +220,7 @@ impl Outcome {
 
     /// Name of the agent's format; `None` if it was not read or is not known.
     pub fn agent(&self) -> Option<&'static str> {
-        self.before.as_ref()?.facts.format.map(Format::name)
+        self.before.as_ref()?.facts.format.map(|format| format.name)
     }
 
     /// What there is to be said of how it ended, in a sentence; `None` where there is nothing.

@@ -40,8 +40,8 @@ impl Policies {
     }
 
     /// Whether an agent reads a transcript again for each turn, as far as somebody said so.
-    pub fn reloads(&self, format: Option<&dyn Format>) -> bool {
-        format.is_some_and(|format| self.reloading.contains(format.name()))
+    pub fn reloads(&self, format: Option<&Format>) -> bool {
+        format.is_some_and(|format| self.reloading.contains(format.name))
     }
 
     /// The policy for transcripts of agents that have none of their own.
@@ -50,8 +50,8 @@ impl Policies {
     }
 
     /// The policy for transcripts of a format.
-    pub fn of(&self, format: Option<&dyn Format>) -> &Arc<Policy> {
-        format.and_then(|format| self.agents.get(format.name())).unwrap_or(&self.all)
+    pub fn of(&self, format: Option<&Format>) -> &Arc<Policy> {
+        format.and_then(|format| self.agents.get(format.name)).unwrap_or(&self.all)
     }
 
     /// The policy for a transcript, of which no more is read than tells whose it is.

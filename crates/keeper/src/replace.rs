@@ -289,7 +289,7 @@ impl<'a> Replacement<'a> {
             return Err(self.take_back(run, hold)?.into());
         }
         drop(lease);
-        if self.drain(run, guarantee)? == State::Rewritten {
+        if self.drain(run, hold.as_ref(), guarantee)? == State::Rewritten {
             return Err(self.give_way(run, hold)?.into());
         }
         drop(hold);
@@ -490,11 +490,11 @@ impl<'a> Replacement<'a> {
     }
 
     /// Brings over what those appended who had found the old file in time.
-    fn drain(&self, run: &Run, guarantee: Guarantee) -> Result<State, Error> {
+    fn drain(&self, run: &Run, hold: Option<&Lease<'_>>, guarantee: Guarantee) -> Result<State, Error> {
         before(Step::Drain).map_err(|cause| self.late(cause))?;
         let until = Instant::now() + TIMEOUTS.drain;
         loop {
-            let state = self.drain_once(run)?;
+            let state = self.drain_once(run, hold)?;
             if state != State::Busy || guarantee == Guarantee::Quiet || Instant::now() > until {
                 return Ok(state);
             }
@@ -502,32 +502,25 @@ impl<'a> Replacement<'a> {
         }
     }
 
-    fn drain_once(&self, run: &Run) -> Result<State, Error> {
+    /// Brings over what came to the old file, while nobody else can append to the new one, and only if nobody has:
+    /// otherwise these lines have to be put in before theirs. So what was brought over always follows the new text.
+    fn drain_once(&self, run: &Run, hold: Option<&Lease<'_>>) -> Result<State, Error> {
         let fail = |cause| self.late(cause);
-        match self.known.came(&self.old.file).map_err(fail)? {
-            Came::Rewritten => Ok(State::Rewritten),
-            Came::All(end, _lease) => self.carry(run, end).map(|()| State::Empty).map_err(fail),
-            Came::Lines(end) => self.carry(run, end).map(|()| State::Busy).map_err(fail),
-        }
-    }
-
-    /// The same when others may have opened the new file: only if none of them has appended yet. Otherwise the lines
-    /// have to be put in before theirs.
-    fn drain_in_order(&self, run: &Run) -> Result<State, Error> {
-        let fail = |cause| self.late(cause);
-        if self.old.file.metadata().map_err(fail)?.len() == self.known.at() {
-            return self.drain_once(run);
-        }
-        if !self.known.holds(&self.old.file).map_err(fail)? {
-            return Ok(State::Rewritten);
+        let (end, state, _closed) = match self.known.came(&self.old.file).map_err(fail)? {
+            Came::Rewritten => return Ok(State::Rewritten),
+            Came::All(end, lease) => (end, State::Empty, Some(lease)),
+            Came::Lines(end) => (end, State::Busy, None),
+        };
+        if end == self.known.at() {
+            return Ok(state);
         }
         // Given back when all is over.
-        let alone = Lease::write(&self.new);
+        let own = hold.is_none().then(|| Lease::write(&self.new));
         let length = self.new.metadata().map_err(fail)?.len();
-        if alone.is_err() || length != self.landed.get() {
+        if matches!(own, Some(Err(_))) || length != self.landed.get() {
             return Ok(State::Late);
         }
-        self.drain_once(run)
+        self.carry(run, end).map(|()| state).map_err(fail)
     }
 
     /// Somebody who had found the old file has written it anew from the beginning. That is what they want to see
@@ -581,7 +574,7 @@ impl<'a> Replacement<'a> {
         loop {
             // The last look comes after the grace.
             let over = Instant::now() >= until;
-            let state = self.drain_in_order(run)?;
+            let state = self.drain_once(run, None)?;
             // Without leases every look says that somebody may be in.
             let open = state == State::Busy && guarantee == Guarantee::Lease;
             let held = open && Instant::now() >= until + TIMEOUTS.holder;

@@ -258,12 +258,26 @@ impl NewText for Restored<'_> {
     }
 }
 
-/// The text that a run replaced, in a file without a name; `None` if it cannot be told any more.
+/// The text that a run replaced, in a file without a name; `None` if it cannot be told any more. Undoing the run need not
+/// give this text: that leaves lines which the run brought over, and puts back what was never in the transcript.
 pub(crate) fn text_before(vault: &Vault, record: &Record, now: &Snapshot) -> io::Result<Option<File>> {
-    let runs = Runs { target: record.clone(), later: Vec::new() };
-    let way = now.read_first(record.bytes_after, |source| Way::back(&runs, Extent::Whole, source));
-    let Ok(way) = way else { return Ok(None) };
-    let text = Restored { vault, record, parts: way.parts };
+    let length = record.edits.iter().fold(record.bytes_after, |length, change| {
+        (length + change.length_before()).saturating_sub(change.length)
+    });
+    if record.swap.as_ref().is_none_or(|swap| swap.before != length) {
+        return Ok(None);
+    }
+    let wrong = |source: &dyn Source| first_wrong(record, &History::through(&[]), source);
+    if !matches!(now.read_first(record.bytes_after, wrong), Ok(None)) {
+        return Ok(None);
+    }
+    let (mut parts, mut from) = (Vec::new(), 0);
+    for (number, change) in record.edits.iter().enumerate() {
+        parts.extend([Part::Kept(Span::new(from, change.at)), Part::Old(number)]);
+        from = change.at + change.length;
+    }
+    parts.push(Part::Kept(Span::new(from, record.bytes_after)));
+    let text = Restored { vault, record, parts };
     let file = temporary()?;
     // A run that took another back has not kept what it removed.
     Ok(text.write(&now.file, &file).ok().map(|()| file))

@@ -6,7 +6,7 @@ use transcript::format::{FORMATS, Root};
 /// The folders of known agents that exist here.
 pub fn known_roots() -> Vec<PathBuf> {
     let home = std::env::home_dir();
-    let roots = FORMATS.iter().flat_map(|format| format.roots());
+    let roots = FORMATS.iter().flat_map(|format| format.roots);
     let mut folders: Vec<PathBuf> = roots.flat_map(|root| expand(root, home.as_deref())).collect();
     folders.sort();
     folders.dedup();
@@ -18,7 +18,7 @@ pub fn known_roots() -> Vec<PathBuf> {
 pub fn known_roots_above() -> Vec<PathBuf> {
     let home = std::env::home_dir();
     let mut above = Vec::new();
-    for root in FORMATS.iter().flat_map(|format| format.roots()) {
+    for root in FORMATS.iter().flat_map(|format| format.roots) {
         let mut folders: Vec<PathBuf> = base(root, home.as_deref()).into_iter().collect();
         for part in root.below.split('/').map(Some).chain([None]) {
             for folder in &folders {

@@ -386,7 +386,7 @@ mod tests {
             |policy: &Policy, tool: &str| policy.caps_for(tool.as_bytes(), false)[1].map(|cap| cap.chars_max);
         let all = config.policy.all();
         assert_eq!([limit(all, "ls"), limit(all, "bash"), limit(all, "read")], [Some(100), Some(7), None]);
-        let pi = FORMATS.iter().find(|format| format.name() == "pi");
+        let pi = FORMATS.iter().find(|format| format.name == "pi");
         let pi = config.policy.of(pi.copied());
         assert_eq!([limit(pi, "ls"), limit(pi, "bash"), limit(pi, "grep")], [Some(50), Some(7), None]);
     }
@@ -403,7 +403,7 @@ mod tests {
         assert_eq!((policy.unit, policy.result_chars_max, policy.turn_chars_max), (Unit::Bytes, 7, 200_000));
         assert_eq!((policy.stale.shorten_at, policy.stale.clear_at), (2, 9));
         assert!(policy.stale.tools_keep.is_empty());
-        let of = |name: &str| policies.of(FORMATS.iter().find(|format| format.name() == name).copied());
+        let of = |name: &str| policies.of(FORMATS.iter().find(|format| format.name == name).copied());
         let claude = of("claude-code");
         assert_eq!((claude.result_chars_max, claude.turn_chars_max, claude.stale.clear_at), (7, 8, 9));
         let pi = of("pi");
@@ -425,7 +425,7 @@ mod tests {
             ..chatcli
         };
         assert_eq!(config.policy.all().selection.ignore, ["S5"]);
-        let pi = FORMATS.iter().find(|format| format.name() == "pi");
+        let pi = FORMATS.iter().find(|format| format.name == "pi");
         assert_eq!(**config.policy.of(pi.copied()), wanted);
     }
 

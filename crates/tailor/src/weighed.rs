@@ -264,7 +264,7 @@ impl Weighed {
         };
         let shares = |all: &[Row]| all.iter().map(|row| Share::new(row.name.clone(), row.amount)).collect();
         let context = weight.context();
-        weighed.format = Some(format.name());
+        weighed.format = Some(format.name);
         weighed.model = Some(weight.model.clone()).filter(|model| !model.is_empty());
         weighed.lines = facts.lines;
         weighed.entries = facts.entries;

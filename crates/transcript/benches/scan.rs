@@ -37,7 +37,7 @@ fn main() {
         rendering(&mut criterion, name, text.as_bytes());
     }
     for format in FORMATS {
-        by_format(&mut criterion, format.name());
+        by_format(&mut criterion, format.name);
     }
     cutting(&mut criterion);
     for bytes in [SESSION_BYTES, 16 * SESSION_BYTES] {

@@ -1,6 +1,6 @@
-//! Who writes such files, and what their lines mean. One file an agent; [`FORMATS`] lists them all.
+//! What agents write and what their lines mean. One file an agent; [`FORMATS`] lists them all.
 //!
-//! A format is data about another program: how to recognise its files, what a line means in the words of
+//! A [`Format`] is data about another program: how to recognise its files, what a line means in the words of
 //! [`crate::entry`], which branch it would load, how it spells a result, and how it writes. It decides
 //! nothing; rules do.
 
@@ -29,22 +29,22 @@ mod read_only;
 mod writing;
 
 pub use base::*;
-pub(crate) use common::written_ms;
+pub(crate) use common::{results_message, written_ms};
 
 use spans::json::Doc;
 
-/// All formats. A file has the one that alone claims it.
-pub const FORMATS: &[&dyn Format] = &[
-    &pi::Pi,
-    &claude_code::ClaudeCode,
-    &codex::Codex,
-    &copilot::Copilot,
-    &gemini_cli::GeminiCli,
-    &qwen_code::QwenCode,
-    &kimi_code::KimiCode,
-    &grok_build::GrokBuild,
-    &anthropic::Anthropic,
-    &droid::Droid,
+/// All formats. A file has the one format that alone claims it.
+pub const FORMATS: &[&Format] = &[
+    &pi::FORMAT,
+    &claude_code::FORMAT,
+    &codex::FORMAT,
+    &copilot::FORMAT,
+    &gemini_cli::FORMAT,
+    &qwen_code::FORMAT,
+    &kimi_code::FORMAT,
+    &grok_build::FORMAT,
+    &anthropic::FORMAT,
+    &droid::FORMAT,
     &openai_chat::BARE,
     &openai_chat::KIMI_CLI,
     &openai_chat::VIBE,
@@ -52,9 +52,9 @@ pub const FORMATS: &[&dyn Format] = &[
     &openai_chat::NANOBOT,
     &openai_chat::HERMES,
     &openai_chat::REASONIX,
-    &ai_sdk::Model,
-    &ai_sdk::Screen,
-    &gemini_contents::GeminiContents,
+    &ai_sdk::MODEL,
+    &ai_sdk::SCREEN,
+    &gemini_contents::FORMAT,
     &dataset::OPENAI,
     &dataset::ANTHROPIC,
     &dataset::SHAREGPT,
@@ -65,30 +65,30 @@ pub const FORMATS: &[&dyn Format] = &[
     &read_only::KIRO,
     &read_only::GOOSE_LEGACY,
     #[cfg(test)]
-    &otter::Otter,
+    &otter::FORMAT,
 ];
 
-/// How many objects are looked at to tell the format.
+/// Objects that decide the format.
 const HEAD_OBJECTS: usize = 40;
 
-/// How many values those objects may hold together; memory is what is bounded.
+/// Values that those objects may hold together, to bound memory.
 const HEAD_NODES: usize = 1 << 18;
 
-/// Whether so many objects, with so many values, are enough to tell the format.
+/// Whether this many objects, with this many values, are enough to decide the format.
 pub(crate) fn is_head(objects: usize, nodes: usize) -> bool {
     objects >= HEAD_OBJECTS || nodes >= HEAD_NODES
 }
 
-/// What the first objects of a file say about its format.
+/// The votes on the first objects of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Head {
     objects: usize,
     nodes: usize,
-    /// Of which formats some object is.
+    /// Formats that claimed an object.
     own: Bits,
-    /// Of which formats some object cannot be.
+    /// Formats ruled out.
     foreign: Bits,
-    /// How many objects are of no format, but may be of one if a name in them was written over.
+    /// Objects of no format that may be of one if a name in them was written over.
     marred: usize,
 }
 
@@ -97,20 +97,20 @@ type Bits = u64;
 const _: () = assert!(FORMATS.len() <= Bits::BITS as usize);
 
 impl Head {
-    /// What these objects say; all that were read, also those that turned out to be none, took `nodes` of memory.
+    /// The votes of these objects. `nodes` counts the values of all that were read, also of what was no object.
     pub(crate) fn of(docs: &mut dyn Iterator<Item = &Doc>, nodes: usize) -> Self {
         let mut head = Self::default();
         docs.for_each(|doc| head.hear(doc));
         Self { nodes, ..head }
     }
 
-    /// Hears one more object.
+    /// Takes the votes on one more object.
     pub(crate) fn hear(&mut self, doc: &Doc) {
         self.objects += 1;
         self.nodes += doc.size();
         let (mut own, mut fits, mut marred) = (0, 0, false);
         for (n, format) in FORMATS.iter().enumerate() {
-            match vote(*format, doc) {
+            match vote(format, doc) {
                 Vote::Own => own |= 1 << n,
                 Vote::Fits => fits |= 1 << n,
                 Vote::Marred => marred = true,
@@ -125,13 +125,13 @@ impl Head {
         self.own |= own;
     }
 
-    /// Whether the format is told by what was heard, and not by what may come.
+    /// Whether the votes so far decide the format.
     pub(crate) fn full(&self) -> bool {
         is_head(self.objects, self.nodes)
     }
 
     /// The format of a file that begins so: the only one that claims it, if most of its objects are whole.
-    pub(crate) fn format(&self) -> Option<&'static dyn Format> {
+    pub(crate) fn format(&self) -> Option<&'static Format> {
         let claimed = self.own & !self.foreign;
         let whole = self.marred == 0 || self.marred * 2 < self.objects;
         if claimed.is_power_of_two() && whole {
@@ -142,15 +142,15 @@ impl Head {
     }
 }
 
-/// What an object says about a format, also if a byte of a name in it was written over.
-fn vote(format: &dyn Format, doc: &Doc) -> Vote {
-    let vote = format.vote(doc);
-    if !matches!(vote, Vote::Silent | Vote::Foreign) || names::is_sound(format.names(), doc) {
+/// The vote of a format on an object, also if a byte of a name in it was written over.
+fn vote(format: &Format, doc: &Doc) -> Vote {
+    let vote = (format.vote)(doc);
+    if !matches!(vote, Vote::Silent | Vote::Foreign) || names::is_sound(format.names, doc) {
         return vote;
     }
     let mut mended = doc.clone();
-    names::mend(format.names(), &mut mended);
-    if matches!(format.vote(&mended), Vote::Own | Vote::Fits) { Vote::Marred } else { vote }
+    names::mend(format.names, &mut mended);
+    if matches!((format.vote)(&mended), Vote::Own | Vote::Fits) { Vote::Marred } else { vote }
 }
 
 #[cfg(test)]
@@ -162,7 +162,7 @@ mod tests {
     /// The format of a file with these lines.
     fn told(lines: &[&str]) -> Option<&'static str> {
         let bytes = lines.join("\n").into_bytes();
-        crate::read::scan::scan(&bytes.as_slice()).unwrap().format.map(super::Format::name)
+        crate::read::scan::scan(&bytes.as_slice()).unwrap().format.map(|format| format.name)
     }
 
     const CHAT: [&str; 3] = [

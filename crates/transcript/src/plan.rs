@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use spans::source::{Fault, Source, Span};
 
 mod draw;
+pub(crate) mod thinking;
 
 pub(crate) use draw::{draw, fresh_id};
 

@@ -201,7 +201,7 @@ pub fn is_remark(finding: &Finding) -> bool {
 /// The rules that are asked for, have something to do in a format, and mind a feature.
 pub(crate) fn minding(
     policy: &Policy,
-    format: &dyn Format,
+    format: &Format,
     feature: Feature,
 ) -> impl Iterator<Item = &'static Rule> {
     let mind = RULES.iter().copied().filter(move |rule| rule.wakes.contains(&feature));
@@ -209,7 +209,7 @@ pub(crate) fn minding(
 }
 
 /// Whether a rule is asked for, and has something to do in a format.
-pub(crate) fn is_asked(rule: &Rule, policy: &Policy, format: &dyn Format) -> bool {
+pub(crate) fn is_asked(rule: &Rule, policy: &Policy, format: &Format) -> bool {
     policy.selection.includes(rule.code()) && rule.cover(format) != Cover::Never
 }
 

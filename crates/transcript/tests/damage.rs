@@ -148,7 +148,7 @@ fn the_sessions_are_healthy() {
     for session in sessions() {
         let bytes = harm::befall(&session.lines, &Harm::None);
         let found = transcript::examine(&bytes.as_slice(), &transcript::Policy::default()).unwrap();
-        assert_eq!(found.facts.format.map(|format| format.name()), Some(session.format));
+        assert_eq!(found.facts.format.map(|format| format.name), Some(session.format));
         assert!(found.findings.is_empty(), "{}: {}", session.format, found.findings[0].message);
         let end = judge::end(&session, &Harm::None);
         assert!(end.accepted && end.is_whole() && end.needed == 9, "{}: {end:?}", session.format);

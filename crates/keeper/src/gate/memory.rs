@@ -15,7 +15,6 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
-use transcript::format::Gate;
 
 /// Longest first line that is read for the folder of a session.
 const HEADER_BYTES_MAX: usize = 1 << 20;
@@ -51,11 +50,11 @@ const OTHERS: &[&str] = &[
 /// not written to for `wanted` is forgotten.
 pub(crate) fn waits(target: &GateTarget<'_>, wanted: Duration) -> Option<Deferral> {
     let format = target.facts.format?;
-    if format.gates().contains(&Gate::ClaudeRegistry) || openclaw::is_openclaws(target.path) {
+    if format.gates_know_memory || openclaw::is_openclaws(target.path) {
         return None;
     }
     let works_here = session_folder(target).and_then(|folder| fs::metadata(folder).ok());
-    let mut homes = format.roots().iter().map(|root| Path::new(root.home));
+    let mut homes = format.roots.iter().map(|root| Path::new(root.home));
     let home = homes.find_map(|home| target.path.ancestors().find(|above| above.ends_with(home)));
     let folders: Vec<Metadata> =
         works_here.iter().cloned().chain(home.and_then(|home| fs::metadata(home).ok())).collect();

@@ -159,10 +159,45 @@ fn what_a_program_writes_into_the_old_file_comes_over_once_and_in_order() {
     assert_eq!((world.told(), world.beside()), (names(&["a", "b", "c", "d", "e", "f", "g"]), Vec::new()));
 }
 
+/// Somebody looks into the new file, as a search index does, so that it cannot be leased: lines that come to the old file
+/// after others went on in the new one come over once all the same.
+#[test]
+fn lines_come_over_once_where_the_new_file_cannot_be_leased() {
+    let world = World::new();
+    let (path, folder) = (world.path.clone(), world.folder().canonicalize().unwrap());
+    let (mut found, mut readers, mut drains) = (None, Vec::new(), 0);
+    let append = |path: &Path, name: &str| {
+        let mut file = OpenOptions::new().append(true).open(path).unwrap();
+        file.write_all(turn(name, 10).as_bytes()).unwrap();
+    };
+    let hook = move |_, step| match step {
+        Step::LeaseOld => found = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(&path).ok(),
+        Step::LeaseNew => {
+            let own = fs::read_dir("/proc/self/fd").unwrap().map(|entry| entry.unwrap().path());
+            let unnamed = |path: &PathBuf| {
+                let target = fs::read_link(path).unwrap_or_default();
+                target.parent() == Some(&folder) && target.to_string_lossy().ends_with("(deleted)")
+            };
+            let reader = own.filter(unnamed).find_map(|path| File::open(path).ok());
+            readers.push(reader.expect("the new file has no name yet"));
+        }
+        Step::Drain if drains < 2 => {
+            let old = found.as_ref().unwrap().as_raw_fd();
+            append(Path::new(&format!("/proc/self/fd/{old}")), ["b", "c"][drains]);
+            append(&path, ["d", "e"][drains]);
+            drains += 1;
+        }
+        _ => {}
+    };
+    let _ = fault::meanwhile(None, hook, || maintain(&world.path, None, &world.options()));
+    world.fix_all();
+    assert_eq!((world.told(), world.beside()), (names(&["a", "b", "c", "d", "e"]), Vec::new()));
+}
+
 /// The same when the run died in the middle, and each run after it.
 #[test]
 fn late_lines_come_over_once_whenever_a_run_dies() {
-    for at in 12..40 {
+    for at in 0..=30 {
         let world = World::new();
         let mut held = world.fix_while_held(None);
         held.write_all(turn("b", BIG_CHARS).as_bytes()).unwrap();
@@ -172,15 +207,32 @@ fn late_lines_come_over_once_whenever_a_run_dies() {
             .unwrap()
             .write_all(turn("c", 10).as_bytes())
             .unwrap();
-        let _ = fault::with(Some(Fault::Death { at }), || maintain(&world.path, None, &world.options()));
+        let die = |at| fault::with(Some(Fault::Death { at }), || settle_all(world.folder(), &world.vault()));
+        let _ = die(at);
         held.write_all(turn("d", 10).as_bytes()).unwrap();
-        let _ =
-            fault::with(Some(Fault::Death { at: 52 - at }), || maintain(&world.path, None, &world.options()));
+        let _ = die(30 - at);
         drop(held);
         assert!(settle_all(world.folder(), &world.vault()).is_empty());
         world.fix();
         assert_eq!(world.fix().ending, Ending::Clean, "{at}");
         assert_eq!((world.told(), world.beside()), (names(&["a", "b", "d", "c"]), Vec::new()), "{at}");
+    }
+}
+
+/// A run that dies while it brings lines over leaves two old files: the one that the lines came to, and the one that it
+/// replaced. That has all lines of the transcript but these, in other places.
+#[test]
+fn nothing_comes_over_twice_when_a_run_dies_that_brings_lines_over() {
+    for at in 0..40 {
+        let world = World::new();
+        let mut held = world.fix_while_held(None);
+        held.write_all(turn("b", 10).as_bytes()).unwrap();
+        let mut other = OpenOptions::new().append(true).open(&world.path).unwrap();
+        other.write_all(turn("c", 10).as_bytes()).unwrap();
+        drop((held, other));
+        let _ = fault::with(Some(Fault::Death { at }), || settle_all(world.folder(), &world.vault()));
+        world.fix_all();
+        assert_eq!((world.told(), world.beside()), (names(&["a", "b", "c"]), Vec::new()), "{at}");
     }
 }
 

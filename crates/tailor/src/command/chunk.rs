@@ -52,9 +52,9 @@ fn end(printer: Printer, totals: &Totals) -> Status {
 }
 
 /// Says why there may be no message.
-fn empty(asked: &Asked, printer: Printer, totals: &Totals, format: Option<&dyn Format>) -> Status {
+fn empty(asked: &Asked, printer: Printer, totals: &Totals, format: Option<&Format>) -> Status {
     let path = asked.path.display();
-    if let Some(Level::ReadOnly(why)) = format.map(Format::level) {
+    if let Some(Level::ReadOnly(why)) = format.map(|format| format.level) {
         return failed(&format!("{path}: could not read the conversation: {why}"));
     }
     talk(&format!("{path}: no message is in context, or its lines are not those of one conversation"));

@@ -119,7 +119,7 @@ impl TryFrom<String> for AgentName {
     type Error = String;
 
     fn try_from(name: String) -> Result<Self, String> {
-        let names = || FORMATS.iter().map(|format| format.name());
+        let names = || FORMATS.iter().map(|format| format.name);
         if names().any(|known| known == name) {
             return Ok(Self(name));
         }

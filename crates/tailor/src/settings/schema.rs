@@ -67,7 +67,7 @@ fn of(kind: Kind) -> Value {
             },
         }),
         Kind::Agents => {
-            let agents = FORMATS.iter().map(|format| format.name().to_string());
+            let agents = FORMATS.iter().map(|format| format.name.to_string());
             object(&agents.map(|name| (name, json!({ "$ref": "#/$defs/agent" }))).collect())
         }
     }

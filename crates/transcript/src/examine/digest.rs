@@ -75,7 +75,7 @@ impl<'a> Digest<'a> {
             })
         };
         Some(Self {
-            format: format.map(|format| format.name().into()),
+            format: format.map(|format| format.name.into()),
             is_document,
             bytes,
             lines,
@@ -93,7 +93,7 @@ impl<'a> Digest<'a> {
 
     /// The look as it was told; `None` if it names a format or a rule that does not exist.
     pub fn examination(self) -> Option<Examination> {
-        let named = |name: Cow<'_, str>| FORMATS.iter().copied().find(|format| format.name() == name);
+        let named = |name: Cow<'_, str>| FORMATS.iter().copied().find(|format| format.name == name);
         let format = match self.format {
             Some(name) => Some(named(name)?),
             None => None,
@@ -138,13 +138,13 @@ impl<'a> Digest<'a> {
 }
 
 /// A safety with the texts that a format has for it; `None` where only a repair that was tried can tell.
-fn restored(safety: Safety, format: Option<&dyn Format>) -> Option<Safety> {
+fn restored(safety: Safety, format: Option<&Format>) -> Option<Safety> {
     Some(Safety::Held(match safety {
-        Safety::Held(Held::ReadOnly(_)) => match format?.level() {
+        Safety::Held(Held::ReadOnly(_)) => match format?.level {
             Level::ReadOnly(why) => Held::ReadOnly(why),
-            _ => return None,
+            _ => Held::ReadOnly(format?.single_files_read_only?),
         },
-        Safety::Held(Held::Counted(_)) => match format?.counted()? {
+        Safety::Held(Held::Counted(_)) => match format?.counted? {
             Counted::Records(place)
             | Counted::Number(place)
             | Counted::Lines(place)

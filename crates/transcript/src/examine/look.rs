@@ -136,20 +136,11 @@ fn look_at(
     let signed_at = signed.last().map(|&entry| session.entry(entry).span.start);
     let messages = Messages::of(&session);
     let stage = found.next_stage();
-    let draw = |stage| {
-        let steps = found.steps(stage);
-        plan::draw(&session, &mut steps.into_iter().flat_map(|(_, ops)| ops))
-    };
-    let mut plan = draw(stage)?;
+    let steps = found.steps(stage);
+    let released = Conversation::released(&session, &steps);
+    let mut plan = plan::draw(&session, &mut steps.into_iter().flat_map(|(_, ops)| ops))?;
     plan.unsettles_memory = found.unsettles_memory(stage);
-    // About: what later stages would save is told from the text as it is now.
-    let mut bytes_after = plan.length_after();
-    for later in [Stage::Lines, Stage::Links, Stage::Talk].into_iter().filter(|later| *later > stage) {
-        let after = draw(later)?.length_after();
-        bytes_after = (bytes_after + after).saturating_sub(facts.bytes);
-    }
     let said = Conversation::of(&session, messages.seen);
-    let released = Conversation::released(&session, &found.steps(stage));
     let context_tokens = rule::context_tokens(&session)?;
     remember(&session, &found);
     let (steps_made, only_cuts, waiting) = (found.steps_made(stage), found.only_cuts, found.waiting);
@@ -162,7 +153,7 @@ fn look_at(
         messages,
         findings,
         waiting,
-        bytes_after,
+        bytes_after: plan.length_after(),
         context_tokens,
         binds,
         signed_at,

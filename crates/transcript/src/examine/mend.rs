@@ -546,7 +546,7 @@ mod tests {
     fn a_line_that_cannot_be_read_counts_where_the_agent_does_not_skip_it() {
         let text = [CHAT, GLUED, CHAT_SAID].concat();
         let tally = examine(&text.as_bytes(), &Policy::default()).unwrap().tally;
-        let named = |name| FORMATS.iter().find(|format| format.name() == name).copied().unwrap();
+        let named = |name| FORMATS.iter().find(|format| format.name == name).copied().unwrap();
         let refuses = |name| tally.is_refused(named(name));
         assert_eq!(["openai-chat", "vibe"].map(refuses), [false, true]);
     }

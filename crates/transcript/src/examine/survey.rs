@@ -7,8 +7,8 @@
 use super::holds::Holds;
 use super::tally::Tally;
 use crate::model::finding::{Finding, Fix, Held, Op, STEPS_MAX, Safety, Severity};
-use crate::rule::bound_thinking::{self, Damage, Gate};
-use crate::rule::{self, RULES, Stage};
+use crate::plan::thinking::{self, Damage, ThinkingPass};
+use crate::rule::{self, RULES, Stage, bound_thinking};
 use crate::session::Session;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -32,7 +32,7 @@ struct List {
 pub(crate) struct Survey<'s> {
     session: &'s Session<'s>,
     holds: &'s Holds<'s>,
-    gate: Gate,
+    thinking: ThinkingPass,
     /// It matters what an agent remembers.
     memory_matters: bool,
     /// The rule that is asked, as a place in [`RULES`].
@@ -67,12 +67,12 @@ impl<'s> Survey<'s> {
     pub(crate) fn of(session: &'s Session<'s>, holds: &'s Holds<'s>) -> Result<Self, Fault> {
         let mut found = Self::asked(session, holds, Damage::done(session, &|at| holds.linked(at)))?;
         // What is held back may depend on what is found later, and rarely does.
-        if let Some(damage) = found.gate.news() {
+        if let Some(damage) = found.thinking.news() {
             drop(found);
             found = Self::asked(session, holds, damage)?;
         }
         found.asked = place_of(bound_thinking::CODE);
-        for removal in found.gate.removals(session) {
+        for removal in found.thinking.removals(session) {
             found.take(removal);
         }
         found.findings.sort_by_key(|finding| finding.line);
@@ -85,8 +85,8 @@ impl<'s> Survey<'s> {
         let mut found = Self {
             session,
             holds,
-            gate: Gate::of(session, damage),
-            memory_matters: bound_thinking::memory_matters(session),
+            thinking: ThinkingPass::of(session, damage),
+            memory_matters: thinking::memory_matters(session),
             asked: 0,
             lists: BTreeMap::new(),
             fault: None,
@@ -116,9 +116,9 @@ impl<'s> Survey<'s> {
         if let Err(fault) = self.settle(&mut finding) {
             self.fault.get_or_insert(fault);
         }
-        let edits_from = self.gate.hold(self.session, &mut finding);
+        let edits_from = self.thinking.hold(self.session, &mut finding);
         if self.take(finding) {
-            self.gate.edits_from(edits_from);
+            self.thinking.edits_from(edits_from);
         }
     }
 
@@ -143,7 +143,7 @@ impl<'s> Survey<'s> {
 
     /// Whether a fix changes what an agent may remember, and that matters.
     fn is_remembered(&self, finding: &Finding) -> bool {
-        self.memory_matters && bound_thinking::is_remembered(self.session, finding)
+        self.memory_matters && thinking::is_remembered(self.session, finding)
     }
 
     /// Takes a finding as it is; says whether its fix is made.

@@ -67,9 +67,9 @@ impl Tally {
 
     /// Whether the session cannot be sent, or not be read. What a lost link hides is not sent, nor a line that cannot be
     /// read where the agent skips it.
-    pub(crate) fn is_refused(&self, format: &dyn Format) -> bool {
+    pub(crate) fn is_refused(&self, format: &Format) -> bool {
         self.errors.iter().any(|error| match RULES[usize::from(error.rule)].stage {
-            Stage::Bytes => !format.skips_unreadable_lines(),
+            Stage::Bytes => !format.skips_unreadable_lines,
             Stage::Links => false,
             Stage::Lines | Stage::Talk => true,
         })

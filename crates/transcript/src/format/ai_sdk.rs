@@ -3,8 +3,10 @@
 //! Which program wrote such a file is not known. In messages for the screen call and result are one part, so none is
 //! put in. Facts: docs/format-facts.md.
 
-use super::base::{Answer, Arguments, Content, Format, Level, Lost, Part, Results, Shape, Vote};
-use super::common::{alone, asked, content_parts, is_string, items, only_keys, says};
+use super::base::{Answer, Arguments, BASE, Content, Format, Lost, Part, Results, Vote};
+use super::common::{
+    alone, asked, block_types, content_parts, has_block, is_any, is_string, items, only_keys, says_any,
+};
 use super::writing::Writing;
 use crate::model::draft::Draft;
 use crate::model::entry::{Kind, Role};
@@ -13,116 +15,90 @@ use alloc::vec::Vec;
 use spans::json::{Doc, Value};
 use spans::marker::MISSING_RESULT;
 
-/// `ModelMessage`: parts `tool-call` and `tool-result`.
-pub(super) struct Model;
-
-/// `UIMessage`: parts `tool-<name>`, with call and result in one.
-pub(super) struct Screen;
-
 const ARGUMENTS: Arguments = Arguments { at: &[&["input"]], none: "{}" };
 const ROLES: &[&str] = &["system", "user", "assistant", "tool"];
 const PARTS: &[&str] =
     &["text", "image", "file", "reasoning", "tool-call", "tool-result", "tool-approval-request"];
 const KEYS: &[&str] = &["role", "content", "id", "providerOptions", "createdAt"];
 
-impl Format for Model {
-    fn name(&self) -> &'static str {
-        "ai-sdk-model"
-    }
+/// `ModelMessage`: parts `tool-call` and `tool-result`.
+pub(super) const MODEL: Format = Format {
+    name: "ai-sdk-model",
+    written_by: "AI SDK, messages for the model",
+    remark: "lines come and go only with `--allow`",
+    results: Results::Blocks,
+    answer: Answer::LineIfAllowed,
+    arguments: Some(ARGUMENTS),
+    takes_ids_again: true,
+    // The SDK leaves empty texts out when it sends; messages it does not.
+    content: Content { blank: Some(Severity::Note), ..Content::OPENAI },
+    vote: model_vote,
+    read: model_read,
+    parts: model_parts,
+    missing_result: model_missing_result,
+    ..BASE
+};
 
-    fn vote(&self, doc: &Doc) -> Vote {
-        let fits = only_keys(doc, KEYS)
-            && ROLES.iter().any(|role| says(doc, "role", role))
-            && doc.get("content").is_some();
-        let kinds = || items(doc.get("content")).filter_map(|part| part.get("type"));
-        let own = kinds().any(|kind| kind.is("tool-call") || kind.is("tool-result"));
-        let known = kinds().all(|kind| PARTS.iter().any(|name| kind.is(name)));
-        match fits && known {
-            true if own => Vote::Own,
-            true => Vote::Fits,
-            false => Vote::Silent,
+fn model_vote(doc: &Doc) -> Vote {
+    let fits = only_keys(doc, KEYS) && says_any(doc, "role", ROLES) && doc.get("content").is_some();
+    let content = doc.get("content");
+    let own = has_block(content, &["tool-call", "tool-result"]);
+    let known = block_types(content).all(|kind| is_any(kind, PARTS));
+    match fits && known {
+        true if own => Vote::Own,
+        true => Vote::Fits,
+        false => Vote::Silent,
+    }
+}
+
+fn model_read(doc: &Doc, draft: &mut Draft<'_>) {
+    let content = doc.get("content");
+    draft.entry.kind = match doc.get("role").and_then(Value::text).as_deref() {
+        Some(b"user") => {
+            asked(content, draft);
+            Kind::Message(Role::User)
         }
-    }
-
-    fn shape(&self) -> Shape {
-        Shape::List
-    }
-
-    fn level(&self) -> Level {
-        Level::Archive
-    }
-
-    fn answer(&self) -> Answer {
-        Answer::LineIfAllowed
-    }
-
-    fn takes_ids_again(&self) -> bool {
-        true
-    }
-
-    fn arguments(&self) -> Option<Arguments> {
-        Some(ARGUMENTS)
-    }
-
-    fn content(&self) -> Content {
-        // The SDK leaves empty texts out when it sends; messages it does not.
-        Content { blank: Some(Severity::Note), ..Content::OPENAI }
-    }
-
-    fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
-        let content = doc.get("content");
-        draft.entry.kind = match doc.get("role").and_then(Value::text).as_deref() {
-            Some(b"user") => {
-                asked(content, draft);
-                Kind::Message(Role::User)
+        Some(b"assistant") => {
+            if let Some(text) = alone(content) {
+                draft.text(text);
             }
-            Some(b"assistant") => {
-                if let Some(text) = alone(content) {
-                    draft.text(text);
-                }
-                items(content).for_each(|part| spoken_part(part, draft));
-                Kind::Message(Role::Assistant)
-            }
-            Some(b"tool") => {
-                items(content).for_each(|part| tool_part(part, draft));
-                Kind::Message(Role::Tool)
-            }
-            Some(b"system") => Kind::Message(Role::System),
-            _ => Kind::Opaque,
-        };
-    }
+            items(content).for_each(|part| spoken_part(part, draft));
+            Kind::Message(Role::Assistant)
+        }
+        Some(b"tool") => {
+            items(content).for_each(|part| tool_part(part, draft));
+            Kind::Message(Role::Tool)
+        }
+        Some(b"system") => Kind::Message(Role::System),
+        _ => Kind::Opaque,
+    };
+}
 
-    fn results(&self) -> Results {
-        Results::Blocks
-    }
+fn model_missing_result(lost: &Lost<'_>) -> Vec<u8> {
+    let output = Writing::new().text("type", b"error-text").text("value", MISSING_RESULT.as_bytes()).end();
+    let part = Writing::new()
+        .text("type", b"tool-result")
+        .raw("toolCallId", lost.call)
+        .text("toolName", lost.tool)
+        .raw("output", &output)
+        .end();
+    Writing::new().text("role", b"tool").list("content", &part).end()
+}
 
-    fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8> {
-        let output =
-            Writing::new().text("type", b"error-text").text("value", MISSING_RESULT.as_bytes()).end();
-        let part = Writing::new()
-            .text("type", b"tool-result")
-            .raw("toolCallId", lost.call)
-            .text("toolName", lost.tool)
-            .raw("output", &output)
-            .end();
-        Writing::new().text("role", b"tool").raw("content", &[b"[", &part[..], b"]"].concat()).end()
-    }
-
-    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
-        let content = doc.get("content");
-        content_parts(alone(content), each);
-        for part in items(content) {
-            let [kind, name, arguments, output, old] =
-                part.pick(["type", "toolName", "input", "output", "result"]);
-            match kind.and_then(Value::text).as_deref() {
-                Some(b"tool-call") => each(Part::Call { name, arguments }),
-                Some(b"tool-result") => {
-                    each(Part::Result);
-                    content_parts(output.and_then(|output| output.get("value")), each);
-                    content_parts(old, each);
-                }
-                _ => content_parts(Some(part), each),
+fn model_parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+    let content = doc.get("content");
+    content_parts(alone(content), each);
+    for part in items(content) {
+        let [kind, name, arguments, output, old] =
+            part.pick(["type", "toolName", "input", "output", "result"]);
+        match kind.and_then(Value::text).as_deref() {
+            Some(b"tool-call") => each(Part::Call { name, arguments }),
+            Some(b"tool-result") => {
+                each(Part::Result);
+                content_parts(output.and_then(|output| output.get("value")), each);
+                content_parts(old, each);
             }
+            _ => content_parts(Some(part), each),
         }
     }
 }
@@ -167,83 +143,71 @@ fn lacks_arguments(part: Value<'_>) -> bool {
     input.or(old).is_none_or(Value::is_null)
 }
 
-impl Format for Screen {
-    fn name(&self) -> &'static str {
-        "ai-sdk-ui"
-    }
+/// `UIMessage`: parts `tool-<name>`, with call and result in one.
+pub(super) const SCREEN: Format = Format {
+    name: "ai-sdk-ui",
+    written_by: "AI SDK, messages for the screen",
+    remark: "no result is put in",
+    results: Results::WithCall,
+    arguments: Some(ARGUMENTS),
+    content: Content { empty: None, blank: None, ..Content::OPENAI },
+    vote: screen_vote,
+    read: screen_read,
+    parts: screen_parts,
+    ..BASE
+};
 
-    fn vote(&self, doc: &Doc) -> Vote {
-        let mut parts = items(doc.get("parts")).peekable();
-        let own = is_string(doc.get("id"))
-            && ROLES.iter().any(|role| says(doc, "role", role))
-            && doc.get("content").is_none()
-            && parts.peek().is_some()
-            && parts.all(|part| is_string(part.get("type")));
-        if own { Vote::Own } else { Vote::Silent }
-    }
+fn screen_vote(doc: &Doc) -> Vote {
+    let mut parts = items(doc.get("parts")).peekable();
+    let own = is_string(doc.get("id"))
+        && says_any(doc, "role", ROLES)
+        && doc.get("content").is_none()
+        && parts.peek().is_some()
+        && parts.all(|part| is_string(part.get("type")));
+    if own { Vote::Own } else { Vote::Silent }
+}
 
-    fn shape(&self) -> Shape {
-        Shape::List
-    }
-
-    fn level(&self) -> Level {
-        Level::Archive
-    }
-
-    fn results(&self) -> Results {
-        Results::WithCall
-    }
-
-    fn arguments(&self) -> Option<Arguments> {
-        Some(ARGUMENTS)
-    }
-
-    fn content(&self) -> Content {
-        Content { empty: None, blank: None, ..Content::OPENAI }
-    }
-
-    fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
-        let role = doc.get("role").and_then(Value::text);
-        let user = role.as_deref() == Some(b"user");
-        for part in items(doc.get("parts")) {
-            let [kind, text] = part.pick(["type", "text"]);
-            let kind = kind.and_then(Value::text).unwrap_or_default();
-            if &*kind == b"file" {
-                draft.image(part);
-            } else if user {
-                if let Some(text) = text {
-                    draft.user_text(text);
-                }
-            } else if kind.starts_with(b"tool-") || &*kind == b"dynamic-tool" {
-                screen_part(part, draft);
-            } else if let Some(text) = text {
-                draft.text(text);
+fn screen_read(doc: &Doc, draft: &mut Draft<'_>) {
+    let role = doc.get("role").and_then(Value::text);
+    let user = role.as_deref() == Some(b"user");
+    for part in items(doc.get("parts")) {
+        let [kind, text] = part.pick(["type", "text"]);
+        let kind = kind.and_then(Value::text).unwrap_or_default();
+        if &*kind == b"file" {
+            draft.image(part);
+        } else if user {
+            if let Some(text) = text {
+                draft.user_text(text);
             }
+        } else if kind.starts_with(b"tool-") || &*kind == b"dynamic-tool" {
+            screen_part(part, draft);
+        } else if let Some(text) = text {
+            draft.text(text);
         }
-        draft.entry.kind = match role.as_deref() {
-            Some(b"user") => Kind::Message(Role::User),
-            Some(b"assistant") => Kind::Message(Role::Assistant),
-            _ => Kind::Message(Role::System),
-        };
     }
+    draft.entry.kind = match role.as_deref() {
+        Some(b"user") => Kind::Message(Role::User),
+        Some(b"assistant") => Kind::Message(Role::Assistant),
+        _ => Kind::Message(Role::System),
+    };
+}
 
-    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
-        let is_tool = |part: &Value<'d>| {
-            let kind = part.get("type").and_then(Value::text).unwrap_or_default();
-            kind.starts_with(b"tool-") || &*kind == b"dynamic-tool"
-        };
-        for part in items(doc.get("parts")) {
-            if !is_tool(&part) {
-                content_parts(Some(part), each);
-                continue;
-            }
-            let [name, kind, arguments, output, error] =
-                part.pick(["toolName", "type", "input", "output", "errorText"]);
-            each(Part::Call { name: name.or(kind), arguments });
-            for text in output.into_iter().chain(error) {
-                each(Part::Result);
-                content_parts(Some(text), each);
-            }
+fn screen_parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+    let is_tool = |part: &Value<'d>| {
+        let kind = part.get("type").and_then(Value::text).unwrap_or_default();
+        kind.starts_with(b"tool-") || &*kind == b"dynamic-tool"
+    };
+    for part in items(doc.get("parts")) {
+        if !is_tool(&part) {
+            content_parts(Some(part), each);
+            continue;
+        }
+        let [name, kind, arguments, output, error] =
+            part.pick(["toolName", "type", "input", "output", "errorText"]);
+        each(Part::Call { name: name.or(kind), arguments });
+        for text in output.into_iter().chain(error) {
+            each(Part::Result);
+            content_parts(Some(text), each);
         }
     }
 }

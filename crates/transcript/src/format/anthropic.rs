@@ -2,20 +2,19 @@
 //!
 //! No envelope, no ids of lines: the order of the lines is the conversation.
 
-use super::base::{
-    Answer, Arguments, Broken, Compaction, Content, Format, Level, Lost, Part, Results, Shape, Vote,
-};
+use super::base::{Answer, Arguments, BASE, Broken, Content, Format, Level, Lost, Part, Results, Vote};
 use super::claude_code::{blocks, spoken};
-use super::common::{broken_by_stop_reason, content_parts, items, marred, note_marred, only_keys, says};
-use super::names::{Form, Names, has, needs};
+use super::common::{
+    broken_by_stop_reason, content_parts, has_block, items, marred, note_marred, only_keys, says_any,
+    summary_message,
+};
+use super::names::{Form, Names, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::Draft;
 use crate::model::entry::{Kind, QuirkKind, Role};
 use alloc::vec::Vec;
 use spans::json::{Doc, Value};
 use spans::marker::MISSING_RESULT;
-
-pub(super) struct Anthropic;
 
 const KEYS: &[&str] =
     &["role", "content", "id", "type", "model", "stop_reason", "stop_sequence", "usage", "container"];
@@ -28,7 +27,7 @@ const BLOCKS: &[&str] = &["tool_use", "tool_result", "thinking", "redacted_think
 const AISDK: &[&str] = &["tool-call", "tool-result"];
 
 const NAMES: &[Names] = &[Names::all(&[
-    needs("role", Form::Text),
+    text("role"),
     needs("content", Form::TextOrList).with(BLOCK),
     has("type"),
     has("model"),
@@ -39,114 +38,81 @@ const NAMES: &[Names] = &[Names::all(&[
 
 /// Names in blocks of this dialect.
 pub(super) const BLOCK: &[Names] = &[
-    Names::all(&[needs("type", Form::Text), has("cache_control"), has("is_error"), has("citations")]),
-    Names::of("type", &["text"], &[needs("text", Form::Text)]),
-    Names::of(
-        "type",
-        &["tool_use"],
-        &[needs("id", Form::Text), needs("name", Form::Text), needs("input", Form::Object)],
-    ),
-    Names::of(
-        "type",
-        &["tool_result"],
-        &[needs("tool_use_id", Form::Text), needs("content", Form::TextOrList).with(RESULT)],
-    ),
-    Names::of("type", &["thinking"], &[needs("thinking", Form::Text), needs("signature", Form::Text)]),
-    Names::of("type", &["redacted_thinking"], &[needs("data", Form::Text)]),
-    Names::of("type", &["image"], &[needs("source", Form::Object)]),
+    Names::all(&[text("type"), has("cache_control"), has("is_error"), has("citations")]),
+    Names::typed(&["text"], &[text("text")]),
+    Names::typed(&["tool_use"], &[text("id"), text("name"), needs("input", Form::Object)]),
+    Names::typed(&["tool_result"], &[text("tool_use_id"), needs("content", Form::TextOrList).with(RESULT)]),
+    Names::typed(&["thinking"], &[text("thinking"), text("signature")]),
+    Names::typed(&["redacted_thinking"], &[text("data")]),
+    Names::typed(&["image"], &[needs("source", Form::Object)]),
 ];
 
 const RESULT: &[Names] = &[
-    Names::all(&[needs("type", Form::Text)]),
-    Names::of("type", &["text"], &[needs("text", Form::Text)]),
-    Names::of("type", &["image"], &[needs("source", Form::Object)]),
+    Names::all(&[text("type")]),
+    Names::typed(&["text"], &[text("text")]),
+    Names::typed(&["image"], &[needs("source", Form::Object)]),
 ];
 
-impl Format for Anthropic {
-    fn name(&self) -> &'static str {
-        "anthropic"
-    }
+pub(super) const FORMAT: Format = Format {
+    name: "anthropic",
+    written_by: "bare Anthropic messages",
+    remark: "a lost result goes into the next user message",
+    level: Level::LiveTruncate,
+    gates: &[],
+    results: Results::Blocks,
+    answer: Answer::NextUser,
+    arguments: Some(Arguments::INPUT),
+    has_plain_ids: true,
+    content: Content::ANTHROPIC,
+    names: NAMES,
+    vote,
+    read,
+    parts,
+    broken,
+    missing_result,
+    compaction: summary_message,
+    ..BASE
+};
 
-    fn vote(&self, doc: &Doc) -> Vote {
-        let fits = only_keys(doc, KEYS)
-            && doc.get("content").is_some()
-            && ROLES.iter().any(|role| says(doc, "role", role))
-            && doc.get("type").is_none_or(|kind| kind.is("message"));
-        let holds = |names: &[&str]| {
-            let mut kinds = items(doc.get("content")).filter_map(|block| block.get("type"));
-            kinds.any(|kind| names.iter().any(|name| kind.is(name)))
-        };
-        match fits {
-            true if holds(AISDK) => Vote::Foreign,
-            true if holds(BLOCKS) || doc.get("stop_reason").is_some() => Vote::Own,
-            true => Vote::Fits,
-            false if marred(doc.root(), KEYS, ROLES).is_some() && !holds(AISDK) => Vote::Marred,
-            false => Vote::Foreign,
-        }
+fn vote(doc: &Doc) -> Vote {
+    let fits = only_keys(doc, KEYS)
+        && doc.get("content").is_some()
+        && says_any(doc, "role", ROLES)
+        && doc.get("type").is_none_or(|kind| kind.is("message"));
+    let holds = |types: &[&str]| has_block(doc.get("content"), types);
+    match fits {
+        true if holds(AISDK) => Vote::Foreign,
+        true if holds(BLOCKS) || doc.get("stop_reason").is_some() => Vote::Own,
+        true => Vote::Fits,
+        false if marred(doc.root(), KEYS, ROLES).is_some() && !holds(AISDK) => Vote::Marred,
+        false => Vote::Foreign,
     }
+}
 
-    fn arguments(&self) -> Option<Arguments> {
-        Some(Arguments::INPUT)
+fn read(doc: &Doc, draft: &mut Draft<'_>) {
+    doc.root().into_iter().for_each(|root| message(root, draft));
+    if (draft.entry.kind == Kind::Opaque || doc.get("content").is_none())
+        && let Some(name) = marred(doc.root(), KEYS, ROLES)
+    {
+        note_marred(&name, NEEDED, draft);
     }
+}
 
-    fn has_plain_ids(&self) -> bool {
-        true
-    }
+fn missing_result(lost: &Lost<'_>) -> Vec<u8> {
+    Writing::new()
+        .text("type", b"tool_result")
+        .raw("tool_use_id", lost.call)
+        .text("content", MISSING_RESULT.as_bytes())
+        .raw("is_error", b"true")
+        .end()
+}
 
-    fn names(&self) -> &'static [Names] {
-        NAMES
-    }
+fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+    content_parts(doc.get("content"), each);
+}
 
-    fn shape(&self) -> Shape {
-        Shape::List
-    }
-
-    fn level(&self) -> Level {
-        Level::LiveTruncate
-    }
-
-    fn answer(&self) -> Answer {
-        Answer::NextUser
-    }
-
-    fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
-        doc.root().into_iter().for_each(|root| message(root, draft));
-        if (draft.entry.kind == Kind::Opaque || doc.get("content").is_none())
-            && let Some(name) = marred(doc.root(), KEYS, ROLES)
-        {
-            note_marred(&name, NEEDED, draft);
-        }
-    }
-
-    fn results(&self) -> Results {
-        Results::Blocks
-    }
-
-    fn content(&self) -> Content {
-        Content::ANTHROPIC
-    }
-
-    fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8> {
-        Writing::new()
-            .text("type", b"tool_result")
-            .raw("tool_use_id", lost.call)
-            .text("content", MISSING_RESULT.as_bytes())
-            .raw("is_error", b"true")
-            .end()
-    }
-
-    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
-        content_parts(doc.get("content"), each);
-    }
-
-    fn broken<'d>(&self, doc: &'d Doc) -> Option<Broken<'d>> {
-        broken_by_stop_reason(doc.root())
-    }
-
-    /// A message in the place of those that are left out: the API takes several of a person in a row.
-    fn compaction(&self, made: &Compaction<'_>) -> Vec<Vec<u8>> {
-        [Writing::new().text("role", b"user").text("content", made.summary.as_bytes()).end()].into()
-    }
+fn broken(doc: &Doc) -> Option<Broken<'_>> {
+    broken_by_stop_reason(doc.root())
 }
 
 /// Reads a message of this dialect.

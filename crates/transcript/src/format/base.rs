@@ -1,7 +1,6 @@
 //! What a format is: what it says about files, about an object, and about how its agent writes.
 
 use super::names::Names;
-use super::writing::Writing;
 use crate::model::draft::Draft;
 use crate::model::finding::Severity;
 use alloc::vec::Vec;
@@ -9,167 +8,151 @@ use core::fmt;
 use spans::json::{Doc, Value};
 use spans::source::Span;
 
-/// A transcript format. What has a default is what most formats need not say; docs/formats.md shows how one is added.
-pub trait Format: Sync {
+/// A transcript format: facts about another program's files, and the functions that read and spell them. A format is a
+/// constant over `BASE`; docs/formats.md shows how one is added.
+#[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
+pub struct Format {
     /// Its name, as printed and as used in fixtures.
-    fn name(&self) -> &'static str;
-
-    /// What an object, one of the first of a file, says about the file being of this format. By structure alone, and
-    /// never a guess: an object that another format calls its own, and of which this one says nothing, makes the file
-    /// neither's.
-    fn vote(&self, doc: &Doc) -> Vote;
-
-    /// The names that its records have: what tells a damaged key.
-    fn names(&self) -> &'static [Names] {
-        &[]
-    }
-
-    /// Whether an object, found whole among fragments, is a record of such a file and no part of one. What persons said
-    /// is in records that other formats write as well.
-    fn is_record(&self, doc: &Doc) -> bool {
-        matches!(self.vote(doc), Vote::Own | Vote::Fits)
-    }
-
-    /// What an object means.
-    fn read(&self, doc: &Doc, entry: &mut Draft<'_>);
-
-    /// The list in an object whose elements are records like those on lines of their own.
-    fn records_in<'d>(&self, doc: &'d Doc) -> Option<Value<'d>> {
-        let _ = doc;
-        None
-    }
-
-    /// What a record of [`Format::records_in`] means.
-    fn read_record(&self, record: Value<'_>, entry: &mut Draft<'_>) {
-        let _ = (record, entry);
-    }
-
-    /// Whether a file begins with a header, without which the owning program does not read it.
-    fn has_header(&self) -> bool {
-        false
-    }
-
-    /// Where a call has its arguments; `None` if whoever reads it can do without.
-    fn arguments(&self) -> Option<Arguments> {
-        None
-    }
-
-    /// Whether the ids of calls, and the names of tools, go to the API as they stand, which takes only some.
-    fn has_plain_ids(&self) -> bool {
-        false
-    }
-
-    /// Whether APIs ask for an id of each call.
-    fn calls_have_ids(&self) -> bool {
-        true
-    }
-
-    /// Whether the API pairs calls and results by position, and so takes an id again in a later turn.
-    fn takes_ids_again(&self) -> bool {
-        false
-    }
-
-    /// Whether the agent goes on behind a line that it cannot read; else it refuses the file.
-    fn skips_unreadable_lines(&self) -> bool {
-        true
-    }
-
-    /// Whether the agent reads a session in which a byte here, of a line that it skips for that byte, is U+FFFD.
-    fn takes_any_text_at(&self, _: &Doc, _: Span) -> bool {
-        true
-    }
-
+    pub name: &'static str,
+    /// The programs that write such files, for the table in docs/formats.md.
+    pub written_by: &'static str,
+    /// What a user should know of it in a few words, for the same table.
+    pub remark: &'static str,
     /// How entries hang together.
-    fn shape(&self) -> Shape;
-
+    pub shape: Shape,
     /// How far its files may be changed.
-    fn level(&self) -> Level {
-        Level::LiveInsert
-    }
-
-    /// What is kept elsewhere about how many records or lines there are; then none is added, taken out or moved.
-    fn counted(&self) -> Option<Counted> {
-        None
-    }
-
-    /// What says that the owning program is at work on a file, in the order in which it is asked. Nothing but quiet says
-    /// that an archive's is not.
-    fn gates(&self) -> &'static [Gate] {
-        if self.level() == Level::Archive { &[Gate::Idle] } else { &[] }
-    }
-
-    /// Whether its agent sends calls that were open when it ended without a result, so that the API refuses the session.
-    /// Others answer them on loading.
-    fn leaves_calls_open(&self) -> bool {
-        false
-    }
-
-    /// Where a missing result goes.
-    fn answer(&self) -> Answer {
-        Answer::Nowhere
-    }
-
-    /// Spells the result that was lost; asked only where [`Format::answer`] names a place.
-    fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8> {
-        let _ = lost;
-        Vec::new()
-    }
-
-    /// Where the result of a call stands.
-    fn results(&self) -> Results {
-        Results::Lines
-    }
-
-    /// Where the line of a result names its call once more: keys that lead there.
-    fn names_call_again(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    /// Whether results are repeated where the model never sees them.
-    fn copies_results(&self) -> bool {
-        false
-    }
-
-    /// Whether a message of the model may say that it was aborted while a call was written.
-    fn aborts(&self) -> bool {
-        false
-    }
-
-    /// Whether a compaction names the first entry that stays in context.
-    fn compactions_name_what_stays(&self) -> bool {
-        false
-    }
-
-    /// What may be wrong with content.
-    fn content(&self) -> Content {
-        Content::default()
-    }
-
-    /// A message that holds these results and nothing else, for [`Answer::NextUser`].
-    fn results_message(&self, blocks: &[u8]) -> Vec<u8> {
-        Writing::new().text("role", b"user").raw("content", &[b"[", blocks, b"]"].concat()).end()
-    }
-
+    pub level: Level,
+    /// Why some of its files are only read, if some are.
+    pub single_files_read_only: Option<&'static str>,
+    /// What says that the owning program is at work on a file, in the order in which it is asked. For an archive it takes
+    /// at least [`Gate::Idle`].
+    pub gates: &'static [Gate],
+    /// Whether the gates know every process that holds a conversation in memory. If not, no process may work in the
+    /// session's folder while a signed text changes.
+    pub gates_know_memory: bool,
+    /// What is counted outside of a file. Fixes that would change that number are held.
+    pub counted: Option<Counted>,
+    /// The line that a file begins with.
+    pub header: Header,
+    /// Whether the agent goes on after a line that it cannot read. If not, it refuses the file.
+    pub skips_unreadable_lines: bool,
+    /// Whether the agent sends calls that were open when it ended without a result, so that the API refuses the session.
+    /// Other agents answer them on loading.
+    pub leaves_calls_open: bool,
     /// Where the owning program, and others that write the same bytes, keep their transcripts.
-    fn roots(&self) -> &'static [Root] {
-        &[]
-    }
+    pub roots: &'static [Root],
+    /// Where the result of a call stands.
+    pub results: Results,
+    /// Where a missing result goes.
+    pub answer: Answer,
+    /// Where a call has its arguments; `None` if the reader can do without them.
+    pub arguments: Option<Arguments>,
+    /// Whether ids of calls and names of tools go to the API unchanged, and the API takes only some characters.
+    pub has_plain_ids: bool,
+    /// Whether the API requires an id of each call.
+    pub calls_have_ids: bool,
+    /// Whether the API pairs calls and results by position, so that an id may return in a later turn.
+    pub takes_ids_again: bool,
+    /// Keys that lead to a second copy of the call's id in the line of a result.
+    pub names_call_again: &'static [&'static str],
+    /// Whether results are repeated where the model never sees them.
+    pub copies_results: bool,
+    /// Whether an assistant message may say that it was aborted in the middle of a call.
+    pub aborts: bool,
+    /// Whether a compaction names the first entry that stays in context.
+    pub compactions_name_what_stays: bool,
+    /// What may be wrong with content.
+    pub content: Content,
+    /// The names in its records, by which a damaged key is recognised.
+    pub names: &'static [Names],
 
-    /// What an entry says, part by part: what a reader would want to see of it. Thinking is left out.
-    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>));
-
-    /// How a message of the model says that it was not finished.
-    fn broken<'d>(&self, doc: &'d Doc) -> Option<Broken<'d>> {
-        let _ = doc;
-        None
-    }
-
-    /// Spells a compaction: the lines, in order, without line breaks. None where it is not known how the owning program
+    /// Votes on whether a file is of this format, by one of its first objects. By structure alone, and never a guess: an
+    /// object that another format claims, and about which this one is silent, ends the claim.
+    pub vote: fn(&Doc) -> Vote,
+    /// Whether an object found whole among fragments is a record, not a part of one. By default what it votes for; what
+    /// users said may hold records of other formats.
+    pub is_record: Option<fn(&Doc) -> bool>,
+    /// Reads what an object means.
+    pub read: fn(&Doc, &mut Draft<'_>),
+    /// The list in an object whose elements are records like those on lines of their own.
+    pub records_in: fn(&Doc) -> Option<Value<'_>>,
+    /// Reads a record of `records_in`.
+    pub read_record: fn(Value<'_>, &mut Draft<'_>),
+    /// The parts of an entry that a reader would want to see. Thinking is left out.
+    pub parts: for<'d> fn(&'d Doc, &mut dyn FnMut(Part<'d>)),
+    /// How an assistant message says that it was not finished.
+    pub broken: fn(&Doc) -> Option<Broken<'_>>,
+    /// Whether the agent reads a session in which a byte here, in a line that it skips for that byte, is U+FFFD.
+    pub takes_any_text_at: fn(&Doc, Span) -> bool,
+    /// Spells a lost result; called only where `answer` names a place.
+    pub missing_result: fn(&Lost<'_>) -> Vec<u8>,
+    /// Spells a compaction: its lines, in order, without line breaks. None if it is not known how the owning program
     /// would read one.
-    fn compaction(&self, made: &Compaction<'_>) -> Vec<Vec<u8>> {
-        let _ = made;
-        Vec::new()
+    pub compaction: fn(&Compaction<'_>) -> Vec<Vec<u8>>,
+}
+
+/// What most formats need not say. Where a wrong guess could do harm it is the careful one: such files change only after
+/// a long quiet, and no result is put in.
+pub(super) const BASE: Format = Format {
+    name: "",
+    written_by: "",
+    remark: "",
+    shape: Shape::List,
+    level: Level::Archive,
+    single_files_read_only: None,
+    gates: &[Gate::Idle],
+    gates_know_memory: false,
+    counted: None,
+    header: Header::None,
+    skips_unreadable_lines: true,
+    leaves_calls_open: false,
+    roots: &[],
+    results: Results::Lines,
+    answer: Answer::Nowhere,
+    arguments: None,
+    has_plain_ids: false,
+    calls_have_ids: true,
+    takes_ids_again: false,
+    names_call_again: &[],
+    copies_results: false,
+    aborts: false,
+    compactions_name_what_stays: false,
+    content: Content::NONE,
+    names: &[],
+    vote: |_| Vote::Silent,
+    is_record: None,
+    read: |_, _| {},
+    records_in: |_| None,
+    read_record: |_, _| {},
+    parts: |_, _| {},
+    broken: |_| None,
+    takes_any_text_at: |_, _| true,
+    missing_result: |_| Vec::new(),
+    compaction: |_| Vec::new(),
+};
+
+impl Format {
+    /// Whether an object found whole among fragments is a record.
+    pub(crate) fn is_record(&self, doc: &Doc) -> bool {
+        self.is_record.map_or_else(|| matches!((self.vote)(doc), Vote::Own | Vote::Fits), |is| is(doc))
     }
+}
+
+impl fmt::Debug for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// The line that a file begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Header {
+    /// Files have none.
+    None,
+    /// A header, without which the owning program does not read the file.
+    First,
+    /// One that also says whether the file may be changed at all, so that no other line may take its place.
+    Decides,
 }
 
 /// Where calls have their arguments.
@@ -213,7 +196,7 @@ pub enum Broken<'d> {
     CutOff,
 }
 
-/// A compaction that is to be written, for [`Format::compaction`].
+/// A compaction that is to be written, for `Format::compaction`.
 pub struct Compaction<'a> {
     /// An entry whose envelope the new lines share: for a tree the first that stays, or the newest one.
     pub doc: &'a Doc,
@@ -231,12 +214,6 @@ pub struct Compaction<'a> {
     pub summary: &'a str,
     /// About how many tokens the context had.
     pub tokens_before: u64,
-}
-
-impl fmt::Debug for dyn Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
 }
 
 /// How entries hang together, and so which of them the owning program would send.
@@ -468,7 +445,7 @@ pub struct Root {
     pub below: &'static str,
 }
 
-/// A call whose result is lost, for [`Format::missing_result`].
+/// A call whose result is lost, for `Format::missing_result`.
 pub struct Lost<'a> {
     /// The entry that holds the call.
     pub doc: &'a Doc,

@@ -5,12 +5,14 @@
 //! screen and never sent. Facts: docs/format-facts.md.
 
 use super::base::{
-    Answer, Arguments, Broken, Compaction, Content, Format, Gate, Lost, Part, Results, Root, Shape, Vote,
+    Answer, Arguments, BASE, Broken, Compaction, Content, Format, Gate, Level, Lost, Part, Results, Root,
+    Shape, Vote,
 };
 use super::common::{
-    alone, broken_by_stop_reason, content_parts, is_string, items, later, marred_role, says,
+    alone, broken_by_stop_reason, content_parts, is_string, items, later, marred_role, says, says_any,
+    time_after,
 };
-use super::names::{Form, Names, has, needs};
+use super::names::{Form, Names, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::{Draft, is_blank};
 use crate::model::entry::{Kind, QuirkKind, Role, Service, Stop, Target};
@@ -18,10 +20,7 @@ use crate::model::finding::Severity;
 use crate::model::refusal;
 use alloc::vec::Vec;
 use spans::json::{Doc, Value};
-use spans::literal::quote;
 use spans::marker::MISSING_RESULT;
-
-pub(super) struct ClaudeCode;
 
 const CHAIN: &[&str] = &["user", "assistant", "progress", "system", "attachment"];
 
@@ -30,16 +29,15 @@ const ENVELOPE: &[&str] =
     &["isSidechain", "agentId", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch"];
 
 const NAMES: &[Names] = &[
-    Names::all(&[needs("type", Form::Text), has("isMeta"), has("agentId"), has("requestId")]),
-    Names::of(
-        "type",
+    Names::all(&[text("type"), has("isMeta"), has("agentId"), has("requestId")]),
+    Names::typed(
         &["user", "assistant", "attachment", "system", "progress"],
         &[
-            needs("uuid", Form::Text),
+            text("uuid"),
             needs("parentUuid", Form::TextOrNull),
             needs("isSidechain", Form::Any),
-            needs("sessionId", Form::Text),
-            needs("timestamp", Form::Text),
+            text("sessionId"),
+            text("timestamp"),
             has("userType"),
             has("version"),
             has("gitBranch"),
@@ -47,244 +45,216 @@ const NAMES: &[Names] = &[
             has("sourceToolAssistantUUID"),
         ],
     ),
-    Names::of("type", &["user", "assistant"], &[needs("message", Form::Object).with(MESSAGE)]),
-    Names::of("type", &["attachment"], &[needs("attachment", Form::Object)]),
-    Names::of("type", &["system"], &[needs("subtype", Form::Text), has("compactMetadata")]),
+    Names::typed(&["user", "assistant"], &[needs("message", Form::Object).with(MESSAGE)]),
+    Names::typed(&["attachment"], &[needs("attachment", Form::Object)]),
+    Names::typed(&["system"], &[text("subtype"), has("compactMetadata")]),
 ];
 
 const MESSAGE: &[Names] = &[
     Names::all(&[
-        needs("role", Form::Text),
+        text("role"),
         needs("content", Form::TextOrList).with(super::anthropic::BLOCK),
         has("type"),
         has("stop_reason"),
         has("stop_sequence"),
         has("usage").with(&[Names::all(&[has("input_tokens"), has("output_tokens")])]),
     ]),
-    Names::of("role", &["assistant"], &[needs("id", Form::Text), needs("model", Form::Text)]),
+    Names::of("role", &["assistant"], &[text("id"), text("model")]),
 ];
 
-impl Format for ClaudeCode {
-    fn name(&self) -> &'static str {
-        "claude-code"
-    }
+pub(super) const FORMAT: Format = Format {
+    name: "claude-code",
+    written_by: "Claude Code, OpenClaude, iFlow",
+    remark: "a graph; pairs are joined by id",
+    shape: Shape::Graph,
+    level: Level::LiveInsert,
+    gates: &[Gate::ClaudeRegistry],
+    gates_know_memory: true,
+    roots: &[
+        Root { env: Some("CLAUDE_CONFIG_DIR"), home: ".claude", below: "projects" },
+        // OpenClaude and iFlow write the same shape.
+        Root { env: None, home: ".openclaude", below: "projects" },
+        Root { env: None, home: ".iflow", below: "projects" },
+    ],
+    results: Results::Blocks,
+    answer: Answer::Line,
+    arguments: Some(Arguments::INPUT),
+    has_plain_ids: true,
+    copies_results: true,
+    aborts: true,
+    content: Content {
+        empty: Some(Severity::Note),
+        blank: Some(Severity::Note),
+        failures: true,
+        names_session: true,
+        in_one_string: true,
+        titles: true,
+        results_first: false,
+        ..Content::ANTHROPIC
+    },
+    names: NAMES,
+    vote,
+    is_record: Some(is_record),
+    read,
+    parts,
+    broken,
+    missing_result,
+    compaction,
+    ..BASE
+};
 
-    fn vote(&self, doc: &Doc) -> Vote {
-        let linked = is_string(doc.get("uuid")) && doc.get("parentUuid").is_some();
-        let said = (says(doc, "type", "user") || says(doc, "type", "assistant"))
-            && doc.get("message").is_some_and(|message| message.get("content").is_some());
-        // Of a file in which little is said, or little of it can be read.
-        let envelope = CHAIN.iter().any(|kind| says(doc, "type", kind))
-            && is_string(doc.get("sessionId"))
-            && doc.get("isSidechain").is_some();
-        let snapshot = says(doc, "type", "file-history-snapshot")
-            && is_string(doc.get("messageId"))
-            && doc.get("snapshot").is_some();
-        let own = (linked && (said || envelope)) || snapshot;
-        // Qwen Code shares the envelope and has `parts`.
-        let foreign = doc.get("message").is_some_and(|message| message.get("parts").is_some());
-        match (foreign, own) {
-            (true, _) => Vote::Foreign,
-            (false, true) => Vote::Own,
-            (false, false) => Vote::Silent,
+fn vote(doc: &Doc) -> Vote {
+    let linked = is_string(doc.get("uuid")) && doc.get("parentUuid").is_some();
+    let said = (says(doc, "type", "user") || says(doc, "type", "assistant"))
+        && doc.get("message").is_some_and(|message| message.get("content").is_some());
+    // Of a file in which little is said, or little of it can be read.
+    let envelope =
+        says_any(doc, "type", CHAIN) && is_string(doc.get("sessionId")) && doc.get("isSidechain").is_some();
+    let snapshot = says(doc, "type", "file-history-snapshot")
+        && is_string(doc.get("messageId"))
+        && doc.get("snapshot").is_some();
+    let own = (linked && (said || envelope)) || snapshot;
+    // Qwen Code shares the envelope and has `parts`.
+    let foreign = doc.get("message").is_some_and(|message| message.get("parts").is_some());
+    match (foreign, own) {
+        (true, _) => Vote::Foreign,
+        (false, true) => Vote::Own,
+        (false, false) => Vote::Silent,
+    }
+}
+
+fn is_record(doc: &Doc) -> bool {
+    // A subagent's message inside a progress record has a `uuid` too.
+    let own = is_string(doc.get("sessionId")) || doc.get("parentUuid").is_some();
+    let others = is_string(doc.get("messageId")) || is_string(doc.get("leafUuid"));
+    is_string(doc.get("type")) && (own || others)
+}
+
+fn read(doc: &Doc, draft: &mut Draft<'_>) {
+    let Some(line) = doc.root() else { return };
+    let [kind, uuid, parent, sidechain, team, meta, message, session] = line.pick([
+        "type",
+        "uuid",
+        "parentUuid",
+        "isSidechain",
+        "teamName",
+        "isMeta",
+        "message",
+        "sessionId",
+    ]);
+    let Some(kind) = kind.and_then(|own| CHAIN.iter().find(|kind| own.is(kind))) else {
+        return service(doc, draft);
+    };
+    if !is_string(uuid) {
+        return;
+    }
+    draft.entry.id = draft.intern(uuid);
+    draft.parent(parent);
+    draft.session(session);
+    draft.entry.aside = sidechain.is_some_and(Value::is_true) || is_string(team);
+    draft.entry.injected = meta.is_some_and(Value::is_true);
+    if let Some(message) = message.filter(|message| message.get("role").is_none()) {
+        marred_role(message, draft);
+    }
+    match *kind {
+        "user" => user(line, message, draft),
+        "assistant" => assistant(line, message, draft),
+        "attachment" => draft.entry.kind = Kind::Note,
+        "progress" => draft.entry.service = Service::Progress,
+        "system" if says(doc, "subtype", "compact_boundary") => {
+            draft.entry.kind = Kind::Boundary;
+            let kept = doc.get("compactMetadata").and_then(|metadata| metadata.get("preservedSegment"));
+            let id = draft.intern(kept.and_then(|kept| kept.get("headUuid")));
+            let end = draft.intern(kept.and_then(|kept| kept.get("tailUuid")));
+            draft.target(Target { id, end, ..Target::default() });
+        }
+        _ => {}
+    }
+}
+
+fn missing_result(lost: &Lost<'_>) -> Vec<u8> {
+    let own = lost.doc.get("uuid").and_then(Value::text).unwrap_or_default();
+    let mut line = Writing::new().text("parentUuid", lost.parent);
+    for key in ENVELOPE {
+        if let Some(value) = lost.doc.get(key) {
+            line = line.raw(key, &(lost.raw)(value));
         }
     }
+    let block = Writing::new()
+        .raw("tool_use_id", lost.call)
+        .text("type", b"tool_result")
+        .text("content", MISSING_RESULT.as_bytes())
+        .raw("is_error", b"true")
+        .end();
+    let message = Writing::new().text("role", b"user").list("content", &block).end();
+    let time = time_after(lost.doc);
+    line.text("type", b"user")
+        .raw("message", &message)
+        .text("uuid", lost.id.as_bytes())
+        .text("timestamp", time.as_bytes())
+        .text("toolUseResult", [b"Error: ", MISSING_RESULT.as_bytes()].concat().as_slice())
+        .text("sourceToolAssistantUUID", &own)
+        .end()
+}
 
-    fn is_record(&self, doc: &Doc) -> bool {
-        // A subagent's message inside a progress record has a `uuid` too.
-        let own = is_string(doc.get("sessionId")) || doc.get("parentUuid").is_some();
-        let others = is_string(doc.get("messageId")) || is_string(doc.get("leafUuid"));
-        is_string(doc.get("type")) && (own || others)
+fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+    content_parts(doc.get("message").and_then(|message| message.get("content")), each);
+}
+
+fn broken(doc: &Doc) -> Option<Broken<'_>> {
+    let message = doc.get("message");
+    if !doc.get("isApiErrorMessage").is_some_and(Value::is_true) {
+        return broken_by_stop_reason(message);
     }
-
-    fn arguments(&self) -> Option<Arguments> {
-        Some(Arguments::INPUT)
-    }
-
-    fn has_plain_ids(&self) -> bool {
-        true
-    }
-
-    fn names(&self) -> &'static [Names] {
-        NAMES
-    }
-
-    fn shape(&self) -> Shape {
-        Shape::Graph
-    }
-
-    fn gates(&self) -> &'static [Gate] {
-        &[Gate::ClaudeRegistry]
-    }
-
-    fn answer(&self) -> Answer {
-        Answer::Line
-    }
-
-    fn results(&self) -> Results {
-        Results::Blocks
-    }
-
-    fn aborts(&self) -> bool {
-        true
-    }
-
-    fn content(&self) -> Content {
-        Content {
-            empty: Some(Severity::Note),
-            blank: Some(Severity::Note),
-            failures: true,
-            names_session: true,
-            in_one_string: true,
-            titles: true,
-            results_first: false,
-            ..Content::ANTHROPIC
+    let mut said = None;
+    content_parts(message.and_then(|message| message.get("content")), &mut |part| {
+        if let Part::Text(text) = part {
+            said.get_or_insert(text);
         }
-    }
+    });
+    Some(Broken::Error(said))
+}
 
-    fn copies_results(&self) -> bool {
-        true
-    }
-
-    fn roots(&self) -> &'static [Root] {
-        &[
-            Root { env: Some("CLAUDE_CONFIG_DIR"), home: ".claude", below: "projects" },
-            // OpenClaude and iFlow write the same shape.
-            Root { env: None, home: ".openclaude", below: "projects" },
-            Root { env: None, home: ".iflow", below: "projects" },
-        ]
-    }
-
-    fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
-        let Some(line) = doc.root() else { return };
-        let [kind, uuid, parent, sidechain, team, meta, message, session] = line.pick([
-            "type",
-            "uuid",
-            "parentUuid",
-            "isSidechain",
-            "teamName",
-            "isMeta",
-            "message",
-            "sessionId",
-        ]);
-        let Some(kind) = kind.and_then(|own| CHAIN.iter().find(|kind| own.is(kind))) else {
-            return service(doc, draft);
-        };
-        if !is_string(uuid) {
-            return;
-        }
-        draft.entry.id = draft.intern(uuid);
-        draft.parent(parent);
-        draft.session(session);
-        draft.entry.aside = sidechain.is_some_and(Value::is_true) || is_string(team);
-        draft.entry.injected = meta.is_some_and(Value::is_true);
-        if let Some(message) = message.filter(|message| message.get("role").is_none()) {
-            marred_role(message, draft);
-        }
-        match *kind {
-            "user" => user(line, message, draft),
-            "assistant" => assistant(line, message, draft),
-            "attachment" => draft.entry.kind = Kind::Note,
-            "progress" => draft.entry.service = Service::Progress,
-            "system" if says(doc, "subtype", "compact_boundary") => {
-                draft.entry.kind = Kind::Boundary;
-                let kept = doc.get("compactMetadata").and_then(|metadata| metadata.get("preservedSegment"));
-                let id = draft.intern(kept.and_then(|kept| kept.get("headUuid")));
-                let end = draft.intern(kept.and_then(|kept| kept.get("tailUuid")));
-                draft.target(Target { id, end, ..Target::default() });
-            }
-            _ => {}
-        }
-    }
-
-    fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8> {
-        let own = lost.doc.get("uuid").and_then(Value::text).unwrap_or_default();
-        let mut line = Writing::new().text("parentUuid", lost.parent);
+/// A boundary without a parent and the summary behind it, on which the first entry that stays is hung.
+fn compaction(made: &Compaction<'_>) -> Vec<Vec<u8>> {
+    let envelope = |mut line: Writing| {
         for key in ENVELOPE {
-            if let Some(value) = lost.doc.get(key) {
-                line = line.raw(key, &(lost.raw)(value));
+            if let Some(value) = made.doc.get(key) {
+                line = line.raw(key, &(made.raw)(value));
             }
         }
-        let mut content = Vec::new();
-        quote(MISSING_RESULT.as_bytes(), &mut content);
-        let block = Writing::new()
-            .raw("tool_use_id", lost.call)
-            .text("type", b"tool_result")
-            .raw("content", &content)
-            .raw("is_error", b"true")
-            .end();
-        let message =
-            Writing::new().text("role", b"user").raw("content", &[b"[", &block[..], b"]"].concat()).end();
-        let time =
-            lost.doc.get("timestamp").and_then(Value::text).map(|text| later(&text)).unwrap_or_default();
-        line.text("type", b"user")
-            .raw("message", &message)
-            .text("uuid", lost.id.as_bytes())
-            .text("timestamp", time.as_bytes())
-            .text("toolUseResult", [b"Error: ", MISSING_RESULT.as_bytes()].concat().as_slice())
-            .text("sourceToolAssistantUUID", &own)
-            .end()
+        line
+    };
+    let [boundary, summary] = made.ids.map(str::as_bytes);
+    let time = later(made.time.as_bytes());
+    let mut line = Writing::new().raw("parentUuid", b"null");
+    if !made.parent.is_empty() {
+        line = line.text("logicalParentUuid", made.parent);
     }
-
-    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
-        content_parts(doc.get("message").and_then(|message| message.get("content")), each);
-    }
-
-    fn broken<'d>(&self, doc: &'d Doc) -> Option<Broken<'d>> {
-        let message = doc.get("message");
-        if !doc.get("isApiErrorMessage").is_some_and(Value::is_true) {
-            return broken_by_stop_reason(message);
-        }
-        let mut said = None;
-        content_parts(message.and_then(|message| message.get("content")), &mut |part| {
-            if let Part::Text(text) = part {
-                said.get_or_insert(text);
-            }
-        });
-        Some(Broken::Error(said))
-    }
-
-    /// A boundary without a parent and the summary behind it, on which the first entry that stays is hung.
-    fn compaction(&self, made: &Compaction<'_>) -> Vec<Vec<u8>> {
-        let envelope = |mut line: Writing| {
-            for key in ENVELOPE {
-                if let Some(value) = made.doc.get(key) {
-                    line = line.raw(key, &(made.raw)(value));
-                }
-            }
-            line
-        };
-        let [boundary, summary] = made.ids.map(str::as_bytes);
-        let time = later(made.time.as_bytes());
-        let mut line = Writing::new().raw("parentUuid", b"null");
-        if !made.parent.is_empty() {
-            line = line.text("logicalParentUuid", made.parent);
-        }
-        let metadata = Writing::new()
-            .text("trigger", b"manual")
-            .raw("preTokens", alloc::format!("{}", made.tokens_before).as_bytes())
-            .end();
-        let first = envelope(line)
-            .text("type", b"system")
-            .text("subtype", b"compact_boundary")
-            .text("content", b"Conversation compacted")
-            .raw("isMeta", b"false")
-            .text("timestamp", time.as_bytes())
-            .text("uuid", boundary)
-            .text("level", b"info")
-            .raw("compactMetadata", &metadata)
-            .end();
-        let said = Writing::new().text("role", b"user").text("content", made.summary.as_bytes()).end();
-        let second = envelope(Writing::new().text("parentUuid", boundary))
-            .text("type", b"user")
-            .raw("message", &said)
-            .raw("isVisibleInTranscriptOnly", b"true")
-            .raw("isCompactSummary", b"true")
-            .text("uuid", summary)
-            .text("timestamp", time.as_bytes())
-            .end();
-        [first, second].into()
-    }
+    let metadata = Writing::new()
+        .text("trigger", b"manual")
+        .raw("preTokens", alloc::format!("{}", made.tokens_before).as_bytes())
+        .end();
+    let first = envelope(line)
+        .text("type", b"system")
+        .text("subtype", b"compact_boundary")
+        .text("content", b"Conversation compacted")
+        .raw("isMeta", b"false")
+        .text("timestamp", time.as_bytes())
+        .text("uuid", boundary)
+        .text("level", b"info")
+        .raw("compactMetadata", &metadata)
+        .end();
+    let said = Writing::new().text("role", b"user").text("content", made.summary.as_bytes()).end();
+    let second = envelope(Writing::new().text("parentUuid", boundary))
+        .text("type", b"user")
+        .raw("message", &said)
+        .raw("isVisibleInTranscriptOnly", b"true")
+        .raw("isCompactSummary", b"true")
+        .text("uuid", summary)
+        .text("timestamp", time.as_bytes())
+        .end();
+    [first, second].into()
 }
 
 /// Records without a place in the chain.

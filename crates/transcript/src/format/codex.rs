@@ -6,9 +6,11 @@
 //! history numbers its lines and keeps byte offsets in a database, so nothing of it is changed. Facts:
 //! docs/format-facts.md.
 
-use super::base::{Answer, Content, Format, Gate, Lost, Part, Root, Shape, Vote};
-use super::common::{answered, asked, content_parts, first_text, is_string, items, later, only_keys, says};
-use super::names::{Form, Names, has, needs};
+use super::base::{Answer, BASE, Content, Format, Gate, Header, Level, Lost, Part, Root, Shape, Vote};
+use super::common::{
+    answered, asked, content_parts, first_text, is_string, items, only_keys, says, says_any, time_after,
+};
+use super::names::{Form, Names, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::Draft;
 use crate::model::entry::{Kind, QuirkKind, Role};
@@ -17,8 +19,6 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use spans::json::{Doc, Kind as Json, Value};
 use uuid::Uuid;
-
-pub(super) struct Codex;
 
 const KEYS: &[&str] = &["timestamp", "ordinal", "type", "payload", "metadata"];
 const TYPES: &[&str] = &[
@@ -41,201 +41,166 @@ const OUTPUT_IDS: Uuid = Uuid::from_u128(0x90d3_8d3e_6a5b_4d52_bfe2_2f1e_634b_fa
 const ABORTED: &[u8] = b"aborted";
 
 const NAMES: &[Names] = &[
-    Names::all(&[needs("timestamp", Form::Text), needs("type", Form::Text), needs("payload", Form::Object)]),
-    Names::of(
-        "type",
+    Names::all(&[text("timestamp"), text("type"), needs("payload", Form::Object)]),
+    Names::typed(
         &["session_meta"],
         &[has("payload").with(&[Names::all(&[
-            needs("id", Form::Text),
-            needs("timestamp", Form::Text),
-            needs("cwd", Form::Text),
-            needs("originator", Form::Text),
-            needs("cli_version", Form::Text),
+            text("id"),
+            text("timestamp"),
+            text("cwd"),
+            text("originator"),
+            text("cli_version"),
             has("source"),
             has("model_provider"),
             has("base_instructions"),
             has("instructions"),
         ])])],
     ),
-    Names::of("type", &["response_item"], &[has("payload").with(ITEM)]),
-    Names::of(
-        "type",
+    Names::typed(&["response_item"], &[has("payload").with(ITEM)]),
+    Names::typed(
         &["event_msg"],
         &[has("payload").with(&[
-            Names::all(&[
-                needs("type", Form::Text),
-                has("images"),
-                has("local_images"),
-                has("text_elements"),
-            ]),
-            Names::of("type", &["user_message", "agent_message"], &[needs("message", Form::Text)]),
+            Names::all(&[text("type"), has("images"), has("local_images"), has("text_elements")]),
+            Names::typed(&["user_message", "agent_message"], &[text("message")]),
         ])],
     ),
 ];
 
 const ITEM: &[Names] = &[
     Names::all(&[
-        needs("type", Form::Text),
+        text("type"),
         has("status"),
         has("phase"),
         has("internal_chat_message_metadata_passthrough"),
     ]),
-    Names::of(
-        "type",
+    Names::typed(
         &["message"],
         &[
-            needs("role", Form::Text),
+            text("role"),
             needs("content", Form::List).with(&[
-                Names::all(&[needs("type", Form::Text)]),
-                Names::of("type", &["input_text", "output_text"], &[needs("text", Form::Text)]),
-                Names::of("type", &["input_image"], &[needs("image_url", Form::Text)]),
+                Names::all(&[text("type")]),
+                Names::typed(&["input_text", "output_text"], &[text("text")]),
+                Names::typed(&["input_image"], &[text("image_url")]),
             ]),
         ],
     ),
-    Names::of(
-        "type",
-        &["function_call"],
-        &[needs("name", Form::Text), needs("arguments", Form::Text), needs("call_id", Form::Text)],
-    ),
-    Names::of(
-        "type",
-        &["custom_tool_call"],
-        &[needs("name", Form::Text), needs("input", Form::Text), needs("call_id", Form::Text)],
-    ),
-    Names::of(
-        "type",
+    Names::typed(&["function_call"], &[text("name"), text("arguments"), text("call_id")]),
+    Names::typed(&["custom_tool_call"], &[text("name"), text("input"), text("call_id")]),
+    Names::typed(
         &["function_call_output", "custom_tool_call_output"],
-        &[needs("call_id", Form::Text), needs("output", Form::Any)],
+        &[text("call_id"), needs("output", Form::Any)],
     ),
-    Names::of("type", &["reasoning"], &[needs("summary", Form::List), has("encrypted_content")]),
+    Names::typed(&["reasoning"], &[needs("summary", Form::List), has("encrypted_content")]),
 ];
 
-impl Format for Codex {
-    fn name(&self) -> &'static str {
-        "codex"
-    }
+pub(super) const FORMAT: Format = Format {
+    name: "codex",
+    written_by: "Codex rollouts, TraeX",
+    remark: "only while nobody holds it open; paginated threads are only read",
+    shape: Shape::Log,
+    level: Level::LiveInsert,
+    single_files_read_only: Some(PAGINATED),
+    gates: &[Gate::CodexWriter],
+    header: Header::Decides,
+    roots: &[
+        Root { env: Some("CODEX_HOME"), home: ".codex", below: "sessions" },
+        Root { env: Some("CODEX_HOME"), home: ".codex", below: "archived_sessions" },
+        // TraeX writes the same bytes.
+        Root { env: None, home: ".trae/cli", below: "sessions" },
+        Root { env: None, home: ".trae/cli", below: "archived_sessions" },
+    ],
+    answer: Answer::Line,
+    copies_results: true,
+    content: Content { reasoning: true, ordinals: true, ..Content::OPENAI },
+    names: NAMES,
+    vote,
+    read,
+    parts,
+    missing_result,
+    ..BASE
+};
 
-    fn vote(&self, doc: &Doc) -> Vote {
-        let known = doc.get("type").is_some_and(|kind| TYPES.iter().any(|name| kind.is(name)));
-        let payload = doc.get("payload").is_some_and(|payload| payload.kind() == Json::Object);
-        if known && payload && is_string(doc.get("timestamp")) && only_keys(doc, KEYS) {
-            Vote::Own
-        } else {
-            Vote::Silent
-        }
+fn vote(doc: &Doc) -> Vote {
+    let known = says_any(doc, "type", TYPES);
+    let payload = doc.get("payload").is_some_and(|payload| payload.kind() == Json::Object);
+    if known && payload && is_string(doc.get("timestamp")) && only_keys(doc, KEYS) {
+        Vote::Own
+    } else {
+        Vote::Silent
     }
+}
 
-    fn has_header(&self) -> bool {
-        true
+fn read(doc: &Doc, draft: &mut Draft<'_>) {
+    let Some(line) = doc.root() else { return };
+    let [kind, payload, ordinal] = line.pick(["type", "payload", "ordinal"]);
+    if let Some(ordinal) = ordinal {
+        draft.read_only(PAGINATED);
+        draft.ordinal(ordinal);
     }
-
-    fn names(&self) -> &'static [Names] {
-        NAMES
-    }
-
-    fn shape(&self) -> Shape {
-        Shape::Log
-    }
-
-    fn gates(&self) -> &'static [Gate] {
-        &[Gate::CodexWriter]
-    }
-
-    fn content(&self) -> Content {
-        Content { reasoning: true, ordinals: true, ..Content::OPENAI }
-    }
-
-    fn answer(&self) -> Answer {
-        Answer::Line
-    }
-
-    fn copies_results(&self) -> bool {
-        true
-    }
-
-    fn roots(&self) -> &'static [Root] {
-        &[
-            Root { env: Some("CODEX_HOME"), home: ".codex", below: "sessions" },
-            Root { env: Some("CODEX_HOME"), home: ".codex", below: "archived_sessions" },
-            // TraeX writes the same bytes.
-            Root { env: None, home: ".trae/cli", below: "sessions" },
-            Root { env: None, home: ".trae/cli", below: "archived_sessions" },
-        ]
-    }
-
-    fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
-        let Some(line) = doc.root() else { return };
-        let [kind, payload, ordinal] = line.pick(["type", "payload", "ordinal"]);
-        if let Some(ordinal) = ordinal {
-            draft.read_only(PAGINATED);
-            draft.ordinal(ordinal);
-        }
-        // A line without a time is one that Codex does not read.
-        let (Some(kind), Some(payload), true) = (kind, payload, is_string(doc.get("timestamp"))) else {
-            return;
-        };
-        match kind.text().as_deref() {
-            Some(b"session_meta") => header(payload, draft),
-            Some(b"response_item") => item(payload, draft),
-            Some(b"compacted") => {
-                // Older ones carry no history: what persons said before them is taken from the lines.
-                let whole = payload.get("replacement_history").is_some_and(|all| all.kind() == Json::Array);
-                draft.entry.kind = if whole { Kind::Boundary } else { Kind::Note };
-                payload.get("message").into_iter().for_each(|text| draft.text(text));
-                // It carries the images that stay in context, each time anew.
-                for kept in items(payload.get("replacement_history")) {
-                    let [content, output] = kept.pick(["content", "output"]);
-                    let parts = items(content).chain(items(output));
-                    parts.filter(|part| part.get("text").is_none()).for_each(|part| draft.image(part));
-                }
+    // A line without a time is one that Codex does not read.
+    let (Some(kind), Some(payload), true) = (kind, payload, is_string(doc.get("timestamp"))) else {
+        return;
+    };
+    match kind.text().as_deref() {
+        Some(b"session_meta") => header(payload, draft),
+        Some(b"response_item") => item(payload, draft),
+        Some(b"compacted") => {
+            // Older ones carry no history: what persons said before them is taken from the lines.
+            let whole = payload.get("replacement_history").is_some_and(|all| all.kind() == Json::Array);
+            draft.entry.kind = if whole { Kind::Boundary } else { Kind::Note };
+            payload.get("message").into_iter().for_each(|text| draft.text(text));
+            // It carries the images that stay in context, each time anew.
+            for kept in items(payload.get("replacement_history")) {
+                let [content, output] = kept.pick(["content", "output"]);
+                let parts = items(content).chain(items(output));
+                parts.filter(|part| part.get("text").is_none()).for_each(|part| draft.image(part));
             }
-            Some(b"event_msg") => event(payload, draft),
-            _ => {}
         }
+        Some(b"event_msg") => event(payload, draft),
+        _ => {}
     }
+}
 
-    fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8> {
-        let call = lost.doc.get("payload");
-        let kind = call.and_then(|call| call.get("type")).and_then(Value::text);
-        let (kind, prefix) = match kind.as_deref() {
-            Some(b"custom_tool_call") => ("custom_tool_call_output", "ctco"),
-            Some(b"tool_search_call") => ("tool_search_output", "tso"),
-            _ => ("function_call_output", "fco"),
-        };
-        let mut payload = Writing::new().text("type", kind.as_bytes());
-        if let Some(id) = call.and_then(|call| call.get("id")).and_then(Value::text) {
-            payload = payload.text("id", output_id(prefix, &id).as_bytes());
-        }
-        payload = payload.raw("call_id", lost.call);
-        payload = match prefix {
-            "tso" => payload.text("status", b"completed").text("execution", b"client").raw("tools", b"[]"),
-            _ => payload.text("output", ABORTED),
-        };
-        let time = lost.doc.get("timestamp").and_then(Value::text).map(|text| later(&text));
-        Writing::new()
-            .text("timestamp", time.unwrap_or_default().as_bytes())
-            .text("type", b"response_item")
-            .raw("payload", &payload.end())
-            .end()
+fn missing_result(lost: &Lost<'_>) -> Vec<u8> {
+    let call = lost.doc.get("payload");
+    let kind = call.and_then(|call| call.get("type")).and_then(Value::text);
+    let (kind, prefix) = match kind.as_deref() {
+        Some(b"custom_tool_call") => ("custom_tool_call_output", "ctco"),
+        Some(b"tool_search_call") => ("tool_search_output", "tso"),
+        _ => ("function_call_output", "fco"),
+    };
+    let mut payload = Writing::new().text("type", kind.as_bytes());
+    if let Some(id) = call.and_then(|call| call.get("id")).and_then(Value::text) {
+        payload = payload.text("id", output_id(prefix, &id).as_bytes());
     }
+    payload = payload.raw("call_id", lost.call);
+    payload = match prefix {
+        "tso" => payload.text("status", b"completed").text("execution", b"client").raw("tools", b"[]"),
+        _ => payload.text("output", ABORTED),
+    };
+    Writing::new()
+        .text("timestamp", time_after(lost.doc).as_bytes())
+        .text("type", b"response_item")
+        .raw("payload", &payload.end())
+        .end()
+}
 
-    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
-        let Some(payload) = doc.get("payload") else { return };
-        let [kind, name, arguments, input] = payload.pick(["type", "name", "arguments", "input"]);
-        match kind.and_then(Value::text).as_deref() {
-            _ if says(doc, "type", "compacted") => content_parts(payload.get("message"), each),
-            _ if !says(doc, "type", "response_item") => {}
-            Some(b"message") => content_parts(payload.get("content"), each),
-            Some(b"function_call" | b"custom_tool_call" | b"tool_search_call") => {
-                each(Part::Call { name, arguments: arguments.or(input) });
-            }
-            Some(b"local_shell_call") => each(Part::Call { name, arguments: payload.get("action") }),
-            Some(b"function_call_output" | b"custom_tool_call_output" | b"tool_search_output") => {
-                each(Part::Result);
-                content_parts(payload.get("output"), each);
-            }
-            _ => {}
+fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+    let Some(payload) = doc.get("payload") else { return };
+    let [kind, name, arguments, input] = payload.pick(["type", "name", "arguments", "input"]);
+    match kind.and_then(Value::text).as_deref() {
+        _ if says(doc, "type", "compacted") => content_parts(payload.get("message"), each),
+        _ if !says(doc, "type", "response_item") => {}
+        Some(b"message") => content_parts(payload.get("content"), each),
+        Some(b"function_call" | b"custom_tool_call" | b"tool_search_call") => {
+            each(Part::Call { name, arguments: arguments.or(input) });
         }
+        Some(b"local_shell_call") => each(Part::Call { name, arguments: payload.get("action") }),
+        Some(b"function_call_output" | b"custom_tool_call_output" | b"tool_search_output") => {
+            each(Part::Result);
+            content_parts(payload.get("output"), each);
+        }
+        _ => {}
     }
 }
 

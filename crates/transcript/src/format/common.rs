@@ -1,16 +1,38 @@
 //! What several formats say or read alike.
 
-use super::base::{Broken, Part};
+use super::base::{Broken, Compaction, Part};
+use super::writing::Writing;
 use crate::model::damaged_name::{Marred, most_like, was};
 use crate::model::draft::Draft;
 use crate::model::entry::QuirkKind;
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use spans::json::{Doc, Kind, Value};
 
 /// Whether a top-level field is this string.
 pub(super) fn says(doc: &Doc, key: &str, text: &str) -> bool {
     doc.get(key).is_some_and(|value| value.is(text))
+}
+
+/// Whether a top-level field is one of these strings.
+pub(super) fn says_any(doc: &Doc, key: &str, texts: &[&str]) -> bool {
+    doc.get(key).is_some_and(|value| is_any(value, texts))
+}
+
+/// Whether a value is one of these strings.
+pub(super) fn is_any(value: Value<'_>, texts: &[&str]) -> bool {
+    texts.iter().any(|text| value.is(text))
+}
+
+/// The types of the blocks of a content.
+pub(super) fn block_types(content: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {
+    items(content).filter_map(|block| block.get("type"))
+}
+
+/// Whether a content holds a block of one of these types.
+pub(super) fn has_block(content: Option<Value<'_>>, types: &[&str]) -> bool {
+    block_types(content).any(|kind| is_any(kind, types))
 }
 
 /// Whether a value is a string.
@@ -101,10 +123,7 @@ pub(super) fn block_parts<'d>(block: Value<'d>, each: &mut dyn FnMut(Part<'d>)) 
 }
 
 pub(super) fn plain_part<'d>(block: Value<'d>, text: Option<Value<'d>>, each: &mut dyn FnMut(Part<'d>)) {
-    let image = || {
-        let kind = block.get("type");
-        kind.is_some_and(|kind| ["image", "image_url", "input_image"].iter().any(|name| kind.is(name)))
-    };
+    let image = || block.get("type").is_some_and(|kind| is_any(kind, &["image", "image_url", "input_image"]));
     match text.filter(|text| text.kind() == Kind::String) {
         Some(text) => each(Part::Text(text)),
         None if image() => each(Part::Image),
@@ -141,9 +160,9 @@ pub(super) fn marred(
     roles: &'static [&'static str],
 ) -> Option<Marred> {
     let fields = || message.into_iter().flat_map(Value::fields);
-    let known = |key: Value<'_>| keys.iter().any(|name| key.is(name));
-    let is_role = |value: Value<'_>| roles.iter().any(|role| value.is(role));
-    let wrong = |(key, value): &(Value<'_>, Value<'_>)| !known(*key) || (key.is("role") && !is_role(*value));
+    let known = |key: Value<'_>| is_any(key, keys);
+    let wrong =
+        |(key, value): &(Value<'_>, Value<'_>)| !known(*key) || (key.is("role") && !is_any(*value, roles));
     let mut all_wrong = fields().filter(wrong);
     let (key, value) = all_wrong.next().filter(|_| all_wrong.next().is_none())?;
     if known(key) {
@@ -179,7 +198,7 @@ pub(super) fn written_over<'d>(
 /// Whether every field has one of these names.
 pub(super) fn only_keys(doc: &Doc, names: &[&str]) -> bool {
     let fields = doc.root().into_iter().flat_map(Value::fields);
-    fields.map(|(key, _)| key).all(|key| names.iter().any(|name| key.is(name)))
+    fields.map(|(key, _)| key).all(|key| is_any(key, names))
 }
 
 /// An RFC 3339 timestamp one millisecond later; the same text if it is none.
@@ -190,6 +209,11 @@ pub(super) fn later(timestamp: &[u8]) -> String {
     next.map_or_else(|| text.to_string(), |next| format!("{next:.3}"))
 }
 
+/// A millisecond after an entry was written, in its own spelling; nothing if it does not say when.
+pub(super) fn time_after(entry: &Doc) -> String {
+    entry.get("timestamp").and_then(Value::text).map(|time| later(&time)).unwrap_or_default()
+}
+
 /// When an object was written, in milliseconds since 1970: its own time, or that of the message in it.
 pub(crate) fn written_ms(doc: &Doc) -> Option<u64> {
     let own = doc.get("timestamp");
@@ -197,4 +221,14 @@ pub(crate) fn written_ms(doc: &Doc) -> Option<u64> {
     let moment = moment.map(jiff::Timestamp::as_millisecond).and_then(|millis| u64::try_from(millis).ok());
     let inside = || doc.get("message").and_then(|message| message.get("timestamp")).and_then(Value::whole);
     moment.or_else(|| own.and_then(Value::whole)).or_else(inside)
+}
+
+/// A compaction as a user message in the place of those that are left out: the API takes several of a user in a row.
+pub(super) fn summary_message(made: &Compaction<'_>) -> Vec<Vec<u8>> {
+    [Writing::new().text("role", b"user").text("content", made.summary.as_bytes()).end()].into()
+}
+
+/// A user message that holds these results and nothing else, for [`super::Answer::NextUser`].
+pub(crate) fn results_message(blocks: &[u8]) -> Vec<u8> {
+    Writing::new().text("role", b"user").list("content", blocks).end()
 }

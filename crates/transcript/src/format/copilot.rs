@@ -5,9 +5,9 @@
 //! log over one bad line, and a compaction remembers how many messages stood before it. Facts:
 //! docs/format-facts.md.
 
-use super::base::{Answer, Content, Counted, Format, Gate, Level, Lost, Part, Root, Shape, Vote};
-use super::common::{content_parts, is_string, items, later, listed_calls, says};
-use super::names::{Form, Names, has, needs};
+use super::base::{Answer, BASE, Content, Counted, Format, Gate, Header, Lost, Part, Root, Shape, Vote};
+use super::common::{content_parts, is_string, items, listed_calls, says, time_after};
+use super::names::{Form, Names, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::Draft;
 use crate::model::entry::{Kind, Role, Stop, Target};
@@ -15,8 +15,6 @@ use alloc::vec::Vec;
 use spans::json::{Doc, Value};
 use spans::marker::MISSING_RESULT;
 use spans::source::Span;
-
-pub(super) struct Copilot;
 
 const TYPES: &[&str] =
     &["session.", "user.", "assistant.", "tool.", "subagent.", "hook.", "system.", "skill."];
@@ -27,18 +25,17 @@ const TEXTS: &[&str] =
 
 const NAMES: &[Names] = &[
     Names::all(&[
-        needs("type", Form::Text),
+        text("type"),
         needs("data", Form::Object),
-        needs("id", Form::Text),
-        needs("timestamp", Form::Text),
+        text("id"),
+        text("timestamp"),
         needs("parentId", Form::TextOrNull),
         has("agentId"),
     ]),
-    Names::of(
-        "type",
+    Names::typed(
         &["session.start"],
         &[has("data").with(&[Names::all(&[
-            needs("sessionId", Form::Text),
+            text("sessionId"),
             needs("version", Form::Number),
             has("producer"),
             has("copilotVersion"),
@@ -46,202 +43,161 @@ const NAMES: &[Names] = &[
             has("context"),
         ])])],
     ),
-    Names::of(
-        "type",
+    Names::typed(
         &["user.message"],
-        &[has("data").with(&[Names::all(&[
-            needs("content", Form::Text),
-            has("transformedContent"),
-            has("attachments"),
-        ])])],
+        &[has("data").with(&[Names::all(&[text("content"), has("transformedContent"), has("attachments")])])],
     ),
-    Names::of(
-        "type",
+    Names::typed(
         &["assistant.message"],
         &[has("data").with(&[Names::all(&[
-            needs("messageId", Form::Text),
-            needs("content", Form::Text),
+            text("messageId"),
+            text("content"),
             needs("toolRequests", Form::List).with(&[Names::all(&[
-                needs("toolCallId", Form::Text),
-                needs("name", Form::Text),
+                text("toolCallId"),
+                text("name"),
                 needs("arguments", Form::Any),
                 has("type"),
             ])]),
             has("model"),
         ])])],
     ),
-    Names::of(
-        "type",
+    Names::typed(
         &["tool.execution_start"],
-        &[has("data").with(&[Names::all(&[
-            needs("toolCallId", Form::Text),
-            needs("toolName", Form::Text),
-            has("arguments"),
-        ])])],
+        &[has("data").with(&[Names::all(&[text("toolCallId"), text("toolName"), has("arguments")])])],
     ),
-    Names::of(
-        "type",
+    Names::typed(
         &["tool.execution_complete"],
         &[has("data").with(&[Names::all(&[
-            needs("toolCallId", Form::Text),
+            text("toolCallId"),
             needs("success", Form::Any),
             has("error"),
-            has("result").with(&[Names::all(&[needs("content", Form::Text), has("detailedContent")])]),
+            has("result").with(&[Names::all(&[text("content"), has("detailedContent")])]),
         ])])],
     ),
 ];
 
-impl Format for Copilot {
-    fn name(&self) -> &'static str {
-        "copilot-cli"
-    }
+pub(super) const FORMAT: Format = Format {
+    name: "copilot-cli",
+    written_by: "GitHub Copilot CLI `events.jsonl`",
+    remark: "no record comes or goes before the last compaction",
+    shape: Shape::Log,
+    gates: &[Gate::CopilotInUse],
+    counted: Some(Counted::UpToCompaction("its last compaction (preCompactionMessagesLength)")),
+    header: Header::First,
+    skips_unreadable_lines: false,
+    roots: &[Root { env: Some("COPILOT_HOME"), home: ".copilot", below: "session-state" }],
+    answer: Answer::Line,
+    copies_results: true,
+    content: Content { empty: None, blank: None, in_one_string: true, ..Content::OPENAI },
+    names: NAMES,
+    vote,
+    read,
+    parts,
+    takes_any_text_at,
+    missing_result,
+    ..BASE
+};
 
-    fn vote(&self, doc: &Doc) -> Vote {
-        let kind = doc.get("type").and_then(Value::text).unwrap_or_default();
-        let known = TYPES.iter().any(|family| kind.starts_with(family.as_bytes()));
-        let envelope = doc.get("data").is_some()
-            && is_string(doc.get("id"))
-            && is_string(doc.get("timestamp"))
-            && doc.get("parentId").is_some();
-        if known && envelope { Vote::Own } else { Vote::Silent }
-    }
+fn vote(doc: &Doc) -> Vote {
+    let kind = doc.get("type").and_then(Value::text).unwrap_or_default();
+    let known = TYPES.iter().any(|family| kind.starts_with(family.as_bytes()));
+    let envelope = doc.get("data").is_some()
+        && is_string(doc.get("id"))
+        && is_string(doc.get("timestamp"))
+        && doc.get("parentId").is_some();
+    if known && envelope { Vote::Own } else { Vote::Silent }
+}
 
-    fn has_header(&self) -> bool {
-        true
-    }
+fn takes_any_text_at(doc: &Doc, at: Span) -> bool {
+    let Some(data) = doc.get("data") else { return false };
+    let [result, error] = data.pick(["result", "error"]);
+    let below =
+        [result.and_then(|result| result.get("content")), error.and_then(|error| error.get("message"))];
+    let copy = result.and_then(|result| result.get("detailedContent"));
+    let asked = items(data.get("toolRequests")).filter_map(|request| request.get("arguments"));
+    let own = TEXTS.iter().filter_map(|name| data.get(name));
+    own.chain(below.into_iter().flatten()).chain(copy).chain(asked).any(|text| text.span().contains(at))
+}
 
-    fn names(&self) -> &'static [Names] {
-        NAMES
-    }
-
-    fn takes_any_text_at(&self, doc: &Doc, at: Span) -> bool {
-        let Some(data) = doc.get("data") else { return false };
-        let [result, error] = data.pick(["result", "error"]);
-        let below =
-            [result.and_then(|result| result.get("content")), error.and_then(|error| error.get("message"))];
-        let copy = result.and_then(|result| result.get("detailedContent"));
-        let asked = items(data.get("toolRequests")).filter_map(|request| request.get("arguments"));
-        let own = TEXTS.iter().filter_map(|name| data.get(name));
-        own.chain(below.into_iter().flatten()).chain(copy).chain(asked).any(|text| text.span().contains(at))
-    }
-
-    fn shape(&self) -> Shape {
-        Shape::Log
-    }
-
-    fn level(&self) -> Level {
-        Level::Archive
-    }
-
-    fn skips_unreadable_lines(&self) -> bool {
-        false
-    }
-
-    fn counted(&self) -> Option<Counted> {
-        Some(Counted::UpToCompaction("its last compaction (preCompactionMessagesLength)"))
-    }
-
-    fn gates(&self) -> &'static [Gate] {
-        &[Gate::CopilotInUse]
-    }
-
-    fn answer(&self) -> Answer {
-        Answer::Line
-    }
-
-    fn copies_results(&self) -> bool {
-        true
-    }
-
-    fn content(&self) -> Content {
-        Content { empty: None, blank: None, in_one_string: true, ..Content::OPENAI }
-    }
-
-    fn roots(&self) -> &'static [Root] {
-        &[Root { env: Some("COPILOT_HOME"), home: ".copilot", below: "session-state" }]
-    }
-
-    fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
-        let Some(line) = doc.root() else { return };
-        let [kind, data, id, parent, agent] = line.pick(["type", "data", "id", "parentId", "agentId"]);
-        let (Some(kind), Some(data)) = (kind.and_then(Value::text), data) else { return };
-        draft.entry.id = draft.intern(id);
-        draft.parent(parent);
-        let subagent = ["parentAgentTaskId", "parentToolCallId"].iter().any(|key| is_string(data.get(key)));
-        draft.entry.aside = is_string(agent) || subagent;
-        let text = data.get("content");
-        draft.entry.kind = match &*kind {
-            b"session.start" => Kind::Header,
-            b"user.message" => {
-                if let Some(text) = text {
-                    draft.user_text(text);
-                }
-                items(data.get("attachments")).for_each(|file| file_alone(file, draft));
-                Kind::Message(Role::User)
+fn read(doc: &Doc, draft: &mut Draft<'_>) {
+    let Some(line) = doc.root() else { return };
+    let [kind, data, id, parent, agent] = line.pick(["type", "data", "id", "parentId", "agentId"]);
+    let (Some(kind), Some(data)) = (kind.and_then(Value::text), data) else { return };
+    draft.entry.id = draft.intern(id);
+    draft.parent(parent);
+    let subagent = ["parentAgentTaskId", "parentToolCallId"].iter().any(|key| is_string(data.get(key)));
+    draft.entry.aside = is_string(agent) || subagent;
+    let text = data.get("content");
+    draft.entry.kind = match &*kind {
+        b"session.start" => Kind::Header,
+        b"user.message" => {
+            if let Some(text) = text {
+                draft.user_text(text);
             }
-            b"system.message" => Kind::Message(Role::System),
-            b"assistant.message" => {
-                assistant(data, agent, draft);
-                Kind::Message(Role::Assistant)
-            }
-            b"tool.execution_start" => {
-                draft.started(data.get("toolCallId"));
-                Kind::Opaque
-            }
-            b"tool.execution_complete" => {
-                complete(data, agent, draft);
-                Kind::Message(Role::Tool)
-            }
-            b"session.compaction_complete" => {
-                data.get("summaryContent").into_iter().for_each(|text| draft.text(text));
-                Kind::Boundary
-            }
-            b"session.snapshot_rewind" => {
-                let (id, at) = (draft.intern(data.get("upToEventId")), data.span());
-                draft.target(Target { id, at, ..Target::default() });
-                Kind::Leaf
-            }
-            // Hooks repeat results; nobody sends them.
-            b"hook.start" | b"hook.end" => {
-                for key in ["input", "output"] {
-                    draft.sides(data.get(key));
-                }
-                Kind::Opaque
-            }
-            _ => Kind::Opaque,
-        };
-    }
-
-    fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8> {
-        let error = Writing::new().text("message", MISSING_RESULT.as_bytes()).end();
-        let data =
-            Writing::new().raw("toolCallId", lost.call).raw("success", b"false").raw("error", &error).end();
-        let time =
-            lost.place.get("timestamp").and_then(Value::text).map(|text| later(&text)).unwrap_or_default();
-        let line = Writing::new()
-            .text("type", b"tool.execution_complete")
-            .raw("data", &data)
-            .text("id", lost.id.as_bytes())
-            .text("timestamp", time.as_bytes())
-            .text("parentId", lost.parent);
-        match lost.doc.get("agentId") {
-            Some(agent) => line.raw("agentId", &(lost.raw)(agent)).end(),
-            None => line.end(),
+            items(data.get("attachments")).for_each(|file| file_alone(file, draft));
+            Kind::Message(Role::User)
         }
-    }
-
-    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
-        let Some(data) = doc.get("data") else { return };
-        if says(doc, "type", "tool.execution_complete") {
-            each(Part::Result);
-            content_parts(data.get("result").and_then(|result| result.get("content")), each);
-            content_parts(data.get("error").and_then(|error| error.get("message")), each);
-            return;
+        b"system.message" => Kind::Message(Role::System),
+        b"assistant.message" => {
+            assistant(data, agent, draft);
+            Kind::Message(Role::Assistant)
         }
-        content_parts(data.get("content"), each);
-        content_parts(data.get("summaryContent"), each);
-        listed_calls(data.get("toolRequests"), each);
+        b"tool.execution_start" => {
+            draft.started(data.get("toolCallId"));
+            Kind::Opaque
+        }
+        b"tool.execution_complete" => {
+            complete(data, agent, draft);
+            Kind::Message(Role::Tool)
+        }
+        b"session.compaction_complete" => {
+            data.get("summaryContent").into_iter().for_each(|text| draft.text(text));
+            Kind::Boundary
+        }
+        b"session.snapshot_rewind" => {
+            let (id, at) = (draft.intern(data.get("upToEventId")), data.span());
+            draft.target(Target { id, at, ..Target::default() });
+            Kind::Leaf
+        }
+        // Hooks repeat results; nobody sends them.
+        b"hook.start" | b"hook.end" => {
+            for key in ["input", "output"] {
+                draft.sides(data.get(key));
+            }
+            Kind::Opaque
+        }
+        _ => Kind::Opaque,
+    };
+}
+
+fn missing_result(lost: &Lost<'_>) -> Vec<u8> {
+    let error = Writing::new().text("message", MISSING_RESULT.as_bytes()).end();
+    let data =
+        Writing::new().raw("toolCallId", lost.call).raw("success", b"false").raw("error", &error).end();
+    let time = time_after(lost.place);
+    let line = Writing::new()
+        .text("type", b"tool.execution_complete")
+        .raw("data", &data)
+        .text("id", lost.id.as_bytes())
+        .text("timestamp", time.as_bytes())
+        .text("parentId", lost.parent);
+    match lost.doc.get("agentId") {
+        Some(agent) => line.raw("agentId", &(lost.raw)(agent)).end(),
+        None => line.end(),
     }
+}
+
+fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+    let Some(data) = doc.get("data") else { return };
+    if says(doc, "type", "tool.execution_complete") {
+        each(Part::Result);
+        content_parts(data.get("result").and_then(|result| result.get("content")), each);
+        content_parts(data.get("error").and_then(|error| error.get("message")), each);
+        return;
+    }
+    content_parts(data.get("content"), each);
+    content_parts(data.get("summaryContent"), each);
+    listed_calls(data.get("toolRequests"), each);
 }
 
 fn assistant(data: Value<'_>, agent: Option<Value<'_>>, draft: &mut Draft<'_>) {

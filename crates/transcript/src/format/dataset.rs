@@ -4,33 +4,41 @@
 //! such data teaches, or asks for. Calls and results find each other within their line. Facts:
 //! docs/format-facts.md.
 
-use super::base::{Arguments, Content, Format, Level, Part, Results, Shape, Vote};
-use super::common::{items, only_keys};
+use super::base::{Arguments, BASE, Content, Format, Results, Vote};
+use super::common::{has_block, items, only_keys};
 use super::{anthropic, gemini_contents, openai_chat};
 use crate::model::draft::Draft;
 use crate::model::entry::{Kind, QuirkKind};
 use spans::json::{Doc, Kind as Json, Value};
 use spans::source::Span;
 
-/// A dialect of such lines.
-pub(super) struct Dataset {
-    name: &'static str,
+/// What they share.
+const DATASET: Format = Format { results: Results::InConversation, ..BASE };
+
+/// The conversation in the lines of a dialect.
+struct Dialect {
+    /// Keys that a line may have.
     keys: &'static [&'static str],
     /// Where the conversation is: keys that lead to it.
     at: &'static [&'static [&'static str]],
     /// What a message says about the dialect of its line.
     vote: fn(Value<'_>) -> Vote,
     read: fn(Value<'_>, &mut Draft<'_>),
-    content: Content,
-    results: Results,
-    calls_have_ids: bool,
-    has_plain_ids: bool,
-    arguments: Option<Arguments>,
 }
 
 /// OpenAI: tuning, batches.
-pub(super) const OPENAI: Dataset = Dataset {
+pub(super) const OPENAI: Format = Format {
     name: "openai-dataset",
+    written_by: "OpenAI tuning and batches, one conversation a line",
+    remark: "pairs are left as they are",
+    arguments: Some(openai_chat::ARGUMENTS),
+    content: Content::OPENAI,
+    vote: |doc| vote(doc, &OPENAI_LINES),
+    read: |doc, draft| read(doc, &OPENAI_LINES, draft),
+    ..DATASET
+};
+
+const OPENAI_LINES: Dialect = Dialect {
     keys: &[
         "messages",
         "tools",
@@ -53,16 +61,22 @@ pub(super) const OPENAI: Dataset = Dataset {
         }
     },
     read: |message, draft| openai_chat::message(Some(message), draft),
-    content: Content::OPENAI,
-    results: Results::InConversation,
-    calls_have_ids: true,
-    has_plain_ids: false,
-    arguments: Some(openai_chat::ARGUMENTS),
 };
 
 /// Anthropic: batches, exports.
-pub(super) const ANTHROPIC: Dataset = Dataset {
+pub(super) const ANTHROPIC: Format = Format {
     name: "anthropic-dataset",
+    written_by: "Anthropic batches, one conversation a line",
+    remark: "pairs are left as they are",
+    arguments: Some(Arguments::INPUT),
+    has_plain_ids: true,
+    content: Content::ANTHROPIC,
+    vote: |doc| vote(doc, &ANTHROPIC_LINES),
+    read: |doc, draft| read(doc, &ANTHROPIC_LINES, draft),
+    ..DATASET
+};
+
+const ANTHROPIC_LINES: Dialect = Dialect {
     keys: &["messages", "system", "tools", "model", "max_tokens", "metadata", "custom_id", "params"],
     at: &[&["messages"], &["params", "messages"]],
     vote: |message| match message.get("role").is_some() {
@@ -71,16 +85,20 @@ pub(super) const ANTHROPIC: Dataset = Dataset {
         false => Vote::Silent,
     },
     read: |message, draft| anthropic::message(message, draft),
-    content: Content::ANTHROPIC,
-    results: Results::InConversation,
-    calls_have_ids: true,
-    has_plain_ids: true,
-    arguments: Some(Arguments::INPUT),
 };
 
 /// `ShareGPT`, as Hermes writes its trajectories: texts, and calls only as markup within them.
-pub(super) const SHAREGPT: Dataset = Dataset {
+pub(super) const SHAREGPT: Format = Format {
     name: "sharegpt",
+    written_by: "ShareGPT, Hermes trajectories",
+    remark: "pairs are left as they are",
+    results: Results::Unpaired,
+    vote: |doc| vote(doc, &SHAREGPT_LINES),
+    read: |doc, draft| read(doc, &SHAREGPT_LINES, draft),
+    ..DATASET
+};
+
+const SHAREGPT_LINES: Dialect = Dialect {
     keys: &["conversations", "id", "model", "completed", "system", "tools", "timestamp", "metadata"],
     at: &[&["conversations"]],
     vote: |message| {
@@ -100,16 +118,21 @@ pub(super) const SHAREGPT: Dataset = Dataset {
             _ => {}
         }
     },
-    content: Content::NONE,
-    results: Results::Unpaired,
-    calls_have_ids: true,
-    has_plain_ids: false,
-    arguments: None,
 };
 
 /// Gemini: tuning, batches.
-pub(super) const GEMINI: Dataset = Dataset {
+pub(super) const GEMINI: Format = Format {
     name: "gemini-dataset",
+    written_by: "Gemini tuning and batches, one conversation a line",
+    remark: "pairs are left as they are",
+    calls_have_ids: false,
+    content: Content::GEMINI,
+    vote: |doc| vote(doc, &GEMINI_LINES),
+    read: read_contents,
+    ..DATASET
+};
+
+const GEMINI_LINES: Dialect = Dialect {
     keys: &[
         "contents",
         "systemInstruction",
@@ -122,23 +145,17 @@ pub(super) const GEMINI: Dataset = Dataset {
     at: &[&["contents"], &["request", "contents"]],
     vote: |message| if message.get("parts").is_some() { Vote::Own } else { Vote::Silent },
     read: |message, draft| gemini_contents::message(message, draft),
-    content: Content::GEMINI,
-    results: Results::InConversation,
-    calls_have_ids: false,
-    has_plain_ids: false,
-    arguments: None,
 };
 
 const ANTHROPIC_BLOCKS: &[&str] = &["tool_use", "tool_result", "thinking", "redacted_thinking"];
 const AISDK_PARTS: &[&str] = &["tool-call", "tool-result"];
 
 /// Whether the content of a message holds one of these blocks.
-fn holds(message: Value<'_>, blocks: &[&str]) -> bool {
-    let kinds = items(message.get("content")).filter_map(|block| block.get("type"));
-    kinds.into_iter().any(|kind| blocks.iter().any(|name| kind.is(name)))
+fn holds(message: Value<'_>, types: &[&str]) -> bool {
+    has_block(message.get("content"), types)
 }
 
-impl Dataset {
+impl Dialect {
     /// The messages of a line.
     fn conversation<'d>(&self, doc: &'d Doc) -> Option<Value<'d>> {
         let walk = |path: &&[&str]| path.iter().try_fold(doc.root()?, |value, key| value.get(key));
@@ -146,80 +163,45 @@ impl Dataset {
     }
 }
 
-impl Format for Dataset {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn vote(&self, doc: &Doc) -> Vote {
-        let Some(messages) = self.conversation(doc).filter(|_| only_keys(doc, self.keys)) else {
-            return Vote::Silent;
-        };
-        // One message that is only this dialect's tells; one that is not at all tells as well.
-        let mut said = Vote::Silent;
-        for message in messages.items() {
-            match (self.vote)(message) {
-                Vote::Own => said = Vote::Own,
-                Vote::Fits if said == Vote::Silent => said = Vote::Fits,
-                Vote::Fits => {}
-                Vote::Silent | Vote::Marred | Vote::Foreign => return Vote::Silent,
-            }
+fn vote(doc: &Doc, dialect: &Dialect) -> Vote {
+    let Some(messages) = dialect.conversation(doc).filter(|_| only_keys(doc, dialect.keys)) else {
+        return Vote::Silent;
+    };
+    // One message that is only this dialect's tells; one that is not at all tells as well.
+    let mut said = Vote::Silent;
+    for message in messages.items() {
+        match (dialect.vote)(message) {
+            Vote::Own => said = Vote::Own,
+            Vote::Fits if said == Vote::Silent => said = Vote::Fits,
+            Vote::Fits => {}
+            Vote::Silent | Vote::Marred | Vote::Foreign => return Vote::Silent,
         }
-        said
     }
+    said
+}
 
-    fn calls_have_ids(&self) -> bool {
-        self.calls_have_ids
+/// A line is no entry of a conversation but all of one, so it has no parts to show.
+fn read(doc: &Doc, dialect: &Dialect, draft: &mut Draft<'_>) {
+    let Some(messages) = dialect.conversation(doc) else { return };
+    let mut last = Span::default();
+    for message in messages.items() {
+        draft.message(message, dialect.read);
+        last = message.span();
     }
+    draft.ends_with(last);
+    let place = draft.entry.span.start.to_le_bytes();
+    draft.scope(&place);
+    // One conversation among others, which nobody sums up.
+    draft.entry.kind = Kind::Note;
+    draft.entry.text_chars = 0;
+}
 
-    fn arguments(&self) -> Option<Arguments> {
-        self.arguments
+/// Reads a line of Gemini's, and notes if its conversation begins with calls.
+fn read_contents(doc: &Doc, draft: &mut Draft<'_>) {
+    read(doc, &GEMINI_LINES, draft);
+    let first = GEMINI_LINES.conversation(doc).and_then(|messages| messages.items().next());
+    let calls = |first: &Value<'_>| items(first.get("parts")).any(|part| part.get("functionCall").is_some());
+    if let Some(first) = first.filter(calls) {
+        draft.quirk(QuirkKind::CallFirst, first.span());
     }
-
-    fn has_plain_ids(&self) -> bool {
-        self.has_plain_ids
-    }
-
-    fn shape(&self) -> Shape {
-        Shape::List
-    }
-
-    fn results(&self) -> Results {
-        self.results
-    }
-
-    fn content(&self) -> Content {
-        self.content
-    }
-
-    fn level(&self) -> Level {
-        Level::Archive
-    }
-
-    fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
-        let Some(messages) = self.conversation(doc) else { return };
-        let mut last = Span::default();
-        for message in messages.items() {
-            draft.message(message, self.read);
-            last = message.span();
-        }
-        draft.ends_with(last);
-        if self.content.begins_with_user.is_some() {
-            let parts = |message: Value<'_>| {
-                items(message.get("parts")).any(|part| part.get("functionCall").is_some())
-            };
-            let first = messages.items().next();
-            first.filter(|first| parts(*first)).into_iter().for_each(|first| {
-                draft.quirk(QuirkKind::CallFirst, first.span());
-            });
-        }
-        let place = draft.entry.span.start.to_le_bytes();
-        draft.scope(&place);
-        // One conversation among others, which nobody sums up.
-        draft.entry.kind = Kind::Note;
-        draft.entry.text_chars = 0;
-    }
-
-    /// Nothing: a line is no entry of a conversation, but all of one.
-    fn parts<'d>(&self, _: &'d Doc, _: &mut dyn FnMut(Part<'d>)) {}
 }

@@ -4,103 +4,72 @@
 //! while it rests, and no line comes or goes. Facts: docs/format-facts.md.
 
 use super::anthropic;
-use super::base::{
-    Answer, Arguments, Broken, Content, Counted, Format, Level, Lost, Part, Results, Root, Shape, Vote,
-};
+use super::base::{Answer, Arguments, BASE, Broken, Content, Counted, Format, Part, Results, Root, Vote};
 use super::claude_code::spoken;
-use super::common::{broken_by_stop_reason, content_parts, is_string, items, says};
+use super::common::{broken_by_stop_reason, content_parts, has_block, is_any, is_string, says};
 use crate::model::draft::Draft;
 use crate::model::entry::{Kind, Role};
-use alloc::vec::Vec;
 use spans::json::{Doc, Value};
 
-pub(super) struct Droid;
+pub(super) const FORMAT: Format = Format {
+    name: "droid",
+    written_by: "Factory Droid",
+    remark: "no record comes or goes; a lost result goes into the next user message",
+    counted: Some(Counted::Records("its own lines (messageIndex, removedCount)")),
+    roots: &[Root { env: None, home: ".factory", below: "sessions" }],
+    results: Results::Blocks,
+    answer: Answer::NextUser,
+    arguments: Some(Arguments::INPUT),
+    content: Content::ANTHROPIC,
+    vote,
+    read,
+    parts,
+    broken,
+    missing_result: anthropic::FORMAT.missing_result,
+    ..BASE
+};
 
-impl Format for Droid {
-    fn name(&self) -> &'static str {
-        "droid"
+fn vote(doc: &Doc) -> Vote {
+    let begins = says(doc, "type", "session_start")
+        && is_string(doc.get("id"))
+        && ["cwd", "title", "sessionTitle"].iter().any(|key| is_string(doc.get(key)));
+    // pi's messages say more of themselves.
+    let plain = |(key, _): (Value<'_>, Value<'_>)| is_any(key, &["role", "content", "id"]);
+    let bare = doc.get("message").is_some_and(|message| message.fields().all(plain));
+    let message = says(doc, "type", "message") && is_string(doc.get("id")) && bare;
+    let content = doc.get("message").and_then(|message| message.get("content"));
+    match begins || (message && has_block(content, &["tool_use", "tool_result"])) {
+        true => Vote::Own,
+        false if message => Vote::Fits,
+        false => Vote::Silent,
     }
+}
 
-    fn vote(&self, doc: &Doc) -> Vote {
-        let begins = says(doc, "type", "session_start")
-            && is_string(doc.get("id"))
-            && ["cwd", "title", "sessionTitle"].iter().any(|key| is_string(doc.get(key)));
-        // pi's messages say more of themselves.
-        let plain =
-            |(key, _): (Value<'_>, Value<'_>)| ["role", "content", "id"].iter().any(|name| key.is(name));
-        let bare = doc.get("message").is_some_and(|message| message.fields().all(plain));
-        let message = says(doc, "type", "message") && is_string(doc.get("id")) && bare;
-        let content = || items(doc.get("message").and_then(|message| message.get("content")));
-        let kinds = || content().filter_map(|block| block.get("type"));
-        match begins || (message && kinds().any(|kind| kind.is("tool_use") || kind.is("tool_result"))) {
-            true => Vote::Own,
-            false if message => Vote::Fits,
-            false => Vote::Silent,
+fn read(doc: &Doc, draft: &mut Draft<'_>) {
+    let message = doc.get("message");
+    let role = message.and_then(|message| message.get("role")).and_then(Value::text);
+    draft.entry.kind = match doc.get("type").and_then(Value::text).as_deref() {
+        Some(b"session_start") => Kind::Header,
+        Some(b"compaction_state") => Kind::Note,
+        Some(b"message") if role.as_deref() == Some(b"user") => {
+            anthropic::asked(message.and_then(|message| message.get("content")), draft)
         }
-    }
-
-    fn shape(&self) -> Shape {
-        Shape::List
-    }
-
-    fn level(&self) -> Level {
-        Level::Archive
-    }
-
-    fn counted(&self) -> Option<Counted> {
-        Some(Counted::Records("its own lines (messageIndex, removedCount)"))
-    }
-
-    fn answer(&self) -> Answer {
-        Answer::NextUser
-    }
-
-    fn roots(&self) -> &'static [Root] {
-        &[Root { env: None, home: ".factory", below: "sessions" }]
-    }
-
-    fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
-        let message = doc.get("message");
-        let role = message.and_then(|message| message.get("role")).and_then(Value::text);
-        draft.entry.kind = match doc.get("type").and_then(Value::text).as_deref() {
-            Some(b"session_start") => Kind::Header,
-            Some(b"compaction_state") => Kind::Note,
-            Some(b"message") if role.as_deref() == Some(b"user") => {
-                anthropic::asked(message.and_then(|message| message.get("content")), draft)
+        Some(b"message") if role.as_deref() == Some(b"assistant") => {
+            if let Some(message) = message {
+                spoken(message, draft);
             }
-            Some(b"message") if role.as_deref() == Some(b"assistant") => {
-                if let Some(message) = message {
-                    spoken(message, draft);
-                }
-                // A line is a whole message, whatever its id.
-                draft.entry.group = None;
-                Kind::Message(Role::Assistant)
-            }
-            _ => Kind::Opaque,
-        };
-    }
+            // A line is a whole message, whatever its id.
+            draft.entry.group = None;
+            Kind::Message(Role::Assistant)
+        }
+        _ => Kind::Opaque,
+    };
+}
 
-    fn results(&self) -> Results {
-        Results::Blocks
-    }
+fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+    content_parts(doc.get("message").and_then(|message| message.get("content")), each);
+}
 
-    fn arguments(&self) -> Option<Arguments> {
-        Some(Arguments::INPUT)
-    }
-
-    fn content(&self) -> Content {
-        Content::ANTHROPIC
-    }
-
-    fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8> {
-        anthropic::Anthropic.missing_result(lost)
-    }
-
-    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
-        content_parts(doc.get("message").and_then(|message| message.get("content")), each);
-    }
-
-    fn broken<'d>(&self, doc: &'d Doc) -> Option<Broken<'d>> {
-        broken_by_stop_reason(doc.get("message"))
-    }
+fn broken(doc: &Doc) -> Option<Broken<'_>> {
+    broken_by_stop_reason(doc.get("message"))
 }

@@ -1,12 +1,16 @@
 //! The example of docs/formats.md, built into the tests: a format is one file and one line.
 
 use super::FORMATS;
-use super::base::{Format, Level};
+use super::base::Gate;
+use crate::compact::{Request, Stay, Unable, compact};
 use crate::examine::mend::{examine, mend};
-use crate::model::policy::Policy;
+use crate::judge::{Judge, Verdict};
+use crate::model::policy::{Policy, Selection};
 use crate::plan::Rendered;
+use crate::rule::{Cover, find};
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec;
 use spans::source::Source;
 
@@ -29,13 +33,39 @@ fn the_file_of_the_page_is_the_one_that_is_built() {
 }
 
 #[test]
-fn its_lines_are_told_and_read() {
+fn its_lines_are_recognised_and_read() {
     let found = examine(&lines().as_bytes(), &Policy::default()).unwrap();
-    assert_eq!(found.facts.format.map(Format::name), Some("otter"));
+    assert_eq!(found.facts.format.map(|format| format.name), Some("otter"));
     assert_eq!((found.facts.calls, found.facts.results), (1, 1));
     assert_eq!(found.findings.len(), 0);
-    let claims = FORMATS.iter().filter(|format| format.name() == "otter" && format.level() == Level::Archive);
-    assert_eq!(claims.count(), 1);
+}
+
+#[test]
+fn the_tables_of_formats_and_of_rules_have_its_row_and_column() {
+    let otter = FORMATS.iter().find(|format| format.name == "otter").unwrap();
+    assert_eq!((otter.written_by, otter.level.name()), ("Otter", "archive"));
+    let cover = |name| find(name).unwrap().cover(otter);
+    assert_eq!(cover("call-without-result"), Cover::Fixed);
+    assert_eq!(cover("off-branch"), Cover::Never);
+    // What the file does not say is the careful answer.
+    assert_eq!(otter.gates, [Gate::Idle]);
+    let request = Request { stay: Stay::Last(1), summary: None, message_chars_max: 0 };
+    let compacted = compact(&lines().as_bytes(), &Policy::default(), &request).unwrap();
+    assert!(matches!(compacted.repair, Err(Unable::NotWritten)));
+}
+
+#[test]
+fn appends_to_it_are_judged() {
+    // Of the rules made up for tests this one looks at each append to such a file.
+    let ignore = [find("restless").unwrap().code().to_string()].into();
+    let policy = Policy { selection: Selection { ignore, ..Selection::default() }, ..Policy::default() };
+    let policy = Arc::new(policy);
+    let (mut judge, _) = Judge::new(&lines().as_bytes(), &policy).unwrap();
+    let fine = lines().to_string() + "{\"who\":\"model\",\"says\":\"One file.\"}\n";
+    assert_eq!(judge.append(&fine.as_bytes()), Ok(Verdict::Same));
+    assert_eq!(judge.facts().entries, 5);
+    let lost = fine + "{\"who\":\"tool\",\"ref\":\"r9\",\"gives\":\"whose?\"}\n";
+    assert!(matches!(judge.append(&lost.as_bytes()), Ok(Verdict::Look(_))));
 }
 
 #[test]

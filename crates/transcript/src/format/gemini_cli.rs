@@ -8,16 +8,14 @@
 //! ACP the calls of all turns gather in one record. Once a message of the model names calls in `content`, those are sent
 //! and `toolCalls` holds results only. No result is ever put in.
 
-use super::base::{Content, Format, Part, Results, Root, Shape, Vote};
-use super::common::{alone, content_parts, is_string, items, listed_calls};
-use super::names::{Form, Names, has, needs};
+use super::base::{BASE, Content, Format, Header, Level, Part, Results, Root, Shape, Vote};
+use super::common::{alone, content_parts, is_string, items, listed_calls, says_any};
+use super::names::{Form, Names, has, needs, text};
 use super::qwen_code::{self, content_part};
 use crate::model::draft::Draft;
 use crate::model::entry::{Kind, Role, Target};
 use crate::model::finding::Severity;
 use spans::json::{Doc, Kind as Json, Value};
-
-pub(super) struct GeminiCli;
 
 const MESSAGES: &[&str] = &["user", "gemini", "info", "error", "warning"];
 
@@ -32,34 +30,28 @@ const NAMES: &[Names] = &[
         has("kind"),
         has("type"),
     ]),
-    Names::beside("content", &[needs("type", Form::Text)]),
-    Names::of(
-        "kind",
-        &["main", "subagent"],
-        &[needs("sessionId", Form::Text), needs("projectHash", Form::Text)],
-    ),
-    Names::of(
-        "type",
+    Names::beside("content", &[text("type")]),
+    Names::of("kind", &["main", "subagent"], &[text("sessionId"), text("projectHash")]),
+    Names::typed(
         &["user", "gemini"],
         &[
-            needs("id", Form::Text),
-            needs("timestamp", Form::Text),
+            text("id"),
+            text("timestamp"),
             needs("content", Form::TextOrList).with(super::qwen_code::PART),
             has("displayContent"),
         ],
     ),
-    Names::of(
-        "type",
+    Names::typed(
         &["gemini"],
         &[
             has("model"),
             has("tokens"),
             has("thoughts"),
             has("toolCalls").with(&[Names::all(&[
-                needs("id", Form::Text),
-                needs("name", Form::Text),
+                text("id"),
+                text("name"),
                 needs("args", Form::Object),
-                needs("status", Form::Text),
+                text("status"),
                 needs("result", Form::List).with(super::qwen_code::PART),
                 has("timestamp"),
                 has("resultDisplay"),
@@ -68,130 +60,114 @@ const NAMES: &[Names] = &[
     ),
 ];
 
-impl Format for GeminiCli {
-    fn name(&self) -> &'static str {
-        "gemini-cli"
-    }
+pub(super) const FORMAT: Format = Format {
+    name: "gemini-cli",
+    written_by: "Gemini CLI",
+    remark: "superseded records go (S17), repeated results are emptied (P5); no result is put in",
+    shape: Shape::Upserts,
+    level: Level::LiveInsert,
+    gates: &[],
+    header: Header::First,
+    roots: &[Root { env: None, home: ".gemini", below: "tmp/*/chats" }],
+    results: Results::Blocks,
+    calls_have_ids: false,
+    copies_results: true,
+    // It leaves empty turns out and puts a user's before the first (`historyHardening.ts`); empty texts it sends.
+    content: Content {
+        empty: Some(Severity::Note),
+        blank: Some(Severity::Warning),
+        begins_with_user: Some(Severity::Note),
+        ..Content::GEMINI
+    },
+    names: NAMES,
+    vote,
+    read,
+    records_in,
+    read_record,
+    parts,
+    ..BASE
+};
 
-    fn vote(&self, doc: &Doc) -> Vote {
-        let kind = doc.get("type");
-        let header = kind.is_none()
-            && is_string(doc.get("sessionId"))
-            && is_string(doc.get("projectHash"))
-            && doc.get("messages").is_none();
-        let change = doc.get("$set").is_some() || doc.get("$rewindTo").is_some();
-        let message = is_string(doc.get("id"))
-            && is_string(doc.get("timestamp"))
-            && doc.get("uuid").is_none()
-            && doc.get("data").is_none()
-            && doc.get("payload").is_none()
-            && kind.is_some_and(|kind| MESSAGES.iter().any(|name| kind.is(name)));
-        let own = message && kind.is_some_and(|kind| kind.is("gemini"));
-        match header || change || own {
-            true => Vote::Own,
-            false if message => Vote::Fits,
-            false => Vote::Silent,
-        }
+fn vote(doc: &Doc) -> Vote {
+    let kind = doc.get("type");
+    let header = kind.is_none()
+        && is_string(doc.get("sessionId"))
+        && is_string(doc.get("projectHash"))
+        && doc.get("messages").is_none();
+    let change = doc.get("$set").is_some() || doc.get("$rewindTo").is_some();
+    let message = is_string(doc.get("id"))
+        && is_string(doc.get("timestamp"))
+        && doc.get("uuid").is_none()
+        && doc.get("data").is_none()
+        && doc.get("payload").is_none()
+        && says_any(doc, "type", MESSAGES);
+    let own = message && kind.is_some_and(|kind| kind.is("gemini"));
+    match header || change || own {
+        true => Vote::Own,
+        false if message => Vote::Fits,
+        false => Vote::Silent,
     }
+}
 
-    fn calls_have_ids(&self) -> bool {
-        false
+fn read(doc: &Doc, draft: &mut Draft<'_>) {
+    let Some(line) = doc.root() else { return };
+    let [set, rewind] = line.pick(["$set", "$rewindTo"]);
+    if set.is_some() {
+        let messages = set.and_then(|set| set.get("messages"));
+        let replaces = messages.is_some_and(|messages| messages.kind() == Json::Array);
+        draft.entry.kind = if replaces { Kind::Boundary } else { Kind::Opaque };
+    } else if let Some(to) = rewind {
+        draft.entry.kind = Kind::Leaf;
+        let id = draft.intern(Some(to));
+        draft.target(Target { id, at: to.span(), ..Target::default() });
+    } else {
+        read_record(line, draft);
     }
+}
 
-    fn has_header(&self) -> bool {
-        true
-    }
+fn records_in(doc: &Doc) -> Option<Value<'_>> {
+    let messages = doc.get("$set")?.get("messages")?;
+    messages.items().all(|message| message.kind() == Json::Object).then_some(messages)
+}
 
-    fn names(&self) -> &'static [Names] {
-        NAMES
-    }
-
-    fn shape(&self) -> Shape {
-        Shape::Upserts
-    }
-
-    fn results(&self) -> Results {
-        Results::Blocks
-    }
-
-    fn copies_results(&self) -> bool {
-        true
-    }
-
-    fn content(&self) -> Content {
-        // It leaves empty turns out and puts a user's before the first (`historyHardening.ts`); empty texts it sends.
-        Content {
-            empty: Some(Severity::Note),
-            blank: Some(Severity::Warning),
-            begins_with_user: Some(Severity::Note),
-            ..Content::GEMINI
-        }
-    }
-
-    fn roots(&self) -> &'static [Root] {
-        &[Root { env: None, home: ".gemini", below: "tmp/*/chats" }]
-    }
-
-    fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
-        let Some(line) = doc.root() else { return };
-        let [set, rewind] = line.pick(["$set", "$rewindTo"]);
-        if set.is_some() {
-            let messages = set.and_then(|set| set.get("messages"));
-            let replaces = messages.is_some_and(|messages| messages.kind() == Json::Array);
-            draft.entry.kind = if replaces { Kind::Boundary } else { Kind::Opaque };
-        } else if let Some(to) = rewind {
-            draft.entry.kind = Kind::Leaf;
-            let id = draft.intern(Some(to));
-            draft.target(Target { id, at: to.span(), ..Target::default() });
-        } else {
-            self.read_record(line, draft);
-        }
-    }
-
-    fn records_in<'d>(&self, doc: &'d Doc) -> Option<Value<'d>> {
-        let messages = doc.get("$set")?.get("messages")?;
-        messages.items().all(|message| message.kind() == Json::Object).then_some(messages)
-    }
-
-    fn read_record(&self, record: Value<'_>, draft: &mut Draft<'_>) {
-        let [id, kind, content] = record.pick(["id", "type", "content"]);
-        draft.entry.id = draft.intern(id);
-        match kind.and_then(Value::text).as_deref() {
-            None if record.get("projectHash").is_some() => draft.entry.kind = Kind::Header,
-            // Such a one is not sent, and holds the place of results that were taken out.
-            Some(b"user") if content.is_some_and(is_empty_list) => {}
-            Some(b"user") => asked(content, draft),
-            Some(b"gemini") => {
-                draft.entry.kind = Kind::Message(Role::Assistant);
-                draft.entry.model = draft.intern(record.get("model"));
-                if let Some(text) = alone(content) {
-                    draft.text(text);
-                }
-                items(content).for_each(|part| qwen_code::said(part, draft));
-                let called = lists_calls(content);
-                items(record.get("toolCalls")).for_each(|call| tool_call(call, !called, draft));
-                // What the model thought is for the screen.
-                if items(record.get("thoughts")).next().is_some() {
-                    draft.shows();
-                }
+fn read_record(record: Value<'_>, draft: &mut Draft<'_>) {
+    let [id, kind, content] = record.pick(["id", "type", "content"]);
+    draft.entry.id = draft.intern(id);
+    match kind.and_then(Value::text).as_deref() {
+        None if record.get("projectHash").is_some() => draft.entry.kind = Kind::Header,
+        // Such a one is not sent, and holds the place of results that were taken out.
+        Some(b"user") if content.is_some_and(is_empty_list) => {}
+        Some(b"user") => asked(content, draft),
+        Some(b"gemini") => {
+            draft.entry.kind = Kind::Message(Role::Assistant);
+            draft.entry.model = draft.intern(record.get("model"));
+            if let Some(text) = alone(content) {
+                draft.text(text);
             }
-            _ => {}
+            items(content).for_each(|part| qwen_code::said(part, draft));
+            let called = lists_calls(content);
+            items(record.get("toolCalls")).for_each(|call| tool_call(call, !called, draft));
+            // What the model thought is for the screen.
+            if items(record.get("thoughts")).next().is_some() {
+                draft.shows();
+            }
         }
+        _ => {}
     }
+}
 
-    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
-        let content = doc.get("content");
-        if content.is_some_and(|content| content.kind() == Json::Array) {
-            items(content).for_each(|part| content_part(part, each));
-        } else {
-            content_parts(content, each);
-        }
-        if !lists_calls(content) {
-            listed_calls(doc.get("toolCalls"), each);
-        }
-        for result in items(doc.get("toolCalls")).filter_map(|call| call.get("result")) {
-            answers(result).for_each(|answer| response_parts(Some(answer), each));
-        }
+fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+    let content = doc.get("content");
+    if content.is_some_and(|content| content.kind() == Json::Array) {
+        items(content).for_each(|part| content_part(part, each));
+    } else {
+        content_parts(content, each);
+    }
+    if !lists_calls(content) {
+        listed_calls(doc.get("toolCalls"), each);
+    }
+    for result in items(doc.get("toolCalls")).filter_map(|call| call.get("result")) {
+        answers(result).for_each(|answer| response_parts(Some(answer), each));
     }
 }
 

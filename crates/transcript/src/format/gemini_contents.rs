@@ -2,56 +2,41 @@
 //!
 //! The API counts calls and results of neighbouring turns, so nothing is put in. Facts: docs/format-facts.md.
 
-use super::base::{Content, Format, Level, Part, Results, Shape, Vote};
-use super::common::{is_string, items, only_keys, says};
+use super::base::{BASE, Content, Format, Part, Results, Vote};
+use super::common::{is_string, items, only_keys, says_any};
 use super::qwen_code;
 use crate::model::draft::Draft;
 use crate::model::entry::{Kind, Role};
 use spans::json::{Doc, Value};
 
-pub(super) struct GeminiContents;
+pub(super) const FORMAT: Format = Format {
+    name: "gemini-contents",
+    written_by: "bare Gemini messages",
+    remark: "no result is put in",
+    results: Results::Blocks,
+    calls_have_ids: false,
+    content: Content::GEMINI,
+    vote,
+    read,
+    parts,
+    ..BASE
+};
 
-impl Format for GeminiContents {
-    fn name(&self) -> &'static str {
-        "gemini-contents"
-    }
+fn vote(doc: &Doc) -> Vote {
+    let mut parts = items(doc.get("parts")).peekable();
+    let own = only_keys(doc, &["role", "parts"])
+        && says_any(doc, "role", &["user", "model", "function"])
+        && parts.peek().is_some()
+        && parts.all(|part| !is_string(part.get("type")));
+    if own { Vote::Own } else { Vote::Silent }
+}
 
-    fn vote(&self, doc: &Doc) -> Vote {
-        let mut parts = items(doc.get("parts")).peekable();
-        let own = only_keys(doc, &["role", "parts"])
-            && ["user", "model", "function"].iter().any(|role| says(doc, "role", role))
-            && parts.peek().is_some()
-            && parts.all(|part| !is_string(part.get("type")));
-        if own { Vote::Own } else { Vote::Silent }
-    }
+fn read(doc: &Doc, draft: &mut Draft<'_>) {
+    doc.root().into_iter().for_each(|root| message(root, draft));
+}
 
-    fn calls_have_ids(&self) -> bool {
-        false
-    }
-
-    fn shape(&self) -> Shape {
-        Shape::List
-    }
-
-    fn level(&self) -> Level {
-        Level::Archive
-    }
-
-    fn results(&self) -> Results {
-        Results::Blocks
-    }
-
-    fn content(&self) -> Content {
-        Content::GEMINI
-    }
-
-    fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
-        doc.root().into_iter().for_each(|root| message(root, draft));
-    }
-
-    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
-        qwen_code::content_parts_of_gemini(doc.root(), each);
-    }
+fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+    qwen_code::content_parts_of_gemini(doc.root(), each);
 }
 
 /// Reads a message of this dialect.

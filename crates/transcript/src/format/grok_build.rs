@@ -3,9 +3,9 @@
 //! Results have to stand in the run directly behind their calls (its own `repair_history`). The file is made anew when
 //! a session begins, and written under a lock beside it, which is taken. Facts: docs/format-facts.md.
 
-use super::base::{Answer, Arguments, Content, Format, Gate, Level, Lost, Part, Root, Shape, Vote};
+use super::base::{Answer, Arguments, BASE, Content, Format, Gate, Lost, Part, Root, Vote};
 use super::common::{answered, asked, content_parts, is_string, items, listed_calls, says};
-use super::names::{Form, Names, has, needs};
+use super::names::{Form, Names, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::Draft;
 use crate::model::entry::{Kind, Role};
@@ -13,125 +13,94 @@ use alloc::vec::Vec;
 use spans::json::{Doc, Value};
 use spans::marker::MISSING_RESULT;
 
-pub(super) struct GrokBuild;
-
 const NAMES: &[Names] = &[
-    Names::all(&[needs("type", Form::Text), has("prompt_index"), has("model_id"), has("synthetic_reason")]),
-    Names::of("type", &["system", "assistant"], &[needs("content", Form::TextOrList)]),
-    Names::of(
-        "type",
+    Names::all(&[text("type"), has("prompt_index"), has("model_id"), has("synthetic_reason")]),
+    Names::typed(&["system", "assistant"], &[needs("content", Form::TextOrList)]),
+    Names::typed(
         &["user"],
-        &[needs("content", Form::TextOrList).with(&[
-            Names::all(&[needs("type", Form::Text)]),
-            Names::of("type", &["text"], &[needs("text", Form::Text)]),
-        ])],
+        &[needs("content", Form::TextOrList)
+            .with(&[Names::all(&[text("type")]), Names::typed(&["text"], &[text("text")])])],
     ),
-    Names::of(
-        "type",
+    Names::typed(
         &["assistant"],
         &[needs("tool_calls", Form::Objects).with(&[Names::all(&[
-            needs("id", Form::Text),
-            needs("name", Form::Text),
-            needs("arguments", Form::Text),
+            text("id"),
+            text("name"),
+            text("arguments"),
         ])])],
     ),
-    Names::of(
-        "type",
-        &["tool_result"],
-        &[needs("tool_call_id", Form::Text), needs("content", Form::TextOrList)],
-    ),
+    Names::typed(&["tool_result"], &[text("tool_call_id"), needs("content", Form::TextOrList)]),
 ];
 
-impl Format for GrokBuild {
-    fn name(&self) -> &'static str {
-        "grok-build"
-    }
+pub(super) const FORMAT: Format = Format {
+    name: "grok-build",
+    written_by: "Grok Build `chat_history.jsonl`",
+    remark: "its lock is taken",
+    gates: &[Gate::Idle, Gate::GrokLock],
+    roots: &[Root { env: Some("GROK_HOME"), home: ".grok", below: "sessions" }],
+    answer: Answer::Line,
+    arguments: Some(Arguments { at: &[&["arguments"]], none: "\"{}\"" }),
+    content: Content::OPENAI,
+    names: NAMES,
+    vote,
+    read,
+    parts,
+    missing_result,
+    ..BASE
+};
 
-    fn vote(&self, doc: &Doc) -> Vote {
-        let is = |kind: &str| says(doc, "type", kind);
-        let other = ["uuid", "message", "role", "timestamp", "data", "payload", "parentId"];
-        let content = doc.get("content").is_some();
-        let own = (is("system") || is("user") || is("assistant")) && content
-            || is("tool_result") && is_string(doc.get("tool_call_id"))
-            || is("reasoning") && doc.get("summary").is_some()
-            || is("backend_tool_call") && doc.get("kind").is_some();
-        if own && !other.iter().any(|key| doc.get(key).is_some()) { Vote::Own } else { Vote::Silent }
-    }
+fn vote(doc: &Doc) -> Vote {
+    let is = |kind: &str| says(doc, "type", kind);
+    let other = ["uuid", "message", "role", "timestamp", "data", "payload", "parentId"];
+    let content = doc.get("content").is_some();
+    let own = (is("system") || is("user") || is("assistant")) && content
+        || is("tool_result") && is_string(doc.get("tool_call_id"))
+        || is("reasoning") && doc.get("summary").is_some()
+        || is("backend_tool_call") && doc.get("kind").is_some();
+    if own && !other.iter().any(|key| doc.get(key).is_some()) { Vote::Own } else { Vote::Silent }
+}
 
-    fn names(&self) -> &'static [Names] {
-        NAMES
-    }
-
-    fn shape(&self) -> Shape {
-        Shape::List
-    }
-
-    fn level(&self) -> Level {
-        Level::Archive
-    }
-
-    fn gates(&self) -> &'static [Gate] {
-        &[Gate::Idle, Gate::GrokLock]
-    }
-
-    fn answer(&self) -> Answer {
-        Answer::Line
-    }
-
-    fn arguments(&self) -> Option<Arguments> {
-        Some(Arguments { at: &[&["arguments"]], none: "\"{}\"" })
-    }
-
-    fn content(&self) -> Content {
-        Content::OPENAI
-    }
-
-    fn roots(&self) -> &'static [Root] {
-        &[Root { env: Some("GROK_HOME"), home: ".grok", below: "sessions" }]
-    }
-
-    fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
-        let content = doc.get("content");
-        draft.entry.kind = match doc.get("type").and_then(Value::text).as_deref() {
-            Some(b"system") => Kind::Message(Role::System),
-            Some(b"user") => {
-                asked(content, draft);
-                draft.entry.injected = is_string(doc.get("synthetic_reason"));
-                Kind::Message(Role::User)
-            }
-            Some(b"assistant") => {
-                answered(content, draft);
-                draft.entry.model = draft.intern(doc.get("model_id"));
-                for call in items(doc.get("tool_calls")) {
-                    let [id, name, arguments] = call.pick(["id", "name", "arguments"]);
-                    draft.call(call, id, name, arguments.is_none_or(Value::is_null));
-                }
-                Kind::Message(Role::Assistant)
-            }
-            Some(b"tool_result") => {
-                if let Some(root) = doc.root() {
-                    draft.result(root, doc.get("tool_call_id"), None, false);
-                    draft.content(content);
-                }
-                Kind::Message(Role::Tool)
-            }
-            _ => Kind::Opaque,
-        };
-    }
-
-    fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8> {
-        Writing::new()
-            .text("type", b"tool_result")
-            .raw("tool_call_id", lost.call)
-            .text("content", MISSING_RESULT.as_bytes())
-            .end()
-    }
-
-    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
-        if says(doc, "type", "tool_result") {
-            each(Part::Result);
+fn read(doc: &Doc, draft: &mut Draft<'_>) {
+    let content = doc.get("content");
+    draft.entry.kind = match doc.get("type").and_then(Value::text).as_deref() {
+        Some(b"system") => Kind::Message(Role::System),
+        Some(b"user") => {
+            asked(content, draft);
+            draft.entry.injected = is_string(doc.get("synthetic_reason"));
+            Kind::Message(Role::User)
         }
-        content_parts(doc.get("content"), each);
-        listed_calls(doc.get("tool_calls"), each);
+        Some(b"assistant") => {
+            answered(content, draft);
+            draft.entry.model = draft.intern(doc.get("model_id"));
+            for call in items(doc.get("tool_calls")) {
+                let [id, name, arguments] = call.pick(["id", "name", "arguments"]);
+                draft.call(call, id, name, arguments.is_none_or(Value::is_null));
+            }
+            Kind::Message(Role::Assistant)
+        }
+        Some(b"tool_result") => {
+            if let Some(root) = doc.root() {
+                draft.result(root, doc.get("tool_call_id"), None, false);
+                draft.content(content);
+            }
+            Kind::Message(Role::Tool)
+        }
+        _ => Kind::Opaque,
+    };
+}
+
+fn missing_result(lost: &Lost<'_>) -> Vec<u8> {
+    Writing::new()
+        .text("type", b"tool_result")
+        .raw("tool_call_id", lost.call)
+        .text("content", MISSING_RESULT.as_bytes())
+        .end()
+}
+
+fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+    if says(doc, "type", "tool_result") {
+        each(Part::Result);
     }
+    content_parts(doc.get("content"), each);
+    listed_calls(doc.get("tool_calls"), each);
 }

@@ -4,14 +4,12 @@
 //! drops results without a call. One unreadable line in the middle keeps it from loading at all. Facts:
 //! docs/format-facts.md.
 
-use super::base::{Counted, Format, Level, Part, Root, Shape, Vote};
+use super::base::{BASE, Counted, Format, Header, Part, Root, Shape, Vote};
 use super::common::{alone, content_parts, is_reminder, is_string, items, listed_calls, says};
-use super::names::{Form, Names, has, needs};
+use super::names::{Form, Names, has, needs, text};
 use crate::model::draft::Draft;
 use crate::model::entry::{Kind, Role};
 use spans::json::{Doc, Kind as Json, Value};
-
-pub(super) struct KimiCode;
 
 const TYPES: &[&str] = &[
     "context.",
@@ -26,46 +24,29 @@ const TYPES: &[&str] = &[
 ];
 
 const NAMES: &[Names] = &[
-    Names::all(&[needs("type", Form::Text), has("time")]),
-    Names::of(
-        "type",
-        &["metadata"],
-        &[needs("protocol_version", Form::Text), needs("created_at", Form::Number)],
-    ),
-    Names::of(
-        "type",
+    Names::all(&[text("type"), has("time")]),
+    Names::typed(&["metadata"], &[text("protocol_version"), needs("created_at", Form::Number)]),
+    Names::typed(
         &["context.append_message"],
         &[needs("message", Form::Object).with(&[Names::all(&[
-            needs("role", Form::Text),
+            text("role"),
             needs("content", Form::TextOrList).with(PART),
             has("toolCalls"),
             has("toolCallId"),
         ])])],
     ),
-    Names::of("type", &["context.append_loop_event"], &[needs("event", Form::Object).with(EVENT)]),
-    Names::of("type", &["context.apply_compaction"], &[needs("summary", Form::Text)]),
+    Names::typed(&["context.append_loop_event"], &[needs("event", Form::Object).with(EVENT)]),
+    Names::typed(&["context.apply_compaction"], &[text("summary")]),
 ];
 
 const EVENT: &[Names] = &[
-    Names::all(&[
-        needs("type", Form::Text),
-        has("uuid"),
-        has("turnId"),
-        has("step"),
-        has("stepUuid"),
-        has("parentUuid"),
-    ]),
-    Names::of("type", &["content.part"], &[needs("part", Form::Object).with(PART)]),
-    Names::of(
-        "type",
-        &["tool.call"],
-        &[needs("toolCallId", Form::Text), needs("name", Form::Text), needs("args", Form::Any)],
-    ),
-    Names::of(
-        "type",
+    Names::all(&[text("type"), has("uuid"), has("turnId"), has("step"), has("stepUuid"), has("parentUuid")]),
+    Names::typed(&["content.part"], &[needs("part", Form::Object).with(PART)]),
+    Names::typed(&["tool.call"], &[text("toolCallId"), text("name"), needs("args", Form::Any)]),
+    Names::typed(
         &["tool.result"],
         &[
-            needs("toolCallId", Form::Text),
+            text("toolCallId"),
             needs("result", Form::Object)
                 .with(&[Names::all(&[needs("output", Form::TextOrList).with(PART), has("isError")])]),
         ],
@@ -73,94 +54,76 @@ const EVENT: &[Names] = &[
 ];
 
 const PART: &[Names] = &[
-    Names::all(&[needs("type", Form::Text)]),
-    Names::of("type", &["text"], &[needs("text", Form::Text)]),
-    Names::of("type", &["think"], &[needs("think", Form::Text)]),
+    Names::all(&[text("type")]),
+    Names::typed(&["text"], &[text("text")]),
+    Names::typed(&["think"], &[text("think")]),
 ];
 
-impl Format for KimiCode {
-    fn name(&self) -> &'static str {
-        "kimi-code"
-    }
+pub(super) const FORMAT: Format = Format {
+    name: "kimi-code",
+    written_by: "Kimi Code `wire.jsonl`",
+    remark: "no record comes or goes",
+    shape: Shape::Log,
+    counted: Some(Counted::Records("its own records (context.undo, compactions)")),
+    header: Header::First,
+    skips_unreadable_lines: false,
+    roots: &[Root { env: Some("KIMI_CODE_HOME"), home: ".kimi-code", below: "sessions" }],
+    names: NAMES,
+    vote,
+    read,
+    parts,
+    ..BASE
+};
 
-    fn vote(&self, doc: &Doc) -> Vote {
-        let number = |key: &str| doc.get(key).is_some_and(|value| value.kind() == Json::Number);
-        let header =
-            says(doc, "type", "metadata") && doc.get("protocol_version").is_some() && number("created_at");
-        let kind = doc.get("type").and_then(Value::text).unwrap_or_default();
-        let known = TYPES.iter().any(|family| kind.starts_with(family.as_bytes()));
-        let other = ["data", "payload", "uuid", "role"].iter().any(|key| doc.get(key).is_some());
-        if header || (known && !other) { Vote::Own } else { Vote::Silent }
-    }
+fn vote(doc: &Doc) -> Vote {
+    let number = |key: &str| doc.get(key).is_some_and(|value| value.kind() == Json::Number);
+    let header =
+        says(doc, "type", "metadata") && doc.get("protocol_version").is_some() && number("created_at");
+    let kind = doc.get("type").and_then(Value::text).unwrap_or_default();
+    let known = TYPES.iter().any(|family| kind.starts_with(family.as_bytes()));
+    let other = ["data", "payload", "uuid", "role"].iter().any(|key| doc.get(key).is_some());
+    if header || (known && !other) { Vote::Own } else { Vote::Silent }
+}
 
-    fn has_header(&self) -> bool {
-        true
+fn read(doc: &Doc, draft: &mut Draft<'_>) {
+    match doc.get("type").and_then(Value::text).as_deref() {
+        // Without a version it is none to the agent.
+        Some(b"metadata") if doc.get("protocol_version").is_some() => draft.entry.kind = Kind::Header,
+        Some(b"context.append_message") => message(doc.get("message"), draft),
+        Some(b"context.append_loop_event") => event(doc.get("event"), draft),
+        Some(b"context.apply_compaction") => {
+            draft.entry.kind = Kind::Boundary;
+            doc.get("summary").into_iter().for_each(|text| draft.text(text));
+        }
+        // What a compaction had replaced may be in context again.
+        Some(b"context.undo") => draft.entry.kind = Kind::Leaf,
+        _ => {}
     }
+}
 
-    fn names(&self) -> &'static [Names] {
-        NAMES
+fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+    if let Some([content, calls, call]) =
+        doc.get("message").map(|message| message.pick(["content", "toolCalls", "toolCallId"]))
+    {
+        if is_string(call) {
+            each(Part::Result);
+        }
+        content_parts(content, each);
+        listed_calls(calls, each);
     }
-
-    fn shape(&self) -> Shape {
-        Shape::Log
-    }
-
-    fn level(&self) -> Level {
-        Level::Archive
-    }
-
-    fn skips_unreadable_lines(&self) -> bool {
-        false
-    }
-
-    fn counted(&self) -> Option<Counted> {
-        Some(Counted::Records("its own records (context.undo, compactions)"))
-    }
-
-    fn roots(&self) -> &'static [Root] {
-        &[Root { env: Some("KIMI_CODE_HOME"), home: ".kimi-code", below: "sessions" }]
-    }
-
-    fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
-        match doc.get("type").and_then(Value::text).as_deref() {
-            // Without a version it is none to the agent.
-            Some(b"metadata") if doc.get("protocol_version").is_some() => draft.entry.kind = Kind::Header,
-            Some(b"context.append_message") => message(doc.get("message"), draft),
-            Some(b"context.append_loop_event") => event(doc.get("event"), draft),
-            Some(b"context.apply_compaction") => {
-                draft.entry.kind = Kind::Boundary;
-                doc.get("summary").into_iter().for_each(|text| draft.text(text));
+    if let Some(event) = doc.get("event") {
+        let [kind, name, arguments, result] = event.pick(["type", "name", "args", "result"]);
+        match kind.and_then(Value::text).as_deref() {
+            Some(b"content.part") => content_parts(event.get("part"), each),
+            Some(b"tool.call") => each(Part::Call { name, arguments }),
+            Some(b"tool.result") => {
+                each(Part::Result);
+                content_parts(result.and_then(|result| result.get("output")), each);
             }
-            // What a compaction had replaced may be in context again.
-            Some(b"context.undo") => draft.entry.kind = Kind::Leaf,
             _ => {}
         }
     }
-
-    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
-        if let Some([content, calls, call]) =
-            doc.get("message").map(|message| message.pick(["content", "toolCalls", "toolCallId"]))
-        {
-            if is_string(call) {
-                each(Part::Result);
-            }
-            content_parts(content, each);
-            listed_calls(calls, each);
-        }
-        if let Some(event) = doc.get("event") {
-            let [kind, name, arguments, result] = event.pick(["type", "name", "args", "result"]);
-            match kind.and_then(Value::text).as_deref() {
-                Some(b"content.part") => content_parts(event.get("part"), each),
-                Some(b"tool.call") => each(Part::Call { name, arguments }),
-                Some(b"tool.result") => {
-                    each(Part::Result);
-                    content_parts(result.and_then(|result| result.get("output")), each);
-                }
-                _ => {}
-            }
-        }
-        content_parts(doc.get("summary"), each);
-    }
+    content_parts(doc.get("summary"), each);
 }
 
 fn texts(content: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {

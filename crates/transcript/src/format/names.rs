@@ -79,6 +79,11 @@ pub(super) const fn needs(name: &'static str, form: Form) -> Field {
     Field { name, needed: Some(form), inside: &[] }
 }
 
+/// A name of a text that these objects cannot do without.
+pub(super) const fn text(name: &'static str) -> Field {
+    needs(name, Form::Text)
+}
+
 /// A name that these objects may have.
 pub(super) const fn has(name: &'static str) -> Field {
     Field { name, needed: None, inside: &[] }
@@ -105,6 +110,11 @@ impl Names {
         fields: &'static [Field],
     ) -> Self {
         Self { of: Of::Kind(name, values), fields }
+    }
+
+    /// Names of the objects that have one of these types.
+    pub(super) const fn typed(types: &'static [&'static str], fields: &'static [Field]) -> Self {
+        Self::of("type", types, fields)
     }
 
     /// Names of the objects that have another name.

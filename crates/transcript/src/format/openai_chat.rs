@@ -1,18 +1,16 @@
 //! Messages of OpenAI's Chat Completions API, one a line: `role`, `content`, `tool_calls`, `tool_call_id`.
 //!
-//! Bare ones, and those of agents that add lines or fields of their own: one [`Profile`] an agent. Many keep a file
+//! Bare ones, and those of agents that add lines or fields of their own: one constant an agent. Many keep a file
 //! beside it that counts the lines. Where none is known, lines are added or removed only when the user allows it; any
-//! field that neither the API nor a profile knows makes the file somebody else's. Facts:
+//! field that neither the API nor an agent here knows makes the file somebody else's. Facts:
 //! docs/format-facts.md.
 
-use super::base::{
-    Answer, Arguments, Compaction, Content, Counted, Format, Level, Lost, Part, Root, Shape, Vote,
-};
+use super::base::{Answer, Arguments, BASE, Content, Counted, Format, Level, Lost, Part, Root, Vote};
 use super::common::{
-    answered, asked, content_parts, is_reminder, is_string, items, listed_calls, marred, note_marred,
-    only_keys, says,
+    answered, asked, content_parts, has_block, is_reminder, is_string, items, listed_calls, marred,
+    note_marred, only_keys, says, says_any, summary_message,
 };
-use super::names::{Form, Names, has, needs};
+use super::names::{Form, Names, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::Draft;
 use crate::model::entry::{Kind, QuirkKind, Role};
@@ -20,116 +18,140 @@ use alloc::vec::Vec;
 use spans::json::{Doc, Kind as Json, Value};
 use spans::marker::MISSING_RESULT;
 
-/// One who writes this dialect.
-pub(super) struct Profile {
-    name: &'static str,
-    /// Whether an object can only be this one's; `None` for the bare dialect.
-    sign: Option<fn(&Doc) -> bool>,
-    level: Level,
-    counted: Option<Counted>,
-    /// The field of its header that says how many messages were summed up.
-    summed_up: Option<&'static str>,
-    /// Whether it goes on behind a line that it cannot read.
-    skips: bool,
-    answer: Answer,
-    /// Whether the APIs that it speaks to take the id of a call again in a later turn.
-    takes_ids_again: bool,
-    leaves_calls_open: bool,
-    roots: &'static [Root],
-}
+/// What all who write this dialect share.
+const CHAT: Format = Format {
+    answer: Answer::LineIfAllowed,
+    arguments: Some(ARGUMENTS),
+    takes_ids_again: true,
+    content: Content::OPENAI,
+    names: NAMES,
+    read: |doc, draft| message(doc.root(), draft),
+    parts,
+    missing_result,
+    compaction: summary_message,
+    ..BASE
+};
 
 /// The bare dialect.
-pub(super) const BARE: Profile = Profile {
+pub(super) const BARE: Format = Format {
     name: "openai-chat",
-    sign: None,
+    written_by: "bare OpenAI chat messages",
+    remark: "lines come and go only with `--allow`",
     level: Level::LiveTruncate,
-    counted: None,
-    summed_up: None,
-    skips: true,
-    answer: Answer::LineIfAllowed,
-    takes_ids_again: true,
-    leaves_calls_open: false,
-    roots: &[],
+    gates: &[],
+    vote: |doc| match is_bare(doc) {
+        true => Vote::Own,
+        false if is_marred_bare(doc) => Vote::Marred,
+        false => Vote::Foreign,
+    },
+    ..CHAT
 };
 
 /// Kimi CLI's `context.jsonl`: lines of its own, with roles that begin with `_`. It mends nothing on loading.
-pub(super) const KIMI_CLI: Profile = Profile {
+pub(super) const KIMI_CLI: Format = Format {
     name: "kimi-cli",
-    sign: Some(|doc| ["_system_prompt", "_checkpoint", "_usage"].iter().any(|role| says(doc, "role", role))),
+    written_by: "Kimi CLI `context.jsonl`",
     level: Level::LiveInsert,
-    answer: Answer::Line,
-    takes_ids_again: false,
+    gates: &[],
     leaves_calls_open: true,
     roots: &[Root { env: Some("KIMI_SHARE_DIR"), home: ".kimi", below: "sessions" }],
-    ..BARE
+    answer: Answer::Line,
+    takes_ids_again: false,
+    vote: |doc| vote(doc, says_any(doc, "role", &["_system_prompt", "_checkpoint", "_usage"])),
+    ..CHAT
 };
 
 /// Mistral Vibe: ids of messages; it appends from a message that `meta.json` tells by number.
-pub(super) const VIBE: Profile = Profile {
+pub(super) const VIBE: Format = Format {
     name: "vibe",
-    sign: Some(|doc| {
-        (is_string(doc.get("message_id"))
-            || doc.get("injected").is_some_and(|value| value.kind() == Json::Bool))
-            && is_message(doc)
-            && doc.get("type").is_none()
-    }),
+    written_by: "Mistral Vibe, tried with 2.10; from 2.26 on it writes another journal, which is not known",
+    remark: "no record comes or goes",
     // Every line is a message that is counted: Vibe keeps its system prompt elsewhere.
     counted: Some(Counted::Number(
         "meta.json (total_messages; by hand: end Vibe, change the lines, and write there how many are left)",
     )),
-    skips: false,
+    skips_unreadable_lines: false,
     roots: &[Root { env: Some("VIBE_HOME"), home: ".vibe", below: "logs/session" }],
+    vote: |doc| {
+        let injected = doc.get("injected").is_some_and(|value| value.kind() == Json::Bool);
+        let own = is_string(doc.get("message_id")) || injected;
+        vote(doc, own && is_message(doc) && doc.get("type").is_none())
+    },
     ..BARE
 };
 
 /// `PicoClaw`: times of creation; the file beside it says how many lines to pass over.
-pub(super) const PICOCLAW: Profile = Profile {
+pub(super) const PICOCLAW: Format = Format {
     name: "picoclaw",
-    sign: Some(|doc| is_string(doc.get("created_at")) && is_message(doc) && doc.get("type").is_none()),
+    written_by: "PicoClaw",
+    remark: "no line comes or goes",
     counted: Some(Counted::Lines("the .meta.json beside it (skip, count)")),
     roots: &[Root { env: None, home: ".picoclaw/workspace", below: "sessions" }],
+    vote: |doc| vote(doc, is_string(doc.get("created_at")) && is_message(doc) && doc.get("type").is_none()),
     ..BARE
 };
 
 /// nanobot: a header line that says up to which message was summed up. It writes the file anew from memory.
-pub(super) const NANOBOT: Profile = Profile {
+pub(super) const NANOBOT: Format = Format {
     name: "nanobot",
-    sign: Some(|doc| {
+    written_by: "nanobot",
+    remark: "no record comes or goes; it writes the file anew",
+    counted: Some(Counted::UpToCount("its first line (last_consolidated)")),
+    roots: &[Root { env: None, home: ".nanobot", below: "sessions" }],
+    answer: Answer::Line,
+    content: Content { counts_messages: true, ..Content::OPENAI },
+    vote: |doc| {
         // Older ones do not say which chat it is.
         let counts = doc.get("last_consolidated").is_some_and(|count| count.kind() == Json::Number);
-        says(doc, "_type", "metadata") && (is_string(doc.get("key")) || counts)
+        vote(doc, says(doc, "_type", "metadata") && (is_string(doc.get("key")) || counts))
+    },
+    // A message of nanobot is a bare one with a time, which alone does not identify a file.
+    is_record: Some(|doc| {
+        matches!((NANOBOT.vote)(doc), Vote::Own | Vote::Fits)
+            || (is_string(doc.get("timestamp")) && has_message(doc))
     }),
-    level: Level::Archive,
-    counted: Some(Counted::UpToCount("its first line (last_consolidated)")),
-    summed_up: Some("last_consolidated"),
-    answer: Answer::Line,
-    roots: &[Root { env: None, home: ".nanobot", below: "sessions" }],
-    ..BARE
+    read: |doc, draft| {
+        message(doc.root(), draft);
+        let count = doc.get("last_consolidated").and_then(Value::whole);
+        if let Some(count) = count.filter(|_| says(doc, "_type", "metadata")) {
+            draft.quirk(QuirkKind::Counts(count), draft.entry.span);
+        }
+    },
+    ..CHAT
 };
 
 /// Hermes before it took to a database: what is left are archives.
-pub(super) const HERMES: Profile = Profile {
+pub(super) const HERMES: Format = Format {
     name: "hermes",
-    sign: Some(|doc| says(doc, "role", "session_meta")),
-    level: Level::Archive,
+    written_by: "Hermes archives",
+    roots: &[Root { env: Some("HERMES_HOME"), home: ".hermes", below: "sessions" }],
     answer: Answer::Line,
     takes_ids_again: false,
-    roots: &[Root { env: Some("HERMES_HOME"), home: ".hermes", below: "sessions" }],
-    ..BARE
+    vote: |doc| vote(doc, says(doc, "role", "session_meta")),
+    ..CHAT
 };
 
 /// Reasonix: calls without a `function` around their name.
-pub(super) const REASONIX: Profile = Profile {
+pub(super) const REASONIX: Format = Format {
     name: "reasonix",
-    sign: Some(|doc| {
-        says(doc, "role", "assistant")
-            && items(doc.get("tool_calls"))
-                .any(|call| call.get("function").is_none() && is_string(call.get("name")))
-            && doc.get("type").is_none()
-    }),
-    level: Level::Archive,
-    ..BARE
+    written_by: "Reasonix",
+    remark: "lines come and go only with `--allow`",
+    vote: |doc| {
+        let is_own = |call: Value<'_>| call.get("function").is_none() && is_string(call.get("name"));
+        let calls = items(doc.get("tool_calls")).any(is_own);
+        vote(doc, calls && says(doc, "role", "assistant") && doc.get("type").is_none())
+    },
+    ..CHAT
 };
+
+/// The vote of an agent that marks some objects as its own; the others are bare messages.
+fn vote(doc: &Doc, own: bool) -> Vote {
+    match own {
+        true => Vote::Own,
+        false if is_bare(doc) => Vote::Fits,
+        false => Vote::Silent,
+    }
+}
 
 const KEYS: &[&str] = &[
     "role",
@@ -155,18 +177,12 @@ const NOT_PARTS: &[&str] =
     &["tool_use", "tool_result", "thinking", "redacted_thinking", "tool-call", "tool-result"];
 
 fn is_message(doc: &Doc) -> bool {
-    ROLES.iter().any(|role| says(doc, "role", role))
+    says_any(doc, "role", ROLES)
 }
 
 /// Whether there are calls without a `function` around their name: Reasonix's.
 fn is_flat(calls: Option<Value<'_>>) -> bool {
     items(calls).any(|call| call.get("function").is_none())
-}
-
-/// Whether there are blocks of another dialect.
-fn has_other_parts(content: Option<Value<'_>>) -> bool {
-    let mut kinds = items(content).filter_map(|part| part.get("type"));
-    kinds.any(|kind| NOT_PARTS.iter().any(|name| kind.is(name)))
 }
 
 /// Whether an object is a message of the bare dialect.
@@ -180,7 +196,7 @@ fn has_message(doc: &Doc) -> bool {
         && (doc.get("content").is_some() || doc.get("tool_calls").is_some())
         && (!says(doc, "role", "tool") || is_string(doc.get("tool_call_id")))
         && !is_flat(doc.get("tool_calls"))
-        && !has_other_parts(doc.get("content"))
+        && !has_block(doc.get("content"), NOT_PARTS)
 }
 
 /// Whether it would be one, but for a name that was written over. Of what stands under that name everything is asked.
@@ -189,15 +205,15 @@ fn is_marred_bare(doc: &Doc) -> bool {
     let mut fields = doc.root().into_iter().flat_map(Value::fields);
     fields.all(|(key, value)| {
         let is = |own: &str| key.is(own) || (key.span() == name.at && name.was.is_none_or(|was| was == own));
-        let other =
-            (is("tool_calls") && is_flat(Some(value))) || (is("content") && has_other_parts(Some(value)));
+        let other = (is("tool_calls") && is_flat(Some(value)))
+            || (is("content") && has_block(Some(value), NOT_PARTS));
         !other
     })
 }
 
 const NAMES: &[Names] = &[
     Names::all(&[
-        needs("role", Form::Text),
+        text("role"),
         has("name"),
         has("injected"),
         has("message_id"),
@@ -218,27 +234,26 @@ const NAMES: &[Names] = &[
         &[
             needs("content", Form::TextOrList).with(PART),
             needs("tool_calls", Form::Objects).with(&[
-                Names::all(&[needs("id", Form::Text), has("type"), has("name"), has("arguments")]),
-                Names::of(
-                    "type",
+                Names::all(&[text("id"), has("type"), has("name"), has("arguments")]),
+                Names::typed(
                     &["function"],
                     &[needs("function", Form::Object)
-                        .with(&[Names::all(&[needs("name", Form::Text), needs("arguments", Form::Text)])])],
+                        .with(&[Names::all(&[text("name"), text("arguments")])])],
                 ),
             ]),
         ],
     ),
-    Names::of("role", &["tool"], &[needs("tool_call_id", Form::Text)]),
+    Names::of("role", &["tool"], &[text("tool_call_id")]),
     Names::of("role", &["_usage"], &[needs("token_count", Form::Number)]),
-    Names::of("role", &["_system_prompt"], &[needs("content", Form::Text)]),
+    Names::of("role", &["_system_prompt"], &[text("content")]),
     Names::of("role", &["_checkpoint"], &[needs("id", Form::Number)]),
     Names::of(
         "_type",
         &["metadata"],
         &[
-            needs("key", Form::Text),
-            needs("created_at", Form::Text),
-            needs("updated_at", Form::Text),
+            text("key"),
+            text("created_at"),
+            text("updated_at"),
             needs("metadata", Form::Object),
             needs("last_consolidated", Form::Number),
         ],
@@ -246,106 +261,26 @@ const NAMES: &[Names] = &[
 ];
 
 const PART: &[Names] = &[
-    Names::all(&[needs("type", Form::Text)]),
-    Names::of("type", &["text"], &[needs("text", Form::Text)]),
-    Names::of("type", &["think"], &[needs("think", Form::Text), has("encrypted")]),
-    Names::of("type", &["image_url"], &[needs("image_url", Form::Object)]),
+    Names::all(&[text("type")]),
+    Names::typed(&["text"], &[text("text")]),
+    Names::typed(&["think"], &[text("think"), has("encrypted")]),
+    Names::typed(&["image_url"], &[needs("image_url", Form::Object)]),
 ];
 
-impl Format for Profile {
-    fn name(&self) -> &'static str {
-        self.name
-    }
+fn missing_result(lost: &Lost<'_>) -> Vec<u8> {
+    Writing::new()
+        .text("role", b"tool")
+        .raw("tool_call_id", lost.call)
+        .text("content", MISSING_RESULT.as_bytes())
+        .end()
+}
 
-    fn vote(&self, doc: &Doc) -> Vote {
-        match self.sign {
-            None if is_bare(doc) => Vote::Own,
-            None if is_marred_bare(doc) => Vote::Marred,
-            None => Vote::Foreign,
-            Some(sign) if sign(doc) => Vote::Own,
-            Some(_) if is_bare(doc) => Vote::Fits,
-            Some(_) => Vote::Silent,
-        }
+fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+    if says(doc, "role", "tool") || says(doc, "role", "function") {
+        each(Part::Result);
     }
-
-    /// A message of nanobot is a bare one with a time, by which alone no file is told.
-    fn is_record(&self, doc: &Doc) -> bool {
-        matches!(self.vote(doc), Vote::Own | Vote::Fits)
-            || (self.summed_up.is_some() && is_string(doc.get("timestamp")) && has_message(doc))
-    }
-
-    fn names(&self) -> &'static [Names] {
-        NAMES
-    }
-
-    fn shape(&self) -> Shape {
-        Shape::List
-    }
-
-    fn level(&self) -> Level {
-        self.level
-    }
-
-    fn counted(&self) -> Option<Counted> {
-        self.counted
-    }
-
-    fn skips_unreadable_lines(&self) -> bool {
-        self.skips
-    }
-
-    fn answer(&self) -> Answer {
-        self.answer
-    }
-
-    fn takes_ids_again(&self) -> bool {
-        self.takes_ids_again
-    }
-
-    fn leaves_calls_open(&self) -> bool {
-        self.leaves_calls_open
-    }
-
-    fn arguments(&self) -> Option<Arguments> {
-        Some(ARGUMENTS)
-    }
-
-    fn content(&self) -> Content {
-        Content { counts_messages: self.summed_up.is_some(), ..Content::OPENAI }
-    }
-
-    fn roots(&self) -> &'static [Root] {
-        self.roots
-    }
-
-    fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
-        message(doc.root(), draft);
-        let count = self.summed_up.and_then(|field| doc.get(field)).and_then(Value::whole);
-        if let Some(count) = count.filter(|_| says(doc, "_type", "metadata")) {
-            draft.quirk(QuirkKind::Counts(count), draft.entry.span);
-        }
-    }
-
-    fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8> {
-        Writing::new()
-            .text("role", b"tool")
-            .raw("tool_call_id", lost.call)
-            .text("content", MISSING_RESULT.as_bytes())
-            .end()
-    }
-
-    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
-        if says(doc, "role", "tool") || says(doc, "role", "function") {
-            each(Part::Result);
-        }
-        content_parts(doc.get("content"), each);
-        listed_calls(doc.get("tool_calls"), each);
-    }
-
-    /// A message in the place of those that are left out.
-    fn compaction(&self, made: &Compaction<'_>) -> Vec<Vec<u8>> {
-        [Writing::new().text("role", b"user").text("content", made.summary.as_bytes()).end()].into()
-    }
+    content_parts(doc.get("content"), each);
+    listed_calls(doc.get("tool_calls"), each);
 }
 
 /// Reads a message of this dialect.

@@ -1,7 +1,7 @@
 //! Otter: messages by who says them, behind a line that names the session.
 
-use super::base::{Answer, Format, Level, Lost, Part, Root, Shape, Vote};
-use super::common::{content_parts, is_string, items, says};
+use super::base::{Answer, BASE, Format, Lost, Part, Root, Vote};
+use super::common::{content_parts, is_string, items, says, says_any};
 use super::writing::Writing;
 use crate::model::draft::Draft;
 use crate::model::entry::{Kind, Role};
@@ -9,81 +9,66 @@ use alloc::vec::Vec;
 use spans::json::{Doc, Value};
 use spans::marker::MISSING_RESULT;
 
-pub(super) struct Otter;
+pub(super) const FORMAT: Format = Format {
+    name: "otter",
+    written_by: "Otter",
+    remark: "messages by who says them",
+    roots: &[Root { env: Some("OTTER_HOME"), home: ".otter", below: "sessions" }],
+    answer: Answer::Line,
+    vote,
+    read,
+    parts,
+    missing_result,
+    ..BASE
+};
 
-impl Format for Otter {
-    fn name(&self) -> &'static str {
-        "otter"
-    }
+fn vote(doc: &Doc) -> Vote {
+    let header = doc.get("otter").is_some() && is_string(doc.get("session"));
+    let message = says_any(doc, "who", &["me", "model", "tool"]);
+    if header || message { Vote::Own } else { Vote::Silent }
+}
 
-    fn vote(&self, doc: &Doc) -> Vote {
-        let header = doc.get("otter").is_some() && is_string(doc.get("session"));
-        let message = ["me", "model", "tool"].iter().any(|who| says(doc, "who", who));
-        if header || message { Vote::Own } else { Vote::Silent }
-    }
-
-    fn shape(&self) -> Shape {
-        Shape::List
-    }
-
-    fn level(&self) -> Level {
-        Level::Archive
-    }
-
-    fn answer(&self) -> Answer {
-        Answer::Line
-    }
-
-    fn roots(&self) -> &'static [Root] {
-        &[Root { env: Some("OTTER_HOME"), home: ".otter", below: "sessions" }]
-    }
-
-    fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
-        let text = doc.get("says");
-        draft.entry.kind = match doc.get("who").and_then(Value::text).as_deref() {
-            Some(b"me") => {
-                if let Some(text) = text {
-                    draft.user_text(text);
-                }
-                Kind::Message(Role::User)
+fn read(doc: &Doc, draft: &mut Draft<'_>) {
+    let text = doc.get("says");
+    draft.entry.kind = match doc.get("who").and_then(Value::text).as_deref() {
+        Some(b"me") => {
+            if let Some(text) = text {
+                draft.user_text(text);
             }
-            Some(b"model") => {
-                if let Some(text) = text {
-                    draft.text(text);
-                }
-                for call in items(doc.get("runs")) {
-                    draft.call(call, call.get("ref"), call.get("tool"), false);
-                }
-                Kind::Message(Role::Assistant)
-            }
-            Some(b"tool") => {
-                if let Some(line) = doc.root() {
-                    draft.result(line, doc.get("ref"), None, false);
-                    doc.get("gives").into_iter().for_each(|text| draft.body(text));
-                }
-                Kind::Message(Role::Tool)
-            }
-            _ if doc.get("otter").is_some() => Kind::Header,
-            _ => Kind::Opaque,
-        };
-    }
-
-    fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8> {
-        Writing::new()
-            .text("who", b"tool")
-            .raw("ref", lost.call)
-            .text("gives", MISSING_RESULT.as_bytes())
-            .end()
-    }
-
-    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
-        content_parts(doc.get("says"), each);
-        for run in items(doc.get("runs")) {
-            each(Part::Call { name: run.get("tool"), arguments: None });
+            Kind::Message(Role::User)
         }
-        if says(doc, "who", "tool") {
-            each(Part::Result);
-            content_parts(doc.get("gives"), each);
+        Some(b"model") => {
+            if let Some(text) = text {
+                draft.text(text);
+            }
+            for call in items(doc.get("runs")) {
+                draft.call(call, call.get("ref"), call.get("tool"), false);
+            }
+            Kind::Message(Role::Assistant)
         }
+        Some(b"tool") => {
+            if let Some(line) = doc.root() {
+                draft.result(line, doc.get("ref"), None, false);
+                doc.get("gives").into_iter().for_each(|text| draft.body(text));
+            }
+            Kind::Message(Role::Tool)
+        }
+        _ if doc.get("otter").is_some() => Kind::Header,
+        _ => Kind::Opaque,
+    };
+}
+
+fn missing_result(lost: &Lost<'_>) -> Vec<u8> {
+    Writing::new().text("who", b"tool").raw("ref", lost.call).text("gives", MISSING_RESULT.as_bytes()).end()
+}
+
+fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+    content_parts(doc.get("says"), each);
+    for run in items(doc.get("runs")) {
+        each(Part::Call { name: run.get("tool"), arguments: None });
+    }
+    if says(doc, "who", "tool") {
+        each(Part::Result);
+        content_parts(doc.get("gives"), each);
     }
 }

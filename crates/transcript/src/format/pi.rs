@@ -5,10 +5,13 @@
 //! `appendMode: "side"` say otherwise. Facts: docs/format-facts.md.
 
 use super::base::{
-    Answer, Arguments, Broken, Compaction, Content, Format, Gate, Lost, Part, Root, Shape, Vote,
+    Answer, Arguments, BASE, Broken, Compaction, Content, Format, Gate, Header, Level, Lost, Part, Root,
+    Shape, Vote,
 };
-use super::common::{CALLS, alone, content_parts, is_string, items, later, marred_role, says};
-use super::names::{Form, Names, has, needs};
+use super::common::{
+    CALLS, alone, content_parts, has_block, is_string, items, later, marred_role, says, time_after,
+};
+use super::names::{Form, Names, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::{Draft, is_altered, is_blank};
 use crate::model::entry::{Kind, QuirkKind, Role, Stop, Target};
@@ -19,8 +22,6 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use spans::json::{Doc, Kind as Json, Value};
 use spans::marker::MISSING_RESULT;
-
-pub(super) struct Pi;
 
 /// The names under which results name their call.
 const CALL_IDS: &[&str] = &["toolCallId", "toolUseId", "tool_call_id", "tool_use_id", "callId", "call_id"];
@@ -38,25 +39,9 @@ const ENTRIES: &[(&str, &str)] = &[
 ];
 
 const NAMES: &[Names] = &[
-    Names::all(&[
-        needs("type", Form::Text),
-        has("details"),
-        has("customType"),
-        has("display"),
-        has("summary"),
-    ]),
-    Names::of(
-        "type",
-        &["session"],
-        &[
-            needs("id", Form::Text),
-            needs("version", Form::Number),
-            needs("timestamp", Form::Text),
-            needs("cwd", Form::Text),
-        ],
-    ),
-    Names::of(
-        "type",
+    Names::all(&[text("type"), has("details"), has("customType"), has("display"), has("summary")]),
+    Names::typed(&["session"], &[text("id"), needs("version", Form::Number), text("timestamp"), text("cwd")]),
+    Names::typed(
         &[
             "message",
             "custom",
@@ -68,26 +53,18 @@ const NAMES: &[Names] = &[
             "thinking_level_change",
             "session_info",
         ],
-        &[needs("id", Form::Text), needs("parentId", Form::TextOrNull), needs("timestamp", Form::Text)],
+        &[text("id"), needs("parentId", Form::TextOrNull), text("timestamp")],
     ),
-    Names::of("type", &["message"], &[needs("message", Form::Object).with(MESSAGE)]),
-    Names::of(
-        "type",
-        &["compaction"],
-        &[needs("summary", Form::Text), needs("firstKeptEntryId", Form::Text)],
-    ),
-    Names::of("type", &["branch_summary"], &[needs("summary", Form::Text), needs("fromId", Form::Text)]),
-    Names::of(
-        "type",
-        &["custom_message"],
-        &[needs("customType", Form::Text), needs("content", Form::TextOrList)],
-    ),
-    Names::of("type", &["model_change"], &[needs("provider", Form::Text), needs("modelId", Form::Text)]),
+    Names::typed(&["message"], &[needs("message", Form::Object).with(MESSAGE)]),
+    Names::typed(&["compaction"], &[text("summary"), text("firstKeptEntryId")]),
+    Names::typed(&["branch_summary"], &[text("summary"), text("fromId")]),
+    Names::typed(&["custom_message"], &[text("customType"), needs("content", Form::TextOrList)]),
+    Names::typed(&["model_change"], &[text("provider"), text("modelId")]),
 ];
 
 const MESSAGE: &[Names] = &[
     Names::all(&[
-        needs("role", Form::Text),
+        text("role"),
         has("timestamp"),
         has("api"),
         has("provider"),
@@ -111,225 +88,195 @@ const MESSAGE: &[Names] = &[
         &["user", "assistant", "toolResult"],
         &[needs("content", Form::TextOrList).with(BLOCK)],
     ),
-    Names::of("role", &["assistant"], &[needs("stopReason", Form::Text)]),
-    Names::of("role", &["toolResult"], &[needs("toolCallId", Form::Text), needs("toolName", Form::Text)]),
+    Names::of("role", &["assistant"], &[text("stopReason")]),
+    Names::of("role", &["toolResult"], &[text("toolCallId"), text("toolName")]),
 ];
 
 const BLOCK: &[Names] = &[
-    Names::all(&[needs("type", Form::Text), has("textSignature"), has("thoughtSignature"), has("redacted")]),
-    Names::of("type", &["text"], &[needs("text", Form::Text)]),
-    Names::of(
-        "type",
-        &["toolCall"],
-        &[needs("id", Form::Text), needs("name", Form::Text), needs("arguments", Form::Object)],
-    ),
-    Names::of("type", &["thinking"], &[needs("thinking", Form::Text), has("thinkingSignature")]),
-    Names::of("type", &["image"], &[needs("data", Form::Text), needs("mimeType", Form::Text)]),
+    Names::all(&[text("type"), has("textSignature"), has("thoughtSignature"), has("redacted")]),
+    Names::typed(&["text"], &[text("text")]),
+    Names::typed(&["toolCall"], &[text("id"), text("name"), needs("arguments", Form::Object)]),
+    Names::typed(&["thinking"], &[text("thinking"), has("thinkingSignature")]),
+    Names::typed(&["image"], &[text("data"), text("mimeType")]),
 ];
 
-impl Format for Pi {
-    fn name(&self) -> &'static str {
-        "pi"
-    }
+pub(super) const FORMAT: Format = Format {
+    name: "pi",
+    written_by: "pi, OpenClaw before 2026.8, OhMyPi, Prime Agent, QClaw",
+    remark: "a tree; takes OpenClaw's lock",
+    shape: Shape::Branch,
+    level: Level::LiveInsert,
+    gates: &[Gate::RunInProgress, Gate::OpenClawLock],
+    header: Header::First,
+    roots: &[
+        Root { env: Some("PI_CODING_AGENT_DIR"), home: ".pi/agent", below: "sessions" },
+        Root { env: Some("OPENCLAW_STATE_DIR"), home: ".openclaw", below: "agents/*/sessions" },
+        Root { env: None, home: ".openclaw", below: "agent/sessions" },
+        Root { env: None, home: ".openclaw", below: "sessions" },
+        Root { env: None, home: ".clawdbot", below: "agents/*/sessions" },
+        Root { env: None, home: ".moltbot", below: "agents/*/sessions" },
+        // OhMyPi, Prime Agent, QClaw and Kimi's OpenClaw write the same bytes.
+        Root { env: None, home: ".omp/agent", below: "sessions" },
+        Root { env: None, home: ".prime/agent", below: "sessions" },
+        Root { env: None, home: ".qclaw", below: "agents/*/sessions" },
+        Root { env: None, home: ".kimi_openclaw", below: "agents/*/sessions" },
+    ],
+    answer: Answer::Line,
+    arguments: Some(Arguments { at: &[&["arguments"]], none: "{}" }),
+    copies_results: true,
+    aborts: true,
+    compactions_name_what_stays: true,
+    content: Content {
+        empty: Some(Severity::Note),
+        blank: Some(Severity::Note),
+        reasoning: true,
+        thoughts: true,
+        results_first: false,
+        failures: true,
+        mirrors: true,
+        in_one_string: true,
+        ..Content::ANTHROPIC
+    },
+    names: NAMES,
+    vote,
+    is_record: Some(is_record),
+    read,
+    parts,
+    broken,
+    missing_result,
+    compaction,
+    ..BASE
+};
 
-    fn vote(&self, doc: &Doc) -> Vote {
-        let header = says(doc, "type", "session")
-            && is_string(doc.get("id"))
-            // Another agent's log of events begins alike, but counts its versions from 0.
-            && doc.get("version").and_then(Value::whole) != Some(0)
-            && (doc.get("version").is_some() || is_string(doc.get("cwd")));
-        let foreign = doc.get("uuid").is_some()
-            || doc.get("payload").is_some()
-            || (says(doc, "type", "message") && doc.get("message").is_none() && doc.get("role").is_some());
-        match (foreign, header || is_telling(doc)) {
-            (true, _) => Vote::Foreign,
-            (false, true) => Vote::Own,
-            // Others wrap their messages alike, with other blocks in them.
-            (false, false) if says(doc, "type", "message") => Vote::Fits,
-            (false, false) => Vote::Silent,
-        }
+fn vote(doc: &Doc) -> Vote {
+    let header = says(doc, "type", "session")
+        && is_string(doc.get("id"))
+        // Another agent's log of events begins alike, but counts its versions from 0.
+        && doc.get("version").and_then(Value::whole) != Some(0)
+        && (doc.get("version").is_some() || is_string(doc.get("cwd")));
+    let foreign = doc.get("uuid").is_some()
+        || doc.get("payload").is_some()
+        || (says(doc, "type", "message") && doc.get("message").is_none() && doc.get("role").is_some());
+    match (foreign, header || is_telling(doc)) {
+        (true, _) => Vote::Foreign,
+        (false, true) => Vote::Own,
+        // Others wrap their messages alike, with other blocks in them.
+        (false, false) if says(doc, "type", "message") => Vote::Fits,
+        (false, false) => Vote::Silent,
     }
+}
 
-    fn is_record(&self, doc: &Doc) -> bool {
-        // Blocks of messages have a type too; messages themselves have none.
-        is_string(doc.get("type")) && (doc.get("parentId").is_some() || is_string(doc.get("timestamp")))
-            || (says(doc, "type", "session") && is_string(doc.get("id")))
-            || (says(doc, "type", "message") && doc.get("message").is_some_and(|m| m.get("role").is_some()))
+fn is_record(doc: &Doc) -> bool {
+    // Blocks of messages have a type too; messages themselves have none.
+    is_string(doc.get("type")) && (doc.get("parentId").is_some() || is_string(doc.get("timestamp")))
+        || (says(doc, "type", "session") && is_string(doc.get("id")))
+        || (says(doc, "type", "message") && doc.get("message").is_some_and(|m| m.get("role").is_some()))
+}
+
+fn read(doc: &Doc, draft: &mut Draft<'_>) {
+    let Some(line) = doc.root() else { return };
+    let [kind, id, parent, mode, said] = line.pick(["type", "id", "parentId", "appendMode", "message"]);
+    let Some(kind) = kind else { return };
+    if kind.is("session") {
+        // Without an id it is none to the agent.
+        draft.entry.kind = if is_string(id) { Kind::Header } else { Kind::Opaque };
+        return;
     }
-
-    fn has_header(&self) -> bool {
-        true
-    }
-
-    fn arguments(&self) -> Option<Arguments> {
-        Some(Arguments { at: &[&["arguments"]], none: "{}" })
-    }
-
-    fn names(&self) -> &'static [Names] {
-        NAMES
-    }
-
-    fn shape(&self) -> Shape {
-        Shape::Branch
-    }
-
-    fn gates(&self) -> &'static [Gate] {
-        &[Gate::RunInProgress, Gate::OpenClawLock]
-    }
-
-    fn answer(&self) -> Answer {
-        Answer::Line
-    }
-
-    fn compactions_name_what_stays(&self) -> bool {
-        true
-    }
-
-    fn aborts(&self) -> bool {
-        true
-    }
-
-    fn content(&self) -> Content {
-        Content {
-            empty: Some(Severity::Note),
-            blank: Some(Severity::Note),
-            reasoning: true,
-            thoughts: true,
-            results_first: false,
-            failures: true,
-            mirrors: true,
-            in_one_string: true,
-            ..Content::ANTHROPIC
-        }
-    }
-
-    fn copies_results(&self) -> bool {
-        true
-    }
-
-    fn roots(&self) -> &'static [Root] {
-        &[
-            Root { env: Some("PI_CODING_AGENT_DIR"), home: ".pi/agent", below: "sessions" },
-            Root { env: Some("OPENCLAW_STATE_DIR"), home: ".openclaw", below: "agents/*/sessions" },
-            Root { env: None, home: ".openclaw", below: "agent/sessions" },
-            Root { env: None, home: ".openclaw", below: "sessions" },
-            Root { env: None, home: ".clawdbot", below: "agents/*/sessions" },
-            Root { env: None, home: ".moltbot", below: "agents/*/sessions" },
-            // OhMyPi, Prime Agent, QClaw and Kimi's OpenClaw write the same bytes.
-            Root { env: None, home: ".omp/agent", below: "sessions" },
-            Root { env: None, home: ".prime/agent", below: "sessions" },
-            Root { env: None, home: ".qclaw", below: "agents/*/sessions" },
-            Root { env: None, home: ".kimi_openclaw", below: "agents/*/sessions" },
-        ]
-    }
-
-    fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
-        let Some(line) = doc.root() else { return };
-        let [kind, id, parent, mode, said] = line.pick(["type", "id", "parentId", "appendMode", "message"]);
-        let Some(kind) = kind else { return };
-        if kind.is("session") {
-            // Without an id it is none to the agent.
-            draft.entry.kind = if is_string(id) { Kind::Header } else { Kind::Opaque };
-            return;
-        }
-        draft.entry.id = draft.intern(id);
-        draft.parent(parent);
-        draft.entry.aside = mode.is_some_and(|mode| mode.is("side"));
-        match kind.text().as_deref() {
-            Some(b"message") => message(said, draft),
-            Some(b"compaction") => {
-                draft.entry.kind = Kind::Boundary;
-                match doc.get("firstKeptEntryIndex") {
-                    Some(index) if doc.get("firstKeptEntryId").is_none() => {
-                        draft.target(Target { index: index.whole(), at: index.span(), ..Target::default() });
-                    }
-                    _ => target(doc.get("firstKeptEntryId"), draft),
+    draft.entry.id = draft.intern(id);
+    draft.parent(parent);
+    draft.entry.aside = mode.is_some_and(|mode| mode.is("side"));
+    match kind.text().as_deref() {
+        Some(b"message") => message(said, draft),
+        Some(b"compaction") => {
+            draft.entry.kind = Kind::Boundary;
+            match doc.get("firstKeptEntryIndex") {
+                Some(index) if doc.get("firstKeptEntryId").is_none() => {
+                    draft.target(Target { index: index.whole(), at: index.span(), ..Target::default() });
                 }
-                let summary = doc.get("summary");
-                if let Some(text) = summary {
-                    draft.text(text);
-                }
-                lacks(summary, draft);
+                _ => target(doc.get("firstKeptEntryId"), draft),
             }
-            Some(b"label") => target(doc.get("targetId"), draft),
-            Some(b"leaf") => {
-                draft.entry.kind = Kind::Leaf;
-                target(doc.get("targetId"), draft);
+            let summary = doc.get("summary");
+            if let Some(text) = summary {
+                draft.text(text);
             }
-            Some(b"branch_summary") => {
-                draft.entry.kind = Kind::Note;
-                doc.get("summary").into_iter().for_each(|text| draft.text(text));
-            }
-            Some(b"custom_message") => {
-                draft.entry.kind = Kind::Note;
-                let content = doc.get("content");
-                texts(content).for_each(|text| draft.text(text));
-                lacks(content, draft);
-            }
-            _ => {}
+            lacks(summary, draft);
         }
+        Some(b"label") => target(doc.get("targetId"), draft),
+        Some(b"leaf") => {
+            draft.entry.kind = Kind::Leaf;
+            target(doc.get("targetId"), draft);
+        }
+        Some(b"branch_summary") => {
+            draft.entry.kind = Kind::Note;
+            doc.get("summary").into_iter().for_each(|text| draft.text(text));
+        }
+        Some(b"custom_message") => {
+            draft.entry.kind = Kind::Note;
+            let content = doc.get("content");
+            texts(content).for_each(|text| draft.text(text));
+            lacks(content, draft);
+        }
+        _ => {}
     }
+}
 
-    fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8> {
-        let text =
-            |key: &str| lost.doc.get(key).and_then(Value::text).map(|text| later(&text)).unwrap_or_default();
-        let content = Writing::new().text("type", b"text").text("text", MISSING_RESULT.as_bytes()).end();
-        let mut message = Writing::new()
-            .text("role", b"toolResult")
-            .raw("toolCallId", lost.call)
-            .text("toolName", lost.tool)
-            .raw("content", &[b"[", &content[..], b"]"].concat())
-            .raw("isError", b"true");
-        let written = lost.doc.get("message").and_then(|message| message.get("timestamp")).map(lost.raw);
-        let millis = written.and_then(|raw| String::from_utf8(raw).ok()?.parse::<u64>().ok());
-        if let Some(millis) = millis {
-            message = message.raw("timestamp", format!("{}", millis.saturating_add(1)).as_bytes());
-        }
-        let mut line = Writing::new().text("type", b"message");
-        if lost.doc.get("id").is_some() {
-            line = line.text("id", lost.id.as_bytes()).text("parentId", lost.parent);
-        }
-        line.text("timestamp", text("timestamp").as_bytes()).raw("message", &message.end()).end()
+fn missing_result(lost: &Lost<'_>) -> Vec<u8> {
+    let content = Writing::new().text("type", b"text").text("text", MISSING_RESULT.as_bytes()).end();
+    let mut message = Writing::new()
+        .text("role", b"toolResult")
+        .raw("toolCallId", lost.call)
+        .text("toolName", lost.tool)
+        .list("content", &content)
+        .raw("isError", b"true");
+    let written = lost.doc.get("message").and_then(|message| message.get("timestamp")).map(lost.raw);
+    let millis = written.and_then(|raw| String::from_utf8(raw).ok()?.parse::<u64>().ok());
+    if let Some(millis) = millis {
+        message = message.raw("timestamp", format!("{}", millis.saturating_add(1)).as_bytes());
     }
+    let mut line = Writing::new().text("type", b"message");
+    if lost.doc.get("id").is_some() {
+        line = line.text("id", lost.id.as_bytes()).text("parentId", lost.parent);
+    }
+    line.text("timestamp", time_after(lost.doc).as_bytes()).raw("message", &message.end()).end()
+}
 
-    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
-        let message = doc.get("message");
-        let role = message.and_then(|message| message.get("role"));
-        if role.is_some_and(|role| role.is("toolResult")) {
-            each(Part::Result);
-        }
-        let said = message.map_or_else(|| doc.get("content"), |message| message.get("content"));
-        content_parts(said, each);
-        let output = message.and_then(|message| message.get("output"));
-        for text in [output, doc.get("summary")].into_iter().flatten() {
-            if text.kind() == Json::String {
-                each(Part::Text(text));
-            }
+fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+    let message = doc.get("message");
+    let role = message.and_then(|message| message.get("role"));
+    if role.is_some_and(|role| role.is("toolResult")) {
+        each(Part::Result);
+    }
+    let said = message.map_or_else(|| doc.get("content"), |message| message.get("content"));
+    content_parts(said, each);
+    let output = message.and_then(|message| message.get("output"));
+    for text in [output, doc.get("summary")].into_iter().flatten() {
+        if text.kind() == Json::String {
+            each(Part::Text(text));
         }
     }
+}
 
-    fn broken<'d>(&self, doc: &'d Doc) -> Option<Broken<'d>> {
-        let [stop, error] = doc.get("message")?.pick(["stopReason", "errorMessage"]);
-        let stop = stop?;
-        if stop.is("length") {
-            return Some(Broken::CutOff);
-        }
-        stop.is("error").then_some(Broken::Error(error))
+fn broken(doc: &Doc) -> Option<Broken<'_>> {
+    let [stop, error] = doc.get("message")?.pick(["stopReason", "errorMessage"]);
+    let stop = stop?;
+    if stop.is("length") {
+        return Some(Broken::CutOff);
     }
+    stop.is("error").then_some(Broken::Error(error))
+}
 
-    /// One entry, behind the newest one. `fromHook` tells pi not to look for its own `details` in it.
-    fn compaction(&self, made: &Compaction<'_>) -> Vec<Vec<u8>> {
-        let line = Writing::new()
-            .text("type", b"compaction")
-            .text("id", made.ids[0].as_bytes())
-            .text("parentId", made.parent)
-            .text("timestamp", later(made.time.as_bytes()).as_bytes())
-            .text("summary", made.summary.as_bytes())
-            .text("firstKeptEntryId", made.first_kept)
-            .raw("tokensBefore", format!("{}", made.tokens_before).as_bytes())
-            .raw("fromHook", b"true");
-        [line.end()].into()
-    }
+/// One entry, behind the newest one. `fromHook` tells pi not to look for its own `details` in it.
+fn compaction(made: &Compaction<'_>) -> Vec<Vec<u8>> {
+    let line = Writing::new()
+        .text("type", b"compaction")
+        .text("id", made.ids[0].as_bytes())
+        .text("parentId", made.parent)
+        .text("timestamp", later(made.time.as_bytes()).as_bytes())
+        .text("summary", made.summary.as_bytes())
+        .text("firstKeptEntryId", made.first_kept)
+        .raw("tokensBefore", format!("{}", made.tokens_before).as_bytes())
+        .raw("fromHook", b"true");
+    [line.end()].into()
 }
 
 /// Whether only pi writes such an entry: of a file whose header is lost, with or without ids.
@@ -339,10 +286,7 @@ fn is_telling(doc: &Doc) -> bool {
     }
     if let Some(message) = doc.get("message") {
         let [role, stop, content] = message.pick(["role", "stopReason", "content"]);
-        let calls = || {
-            let mut kinds = items(content).filter_map(|block| block.get("type"));
-            kinds.any(|kind| kind.is("toolCall"))
-        };
+        let calls = || has_block(content, &["toolCall"]);
         let answers = role.is_some_and(|role| role.is("toolResult"));
         let speaks = role.is_some_and(|role| role.is("assistant")) && (is_string(stop) || calls());
         return says(doc, "type", "message") && (answers || speaks);

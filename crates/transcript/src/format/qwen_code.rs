@@ -4,10 +4,10 @@
 //! pin a hash of what they hold, so nothing of those is ever. Lines that share a `uuid` are parts of one record. Facts:
 //! docs/format-facts.md.
 
-use super::base::{Answer, Content, Format, Gate, Level, Lost, Part, Results, Root, Shape, Vote};
-use super::common::{content_parts, is_string, items, later, says, written_over};
+use super::base::{Answer, BASE, Content, Format, Gate, Lost, Part, Results, Root, Shape, Vote};
+use super::common::{content_parts, is_string, items, says, says_any, time_after, written_over};
 use super::gemini_cli::{response, response_parts};
-use super::names::{Form, Names, has, needs};
+use super::names::{Form, Names, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::{Draft, is_altered};
 use crate::model::entry::{Kind, Link, QuirkKind, Role};
@@ -16,8 +16,6 @@ use alloc::vec::Vec;
 use spans::json::{Doc, Value};
 use spans::marker::MISSING_RESULT;
 
-pub(super) struct QwenCode;
-
 const TYPES: &[&str] = &["user", "assistant", "tool_result", "system"];
 const MANAGED: &str = "Qwen Code pins a hash of it (managed session)";
 /// Fields that a new line takes over from the line of the call.
@@ -25,11 +23,11 @@ const ENVELOPE: &[&str] = &["cwd", "version", "gitBranch"];
 
 const NAMES: &[Names] = &[
     Names::all(&[
-        needs("uuid", Form::Text),
+        text("uuid"),
         needs("parentUuid", Form::TextOrNull),
-        needs("sessionId", Form::Text),
-        needs("timestamp", Form::Text),
-        needs("type", Form::Text),
+        text("sessionId"),
+        text("timestamp"),
+        text("type"),
         has("cwd"),
         has("version"),
         has("gitBranch"),
@@ -38,14 +36,12 @@ const NAMES: &[Names] = &[
         has("systemPayload"),
         has("usageMetadata"),
     ]),
-    Names::of(
-        "type",
+    Names::typed(
         &["user", "assistant", "tool_result"],
         &[needs("message", Form::Object)
-            .with(&[Names::all(&[needs("role", Form::Text), needs("parts", Form::List).with(PART)])])],
+            .with(&[Names::all(&[text("role"), needs("parts", Form::List).with(PART)])])],
     ),
-    Names::of(
-        "type",
+    Names::typed(
         &["tool_result"],
         &[has("toolCallResult").with(&[Names::all(&[has("callId"), has("status"), has("resultDisplay")])])],
     ),
@@ -55,154 +51,125 @@ const NAMES: &[Names] = &[
 pub(super) const PART: &[Names] = &[
     Names::all(&[has("thought"), has("thoughtSignature")]),
     Names::one(&[
-        needs("text", Form::Text),
+        text("text"),
         needs("inlineData", Form::Object),
         needs("functionCall", Form::Object).with(&[Names::all(&[
-            needs("name", Form::Text),
+            text("name"),
             needs("args", Form::Object),
-            needs("id", Form::Text),
+            text("id"),
         ])]),
         needs("functionResponse", Form::Object).with(&[Names::all(&[
-            needs("name", Form::Text),
-            needs("id", Form::Text),
+            text("name"),
+            text("id"),
             needs("response", Form::Object).with(&[Names::all(&[has("output"), has("error")])]),
         ])]),
     ]),
 ];
 
-impl Format for QwenCode {
-    fn name(&self) -> &'static str {
-        "qwen-code"
-    }
+pub(super) const FORMAT: Format = Format {
+    name: "qwen-code",
+    written_by: "Qwen Code",
+    remark: "its lease is obeyed; managed sessions are only read",
+    shape: Shape::Branch,
+    gates: &[Gate::QwenLease],
+    roots: &[Root { env: None, home: ".qwen", below: "projects/*/chats" }],
+    results: Results::Blocks,
+    answer: Answer::Line,
+    names_call_again: &["toolCallResult", "callId"],
+    copies_results: true,
+    // It leaves empty turns out, and speaks to other APIs than Gemini's as well.
+    content: Content {
+        empty: Some(Severity::Note),
+        blank: Some(Severity::Warning),
+        begins_with_user: Some(Severity::Warning),
+        names_session: true,
+        in_one_string: true,
+        ..Content::GEMINI
+    },
+    names: NAMES,
+    vote,
+    read,
+    parts,
+    missing_result,
+    ..BASE
+};
 
-    fn vote(&self, doc: &Doc) -> Vote {
-        let linked =
-            is_string(doc.get("uuid")) && doc.get("parentUuid").is_some() && is_string(doc.get("sessionId"));
-        let known = doc.get("type").is_some_and(|kind| TYPES.iter().any(|name| kind.is(name)));
-        let parts = doc.get("message").is_some_and(|message| message.get("parts").is_some());
-        let payload = says(doc, "type", "system") && doc.get("systemPayload").is_some();
-        match linked && known {
-            true if parts || payload || says(doc, "type", "tool_result") => Vote::Own,
-            true if doc.get("message").is_none() => Vote::Fits,
-            _ => Vote::Silent,
+fn vote(doc: &Doc) -> Vote {
+    let linked =
+        is_string(doc.get("uuid")) && doc.get("parentUuid").is_some() && is_string(doc.get("sessionId"));
+    let known = says_any(doc, "type", TYPES);
+    let parts = doc.get("message").is_some_and(|message| message.get("parts").is_some());
+    let payload = says(doc, "type", "system") && doc.get("systemPayload").is_some();
+    match linked && known {
+        true if parts || payload || says(doc, "type", "tool_result") => Vote::Own,
+        true if doc.get("message").is_none() => Vote::Fits,
+        _ => Vote::Silent,
+    }
+}
+
+fn read(doc: &Doc, draft: &mut Draft<'_>) {
+    let Some(line) = doc.root() else { return };
+    let [id, parent, kind, subtype, message, session] =
+        line.pick(["uuid", "parentUuid", "type", "subtype", "message", "sessionId"]);
+    let subtype = subtype.and_then(Value::text).unwrap_or_default();
+    if subtype.starts_with(b"managed_session_") {
+        draft.read_only(MANAGED);
+    }
+    draft.entry.id = draft.intern(id);
+    let parent = parent.or_else(|| written_over(line, "parentUuid", draft));
+    draft.parent(parent);
+    if parent.is_none() && draft.entry.id.is_some() {
+        // Each record names one, though it be `null`. Where the name is gone Qwen Code ends its way up.
+        draft.entry.parent = Link::Root;
+        draft.quirk(QuirkKind::Marred(None), draft.entry.span);
+    }
+    draft.session(session);
+    let parts = || items(message.and_then(|message| message.get("parts")));
+    match kind.and_then(Value::text).as_deref() {
+        Some(b"user") if subtype.is_empty() => {
+            parts().for_each(|part| _ = asked(part, false, draft));
+            draft.entry.kind = Kind::Message(Role::User);
+        }
+        Some(b"user") => draft.entry.kind = Kind::Note,
+        Some(b"assistant") => {
+            draft.entry.kind = Kind::Message(Role::Assistant);
+            draft.entry.model = draft.intern(doc.get("model"));
+            parts().for_each(|part| said(part, draft));
+        }
+        Some(b"tool_result") => {
+            draft.entry.kind = Kind::Message(Role::Tool);
+            parts().for_each(|part| _ = asked(part, false, draft));
+            draft.sides(doc.get("toolCallResult").and_then(|result| result.get("resultDisplay")));
+        }
+        Some(b"system") if subtype == &b"chat_compression"[..] => {
+            draft.entry.kind = Kind::Boundary;
+        }
+        _ => {}
+    }
+}
+
+fn missing_result(lost: &Lost<'_>) -> Vec<u8> {
+    let error = Writing::new().text("error", MISSING_RESULT.as_bytes()).end();
+    let answer = Writing::new().raw("id", lost.call).text("name", lost.tool).raw("response", &error).end();
+    let part = Writing::new().raw("functionResponse", &answer).end();
+    let message = Writing::new().text("role", b"user").list("parts", &part).end();
+    let time = time_after(lost.doc);
+    let mut line = Writing::new().text("uuid", lost.id.as_bytes()).text("parentUuid", lost.parent);
+    if let Some(session) = lost.doc.get("sessionId") {
+        line = line.raw("sessionId", &(lost.raw)(session));
+    }
+    line = line.text("timestamp", time.as_bytes()).text("type", b"tool_result");
+    for key in ENVELOPE {
+        if let Some(value) = lost.doc.get(key) {
+            line = line.raw(key, &(lost.raw)(value));
         }
     }
+    let result = Writing::new().raw("callId", lost.call).text("status", b"error").end();
+    line.raw("message", &message).raw("toolCallResult", &result).end()
+}
 
-    fn names(&self) -> &'static [Names] {
-        NAMES
-    }
-
-    fn shape(&self) -> Shape {
-        Shape::Branch
-    }
-
-    fn level(&self) -> Level {
-        Level::Archive
-    }
-
-    fn gates(&self) -> &'static [Gate] {
-        &[Gate::QwenLease]
-    }
-
-    fn answer(&self) -> Answer {
-        Answer::Line
-    }
-
-    fn results(&self) -> Results {
-        Results::Blocks
-    }
-
-    fn names_call_again(&self) -> &'static [&'static str] {
-        &["toolCallResult", "callId"]
-    }
-
-    fn copies_results(&self) -> bool {
-        true
-    }
-
-    fn content(&self) -> Content {
-        // It leaves empty turns out, and speaks to other APIs than Gemini's as well.
-        Content {
-            empty: Some(Severity::Note),
-            blank: Some(Severity::Warning),
-            begins_with_user: Some(Severity::Warning),
-            names_session: true,
-            in_one_string: true,
-            ..Content::GEMINI
-        }
-    }
-
-    fn roots(&self) -> &'static [Root] {
-        &[Root { env: None, home: ".qwen", below: "projects/*/chats" }]
-    }
-
-    fn read(&self, doc: &Doc, draft: &mut Draft<'_>) {
-        let Some(line) = doc.root() else { return };
-        let [id, parent, kind, subtype, message, session] =
-            line.pick(["uuid", "parentUuid", "type", "subtype", "message", "sessionId"]);
-        let subtype = subtype.and_then(Value::text).unwrap_or_default();
-        if subtype.starts_with(b"managed_session_") {
-            draft.read_only(MANAGED);
-        }
-        draft.entry.id = draft.intern(id);
-        let parent = parent.or_else(|| written_over(line, "parentUuid", draft));
-        draft.parent(parent);
-        if parent.is_none() && draft.entry.id.is_some() {
-            // Each record names one, though it be `null`. Where the name is gone Qwen Code ends its way up.
-            draft.entry.parent = Link::Root;
-            draft.quirk(QuirkKind::Marred(None), draft.entry.span);
-        }
-        draft.session(session);
-        let parts = || items(message.and_then(|message| message.get("parts")));
-        match kind.and_then(Value::text).as_deref() {
-            Some(b"user") if subtype.is_empty() => {
-                parts().for_each(|part| _ = asked(part, false, draft));
-                draft.entry.kind = Kind::Message(Role::User);
-            }
-            Some(b"user") => draft.entry.kind = Kind::Note,
-            Some(b"assistant") => {
-                draft.entry.kind = Kind::Message(Role::Assistant);
-                draft.entry.model = draft.intern(doc.get("model"));
-                parts().for_each(|part| said(part, draft));
-            }
-            Some(b"tool_result") => {
-                draft.entry.kind = Kind::Message(Role::Tool);
-                parts().for_each(|part| _ = asked(part, false, draft));
-                draft.sides(doc.get("toolCallResult").and_then(|result| result.get("resultDisplay")));
-            }
-            Some(b"system") if subtype == &b"chat_compression"[..] => {
-                draft.entry.kind = Kind::Boundary;
-            }
-            _ => {}
-        }
-    }
-
-    fn missing_result(&self, lost: &Lost<'_>) -> Vec<u8> {
-        let error = Writing::new().text("error", MISSING_RESULT.as_bytes()).end();
-        let answer =
-            Writing::new().raw("id", lost.call).text("name", lost.tool).raw("response", &error).end();
-        let part = Writing::new().raw("functionResponse", &answer).end();
-        let message =
-            Writing::new().text("role", b"user").raw("parts", &[b"[", &part[..], b"]"].concat()).end();
-        let time =
-            lost.doc.get("timestamp").and_then(Value::text).map(|text| later(&text)).unwrap_or_default();
-        let mut line = Writing::new().text("uuid", lost.id.as_bytes()).text("parentUuid", lost.parent);
-        if let Some(session) = lost.doc.get("sessionId") {
-            line = line.raw("sessionId", &(lost.raw)(session));
-        }
-        line = line.text("timestamp", time.as_bytes()).text("type", b"tool_result");
-        for key in ENVELOPE {
-            if let Some(value) = lost.doc.get(key) {
-                line = line.raw(key, &(lost.raw)(value));
-            }
-        }
-        let result = Writing::new().raw("callId", lost.call).text("status", b"error").end();
-        line.raw("message", &message).raw("toolCallResult", &result).end()
-    }
-
-    fn parts<'d>(&self, doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
-        content_parts_of_gemini(doc.get("message"), each);
-    }
+fn parts<'d>(doc: &'d Doc, each: &mut dyn FnMut(Part<'d>)) {
+    content_parts_of_gemini(doc.get("message"), each);
 }
 
 /// The parts of a message of Gemini's API, but for what the model thought.

@@ -1,25 +1,20 @@
 //! Files that are recognised, so that it can be said what they are, and never changed.
 //!
-//! One [`Kept`] each: how it is told, and why it is left alone. Their lines are not read.
+//! One constant each: how it is recognised, and why it is left alone. Their lines are not read.
 
-use super::base::{Format, Level, Part, Results, Root, Shape, Vote};
-use super::common::{is_string, items, says};
-use crate::model::draft::Draft;
-use spans::json::{Doc, Kind as Json, Value};
+use super::base::{BASE, Format, Level, Results, Root, Vote};
+use super::common::{has_block, is_string, says, says_any};
+use spans::json::{Kind as Json, Value};
 
-/// A kind of file that is only read.
-pub(super) struct Kept {
-    name: &'static str,
-    why: &'static str,
-    /// What an object says; see [`Format::vote`].
-    vote: fn(&Doc) -> Vote,
-    roots: &'static [Root],
-}
+/// What they share: no gate, for nobody changes them, and no results, for nobody reads them.
+const KEPT: Format = Format { gates: &[], results: Results::Unread, ..BASE };
 
 /// VS Code's chat sessions: each line changes a place in what the lines before it made.
-pub(super) const VSCODE_CHAT: Kept = Kept {
+pub(super) const VSCODE_CHAT: Format = Format {
     name: "vscode-chat",
-    why: "VS Code's lines say by position what they change",
+    written_by: "VS Code's chat sessions",
+    remark: "lines say by position what they change",
+    level: Level::ReadOnly("VS Code's lines say by position what they change"),
     vote: |doc| {
         let kind = doc.get("kind").and_then(Value::whole);
         let first = kind == Some(0) && doc.get("v").is_some_and(|value| value.kind() == Json::Object);
@@ -31,13 +26,17 @@ pub(super) const VSCODE_CHAT: Kept = Kept {
             _ => Vote::Foreign,
         }
     },
-    roots: &[],
+    ..KEPT
 };
 
 /// Kimi CLI's `wire.jsonl`, a log for the screen beside the `context.jsonl` that is sent.
-pub(super) const KIMI_CLI_WIRE: Kept = Kept {
+pub(super) const KIMI_CLI_WIRE: Format = Format {
     name: "kimi-cli-wire",
-    why: "it is Kimi CLI's log for the screen, and /undo and /fork cut it by turns; context.jsonl is what is sent",
+    written_by: "Kimi CLI `wire.jsonl`",
+    remark: "a log for the screen",
+    level: Level::ReadOnly(
+        "it is Kimi CLI's log for the screen, and /undo and /fork cut it by turns; context.jsonl is what is sent",
+    ),
     vote: |doc| {
         let header = says(doc, "type", "metadata")
             && is_string(doc.get("protocol_version"))
@@ -48,13 +47,15 @@ pub(super) const KIMI_CLI_WIRE: Kept = Kept {
             && message.is_some_and(|message| message.get("payload").is_some());
         if header || event { Vote::Own } else { Vote::Silent }
     },
-    roots: &[],
+    ..KEPT
 };
 
 /// Cursor's transcripts are written for hooks; what it resumes from is a database.
-pub(super) const CURSOR: Kept = Kept {
+pub(super) const CURSOR: Format = Format {
     name: "cursor",
-    why: "Cursor writes it for hooks and never reads it; its sessions are in a database",
+    written_by: "Cursor",
+    remark: "written for hooks; sessions are in a database",
+    level: Level::ReadOnly("Cursor writes it for hooks and never reads it; its sessions are in a database"),
     vote: |doc| {
         let content = doc.get("message").and_then(|message| message.get("content"));
         let message = (says(doc, "role", "user") || says(doc, "role", "assistant"))
@@ -66,30 +67,32 @@ pub(super) const CURSOR: Kept = Kept {
         if message || ended { Vote::Own } else { Vote::Silent }
     },
     roots: &[Root { env: None, home: ".cursor", below: "projects/*/agent-transcripts" }],
+    ..KEPT
 };
 
 /// Kiro CLI.
-pub(super) const KIRO: Kept = Kept {
+pub(super) const KIRO: Format = Format {
     name: "kiro",
-    why: "how Kiro CLI writes and loads it is not known",
+    written_by: "Kiro CLI",
+    level: Level::ReadOnly("how Kiro CLI writes and loads it is not known"),
     vote: |doc| {
-        let kinds = ["Prompt", "AssistantMessage", "ToolResults"];
-        let known = kinds.iter().any(|kind| says(doc, "kind", kind));
+        let known = says_any(doc, "kind", &["Prompt", "AssistantMessage", "ToolResults"]);
         let data = doc.get("data").is_some_and(|data| data.kind() == Json::Object);
         if known && data { Vote::Own } else { Vote::Silent }
     },
     roots: &[Root { env: None, home: ".kiro", below: "sessions/cli" }],
+    ..KEPT
 };
 
 /// Goose before it took to a database.
-pub(super) const GOOSE_LEGACY: Kept = Kept {
+pub(super) const GOOSE_LEGACY: Format = Format {
     name: "goose-legacy",
-    why: "Goose keeps its sessions in a database now and reads this once, to import it",
+    written_by: "Goose before its database",
+    level: Level::ReadOnly("Goose keeps its sessions in a database now and reads this once, to import it"),
     vote: |doc| {
         let header = is_string(doc.get("working_dir")) && doc.get("message_count").is_some();
-        let kinds = || items(doc.get("content")).filter_map(|block| block.get("type"));
-        let message = doc.get("role").is_some()
-            && kinds().any(|kind| kind.is("toolRequest") || kind.is("toolResponse"));
+        let message =
+            doc.get("role").is_some() && has_block(doc.get("content"), &["toolRequest", "toolResponse"]);
         match header || message {
             true => Vote::Own,
             false if doc.get("role").is_some() && doc.get("created").is_some() => Vote::Fits,
@@ -97,34 +100,5 @@ pub(super) const GOOSE_LEGACY: Kept = Kept {
         }
     },
     roots: &[Root { env: None, home: ".local/share/goose", below: "sessions" }],
+    ..KEPT
 };
-
-impl Format for Kept {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn vote(&self, doc: &Doc) -> Vote {
-        (self.vote)(doc)
-    }
-
-    fn shape(&self) -> Shape {
-        Shape::List
-    }
-
-    fn level(&self) -> Level {
-        Level::ReadOnly(self.why)
-    }
-
-    fn results(&self) -> Results {
-        Results::Unread
-    }
-
-    fn roots(&self) -> &'static [Root] {
-        self.roots
-    }
-
-    fn read(&self, _: &Doc, _: &mut Draft<'_>) {}
-
-    fn parts<'d>(&self, _: &'d Doc, _: &mut dyn FnMut(Part<'d>)) {}
-}

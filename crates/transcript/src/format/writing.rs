@@ -28,6 +28,11 @@ impl Writing {
         self.raw(key, &literal)
     }
 
+    /// A field whose value is a list of what is given.
+    pub(crate) fn list(self, key: &str, elements: &[u8]) -> Self {
+        self.raw(key, &[b"[", elements, b"]"].concat())
+    }
+
     pub(crate) fn end(mut self) -> Vec<u8> {
         self.0.push(b'}');
         self.0

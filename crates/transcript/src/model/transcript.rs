@@ -62,7 +62,7 @@ pub(crate) struct SideList {
     pub(crate) at: Span,
 }
 
-/// A record of that the tool of a call began to run.
+/// Marks when a call's tool started.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Start {
     pub(crate) call: Id,
@@ -98,40 +98,39 @@ impl Transcript {
         self.marks = Some(marks);
     }
 
-    fn range<T>(of: &[T], from: u32, next: Option<u32>) -> Range<usize> {
-        from as usize..next.map_or(of.len(), |next| next as usize)
+    /// The part of a list that belongs to an entry, by where the part of each entry begins.
+    fn own<T>(&self, list: &[T], entry: u32, from: impl Fn(&Entry) -> u32) -> Range<usize> {
+        let next = self.entries.get(entry as usize + 1);
+        from(&self.entries[entry as usize]) as usize..next.map_or(list.len(), |next| from(next) as usize)
     }
 
     /// Indices of the calls in an entry.
     pub fn calls_of(&self, entry: u32) -> Range<usize> {
-        let next = self.entries.get(entry as usize + 1);
-        Self::range(&self.calls, self.entries[entry as usize].calls_from, next.map(|e| e.calls_from))
+        self.own(&self.calls, entry, |entry| entry.calls_from)
     }
 
     /// Indices of the results in an entry.
     pub fn results_of(&self, entry: u32) -> Range<usize> {
-        let next = self.entries.get(entry as usize + 1);
-        Self::range(&self.results, self.entries[entry as usize].results_from, next.map(|e| e.results_from))
+        self.own(&self.results, entry, |entry| entry.results_from)
     }
 
     /// The side copies in an entry.
     pub fn sides_of(&self, entry: u32) -> &[Text] {
-        let next = self.entries.get(entry as usize + 1);
-        &self.sides
-            [Self::range(&self.sides, self.entries[entry as usize].sides_from, next.map(|e| e.sides_from))]
-    }
-
-    /// The targets of an entry.
-    pub(crate) fn has_target(&self, entry: u32) -> bool {
-        let next = self.entries.get(entry as usize + 1).map(|e| e.targets_from);
-        !Self::range(&self.targets, self.entries[entry as usize].targets_from, next).is_empty()
+        &self.sides[self.own(&self.sides, entry, |entry| entry.sides_from)]
     }
 
     /// The signed thinking blocks in an entry.
     pub fn thinking_of(&self, entry: u32) -> &[Thinking] {
-        let from = self.entries[entry as usize].thinking_from;
-        let next = self.entries.get(entry as usize + 1).map(|e| e.thinking_from);
-        &self.thinking[Self::range(&self.thinking, from, next)]
+        &self.thinking[self.own(&self.thinking, entry, |entry| entry.thinking_from)]
+    }
+
+    fn targets_of(&self, entry: u32) -> &[Target] {
+        &self.targets[self.own(&self.targets, entry, |entry| entry.targets_from)]
+    }
+
+    /// Whether an entry points at another.
+    pub(crate) fn has_target(&self, entry: u32) -> bool {
+        !self.targets_of(entry).is_empty()
     }
 
     /// Entries that are glued, hold odd strings, or are records of the agent's own, with their indices. Rules that look
@@ -172,9 +171,7 @@ impl Transcript {
 
     /// What a boundary, leaf record or label points at.
     pub fn target_of(&self, entry: u32) -> Target {
-        let from = self.entries[entry as usize].targets_from;
-        let next = self.entries.get(entry as usize + 1).map(|e| e.targets_from);
-        self.targets[Self::range(&self.targets, from, next)].last().copied().unwrap_or_default()
+        self.targets_of(entry).last().copied().unwrap_or_default()
     }
 
     /// The entry behind which the result of a call belongs: where its tool began to run, or else its own.
@@ -192,8 +189,9 @@ impl Transcript {
 
     /// The texts of a result.
     pub fn bodies_of(&self, result: usize) -> &[Text] {
-        let next = self.results.get(result + 1).map(|r| r.bodies_from);
-        &self.bodies[Self::range(&self.bodies, self.results[result].bodies_from, next)]
+        let next = self.results.get(result + 1);
+        let end = next.map_or(self.bodies.len(), |next| next.bodies_from as usize);
+        &self.bodies[self.results[result].bodies_from as usize..end]
     }
 
     /// The entry in whose list an entry stands; itself if it stands in none.

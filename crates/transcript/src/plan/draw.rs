@@ -4,7 +4,7 @@
 mod link;
 
 use super::{Edit, Piece, Plan};
-use crate::format::{Answer, Lost};
+use crate::format::{Answer, Lost, results_message};
 use crate::model::entry::{DamageKind, Kind, Role};
 use crate::model::finding::Op;
 use crate::rule::next_user;
@@ -27,7 +27,7 @@ pub(crate) fn draw(session: &Session<'_>, steps: &mut dyn Iterator<Item = &Op>) 
     drawing.replace.extend(core::mem::take(&mut drawing.cuts).into_values());
     drawing.blocks()?;
     drawing.moves.retain(|entry, after| !drawing.drop.contains(entry) && !drawing.drop.contains(after));
-    match session.format.answer() {
+    match session.format.answer {
         Answer::NextUser => drawing.answer_in_next_user()?,
         Answer::Line | Answer::LineIfAllowed => drawing.answer_with_lines(),
         Answer::Nowhere => {}
@@ -161,7 +161,7 @@ impl<'a> Drawing<'a> {
         session.is_newest(entry)
             || session.superseded(entry)
             || session.is_labelled(entry)
-            || session.format.counted().is_some()
+            || session.format.counted.is_some()
     }
 
     fn literal(&self, at: Span) -> Result<Vec<u8>, Fault> {
@@ -193,7 +193,7 @@ impl<'a> Drawing<'a> {
             id,
             parent,
         };
-        let line = self.session.format.missing_result(&lost);
+        let line = (self.session.format.missing_result)(&lost);
         failed.get().map_or(Ok(line), Err)
     }
 
@@ -348,7 +348,7 @@ impl<'a> Drawing<'a> {
         }
         for (&after, blocks) in &self.messages {
             let mut bytes = self.line_break(after)?.to_vec();
-            bytes.extend(self.session.format.results_message(blocks));
+            bytes.extend(results_message(blocks));
             arrivals.entry(after).or_default().push(Piece::New(bytes));
         }
         for (&entry, &after) in &self.moves {

@@ -94,14 +94,14 @@ impl Wreck {
 #[derive(Clone, Copy)]
 struct Looked<'a> {
     transcript: &'a Transcript,
-    format: &'static dyn Format,
+    format: &'static Format,
     source: &'a dyn Source,
 }
 
 /// All lines of a transcript that are no records.
 pub(crate) fn wrecks(
     transcript: &Transcript,
-    format: &'static dyn Format,
+    format: &'static Format,
     source: &dyn Source,
 ) -> Result<Vec<Wreck>, Fault> {
     let looked = Looked { transcript, format, source };
@@ -184,7 +184,7 @@ fn joined(looked: Looked<'_>, damage: &[Damage]) -> Result<Option<(Wreck, usize)
                 let whole = Span::new(start, damage[lines - 1].span.end);
                 let rest = &bytes[taken..(whole.end - open) as usize];
                 let is_record = rest.iter().all(u8::is_ascii_whitespace)
-                    && (looked.format.vote(&reading.tokens.doc) != Vote::Foreign
+                    && ((looked.format.vote)(&reading.tokens.doc) != Vote::Foreign
                         || looked.format.is_record(&reading.tokens.doc));
                 if !is_record {
                     return Ok(None);
@@ -356,7 +356,7 @@ struct Found {
 }
 
 /// All whole records of a line, in order; `None` if there are too many, or looking for them takes too long.
-fn records(format: &dyn Format, bytes: &[u8]) -> Option<Vec<Found>> {
+fn records(format: &Format, bytes: &[u8]) -> Option<Vec<Found>> {
     let (mut found, mut at, mut places) = (Vec::new(), 0, 0);
     let mut work = (bytes.len() + 1024) * PASSES_MAX;
     while let Some(open) = memchr(b'{', &bytes[at..]) {
@@ -389,7 +389,7 @@ fn runs_on(bytes: &[u8], from: usize) -> bool {
 const NAMES_MAX: usize = 4;
 
 /// The record that begins at `start`, if there is one.
-fn record(format: &dyn Format, bytes: &[u8], start: usize, work: &mut usize) -> Option<Found> {
+fn record(format: &Format, bytes: &[u8], start: usize, work: &mut usize) -> Option<Found> {
     let mut text = Cow::Borrowed(&bytes[start..]);
     let mut names: Vec<(Span, Vec<u8>)> = Vec::new();
     loop {
@@ -403,7 +403,7 @@ fn record(format: &dyn Format, bytes: &[u8], start: usize, work: &mut usize) -> 
         let taken = match fed {
             Fed::Done(taken) => taken,
             Fed::Bad(at) if *work > 0 && names.len() < NAMES_MAX => {
-                let (place, was) = stumbled(format.names(), &text, at)?;
+                let (place, was) = stumbled(format.names, &text, at)?;
                 text.to_mut()[place] = was;
                 let place = (start + place) as u64;
                 names.push((Span::new(place, place + 1), [was].into()));
@@ -420,7 +420,7 @@ fn record(format: &dyn Format, bytes: &[u8], start: usize, work: &mut usize) -> 
         // What nothing else stands beside would be an entry if it could be read, whatever it means.
         let is_alone = !is_fragment(&bytes[end..]) && !is_fragment(&bytes[..start]);
         let doc = &reading.tokens.doc;
-        let is_record = (is_alone && format.vote(doc) != Vote::Foreign) || format.is_record(doc);
+        let is_record = (is_alone && (format.vote)(doc) != Vote::Foreign) || format.is_record(doc);
         // What comes after the record has nothing to do with it.
         names.retain(|(at, _)| at.end <= end as u64);
         let mut edits = [reading.edits, names].concat();
@@ -440,8 +440,8 @@ struct Reading {
 }
 
 impl Reading {
-    fn new(start: u64, format: &dyn Format) -> Self {
-        Self { tokens: Tokeniser::new(start), start, edits: Vec::new(), names: format.names() }
+    fn new(start: u64, format: &Format) -> Self {
+        Self { tokens: Tokeniser::new(start), start, edits: Vec::new(), names: format.names }
     }
 
     /// Goes on with bytes of which the first were read already. Runs of control characters count as blanks.

@@ -27,7 +27,7 @@ pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
 #[derive(Default)]
 pub struct Scanned {
     /// Who writes such files; `None` if unknown, and then the transcript is empty.
-    pub format: Option<&'static dyn Format>,
+    pub format: Option<&'static Format>,
     /// What the objects say about the format, if more of them would be listened to.
     pub(crate) undecided: Option<Head>,
     /// What it says.
@@ -75,7 +75,7 @@ fn may_be_document(Scanned { format, transcript, .. }: &Scanned) -> bool {
 }
 
 /// The format of a source; no more of it is read than tells that. `None` if unknown.
-pub fn detect(source: &dyn Source) -> Result<Option<&'static dyn Format>, Fault> {
+pub fn detect(source: &dyn Source) -> Result<Option<&'static Format>, Fault> {
     let mut scanner = Scanner::new();
     let end = source.len();
     scanner.read_up_to(end, source, |scanner| scanner.head.is_none())?;
@@ -105,7 +105,7 @@ pub struct Scanner<'v> {
 /// A place between two lines of a transcript that was read up to there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known {
-    pub(crate) format: &'static dyn Format,
+    pub(crate) format: &'static Format,
     /// What was heard of the format, if that is not decided yet.
     pub(crate) undecided: Option<Head>,
     /// Bytes before the place.
@@ -354,7 +354,7 @@ impl Scanner<'_> {
     /// Behind a known place: whether the lines so far still tell the same format.
     fn hear_line(&mut self) {
         let Some(head) = &self.read.undecided else { return };
-        let same = head.format().map(Format::name) == self.read.format.map(Format::name);
+        let same = head.format().map(|format| format.name) == self.read.format.map(|format| format.name);
         self.strayed |= !same;
         if head.full() {
             self.read.undecided = None;
@@ -366,18 +366,18 @@ impl Scanner<'_> {
 fn read(
     transcript: &mut Transcript,
     visitor: &mut Option<&mut dyn Visitor>,
-    format: &'static dyn Format,
+    format: &'static Format,
     doc: &mut Doc,
     (line, span, glued): (u64, Span, bool),
 ) {
     let mut draft = Draft::new(transcript, line, span, glued);
     draft.entry.odd = doc.odd();
-    for (key, name) in names::mend(format.names(), doc) {
+    for (key, name) in names::mend(format.names, doc) {
         draft.quirk(QuirkKind::Marred(Some(name)), key);
     }
-    format.read(doc, &mut draft);
+    (format.read)(doc, &mut draft);
     draft.finish();
-    let list = format.records_in(doc);
+    let list = (format.records_in)(doc);
     if let Some(visitor) = visitor {
         visitor.entry(transcript, doc.root(), list);
     }
@@ -385,7 +385,7 @@ fn read(
     for record in records {
         let mut draft = Draft::new(transcript, line, record.span(), false);
         draft.entry.listed = true;
-        format.read_record(record, &mut draft);
+        (format.read_record)(record, &mut draft);
         draft.finish();
         if let Some(visitor) = visitor {
             visitor.entry(transcript, Some(record), None);

@@ -34,9 +34,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn cover(format: &dyn Format) -> Cover {
+fn cover(format: &Format) -> Cover {
     // The boundaries of Claude Code have no parent.
-    if format.shape() == Shape::Branch { Cover::Fixed } else { Cover::Never }
+    if format.shape == Shape::Branch { Cover::Fixed } else { Cover::Never }
 }
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
@@ -57,7 +57,7 @@ pub(super) fn abandoned(session: &Session<'_>) -> Vec<u32> {
     let boundary = |entry: &u32| session.entry(*entry).kind == Kind::Boundary;
     let all = || 0..session.transcript.entries.len() as u32;
     let live: HashSet<Id> = session.live.iter().copied().filter(boundary).filter_map(parent).collect();
-    if live.is_empty() || session.format.shape() != Shape::Branch {
+    if live.is_empty() || session.format.shape != Shape::Branch {
         return Vec::new();
     }
     let beside = |&entry: &u32| {

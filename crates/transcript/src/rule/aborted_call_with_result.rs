@@ -31,9 +31,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn cover(format: &dyn Format) -> Cover {
-    match format.results() {
-        _ if !format.aborts() => Cover::Never,
+fn cover(format: &Format) -> Cover {
+    match format.results {
+        _ if !format.aborts => Cover::Never,
         Results::Lines => Cover::Fixed,
         _ => Cover::Reported,
     }

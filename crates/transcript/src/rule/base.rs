@@ -21,14 +21,14 @@ pub struct Rule {
     /// What is known of it without asking it.
     pub(crate) info: RuleInfo,
     /// What it does in a format. It is asked to look only where this is not [`Cover::Never`].
-    pub(crate) cover: fn(&dyn Format) -> Cover,
+    pub(crate) cover: fn(&Format) -> Cover,
     /// Looks for it.
     pub(crate) check: fn(&Session<'_>, &mut Found<'_>) -> Result<(), Fault>,
 }
 
 impl Rule {
     /// What it does in a format.
-    pub fn cover(&self, format: &dyn Format) -> Cover {
+    pub fn cover(&self, format: &Format) -> Cover {
         (self.cover)(format)
     }
 }

@@ -28,8 +28,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn cover(format: &dyn Format) -> Cover {
-    match (traits(format.shape()).compacts, format.counted()) {
+fn cover(format: &Format) -> Cover {
+    match (traits(format.shape).compacts, format.counted) {
         (Compacts::InPlace, _) => Cover::Never,
         (_, Some(_)) => Cover::Reported,
         (_, None) => Cover::Fixed,
@@ -62,7 +62,7 @@ pub(super) fn is_replaced(session: &Session<'_>, entry: u32) -> bool {
 fn names_the_model(session: &Session<'_>, boundary: u32) -> Option<u32> {
     let spoken =
         |&entry: &u32| entry < boundary && session.entry(entry).kind == Kind::Message(Role::Assistant);
-    let branch = session.format.shape() == Shape::Branch;
+    let branch = session.format.shape == Shape::Branch;
     session.live.iter().rev().copied().find(spoken).filter(|_| branch)
 }
 

@@ -22,7 +22,7 @@ pub(super) static RULE: Rule = Rule {
         wakes: &[],
         ..RuleInfo::BASE
     },
-    cover: |format| if format.content().failures { Cover::Reported } else { Cover::Never },
+    cover: |format| if format.content.failures { Cover::Reported } else { Cover::Never },
     check,
 };
 

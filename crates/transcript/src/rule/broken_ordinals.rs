@@ -23,7 +23,7 @@ pub(super) static RULE: Rule = Rule {
         told: Told::Once,
         ..RuleInfo::BASE
     },
-    cover: |format| if format.content().ordinals { Cover::Reported } else { Cover::Never },
+    cover: |format| if format.content.ordinals { Cover::Reported } else { Cover::Never },
     check,
 };
 

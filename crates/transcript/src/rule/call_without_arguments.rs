@@ -28,12 +28,12 @@ pub(super) static RULE: Rule = Rule {
         wakes: &[],
         ..RuleInfo::BASE
     },
-    cover: |format| if format.arguments().is_none() { Cover::Never } else { Cover::Fixed },
+    cover: |format| if format.arguments.is_none() { Cover::Never } else { Cover::Fixed },
     check,
 };
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-    let Some(place) = session.format.arguments() else { return Ok(()) };
+    let Some(place) = session.format.arguments else { return Ok(()) };
     for (index, call) in session.transcript.calls.iter().enumerate().filter(|(_, call)| call.partial) {
         if session.entry(call.entry).stop == Stop::Aborted || session.superseded(call.entry) {
             continue;

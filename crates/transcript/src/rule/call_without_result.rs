@@ -38,8 +38,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn cover(format: &dyn Format) -> Cover {
-    match (format.results(), format.answer()) {
+fn cover(format: &Format) -> Cover {
+    match (format.results, format.answer) {
         (Results::Unpaired | Results::Unread, _) => Cover::Never,
         (_, Answer::Nowhere) => Cover::Reported,
         (_, Answer::Line | Answer::LineIfAllowed) if records_stay(format) => Cover::Reported,
@@ -65,7 +65,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let ops = vec![Op::Answer(index)];
         // The result would repeat these, and then two lines would not be UTF-8.
         let ids = [call.id, session.entry(entry).id].map(|id| session.transcript.id_text(id));
-        let fix = match session.format.answer() {
+        let fix = match session.format.answer {
             _ if ids.iter().any(|id| core::str::from_utf8(id).is_err()) => Fix::held(Held::Tangled),
             _ if stands_behind_the_leaf(session, entry) => Fix::held(Held::Tangled),
             Answer::LineIfAllowed => Fix::guarded(Guard::ChangesLineCount, ops),
@@ -95,7 +95,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
 /// Whether a line behind an entry would be the last that nothing hangs on, and so where the conversation ends: the last
 /// line of Claude Code's that nothing hangs on is the leaf.
 fn stands_behind_the_leaf(session: &Session<'_>, entry: u32) -> bool {
-    session.format.shape() == Shape::Graph && session.leaf.is_some_and(|leaf| leaf < entry)
+    session.format.shape == Shape::Graph && session.leaf.is_some_and(|leaf| leaf < entry)
 }
 
 /// The ids that have a result, turn by turn.
@@ -112,7 +112,7 @@ fn excused(session: &Session<'_>, call: &Call, before_boundary: &dyn Fn(u32) -> 
         return !call.followed;
     }
     // In a log both are sent.
-    let superseded = session.superseded(entry) && session.format.shape() != Shape::Log;
+    let superseded = session.superseded(entry) && session.format.shape != Shape::Log;
     if !session.is_live(entry) || superseded || session.entry(entry).stop == Stop::Aborted {
         return true;
     }

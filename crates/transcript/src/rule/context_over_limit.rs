@@ -26,7 +26,7 @@ pub(super) static RULE: Rule = Rule {
         wakes: &[],
         ..RuleInfo::BASE
     },
-    cover: |format| if format.results() == Results::Unread { Cover::Never } else { Cover::Reported },
+    cover: |format| if format.results == Results::Unread { Cover::Never } else { Cover::Reported },
     check,
 };
 

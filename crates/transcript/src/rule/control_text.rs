@@ -30,8 +30,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn cover(format: &dyn Format) -> Cover {
-    match format.results() {
+fn cover(format: &Format) -> Cover {
+    match format.results {
         Results::Lines | Results::Blocks => Cover::Fixed,
         _ => Cover::Reported,
     }

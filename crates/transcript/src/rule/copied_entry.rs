@@ -28,7 +28,7 @@ pub(super) static RULE: Rule = Rule {
         wakes: &[],
         ..RuleInfo::BASE
     },
-    cover: |format| if format.shape().is_tree() { Cover::Fixed } else { Cover::Never },
+    cover: |format| if format.shape.is_tree() { Cover::Fixed } else { Cover::Never },
     check,
 };
 

@@ -7,13 +7,13 @@ use crate::session::Session;
 use spans::source::{Fault, Span, read_span};
 
 /// Whether no record of a format ever comes or goes.
-pub(super) fn records_stay(format: &dyn Format) -> bool {
-    records_keep_their_order(format) || matches!(format.counted(), Some(Counted::Number(_)))
+pub(super) fn records_stay(format: &Format) -> bool {
+    records_keep_their_order(format) || matches!(format.counted, Some(Counted::Number(_)))
 }
 
 /// Whether none ever moves.
-pub(super) fn records_keep_their_order(format: &dyn Format) -> bool {
-    matches!(format.counted(), Some(Counted::Records(_) | Counted::Lines(_)))
+pub(super) fn records_keep_their_order(format: &Format) -> bool {
+    matches!(format.counted, Some(Counted::Records(_) | Counted::Lines(_)))
 }
 
 /// Why the file, or what counts its lines, does not allow these steps.
@@ -21,7 +21,7 @@ pub(crate) fn forbidden(session: &Session<'_>, steps: &[Op]) -> Result<Option<He
     if let Some(why) = session.read_only() {
         return Ok(Some(Held::ReadOnly(why)));
     }
-    let (place, lines, from) = match session.format.counted() {
+    let (place, lines, from) = match session.format.counted {
         None => return Ok(None),
         Some(Counted::Records(place) | Counted::Number(place)) => (place, false, u32::MAX),
         Some(Counted::Lines(place)) => (place, true, u32::MAX),
@@ -32,11 +32,9 @@ pub(crate) fn forbidden(session: &Session<'_>, steps: &[Op]) -> Result<Option<He
         let changes = match *op {
             Op::Insert { .. } | Op::ToFront(_) => true,
             Op::DropEntry(entry) | Op::DropCopy(entry) => entry < from,
-            Op::Move { .. } if matches!(session.format.counted(), Some(Counted::Number(_))) => false,
+            Op::Move { .. } if matches!(session.format.counted, Some(Counted::Number(_))) => false,
             Op::Move { entry, after } => entry < from || after < from,
-            Op::Answer(call) => {
-                session.format.answer() != Answer::NextUser && session.call(call).entry < from
-            }
+            Op::Answer(call) => session.format.answer != Answer::NextUser && session.call(call).entry < from,
             Op::Replace { at, ref with } if lines => changes_line_count(session, at, with)?,
             Op::Replace { .. } | Op::Cut { .. } | Op::DropBlock { .. } | Op::Keep(_) => false,
         };

@@ -24,7 +24,7 @@ pub(super) static RULE: Rule = Rule {
         wakes: &[],
         ..RuleInfo::BASE
     },
-    cover: |format| if format.content().counts_messages { Cover::Reported } else { Cover::Never },
+    cover: |format| if format.content.counts_messages { Cover::Reported } else { Cover::Never },
     check,
 };
 

@@ -26,7 +26,7 @@ pub(super) static RULE: Rule = Rule {
         wakes: &[],
         ..RuleInfo::BASE
     },
-    cover: |format| if format.compactions_name_what_stays() { Cover::Fixed } else { Cover::Never },
+    cover: |format| if format.compactions_name_what_stays { Cover::Fixed } else { Cover::Never },
     check,
 };
 

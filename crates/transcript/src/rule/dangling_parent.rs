@@ -29,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
         wakes: &[],
         ..RuleInfo::BASE
     },
-    cover: |format| if format.shape().is_tree() { Cover::Fixed } else { Cover::Never },
+    cover: |format| if format.shape.is_tree() { Cover::Fixed } else { Cover::Never },
     check,
 };
 
@@ -80,7 +80,7 @@ fn is_dangling(session: &Session<'_>, entry: u32) -> bool {
 
 /// Whether an entry of a graph, in which each names its parent though it be `null`, does not, and the one before does.
 fn lost_its_name(session: &Session<'_>, entry: u32) -> bool {
-    session.format.shape() == Shape::Graph
+    session.format.shape == Shape::Graph
         && nearest_before(session, entry).is_some_and(|before| session.entry(before).parent != Link::Missing)
 }
 

@@ -37,9 +37,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-pub(super) fn cover(format: &dyn Format) -> Cover {
-    match format.results() {
-        Results::Lines | Results::Blocks if format.shape() == Shape::Log => Cover::Never,
+pub(super) fn cover(format: &Format) -> Cover {
+    match format.results {
+        Results::Lines | Results::Blocks if format.shape == Shape::Log => Cover::Never,
         Results::Lines | Results::Blocks if records_keep_their_order(format) => Cover::Reported,
         Results::Lines | Results::Blocks => Cover::Fixed,
         _ => Cover::Never,

@@ -45,8 +45,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn cover(format: &dyn Format) -> Cover {
-    match format.results() {
+fn cover(format: &Format) -> Cover {
+    match format.results {
         Results::InConversation => Cover::Reported,
         Results::Unpaired | Results::Unread => Cover::Never,
         _ => Cover::Fixed,
@@ -73,10 +73,10 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
 fn judge(session: &Session<'_>, earlier: u32, call: u32, count: u32) -> Result<Finding, Fault> {
     let (one, two) = (session.call(earlier), session.call(call));
     // Which messages of a whole conversation the two are in is not noted.
-    let apart = session.format.results() != Results::InConversation;
+    let apart = session.format.results != Results::InConversation;
     let same_turn = apart && session.turn(one.entry) == session.turn(two.entry);
     let in_context = session.in_context(one.entry) && session.in_context(two.entry);
-    let taken = session.format.takes_ids_again() && !same_turn;
+    let taken = session.format.takes_ids_again && !same_turn;
     let (severity, message) = match (in_context && !taken, same_turn) {
         (false, _) => (Severity::Note, "the id of an earlier call is used again"),
         (true, true) => (Severity::Error, "two calls of one message share an id"),
@@ -151,7 +151,7 @@ fn start(session: &Session<'_>, call: u32, result: usize) -> Option<Span> {
 
 /// Where the line of a result names its call once more.
 fn again(session: &Session<'_>, result: usize) -> Result<Option<Span>, Fault> {
-    let keys = session.format.names_call_again();
+    let keys = session.format.names_call_again;
     if keys.is_empty() {
         return Ok(None);
     }

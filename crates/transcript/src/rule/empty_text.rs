@@ -29,13 +29,13 @@ pub(super) static RULE: Rule = Rule {
         told: Told::Counted,
         ..RuleInfo::BASE
     },
-    cover: |format| if format.content().blank.is_some() { Cover::Fixed } else { Cover::Never },
+    cover: |format| if format.content.blank.is_some() { Cover::Fixed } else { Cover::Never },
     check,
 };
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     // One finding for all where the agent leaves such texts out: Gemini writes one with every call.
-    let harmless = session.format.content().blank == Some(Severity::Note);
+    let harmless = session.format.content.blank == Some(Severity::Note);
     let mut all: Option<Finding> = None;
     for own in session.transcript.quirks().chunk_by(|one, next| one.entry == next.entry) {
         let entry = own[0].entry;
@@ -96,7 +96,7 @@ fn said(session: &Session<'_>, quirks: &[Quirk]) -> Result<Option<Finding>, Faul
     let message = "a text of nothing but white space".to_string();
     Ok(Some(Finding {
         fix,
-        ..about(&RULE, session, entry, severity(session, entry, session.format.content().blank), message)
+        ..about(&RULE, session, entry, severity(session, entry, session.format.content.blank), message)
     }))
 }
 
@@ -117,7 +117,7 @@ fn results(session: &Session<'_>, quirks: &[Quirk], out: &mut Found<'_>) {
         if own.len() >= all {
             ops[0] = Op::Replace { at: text, with: NO_OUTPUT.into() };
         }
-        let severity = severity(session, found.entry, session.format.content().blank);
+        let severity = severity(session, found.entry, session.format.content.blank);
         let message = "a result of nothing but white space".to_string();
         let fix = Fix::safe(ops);
         out.push(Finding { fix, ..about_result(&RULE, session, result, severity, message) });

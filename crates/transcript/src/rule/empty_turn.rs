@@ -33,11 +33,11 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn cover(format: &dyn Format) -> Cover {
-    match format.content().empty {
+fn cover(format: &Format) -> Cover {
+    match format.content.empty {
         None => Cover::Never,
         // What a data set holds is its owner's choice.
-        Some(_) if format.results().of_conversations() || records_stay(format) => Cover::Reported,
+        Some(_) if format.results.of_conversations() || records_stay(format) => Cover::Reported,
         Some(_) => Cover::Fixed,
     }
 }
@@ -66,7 +66,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
             _ if found.stop == Stop::Aborted => Severity::Note,
             // pi stumbles over it when it sends.
             Kind::Note if !session.is_whole_conversation(entry) => severity_in_context(session, entry),
-            _ => severity(session, entry, session.format.content().empty),
+            _ => severity(session, entry, session.format.content.empty),
         };
         out.push(Finding { fix, ..about(&RULE, session, entry, severity, message.to_string()) });
     }

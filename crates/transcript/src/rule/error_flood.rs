@@ -32,7 +32,7 @@ pub(super) static RULE: Rule = Rule {
         wakes: &[],
         ..RuleInfo::BASE
     },
-    cover: |format| if format.content().failures { Cover::Fixed } else { Cover::Never },
+    cover: |format| if format.content.failures { Cover::Fixed } else { Cover::Never },
     check,
 };
 

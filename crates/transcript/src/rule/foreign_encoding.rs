@@ -1,7 +1,6 @@
 //! B4: bytes that are not UTF-8.
 
 use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about_line};
-use super::bound_thinking::entry_at;
 use super::unreadable_line;
 use crate::model::entry::{DamageKind, QuirkKind};
 use crate::model::finding::{Fix, Held, Op, Severity};
@@ -51,12 +50,12 @@ fn fix(session: &Session<'_>, line: Span) -> Result<Fix, Fault> {
     for op in &ops {
         let Op::Replace { at, .. } = *op else { continue };
         // What is no record goes, or is made one first.
-        let Some(entry) = entry_at(session, at).filter(|_| !is_mended(session, at)) else { continue };
+        let Some(entry) = session.entry_around(at).filter(|_| !is_mended(session, at)) else { continue };
         if read.as_ref().is_none_or(|(of, _)| *of != entry) {
             read = Some((entry, json::parse(session.source, session.entry(entry).span)?));
         }
         let doc = read.as_ref().and_then(|(_, doc)| doc.as_ref());
-        if doc.is_some_and(|doc| !session.format.takes_any_text_at(doc, at)) {
+        if doc.is_some_and(|doc| !(session.format.takes_any_text_at)(doc, at)) {
             return Ok(Fix::held(Held::Checked));
         }
     }

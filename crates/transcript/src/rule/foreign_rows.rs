@@ -22,7 +22,7 @@ pub(super) static RULE: Rule = Rule {
         told: Told::Once,
         ..RuleInfo::BASE
     },
-    cover: |format| if format.content().names_session { Cover::Reported } else { Cover::Never },
+    cover: |format| if format.content.names_session { Cover::Reported } else { Cover::Never },
     check,
 };
 

@@ -32,8 +32,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn cover(format: &dyn Format) -> Cover {
-    if let Some(Counted::Lines(_)) = format.counted() { Cover::Reported } else { Cover::Fixed }
+fn cover(format: &Format) -> Cover {
+    if let Some(Counted::Lines(_)) = format.counted { Cover::Reported } else { Cover::Fixed }
 }
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {

@@ -27,7 +27,7 @@ pub(super) static RULE: Rule = Rule {
         wakes: &[Feature::LoneThinking],
         ..RuleInfo::BASE
     },
-    cover: |format| if format.content().thinking { Cover::Fixed } else { Cover::Never },
+    cover: |format| if format.content.thinking { Cover::Fixed } else { Cover::Never },
     check,
 };
 
@@ -80,7 +80,7 @@ pub(super) fn ends_its_turn(session: &Session<'_>, entry: u32) -> bool {
 /// Whether the message with which the branch ends is over: a tool has answered, which says nothing where each block is
 /// a line of its own, or somebody spoke behind its beginning.
 fn is_over(session: &Session<'_>, entry: u32, behind: &[u32]) -> bool {
-    if session.format.shape() != Shape::Graph {
+    if session.format.shape != Shape::Graph {
         return behind.iter().any(|&other| session.entry(other).kind == Kind::Message(Role::Tool));
     }
     let turn = session.turn(entry);

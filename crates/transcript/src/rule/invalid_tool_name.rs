@@ -29,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
         wakes: &[],
         ..RuleInfo::BASE
     },
-    cover: |format| if format.results().have_calls() { Cover::Fixed } else { Cover::Never },
+    cover: |format| if format.results.have_calls() { Cover::Fixed } else { Cover::Never },
     check,
 };
 
@@ -43,7 +43,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let known: HashSet<&[u8]> = calls.iter().map(name).filter(|name| is_plain(name)).collect();
     for (index, call) in calls.iter().enumerate().filter(|(_, call)| !is_plain(name(call))) {
         // Codex's own kinds of calls have none, and need none.
-        if call.name_at.is_empty() && session.format.shape() == Shape::Log {
+        if call.name_at.is_empty() && session.format.shape == Shape::Log {
             continue;
         }
         let trimmed = name(call).trim_ascii();
@@ -73,13 +73,13 @@ fn renamed(session: &Session<'_>, call: usize, name: &[u8]) -> Vec<Op> {
 }
 
 /// Whether an API takes it as the name of a tool.
-fn is_plain(format: &dyn Format, name: &[u8]) -> bool {
-    let own = |byte: u8| matches!(byte, b'.' | b':' | b'/') && !format.has_plain_ids();
+fn is_plain(format: &Format, name: &[u8]) -> bool {
+    let own = |byte: u8| matches!(byte, b'.' | b':' | b'/') && !format.has_plain_ids;
     let fits = |&byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-') || own(byte);
     !name.is_empty() && name.len() <= 128 && name.iter().all(fits)
 }
 
 /// Whether APIs take the names of these calls.
-pub(crate) fn are_plain(format: &dyn Format, transcript: &Transcript, mut calls: Range<usize>) -> bool {
+pub(crate) fn are_plain(format: &Format, transcript: &Transcript, mut calls: Range<usize>) -> bool {
     calls.all(|call| is_plain(format, transcript.id_text(transcript.calls[call].name)))
 }

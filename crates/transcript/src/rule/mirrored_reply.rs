@@ -32,7 +32,7 @@ pub(super) static RULE: Rule = Rule {
         wakes: &[Feature::Mirror],
         ..RuleInfo::BASE
     },
-    cover: |format| if format.content().mirrors { Cover::Fixed } else { Cover::Never },
+    cover: |format| if format.content.mirrors { Cover::Fixed } else { Cover::Never },
     check,
 };
 
@@ -55,7 +55,7 @@ fn is_mirror(session: &Session<'_>, entry: u32) -> bool {
 fn said_before(session: &Session<'_>, before: &[u32], entry: u32) -> Result<bool, Fault> {
     let mut texts = Vec::new();
     if let Some(doc) = json::parse(session.source, session.entry(entry).span)? {
-        session.format.parts(&doc, &mut |part| {
+        (session.format.parts)(&doc, &mut |part| {
             if let Part::Text(text) = part {
                 texts.push(text.inner());
             }

@@ -1,18 +1,13 @@
 //! B10: the header is not the first line, or there is none.
 
 use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about};
-use crate::format::{Format, Gate};
+use crate::format::{Format, Header};
 use crate::model::entry::Kind;
 use crate::model::finding::{Finding, Fix, Op, Severity};
 use crate::session::Session;
 use alloc::string::ToString;
 use alloc::vec;
 use spans::source::Fault;
-
-/// Whether a file may be changed at all is told by its first line: then it is not that of a file which lacks it.
-fn is_asked(format: &dyn Format) -> bool {
-    format.gates().contains(&Gate::CodexWriter)
-}
 
 pub(super) static RULE: Rule = Rule {
     info: RuleInfo {
@@ -37,11 +32,11 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn cover(format: &dyn Format) -> Cover {
-    match format.has_header() {
-        false => Cover::Never,
-        true if format.counted().is_some() || is_asked(format) => Cover::Reported,
-        true => Cover::Fixed,
+fn cover(format: &Format) -> Cover {
+    match format.header {
+        Header::None => Cover::Never,
+        Header::First if format.counted.is_none() => Cover::Fixed,
+        Header::First | Header::Decides => Cover::Reported,
     }
 }
 
@@ -52,7 +47,9 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     }
     let header = (0..).zip(entries).find(|(_, entry)| entry.kind == Kind::Header);
     let (fix, message) = match header {
-        Some(_) if is_asked(session.format) => (Fix::NONE, "the header is not the first line"),
+        Some(_) if session.format.header == Header::Decides => {
+            (Fix::NONE, "the header is not the first line")
+        }
         Some((header, _)) => (Fix::safe(vec![Op::ToFront(header)]), "the header is not the first line"),
         None => (Fix::NONE, "the header is lost"),
     };

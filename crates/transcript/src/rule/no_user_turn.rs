@@ -32,15 +32,15 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn cover(format: &dyn Format) -> Cover {
-    let told = format.results().of_messages() || format.content().begins_with_user.is_some();
+fn cover(format: &Format) -> Cover {
+    let told = format.results.of_messages() || format.content.begins_with_user.is_some();
     if told { Cover::Reported } else { Cover::Never }
 }
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let spoken = |&entry: &u32| session.entry(entry).kind == Kind::Message(Role::Assistant);
     let first = session.sent().find(spoken);
-    let severity = session.format.content().begins_with_user;
+    let severity = session.format.content.begins_with_user;
     if let Some((severity, entry)) = severity.zip(call_first(session)) {
         let message = "calls stand before anything that a user said".to_string();
         out.push(about(&RULE, session, entry, severity, message));
@@ -62,7 +62,7 @@ fn call_first(session: &Session<'_>) -> Option<u32> {
     for entry in session.sent() {
         match session.entry(entry).kind {
             // A list of messages says nothing but what they say.
-            Kind::Boundary if session.format.shape() == Shape::Upserts => {}
+            Kind::Boundary if session.format.shape == Shape::Upserts => {}
             Kind::Message(Role::User) | Kind::Note | Kind::Boundary => return None,
             Kind::Message(Role::Assistant) if calls(entry) => return Some(entry),
             _ => {}

@@ -30,7 +30,7 @@ pub(super) static RULE: Rule = Rule {
         told: Told::Counted,
         ..RuleInfo::BASE
     },
-    cover: |format| if format.shape().is_tree() { Cover::Fixed } else { Cover::Never },
+    cover: |format| if format.shape.is_tree() { Cover::Fixed } else { Cover::Never },
     check,
 };
 
@@ -94,7 +94,7 @@ struct Shown {
 impl Shown {
     fn of(session: &Session<'_>) -> Self {
         let mut shown = Self { path: HashSet::new(), turns: HashSet::new(), calls: HashSet::new() };
-        if session.format.shape() == Shape::Graph {
+        if session.format.shape == Shape::Graph {
             shown.turns.extend(session.live.iter().map(|&entry| session.turn(entry)));
             let calls = session.live.iter().flat_map(|&entry| session.transcript.calls_of(entry));
             shown.calls.extend(calls.filter_map(|call| session.call(call as u32).id));

@@ -25,7 +25,7 @@ pub(super) static RULE: Rule = Rule {
         wakes: &[Feature::LongText],
         ..RuleInfo::BASE
     },
-    cover: |format| if format.results().of_messages() { Cover::Reported } else { Cover::Never },
+    cover: |format| if format.results.of_messages() { Cover::Reported } else { Cover::Never },
     check,
 };
 

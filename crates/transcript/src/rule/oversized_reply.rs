@@ -35,7 +35,7 @@ pub(super) static RULE: Rule = Rule {
         wakes: &[],
         ..RuleInfo::BASE
     },
-    cover: |format| if format.results().of_messages() { Cover::Fixed } else { Cover::Never },
+    cover: |format| if format.results.of_messages() { Cover::Fixed } else { Cover::Never },
     check,
 };
 
@@ -75,7 +75,7 @@ pub(crate) fn shorten_message(
     let mut texts: Vec<Text> = Vec::new();
     // Where the model's message holds the results of its calls, those have limits of their own.
     let (model, mut results) = (found.kind == Kind::Message(Role::Assistant), false);
-    session.format.parts(&doc, &mut |part| match part {
+    (session.format.parts)(&doc, &mut |part| match part {
         Part::Text(text) if text.kind() == Json::String && !(model && results) => texts.push(Text::of(text)),
         Part::Result => results = true,
         _ => {}

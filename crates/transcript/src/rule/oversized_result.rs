@@ -26,7 +26,7 @@ pub(super) static RULE: Rule = Rule {
         wakes: &[Feature::LongResult],
         ..RuleInfo::BASE
     },
-    cover: |format| if format.results() == Results::Unread { Cover::Never } else { Cover::Fixed },
+    cover: |format| if format.results == Results::Unread { Cover::Never } else { Cover::Fixed },
     check,
 };
 

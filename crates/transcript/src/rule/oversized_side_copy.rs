@@ -31,7 +31,7 @@ pub(super) static RULE: Rule = Rule {
         wakes: &[Feature::LongSide],
         ..RuleInfo::BASE
     },
-    cover: |format| if format.copies_results() { Cover::Fixed } else { Cover::Never },
+    cover: |format| if format.copies_results { Cover::Fixed } else { Cover::Never },
     check,
 };
 

@@ -30,7 +30,7 @@ pub(super) static RULE: Rule = Rule {
         wakes: &[Feature::LongTurn],
         ..RuleInfo::BASE
     },
-    cover: |format| if format.results().of_messages() { Cover::Fixed } else { Cover::Never },
+    cover: |format| if format.results.of_messages() { Cover::Fixed } else { Cover::Never },
     check,
 };
 

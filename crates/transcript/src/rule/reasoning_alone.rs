@@ -29,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
         wakes: &[Feature::LoneThinking],
         ..RuleInfo::BASE
     },
-    cover: |format| if format.content().reasoning { Cover::Fixed } else { Cover::Never },
+    cover: |format| if format.content.reasoning { Cover::Fixed } else { Cover::Never },
     check,
 };
 
@@ -60,5 +60,5 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
 fn behind_in_log(session: &Session<'_>, entry: u32) -> Option<Kind> {
     let behind = session.place(entry).map_or(&[][..], |place| &session.live[place + 1..]);
     let mut kinds = behind.iter().map(|&other| session.entry(other).kind);
-    kinds.find(|kind| matches!(kind, Kind::Message(_))).filter(|_| session.format.shape() == Shape::Log)
+    kinds.find(|kind| matches!(kind, Kind::Message(_))).filter(|_| session.format.shape == Shape::Log)
 }

@@ -17,7 +17,7 @@ pub(super) fn take_out(session: &Session<'_>, entry: u32) -> Fix {
         return Fix::held(Held::Referenced);
     }
     let ops = vec![Op::DropEntry(entry)];
-    if session.format.answer() != Answer::Line {
+    if session.format.answer != Answer::Line {
         Fix::guarded(Guard::ChangesLineCount, ops)
     } else if session.is_newest(entry) && session.entry(entry).id.is_some() {
         Fix::guarded(Guard::NewestEntry, ops)
@@ -69,8 +69,8 @@ pub(super) fn only_if_asked(fix: Fix, why: Guard) -> Fix {
 }
 
 /// What a rule does in a format that takes results out: with their lines, or out of them.
-pub(super) fn cover_of_removed_results(format: &dyn Format) -> Cover {
-    match format.results() {
+pub(super) fn cover_of_removed_results(format: &Format) -> Cover {
+    match format.results {
         Results::Lines if records_stay(format) => Cover::Reported,
         Results::Lines | Results::Blocks => Cover::Fixed,
         Results::InConversation => Cover::Reported,
@@ -126,7 +126,7 @@ fn drop_results(session: &Session<'_>, entry: u32, results: &[usize]) -> Fix {
         return Fix::held(Held::Referenced);
     }
     let ops = vec![Op::DropEntry(entry)];
-    if session.format.answer() != Answer::Line {
+    if session.format.answer != Answer::Line {
         return Fix::guarded(Guard::ChangesLineCount, ops);
     }
     let is_newest = session.is_newest(entry) && session.entry(entry).id.is_some();

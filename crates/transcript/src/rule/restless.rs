@@ -19,7 +19,7 @@ pub(super) static RULE: Rule = Rule {
         help: Help { what: "The model said tick, or tock.", why: "", fix: "It says the other.", source: "" },
         ..RuleInfo::BASE
     },
-    cover: |format| if format.name() == "otter" { Cover::Fixed } else { Cover::Never },
+    cover: |format| if format.name == "otter" { Cover::Fixed } else { Cover::Never },
     check,
 };
 
@@ -64,7 +64,7 @@ mod tests {
         let codes: Vec<_> = mended.before.findings.iter().map(|found| found.rule.code()).collect();
         assert_eq!(codes, [RULE.code()]);
         let rule = find("restless").unwrap();
-        let covered = FORMATS.iter().filter(|format| rule.cover(**format) == Cover::Fixed);
-        assert_eq!(covered.map(|format| format.name()).collect::<Vec<_>>(), ["otter"]);
+        let covered = FORMATS.iter().filter(|format| rule.cover(format) == Cover::Fixed);
+        assert_eq!(covered.map(|format| format.name).collect::<Vec<_>>(), ["otter"]);
     }
 }

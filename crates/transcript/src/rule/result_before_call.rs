@@ -27,8 +27,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn cover(format: &dyn Format) -> Cover {
-    if traits(format.shape()).pairs_anywhere { Cover::Never } else { displaced_result::cover(format) }
+fn cover(format: &Format) -> Cover {
+    if traits(format.shape).pairs_anywhere { Cover::Never } else { displaced_result::cover(format) }
 }
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {

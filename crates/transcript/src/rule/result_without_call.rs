@@ -113,7 +113,7 @@ struct HiddenCalls {
 
 impl HiddenCalls {
     fn of(session: &Session<'_>) -> Self {
-        let nameless = |call: &&Call| session.format.calls_have_ids() && call.id.is_none();
+        let nameless = |call: &&Call| session.format.calls_have_ids && call.id.is_none();
         let mut nameless = session.transcript.calls.iter().filter(nameless).peekable();
         let above = session.live.first().and_then(|&first| dangling_parent::nearest_before(session, first));
         let cut_off = session.is_cut_off() && above.is_some();
@@ -121,8 +121,7 @@ impl HiddenCalls {
         Self {
             of_nameless_result: cut_off || nameless.peek().is_some(),
             of_named_result: cut_off || nameless.any(|call| session.in_context(call.entry)),
-            of_result_in_context: session.format.shape() == Shape::Log
-                && session.live.iter().any(is_boundary),
+            of_result_in_context: session.format.shape == Shape::Log && session.live.iter().any(is_boundary),
         }
     }
 

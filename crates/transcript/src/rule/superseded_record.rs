@@ -29,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
         wakes: &[],
         ..RuleInfo::BASE
     },
-    cover: |format| if format.shape() == Shape::Upserts { Cover::Fixed } else { Cover::Never },
+    cover: |format| if format.shape == Shape::Upserts { Cover::Fixed } else { Cover::Never },
     check,
 };
 

@@ -24,7 +24,7 @@ pub(super) static RULE: Rule = Rule {
         told: Told::Counted,
         ..RuleInfo::BASE
     },
-    cover: |format| if format.shape() == Shape::Graph { Cover::Fixed } else { Cover::Never },
+    cover: |format| if format.shape == Shape::Graph { Cover::Fixed } else { Cover::Never },
     check,
 };
 

@@ -29,8 +29,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn cover(format: &dyn Format) -> Cover {
-    let says_why_it_stopped = format.shape() == Shape::Branch && format.aborts();
+fn cover(format: &Format) -> Cover {
+    let says_why_it_stopped = format.shape == Shape::Branch && format.aborts;
     if says_why_it_stopped { Cover::Fixed } else { Cover::Never }
 }
 

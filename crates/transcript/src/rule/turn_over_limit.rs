@@ -20,7 +20,7 @@ pub(super) static RULE: Rule = Rule {
         wakes: &[],
         ..RuleInfo::BASE
     },
-    cover: |format| if format.results().of_messages() { Cover::Reported } else { Cover::Never },
+    cover: |format| if format.results.of_messages() { Cover::Reported } else { Cover::Never },
     check,
 };
 

@@ -25,16 +25,16 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-fn cover(format: &dyn Format) -> Cover {
-    let has_calls = format.results().have_calls();
-    if has_calls && format.calls_have_ids() { Cover::Reported } else { Cover::Never }
+fn cover(format: &Format) -> Cover {
+    let has_calls = format.results.have_calls();
+    if has_calls && format.calls_have_ids { Cover::Reported } else { Cover::Never }
 }
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     for (index, call) in session.transcript.calls.iter().enumerate() {
         let id = session.transcript.id_text(call.id);
-        let strange = session.format.has_plain_ids() && !is_taken(id);
-        let lacking = id.is_empty() && call.id_at.len() <= 2 && session.format.calls_have_ids();
+        let strange = session.format.has_plain_ids && !is_taken(id);
+        let lacking = id.is_empty() && call.id_at.len() <= 2 && session.format.calls_have_ids;
         if lacking || strange {
             let sent = session.in_context(call.entry);
             let severity = match (sent, lacking) {

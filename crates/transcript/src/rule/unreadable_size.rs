@@ -26,7 +26,7 @@ pub(super) static RULE: Rule = Rule {
         told: Told::Once,
         ..RuleInfo::BASE
     },
-    cover: |format| if format.content().in_one_string { Cover::Reported } else { Cover::Never },
+    cover: |format| if format.content.in_one_string { Cover::Reported } else { Cover::Never },
     check,
 };
 

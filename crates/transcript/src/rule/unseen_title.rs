@@ -31,7 +31,7 @@ pub(super) static RULE: Rule = Rule {
         told: Told::Once,
         ..RuleInfo::BASE
     },
-    cover: |format| if format.content().titles { Cover::Fixed } else { Cover::Never },
+    cover: |format| if format.content.titles { Cover::Fixed } else { Cover::Never },
     check,
 };
 

@@ -43,7 +43,7 @@ pub(super) static RULE: Rule = Rule {
         wakes: &[Feature::Image],
         ..RuleInfo::BASE
     },
-    cover: |format| if format.content().images.is_some() { Cover::Fixed } else { Cover::Never },
+    cover: |format| if format.content.images.is_some() { Cover::Fixed } else { Cover::Never },
     check,
 };
 
@@ -91,7 +91,7 @@ enum Verdict {
 }
 
 fn refused(session: &Session<'_>) -> Severity {
-    session.format.content().images.unwrap_or(Severity::Note)
+    session.format.content.images.unwrap_or(Severity::Note)
 }
 
 /// Whether sides are asked for: OpenAI makes large images small itself.
@@ -290,7 +290,7 @@ fn stub(session: &Session<'_>, image: &Image, severity: Severity, why: String) -
 /// The insides of other strings of the entry that hold the same data, as `toolUseResult` does.
 fn copies(session: &Session<'_>, image: &Image) -> Result<Vec<Span>, Fault> {
     // Copies stand beside the message, and only Claude Code makes them.
-    if session.format.shape() != Shape::Graph {
+    if session.format.shape != Shape::Graph {
         return Ok(Vec::new());
     }
     let doc = json::parse(session.source, session.entry(image.entry).span)?;

@@ -9,7 +9,7 @@ use crate::read::scan::Scanned;
 #[derive(Clone, Copy, Debug)]
 pub struct Facts {
     /// Who writes such files; `None` if unknown.
-    pub format: Option<&'static dyn Format>,
+    pub format: Option<&'static Format>,
     /// The file is one JSON object or array, and of no known format.
     pub is_document: bool,
     /// Length in bytes.

@@ -51,11 +51,11 @@ pub(crate) fn failure_of(session: &Session<'_>) -> Result<Option<Failure>, Fault
 /// How the turn failed that a message of the model tells of.
 pub(crate) fn failure_in(
     source: &dyn Source,
-    format: &dyn Format,
+    format: &Format,
     found: &Entry,
 ) -> Result<Option<Failure>, Fault> {
     let Some(doc) = json::parse(source, found.span)? else { return Ok(None) };
-    let cause = match format.broken(&doc) {
+    let cause = match (format.broken)(&doc) {
         None => return Ok(None),
         Some(Broken::CutOff) => Cause::OutputCutOff,
         Some(Broken::Error(said)) => said.map_or(Cause::Other, |said| {
@@ -75,7 +75,7 @@ pub fn answered_since(source: &dyn Source, from: u64) -> Result<bool, Fault> {
         let found = session.entry(entry);
         if found.span.start >= from && found.kind == Kind::Message(Role::Assistant) {
             let doc = json::parse(session.source, found.span)?;
-            if doc.is_some_and(|doc| session.format.broken(&doc).is_none()) {
+            if doc.is_some_and(|doc| (session.format.broken)(&doc).is_none()) {
                 return Ok(true);
             }
         }

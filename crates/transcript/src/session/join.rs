@@ -27,7 +27,7 @@ impl<'a> Session<'a> {
         let mut session = Self {
             transcript,
             format,
-            shape: traits(format.shape()),
+            shape: traits(format.shape),
             undecided: *undecided,
             source,
             policy,
@@ -81,7 +81,7 @@ impl<'a> Session<'a> {
             let parent = match entry.parent {
                 Link::To(id) => self.by_id[id.index()],
                 // OpenClaw writes rows without a parent that simply follow the row before.
-                Link::Missing if self.format.shape() == Shape::Branch => before,
+                Link::Missing if self.format.shape == Shape::Branch => before,
                 Link::Root | Link::Missing => NONE,
             };
             if entry.id.is_some() {

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use core::cell::OnceCell;
 use hashbrown::HashMap;
 use serde::{Deserialize, Serialize};
-use spans::source::{Fault, Source};
+use spans::source::{Fault, Source, Span};
 
 pub(super) const NONE: u32 = u32::MAX;
 
@@ -20,7 +20,7 @@ pub struct Session<'a> {
     /// The entries.
     pub transcript: &'a Transcript,
     /// Its format.
-    pub format: &'static dyn Format,
+    pub format: &'static Format,
     /// What holds for files of its shape.
     pub(crate) shape: &'static Traits,
     /// What the objects say about the format, if more of them would be listened to.
@@ -138,9 +138,16 @@ impl<'a> Session<'a> {
         (index != NONE).then_some(index)
     }
 
+    /// The entry that holds these bytes inside, not merely at its edge.
+    pub(crate) fn entry_around(&self, at: Span) -> Option<u32> {
+        let entries = &self.transcript.entries;
+        let after = entries.partition_point(|entry| entry.span.start < at.start);
+        (after > 0 && at.end < entries[after - 1].span.end).then(|| after as u32 - 1)
+    }
+
     /// Whether an entry is a whole conversation: a line of a data set.
     pub fn is_whole_conversation(&self, entry: u32) -> bool {
-        self.format.results().of_conversations() && self.entry(entry).kind == Kind::Note
+        self.format.results.of_conversations() && self.entry(entry).kind == Kind::Note
     }
 
     /// The position of an entry on the live branch.
@@ -266,7 +273,7 @@ impl<'a> Session<'a> {
 
     /// Why nothing of the file may be changed, if that is so.
     pub fn read_only(&self) -> Option<&'static str> {
-        self.transcript.read_only.or(match self.format.level() {
+        self.transcript.read_only.or(match self.format.level {
             Level::ReadOnly(why) => Some(why),
             _ => None,
         })
@@ -309,7 +316,7 @@ impl<'a> Session<'a> {
     /// right after the calls, whatever follows them in the file.
     pub(crate) fn is_in_record_of_call(&self, result: usize) -> bool {
         let entry = self.entry(self.result(result).entry);
-        self.format.shape() == Shape::Upserts && entry.kind == Kind::Message(Role::Assistant)
+        self.format.shape == Shape::Upserts && entry.kind == Kind::Message(Role::Assistant)
     }
 
     /// Whether somebody spoke after the turn of this entry: then its tools are not running any more.
@@ -369,6 +376,6 @@ impl<'a> Session<'a> {
 
     /// Whether calls of the newest turn stay without a result: no tool runs, and the agent does not answer them itself.
     pub(crate) fn nothing_answers(&self) -> bool {
-        self.policy.agent_gone && self.format.leaves_calls_open()
+        self.policy.agent_gone && self.format.leaves_calls_open
     }
 }

@@ -380,7 +380,7 @@ impl Cutter<'_> {
             }
         };
         if let Some(doc) = json::parse(source, self.session.entry(entry).span)? {
-            self.session.format.parts(&doc, &mut add);
+            (self.session.format.parts)(&doc, &mut add);
         }
         text.push('\n');
         failed.map_or(Ok(room.map(|_| text)), Err)

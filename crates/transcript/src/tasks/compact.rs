@@ -10,12 +10,13 @@ use crate::examine::holds::Holds;
 use crate::examine::look::{Examination, look};
 use crate::examine::mend::Repair;
 use crate::examine::verdict::{Baseline, Loss, Worse};
-use crate::format::{Compaction, Part};
+use crate::format::{Compaction, Header, Part};
 use crate::model::entry::{DamageKind, Kind, Link, Role};
 use crate::model::finding::{Held, Op};
 use crate::model::policy::{Depth, Policy};
+use crate::plan::thinking::{unbind, vanishes};
 use crate::plan::{self, Plan, Rendered, fresh_id};
-use crate::rule::bound_thinking::{self, unbind, vanishes};
+use crate::rule::bound_thinking;
 use crate::rule::{forbidden, shorten_message};
 use crate::session::{Compacts, Session, traits};
 use alloc::borrow::Cow;
@@ -162,7 +163,7 @@ pub fn compact(source: &dyn Source, policy: &Policy, request: &Request<'_>) -> R
         look(&Rendered::new(source, &plan), policy, Depth::Sizes, &Holds::default(), &mut |session, _| {
             now = names(session, &Context::of(session).entries);
         })?;
-    let loss = match before.facts.format.map(|format| traits(format.shape()).compacts) {
+    let loss = match before.facts.format.map(|format| traits(format.shape).compacts) {
         Some(Compacts::InPlace) => Loss::Texts,
         _ if request.message_chars_max > 0 => Loss::Texts,
         _ => Loss::Context,
@@ -314,7 +315,7 @@ fn is_own(session: &Session<'_>, entry: u32) -> Result<bool, Fault> {
     }
     let Some(doc) = json::parse(session.source, session.entry(entry).span)? else { return Ok(false) };
     let mut own = None;
-    session.format.parts(&doc, &mut |part| {
+    (session.format.parts)(&doc, &mut |part| {
         if let Part::Text(text) = part {
             own.get_or_insert(text.prefix().starts_with(OWN));
         }
@@ -434,7 +435,7 @@ fn insert(
     let id_of = |entry: Option<u32>| {
         entry.map_or(&[][..], |entry| session.transcript.id_text(session.entry(entry).id))
     };
-    let lines = session.format.compaction(&Compaction {
+    let lines = (session.format.compaction)(&Compaction {
         doc: &doc,
         raw: &raw,
         ids: [&one, &two],
@@ -468,7 +469,8 @@ fn insert(
 /// Why the agent would not read such a compaction.
 fn unreadable(session: &Session<'_>, lines: &[Vec<u8>]) -> Option<Unable> {
     let first = session.transcript.entries.first();
-    let headless = session.format.has_header() && first.is_none_or(|entry| entry.kind != Kind::Header);
+    let headless =
+        session.format.header != Header::None && first.is_none_or(|entry| entry.kind != Kind::Header);
     if lines.is_empty() { Some(Unable::NotWritten) } else { headless.then_some(Unable::NoHeader) }
 }
 

@@ -131,7 +131,7 @@ impl<'a> Tally<'a> {
     fn seen(&self, index: u32) -> bool {
         let entry = self.session.entry(index);
         // In a graph the branch begins anew at each compaction.
-        let before = self.session.format.shape() == Shape::Graph
+        let before = self.session.format.shape == Shape::Graph
             && Some(index) < self.boundary
             && entry.is_main()
             && !self.session.superseded(index);

@@ -8,7 +8,6 @@ use proptest::test_runner::{RngAlgorithm, TestRng};
 use spans::source;
 use std::fs;
 use std::path::{Path, PathBuf};
-use transcript::format::Format;
 use transcript::plan::Rendered;
 use transcript::{Awaits, Policy, Source, Span, examine, mend};
 
@@ -31,7 +30,8 @@ pub(crate) fn sessions(corpus: &Path, formats: &[&'static str]) -> Vec<Session> 
         };
         let bytes = at_rest(&bytes[..end]);
         let found = examine(&bytes.as_slice(), &Policy::default()).unwrap();
-        let Some(format) = formats.iter().find(|name| found.facts.format.map(Format::name) == Some(name))
+        let Some(format) =
+            formats.iter().find(|name| found.facts.format.map(|format| format.name) == Some(name))
         else {
             continue;
         };

@@ -33,18 +33,18 @@ const FIXTURE_BYTES_MAX: usize = 10_000;
 
 /// A format, and its fixtures before they are mended.
 pub(crate) struct Kind {
-    pub format: &'static dyn Format,
+    pub format: &'static Format,
     pub files: Vec<Vec<u8>>,
 }
 
 /// All formats but those of stories that have a dialect of their own.
 pub(crate) static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
-    let others = FORMATS.iter().filter(|format| !["pi", "claude-code"].contains(&format.name()));
-    let kind = |format: &&'static dyn Format| {
-        let cases = folders(&fixtures.join(format.name())).into_iter();
+    let others = FORMATS.iter().filter(|format| !["pi", "claude-code"].contains(&format.name));
+    let kind = |format: &&'static Format| {
+        let cases = folders(&fixtures.join(format.name)).into_iter();
         let files = cases.map(|case| std::fs::read(case.join("in.jsonl")).unwrap());
-        Kind { format: *format, files: files.filter(|bytes| bytes.len() < FIXTURE_BYTES_MAX).collect() }
+        Kind { format, files: files.filter(|bytes| bytes.len() < FIXTURE_BYTES_MAX).collect() }
     };
     others.map(kind).collect()
 });
@@ -124,8 +124,8 @@ fn all_said(bytes: &[u8]) -> BTreeSet<String> {
 
 /// A file is taken for what it is, or for nothing; and it stays what it is.
 fn is_told_apart(kind: &Kind, case: &Case) -> Checked {
-    let claimed = |bytes: &[u8]| scan(&bytes).unwrap().format.map(Format::name);
-    let (before, own) = (claimed(&case.bytes), kind.format.name());
+    let claimed = |bytes: &[u8]| scan(&bytes).unwrap().format.map(|format| format.name);
+    let (before, own) = (claimed(&case.bytes), kind.format.name);
     let right = |name: &str| name == own || is_plainer(name, own);
     prop_assert!(before.is_none_or(right), "{own} is taken for {before:?}");
     let Some((_, after, _)) = repaired(&case.bytes, &case.policy) else { return Ok(()) };
@@ -175,7 +175,7 @@ fn stays_within_its_level(case: &Case) -> Checked {
     let compacted = |rows: &[super::reader::Row]| {
         rows.iter().rposition(|row| row.value["type"] == "session.compaction_complete").unwrap_or(0)
     };
-    match (format.level(), format.counted()) {
+    match (format.level, format.counted) {
         (Level::ReadOnly(_), _) => prop_assert!(plan.is_empty(), "{plan:?}"),
         (_, Some(Counted::Lines(_))) => {
             let (old, new) = (whole_lines(&case.bytes), whole_lines(&after));
@@ -210,7 +210,7 @@ fn is_accepted_or_said_not_to_be(kind: &Kind, case: &Case) -> Checked {
     // What agents make of broken lines, and of names of fields that were written over, cannot be told.
     let overwritten = case.damages.iter().any(|damage| matches!(damage, Damage::Overwrite(..)));
     let read = !overwritten && counts(&found).keys().all(|code| !code.starts_with('B'));
-    let known = found.facts.format.map(Format::name).filter(|name| read && *name == kind.format.name());
+    let known = found.facts.format.map(|format| format.name).filter(|name| read && *name == kind.format.name);
     let Some(refusals) = known.and_then(|name| requests::refusals(name, &after)) else { return Ok(()) };
     let rows = rows(&after);
     // Of two sessions in one file the ids of records are the same, and which one is meant cannot be told.
@@ -270,7 +270,7 @@ fn every_format_keeps_the_promises() {
 #[test]
 fn every_format_has_fixtures_to_damage() {
     for kind in KINDS.iter() {
-        let few = if let Level::ReadOnly(_) = kind.format.level() { 2 } else { 6 };
+        let few = if let Level::ReadOnly(_) = kind.format.level { 2 } else { 6 };
         assert!(kind.files.len() >= few, "{:?}: {}", kind.format, kind.files.len());
     }
 }

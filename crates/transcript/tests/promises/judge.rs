@@ -513,10 +513,10 @@ fn most_lines_of_real_sessions_need_no_look() {
             text = read_all(&Rendered::new(&&bytes[..at], &repair.plan));
         }
         let (mut judge, found) = Judge::new(&text.as_slice(), &policy).unwrap();
-        let Some(format) = found.facts.format.filter(|format| !format.name().starts_with("copilot")) else {
+        let Some(format) = found.facts.format.filter(|format| !format.name.starts_with("copilot")) else {
             continue;
         };
-        let counts = all.entry(format.name()).or_default();
+        let counts = all.entry(format.name).or_default();
         for line in ends.windows(2) {
             text.extend_from_slice(&bytes[line[0]..line[1]]);
             let verdict = judge.append(&text.as_slice()).unwrap();

@@ -13,7 +13,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use std::collections::BTreeMap;
 use std::path::Path;
-use transcript::format::{Answer, FORMATS, Format};
+use transcript::format::{Answer, FORMATS};
 use transcript::plan::{Plan, Rendered};
 use transcript::scan::detect;
 use transcript::{Awaits, Policy, examine};
@@ -57,7 +57,7 @@ fn healthy_sessions(corpus: &Path) -> Vec<Session> {
             }
             known = end;
             let whole = befall(lines.clone(), &[]);
-            let format = detect(&whole.as_slice()).unwrap().map(Format::name);
+            let format = detect(&whole.as_slice()).unwrap().map(|format| format.name);
             let Some(format) = format else { continue };
             if refusals_of(format, &whole).is_some_and(|refusals| refusals.is_empty()) {
                 let name = format!("{}[..{end}]", path.display());
@@ -83,7 +83,7 @@ fn at_rest(mut lines: Vec<Line>) -> Vec<Line> {
 /// What becomes of a session of a format whose lines are not known in detail here.
 fn end_of_other(format: &str, case: &Case) -> Result<End, TestCaseError> {
     let mended = tried(&case.bytes, &case.policy);
-    if mended.before.facts.format.map(Format::name) != Some(format) {
+    if mended.before.facts.format.map(|format| format.name) != Some(format) {
         return Ok(End::Unknown);
     }
     let Ok(repair) = mended.repair else { return Ok(End::NoPlan) };
@@ -105,8 +105,8 @@ fn become_of(session: &Session, case: &Case) -> Result<End, TestCaseError> {
 /// Whether results may be put in and taken out. Where they are counted elsewhere, or nobody knows how one would be read,
 /// what lacks them is told and stays as it is.
 fn is_mended_whole(name: &str) -> bool {
-    let format = FORMATS.iter().find(|format| format.name() == name);
-    format.is_some_and(|format| format.counted().is_none() && format.answer() != Answer::Nowhere)
+    let format = FORMATS.iter().find(|format| format.name == name);
+    format.is_some_and(|format| format.counted.is_none() && format.answer != Answer::Nowhere)
 }
 
 /// Of real sessions, at least 99 of 100 end accepted where lines may come and go, and in all formats nothing is

@@ -88,7 +88,7 @@ fn real_transcripts_are_accepted_or_said_not_to_be() {
     for path in files {
         let bytes = fs::read(&path).unwrap();
         let format = examine(&bytes.as_slice(), &Policy::default()).unwrap().facts.format;
-        let Some(refusals) = format.and_then(|format| refusals_of(format.name(), &bytes)) else { continue };
+        let Some(refusals) = format.and_then(|format| refusals_of(format.name, &bytes)) else { continue };
         known += 1;
         let left = unannounced(refusals, &bytes, &Policy::default());
         wrong.extend(left.iter().map(|refusal| format!("{}: {refusal:?}", path.display())));

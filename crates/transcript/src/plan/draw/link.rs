@@ -12,7 +12,7 @@ use spans::source::{Fault, Span};
 impl Drawing<'_> {
     /// Links all as files of the shape are.
     pub(super) fn link(&mut self) -> Result<(), Fault> {
-        match self.session.format.shape() {
+        match self.session.format.shape {
             Shape::Branch => self.link_branch(),
             Shape::Graph => self.link_graph()?,
             Shape::Log => self.link_log(),

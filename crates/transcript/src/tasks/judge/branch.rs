@@ -47,7 +47,7 @@ impl Branch {
         let first = members.min();
         let floor = ends.chain(first).min().unwrap_or(entries.len() as u32);
         let tree = entries.iter().any(|entry| entry.id.is_some());
-        let branch = match session.format.shape() {
+        let branch = match session.format.shape {
             Shape::Branch if tree => {
                 let head = session.live.last().copied().ok_or(Feature::Unplaced)?;
                 let last = entries.iter().rposition(|entry| entry.id.is_some()) == Some(head as usize);

@@ -22,7 +22,7 @@ use spans::json::Odd;
 /// What is asked for, and what was told of it.
 pub(super) struct Asked<'a> {
     pub(super) policy: &'a Policy,
-    format: &'static dyn Format,
+    format: &'static Format,
     /// Rules that tell a thing once, and have told it.
     told: Codes,
 }
@@ -45,7 +45,7 @@ impl Asked<'_> {
 #[derive(Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 pub(super) struct State {
-    format: &'static dyn Format,
+    format: &'static Format,
     seen: Seen,
     branch: Branch,
     turn: Turn,
@@ -95,7 +95,7 @@ impl State {
         let in_newest = |&entry: &u32| Some(session.turn(entry)) == newest;
         let quirks =
             || session.live.iter().copied().filter(in_newest).flat_map(|entry| transcript.quirks_of(entry));
-        let empty_is_nothing = format.content().empty.is_none() && format.content().blank.is_none();
+        let empty_is_nothing = format.content.empty.is_none() && format.content.blank.is_none();
         // A message of nothing but empty texts is told as such; once a line of it says more, its texts are.
         if !empty_is_nothing && !texts_known && quirks().any(|quirk| quirk.kind == QuirkKind::Blank) {
             return Err(Feature::Unsettled);
@@ -113,7 +113,7 @@ impl State {
             asks: last.into_iter().find(|flow| *flow != Flow::Neither) == Some(Flow::Asks),
             thought: quirks().any(|quirk| ends(quirk.kind)),
             empty_is_nothing,
-            blank: format.content().blank == Some(Severity::Note) && texts_known,
+            blank: format.content.blank == Some(Severity::Note) && texts_known,
             lacks_a_user: lacks_a_user(session),
             ordinal: transcript.ordinals.map(|(_, last)| last),
             session: transcript.session,
@@ -237,10 +237,10 @@ impl State {
         let found = &added.entries[entry as usize];
         let (calls, results) = (added.calls_of(entry), added.results_of(entry));
         // A line that is a whole conversation waits for nothing.
-        let unanswered = self.format.results().of_conversations() && calls.len() > results.len();
+        let unanswered = self.format.results.of_conversations() && calls.len() > results.len();
         let mixed = !results.is_empty() && found.kind != Kind::Message(Role::Tool);
         let waits = found.stop == Stop::ToolUse && calls.is_empty() && self.branch.is_ordered();
-        let strange = |call: &_| self.format.has_plain_ids() && !is_taken(added.id_text(*call));
+        let strange = |call: &_| self.format.has_plain_ids && !is_taken(added.id_text(*call));
         let found = &added.calls[calls.clone()];
         let odd = found.iter().any(|call| call.partial || strange(&call.id));
         if unanswered || mixed || waits || odd || !are_plain(self.format, added, calls) {
@@ -250,7 +250,7 @@ impl State {
     }
 
     fn is_from_user(&self, added: &Transcript, entry: u32) -> bool {
-        is_from_user(&added.entries[entry as usize], traits(self.format.shape()))
+        is_from_user(&added.entries[entry as usize], traits(self.format.shape))
     }
 
     /// Whether an entry has what a rule minds that is asked for.
@@ -268,7 +268,7 @@ impl State {
         let side = || added.sides_of(entry).iter().any(|side| most(policy, &[*side]) > limit);
         let list = || added.side_lists_of(entry).iter().any(|list| list.at.len() > limit);
         // That nobody asked is told once; that calls stand there, where that matters, is told in other words.
-        let first = self.format.content().begins_with_user.is_some() && !added.calls_of(entry).is_empty();
+        let first = self.format.content.begins_with_user.is_some() && !added.calls_of(entry).is_empty();
         let otherwise = self.is_from_user(added, entry) || first;
         asked.undoes(self.lacks_a_user && otherwise, Feature::NoUser)?;
         let speaks = found.kind == Kind::Message(Role::Assistant);
@@ -391,7 +391,7 @@ fn is_told_by_itself(session: &Session<'_>, finding: &Finding, floor: u32) -> bo
             && !session.transcript.thinking_of(entry).is_empty()
             && bound_thinking::model_binds(session.transcript.id_text(session.entry(entry).model))
     };
-    let moves = session.format.shape() == Shape::Graph
+    let moves = session.format.shape == Shape::Graph
         && session.policy.thinking_in_force() != SignedThinking::Ignore
         && session.live.iter().any(binds);
     finding.rule.entry_decides && (!finding.rule.model_sees || !moves)

@@ -74,7 +74,7 @@ pub(super) fn line_breaks(
 
 /// Whether the last one that spoke is the model, in a log.
 fn speaking(session: &Session<'_>) -> Result<Option<bool>, Feature> {
-    if session.format.shape() != Shape::Log {
+    if session.format.shape != Shape::Log {
         return Ok(None);
     }
     let model = |&&entry: &&u32| session.entry(entry).kind == Kind::Message(Role::Assistant);
@@ -91,7 +91,7 @@ fn speaking(session: &Session<'_>) -> Result<Option<bool>, Feature> {
 fn open_calls(session: &Session<'_>, turn: u64) -> Result<Vec<Open>, Feature> {
     let transcript = session.transcript;
     let waits = |index: u32| session.result_of(index).is_none();
-    let ordered = !matches!(session.format.shape(), Shape::Graph | Shape::Log);
+    let ordered = !matches!(session.format.shape, Shape::Graph | Shape::Log);
     let mut open = Vec::new();
     for &entry in session.live.iter().filter(|&&entry| session.turn(entry) == turn) {
         if session.entry(entry).stop == Stop::Aborted {
