@@ -49,6 +49,9 @@ pub struct Fault {
 pub const WINDOW_BYTES: usize = 48 * 1024;
 
 /// Bytes that can be read again and again and that do not change in between.
+///
+/// They need not lie in one file. The rows of a store are a source that puts a line break after each row and a space in the
+/// place of a line break between the tokens of one; as no record spans two rows, no edit of a record does.
 pub trait Source {
     /// Length in bytes.
     fn len(&self) -> u64;

@@ -403,7 +403,7 @@ impl Examination {
 
 #[cfg(test)]
 mod tests {
-    use super::{Held, Mended, Safety, Worse, examine, mend};
+    use super::{Fault, Held, Mended, Safety, Source, Worse, examine, mend};
     use crate::examine::context::Messages;
     use crate::format::FORMATS;
     use crate::model::finding::{ERRORS_MAX, Finding};
@@ -447,6 +447,65 @@ mod tests {
             ("b1", "\"lost\"", ASKED),
             ("b2", "\"b1\"", SAID),
         ]
+    }
+
+    /// Records that do not lie in one file. A line break between the tokens of a record is a space to who reads.
+    struct Rows(Vec<String>);
+
+    impl Source for Rows {
+        fn len(&self) -> u64 {
+            self.0.iter().map(|row| row.len() as u64 + 1).sum()
+        }
+
+        fn read(&self, at: u64, buffer: &mut [u8]) -> Result<usize, Fault> {
+            let mut start = 0;
+            let mut filled = 0;
+            for row in &self.0 {
+                for byte in row.bytes().map(|byte| if byte == b'\n' { b' ' } else { byte }).chain([b'\n']) {
+                    if start >= at && filled < buffer.len() {
+                        buffer[filled] = byte;
+                        filled += 1;
+                    }
+                    start += 1;
+                }
+            }
+            Ok(filled)
+        }
+    }
+
+    #[test]
+    fn a_source_can_be_rows_and_each_edit_lies_in_one() {
+        let long = format!(
+            "{{\"role\":\"toolResult\",\"toolCallId\":\"c\",\n\"content\":[{{\"type\":\"text\",\"text\":\"{}\"}}]}}",
+            "row ".repeat(20_000)
+        );
+        let call = r#"{"role":"assistant","content":[{"type":"toolCall","id":"c","name":"x","arguments":{}}],"stopReason":"toolUse"}"#;
+        let message = |id: &str, parent: &str, message: &str| {
+            format!("{{\"type\":\"message\",\"id\":\"{id}\",\"parentId\":{parent},\n\"message\":{message}}}")
+        };
+        let rows = Rows(alloc::vec![
+            r#"{"type":"session","version":3,"id":"s","cwd":"/w"}"#.to_string(),
+            message("a", "null", ASKED),
+            message("b", "\"a\"", call),
+            message("c", "\"b\"", &long),
+            message("d", "\"c\"", SAID),
+        ]);
+        let policy = Policy::default();
+        let file: String = rows.0.iter().map(|row| row.replace('\n', " ") + "\n").collect();
+        let Mended { before, repair } = mend(&rows, &policy).unwrap();
+        assert_eq!(codes(&before.findings), codes(&mended(&file, &policy).0.before.findings));
+        let plan = repair.ok().unwrap().plan;
+        let starts = rows.0.iter().scan(0, |at, row| {
+            let start = *at;
+            *at += row.len() as u64 + 1;
+            Some(start)
+        });
+        let starts: Vec<u64> = starts.collect();
+        let row = |at: u64| starts.partition_point(|start| *start <= at) - 1;
+        assert!(!plan.is_empty());
+        for edit in plan.edits() {
+            assert_eq!((row(edit.at.start), row(edit.at.end)), (3, 3), "{edit:?}");
+        }
     }
 
     fn allowing(codes: &[&str]) -> Policy {
