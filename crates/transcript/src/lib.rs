@@ -42,6 +42,7 @@ mod read;
 pub mod rule;
 pub mod session;
 mod tasks;
+pub mod tokens;
 pub mod weight;
 
 pub use examine::context::Messages;

@@ -7,6 +7,7 @@ use crate::model::ids::Id;
 use crate::model::policy::{Depth, Policy};
 use crate::model::transcript::Transcript;
 use crate::read::salvage::{self, Wreck};
+use crate::tokens::ContextTokens;
 use alloc::vec::Vec;
 use core::cell::OnceCell;
 use hashbrown::HashMap;
@@ -58,6 +59,7 @@ pub struct Session<'a> {
     pub(super) wrecks: OnceCell<Vec<Wreck>>,
     /// Where the model first sees one of our markers, in its order; once that was looked for.
     pub(crate) first_marker: OnceCell<Option<u32>>,
+    pub(super) context_tokens: OnceCell<ContextTokens>,
     pub(super) last_spoken: OnceCell<[LastSpoken; 2]>,
     /// The last live entry of each turn.
     pub(super) turn_ends: OnceCell<HashMap<u64, u32>>,
@@ -114,6 +116,15 @@ impl<'a> Session<'a> {
         }
         let wrecks = salvage::wrecks(self.transcript, self.format, self.source)?;
         Ok(self.wrecks.get_or_init(|| wrecks))
+    }
+
+    /// How many tokens the context has. Counted once, for whoever asks.
+    pub fn context_tokens(&self) -> Result<ContextTokens, Fault> {
+        if let Some(&known) = self.context_tokens.get() {
+            return Ok(known);
+        }
+        let counted = ContextTokens::of(self)?;
+        Ok(*self.context_tokens.get_or_init(|| counted))
     }
 
     /// An entry by index.

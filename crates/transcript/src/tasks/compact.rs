@@ -442,7 +442,7 @@ fn insert(
         first_kept: id_of(Some(first)),
         time: &time,
         summary: &summary,
-        tokens_before: tokens(session),
+        tokens_before: session.context_tokens()?.tokens,
     });
     if let Some(fault) = failed.get() {
         return Err(fault);
@@ -523,9 +523,4 @@ fn words(compacts: Compacts, summary: Option<&str>, left_out: u64) -> String {
 fn time_of(doc: &Doc) -> Option<String> {
     let text: Cow<'_, [u8]> = doc.get("timestamp")?.text()?;
     core::str::from_utf8(&text).ok().map(ToString::to_string)
-}
-
-/// About how many tokens are in context: four characters each.
-fn tokens(session: &Session<'_>) -> u64 {
-    session.sent().map(|entry| session.entry(entry).text_chars).sum::<u64>().div_ceil(4)
 }
