@@ -165,7 +165,7 @@ impl Newest {
         let from = last_boundary(session).max(session.live.iter().copied().filter(back).max());
         let (mut found, mut left, mut answered) = (Self::default(), SEARCH_BYTES_MAX, false);
         let all = 0..session.transcript.entries.len() as u32;
-        for entry in all.rev().filter(|&entry| may_count(session, entry) && is_of_branch(session, entry)) {
+        for entry in all.rev().filter(|&entry| is_of_branch(session, entry)) {
             left = left.saturating_sub(session.entry(entry).span.len());
             if left == 0 || found.count.is_some() && found.window.is_some() {
                 break;
@@ -222,6 +222,9 @@ fn is_of_branch(session: &Session<'_>, entry: u32) -> bool {
 /// What an entry says about its request.
 fn usage_of(session: &Session<'_>, entry: u32) -> Result<Option<Usage>, Fault> {
     let found = session.entry(entry);
+    if !may_count(session, entry) {
+        return Ok(None);
+    }
     let raw = read_span(session.source, found.span)?;
     let named = |name: &[u8]| memchr::memmem::find(&raw, name).is_some();
     if !named(b"usage") && !named(b"oken") {
@@ -257,33 +260,45 @@ fn gone_since(session: &Session<'_>, costs: &Costs, at: u32) -> Result<Option<u6
 /// Whether the number of an entry behind a compaction was reported after it. `recover` puts one before entries that
 /// have been there for long, with their numbers.
 fn knows_of(session: &Session<'_>, costs: &Costs, boundary: u32, at: u32) -> Result<bool, Fault> {
-    let all = counts(session, boundary, at)?;
-    let Some(&(first, lowest)) = all.first() else { return Ok(false) };
-    let mut before = None;
-    let mut left = SEARCH_BYTES_MAX;
-    for entry in (0..boundary).rev().filter(|&entry| may_count(session, entry)) {
+    let mut first = None;
+    for entry in boundary..=at {
+        first =
+            count_at(session, entry)?.filter(|_| is_of_branch(session, entry)).map(|tokens| (entry, tokens));
+        if first.is_some() {
+            break;
+        }
+    }
+    let Some((first, lowest)) = first else { return Ok(false) };
+    let (mut before, mut left) = (None, SEARCH_BYTES_MAX);
+    for entry in (0..boundary).rev() {
         left = left.saturating_sub(session.entry(entry).span.len());
+        before = count_at(session, entry)?;
         if left == 0 || before.is_some() {
             break;
         }
-        before = usage_of(session, entry)?.map(|usage| usage.tokens).filter(|tokens| *tokens > 0);
     }
     let honest = match before {
         Some(before) => lowest < before,
         // Nothing to compare with: it must not be far from what stands there.
         None => lowest / 2 <= costs.total().saturating_sub(costs.behind(session, first)),
     };
-    Ok(honest || all.windows(2).any(|two| fallen(session, costs, two[0], two[1]) > 0))
+    Ok(honest
+        || counts(session, boundary, at)?.windows(2).any(|two| fallen(session, costs, two[0], two[1]) > 0))
 }
 
 /// The numbers from one entry to another, in the order of the file.
 fn counts(session: &Session<'_>, from: u32, to: u32) -> Result<Vec<(u32, u64)>, Fault> {
     let mut all = Vec::new();
-    for entry in (from..=to).filter(|&entry| may_count(session, entry) && is_of_branch(session, entry)) {
-        let usage = usage_of(session, entry)?;
-        all.extend(usage.filter(|usage| usage.tokens > 0).map(|usage| (entry, usage.tokens)));
+    for entry in (from..=to).filter(|&entry| is_of_branch(session, entry)) {
+        all.extend(count_at(session, entry)?.map(|tokens| (entry, tokens)));
     }
     Ok(all)
+}
+
+/// The number in an entry.
+fn count_at(session: &Session<'_>, entry: u32) -> Result<Option<u64>, Fault> {
+    let usage = usage_of(session, entry)?;
+    Ok(usage.map(|usage| usage.tokens).filter(|tokens| *tokens > 0))
 }
 
 /// How much less a number is than what the one before it and what came in between let expect.

@@ -200,7 +200,7 @@ impl<'a> Teller<'a> {
         let in_file: u64 = weighed.parts.iter().map(|share| share.tokens).sum();
         if context.tokens > in_file {
             let tokens = context.tokens - in_file;
-            let name = "not in the file: instructions, tools".to_string();
+            let name = "added by the agent: instructions, tools".to_string();
             rows.push(Line { name, columns: vec![grouped(tokens)], part: tokens });
         }
         write!(self.out, "{}", self.canvas.table(&rows, context.tokens))?;

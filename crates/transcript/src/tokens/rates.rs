@@ -78,6 +78,7 @@ const WINDOWS: &[(&str, u64)] = &[
     ("gpt-4o", 128_000),
     ("chatgpt-4o", 128_000),
     ("gpt-4.1", 1_047_576),
+    ("gpt-5.3-codex-spark", 128_000),
     ("gpt-5", 400_000),
     ("o1", 200_000),
     ("o3", 200_000),
@@ -150,7 +151,9 @@ impl Rates {
         // Those of results are among those of the entry, but not all formats note both.
         images = images.max(transcript.images_of(index).len() as u64);
         cost += self.text(chars + calls) + thinking * self.thinking + images * IMAGE_TOKENS * UNIT;
-        let attached = found.text_chars == 0 && matches!(found.kind, Kind::Note | Kind::Boundary);
+        let attached = found.text_chars == 0
+            && matches!(found.kind, Kind::Note | Kind::Boundary)
+            && !session.is_whole_conversation(index);
         if attached { cost + found.span.len() * ATTACHMENT_BYTE } else { cost }
     }
 
