@@ -8,6 +8,7 @@ use crate::tasks::recover::{Level, recover};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::fmt::Write;
 use spans::source::Span;
 
 /// A pi session with these messages, each the child of the one before.
@@ -17,7 +18,8 @@ fn pi(messages: &[String]) -> Vec<u8> {
             .to_string();
     for (n, message) in messages.iter().enumerate() {
         let parent = if n == 0 { "null".into() } else { format!(r#""e{}""#, n - 1) };
-        text += &format!(
+        let _ = write!(
+            text,
             "\n{{\"type\":\"message\",\"id\":\"e{n}\",\"parentId\":{parent},\"timestamp\":\"2026-07-01T10:00:00.000Z\",\"message\":{message}}}"
         );
     }
