@@ -15,7 +15,7 @@ use crate::model::entry::{Kind, Role};
 use crate::model::overflow::window_named;
 use crate::model::policy::{Depth, Policy};
 use crate::read::scan;
-use crate::session::Session;
+use crate::session::{Compacts, Session};
 use alloc::string::String;
 use alloc::vec::Vec;
 pub use rates::IMAGE_TOKENS;
@@ -237,7 +237,9 @@ fn usage_of(session: &Session<'_>, entry: u32) -> Result<Option<Usage>, Fault> {
 /// How many tokens went before an entry whose number does not know of that; `None` if that number says nothing about
 /// what stands there.
 fn gone_since(session: &Session<'_>, costs: &Costs, at: u32) -> Result<Option<u64>, Fault> {
-    if let Some(boundary) = last_boundary(session)
+    // Where compactions are appended, what stands behind one came later.
+    if session.shape.compacts != Compacts::AtEnd
+        && let Some(boundary) = last_boundary(session)
         && !knows_of(session, costs, boundary, at)?
     {
         return Ok(None);
