@@ -12,6 +12,7 @@ const FLOORS: &[&[&str]] = &[
     &["format"],
     &["read"],
     &["session"],
+    &["tokens"],
     &["rule", "weight"],
     &["plan"],
     &["examine"],

@@ -11,6 +11,7 @@ mod rates;
 mod usage;
 
 use crate::format::Broken;
+pub use crate::model::context_tokens::{ContextTokens, Counted};
 use crate::model::entry::{Kind, Role};
 use crate::model::overflow::window_named;
 use crate::model::policy::{Depth, Policy};
@@ -34,31 +35,9 @@ const RECORD_BYTES_MAX: u64 = 64 << 10;
 /// context. In 49 real sessions numbers fall by less than this when old thinking is left out.
 const FALL_PERCENT: u64 = 10;
 /// How many times as much as a number the texts up to there may be estimated at. In real sessions it is less than twice.
-const COUNT_TIMES_MAX: u64 = 4;
+const COUNT_TIMES_MAX: u64 = 2;
 /// Texts longer than this have not been cut.
 const CUT_BYTES_MAX: u64 = 256 << 10;
-
-/// A number that the provider reported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counted {
-    /// Tokens read and written: what is not in the file (instructions, tool definitions) is in it.
-    pub tokens: u64,
-    /// The line that says so.
-    pub line: u64,
-}
-
-/// How many tokens the context has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ContextTokens {
-    /// What the model would be sent next.
-    pub tokens: u64,
-    /// The same without the numbers in the file.
-    pub estimated: u64,
-    /// The number that `tokens` goes by.
-    pub counted: Option<Counted>,
-    /// The model's context window, if the file or the model's name tells.
-    pub window: Option<u64>,
-}
 
 /// How many tokens the context of a transcript has; `None` if the format is unknown.
 ///
@@ -74,37 +53,32 @@ pub fn context_tokens(source: &dyn Source) -> Result<Option<ContextTokens>, Faul
     let read = scan::scan(source)?;
     let policy = Policy::default();
     let session = Session::new(&read, source, &policy, Depth::Sizes);
-    session.map(|session| session.context_tokens()).transpose()
+    session.map(|session| tokens_of(&session)).transpose()
 }
 
-impl ContextTokens {
-    /// The window that a context is judged against: one that was asked for, or else what the file says, or else the
-    /// default.
-    pub fn window(&self, policy: &Policy) -> u64 {
-        let asked = policy.window_tokens;
-        if asked == Policy::default().window_tokens { self.window.unwrap_or(asked) } else { asked }
+/// The same of a session. Counted once, for whoever asks.
+pub(crate) fn tokens_of(session: &Session<'_>) -> Result<ContextTokens, Fault> {
+    if let Some(&known) = session.context_tokens.get() {
+        return Ok(known);
     }
+    let counted = count(session)?;
+    Ok(*session.context_tokens.get_or_init(|| counted))
+}
 
-    /// The provider has counted all of it: nothing came or went since.
-    pub fn is_exact(&self) -> bool {
-        self.counted.is_some_and(|counted| counted.tokens == self.tokens)
+fn count(session: &Session<'_>) -> Result<ContextTokens, Fault> {
+    let rates = Rates::of(session);
+    let costs = Costs::of(session, rates);
+    let newest = Newest::of(session)?;
+    let (mut tokens, mut counted) = (costs.total(), None);
+    if let Some((at, count)) = newest.count
+        && costs.are_in(session, at, count)
+        && let Some(gone) = gone_since(session, &costs, at)?
+    {
+        tokens = count.saturating_sub(gone).saturating_add(costs.behind(session, at));
+        counted = Some(Counted { tokens: count, line: session.entry(at).line });
     }
-
-    pub(crate) fn of(session: &Session<'_>) -> Result<Self, Fault> {
-        let rates = Rates::of(session);
-        let costs = Costs::of(session, rates);
-        let newest = Newest::of(session)?;
-        let (mut tokens, mut counted) = (costs.total(), None);
-        if let Some((at, count)) = newest.count
-            && costs.are_in(session, at, count)
-            && let Some(gone) = gone_since(session, &costs, at)?
-        {
-            tokens = count.saturating_sub(gone).saturating_add(costs.behind(session, at));
-            counted = Some(Counted { tokens: count, line: session.entry(at).line });
-        }
-        let window = newest.window.or_else(|| rates::window_of(model_of(session)));
-        Ok(Self { tokens, estimated: costs.total(), counted, window })
-    }
+    let window = newest.window.or_else(|| rates::window_of(model_of(session)));
+    Ok(ContextTokens { tokens, estimated: costs.total(), counted, window })
 }
 
 /// The model that spoke last; empty if none is named.

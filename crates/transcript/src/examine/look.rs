@@ -13,7 +13,7 @@ use crate::read::scan::scan;
 use crate::rule;
 use crate::session::failure::failure_of;
 use crate::session::{Facts, Session};
-use crate::tokens::ContextTokens;
+use crate::tokens::{ContextTokens, tokens_of};
 use alloc::vec::Vec;
 use spans::source::{Fault, Source};
 
@@ -151,7 +151,7 @@ fn look_at(
     }
     let said = Conversation::of(&session, messages.seen);
     let released = Conversation::released(&session, &found.steps(stage));
-    let context_tokens = session.context_tokens()?;
+    let context_tokens = tokens_of(&session)?;
     remember(&session, &found);
     let (steps_made, only_cuts, waiting) = (found.steps_made(stage), found.only_cuts, found.waiting);
     let Survey { mut findings, tally, .. } = found;

@@ -4,6 +4,7 @@ use super::base::{Cover, Found, Help, Rule, RuleInfo, about_place};
 use super::over_limit::{SOURCE, WHY, over};
 use crate::format::Results;
 use crate::session::Session;
+use crate::tokens::tokens_of;
 use spans::source::Fault;
 
 pub(super) static RULE: Rule = Rule {
@@ -29,7 +30,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     if limit == 0 {
         return Ok(());
     }
-    let tokens = session.context_tokens()?.tokens;
+    let tokens = tokens_of(session)?.tokens;
     if let Some((severity, message)) = over(session, limit, tokens, "context of about", "tokens") {
         out.push(about_place(&RULE, 1, severity, message));
     }

@@ -53,7 +53,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     if crowded.trim_percent == 0 {
         return Ok(());
     }
-    let counted = session.context_tokens()?;
+    let counted = tokens::tokens_of(session)?;
     let window = counted.window(session.policy).saturating_mul(TOKEN_CHARS);
     if window == 0 {
         return Ok(());

@@ -2,12 +2,12 @@
 
 use super::traits::Traits;
 use crate::format::{Format, Head, Level, Shape};
+use crate::model::context_tokens::ContextTokens;
 use crate::model::entry::{Call, Entry, Kind, Link, Role, Stop, ToolResult};
 use crate::model::ids::Id;
 use crate::model::policy::{Depth, Policy};
 use crate::model::transcript::Transcript;
 use crate::read::salvage::{self, Wreck};
-use crate::tokens::ContextTokens;
 use alloc::vec::Vec;
 use core::cell::OnceCell;
 use hashbrown::HashMap;
@@ -59,7 +59,8 @@ pub struct Session<'a> {
     pub(super) wrecks: OnceCell<Vec<Wreck>>,
     /// Where the model first sees one of our markers, in its order; once that was looked for.
     pub(crate) first_marker: OnceCell<Option<u32>>,
-    pub(super) context_tokens: OnceCell<ContextTokens>,
+    /// How many tokens the context has; once that was counted.
+    pub(crate) context_tokens: OnceCell<ContextTokens>,
     pub(super) last_spoken: OnceCell<[LastSpoken; 2]>,
     /// The last live entry of each turn.
     pub(super) turn_ends: OnceCell<HashMap<u64, u32>>,
@@ -116,15 +117,6 @@ impl<'a> Session<'a> {
         }
         let wrecks = salvage::wrecks(self.transcript, self.format, self.source)?;
         Ok(self.wrecks.get_or_init(|| wrecks))
-    }
-
-    /// How many tokens the context has. Counted once, for whoever asks.
-    pub fn context_tokens(&self) -> Result<ContextTokens, Fault> {
-        if let Some(&known) = self.context_tokens.get() {
-            return Ok(known);
-        }
-        let counted = ContextTokens::of(self)?;
-        Ok(*self.context_tokens.get_or_init(|| counted))
     }
 
     /// An entry by index.

@@ -18,6 +18,7 @@ use crate::plan::{self, Plan, Rendered, fresh_id};
 use crate::rule::bound_thinking::{self, unbind, vanishes};
 use crate::rule::{forbidden, shorten_message};
 use crate::session::{Compacts, Session, traits};
+use crate::tokens::tokens_of;
 use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -442,7 +443,7 @@ fn insert(
         first_kept: id_of(Some(first)),
         time: &time,
         summary: &summary,
-        tokens_before: session.context_tokens()?.tokens,
+        tokens_before: tokens_of(session)?.tokens,
     });
     if let Some(fault) = failed.get() {
         return Err(fault);

@@ -6,7 +6,7 @@ use crate::format::Shape;
 use crate::model::entry::{Entry, Kind, Mark, Role, Stuff};
 use crate::model::ids::Id;
 use crate::session::{Answers, Session};
-use crate::tokens::{Rates, model_of};
+use crate::tokens::{self, Rates};
 use alloc::collections::BinaryHeap;
 use alloc::string::String;
 use alloc::vec;
@@ -35,8 +35,8 @@ pub(super) fn tally(
     tokens_of: &mut dyn FnMut(&[u8]) -> Option<CountTokens>,
     weight: &mut Weight,
 ) -> Result<(), Fault> {
-    let model = model_of(session);
-    weight.context_tokens = session.context_tokens()?;
+    let model = tokens::model_of(session);
+    weight.context_tokens = tokens::tokens_of(session)?;
     weight.model = String::from_utf8_lossy(model).into_owned();
     let (tokens, rates) = (tokens_of(model), Rates::of(session));
     let exact = Exact { tokens, rates, left: EXACT_BYTES_MAX, all: true };
