@@ -213,7 +213,7 @@ impl<'a> Teller<'a> {
                 "  the provider counted {} at line {line}; what came or went since is estimated",
                 grouped(tokens)
             ),
-            _ => writeln!(self.out, "  estimated: the file holds no count by the provider"),
+            _ => writeln!(self.out, "  estimated: the file holds no usable count by the provider"),
         }?;
         Ok(())
     }
