@@ -227,7 +227,7 @@ impl<T> Work<'_, T> {
     fn is_not_worth_it(&self, outcome: &Outcome, job: &Job) -> Option<Deferral> {
         let before = outcome.before.as_ref()?;
         let worth = self.options.worth.filter(|_| job.purpose.is_none())?;
-        worth.waits(before, &job.repair, self.options.policy.of(before.facts.format).window_tokens)
+        worth.waits(before, &job.repair, self.options.policy.of(before.facts.format))
     }
 
     /// `None` if the file has to be looked at again.

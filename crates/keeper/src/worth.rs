@@ -3,7 +3,7 @@
 
 use crate::deferral::Deferral;
 use transcript::finding::Severity;
-use transcript::{Examination, Finding, Repair};
+use transcript::{Examination, Finding, Policy, Repair};
 
 /// What makes it worth while: any of these, or an error that is mended. 0 switches one off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl Default for Worth {
 
 impl Worth {
     /// Why a repair has to wait until it is worth more.
-    pub(crate) fn waits(self, before: &Examination, repair: &Repair, window_tokens: u64) -> Option<Deferral> {
+    pub(crate) fn waits(self, before: &Examination, repair: &Repair, policy: &Policy) -> Option<Deferral> {
         let after = repair.after.as_ref()?;
         let bytes = before.facts.bytes;
         let saved = bytes.saturating_sub(after.facts.bytes);
@@ -33,9 +33,10 @@ impl Worth {
         };
         let shorter = (self.saved_bytes_min > 0 && saved >= self.saved_bytes_min)
             || reaches(saved, bytes, self.saved_percent_min);
-        let full = window_tokens > 0
-            && after.context_tokens < before.context_tokens
-            && reaches(before.context_tokens, window_tokens, self.context_percent_min);
+        let (tokens, window) = (before.context_tokens.tokens, before.context_tokens.window(policy));
+        let full = window > 0
+            && after.context_tokens.tokens < tokens
+            && reaches(tokens, window, self.context_percent_min);
         let worth = shorter || full || errors(after) < errors(before);
         (!worth).then_some(Deferral::NotWorth { saved, bytes })
     }
@@ -48,7 +49,7 @@ fn errors(found: &Examination) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use transcript::{Policy, mend};
+    use transcript::mend;
 
     /// A session with a result of so many characters that is cut, after this much that is not.
     fn session(result: usize, more: usize) -> String {
@@ -81,7 +82,8 @@ mod tests {
         let mended = mend(&text.as_bytes(), &Policy::default()).unwrap();
         let repair = mended.repair.unwrap();
         assert!(!repair.plan.is_empty());
-        worth.waits(&mended.before, &repair, window_tokens).is_some()
+        let policy = Policy { window_tokens, ..Policy::default() };
+        worth.waits(&mended.before, &repair, &policy).is_some()
     }
 
     #[test]

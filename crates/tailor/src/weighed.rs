@@ -41,8 +41,11 @@ pub(crate) struct Weighed {
 pub(crate) struct Context {
     pub(crate) bytes: u64,
     pub(crate) tokens: u64,
-    /// By the model's own tokeniser; otherwise estimated.
+    /// The provider counted all of it; otherwise some or all is estimated.
     pub(crate) exact: bool,
+    /// The model's window, if the file or the model's name tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) window_tokens: Option<u64>,
     /// What the provider counted last, and the line that says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) counted_tokens: Option<u64>,
@@ -263,17 +266,18 @@ impl Weighed {
             return weighed;
         };
         let shares = |all: &[Row]| all.iter().map(|row| Share::new(row.name.clone(), row.amount)).collect();
-        let context = weight.context();
+        let (context, tokens) = (weight.context(), weight.context_tokens);
         weighed.format = Some(format.name);
         weighed.model = Some(weight.model.clone()).filter(|model| !model.is_empty());
         weighed.lines = facts.lines;
         weighed.entries = facts.entries;
         weighed.context = Context {
             bytes: context.bytes,
-            tokens: context.tokens,
-            exact: weight.tokens_are_exact,
-            counted_tokens: weight.counted.map(|counted| counted.tokens),
-            counted_line: weight.counted.map(|counted| counted.line),
+            tokens: tokens.tokens,
+            exact: tokens.is_exact(),
+            window_tokens: tokens.window,
+            counted_tokens: tokens.counted.map(|counted| counted.tokens),
+            counted_line: tokens.counted.map(|counted| counted.line),
         };
         weighed.standings = weight.standings.iter().map(|(s, a)| Share::new(s.name(), *a)).collect();
         weighed.parts = weight.parts.iter().map(|(p, a)| Share::new(p.name(), *a)).collect();

@@ -55,7 +55,7 @@ pub use model::{finding, image, policy, profile};
 pub use plan::{Piece, Plan, Rendered};
 pub use read::scan;
 pub use rule::refusal;
-pub use session::{Awaits, Facts};
+pub use session::{Awaits, Facts, tokens};
 pub use spans::{Fault, Source, Span};
 pub use tasks::{chunk, compact, judge, recover, request};
 

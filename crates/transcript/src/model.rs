@@ -1,5 +1,6 @@
 //! The words that all parts share. Nothing here knows a format, a rule, or how anything is read.
 
+pub(crate) mod context_tokens;
 pub(crate) mod damaged_name;
 pub(crate) mod draft;
 pub(crate) mod entry;

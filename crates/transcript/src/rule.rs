@@ -88,7 +88,6 @@ pub use base::Feature;
 pub use base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage};
 pub(crate) use base::{Heals, Told, tool_of};
 pub(crate) use call_without_result::next_user;
-pub(crate) use context_over_limit::context_tokens;
 pub(crate) use counted::forbidden;
 pub(crate) use displaced_result::speaks;
 pub(crate) use invalid_tool_name::are_plain;

@@ -5,6 +5,7 @@ pub(crate) mod failure;
 mod join;
 mod pair;
 mod shape;
+pub mod tokens;
 mod traits;
 mod view;
 

@@ -10,17 +10,14 @@ mod twins;
 
 use crate::model::policy::{Depth, Policy};
 use crate::read::scan;
+use crate::session::tokens::ContextTokens;
 use crate::session::{Facts, Session};
 use alloc::string::String;
 use alloc::vec::Vec;
 use meter::Meter;
 use spans::source::{Fault, Source, Span};
 
-/// Characters of a token, where no tokeniser is known: the usual rule of thumb.
-pub const TOKEN_CHARS: u64 = 4;
-/// What an image is taken to cost. Providers count its pixels, and 1,600 is what Anthropic asks for one as large as it
-/// keeps them (<https://docs.anthropic.com/en/docs/build-with-claude/vision>).
-pub const IMAGE_TOKENS: u64 = 1_600;
+pub use crate::session::tokens::{Counted, IMAGE_TOKENS};
 
 /// Whether the model gets to see an entry, and if not, why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -163,7 +160,7 @@ pub struct Turn {
     pub line: u64,
     /// Bytes of its entries; `tokens` is what of it is in the context, `count` its entries.
     pub amount: Amount,
-    /// How full the context was at its end, estimated from characters.
+    /// How full the context was at its end, estimated back from what it is now.
     pub context_tokens: u64,
     /// How often the context was compacted in it.
     pub compactions: u32,
@@ -203,15 +200,6 @@ pub struct Duplicates {
     pub at_least: bool,
 }
 
-/// What the provider has counted last on the live branch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counted {
-    /// Tokens read and written: what is not in the file (instructions, tool definitions) is in it.
-    pub tokens: u64,
-    /// The line that says so.
-    pub line: u64,
-}
-
 /// What fills a transcript.
 pub struct Weight {
     /// What is in it.
@@ -237,9 +225,9 @@ pub struct Weight {
     pub images: Amount,
     /// Texts that are there twice.
     pub duplicates: Duplicates,
-    /// What the provider has counted.
-    pub counted: Option<Counted>,
-    /// All tokens of the context came from the model's own tokeniser; otherwise some or all are estimated from
+    /// How many tokens the model would be sent, with what is not in the file. The tables split what is.
+    pub context_tokens: ContextTokens,
+    /// All tokens in the tables came from the model's own tokeniser; otherwise some or all are estimated from
     /// characters.
     pub tokens_are_exact: bool,
 }
@@ -293,7 +281,7 @@ impl Weight {
             largest: Vec::new(),
             images: Amount::default(),
             duplicates: Duplicates::default(),
-            counted: None,
+            context_tokens: ContextTokens::default(),
             tokens_are_exact: false,
         }
     }

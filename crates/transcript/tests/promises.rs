@@ -647,10 +647,10 @@ fn adds_up(bytes: &[u8]) -> Checked {
     prop_assert!(weight.duplicates.again.bytes <= all && weight.images.bytes <= all);
     prop_assert_eq!(weight.largest.len(), weight.facts.entries.min(5));
     prop_assert!(weight.largest.windows(2).all(|two| two[0].amount.bytes >= two[1].amount.bytes));
-    // Estimated, the context is as full at its end as its parts say.
+    // At its end the context is as full as it is now.
     let weight = weigh(&bytes, 0, &mut |_| None).unwrap();
     let last = weight.turns.last().map_or(0, |turn| turn.context_tokens);
-    prop_assert_eq!(last, weight.context().tokens);
+    prop_assert!(weight.turns.is_empty() || last == weight.context_tokens.tokens);
     Ok(())
 }
 

@@ -15,15 +15,20 @@ pub(crate) struct Top {
     /// One JSON object for each file, and one with totals.
     #[arg(long)]
     pub(crate) json: bool,
-    /// The model's context window, to show how full it is; 0 if unknown.
-    #[arg(long, value_name = "TOKENS", default_value_t = 200_000)]
-    pub(crate) window_tokens: u64,
+    /// The model's context window, to show how full it is; 0 if unknown. By default what the file says, or 200,000.
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) window_tokens: Option<u64>,
     /// Show how the largest entries begin.
     #[arg(long)]
     pub(crate) show_content: bool,
 }
 
 impl Top {
+    /// The window that a context is compared with, given what its file says.
+    pub(crate) fn window(&self, told: Option<u64>) -> u64 {
+        self.window_tokens.or(told).unwrap_or(200_000)
+    }
+
     /// How many rows each table has.
     pub(crate) fn rows(&self) -> usize {
         self.rows.unwrap_or(if self.json { 100 } else { 6 }).max(1)

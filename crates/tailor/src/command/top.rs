@@ -181,7 +181,7 @@ impl<'a> Teller<'a> {
     fn context(&mut self, weighed: &Weighed) -> io::Result<()> {
         let context = weighed.context;
         let about = if context.exact { "" } else { "about " };
-        let full = match self.top.window_tokens {
+        let full = match self.top.window(context.window_tokens) {
             0 => String::new(),
             window => format!(" of {} ({})", grouped(window), percent(context.tokens, window)),
         };
@@ -197,18 +197,24 @@ impl<'a> Teller<'a> {
                 rows.extend(self.result_rows(&weighed.tools));
             }
         }
+        let in_file: u64 = weighed.parts.iter().map(|share| share.tokens).sum();
+        if context.tokens > in_file {
+            let tokens = context.tokens - in_file;
+            let name = "added by the agent: instructions, tools".to_string();
+            rows.push(Line { name, columns: vec![grouped(tokens)], part: tokens });
+        }
         write!(self.out, "{}", self.canvas.table(&rows, context.tokens))?;
-        if !context.exact {
-            let lean = if cfg!(feature = "tokens") { "" } else { " (built without the feature `tokens`)" };
-            writeln!(self.out, "  estimated: 4 characters a token, 1,600 tokens an image{lean}")?;
-        }
-        if let (Some(tokens), Some(line)) = (context.counted_tokens, context.counted_line) {
-            let tokens = grouped(tokens);
-            writeln!(
+        match (context.counted_tokens, context.counted_line) {
+            (Some(_), Some(line)) if context.exact => {
+                writeln!(self.out, "  counted by the provider at line {line}")
+            }
+            (Some(tokens), Some(line)) => writeln!(
                 self.out,
-                "  the provider counted {tokens} at line {line}, with instructions and tools"
-            )?;
-        }
+                "  the provider counted {} at line {line}; what came or went since is estimated",
+                grouped(tokens)
+            ),
+            _ => writeln!(self.out, "  estimated: the file holds no usable count by the provider"),
+        }?;
         Ok(())
     }
 
@@ -325,7 +331,7 @@ impl<'a> Teller<'a> {
         write!(self.out, "\nLargest sessions\n{}", self.canvas.table(&sessions, bytes))?;
         let line = |s: Session| Line { name: s.path, columns: vec![grouped(s.tokens)], part: s.tokens };
         let contexts: Vec<Line> = self.totals.first(rows, |s| s.tokens).into_iter().map(line).collect();
-        let window = self.top.window_tokens;
+        let window = self.top.window(None);
         let title = if window == 0 { String::new() } else { format!(" of {}", grouped(window)) };
         write!(self.out, "\nFullest contexts, tokens{title}\n{}", self.canvas.table(&contexts, window))?;
         self.shares("Files", &summary.standings, bytes, standing)?;

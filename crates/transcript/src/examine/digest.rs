@@ -4,6 +4,7 @@
 use super::context::Messages;
 use super::look::Examination;
 use crate::format::{Counted, FORMATS, Format, Level};
+use crate::model::context_tokens::ContextTokens;
 use crate::model::finding::{Finding, Fix, Held, Labels, Safety, Severity};
 use crate::rule;
 use crate::session::failure::Failure;
@@ -27,7 +28,7 @@ pub struct Digest<'a> {
     failed: Option<Failure>,
     messages: Messages,
     bytes_after: u64,
-    context_tokens: u64,
+    context_tokens: ContextTokens,
     findings: Vec<Told<'a>>,
 }
 

@@ -12,6 +12,7 @@ use crate::plan::{self, Plan};
 use crate::read::scan::scan;
 use crate::rule;
 use crate::session::failure::failure_of;
+use crate::session::tokens::{ContextTokens, tokens_of};
 use crate::session::{Facts, Session};
 use alloc::vec::Vec;
 use spans::source::{Fault, Source};
@@ -29,8 +30,8 @@ pub struct Examination {
     pub waiting: u64,
     /// How long it would be after all fixes that the policy allows.
     pub bytes_after: u64,
-    /// What the model would be sent next, in tokens: estimated as for L5.
-    pub context_tokens: u64,
+    /// How many tokens the model would be sent next, and its window.
+    pub context_tokens: ContextTokens,
     /// The model binds its thinking to what comes before it (M4).
     pub binds: bool,
     /// Where the last entry in context begins that holds such thinking.
@@ -76,7 +77,7 @@ impl Examination {
             tally: Tally::default(),
             steps_made: 0,
             bytes_after: facts.bytes,
-            context_tokens: 0,
+            context_tokens: ContextTokens::default(),
             binds: false,
             signed_at: None,
             plan: Plan::unchanged(facts.bytes),
@@ -141,7 +142,7 @@ fn look_at(
     let mut plan = plan::draw(&session, &mut steps.into_iter().flat_map(|(_, ops)| ops))?;
     plan.unsettles_memory = found.unsettles_memory(stage);
     let said = Conversation::of(&session, messages.seen);
-    let context_tokens = rule::context_tokens(&session)?;
+    let context_tokens = tokens_of(&session)?;
     remember(&session, &found);
     let (steps_made, only_cuts, waiting) = (found.steps_made(stage), found.only_cuts, found.waiting);
     let Survey { mut findings, tally, .. } = found;

@@ -11,6 +11,7 @@
 //! assert_eq!(classify("401 invalid x-api-key"), Cause::Other);
 //! ```
 
+use alloc::string::String;
 use serde::{Deserialize, Serialize};
 
 /// Why a request failed.
@@ -165,6 +166,35 @@ fn has_word(text: &str, number: &str) -> bool {
         let (before, after) = (&text[..at], &text[at + number.len()..]);
         !part(before.chars().next_back()) && !part(after.chars().next())
     })
+}
+
+/// The context window that an error text names.
+///
+/// ```
+/// use transcript::overflow::window_named;
+/// assert_eq!(window_named("prompt is too long: 211884 tokens > 200000 maximum"), Some(200_000));
+/// assert_eq!(window_named("This model's maximum context length is 8,192 tokens. You requested 9000"), Some(8_192));
+/// assert_eq!(window_named("the input token count (1,200,000) exceeds the maximum number of tokens allowed (1048576)"), Some(1_048_576));
+/// assert_eq!(window_named("prompt is too long"), None);
+/// ```
+pub fn window_named(error: &str) -> Option<u64> {
+    const BEFORE: &[&str] = &[
+        "tokens > ",
+        "maximum context length is ",
+        "maximum context length of ",
+        "maximum number of tokens allowed (",
+        "maximum prompt length is ",
+        "context window of ",
+        "available context size (",
+        "exceeds the limit of ",
+    ];
+    let text = error.to_lowercase();
+    let number = |before: &&str| {
+        let (_, behind) = text.split_once(*before)?;
+        let digits = behind.chars().take_while(|c| c.is_ascii_digit() || *c == ',').filter(|c| *c != ',');
+        digits.collect::<String>().parse().ok().filter(|tokens| *tokens > 0)
+    };
+    BEFORE.iter().find_map(number)
 }
 
 /// How many bytes the next request may have after one of `rejected` bytes was too large: three quarters of it; 4 MB if

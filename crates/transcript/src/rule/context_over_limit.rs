@@ -1,24 +1,19 @@
 //! L5: a context that is larger than the check allows.
 
 use super::base::{Cover, Found, Help, Rule, RuleInfo, about_place};
-use super::crowded_window::{TOKEN_CHARS, weight, whole};
 use super::over_limit::{SOURCE, WHY, over};
 use crate::format::Results;
 use crate::session::Session;
+use crate::session::tokens::tokens_of;
 use spans::source::Fault;
-
-/// What the model would be sent next, in tokens, as far as characters tell.
-pub(crate) fn context_tokens(session: &Session<'_>) -> Result<u64, Fault> {
-    Ok(weight(session, |result| Ok(whole(session, result)))?.div_ceil(TOKEN_CHARS))
-}
 
 pub(super) static RULE: Rule = Rule {
     info: RuleInfo {
         code: "L5",
         name: "context-over-limit",
         help: Help {
-            what: "What the model would be sent next is estimated at more tokens than --max-context-tokens: four characters are a token, \
-                   an image is 2,000.",
+            what: "What the model would be sent next has more tokens than --max-context-tokens: as many as the provider \
+                   counted last, with an estimate of what came or went since; without such a count an estimate.",
             why: WHY,
             fix: "`fix` shortens long results; the agent's own compaction replaces the conversation by a summary.",
             source: SOURCE,
@@ -35,7 +30,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     if limit == 0 {
         return Ok(());
     }
-    let tokens = context_tokens(session)?;
+    let tokens = tokens_of(session)?.tokens;
     if let Some((severity, message)) = over(session, limit, tokens, "context of about", "tokens") {
         out.push(about_place(&RULE, 1, severity, message));
     }

@@ -8,6 +8,7 @@ use crate::model::entry::{Kind, Role};
 use crate::model::finding::{Finding, Fix, Held, Severity};
 use crate::model::policy::{Crowded, Kept, Shape};
 use crate::session::Session;
+use crate::session::tokens;
 use alloc::format;
 use alloc::vec::Vec;
 use hashbrown::HashSet;
@@ -20,7 +21,7 @@ use spans::source::Fault;
 /// What an image weighs (OpenClaw's pruner).
 const IMAGE_CHARS: u64 = 8_000;
 /// How many characters a token is taken to be, and what one of Chinese, Japanese or Korean weighs.
-pub(super) const TOKEN_CHARS: u64 = 4;
+const TOKEN_CHARS: u64 = 4;
 
 pub(super) static RULE: Rule = Rule {
     info: RuleInfo {
@@ -49,12 +50,21 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let crowded = session.policy.crowded;
-    let window = session.policy.window_tokens.saturating_mul(TOKEN_CHARS);
-    if crowded.trim_percent == 0 || window == 0 {
+    if crowded.trim_percent == 0 {
+        return Ok(());
+    }
+    let counted = tokens::tokens_of(session)?;
+    let window = counted.window(session.policy).saturating_mul(TOKEN_CHARS);
+    if window == 0 {
         return Ok(());
     }
     let fills = |chars: u64, percent: u64| chars.saturating_mul(100) >= window.saturating_mul(percent);
     let mut total = weight(session, |result| once_capped(session, result))?;
+    // What the provider counted is more than what is in the file, and what S1 is about to cut is still in it.
+    if counted.counted.is_some() {
+        let capped = weight(session, |result| Ok(whole(session, result)))?.saturating_sub(total);
+        total = counted.tokens.saturating_mul(TOKEN_CHARS).saturating_sub(capped);
+    }
     if !fills(total, crowded.trim_percent) {
         return Ok(());
     }
@@ -168,10 +178,7 @@ fn prunable(session: &Session<'_>) -> Vec<usize> {
 }
 
 /// What all that the model is sent weighs, in characters, given what a result weighs.
-pub(super) fn weight(
-    session: &Session<'_>,
-    of_result: impl Fn(usize) -> Result<u64, Fault>,
-) -> Result<u64, Fault> {
+fn weight(session: &Session<'_>, of_result: impl Fn(usize) -> Result<u64, Fault>) -> Result<u64, Fault> {
     let mut total: u64 = 0;
     for entry in session.sent() {
         let transcript = session.transcript;
@@ -188,7 +195,7 @@ pub(super) fn weight(
 }
 
 /// What a result weighs as it is.
-pub(super) fn whole(session: &Session<'_>, result: usize) -> u64 {
+fn whole(session: &Session<'_>, result: usize) -> u64 {
     let weight = |text: &Text| if is_dense(text) { text.chars * TOKEN_CHARS } else { text.chars };
     session.transcript.bodies_of(result).iter().map(weight).sum()
 }
@@ -203,8 +210,6 @@ fn once_capped(session: &Session<'_>, result: usize) -> Result<u64, Fault> {
     Ok(capped.map_or(whole, |left| left.min(whole)))
 }
 
-/// Whether a text takes more than twice as many bytes as it has characters: it is mostly Chinese, Japanese or Korean,
-/// of which each character may be a token.
 fn is_dense(text: &Text) -> bool {
-    text.inner.len() > text.chars.saturating_mul(2)
+    tokens::is_dense(text.inner.len(), text.chars)
 }

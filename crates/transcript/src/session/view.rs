@@ -2,6 +2,7 @@
 
 use super::traits::Traits;
 use crate::format::{Format, Head, Level, Shape};
+use crate::model::context_tokens::ContextTokens;
 use crate::model::entry::{Call, Entry, Kind, Link, Role, Stop, ToolResult};
 use crate::model::ids::Id;
 use crate::model::policy::{Depth, Policy};
@@ -59,6 +60,8 @@ pub struct Session<'a> {
     pub(super) wrecks: OnceCell<Vec<Wreck>>,
     /// Where the model first sees one of our markers, in its order; once that was looked for.
     pub(crate) first_marker: OnceCell<Option<u32>>,
+    /// How many tokens the context has; once that was counted.
+    pub(crate) context_tokens: OnceCell<ContextTokens>,
     pub(super) last_spoken: OnceCell<[LastSpoken; 2]>,
     /// The last live entry of each turn.
     pub(super) turn_ends: OnceCell<HashMap<u64, u32>>,

@@ -18,6 +18,7 @@ use crate::plan::thinking::{unbind, vanishes};
 use crate::plan::{self, Plan, Rendered, fresh_id};
 use crate::rule::bound_thinking;
 use crate::rule::{forbidden, shorten_message};
+use crate::session::tokens::tokens_of;
 use crate::session::{Compacts, Session, traits};
 use alloc::borrow::Cow;
 use alloc::format;
@@ -443,7 +444,7 @@ fn insert(
         first_kept: id_of(Some(first)),
         time: &time,
         summary: &summary,
-        tokens_before: tokens(session),
+        tokens_before: tokens_of(session)?.tokens,
     });
     if let Some(fault) = failed.get() {
         return Err(fault);
@@ -525,9 +526,4 @@ fn words(compacts: Compacts, summary: Option<&str>, left_out: u64) -> String {
 fn time_of(doc: &Doc) -> Option<String> {
     let text: Cow<'_, [u8]> = doc.get("timestamp")?.text()?;
     core::str::from_utf8(&text).ok().map(ToString::to_string)
-}
-
-/// About how many tokens are in context: four characters each.
-fn tokens(session: &Session<'_>) -> u64 {
-    session.sent().map(|entry| session.entry(entry).text_chars).sum::<u64>().div_ceil(4)
 }

@@ -126,8 +126,6 @@ pub(crate) struct Meter {
     pub(super) pieces: Vec<Mark>,
     /// Where the pieces of each entry begin.
     pub(super) pieces_from: Vec<u32>,
-    /// How many tokens the provider counted, with the entry that says so.
-    pub(super) counted: Vec<(u32, u64)>,
     /// Images, wherever they are.
     pub(super) images: Vec<(u32, Span)>,
     pub(super) twins: Vec<Twin>,
@@ -162,7 +160,6 @@ impl Meter {
             kind_of: Vec::new(),
             pieces: Vec::new(),
             pieces_from: Vec::new(),
-            counted: Vec::new(),
             images: Vec::new(),
             twins: Vec::new(),
             twin_bytes_min: TWIN_BYTES_MIN,
@@ -177,7 +174,6 @@ impl Meter {
         }
         self.pieces_from.truncate(entries);
         self.kind_of.truncate(entries);
-        self.counted.retain(|(entry, _)| (*entry as usize) < entries);
         self.images.retain(|(entry, _)| (*entry as usize) < entries);
     }
 
@@ -285,9 +281,6 @@ impl Visitor for Meter {
         let thought = thought.map(|&(span, chars)| piece(Stuff::Thinking, span, chars));
         self.pieces.extend(shown.chain(thought));
         self.pieces.extend(&marks);
-        if speaks && let Some(total) = usage(root) {
-            self.counted.push((index, total));
-        }
         transcript.give_marks(marks);
     }
 
@@ -328,23 +321,4 @@ fn is_image(holder: Value<'_>, key: &[u8], value: Value<'_>) -> bool {
     let says = |name| holder.get(name).is_some_and(|v| v.is("image") || v.prefix().starts_with(b"image/"));
     matches!(key, b"data" | b"base64")
         && ["mimeType", "media_type", "mediaType", "type"].into_iter().any(says)
-}
-
-/// How many tokens the provider says were read and written for a message: Anthropic's, pi's and OpenAI's names.
-fn usage(root: Value<'_>) -> Option<u64> {
-    const NAMES: [&str; 9] = [
-        "input_tokens",
-        "cache_creation_input_tokens",
-        "cache_read_input_tokens",
-        "output_tokens",
-        "input",
-        "cacheRead",
-        "cacheWrite",
-        "output",
-        "total_tokens",
-    ];
-    let usage = root.get("message").and_then(|message| message.get("usage")).or(root.get("usage"))?;
-    let counts = usage.pick(NAMES).map(|value| value.and_then(Value::whole).unwrap_or(0));
-    let sum = counts[..8].iter().fold(0_u64, |sum, count| sum.saturating_add(*count));
-    Some(if sum > 0 { sum } else { counts[8] }).filter(|total| *total > 0)
 }

@@ -1,13 +1,11 @@
 //! What was weighed, added up: by what the model sees of it, by what it is, by tool, by turn.
 
 use super::meter::{Meter, NOBODY};
-use super::{
-    Amount, CountTokens, Counted, IMAGE_TOKENS, Large, Part, Row, Standing, TOKEN_CHARS, ToolRow, Turn,
-    Weight,
-};
+use super::{Amount, CountTokens, Large, Part, Row, Standing, ToolRow, Turn, Weight};
 use crate::format::Shape;
 use crate::model::entry::{Entry, Kind, Mark, Role, Stuff};
 use crate::model::ids::Id;
+use crate::session::tokens::{self, Rates};
 use crate::session::{Answers, Session};
 use alloc::collections::BinaryHeap;
 use alloc::string::String;
@@ -37,10 +35,11 @@ pub(super) fn tally(
     tokens_of: &mut dyn FnMut(&[u8]) -> Option<CountTokens>,
     weight: &mut Weight,
 ) -> Result<(), Fault> {
-    let model = session.live.iter().rev().find_map(|&entry| session.entry(entry).model);
-    let model = session.transcript.id_text(model);
+    let model = tokens::model_of(session);
+    weight.context_tokens = tokens::tokens_of(session)?;
     weight.model = String::from_utf8_lossy(model).into_owned();
-    let exact = Exact { tokens: tokens_of(model), left: EXACT_BYTES_MAX, all: true };
+    let (tokens, rates) = (tokens_of(model), Rates::of(session));
+    let exact = Exact { tokens, rates, left: EXACT_BYTES_MAX, all: true };
     weight.standings[Standing::NoEntry as usize].1.bytes = 0;
     weight.parts[Part::Bookkeeping as usize].1.bytes = 0;
     let mut tally = Tally::new(session, meter, largest, exact);
@@ -56,6 +55,7 @@ pub(super) fn tally(
 /// A tokeniser, if there is one.
 struct Exact {
     tokens: Option<CountTokens>,
+    rates: Rates,
     left: u64,
     all: bool,
 }
@@ -75,18 +75,9 @@ impl Exact {
             }
             _ => {
                 self.all = false;
-                Ok(estimate(piece))
+                Ok(self.rates.piece(piece))
             }
         }
-    }
-}
-
-/// What a piece costs, by the number of its characters.
-fn estimate(piece: &Mark) -> u64 {
-    match piece.stuff {
-        Stuff::Image => IMAGE_TOKENS,
-        Stuff::Side => 0,
-        _ => piece.chars.div_ceil(TOKEN_CHARS),
     }
 }
 
@@ -163,7 +154,7 @@ impl<'a> Tally<'a> {
         for piece in self.pieces(index) {
             let part = part(entry, piece.stuff);
             rest = rest.saturating_sub(piece.span.len());
-            cost += estimate(piece);
+            cost += self.exact.rates.piece(piece);
             let mut own = 0;
             if standing == Standing::Context && piece.stuff != Stuff::Side {
                 let literal = matches!(piece.stuff, Stuff::Text | Stuff::Result | Stuff::Call);
@@ -264,6 +255,11 @@ impl<'a> Tally<'a> {
             turn.compactions += u32::from(boundary && self.seen(entry));
             turn.context_tokens = context;
         }
+        // What is not in the file was there all the time, as far as anybody knows.
+        let now = weight.context_tokens.tokens;
+        for turn in &mut weight.turns {
+            turn.context_tokens = (turn.context_tokens + now).saturating_sub(context);
+        }
     }
 
     /// How many results of each turn were cut by us.
@@ -306,10 +302,6 @@ impl<'a> Tally<'a> {
             add(&mut weight.images, Amount { count: 1, bytes: span.len(), tokens: 0 });
         }
         weight.images.tokens = weight.parts[Part::Images as usize].1.tokens;
-        let live = |entry: &u32| self.session.in_context(*entry) && self.session.is_live(*entry);
-        let last = self.meter.counted.iter().rev().find(|(entry, _)| live(entry));
-        weight.counted =
-            last.map(|&(entry, tokens)| Counted { tokens, line: self.session.entry(entry).line });
         weight.tokens_are_exact = self.exact.all && self.exact.tokens.is_some();
         let mut largest: Vec<_> = self.largest.iter().map(|Reverse(found)| *found).collect();
         largest.sort_unstable_by_key(|&(bytes, Reverse(entry))| (Reverse(bytes), entry));

@@ -48,16 +48,19 @@ fn each_part_is_told_from_the_others() {
     let copy = format!(r#"{{"copy":"{}"}}"#, "y".repeat(200));
     let bytes = pi(&[user("go on"), call("c", "ls"), result("c", &"x".repeat(400), &copy), user("thanks")]);
     let weight = weighed(&bytes);
-    assert_eq!(part(&weight, Part::Results), Amount { count: 1, bytes: 402, tokens: 100 });
+    assert_eq!(part(&weight, Part::Results), Amount { count: 1, bytes: 402, tokens: 112 });
     assert_eq!(part(&weight, Part::SideCopies), Amount { count: 1, bytes: copy.len() as u64, tokens: 0 });
     assert_eq!(part(&weight, Part::User), Amount { count: 2, bytes: 7 + 8, tokens: 2 + 2 });
     let block = r#"{"type":"toolCall","id":"c","name":"ls","arguments":{}}"#.len() as u64;
-    assert_eq!(part(&weight, Part::Calls), Amount { count: 1, bytes: block, tokens: block.div_ceil(4) });
+    assert_eq!(
+        part(&weight, Part::Calls),
+        Amount { count: 1, bytes: block, tokens: (block * 280).div_ceil(1_000) }
+    );
     let tool = &weight.tools[0];
     assert_eq!((tool.name.as_str(), tool.calls.count), ("ls", 1));
     assert_eq!((tool.results.bytes, tool.sides.bytes), (402, copy.len() as u64));
     assert_eq!(weight.turns.len(), 3, "what stands before the first question is a turn of its own");
-    assert_eq!(weight.counted.map(|counted| (counted.tokens, counted.line)), Some((777, 3)));
+    assert_eq!(weight.context_tokens.counted.map(|counted| (counted.tokens, counted.line)), Some((777, 3)));
     assert_eq!((weight.model.as_str(), weight.tokens_are_exact), ("gpt-5", false));
     let large = &weight.largest[0];
     assert_eq!((large.line, large.tool.as_str(), large.part), (4, "ls", Part::Results));
@@ -87,12 +90,14 @@ fn what_a_compaction_left_behind_is_not_in_the_context() {
     let weight = weighed(&bytes);
     let standing = |standing: Standing| weight.standings[standing as usize].1;
     assert_eq!(standing(Standing::Compacted).count, 2);
-    assert_eq!(standing(Standing::Context), Amount { count: 3, tokens: 3 + 3 + 1, ..weight.context() });
+    assert_eq!(standing(Standing::Context), Amount { count: 3, tokens: 3 + 3 + 2, ..weight.context() });
     assert_eq!(standing(Standing::Unsent).count, 1, "the header");
     let curve: Vec<_> = weight.turns.iter().map(|turn| (turn.context_tokens, turn.compactions)).collect();
     let called = weight.turns[1].context_tokens;
-    assert!(called > 1000);
-    assert_eq!(curve, [(0, 0), (called, 0), (6, 1), (7, 0)]);
+    assert!(called > 4_599 + 1_120);
+    // What pi adds was there before; the number in the file is from before the compaction.
+    assert_eq!((weight.context_tokens.tokens, weight.context_tokens.counted), (4_607, None));
+    assert_eq!(curve, [(4_599, 0), (called, 0), (4_605, 1), (4_607, 0)]);
 }
 
 #[test]

@@ -1,0 +1,300 @@
+//! How many tokens the context has: one count, for every command and every rule.
+//!
+//! The newest number that the provider reported on the live branch says how many tokens there were up to there, with
+//! the instructions and the tools that are not in the file. What came since is estimated and added; what Tailor cut since
+//! is estimated and taken off. Without such a number all of it is an estimate ([`rates`]).
+//!
+//! A file does not say when something was cut, so what the numbers in it do is asked: after the agent has read the
+//! shorter file the next number is lower than the one before. As long as none is, they are older than the cut.
+
+mod rates;
+mod usage;
+
+use crate::format::Broken;
+pub use crate::model::context_tokens::{ContextTokens, Counted};
+use crate::model::entry::{Kind, Role};
+use crate::model::overflow::window_named;
+use crate::model::policy::{Depth, Policy};
+use crate::read::scan;
+use crate::session::{Compacts, Session};
+use alloc::string::String;
+use alloc::vec::Vec;
+pub use rates::IMAGE_TOKENS;
+pub(crate) use rates::{Rates, is_dense};
+use spans::cut::measure;
+use spans::json;
+use spans::literal::{self, Unit};
+use spans::source::{Fault, Source, read_span};
+use usage::Usage;
+
+/// How much of a file is searched, from the end, for the newest number.
+const SEARCH_BYTES_MAX: u64 = 4 << 20;
+/// An entry that is no message and is longer than this holds no numbers.
+const RECORD_BYTES_MAX: u64 = 64 << 10;
+/// By how many percent a number has to be lower than the one before it to say that the agent has read a shorter
+/// context. In 49 real sessions numbers fall by less than this when old thinking is left out.
+const FALL_PERCENT: u64 = 10;
+/// How many times as much as a number the texts up to there may be estimated at. In real sessions it is less than twice.
+const COUNT_TIMES_MAX: u64 = 2;
+/// Texts longer than this have not been cut.
+const CUT_BYTES_MAX: u64 = 256 << 10;
+
+/// How many tokens the context of a transcript has; `None` if the format is unknown.
+///
+/// ```
+/// let text = br#"{"type":"session","version":3,"id":"s","timestamp":"2026-07-01T10:00:00.000Z","cwd":"/w"}
+/// {"type":"message","id":"a","parentId":null,"message":{"role":"user","content":"go"}}
+/// {"type":"message","id":"b","parentId":"a","message":{"role":"assistant","content":[],"usage":{"input":9000,"output":20}}}
+/// "#;
+/// let found = transcript::tokens::context_tokens(&&text[..]).unwrap().unwrap();
+/// assert_eq!((found.tokens, found.counted.unwrap().line), (9020, 3));
+/// ```
+pub fn context_tokens(source: &dyn Source) -> Result<Option<ContextTokens>, Fault> {
+    let read = scan::scan(source)?;
+    let policy = Policy::default();
+    let session = Session::new(&read, source, &policy, Depth::Sizes);
+    session.map(|session| tokens_of(&session)).transpose()
+}
+
+/// The same of a session. Counted once, for whoever asks.
+pub(crate) fn tokens_of(session: &Session<'_>) -> Result<ContextTokens, Fault> {
+    if let Some(&known) = session.context_tokens.get() {
+        return Ok(known);
+    }
+    let counted = count(session)?;
+    Ok(*session.context_tokens.get_or_init(|| counted))
+}
+
+fn count(session: &Session<'_>) -> Result<ContextTokens, Fault> {
+    let rates = Rates::of(session);
+    let costs = Costs::of(session, rates);
+    let newest = Newest::of(session)?;
+    let (mut tokens, mut counted) = (costs.total(), None);
+    if let Some((at, count)) = newest.count
+        && costs.are_in(session, at, count)
+        && let Some(gone) = gone_since(session, &costs, at)?
+    {
+        tokens = count.saturating_sub(gone).saturating_add(costs.behind(session, at));
+        counted = Some(Counted { tokens: count, line: session.entry(at).line });
+    }
+    let window = newest.window.or_else(|| rates::window_of(model_of(session)));
+    Ok(ContextTokens { tokens, estimated: costs.total(), counted, window })
+}
+
+/// The model that spoke last; empty if none is named.
+pub(crate) fn model_of<'s>(session: &'s Session<'_>) -> &'s [u8] {
+    let model = session.live.iter().rev().find_map(|&entry| session.entry(entry).model);
+    session.transcript.id_text(model)
+}
+
+/// What each entry in context is estimated at.
+struct Costs {
+    rates: Rates,
+    each: Vec<(u32, u64)>,
+}
+
+impl Costs {
+    fn of(session: &Session<'_>, rates: Rates) -> Self {
+        let system =
+            session.told().iter().rev().copied().find(|&entry| rates::is_instructions(session, entry));
+        let cost = |entry| {
+            let instructs = Some(entry) == system;
+            (entry, if instructs { Rates::instructions(session, entry) } else { rates.entry(session, entry) })
+        };
+        Self { rates, each: session.sent().map(cost).collect() }
+    }
+
+    fn total(&self) -> u64 {
+        self.rates.base + self.each.iter().map(|(_, cost)| cost).sum::<u64>().div_ceil(rates::UNIT)
+    }
+
+    /// Whether a number can be that of all that stands up to an entry: some servers leave out what was cached.
+    fn are_in(&self, session: &Session<'_>, at: u32, count: u64) -> bool {
+        let in_file = self.total() - self.rates.base;
+        count.saturating_mul(COUNT_TIMES_MAX) >= in_file.saturating_sub(self.behind(session, at))
+    }
+
+    /// What the model sees behind an entry.
+    fn behind(&self, session: &Session<'_>, at: u32) -> u64 {
+        // The lines of one message share its number.
+        let group = session.entry(at).group;
+        let same = |entry: u32| group.is_some() && session.entry(entry).group == group;
+        let behind = self.each.iter().filter(|&&(entry, _)| entry > at && !same(entry));
+        behind.map(|(_, cost)| cost).sum::<u64>().div_ceil(rates::UNIT)
+    }
+}
+
+/// What is read from the end of a file.
+#[derive(Default)]
+struct Newest {
+    count: Option<(u32, u64)>,
+    window: Option<u64>,
+}
+
+impl Newest {
+    fn of(session: &Session<'_>) -> Result<Self, Fault> {
+        // What a log was taken back to is shorter than what was counted before.
+        let back = |&entry: &u32| session.entry(entry).kind == Kind::Leaf && !session.format.shape.is_tree();
+        let from = last_boundary(session).max(session.live.iter().copied().filter(back).max());
+        let (mut found, mut left, mut answered) = (Self::default(), SEARCH_BYTES_MAX, false);
+        let all = 0..session.transcript.entries.len() as u32;
+        for entry in all.rev().filter(|&entry| is_of_branch(session, entry)) {
+            left = left.saturating_sub(session.entry(entry).span.len());
+            if left == 0 || found.count.is_some() && found.window.is_some() {
+                break;
+            }
+            if !answered && session.entry(entry).kind == Kind::Message(Role::Assistant) {
+                answered = true;
+                found.window = refused_at(session, entry)?;
+            }
+            let Some(usage) = usage_of(session, entry)? else { continue };
+            if usage.tokens > 0 && Some(entry) > from {
+                found.count = found.count.or(Some((entry, usage.tokens)));
+            }
+            found.window = found.window.or(Some(usage.window).filter(|window| *window > 0));
+            // Whoever writes the window at all writes it beside the count.
+            if found.count.is_some() {
+                break;
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The last compaction of the live branch, by its place in the file.
+fn last_boundary(session: &Session<'_>) -> Option<u32> {
+    session.live.iter().copied().filter(|&entry| session.entry(entry).kind == Kind::Boundary).max()
+}
+
+/// The window that the provider named when it refused the last request.
+fn refused_at(session: &Session<'_>, entry: u32) -> Result<Option<u64>, Fault> {
+    let doc = json::parse(session.source, session.entry(entry).span)?;
+    let Some(Broken::Error(Some(said))) = doc.as_ref().and_then(|doc| (session.format.broken)(doc)) else {
+        return Ok(None);
+    };
+    Ok(window_named(&String::from_utf8_lossy(&literal::decode(said.prefix()))))
+}
+
+/// Whether an entry is one that may hold numbers about the conversation.
+fn may_count(session: &Session<'_>, entry: u32) -> bool {
+    let found = session.entry(entry);
+    let kind = match found.kind {
+        Kind::Message(Role::Assistant) => found.span.len() <= SEARCH_BYTES_MAX,
+        // Lists and logs have records of their own for that.
+        Kind::Opaque => !session.format.shape.is_tree() && found.span.len() <= RECORD_BYTES_MAX,
+        _ => false,
+    };
+    kind && !found.aside
+}
+
+/// Whether an entry is no message of another branch.
+fn is_of_branch(session: &Session<'_>, entry: u32) -> bool {
+    session.entry(entry).kind == Kind::Opaque || session.is_live(entry)
+}
+
+/// What an entry says about its request.
+fn usage_of(session: &Session<'_>, entry: u32) -> Result<Option<Usage>, Fault> {
+    let found = session.entry(entry);
+    if !may_count(session, entry) {
+        return Ok(None);
+    }
+    let raw = read_span(session.source, found.span)?;
+    let named = |name: &[u8]| memchr::memmem::find(&raw, name).is_some();
+    if !named(b"usage") && !named(b"oken") {
+        return Ok(None);
+    }
+    let doc = json::parse(session.source, found.span)?;
+    Ok(doc.as_ref().and_then(json::Doc::root).and_then(usage::usage))
+}
+
+/// How many tokens went before an entry whose number does not know of that; `None` if that number says nothing about
+/// what stands there.
+fn gone_since(session: &Session<'_>, costs: &Costs, at: u32) -> Result<Option<u64>, Fault> {
+    // Where compactions are appended, what stands behind one came later.
+    if session.shape.compacts != Compacts::AtEnd
+        && let Some(boundary) = last_boundary(session)
+        && !knows_of(session, costs, boundary, at)?
+    {
+        return Ok(None);
+    }
+    let (mut first, mut gone) = (None, 0_u64);
+    for (entry, _) in costs.each.iter().copied().filter(|(entry, _)| *entry < at) {
+        let omitted = omitted_in(session, entry)?;
+        gone += omitted;
+        if omitted > 0 {
+            first = first.or(Some(entry));
+        }
+    }
+    let Some(first) = first else { return Ok(Some(0)) };
+    let gone = costs.rates.text(gone).div_ceil(rates::UNIT);
+    let known: u64 =
+        counts(session, first, at)?.windows(2).map(|two| fallen(session, costs, two[0], two[1])).sum();
+    Ok(Some(gone.saturating_sub(known)))
+}
+
+/// Whether the number of an entry behind a compaction was reported after it. `recover` puts one before entries that
+/// have been there for long, with their numbers.
+fn knows_of(session: &Session<'_>, costs: &Costs, boundary: u32, at: u32) -> Result<bool, Fault> {
+    let mut first = None;
+    for entry in boundary..=at {
+        first =
+            count_at(session, entry)?.filter(|_| is_of_branch(session, entry)).map(|tokens| (entry, tokens));
+        if first.is_some() {
+            break;
+        }
+    }
+    let Some((first, lowest)) = first else { return Ok(false) };
+    let (mut before, mut left) = (None, SEARCH_BYTES_MAX);
+    for entry in (0..boundary).rev() {
+        left = left.saturating_sub(session.entry(entry).span.len());
+        before = count_at(session, entry)?;
+        if left == 0 || before.is_some() {
+            break;
+        }
+    }
+    let honest = match before {
+        Some(before) => lowest < before,
+        // Nothing to compare with: it must not be far from what stands there.
+        None => lowest / 2 <= costs.total().saturating_sub(costs.behind(session, first)),
+    };
+    Ok(honest
+        || counts(session, boundary, at)?.windows(2).any(|two| fallen(session, costs, two[0], two[1]) > 0))
+}
+
+/// The numbers from one entry to another, in the order of the file.
+fn counts(session: &Session<'_>, from: u32, to: u32) -> Result<Vec<(u32, u64)>, Fault> {
+    let mut all = Vec::new();
+    for entry in (from..=to).filter(|&entry| is_of_branch(session, entry)) {
+        all.extend(count_at(session, entry)?.map(|tokens| (entry, tokens)));
+    }
+    Ok(all)
+}
+
+/// The number in an entry.
+fn count_at(session: &Session<'_>, entry: u32) -> Result<Option<u64>, Fault> {
+    let usage = usage_of(session, entry)?;
+    Ok(usage.map(|usage| usage.tokens).filter(|tokens| *tokens > 0))
+}
+
+/// How much less a number is than what the one before it and what came in between let expect.
+fn fallen(session: &Session<'_>, costs: &Costs, one: (u32, u64), next: (u32, u64)) -> u64 {
+    let falls = next.1 < one.1 - one.1.saturating_mul(FALL_PERCENT) / 100;
+    let came =
+        || costs.behind(session, one.0) - costs.behind(session, next.0).min(costs.behind(session, one.0));
+    if falls { one.1 - next.1 + came() } else { 0 }
+}
+
+/// How many characters of results in an entry our markers say are gone.
+fn omitted_in(session: &Session<'_>, entry: u32) -> Result<u64, Fault> {
+    let mut omitted = 0;
+    for text in session.transcript.results_of(entry).flat_map(|result| session.transcript.bodies_of(result)) {
+        if text.inner.len() <= CUT_BYTES_MAX {
+            let own = measure(session.source, text.inner, text.length(Unit::Chars), Unit::Chars, false)?.own;
+            omitted += own.map_or(0, |own| own.omitted);
+        }
+    }
+    Ok(omitted)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+//! What a text is estimated at, and what agents add to it: measured numbers, as data.
+//!
+//! Measured in November 2026 on 52 public sessions of Claude Code, Codex, pi and Kimi CLI that hold the provider's own
+//! numbers: fitted to every second file of each agent, with the least relative error, and judged on the others
+//! (`real_estimates_are_near_what_providers_counted` prints the table). Agents that are not listed were not measured:
+//! four characters are a token there, and nothing is added.
+
+use crate::model::entry::{Kind, Mark, Role, Stuff};
+use crate::session::Session;
+use spans::json::Text;
+
+/// What an image is taken to cost. Providers count its pixels, and 1,600 is what Anthropic asks for one as large as it
+/// keeps them (<https://docs.anthropic.com/en/docs/build-with-claude/vision>).
+pub const IMAGE_TOKENS: u64 = 1_600;
+
+/// Costs are counted in thousandths of a token.
+pub(super) const UNIT: u64 = 1_000;
+
+/// What an agent adds to what is in its files, in tokens: instructions and the definitions of tools.
+struct Agent {
+    format: &'static str,
+    /// With models whose names begin so.
+    model: &'static str,
+    tokens: u64,
+}
+
+/// The first that fits counts.
+const AGENTS: &[Agent] = &[
+    // Versions 1.0 of 2025 had fewer tools; they are told by the model.
+    Agent { format: "claude-code", model: "claude-sonnet-4-2025", tokens: 14_800 },
+    Agent { format: "claude-code", model: "claude-opus-4-2025", tokens: 14_800 },
+    Agent { format: "claude-code", model: "claude-3", tokens: 14_800 },
+    Agent { format: "claude-code", model: "", tokens: 36_000 },
+    Agent { format: "codex", model: "", tokens: 3_600 },
+    Agent { format: "pi", model: "", tokens: 4_600 },
+    Agent { format: "kimi-cli", model: "", tokens: 2_450 },
+    // The definitions of tools, as `session.shutdown` counts them; the instructions are in the file.
+    Agent { format: "copilot-cli", model: "", tokens: 4_426 },
+];
+
+/// How many thousandths of a token a character is, by how the model's name begins; the first that fits counts.
+const TOKENISERS: &[(&str, u64)] = &[
+    // The tokeniser since Opus 4.7 makes up to 1.35 times as many tokens of a text
+    // (<https://docs.anthropic.com/en/docs/about-claude/models/whats-new-claude-4-7>).
+    ("claude-opus-4-7", 441),
+    ("claude-opus-4-8", 441),
+    ("claude-opus-5", 441),
+    ("claude-sonnet-5", 441),
+    ("claude-fable", 441),
+    ("claude", 327),
+    ("gpt", 280),
+    ("o1", 280),
+    ("o3", 280),
+    ("o4", 280),
+    ("gemini", 280),
+];
+
+/// The same by format, where the model is not named.
+const UNNAMED: &[(&str, u64)] =
+    &[("claude-code", 327), ("anthropic", 327), ("codex", 280), ("pi", 280), ("copilot-cli", 280)];
+
+/// Where nothing is known.
+const CHAR: u64 = 250;
+/// A character of Chinese, Japanese or Korean.
+const DENSE_CHAR: u64 = 1_000;
+/// A byte of a thinking block with its signature, where it is sent; pi leaves out those of earlier turns.
+const THINKING_BYTE: u64 = 180;
+/// A byte of an attachment, which holds more than its text.
+const ATTACHMENT_BYTE: u64 = 280;
+
+/// A byte of an agent's instructions, which are English prose.
+const INSTRUCTIONS_BYTE: u64 = 210;
+
+/// Context windows by how the model's name begins, as their providers give them (docs.anthropic.com/en/docs/about-claude/models,
+/// platform.openai.com/docs/models, ai.google.dev/gemini-api/docs/models; November 2026). What may be 200,000 or
+/// 1,000,000, as the account has it, is not here.
+const WINDOWS: &[(&str, u64)] = &[
+    ("gpt-4o", 128_000),
+    ("chatgpt-4o", 128_000),
+    ("gpt-4.1", 1_047_576),
+    ("gpt-5.3-codex-spark", 128_000),
+    ("gpt-5", 400_000),
+    ("o1", 200_000),
+    ("o3", 200_000),
+    ("o4-mini", 200_000),
+    ("gemini-1.5-pro", 2_097_152),
+    ("gemini", 1_048_576),
+];
+
+/// What texts of a session are estimated at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rates {
+    pub(super) base: u64,
+    char: u64,
+    /// 0 where it is not sent, or not kept in signed blocks.
+    thinking: u64,
+}
+
+impl Rates {
+    /// Those of a session.
+    pub(crate) fn of(session: &Session<'_>) -> Self {
+        let (format, model) = (session.format.name, named(super::model_of(session)));
+        let unnamed = || UNNAMED.iter().find(|(name, _)| *name == format).map_or(CHAR, |(_, char)| *char);
+        let agent = |agent: &&Agent| agent.format == format && model.starts_with(agent.model.as_bytes());
+        Self {
+            base: AGENTS.iter().find(agent).map_or(0, |agent| agent.tokens),
+            char: first(TOKENISERS, model).unwrap_or_else(unnamed),
+            thinking: if session.format.content.thinking && format != "pi" { THINKING_BYTE } else { 0 },
+        }
+    }
+
+    /// So many characters.
+    pub(crate) fn text(self, chars: u64) -> u64 {
+        chars.saturating_mul(self.char)
+    }
+
+    /// The text of a result.
+    pub(crate) fn body(self, text: &Text) -> u64 {
+        if is_dense(text.inner.len(), text.chars) {
+            text.chars.saturating_mul(DENSE_CHAR)
+        } else {
+            self.text(text.chars)
+        }
+    }
+
+    /// A piece of an entry, in tokens.
+    pub(crate) fn piece(self, piece: &Mark) -> u64 {
+        let cost = match piece.stuff {
+            Stuff::Side => 0,
+            Stuff::Image => IMAGE_TOKENS * UNIT,
+            Stuff::Thinking => piece.span.len() * self.thinking,
+            Stuff::Result if is_dense(piece.span.len(), piece.chars) => piece.chars * DENSE_CHAR,
+            _ => self.text(piece.chars),
+        };
+        cost.div_ceil(UNIT)
+    }
+
+    /// All that the model sees of an entry.
+    pub(super) fn entry(self, session: &Session<'_>, index: u32) -> u64 {
+        let (transcript, found) = (session.transcript, session.entry(index));
+        let calls: u64 = transcript.calls_of(index).map(|call| session.call(call as u32).block.len()).sum();
+        let thinking: u64 = transcript.thinking_of(index).iter().map(|block| block.block.len()).sum();
+        let (mut cost, mut chars, mut images) = (0, found.text_chars, 0);
+        for result in transcript.results_of(index) {
+            images += u64::from(session.result(result).images);
+            for text in transcript.bodies_of(result) {
+                cost += self.body(text);
+                chars = chars.saturating_sub(text.chars);
+            }
+        }
+        // Those of results are among those of the entry, but not all formats note both.
+        images = images.max(transcript.images_of(index).len() as u64);
+        cost += self.text(chars + calls) + thinking * self.thinking + images * IMAGE_TOKENS * UNIT;
+        let attached = found.text_chars == 0
+            && matches!(found.kind, Kind::Note | Kind::Boundary)
+            && !session.is_whole_conversation(index);
+        if attached { cost + found.span.len() * ATTACHMENT_BYTE } else { cost }
+    }
+
+    /// Instructions whose text is not read on its own.
+    pub(super) fn instructions(session: &Session<'_>, index: u32) -> u64 {
+        session.entry(index).span.len() * INSTRUCTIONS_BYTE
+    }
+}
+
+/// Whether an entry holds instructions whose text is not read; the newest replaces those before it.
+pub(super) fn is_instructions(session: &Session<'_>, index: u32) -> bool {
+    let found = session.entry(index);
+    found.kind == Kind::Message(Role::System)
+        && found.text_chars == 0
+        && !found.aside
+        && session.in_context(index)
+}
+
+/// Whether a text takes more than twice as many bytes as it has characters: it is mostly Chinese, Japanese or Korean,
+/// of which each character may be a token.
+pub(crate) fn is_dense(bytes: u64, chars: u64) -> bool {
+    bytes > chars.saturating_mul(2)
+}
+
+/// The context window of a model; `None` if its name does not tell.
+pub(super) fn window_of(model: &[u8]) -> Option<u64> {
+    first(WINDOWS, named(model))
+}
+
+/// A model's name without its provider's.
+fn named(model: &[u8]) -> &[u8] {
+    model.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
+}
+
+fn first(table: &[(&str, u64)], model: &[u8]) -> Option<u64> {
+    table.iter().find(|(begin, _)| model.starts_with(begin.as_bytes())).map(|(_, number)| *number)
+}

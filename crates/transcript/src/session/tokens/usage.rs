@@ -1,0 +1,72 @@
+//! The numbers of tokens that providers report and agents write down, under the names that agents give them.
+
+use spans::json::Value;
+
+/// What an entry says about the request that it ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// Tokens read and written; 0 if it does not say.
+    pub(crate) tokens: u64,
+    /// The model's context window; 0 if it does not say.
+    pub(crate) window: u64,
+}
+
+/// Where the numbers stand: the names that lead to an object.
+const PLACES: &[&[&str]] = &[
+    // Claude Code, pi and OpenClaw.
+    &["message", "usage"],
+    // Codex: of the last request. The sum over all requests stands beside it and says nothing about the context.
+    &["payload", "info", "last_token_usage"],
+    // Qwen Code.
+    &["usageMetadata"],
+    // Gemini CLI.
+    &["tokens"],
+    // Kimi Code.
+    &["event", "usage"],
+    &["usage"],
+    &["metadata", "usage"],
+];
+
+/// Names of a sum of everything.
+const TOTALS: [&str; 4] = ["total_tokens", "totalTokens", "totalTokenCount", "total"];
+
+/// Names of parts that do not overlap: Anthropic's, pi's and Kimi Code's. What else may be there
+/// (`cached_input_tokens`, `reasoning_output_tokens`) is contained in one of these.
+const PARTS: [&str; 11] = [
+    "input_tokens",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+    "output_tokens",
+    "input",
+    "cacheRead",
+    "cacheWrite",
+    "output",
+    "inputOther",
+    "inputCacheRead",
+    "inputCacheCreation",
+];
+
+/// Reads the numbers of an entry.
+pub(crate) fn usage(root: Value<'_>) -> Option<Usage> {
+    let at = |names: &[&str]| names.iter().try_fold(root, |value, name| value.get(name));
+    // Kimi CLI counts the whole context, and Copilot does when it ends.
+    let flat =
+        [(&["token_count"][..], "role", "_usage"), (&["data", "currentTokens"], "type", "session.shutdown")]
+            .iter()
+            .filter(|(_, key, kind)| root.get(key).is_some_and(|value| value.is(kind)))
+            .find_map(|(names, _, _)| at(names)?.whole());
+    let tokens = flat.or_else(|| PLACES.iter().filter_map(|names| at(names)).map(sum).find(|sum| *sum > 0));
+    let payload = root.get("payload");
+    let window = payload.and_then(|payload| {
+        let info = payload.get("info").and_then(|info| info.get("model_context_window"));
+        info.or(payload.get("model_context_window"))?.whole()
+    });
+    let usage = Usage { tokens: tokens.unwrap_or(0), window: window.unwrap_or(0) };
+    (usage != Usage::default()).then_some(usage)
+}
+
+fn sum(usage: Value<'_>) -> u64 {
+    let whole = |value: Option<Value<'_>>| value.and_then(Value::whole).unwrap_or(0);
+    let total = usage.pick(TOTALS).map(whole).into_iter().max().unwrap_or(0);
+    if total > 0 { total } else { usage.pick(PARTS).map(whole).into_iter().fold(0, u64::saturating_add) }
+}

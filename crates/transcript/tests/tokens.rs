@@ -1,0 +1,70 @@
+//! How far the estimate of tokens is from what providers counted, on real sessions.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use transcript::tokens::context_tokens;
+
+/// Agents whose sessions hold the provider's numbers, by their folders, and the largest error that is accepted in the
+/// median and at the 95th percentile, in percent. Rates were fitted to the files with odd numbers, in order of their
+/// names from 0; these are judged.
+const AGENTS: &[(&str, u64, u64)] =
+    &[("claude-code", 15, 40), ("codex", 15, 40), ("pi", 15, 40), ("kimi", 15, 40), ("copilot-cli", 15, 40)];
+
+/// In how many places a session is judged, each time as if it ended there.
+const PLACES: usize = 12;
+
+/// The error of each judged place of a session, in percent.
+fn errors(bytes: &[u8]) -> Vec<u64> {
+    let mut ends: Vec<usize> = memchr::memchr_iter(b'\n', bytes).map(|at| at + 1).collect();
+    ends.push(bytes.len());
+    let line_of = |end: usize| memchr::memchr_iter(b'\n', &bytes[..end.saturating_sub(1)]).count() as u64 + 1;
+    let mut found = Vec::new();
+    for place in 0..4 * PLACES {
+        // The end of the session is one of them.
+        let end = ends[(ends.len() - 1) * (place + 1) / (4 * PLACES)];
+        let Some(counted) = context_tokens(&&bytes[..end]).unwrap() else { continue };
+        // The number has to stand at the end, or something else would be judged as well.
+        let Some(count) = counted.counted.filter(|count| count.line == line_of(end)) else { continue };
+        found.push(counted.estimated.abs_diff(count.tokens) * 100 / count.tokens);
+    }
+    found
+}
+
+fn at(sorted: &[u64], percent: usize) -> u64 {
+    sorted[(sorted.len() * percent / 100).min(sorted.len() - 1)]
+}
+
+#[test]
+fn real_estimates_are_near_what_providers_counted() {
+    let Some(corpus) = std::env::var_os("TAILOR_CORPUS") else {
+        eprintln!("SKIPPED: TAILOR_CORPUS names no folder of transcripts");
+        return;
+    };
+    let mut wrong = Vec::new();
+    eprintln!("agent         half    files  places  median   p95");
+    for &(agent, median_max, p95_max) in AGENTS {
+        let Ok(folder) = std::fs::read_dir(Path::new(&corpus).join(agent)) else { continue };
+        let mut files: Vec<_> = folder.map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        let mut halves: BTreeMap<&str, (usize, Vec<u64>)> = BTreeMap::new();
+        for (n, file) in files.iter().enumerate() {
+            let errors = errors(&std::fs::read(file).unwrap());
+            if errors.is_empty() {
+                continue;
+            }
+            let half = halves.entry(if n % 2 == 0 { "judged" } else { "fitted" }).or_default();
+            half.0 += 1;
+            half.1.extend(errors);
+        }
+        for (half, (files, mut errors)) in halves {
+            errors.sort_unstable();
+            let (median, p95) = (at(&errors, 50), at(&errors, 95));
+            eprintln!("{agent:12}  {half}  {files:5}  {:6}  {median:4} %  {p95:3} %", errors.len());
+            if half == "judged" && (median > median_max || p95 > p95_max) {
+                wrong.push(format!("{agent}: {median} % in the median, {p95} % at p95"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "estimates are too far off:\n{}", wrong.join("\n"));
+}
