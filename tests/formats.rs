@@ -1,7 +1,7 @@
 //! Which format a file has: one or none, and never the wrong one.
 
 use crate::corpus::gather;
-use crate::fixtures::{Fixture, INPUT};
+use crate::fixtures::Fixture;
 use crate::plainer::is_plainer;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -46,7 +46,7 @@ fn check_without_the_first_line(bytes: &[u8], name: &str, wrong: &mut Vec<String
 fn without_its_first_line_a_fixture_is_of_no_other_format() {
     let mut wrong = Vec::new();
     for fixture in Fixture::all() {
-        let bytes = fixture.bytes(INPUT);
+        let bytes = fixture.input;
         assert_eq!(claimed(&bytes), fixture.name.split('/').next(), "{}", fixture.name);
         check_without_the_first_line(&bytes, &fixture.name, &mut wrong);
     }
@@ -115,13 +115,13 @@ fn a_mixture_is_never_claimed_by_the_wrong_format() {
     const MIXTURES: usize = 10_000;
     // In the middle of a file a byte order mark spoils the line behind it, which may be the one that tells.
     let short = |fixture: &Fixture| {
-        let bytes = fixture.bytes(INPUT);
-        lines(&bytes).len() < 20 && !bytes.starts_with(b"\xef\xbb\xbf")
+        let bytes = &fixture.input;
+        lines(bytes).len() < 20 && !bytes.starts_with(b"\xef\xbb\xbf")
     };
     let files: Vec<(String, Vec<u8>)> = Fixture::all()
         .iter()
         .filter(|fixture| short(fixture))
-        .map(|fixture| (fixture.name.clone(), fixture.bytes(INPUT)))
+        .map(|fixture| (fixture.name.clone(), fixture.input.clone()))
         .collect();
     let (mut numbers, mut wrong, mut mixed) = (Numbers(7), Vec::new(), 0);
     while mixed < MIXTURES {
@@ -165,7 +165,7 @@ fn names_are_different_and_levels_are_kept() {
 #[test]
 fn what_is_said_is_told_part_by_part() {
     for fixture in Fixture::all().iter().filter(|fixture| fixture.name.ends_with("/ok-whole-session")) {
-        let bytes = fixture.bytes(INPUT);
+        let bytes = &fixture.input;
         let found = scan(&bytes.as_slice()).unwrap();
         let (mut calls, mut results, mut said, mut answered) = (0, 0, false, 0);
         for entry in &found.transcript.entries {
@@ -199,7 +199,7 @@ fn what_is_said_is_told_part_by_part() {
 fn a_compaction_is_written_or_refused_with_the_reason() {
     let request = Request { stay: Stay::Last(1), summary: Some("They listed files."), message_chars_max: 0 };
     for fixture in Fixture::all().iter().filter(|fixture| fixture.name.ends_with("/ok-whole-session")) {
-        let bytes = fixture.bytes(INPUT);
+        let bytes = &fixture.input;
         let format = scan(&bytes.as_slice()).unwrap().format.unwrap();
         match compact(&bytes.as_slice(), &transcript::Policy::default(), &request).unwrap().repair {
             Ok(_) => assert!(format.counted.is_none(), "{}", fixture.name),

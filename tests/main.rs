@@ -11,7 +11,7 @@ mod cost; // What hostile sessions cost: in proportion to their length, counted 
 mod disk; // A file system without room: nothing changes, and the message names the way out.
 mod explain; // `tailor explain` of errors: what they are about, which lines, and what settles it.
 mod fix; // `tailor fix`: what it changes, what it keeps, what it says.
-mod fixtures; // Everything in fixtures/: what is found, and what becomes of it, byte for byte.
+mod fixtures; // The stories and everything in fixtures/: what is found, and what becomes of it.
 mod floors; // Which way imports run.
 mod formats; // Which format a file has: one or none, and never the wrong one.
 mod gate; // What agents say about being at work, and that `tailor fix` obeys.
@@ -28,6 +28,7 @@ mod profiles; // docs/profiles.md: that it says what the tests show; and the pro
 mod readme; // README.md and docs/: examples that run, links that lead somewhere, a picture that is true.
 mod recover; // `tailor recover`, `compact` and `chunk`: what is too long goes on, and every byte can come back.
 mod scan; // `tailor scan`: exit codes, selection, the shape of its JSON.
+mod stories; // What happens in sessions of every agent, told once and spelled in each format.
 mod support; // A folder of its own for each test, and the program running in it.
 mod tidy; // The house rules that no compiler knows.
 mod top; // `tailor top` and `tailor report`: what is printed at two widths, the JSON, the page as a file.

@@ -1,7 +1,7 @@
 //! `tailor undo`, `show` and `gc`: what was taken out comes back, and is kept for as long as it should be.
 
 use crate::corpus::gather;
-use crate::fixtures::{Batch, INPUT, parsed, tell};
+use crate::fixtures::{Batch, parsed, tell};
 use crate::support::{BROKEN, Dir, WHOLE, give_to_powerless, is_root, list, make_old, run};
 use serde_json::Value;
 use std::fs::{self, File, Permissions};
@@ -100,14 +100,14 @@ fn fix_and_undo_give_every_fixture_back() {
         let old: Vec<_> = batch.fixtures.iter().map(|(_, path)| facts(path)).collect();
         let fixed = batch.run();
         let mut wrong = batch.wrong(&fixed, |fixture, path, _| {
-            shows_what_stood(&batch.dir, &fixture.bytes(INPUT), &fs::read(path).unwrap())
+            shows_what_stood(&batch.dir, &fixture.input, &fs::read(path).unwrap())
         });
         let both = fixed.iter().zip(batch.run_with(UNDO)).zip(old);
         let found: Vec<_> =
             both.map(|((fixed, undone), old)| (parsed(fixed), parsed(&undone), old)).collect();
         wrong.extend(batch.wrong(&found, |fixture, path, (fixed, undone, old)| {
             is_undone(fixed, undone)?;
-            is_as_before(path, &fixture.bytes(INPUT), *old)
+            is_as_before(path, &fixture.input, *old)
         }));
         wrong
     });

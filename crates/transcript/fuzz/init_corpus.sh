@@ -7,9 +7,9 @@ cd "$(dirname "$0")"
 shopt -s nullglob
 mkdir -p corpus/{examine,plan_apply,cut_literal}
 count=0
-for file in ../../../fixtures/*/*/in.jsonl; do
-    name=${file#../../../fixtures/}
-    name=${name%/in.jsonl}
+for file in ../../../fixtures/*/*/in.jsonl ${TAILOR_STORIES_DIR:+"$TAILOR_STORIES_DIR"/*/*/in.jsonl}; do
+    name=${file%/in.jsonl}
+    name=$(basename "$(dirname "$(dirname "$name")")")/$(basename "$(dirname "$name")")/$(basename "$name")
     cp "$file" "corpus/examine/${name//\//-}"
     cp "$file" "corpus/plan_apply/${name//\//-}"
     count=$((count + 1))

@@ -39,6 +39,9 @@ mod requests;
 mod rescue;
 #[path = "promises/spell.rs"]
 mod spell;
+#[path = "../../../tests/stories/mod.rs"]
+#[allow(dead_code, reason = "shared with the black-box tests")]
+mod stories;
 #[path = "promises/story.rs"]
 mod story;
 

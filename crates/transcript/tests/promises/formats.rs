@@ -1,4 +1,4 @@
-//! The promises for the formats that stories are not spelled in: their fixtures, damaged.
+//! The promises for the formats in which random stories are not spelled: their fixtures and told stories, damaged.
 //!
 //! Nothing here knows a format but by its name, its level and what counts its lines. What a person said is told by a
 //! few words that all these formats share.
@@ -10,6 +10,7 @@ use super::reader::{is_broken, rows};
 use super::requests;
 use super::rescue::{folders, unannounced, undone};
 use super::spell::Line;
+use super::stories;
 use super::story::Dialect;
 use super::{
     Case, Checked, any_policy, comes_to_rest, config, counts, finds_no_more, lets_history_go,
@@ -43,7 +44,9 @@ pub(crate) static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
     let others = FORMATS.iter().filter(|format| !["pi", "claude-code"].contains(&format.name));
     let kind = |format: &&'static Format| {
         let cases = folders(&fixtures.join(format.name)).into_iter();
-        let files = cases.map(|case| std::fs::read(case.join("in.jsonl")).unwrap());
+        let recorded = cases.filter_map(|case| std::fs::read(case.join("in.jsonl")).ok());
+        let told = stories::all().into_iter().filter(|told| told.format == format.name);
+        let files = recorded.chain(told.map(|told| told.bytes));
         Kind { format, files: files.filter(|bytes| bytes.len() < FIXTURE_BYTES_MAX).collect() }
     };
     others.map(kind).collect()

@@ -424,10 +424,13 @@ fn a_title_is_missed_once() {
     }
 }
 
-/// Every fixture as it is given, by the format it is of.
+/// Every fixture as it is given, and every told story, by the format it is of.
 fn fixtures() -> BTreeMap<String, Vec<(String, Vec<u8>)>> {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures");
     let mut all = BTreeMap::<String, Vec<_>>::new();
+    for told in super::stories::all() {
+        all.entry(told.format.into()).or_default().push((format!("story {}", told.story), told.bytes));
+    }
     for format in std::fs::read_dir(root).unwrap().map(|format| format.unwrap()) {
         for case in std::fs::read_dir(format.path()).unwrap().map(|case| case.unwrap().path()) {
             let files = ["in.jsonl", "in.json"].map(|name| case.join(name));

@@ -6,8 +6,9 @@ use super::oracle::{Refusal, UNFINISHED, refusals};
 use super::reader::{leaf, rows};
 use super::requests::refusals_of;
 use super::spell::spell;
+use super::stories;
 use super::story::{DIALECTS, Dialect};
-use super::{Case, config, is_no_worse, loss, lossy, read_all, tried};
+use super::{Case, config, is_no_worse, loss, lossy, read_all, repaired, tried};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -21,8 +22,10 @@ use transcript::policy::{Selection, SignedThinking};
 use transcript::scan::detect;
 use transcript::{Awaits, Finding, Piece, Plan, Policy, examine};
 
+/// What is in a folder, if there is one.
 pub(crate) fn folders(of: &Path) -> Vec<PathBuf> {
-    let mut inside: Vec<PathBuf> = fs::read_dir(of).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let inside = fs::read_dir(of).into_iter().flatten();
+    let mut inside: Vec<PathBuf> = inside.map(|entry| entry.unwrap().path()).collect();
     inside.sort();
     inside
 }
@@ -53,15 +56,27 @@ pub(crate) fn unannounced(mut refusals: Vec<Refusal>, bytes: &[u8], policy: &Pol
 #[test]
 fn what_a_fixture_becomes_is_accepted_or_said_not_to_be() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
-    let mut wrong = Vec::new();
-    for format in folders(&fixtures) {
-        let name = format.file_name().unwrap().to_str().unwrap();
-        for case in folders(&format) {
-            let bytes = fs::read(case.join("out.jsonl")).unwrap();
-            let Some(refusals) = refusals_of(name, &bytes) else { continue };
-            let left = unannounced(refusals, &bytes, &Policy::default());
-            wrong.extend(left.iter().map(|refusal| format!("{}: {refusal:?}", case.display())));
+    let mut files = Vec::new();
+    for format in folders(&fixtures).into_iter().filter(|format| format.is_dir()) {
+        let name = format.file_name().unwrap().to_str().unwrap().to_string();
+        for case in folders(&format).into_iter().filter(|case| case.is_dir()) {
+            let bytes =
+                fs::read(case.join("out.jsonl")).or_else(|_| fs::read(case.join("in.jsonl"))).unwrap();
+            files.push((name.clone(), case.display().to_string(), bytes));
         }
+    }
+    for told in stories::all() {
+        let allow = told.arguments.windows(2).filter(|pair| pair[0] == "--allow").map(|pair| pair[1].clone());
+        let selection = Selection { allow: allow.collect(), ..Selection::default() };
+        let policy = Policy { selection, ..Policy::default() };
+        let after = repaired(&told.bytes, &policy).map_or(told.bytes, |(_, after, _)| after);
+        files.push((told.format.to_string(), format!("story {}", told.story), after));
+    }
+    let mut wrong = Vec::new();
+    for (format, name, bytes) in files {
+        let Some(refusals) = refusals_of(&format, &bytes) else { continue };
+        let left = unannounced(refusals, &bytes, &Policy::default());
+        wrong.extend(left.iter().map(|refusal| format!("{format}: {name}: {refusal:?}")));
     }
     assert!(wrong.is_empty(), "{} would be refused:\n{}", wrong.len(), wrong.join("\n"));
 }

@@ -1,0 +1,211 @@
+//! What happens in sessions of every agent, told once: each story is spelled in each format when the tests run.
+//!
+//! A story says what happens (`tells`), what then befalls its file (`damage`), and which findings there must be, on the
+//! lines of which event, and what `fix` does about them (`shows`). Formats that differ have a row with the reason. None of
+//! it is written by the program under test.
+
+mod spell;
+mod table;
+
+use spell::{Event, Line, ROWS, Row};
+
+/// One story.
+pub(crate) struct Story {
+    /// The codes that it shows and a few words; `ok-` shows nothing.
+    pub(crate) name: &'static str,
+    /// Arguments of `scan` and `fix`.
+    pub(crate) arguments: &'static str,
+    tells: Vec<Event>,
+    damage: Damage,
+    /// What every format shows that has no row in `but`: `CODE@PLACE=OUTCOME`, separated by spaces. A place is the number of
+    /// an event, of two events (`1+2`) if the repair touches both, or `first`, `last`, `junk`, `nul`: a line of the file.
+    shows: &'static str,
+    /// Formats, what they show instead (`-`: the story is not told in them), and why.
+    but: &'static [(&'static str, &'static str, &'static str)],
+}
+
+/// What happens to the lines of a file.
+#[derive(Clone, Copy)]
+pub(crate) enum Damage {
+    None,
+    /// Lines end as on Windows.
+    Crlf,
+    /// The last line has no end.
+    Open,
+    /// The last line was being written.
+    Torn,
+    /// The line break after the last line of this event is missing.
+    Glued(usize),
+    /// Something that is no record after the first of these events, and NUL bytes after the second.
+    Junk(usize, usize),
+    /// A byte order mark at the beginning.
+    Bom,
+}
+
+/// What becomes of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Outcome {
+    /// `fix` repairs it.
+    Mended,
+    /// `fix` repairs it if it is allowed to.
+    Asks,
+    /// `fix` repairs it elsewhere, not here.
+    Held,
+    /// It is only reported.
+    Reported,
+}
+
+/// A finding that a told file has.
+#[derive(Clone, Debug)]
+pub(crate) struct Shown {
+    pub(crate) code: String,
+    /// On one of these lines.
+    pub(crate) lines: Vec<u64>,
+    pub(crate) outcome: Outcome,
+}
+
+/// A story in a format.
+pub(crate) struct Told {
+    pub(crate) format: &'static str,
+    pub(crate) story: &'static str,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) shown: Vec<Shown>,
+    /// Lines that nothing is wrong with: they are there after a repair as well.
+    pub(crate) texts: Vec<String>,
+}
+
+/// In text it stands for bytes that are no UTF-8.
+const NOT_UTF8: &str = "\u{f8ff}";
+
+const JUNK: usize = 90;
+const NULS: usize = 91;
+
+/// All stories in all formats.
+pub(crate) fn all() -> Vec<Told> {
+    let stories = table::stories();
+    let told = stories.iter().flat_map(|story| ROWS.iter().filter_map(|row| story.told(row)));
+    told.collect()
+}
+
+impl Story {
+    /// The story in a format, if it can be told there.
+    fn told(&self, row: &Row) -> Option<Told> {
+        let of_format = |(formats, ..): &&(&str, &str, &str)| formats.split(' ').any(|name| name == row.name);
+        let shows = self.but.iter().find(of_format).map_or(self.shows, |(_, shows, _)| shows);
+        if shows == "-" {
+            return None;
+        }
+        let mut lines = row.spell(&self.tells);
+        let bytes = self.damage.befall(&mut lines);
+        let shows = shows.split_whitespace().filter(|one| !row.is_opaque || is_of_bytes(one));
+        let mut found: Vec<Shown> = shows.map(|one| Shown::read(one, &lines)).collect();
+        if row.is_opaque {
+            if found.is_empty() && !self.name.starts_with("ok-") {
+                return None;
+            }
+            for shown in found.iter_mut().filter(|shown| shown.outcome != Outcome::Reported) {
+                shown.outcome = Outcome::Held;
+            }
+        }
+        // A record that is written again with its results leaves its first spelling behind.
+        found.extend(superseded(&lines));
+        let wrong: Vec<u64> = found.iter().flat_map(|shown| shown.lines.clone()).collect();
+        let sound = (1..).zip(&lines).filter(|(number, _)| !wrong.contains(number));
+        Some(Told {
+            format: row.name,
+            story: self.name,
+            arguments: self.arguments.split_whitespace().map(str::to_string).collect(),
+            texts: sound.map(|(_, line)| line.text.clone()).collect(),
+            bytes,
+            shown: found,
+        })
+    }
+}
+
+impl Shown {
+    /// Reads `CODE@PLACE=OUTCOME`.
+    fn read(text: &str, lines: &[Line]) -> Self {
+        let (code, rest) = text.split_once('@').unwrap();
+        let (place, outcome) = rest.split_once('=').unwrap();
+        let tells = |event: usize| -> Vec<u64> {
+            let numbered = (1..).zip(lines).filter(|(_, line)| line.events.contains(&event));
+            numbered.map(|(number, _)| number).collect()
+        };
+        let before =
+            |event: usize| (0..=event).rev().map(tells).find(|lines| !lines.is_empty()).unwrap_or_default();
+        let lines = match place {
+            "first" => vec![1],
+            "last" => vec![lines.len() as u64],
+            "junk" => tells(JUNK),
+            "nul" => tells(NULS),
+            // A format may have no words for an event; then it is the one before.
+            events => events.split('+').flat_map(|event| before(event.parse().unwrap())).collect(),
+        };
+        let outcome = match outcome {
+            "mended" => Outcome::Mended,
+            "asks" => Outcome::Asks,
+            "held" => Outcome::Held,
+            "reported" => Outcome::Reported,
+            other => panic!("{other} is no outcome"),
+        };
+        assert!(!lines.is_empty(), "{text}: there is no such line");
+        Self { code: code.to_string(), lines, outcome }
+    }
+}
+
+/// Whether something shown is about bytes and not about what they say.
+fn is_of_bytes(shown: &str) -> bool {
+    ["B", "L1", "L2"].iter().any(|code| shown.starts_with(code))
+}
+
+/// The records that others with the same id replace.
+fn superseded(lines: &[Line]) -> impl Iterator<Item = Shown> {
+    let id = |line: &Line| {
+        line.text.strip_prefix(r#"{"id":"g_"#).and_then(|rest| rest.split('"').next()).map(String::from)
+    };
+    let ids: Vec<Option<String>> = lines.iter().map(id).collect();
+    let again = ids.clone();
+    ids.into_iter()
+        .enumerate()
+        .filter(move |(at, id)| id.is_some() && again[at + 1..].contains(id))
+        .map(|(at, _)| Shown { code: "S17".into(), lines: vec![at as u64 + 1], outcome: Outcome::Mended })
+}
+
+impl Damage {
+    /// Damages the lines, and makes a file of them.
+    fn befall(self, lines: &mut Vec<Line>) -> Vec<u8> {
+        let last_of = |lines: &[Line], event| {
+            let until = |line: &Line| line.events.iter().any(|own| *own <= event);
+            lines.iter().rposition(until).unwrap()
+        };
+        let (mut end, mut begin, mut tail) = ("\n", "", "\n");
+        match self {
+            Self::None => {}
+            Self::Crlf => (end, tail) = ("\r\n", "\r\n"),
+            Self::Open => tail = "",
+            Self::Torn => {
+                let last = lines.last_mut().unwrap();
+                last.text.truncate(last.text.len() - 6);
+                tail = "";
+            }
+            Self::Glued(event) => {
+                let at = last_of(lines, event);
+                let next = lines.remove(at + 1);
+                lines[at].text += &next.text;
+                lines[at].events.extend(next.events);
+            }
+            Self::Junk(junk, nuls) => {
+                for (event, of, text) in [(nuls, NULS, "\0\0\0\0"), (junk, JUNK, "undefined")] {
+                    let at = last_of(lines, event);
+                    lines.insert(at + 1, Line { events: vec![of], text: text.into() });
+                }
+            }
+            Self::Bom => begin = "\u{feff}",
+        }
+        let texts: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
+        let text = format!("{begin}{}{tail}", texts.join(end));
+        let pieces: Vec<&[u8]> = text.split(NOT_UTF8).map(str::as_bytes).collect();
+        pieces.join(&b"\xff\xfe"[..])
+    }
+}

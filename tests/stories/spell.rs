@@ -1,0 +1,526 @@
+//! How each format writes a message down: one row a format.
+//!
+//! Shares nothing with the program under test. A row is templates of lines; `$NAME` is replaced:
+//!
+//! | | |
+//! |---|---|
+//! | `$TEXT` | what is said, as it stands between the quotes of a JSON string |
+//! | `$ID`, `$TOOL` | the call's id, and the name of its tool |
+//! | `$CALLS` | the calls of a message, by `call` or, if their results are in, by `answered` |
+//! | `$STARTS` | the same calls by `start` |
+//! | `$NN`, `$PP` | the number of the line, and of the line before it, in two digits |
+//! | `$TURN` | the number of the user's message |
+//!
+//! A template may have several lines, and a line that comes out empty is left out.
+
+/// What happens in a session.
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    /// The user says something.
+    User(String),
+    /// The model says something.
+    Said(String),
+    /// The model calls tools: ids and tools.
+    Asked(Vec<(&'static str, &'static str)>),
+    /// A tool answers the call with this id.
+    Result(&'static str, String),
+}
+
+/// How a format spells events.
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
+    /// Lines before the first message.
+    head: &'static str,
+    user: &'static str,
+    said: &'static str,
+    asked: &'static str,
+    call: &'static str,
+    /// Between calls.
+    between: &'static str,
+    start: &'static str,
+    /// A call with its result, where both are in one record.
+    answered: &'static str,
+    result: &'static str,
+    kind: Kind,
+    /// Files of it are told apart and never changed: only their bytes are looked at.
+    pub(crate) is_opaque: bool,
+    /// What stands where the first message names the one before it; then it is `null`.
+    root: &'static str,
+}
+
+/// How messages make a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Each message has lines of its own.
+    Lines,
+    /// A record of the model is written again with each result (`answered`).
+    Upserts,
+    /// The results are in the record of the model (`answered`).
+    Whole,
+    /// A line is a whole conversation: `head` with `$MESSAGES`. A second, plain one follows.
+    Conversations,
+}
+
+const ROW: Row = Row {
+    name: "",
+    head: "",
+    user: "",
+    said: "",
+    asked: "",
+    call: CHAT_CALL,
+    between: ",",
+    start: "",
+    answered: "",
+    result: "",
+    kind: Kind::Lines,
+    root: "",
+    is_opaque: false,
+};
+
+const CHAT_CALL: &str = r#"{"id":"$ID","type":"function","function":{"name":"$TOOL","arguments":"{}"}}"#;
+const BARE_CALL: &str = r#"{"id":"$ID","name":"$TOOL","arguments":"{}"}"#;
+const ANTHROPIC_CALL: &str = r#"{"type":"tool_use","id":"$ID","name":"$TOOL","input":{}}"#;
+const GEMINI_CALL: &str = r#"{"functionCall":{"id":"$ID","name":"$TOOL","args":{}}}"#;
+
+pub(crate) const ROWS: &[Row] = &[
+    Row {
+        name: "ai-sdk-model",
+        user: r#"{"role":"user","content":[{"type":"text","text":"$TEXT"}]}"#,
+        said: r#"{"role":"assistant","content":[{"type":"text","text":"$TEXT"}]}"#,
+        asked: r#"{"role":"assistant","content":[$CALLS]}"#,
+        call: r#"{"type":"tool-call","toolCallId":"$ID","toolName":"$TOOL","input":{}}"#,
+        result: r#"{"role":"tool","content":[{"type":"tool-result","toolCallId":"$ID","toolName":"$TOOL","output":{"type":"text","value":"$TEXT"}}]}"#,
+        ..ROW
+    },
+    Row {
+        name: "ai-sdk-ui",
+        user: r#"{"id":"m$NN","role":"user","parts":[{"type":"text","text":"$TEXT"}]}"#,
+        said: r#"{"id":"m$NN","role":"assistant","parts":[{"type":"text","text":"$TEXT"}]}"#,
+        asked: r#"{"id":"m$NN","role":"assistant","parts":[$CALLS]}"#,
+        call: r#"{"type":"dynamic-tool","toolName":"$TOOL","toolCallId":"$ID","state":"input-available","input":{}}"#,
+        answered: r#"{"type":"dynamic-tool","toolName":"$TOOL","toolCallId":"$ID","state":"output-available","input":{},"output":"$TEXT"}"#,
+        kind: Kind::Whole,
+        ..ROW
+    },
+    Row {
+        name: "anthropic",
+        user: r#"{"role":"user","content":[{"type":"text","text":"$TEXT"}]}"#,
+        said: r#"{"role":"assistant","content":[{"type":"text","text":"$TEXT"}]}"#,
+        asked: r#"{"role":"assistant","content":[$CALLS]}"#,
+        call: ANTHROPIC_CALL,
+        result: r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"$ID","content":"$TEXT"}]}"#,
+        ..ROW
+    },
+    Row {
+        name: "anthropic-dataset",
+        head: r#"{"messages":[$MESSAGES],"system":"Be terse."}"#,
+        user: r#"{"role":"user","content":[{"type":"text","text":"$TEXT"}]}"#,
+        said: r#"{"role":"assistant","content":[{"type":"text","text":"$TEXT"}]}"#,
+        asked: r#"{"role":"assistant","content":[$CALLS]}"#,
+        call: ANTHROPIC_CALL,
+        result: r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"$ID","content":"$TEXT"}]}"#,
+        kind: Kind::Conversations,
+        ..ROW
+    },
+    Row {
+        name: "claude-code",
+        user: r#"{"parentUuid":"0a000000-0000-4000-8000-0000000000$PP","isSidechain":false,"userType":"external","cwd":"/w","sessionId":"5e000000-0000-4000-8000-0000000000aa","version":"2.1.200","gitBranch":"main","type":"user","message":{"role":"user","content":"$TEXT"},"uuid":"0a000000-0000-4000-8000-0000000000$NN","timestamp":"2026-07-01T10:00:$NN.000Z"}"#,
+        said: r#"{"parentUuid":"0a000000-0000-4000-8000-0000000000$PP","isSidechain":false,"userType":"external","cwd":"/w","sessionId":"5e000000-0000-4000-8000-0000000000aa","version":"2.1.200","gitBranch":"main","message":{"model":"claude-opus-4-6","id":"msg_$NN","type":"message","role":"assistant","content":[{"type":"text","text":"$TEXT"}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":3,"output_tokens":9}},"requestId":"req_$NN","type":"assistant","uuid":"0a000000-0000-4000-8000-0000000000$NN","timestamp":"2026-07-01T10:00:$NN.000Z"}"#,
+        asked: "$CALLS",
+        call: r#"{"parentUuid":"0a000000-0000-4000-8000-0000000000$PP","isSidechain":false,"userType":"external","cwd":"/w","sessionId":"5e000000-0000-4000-8000-0000000000aa","version":"2.1.200","gitBranch":"main","message":{"model":"claude-opus-4-6","id":"msg_turn$TURN_$MESSAGE","type":"message","role":"assistant","content":[{"type":"tool_use","id":"$ID","name":"$TOOL","input":{"command":"ls"}}],"stop_reason":"tool_use","stop_sequence":null,"usage":{"input_tokens":3,"output_tokens":9}},"requestId":"req_turn$TURN_$MESSAGE","type":"assistant","uuid":"0a000000-0000-4000-8000-0000000000$NN","timestamp":"2026-07-01T10:00:$NN.000Z"}"#,
+        between: "\n",
+        result: r#"{"parentUuid":"0a000000-0000-4000-8000-0000000000$PP","isSidechain":false,"userType":"external","cwd":"/w","sessionId":"5e000000-0000-4000-8000-0000000000aa","version":"2.1.200","gitBranch":"main","type":"user","message":{"role":"user","content":[{"tool_use_id":"$ID","type":"tool_result","content":"$TEXT","is_error":false}]},"uuid":"0a000000-0000-4000-8000-0000000000$NN","timestamp":"2026-07-01T10:00:$NN.000Z"}"#,
+        root: r#""0a000000-0000-4000-8000-000000000000""#,
+        ..ROW
+    },
+    Row {
+        name: "codex",
+        head: r#"{"timestamp":"2026-08-01T10:00:$NN.000Z","type":"session_meta","payload":{"id":"0198c0de-0000-7000-8000-000000000001","timestamp":"2026-08-01T10:00:00.000Z","cwd":"/w","originator":"codex_cli_rs","cli_version":"0.140.0","source":"cli","model_provider":"openai","base_instructions":{"text":"You are terse."}}}"#,
+        user: r#"{"timestamp":"2026-08-01T10:00:$NN.000Z","type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"$TEXT"}]}}
+{"timestamp":"2026-08-01T10:00:$NN.000Z","type":"event_msg","payload":{"type":"user_message","message":"$TEXT","images":[],"local_images":[],"text_elements":[]}}"#,
+        said: r#"{"timestamp":"2026-08-01T10:00:$NN.000Z","type":"response_item","payload":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"$TEXT"}]}}"#,
+        asked: "$CALLS",
+        call: r#"{"timestamp":"2026-08-01T10:00:$NN.000Z","type":"response_item","payload":{"type":"function_call","name":"$TOOL","arguments":"{}","call_id":"$ID"}}"#,
+        between: "\n",
+        result: r#"{"timestamp":"2026-08-01T10:00:$NN.000Z","type":"response_item","payload":{"type":"function_call_output","call_id":"$ID","output":"$TEXT"}}"#,
+        ..ROW
+    },
+    Row {
+        name: "copilot-cli",
+        head: r#"{"type":"session.start","data":{"sessionId":"5b0c","version":1,"producer":"copilot-agent","copilotVersion":"1.0.80","startTime":"2026-08-01T10:00:00.000Z","context":{"cwd":"/w"}},"id":"e0000000-0000-4000-8000-0000000000$NN","timestamp":"2026-08-01T10:00:$NN.000Z","parentId":null}"#,
+        user: r#"{"type":"user.message","data":{"content":"$TEXT","transformedContent":"$TEXT","attachments":[]},"id":"e0000000-0000-4000-8000-0000000000$NN","timestamp":"2026-08-01T10:00:$NN.000Z","parentId":"e0000000-0000-4000-8000-0000000000$PP"}"#,
+        said: r#"{"type":"assistant.message","data":{"messageId":"m$NN","model":"gpt-5","content":"$TEXT","toolRequests":[]},"id":"e0000000-0000-4000-8000-0000000000$NN","timestamp":"2026-08-01T10:00:$NN.000Z","parentId":"e0000000-0000-4000-8000-0000000000$PP"}"#,
+        asked: r#"{"type":"assistant.message","data":{"messageId":"m$NN","model":"gpt-5","content":"","toolRequests":[$CALLS]},"id":"e0000000-0000-4000-8000-0000000000$NN","timestamp":"2026-08-01T10:00:$NN.000Z","parentId":"e0000000-0000-4000-8000-0000000000$PP"}
+$STARTS"#,
+        call: r#"{"toolCallId":"$ID","name":"$TOOL","arguments":{},"type":"function"}"#,
+        start: r#"{"type":"tool.execution_start","data":{"toolCallId":"$ID","toolName":"$TOOL","arguments":{}},"id":"e0000000-0000-4000-8000-0000000000$NN","timestamp":"2026-08-01T10:00:$NN.000Z","parentId":"e0000000-0000-4000-8000-0000000000$PP"}"#,
+        result: r#"{"type":"tool.execution_complete","data":{"toolCallId":"$ID","success":true,"result":{"content":"$TEXT","detailedContent":"$TEXT"}},"id":"e0000000-0000-4000-8000-0000000000$NN","timestamp":"2026-08-01T10:00:$NN.000Z","parentId":"e0000000-0000-4000-8000-0000000000$PP"}"#,
+        ..ROW
+    },
+    Row {
+        name: "cursor",
+        is_opaque: true,
+        user: r#"{"role":"user","message":{"content":[{"type":"text","text":"<user_query>\n$TEXT\n</user_query>"}]}}"#,
+        said: r#"{"role":"assistant","message":{"content":[{"type":"text","text":"$TEXT"}]}}"#,
+        asked: r#"{"role":"assistant","message":{"content":[$CALLS]}}"#,
+        call: r#"{"type":"tool_use","name":"$TOOL","input":{"command":"ls"}}"#,
+        ..ROW
+    },
+    Row {
+        name: "droid",
+        head: r#"{"type":"session_start","id":"f1","title":"List files","sessionTitle":"List files","owner":"me","version":2,"cwd":"/w"}"#,
+        user: r#"{"type":"message","id":"d$NN","timestamp":"2026-08-01T10:00:$NN.000Z","parentId":"d$PP","message":{"role":"user","content":[{"type":"text","text":"$TEXT"}]}}"#,
+        said: r#"{"type":"message","id":"d$NN","timestamp":"2026-08-01T10:00:$NN.000Z","parentId":"d$PP","message":{"role":"assistant","content":[{"type":"text","text":"$TEXT"}]}}"#,
+        asked: r#"{"type":"message","id":"d$NN","timestamp":"2026-08-01T10:00:$NN.000Z","parentId":"d$PP","message":{"role":"assistant","content":[$CALLS]}}"#,
+        call: ANTHROPIC_CALL,
+        result: r#"{"type":"message","id":"d$NN","timestamp":"2026-08-01T10:00:$NN.000Z","parentId":"d$PP","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"$ID","content":"$TEXT"}]}}"#,
+        ..ROW
+    },
+    Row {
+        name: "gemini-cli",
+        head: r#"{"sessionId":"7f2e","projectHash":"ab12","startTime":"2026-08-01T10:00:00.000Z","lastUpdated":"2026-08-01T10:00:00.000Z","kind":"main"}"#,
+        user: r#"{"id":"u$NN","timestamp":"2026-08-01T10:00:$NN.000Z","type":"user","content":[{"text":"$TEXT"}]}"#,
+        said: r#"{"id":"g$NN","timestamp":"2026-08-01T10:00:$NN.000Z","type":"gemini","content":"$TEXT","model":"gemini-3-pro"}"#,
+        asked: r#"{"id":"g_$MESSAGE","timestamp":"2026-08-01T10:00:$NN.000Z","type":"gemini","content":"","model":"gemini-3-pro","toolCalls":[$CALLS]}"#,
+        call: r#"{"id":"$ID","name":"$TOOL","args":{},"status":"executing","timestamp":"2026-08-01T10:00:03.000Z","result":null}"#,
+        answered: r#"{"id":"$ID","name":"$TOOL","args":{},"status":"success","timestamp":"2026-08-01T10:00:03.000Z","result":[{"functionResponse":{"id":"$ID","name":"$TOOL","response":{"output":"$TEXT"}}}],"resultDisplay":"$TEXT"}"#,
+        kind: Kind::Upserts,
+        ..ROW
+    },
+    Row {
+        name: "gemini-contents",
+        user: r#"{"role":"user","parts":[{"text":"$TEXT"}]}"#,
+        said: r#"{"role":"model","parts":[{"text":"$TEXT"}]}"#,
+        asked: r#"{"role":"model","parts":[$CALLS]}"#,
+        call: GEMINI_CALL,
+        result: r#"{"role":"user","parts":[{"functionResponse":{"id":"$ID","name":"$TOOL","response":{"output":"$TEXT"}}}]}"#,
+        ..ROW
+    },
+    Row {
+        name: "gemini-dataset",
+        head: r#"{"contents":[$MESSAGES]}"#,
+        user: r#"{"role":"user","parts":[{"text":"$TEXT"}]}"#,
+        said: r#"{"role":"model","parts":[{"text":"$TEXT"}]}"#,
+        asked: r#"{"role":"model","parts":[$CALLS]}"#,
+        call: GEMINI_CALL,
+        result: r#"{"role":"user","parts":[{"functionResponse":{"id":"$ID","name":"$TOOL","response":{"output":"$TEXT"}}}]}"#,
+        kind: Kind::Conversations,
+        ..ROW
+    },
+    Row {
+        name: "goose-legacy",
+        is_opaque: true,
+        head: r#"{"working_dir":"/w","description":"List files","message_count":2,"total_tokens":900}"#,
+        user: r#"{"role":"user","created":17501048$NN,"content":[{"type":"text","text":"$TEXT"}]}"#,
+        said: r#"{"role":"assistant","created":17501048$NN,"content":[{"type":"text","text":"$TEXT"}]}"#,
+        asked: r#"{"role":"assistant","created":17501048$NN,"content":[$CALLS]}"#,
+        call: r#"{"type":"toolRequest","id":"$ID","toolCall":{"status":"success","value":{"name":"$TOOL","arguments":{"command":"ls"}}}}"#,
+        result: r#"{"role":"user","created":17501048$NN,"content":[{"type":"toolResponse","id":"$ID","toolResult":{"status":"success","value":[{"type":"text","text":"$TEXT"}]}}]}"#,
+        ..ROW
+    },
+    Row {
+        name: "grok-build",
+        head: r#"{"type":"system","content":"You are Grok"}"#,
+        user: r#"{"type":"user","content":[{"type":"text","text":"$TEXT"}],"prompt_index":0}"#,
+        said: r#"{"type":"assistant","content":"$TEXT","model_id":"grok-4.5"}"#,
+        asked: r#"{"type":"assistant","content":"","tool_calls":[$CALLS],"model_id":"grok-4.5"}"#,
+        call: BARE_CALL,
+        result: r#"{"type":"tool_result","tool_call_id":"$ID","content":"$TEXT"}"#,
+        ..ROW
+    },
+    Row {
+        name: "hermes",
+        head: r#"{"role":"session_meta","model":"hermes-4","platform":"telegram","tools":[],"timestamp":"2026-04-03T15:36:20"}"#,
+        user: r#"{"role":"user","content":"$TEXT","timestamp":"2026-08-01T10:00:$NN"}"#,
+        said: r#"{"role":"assistant","content":"$TEXT","timestamp":"2026-08-01T10:00:$NN","finish_reason":"stop"}"#,
+        asked: r#"{"role":"assistant","content":"","tool_calls":[$CALLS],"timestamp":"2026-08-01T10:00:$NN","finish_reason":"stop"}"#,
+        result: r#"{"role":"tool","content":"$TEXT","tool_call_id":"$ID","timestamp":"2026-08-01T10:00:$NN"}"#,
+        ..ROW
+    },
+    Row {
+        name: "kimi-cli",
+        head: r#"{"role":"_system_prompt","content":"You are a coding agent."}"#,
+        user: r#"{"role":"_checkpoint","id":$TURN}
+{"role":"user","content":"$TEXT"}"#,
+        said: r#"{"role":"assistant","content":[{"type":"think","think":"hm","encrypted":null},{"type":"text","text":"$TEXT"}]}
+{"role":"_usage","token_count":1200}"#,
+        asked: r#"{"role":"assistant","content":[{"type":"think","think":"hm","encrypted":null}],"tool_calls":[$CALLS]}
+{"role":"_usage","token_count":1200}"#,
+        result: r#"{"role":"tool","content":"$TEXT","tool_call_id":"$ID"}"#,
+        ..ROW
+    },
+    Row {
+        name: "kimi-cli-wire",
+        is_opaque: true,
+        head: r#"{"type":"metadata","protocol_version":"1.10"}"#,
+        user: r#"{"timestamp":17855784$NN.0,"message":{"type":"TurnBegin","payload":{"user_input":[{"type":"text","text":"$TEXT"}]}}}"#,
+        said: r#"{"timestamp":17855784$NN.1,"message":{"type":"ContentPart","payload":{"type":"text","text":"$TEXT"}}}"#,
+        asked: "$CALLS",
+        call: r#"{"timestamp":17855784$NN.2,"message":{"type":"ToolCall","payload":{"type":"function","id":"$ID","function":{"name":"$TOOL","arguments":"{}"},"extras":null}}}"#,
+        between: "\n",
+        result: r#"{"timestamp":17855784$NN.9,"message":{"type":"ToolResult","payload":{"tool_call_id":"$ID","return_value":{"is_error":false,"output":"$TEXT","message":"","display":[],"extras":null}}}}"#,
+        ..ROW
+    },
+    Row {
+        name: "kimi-code",
+        head: r#"{"type":"metadata","protocol_version":"1.4","created_at":1785578400000}"#,
+        user: r#"{"type":"context.append_message","message":{"role":"user","content":[{"type":"text","text":"$TEXT"}],"toolCalls":[]},"time":17855784$NN000}"#,
+        said: r#"{"type":"context.append_loop_event","event":{"type":"step.begin","uuid":"st1","turnId":"0","step":1},"time":17855784$NN000}
+{"type":"context.append_loop_event","event":{"type":"content.part","uuid":"c1","turnId":"0","step":1,"stepUuid":"st1","part":{"type":"text","text":"$TEXT"}},"time":17855784$NN000}"#,
+        asked: r#"{"type":"context.append_loop_event","event":{"type":"step.begin","uuid":"st1","turnId":"0","step":1},"time":17855784$NN000}
+$CALLS"#,
+        call: r#"{"type":"context.append_loop_event","event":{"type":"tool.call","uuid":"c$ID","stepUuid":"st1","toolCallId":"$ID","name":"$TOOL","args":{}},"time":17855784$NN000}"#,
+        between: "\n",
+        result: r#"{"type":"context.append_loop_event","event":{"type":"tool.result","parentUuid":"c$ID","toolCallId":"$ID","result":{"output":"$TEXT","isError":false}},"time":17855784$NN000}"#,
+        ..ROW
+    },
+    Row {
+        name: "kiro",
+        is_opaque: true,
+        user: r#"{"version":"v1","kind":"Prompt","data":{"message_id":"k$NN","content":[{"kind":"text","data":"$TEXT"}]}}"#,
+        said: r#"{"version":"v1","kind":"AssistantMessage","data":{"message_id":"k$NN","content":[{"kind":"text","data":"$TEXT"}]}}"#,
+        asked: r#"{"version":"v1","kind":"AssistantMessage","data":{"message_id":"k$NN","content":[$CALLS]}}"#,
+        call: r#"{"kind":"toolUse","data":{"toolUseId":"$ID","name":"$TOOL","input":{"command":"ls"}}}"#,
+        result: r#"{"version":"v1","kind":"ToolResults","data":{"message_id":"k$NN","content":[{"kind":"toolResult","data":{"toolUseId":"$ID","content":[{"kind":"text","data":"$TEXT"}],"status":"success"}}]}}"#,
+        ..ROW
+    },
+    Row {
+        name: "nanobot",
+        head: r#"{"_type":"metadata","key":"telegram:42","created_at":"2026-08-01T10:00:00","updated_at":"2026-08-01T10:05:00","metadata":{},"last_consolidated":0}"#,
+        user: r#"{"role":"user","content":"$TEXT","timestamp":"2026-08-01T10:00:$NN"}"#,
+        said: r#"{"role":"assistant","content":"$TEXT","timestamp":"2026-08-01T10:00:$NN"}"#,
+        asked: r#"{"role":"assistant","content":"","tool_calls":[$CALLS],"timestamp":"2026-08-01T10:00:$NN"}"#,
+        result: r#"{"role":"tool","content":"$TEXT","tool_call_id":"$ID","timestamp":"2026-08-01T10:00:$NN"}"#,
+        ..ROW
+    },
+    Row {
+        name: "openai-chat",
+        head: r#"{"role":"system","content":"You are terse."}"#,
+        user: r#"{"role":"user","content":"$TEXT"}"#,
+        said: r#"{"role":"assistant","content":"$TEXT"}"#,
+        asked: r#"{"role":"assistant","content":null,"tool_calls":[$CALLS]}"#,
+        result: r#"{"role":"tool","tool_call_id":"$ID","content":"$TEXT"}"#,
+        ..ROW
+    },
+    Row {
+        name: "openai-dataset",
+        head: r#"{"messages":[$MESSAGES],"tools":[]}"#,
+        user: r#"{"role":"user","content":"$TEXT"}"#,
+        said: r#"{"role":"assistant","content":"$TEXT"}"#,
+        asked: r#"{"role":"assistant","content":"","tool_calls":[$CALLS]}"#,
+        result: r#"{"role":"tool","content":"$TEXT","tool_call_id":"$ID"}"#,
+        kind: Kind::Conversations,
+        ..ROW
+    },
+    Row {
+        name: "pi",
+        head: r#"{"type":"session","version":3,"id":"5f0c1a2e-0000-4000-8000-000000000001","timestamp":"2026-07-01T10:00:00.000Z","cwd":"/w"}"#,
+        user: r#"{"type":"message","id":"e$NN","parentId":"e$PP","timestamp":"2026-07-01T10:00:$NN.000Z","message":{"role":"user","content":[{"type":"text","text":"$TEXT"}],"timestamp":17829000$NN000}}"#,
+        said: r#"{"type":"message","id":"e$NN","parentId":"e$PP","timestamp":"2026-07-01T10:00:$NN.000Z","message":{"role":"assistant","content":[{"type":"text","text":"$TEXT"}],"api":"anthropic-messages","provider":"anthropic","model":"claude-opus-4-5","stopReason":"stop","timestamp":17829000$NN000}}"#,
+        asked: r#"{"type":"message","id":"e$NN","parentId":"e$PP","timestamp":"2026-07-01T10:00:$NN.000Z","message":{"role":"assistant","content":[$CALLS],"api":"anthropic-messages","provider":"anthropic","model":"claude-opus-4-5","stopReason":"toolUse","timestamp":17829000$NN000}}"#,
+        call: r#"{"type":"toolCall","id":"$ID","name":"$TOOL","arguments":{"command":"ls"}}"#,
+        result: r#"{"type":"message","id":"e$NN","parentId":"e$PP","timestamp":"2026-07-01T10:00:$NN.000Z","message":{"role":"toolResult","toolCallId":"$ID","toolName":"$TOOL","content":[{"type":"text","text":"$TEXT"}],"isError":false,"timestamp":17829000$NN000}}"#,
+        root: r#""e01""#,
+        ..ROW
+    },
+    Row {
+        name: "picoclaw",
+        user: r#"{"role":"user","content":"$TEXT","created_at":"2026-08-01T10:00:$NNZ"}"#,
+        said: r#"{"role":"assistant","content":"$TEXT","created_at":"2026-08-01T10:00:$NNZ"}"#,
+        asked: r#"{"role":"assistant","content":"","tool_calls":[$CALLS],"created_at":"2026-08-01T10:00:$NNZ"}"#,
+        result: r#"{"role":"tool","content":"$TEXT","tool_call_id":"$ID","created_at":"2026-08-01T10:00:$NNZ"}"#,
+        ..ROW
+    },
+    Row {
+        name: "qwen-code",
+        user: r#"{"uuid":"019f0000-0000-7000-8000-0000000000$NN","parentUuid":"019f0000-0000-7000-8000-0000000000$PP","sessionId":"019f0000-0000-7000-8000-000000000001","timestamp":"2026-08-01T10:00:$NN.000Z","type":"user","cwd":"/w","version":"0.20.0","message":{"role":"user","parts":[{"text":"$TEXT"}]}}"#,
+        said: r#"{"uuid":"019f0000-0000-7000-8000-0000000000$NN","parentUuid":"019f0000-0000-7000-8000-0000000000$PP","sessionId":"019f0000-0000-7000-8000-000000000001","timestamp":"2026-08-01T10:00:$NN.000Z","type":"assistant","cwd":"/w","version":"0.20.0","model":"qwen3-coder-plus","message":{"role":"model","parts":[{"text":"$TEXT"}]}}"#,
+        asked: r#"{"uuid":"019f0000-0000-7000-8000-0000000000$NN","parentUuid":"019f0000-0000-7000-8000-0000000000$PP","sessionId":"019f0000-0000-7000-8000-000000000001","timestamp":"2026-08-01T10:00:$NN.000Z","type":"assistant","cwd":"/w","version":"0.20.0","model":"qwen3-coder-plus","message":{"role":"model","parts":[$CALLS]}}"#,
+        call: GEMINI_CALL,
+        result: r#"{"uuid":"019f0000-0000-7000-8000-0000000000$NN","parentUuid":"019f0000-0000-7000-8000-0000000000$PP","sessionId":"019f0000-0000-7000-8000-000000000001","timestamp":"2026-08-01T10:00:$NN.000Z","type":"tool_result","cwd":"/w","version":"0.20.0","message":{"role":"user","parts":[{"functionResponse":{"id":"$ID","name":"$TOOL","response":{"output":"$TEXT"}}}]},"toolCallResult":{"callId":"$ID","status":"success","resultDisplay":"$TEXT"}}"#,
+        root: r#""019f0000-0000-7000-8000-000000000000""#,
+        ..ROW
+    },
+    Row {
+        name: "reasonix",
+        user: r#"{"role":"user","content":"$TEXT"}"#,
+        said: r#"{"role":"assistant","content":"$TEXT"}"#,
+        asked: r#"{"role":"assistant","content":"","tool_calls":[$CALLS]}"#,
+        call: BARE_CALL,
+        result: r#"{"role":"tool","content":"$TEXT","tool_call_id":"$ID"}"#,
+        ..ROW
+    },
+    Row {
+        name: "sharegpt",
+        head: r#"{"conversations":[$MESSAGES],"model":"hermes-4","completed":true}"#,
+        user: r#"{"from":"human","value":"$TEXT"}"#,
+        said: r#"{"from":"gpt","value":"$TEXT"}"#,
+        asked: r#"{"from":"gpt","value":"<tool_call>{}</tool_call>"}"#,
+        result: r#"{"from":"tool","value":"<tool_response>$TEXT</tool_response>"}"#,
+        kind: Kind::Conversations,
+        ..ROW
+    },
+    Row {
+        name: "vibe",
+        user: r#"{"role":"user","content":"$TEXT","injected":false,"message_id":"m$NN"}"#,
+        said: r#"{"role":"assistant","content":"$TEXT","injected":false,"message_id":"m$NN"}"#,
+        asked: r#"{"role":"assistant","content":"","tool_calls":[$CALLS],"injected":false,"message_id":"m$NN"}"#,
+        result: r#"{"role":"tool","content":"$TEXT","tool_call_id":"$ID","injected":false,"message_id":"m$NN"}"#,
+        ..ROW
+    },
+    Row {
+        name: "vscode-chat",
+        is_opaque: true,
+        head: r#"{"kind":0,"v":{"version":3,"sessionId":"v1","requests":[]}}"#,
+        user: r#"{"kind":2,"k":["requests"],"v":[{"requestId":"r$NN","message":{"text":"$TEXT"}}]}"#,
+        said: r#"{"kind":1,"k":["requests",0,"response"],"v":[{"value":"$TEXT"}]}"#,
+        ..ROW
+    },
+];
+
+/// A line without its end, and the events that it tells of.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    pub(crate) events: Vec<usize>,
+    pub(crate) text: String,
+}
+
+/// What a second conversation in a file says.
+const SECOND: [&str; 2] = ["thanks", "Any time."];
+
+impl Row {
+    /// Writes a story down.
+    pub(crate) fn spell(&self, story: &[Event]) -> Vec<Line> {
+        let mut pen = Pen { row: self, story, lines: Vec::new(), turns: 0 };
+        if self.kind == Kind::Conversations {
+            return pen.conversations();
+        }
+        pen.write(&[], self.head);
+        let head = pen.lines.len();
+        for at in 0..story.len() {
+            pen.event(at);
+        }
+        if let Some(first) = pen.lines.get_mut(head).filter(|_| !self.root.is_empty()) {
+            first.text = first.text.replace(self.root, "null");
+        }
+        pen.lines
+    }
+}
+
+struct Pen<'a> {
+    row: &'a Row,
+    story: &'a [Event],
+    lines: Vec<Line>,
+    turns: usize,
+}
+
+impl Pen<'_> {
+    fn conversations(mut self) -> Vec<Line> {
+        let second = [Event::User(SECOND[0].into()), Event::Said(SECOND[1].into())];
+        let all: Vec<usize> = (0..self.story.len()).collect();
+        for (story, events) in [(self.story, all), (&second[..], Vec::new())] {
+            let messages: Vec<String> = story.iter().map(|event| self.template(story, event)).collect();
+            self.write(&events, &self.row.head.replace("$MESSAGES", &messages.join(",")));
+        }
+        self.lines
+    }
+
+    fn event(&mut self, at: usize) {
+        let (story, event) = (self.story, &self.story[at]);
+        if let Event::User(_) = event {
+            self.turns += 1;
+        }
+        match (event, self.row.kind) {
+            (Event::Result(..), Kind::Whole) => {}
+            (Event::Asked(calls), Kind::Whole) => {
+                let results = answers(story, at + 1..story.len(), calls);
+                let events: Vec<usize> =
+                    [at].into_iter().chain(results.iter().map(|(event, ..)| *event)).collect();
+                let line = self.with_calls(calls, &results);
+                self.write(&events, &line.replace("$MESSAGE", &at.to_string()));
+            }
+            (Event::Result(id, _), Kind::Upserts) => {
+                let Some(asked) = call_of(story, at, id) else { return };
+                let Event::Asked(calls) = &story[asked] else { return };
+                let line = self.with_calls(calls, &answers(story, asked..at + 1, calls));
+                self.write(&[asked, at], &line.replace("$MESSAGE", &asked.to_string()));
+            }
+            _ => {
+                let text = self.template(story, event).replace("$MESSAGE", &at.to_string());
+                self.write(&[at], &text);
+            }
+        }
+    }
+
+    fn template(&self, story: &[Event], event: &Event) -> String {
+        match event {
+            Event::User(text) => self.row.user.replace("$TEXT", text),
+            Event::Said(text) => self.row.said.replace("$TEXT", text),
+            Event::Asked(calls) => self.with_calls(calls, &[]),
+            Event::Result(id, text) => {
+                let line = self.row.result.replace("$ID", id).replace("$TOOL", tool_of(story, id));
+                line.replace("$TEXT", text)
+            }
+        }
+    }
+
+    /// A message with calls, of which some have results.
+    fn with_calls(
+        &self,
+        calls: &[(&'static str, &'static str)],
+        results: &[(usize, &'static str, &str)],
+    ) -> String {
+        let spell = |(id, tool): &(&str, &str), waiting: &str| {
+            let result = results.iter().rev().find(|(_, own, _)| own == id);
+            let template = if result.is_some() { self.row.answered } else { waiting };
+            let text = result.map_or("", |(_, _, text)| text);
+            template.replace("$ID", id).replace("$TOOL", tool).replace("$TEXT", text)
+        };
+        let calls_spelled: Vec<String> = calls.iter().map(|call| spell(call, self.row.call)).collect();
+        let starts: Vec<String> = calls.iter().map(|call| spell(call, self.row.start)).collect();
+        let asked = self.row.asked.replace("$CALLS", &calls_spelled.join(self.row.between));
+        asked.replace("$STARTS", &starts.join("\n"))
+    }
+
+    /// Numbers lines and adds them.
+    fn write(&mut self, events: &[usize], text: &str) {
+        for line in text.split('\n').filter(|line| !line.is_empty()) {
+            let number = self.lines.len() + 1;
+            let line =
+                line.replace("$NN", &format!("{number:02}")).replace("$PP", &format!("{:02}", number - 1));
+            let text = line.replace("$TURN", &self.turns.to_string());
+            self.lines.push(Line { events: events.to_vec(), text });
+        }
+    }
+}
+
+/// The newest message before `at` with a call of this id.
+fn call_of(story: &[Event], at: usize, id: &str) -> Option<usize> {
+    story[..at]
+        .iter()
+        .rposition(|event| matches!(event, Event::Asked(calls) if calls.iter().any(|(own, _)| *own == id)))
+}
+
+fn tool_of(story: &[Event], id: &str) -> &'static str {
+    let mut calls = story.iter().filter_map(|event| match event {
+        Event::Asked(calls) => calls.iter().find(|(own, _)| *own == id),
+        _ => None,
+    });
+    calls.next().map_or("ls", |(_, tool)| tool)
+}
+
+/// The results of these calls among some events, up to where an id is used again.
+fn answers<'a>(
+    story: &'a [Event],
+    among: std::ops::Range<usize>,
+    calls: &[(&'static str, &'static str)],
+) -> Vec<(usize, &'static str, &'a str)> {
+    let first = among.start;
+    let again = |event: &Event| matches!(event, Event::Asked(more) if more.iter().any(|(id, _)| calls.iter().any(|(own, _)| own == id)));
+    let own = among.take_while(|at| *at == first || !again(&story[*at]));
+    let results = own.filter_map(|at| match &story[at] {
+        Event::Result(id, text) => Some((at, *id, text.as_str())),
+        _ => None,
+    });
+    results.filter(|(_, id, _)| calls.iter().any(|(own, _)| own == id)).collect()
+}
