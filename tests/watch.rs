@@ -1031,7 +1031,7 @@ fn assert_mended_late(case: &str, settings: &[&str]) {
 #[test]
 fn older_history_is_rewritten_only_after_a_long_quiet() {
     assert_mended_late(
-        "m4-strip",
+        "bound-strip",
         &["thinking='strip'", "settle_stale=2", "memory_settle=0", "result_chars_max=200"],
     );
 }

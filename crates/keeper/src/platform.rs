@@ -15,4 +15,4 @@ mod seen;
 pub(crate) use linux::{files, lease, mounts, network, process};
 #[cfg(not(target_os = "linux"))]
 pub(crate) use other::{files, lease, mounts, network, process};
-pub(crate) use seen::Life;
+pub(crate) use seen::ProcessState;

@@ -10,7 +10,7 @@ pub(crate) use complete::{Completions, Man};
 pub(crate) use top::{Report, Top};
 
 use crate::config::{Loaded, load};
-use crate::say::talk;
+use crate::say::eprint_message;
 use crate::settings::{Edit, Settings, default_socket};
 use crate::value::{Thinking, Tokenizer, code, days, millis, no_such_rule, or_meant, rules, seconds, size};
 use clap::builder::{EnumValueParser, TypedValueParser};
@@ -181,7 +181,7 @@ impl ConfigFile {
     pub(crate) fn load(&self) -> Result<Loaded, String> {
         let loaded = load(self.config.as_deref(), &[], None)?;
         let mistyped = loaded.strays.iter().filter(|stray| stray.meant.is_some());
-        mistyped.for_each(|stray| talk(&stray.to_string()));
+        mistyped.for_each(|stray| eprint_message(&stray.to_string()));
         Ok(loaded)
     }
 }

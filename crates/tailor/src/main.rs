@@ -5,7 +5,6 @@ mod say;
 
 mod amount;
 mod args;
-mod bars;
 mod baseline;
 mod command;
 mod config;
@@ -18,12 +17,13 @@ mod place;
 mod printer;
 mod report;
 mod settings;
+mod size_report;
 mod status;
+mod table;
 mod terminal;
 mod threads;
 mod tokens;
 mod value;
-mod weighed;
 
 use clap::Parser;
 use std::process::ExitCode;
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
         return code;
     }
     if let Err(error) = threads::prepare() {
-        say::talk(&error);
+        say::eprint_message(&error);
         return status::Status::Error.into();
     }
     let Some(command) = args::Args::parse().command else { return command::start::run().into() };
@@ -56,5 +56,5 @@ fn main() -> ExitCode {
         args::Command::Completions(asked) => command::generate::completions(&asked),
         args::Command::Man(asked) => command::generate::man(&asked),
     };
-    say::heard(status).into()
+    say::exit_status(status).into()
 }

@@ -4,7 +4,7 @@
 //! makes text nodes of it. Its own script is let in by a number that no transcript can know.
 
 use crate::report::{FindingReport, count};
-use crate::weighed::{Share, ToolShare, Totals, Weighed};
+use crate::size_report::{Share, SizeReport, ToolShare, Totals};
 use keeper::Refusal;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -49,8 +49,8 @@ impl Parts {
 }
 
 /// One transcript that was looked at.
-pub(crate) struct Looked {
-    pub(crate) weighed: Weighed,
+pub(crate) struct ScanResult {
+    pub(crate) weighed: SizeReport,
     after: Parts,
     bytes_after: u64,
     findings: Vec<FindingReport>,
@@ -60,9 +60,9 @@ pub(crate) struct Looked {
     unmended: Option<String>,
 }
 
-impl Looked {
+impl ScanResult {
     /// What was found, and what it weighs before and after a fix.
-    pub(crate) fn new(weighed: Weighed, after: Option<&Weighed>, mended: &Mended) -> Self {
+    pub(crate) fn new(weighed: SizeReport, after: Option<&SizeReport>, mended: &Mended) -> Self {
         let before = &mended.before.findings;
         let (left, unmended) = match &mended.repair {
             Ok(repair) => (repair.after.as_ref().map_or(before, |after| &after.findings), None),
@@ -200,7 +200,7 @@ impl Tools {
 #[derive(Default)]
 pub(crate) struct Page {
     totals: Totals,
-    looked: Vec<Looked>,
+    looked: Vec<ScanResult>,
     after: Parts,
     sums: Sums,
     troubles: Vec<(String, String)>,
@@ -208,7 +208,7 @@ pub(crate) struct Page {
 
 impl Page {
     /// Adds a transcript.
-    pub(crate) fn add(&mut self, looked: Looked) {
+    pub(crate) fn add(&mut self, looked: ScanResult) {
         let weighed = &looked.weighed;
         self.totals.add(weighed);
         self.after.add(&looked.after);
@@ -225,7 +225,7 @@ impl Page {
     }
 
     /// Adds a file that could not be looked at. `told` says whether the page names it.
-    pub(crate) fn add_trouble(&mut self, weighed: Weighed, told: bool) {
+    pub(crate) fn add_trouble(&mut self, weighed: SizeReport, told: bool) {
         match weighed.outcome {
             "unsupported" => self.sums.unsupported += 1,
             "refused" => self.sums.refused += 1,
@@ -337,9 +337,9 @@ impl Page {
     }
 }
 
-fn session_data(looked: Looked, points: usize, rows: usize, tools: &mut Tools) -> SessionData {
+fn session_data(looked: ScanResult, points: usize, rows: usize, tools: &mut Tools) -> SessionData {
     let points = curve(&looked, points);
-    let Looked { weighed, after, bytes_after, findings, unmended, .. } = looked;
+    let ScanResult { weighed, after, bytes_after, findings, unmended, .. } = looked;
     let parts = Parts::of(&weighed.parts);
     let unless_same = |after: Vec<u64>, before: &[u64]| if after == before { Vec::new() } else { after };
     let part = |name| Part::ALL.iter().position(|part| part.name() == name).unwrap_or(0);
@@ -374,7 +374,7 @@ fn session_data(looked: Looked, points: usize, rows: usize, tools: &mut Tools) -
 }
 
 /// The size over turns, with at most so many points: each stands for some turns, and is as high as the highest.
-fn curve(looked: &Looked, max: usize) -> Vec<(usize, u64, u64, u32, u32, u32)> {
+fn curve(looked: &ScanResult, max: usize) -> Vec<(usize, u64, u64, u32, u32, u32)> {
     let turns = &looked.weighed.turns;
     let mut cutting = vec![0; turns.len()];
     for found in looked.findings.iter().filter(|found| cuts(found)) {

@@ -10,7 +10,7 @@ mod shape;
 use crate::args::ReportFormat;
 use crate::output::Output;
 use crate::report::FileReport;
-use crate::say::talk;
+use crate::say::eprint_message;
 use crate::status::Status;
 use crate::terminal::Screen;
 use shape::{Shape, Totals};
@@ -77,7 +77,7 @@ impl Printer {
         match (&report.reason, self.says_errors && report.outcome == "error") {
             (Some(reason), true) => {
                 self.out.flush()?;
-                talk(reason);
+                eprint_message(reason);
                 Ok(())
             }
             _ => Ok(()),
@@ -101,7 +101,7 @@ impl Printer {
         self.shape.finish(&self.totals, &mut self.out)?;
         self.out.finish()?;
         if let Some(file) = self.file {
-            talk(&format!("{file}: {}", self.totals.sentence()));
+            eprint_message(&format!("{file}: {}", self.totals.sentence()));
         }
         Ok(self.totals.status)
     }

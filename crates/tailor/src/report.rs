@@ -131,7 +131,7 @@ pub(crate) struct FindingReport {
 
 impl FindingReport {
     /// The findings about a file.
-    fn all(path: &Path, findings: Vec<Finding>, judge: &Judge<'_>) -> Vec<Self> {
+    fn all(path: &Path, findings: Vec<Finding>, judge: &FailPolicy<'_>) -> Vec<Self> {
         let prints = if judge.recognises() {
             fingerprints(path, &findings)
         } else {
@@ -187,13 +187,13 @@ fn held_back(path: &Path, code: &str, held: Held) -> String {
 }
 
 /// What findings are held against.
-pub(crate) struct Judge<'a> {
+pub(crate) struct FailPolicy<'a> {
     pub(crate) shared: &'a Shared,
     pub(crate) policies: &'a Policies,
     pub(crate) baseline: Baseline,
 }
 
-impl<'a> Judge<'a> {
+impl<'a> FailPolicy<'a> {
     pub(crate) fn new(shared: &'a Shared, policies: &'a Policies) -> Result<Self, String> {
         Ok(Self { shared, policies, baseline: Baseline::read(shared.results.baseline.as_deref())? })
     }
@@ -253,7 +253,7 @@ impl FileReport {
     }
 
     /// `named` says whether the user named this very file: then not to know it is an error.
-    pub(crate) fn new(path: &Path, named: bool, outcome: Outcome, judge: &Judge<'_>) -> Self {
+    pub(crate) fn new(path: &Path, named: bool, outcome: Outcome, judge: &FailPolicy<'_>) -> Self {
         let results = &judge.shared.results;
         let status = match outcome.ending {
             Ending::Unsupported(Unsupported::UnknownFormat | Unsupported::Document)
@@ -439,7 +439,7 @@ pub(crate) mod tests {
             panic!("another command")
         };
         let policies = transcript::Policy::default().into();
-        let judge = Judge { shared: &scan.shared, policies: &policies, baseline: Baseline::default() };
+        let judge = FailPolicy { shared: &scan.shared, policies: &policies, baseline: Baseline::default() };
         let late = Some(Deferral::LateLines("a program has it open".into()));
         let outcome = Outcome {
             ending,

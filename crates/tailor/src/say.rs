@@ -37,7 +37,7 @@ pub(crate) fn out(text: Arguments<'_>) {
     let mut out = io::stdout().lock();
     let Err(error) = out.write_fmt(text).and_then(|()| out.flush()) else { return };
     if !LOST.swap(true, Ordering::Relaxed) && error.kind() != io::ErrorKind::BrokenPipe {
-        talk(&format!("standard output: could not write results: {error}"));
+        eprint_message(&format!("standard output: could not write results: {error}"));
     }
 }
 
@@ -48,12 +48,12 @@ pub(crate) fn error(text: Arguments<'_>) {
 }
 
 /// Says something that is not a result.
-pub(crate) fn talk(text: &str) {
+pub(crate) fn eprint_message(text: &str) {
     let screen = Screen::of_stderr();
     error(format_args!("{}", screen.fit(&format!("tailor: {}", plain(text)))));
 }
 
 /// How the program ends, if what it printed counts as well.
-pub(crate) fn heard(status: Status) -> Status {
+pub(crate) fn exit_status(status: Status) -> Status {
     if LOST.load(Ordering::Relaxed) { status.max(Status::Error) } else { status }
 }

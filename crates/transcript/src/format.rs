@@ -89,7 +89,7 @@ pub(crate) struct Head {
     /// Formats ruled out.
     foreign: Bits,
     /// Objects of no format that may be of one if a name in them was written over.
-    marred: usize,
+    corrupted: usize,
 }
 
 /// A bit for each of [`FORMATS`].
@@ -108,12 +108,12 @@ impl Head {
     pub(crate) fn hear(&mut self, doc: &Doc) {
         self.objects += 1;
         self.nodes += doc.size();
-        let (mut own, mut fits, mut marred) = (0, 0, false);
+        let (mut own, mut fits, mut corrupted) = (0, 0, false);
         for (n, format) in FORMATS.iter().enumerate() {
             match vote(format, doc) {
                 Vote::Own => own |= 1 << n,
                 Vote::Fits => fits |= 1 << n,
-                Vote::Marred => marred = true,
+                Vote::Corrupted => corrupted = true,
                 Vote::Foreign => self.foreign |= 1 << n,
                 Vote::Silent => {}
             }
@@ -121,7 +121,7 @@ impl Head {
         if own != 0 {
             self.foreign |= !(own | fits);
         }
-        self.marred += usize::from(marred && own == 0);
+        self.corrupted += usize::from(corrupted && own == 0);
         self.own |= own;
     }
 
@@ -133,7 +133,7 @@ impl Head {
     /// The format of a file that begins so: the only one that claims it, if most of its objects are whole.
     pub(crate) fn format(&self) -> Option<&'static Format> {
         let claimed = self.own & !self.foreign;
-        let whole = self.marred == 0 || self.marred * 2 < self.objects;
+        let whole = self.corrupted == 0 || self.corrupted * 2 < self.objects;
         if claimed.is_power_of_two() && whole {
             FORMATS.get(claimed.trailing_zeros() as usize).copied()
         } else {
@@ -150,7 +150,7 @@ fn vote(format: &Format, doc: &Doc) -> Vote {
     }
     let mut mended = doc.clone();
     names::mend(format.names, &mut mended);
-    if matches!((format.vote)(&mended), Vote::Own | Vote::Fits) { Vote::Marred } else { vote }
+    if matches!((format.vote)(&mended), Vote::Own | Vote::Fits) { Vote::Corrupted } else { vote }
 }
 
 #[cfg(test)]
@@ -179,14 +179,14 @@ mod tests {
 
     #[test]
     fn a_name_that_was_written_over_does_not_hide_the_format() {
-        let marred = [
+        let corrupted = [
             r#"{"role":"us\u0001r","content":"go"}"#,
             "{\"role\":\"user\",\"con\u{fffd}ent\":\"go\"}",
             r#"{"r#le":"user","content":"go"}"#,
             // Nothing but the name is missing, and no other will do.
             r#"{"rule":"user","content":"go"}"#,
         ];
-        for line in marred {
+        for line in corrupted {
             assert_eq!(told(&[&CHAT[..], &[line]].concat()), Some("openai-chat"), "{line}");
             assert_eq!(told(&[&MESSAGES[..], &[line]].concat()), Some("anthropic"), "{line}");
             // Of half the objects nothing is known.

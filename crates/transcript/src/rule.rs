@@ -86,7 +86,7 @@ mod unsendable_image;
 
 pub use base::Feature;
 pub use base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage};
-pub(crate) use base::{Heals, Told, tool_of};
+pub(crate) use base::{Heals, Repeats, tool_of};
 pub(crate) use call_without_result::next_user;
 pub(crate) use counted::forbidden;
 pub(crate) use displaced_result::speaks;

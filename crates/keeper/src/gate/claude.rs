@@ -9,7 +9,7 @@ use super::target::{
 };
 use crate::deferral::Deferral;
 use crate::error::Error;
-use crate::platform::{Life, process};
+use crate::platform::{ProcessState, process};
 use serde::Deserialize;
 use std::fs::File;
 use std::io;
@@ -83,7 +83,7 @@ fn live(path: &Path, number: u32, session: &str) -> Result<Option<Deferral>, Err
     let status = json.get("status").and_then(|status| status.as_str());
     let status = STATES.iter().copied().find(|state| Some(*state) == status);
     let found = Deferral::InUse { agent: "Claude Code", pid, status };
-    Ok((process::life(pid, start) == Life::Alive).then_some(found))
+    Ok((process::life(pid, start) == ProcessState::Alive).then_some(found))
 }
 
 #[cfg(test)]

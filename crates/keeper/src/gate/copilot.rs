@@ -8,7 +8,7 @@
 use super::target::{Answer, GateTarget};
 use crate::deferral::Deferral;
 use crate::error::Error;
-use crate::platform::{Life, process};
+use crate::platform::{ProcessState, process};
 use std::path::Path;
 
 pub(super) fn ask(target: &GateTarget<'_>) -> Answer {
@@ -18,7 +18,7 @@ pub(super) fn ask(target: &GateTarget<'_>) -> Answer {
         let name = entry.map_err(fail)?.file_name();
         let number = name.to_str().and_then(|name| name.strip_prefix("inuse.")?.strip_suffix(".lock"));
         if let Some(pid) = number.and_then(|number| number.parse().ok())
-            && process::life(pid, None) == Life::Alive
+            && process::life(pid, None) == ProcessState::Alive
         {
             return Err(Deferral::InUse { agent: "Copilot", pid, status: None }.into());
         }

@@ -16,7 +16,7 @@ use super::target::{Answer, GateTarget, Held, Note, give_to_owner, lock_beside, 
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::identity::FileId;
-use crate::platform::{Life, process};
+use crate::platform::{ProcessState, process};
 use rustix::fs::OFlags;
 use std::fs::{File, Metadata};
 use std::io::{self, Write};
@@ -86,14 +86,14 @@ fn standing(note: &Note, now: SystemTime) -> Option<Deferral> {
     let start = field("starttime").and_then(serde_json::Value::as_u64);
     // Whoever has our number and gives no start time is not us: we always give it.
     let life = match process::life(pid, start) {
-        Life::Alive if pid == std::process::id() && start.is_none() => Life::Recycled,
+        ProcessState::Alive if pid == std::process::id() && start.is_none() => ProcessState::Recycled,
         life => life,
     };
     match life {
-        Life::Alive => Some(Deferral::Locked { pid, age }),
-        Life::Dead => None,
+        ProcessState::Alive => Some(Deferral::Locked { pid, age }),
+        ProcessState::Dead => None,
         // Where we do not see, the number may be that of a live OpenClaw; it lets go in this time.
-        Life::Recycled | Life::Unseen => {
+        ProcessState::Recycled | ProcessState::Unseen => {
             let hold = field("maxHoldMs")
                 .and_then(serde_json::Value::as_u64)
                 .map_or(HOLD_MAX, Duration::from_millis);

@@ -9,7 +9,7 @@
 
 use super::target::{Answer, GateTarget, Note, default_root, open_unless, root_above, stem};
 use crate::deferral::Deferral;
-use crate::platform::{Life, process};
+use crate::platform::{ProcessState, process};
 use crate::refusal::Refusal;
 use crate::stop::Stop;
 use serde::Deserialize;
@@ -60,7 +60,7 @@ fn standing(lease: &Lease) -> Option<Stop> {
         _ => return Some(Deferral::Unprovable { agent: AGENT }.into()),
     }
     let Some(start) = comparable(lease) else { return Some(Deferral::Unprovable { agent: AGENT }.into()) };
-    let alive = process::life(lease.pid, Some(start)) == Life::Alive;
+    let alive = process::life(lease.pid, Some(start)) == ProcessState::Alive;
     alive.then(|| Deferral::InUse { agent: AGENT, pid: lease.pid, status: None }.into())
 }
 

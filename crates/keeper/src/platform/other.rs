@@ -93,16 +93,16 @@ pub(crate) mod network {
 /// A process is alive unless a signal cannot be sent to it. More is not known of any.
 pub(crate) mod process {
     use crate::identity::FileId;
-    use crate::platform::seen::{Holder, Life};
+    use crate::platform::seen::{Holder, ProcessState};
     use rustix::io::Errno;
     use rustix::process::{Pid, test_kill_process};
     use std::fs::Metadata;
     use std::io::{self, ErrorKind};
 
-    pub(crate) fn life(pid: u32, _: Option<u64>) -> Life {
+    pub(crate) fn life(pid: u32, _: Option<u64>) -> ProcessState {
         let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
         let there = number.is_some_and(|number| test_kill_process(number) != Err(Errno::SRCH));
-        if there { Life::Alive } else { Life::Dead }
+        if there { ProcessState::Alive } else { ProcessState::Dead }
     }
 
     pub(crate) fn start(_: u32) -> Option<u64> {

@@ -2,7 +2,7 @@
 
 /// What has become of a process that a lock names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Life {
+pub(crate) enum ProcessState {
     /// It lives, or nothing proves that it does not.
     Alive,
     /// There is no such process, or only its exit code is left.

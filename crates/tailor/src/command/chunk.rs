@@ -1,8 +1,8 @@
 //! `tailor chunk`: what is in context, in chunks that a summariser can take.
 
-use super::{deaf, failed, one_session};
+use super::{failed, one_session, output_closed};
 use crate::args::Chunk as Asked;
-use crate::say::talk;
+use crate::say::eprint_message;
 use crate::status::Status;
 use crate::terminal::json;
 use crate::tokens;
@@ -48,7 +48,7 @@ fn is_empty(totals: &Totals) -> bool {
 }
 
 fn end(printer: Printer, totals: &Totals) -> Status {
-    printer.finish(totals).map_or_else(|error| deaf("standard output", &error), |()| Status::Clean)
+    printer.finish(totals).map_or_else(|error| output_closed("standard output", &error), |()| Status::Clean)
 }
 
 /// Says why there may be no message.
@@ -57,7 +57,9 @@ fn empty(asked: &Asked, printer: Printer, totals: &Totals, format: Option<&Forma
     if let Some(Level::ReadOnly(why)) = format.map(|format| format.level) {
         return failed(&format!("{path}: could not read the conversation: {why}"));
     }
-    talk(&format!("{path}: no message is in context, or its lines are not those of one conversation"));
+    eprint_message(&format!(
+        "{path}: no message is in context, or its lines are not those of one conversation"
+    ));
     end(printer, totals)
 }
 

@@ -1,11 +1,11 @@
 //! `tailor compact`: what is older gives way to a summary that a command of the user's writes.
 
 use super::chunk::{Printer, told};
-use super::{deaf, failed, one_session};
+use super::{failed, one_session, output_closed};
 use crate::amount::{plural, size};
 use crate::args::{Compact, Format};
 use crate::report::Changed;
-use crate::say::talk;
+use crate::say::eprint_message;
 use crate::status::Status;
 use crate::terminal::{json, plain};
 use crate::tokens;
@@ -111,7 +111,7 @@ fn dry_run(asked: &Compact, limits: &Limits<'_>, shares: Shares, ending: &Ending
         let mut printer = Printer::new(asked.limits.tokenizer);
         let totals = each_chunk(&asked.path, limits, shares, &mut |chunk| printer.chunk(chunk).is_ok())?;
         if let Err(error) = printer.finish(&totals) {
-            return Ok(deaf("standard output", &error));
+            return Ok(output_closed("standard output", &error));
         }
         return Ok(Report::ended(asked, ending, totals.chunks, shares).print(asked.change.format, ending));
     }
@@ -127,7 +127,10 @@ fn dry_run(asked: &Compact, limits: &Limits<'_>, shares: Shares, ending: &Ending
         true
     })?;
     if totals.left_out > 0 {
-        talk(&format!("{} are over the budget and in no chunk", plural(totals.left_out, "older message")));
+        eprint_message(&format!(
+            "{} are over the budget and in no chunk",
+            plural(totals.left_out, "older message")
+        ));
     }
     Ok(Report::ended(asked, ending, totals.chunks, shares).print(asked.change.format, ending))
 }

@@ -2,7 +2,7 @@
 
 use super::failed;
 use crate::args::ConfigWhat;
-use crate::say::talk;
+use crate::say::eprint_message;
 use crate::settings::schema;
 use crate::status::Status;
 
@@ -19,7 +19,7 @@ pub(crate) fn run(what: &ConfigWhat) -> Status {
         Err(error) => return failed(&error),
     };
     for stray in &loaded.strays {
-        talk(&stray.to_string());
+        eprint_message(&stray.to_string());
     }
     let files: Vec<String> = loaded.files.iter().map(|path| path.display().to_string()).collect();
     let files = if files.is_empty() { "no file".to_string() } else { files.join(", ") };

@@ -4,7 +4,7 @@
 use super::{failed, one_session};
 use crate::amount::plural;
 use crate::args::Explain;
-use crate::say::talk;
+use crate::say::eprint_message;
 use crate::status::Status;
 use crate::terminal::{plain, shell_word};
 use crate::value::{or_meant, rules};
@@ -68,11 +68,11 @@ fn unknown(what: &str, file: Option<&Path>) -> Status {
     let profiles: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
     let listed = profiles.join(", ");
     if what.trim().is_empty() {
-        talk("the text is empty: pass the whole text of an error");
+        eprint_message("the text is empty: pass the whole text of an error");
     // What holds a space is no name.
     } else if what.contains(char::is_whitespace) {
         let report = "finds nothing and the session still fails, please report the error text";
-        talk(&match file {
+        eprint_message(&match file {
             Some(_) => format!(
                 "I don't recognise this error message. `tailor scan FILE` checks the session anyway; if it {report}"
             ),
@@ -87,7 +87,7 @@ fn unknown(what: &str, file: Option<&Path>) -> Status {
             "{what}: no such rule (tailor explain lists them), profile ({listed}) or known error; pass the whole text \
              of an error"
         );
-        talk(&or_meant(message, what, &[rules(), profiles].concat()));
+        eprint_message(&or_meant(message, what, &[rules(), profiles].concat()));
     }
     if let Some(path) = file {
         // Whether one of these is the reason nobody knows, so no repair is proposed.

@@ -1,11 +1,11 @@
 //! `tailor fix`: what is wrong, mended.
 
-use super::{Telling, asked_rules, deaf, diff, failed, finish, is_stream, over_files};
+use super::{OutputOptions, asked_rules, diff, failed, finish, is_stream, output_closed, over_files};
 use crate::args::Fix;
 use crate::output::is_stdout;
 use crate::printer::Printer;
-use crate::report::{FileReport, Judge};
-use crate::say::talk;
+use crate::report::{FailPolicy, FileReport};
+use crate::say::eprint_message;
 use crate::status::Status;
 use keeper::{Found, Mode, Options, Vault, known_roots, maintain_shown, maintain_stream, settle_all};
 use std::io;
@@ -18,7 +18,7 @@ pub(crate) fn run(fix: &Fix) -> Status {
         Ok(asked) => asked,
         Err(error) => return failed(&error),
     };
-    let judge = match Judge::new(&fix.shared, &asked.options.policy) {
+    let judge = match FailPolicy::new(&fix.shared, &asked.options.policy) {
         Ok(judge) => judge,
         Err(error) => return failed(&error),
     };
@@ -32,11 +32,11 @@ pub(crate) fn run(fix: &Fix) -> Status {
     {
         settle(&fix.shared.paths, vault);
     }
-    let telling = Telling::of(&fix.shared.results, &asked.options.policy);
+    let telling = OutputOptions::of(&fix.shared.results, &asked.options.policy);
     let status =
         over_files(&fix.shared.paths, &telling, |found| Some(one(fix, &asked.options, &judge, found)));
     if let Some(Err(error)) = asked.options.vault.map(|vault| vault.gc_if_due(asked.keep)) {
-        talk(&error.to_string());
+        eprint_message(&error.to_string());
     }
     status
 }
@@ -45,11 +45,11 @@ pub(crate) fn run(fix: &Fix) -> Status {
 fn settle(paths: &[PathBuf], vault: &Vault) {
     let roots = if paths.is_empty() { known_roots() } else { paths.to_vec() };
     for error in roots.iter().flat_map(|path| settle_all(path, vault)) {
-        talk(&error.to_string());
+        eprint_message(&error.to_string());
     }
 }
 
-fn one(fix: &Fix, options: &Options, judge: &Judge<'_>, found: &Found) -> FileReport {
+fn one(fix: &Fix, options: &Options, judge: &FailPolicy<'_>, found: &Found) -> FileReport {
     let copying = fix
         .out
         .as_ref()
@@ -84,7 +84,7 @@ fn copy_path(out: &Path, fix: &Fix, found: &Found) -> PathBuf {
 }
 
 /// Standard input to standard output; what is said about it goes to standard error.
-fn stream(fix: &Fix, options: &Options, judge: &Judge<'_>) -> Status {
+fn stream(fix: &Fix, options: &Options, judge: &FailPolicy<'_>) -> Status {
     let results = &fix.shared.results;
     let printer = match &results.output {
         Some(file) if is_stdout(file) => {
@@ -111,6 +111,6 @@ fn stream(fix: &Fix, options: &Options, judge: &Judge<'_>) -> Status {
     };
     match done {
         Ok(()) => finish(printer),
-        Err(error) => deaf("standard output", &error),
+        Err(error) => output_closed("standard output", &error),
     }
 }

@@ -3,7 +3,7 @@
 use super::failed;
 use crate::amount::{plural, size};
 use crate::args::Gc;
-use crate::say::talk;
+use crate::say::eprint_message;
 use crate::status::Status;
 use keeper::Keep;
 
@@ -17,7 +17,7 @@ pub(crate) fn run(gc: &Gc) -> Status {
         Err(error) => return failed(&error),
     };
     for error in &freed.errors {
-        talk(&format!("{error}; kept"));
+        eprint_message(&format!("{error}; kept"));
     }
     let leftovers =
         if freed.leftovers > 0 { plural(freed.leftovers, "leftover") + ", " } else { String::new() };

@@ -1,6 +1,6 @@
 //! `tailor completions` and `tailor man`: made from the definitions of the arguments, so that they cannot differ.
 
-use super::{deaf, failed};
+use super::{failed, output_closed};
 use crate::args::{Args, Completions, Man};
 use crate::status::Status;
 use clap::CommandFactory;
@@ -11,7 +11,7 @@ pub(crate) fn completions(asked: &Completions) -> Status {
     clap_complete::generate(asked.shell, &mut Args::command(), "tailor", &mut text);
     match io::stdout().write_all(&text) {
         Ok(()) => Status::Clean,
-        Err(error) => deaf("standard output", &error),
+        Err(error) => output_closed("standard output", &error),
     }
 }
 

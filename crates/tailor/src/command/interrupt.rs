@@ -1,7 +1,7 @@
 //! Ctrl-C: the files at hand are finished, no other is begun, and what was done is said. A second one ends at once;
 //! files are whole then too, as after any death.
 
-use crate::say::talk;
+use crate::say::eprint_message;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
@@ -27,7 +27,7 @@ impl Interrupt {
                 if seen.swap(came, Ordering::SeqCst) != 0 {
                     let _ = emulate_default_handler(came);
                 }
-                talk("Finishing the current files; press Ctrl-C again to stop now");
+                eprint_message("Finishing the current files; press Ctrl-C again to stop now");
             }
         };
         let _ = Builder::new().name("signals".to_string()).spawn(listen);

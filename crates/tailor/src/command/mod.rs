@@ -24,7 +24,7 @@ use crate::args::{Format, ReportFormat, Results};
 use crate::output::is_stdout;
 use crate::printer::Printer;
 use crate::report::FileReport;
-use crate::say::talk;
+use crate::say::eprint_message;
 use crate::status::Status;
 use interrupt::Interrupt;
 use keeper::{Error, Found, Policies, find, known_roots, known_stores};
@@ -46,7 +46,7 @@ fn is_stream(paths: &[PathBuf]) -> Result<bool, String> {
 }
 
 /// What becomes of the results.
-struct Telling<'a> {
+struct OutputOptions<'a> {
     format: ReportFormat,
     file: Option<&'a Path>,
     /// That there is nothing to do is no error.
@@ -55,7 +55,7 @@ struct Telling<'a> {
     by: Vec<String>,
 }
 
-impl<'a> Telling<'a> {
+impl<'a> OutputOptions<'a> {
     fn of(results: &'a Results, policies: &'a Policies) -> Self {
         let file = results.output.as_deref().filter(|path| !is_stdout(path));
         let by = asked_rules(policies);
@@ -90,7 +90,7 @@ fn asked_rules(policies: &Policies) -> Vec<String> {
 /// run ends after the files at hand, and says what it has left out.
 fn over_files(
     paths: &[PathBuf],
-    telling: &Telling<'_>,
+    telling: &OutputOptions<'_>,
     work: impl Fn(&Found) -> Option<FileReport> + Sync,
 ) -> Status {
     let files = gather(paths);
@@ -117,7 +117,7 @@ fn over_files(
         let mut reports = reports.iter().flatten().flatten();
         let told = progress.behind(|| reports.try_for_each(|report| printer.file(report)));
         if let Err(error) = told {
-            return deaf(&printer.name(), &error);
+            return output_closed(&printer.name(), &error);
         }
     }
     progress.end();
@@ -130,11 +130,11 @@ fn over_files(
 /// Ends the results.
 fn finish(printer: Printer) -> Status {
     let name = printer.name();
-    printer.finish().unwrap_or_else(|error| deaf(&name, &error))
+    printer.finish().unwrap_or_else(|error| output_closed(&name, &error))
 }
 
 fn nothing_found(paths: &[PathBuf]) -> Status {
-    talk(if paths.is_empty() {
+    eprint_message(if paths.is_empty() {
         "no transcripts found: none of the known agents' folders exist here; name a file or a folder"
     } else {
         "no transcripts found: there is no .jsonl file below what was named"
@@ -153,14 +153,14 @@ fn one_session(path: &Path, verb: &str) -> Result<(), String> {
 
 /// Nothing could be begun.
 fn failed(error: &impl std::fmt::Display) -> Status {
-    talk(&error.to_string());
+    eprint_message(&error.to_string());
     Status::Error
 }
 
 /// Nobody reads our output any more: quietly stop, unless something else is wrong with it.
-fn deaf(name: &str, error: &io::Error) -> Status {
+fn output_closed(name: &str, error: &io::Error) -> Status {
     if error.kind() != io::ErrorKind::BrokenPipe {
-        talk(&format!("{name}: could not write results: {error}"));
+        eprint_message(&format!("{name}: could not write results: {error}"));
     }
     Status::Error
 }

@@ -4,7 +4,7 @@ use super::{failed, one_session};
 use crate::amount::{plural, size};
 use crate::args::{Format, Recover};
 use crate::report::{Changed, retry_seconds};
-use crate::say::talk;
+use crate::say::eprint_message;
 use crate::status::Status;
 use crate::terminal::{json, plain};
 use keeper::{Ending, Recovered, Refusal};
@@ -168,6 +168,6 @@ impl Report {
                       session anyway"
                 .to_string();
         }
-        talk(&advice);
+        eprint_message(&advice);
     }
 }

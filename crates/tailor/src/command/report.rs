@@ -2,15 +2,15 @@
 
 use super::progress::Progress;
 use super::top::contents;
-use super::{BATCH_FILES, deaf, failed, gather, nothing_found};
+use super::{BATCH_FILES, failed, gather, nothing_found, output_closed};
 use crate::amount::plural;
 use crate::args::Report;
 use crate::output::{Output, is_stdout};
-use crate::page::{Looked, Page, may_replace};
-use crate::say::talk;
+use crate::page::{Page, ScanResult, may_replace};
+use crate::say::eprint_message;
+use crate::size_report::SizeReport;
 use crate::status::Status;
 use crate::tokens;
-use crate::weighed::Weighed;
 use keeper::{Error, Found, Policies};
 use rayon::prelude::*;
 use std::io;
@@ -42,11 +42,11 @@ pub(crate) fn run(report: &Report) -> Status {
             let named = found.as_ref().is_ok_and(|found| found.root.is_none());
             let looked = found
                 .as_ref()
-                .map_or_else(|error| Err(Box::new(Weighed::failed(error))), |f| one(f, report, &policies));
+                .map_or_else(|error| Err(Box::new(SizeReport::failed(error))), |f| one(f, report, &policies));
             progress.done(found);
             (looked, named)
         };
-        let looked: Vec<(Result<Looked, Box<Weighed>>, bool)> = batch.par_iter().map(work).collect();
+        let looked: Vec<(Result<ScanResult, Box<SizeReport>>, bool)> = batch.par_iter().map(work).collect();
         for (looked, named) in looked {
             match looked {
                 Ok(looked) => page.add(looked),
@@ -60,10 +60,10 @@ pub(crate) fn run(report: &Report) -> Status {
     }
     match write(page, out, report.show_content) {
         Ok(sessions) => {
-            talk(&format!("{name}: a report on {}", plural(sessions, "session")));
+            eprint_message(&format!("{name}: a report on {}", plural(sessions, "session")));
             status
         }
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => deaf(&name, &error),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => output_closed(&name, &error),
         Err(error) => failed(&unwritten(&name, &error)),
     }
 }
@@ -92,21 +92,25 @@ fn unwritten(name: &str, error: &io::Error) -> String {
 }
 
 /// Of what lies in a folder and is no transcript only the number is told.
-fn trouble(page: &mut Page, weighed: Weighed, named: bool) -> Status {
+fn trouble(page: &mut Page, weighed: SizeReport, named: bool) -> Status {
     let told = named || weighed.outcome != "unsupported";
     if told {
         let reason = weighed.reason.as_deref().unwrap_or_default();
         let said_already = weighed.outcome == "error";
-        talk(&if said_already { reason.to_string() } else { format!("{}: {reason}", weighed.path) });
+        eprint_message(&if said_already {
+            reason.to_string()
+        } else {
+            format!("{}: {reason}", weighed.path)
+        });
     }
     page.add_trouble(weighed, told);
     if told { Status::Error } else { Status::Clean }
 }
 
-fn one(found: &Found, report: &Report, policies: &Policies) -> Result<Looked, Box<Weighed>> {
+fn one(found: &Found, report: &Report, policies: &Policies) -> Result<ScanResult, Box<SizeReport>> {
     let look = |source: &dyn Source| look(&found.path, source, policies, report.show_content);
     keeper::read(&found.path, found.root.as_deref(), look)
-        .unwrap_or_else(|stop| Err(Box::new(Weighed::stopped(&found.path, &stop))))
+        .unwrap_or_else(|stop| Err(Box::new(SizeReport::stopped(&found.path, &stop))))
 }
 
 /// Weighs a transcript before and after a fix, and says what is wrong with it.
@@ -115,10 +119,10 @@ fn look(
     source: &dyn Source,
     policies: &Policies,
     content: bool,
-) -> Result<Result<Looked, Box<Weighed>>, Fault> {
+) -> Result<Result<ScanResult, Box<SizeReport>>, Fault> {
     let weight = weigh(source, LARGEST, &mut tokens::of_model)?;
     let contents = if content { contents(source, &weight)? } else { Vec::new() };
-    let weighed = Weighed::new(path, &weight, contents);
+    let weighed = SizeReport::new(path, &weight, contents);
     if weighed.outcome != "weighed" {
         return Ok(Err(Box::new(weighed)));
     }
@@ -126,11 +130,11 @@ fn look(
     let after = match &mended.repair {
         Ok(repair) if !repair.plan.is_empty() => {
             let weight = weigh(&Rendered::new(source, &repair.plan), 0, &mut tokens::of_model)?;
-            Some(Weighed::new(path, &weight, Vec::new()))
+            Some(SizeReport::new(path, &weight, Vec::new()))
         }
         _ => None,
     };
-    Ok(Ok(Looked::new(weighed, after.as_ref(), &mended)))
+    Ok(Ok(ScanResult::new(weighed, after.as_ref(), &mended)))
 }
 
 /// Writes the page and puts it in its place when it is whole.

@@ -1,8 +1,8 @@
 //! `tailor scan`: what is wrong.
 
-use super::{Telling, deaf, failed, finish, is_stream, over_files, roots};
+use super::{OutputOptions, failed, finish, is_stream, output_closed, over_files, roots};
 use crate::args::Scan;
-use crate::report::{FileReport, Judge};
+use crate::report::{FailPolicy, FileReport};
 use crate::status::Status;
 use keeper::{Found, Options, Verdicts, maintain, maintain_stream};
 use std::io;
@@ -13,7 +13,7 @@ pub(crate) fn run(scan: &Scan) -> Status {
         Ok(asked) => asked,
         Err(error) => return failed(&error),
     };
-    let judge = match Judge::new(&scan.shared, &options.policy) {
+    let judge = match FailPolicy::new(&scan.shared, &options.policy) {
         Ok(judge) => judge,
         Err(error) => return failed(&error),
     };
@@ -32,7 +32,7 @@ pub(crate) fn run(scan: &Scan) -> Status {
             None => read(),
         }
     };
-    over_files(&scan.shared.paths, &Telling::of(&scan.shared.results, &options.policy), |found| {
+    over_files(&scan.shared.paths, &OutputOptions::of(&scan.shared.results, &options.policy), |found| {
         Some(match look(found) {
             Ok(outcome) => FileReport::new(&found.path, found.root.is_none(), outcome, &judge),
             Err(error) => FileReport::failed_at(&found.path, &error),
@@ -40,8 +40,8 @@ pub(crate) fn run(scan: &Scan) -> Status {
     })
 }
 
-fn stream(scan: &Scan, options: &Options, judge: &Judge<'_>) -> Status {
-    let mut printer = match Telling::of(&scan.shared.results, &options.policy).printer() {
+fn stream(scan: &Scan, options: &Options, judge: &FailPolicy<'_>) -> Status {
+    let mut printer = match OutputOptions::of(&scan.shared.results, &options.policy).printer() {
         Ok(printer) => printer,
         Err(error) => return failed(&error),
     };
@@ -51,6 +51,6 @@ fn stream(scan: &Scan, options: &Options, judge: &Judge<'_>) -> Status {
     };
     match printer.file(&report) {
         Ok(()) => finish(printer),
-        Err(error) => deaf(&printer.name(), &error),
+        Err(error) => output_closed(&printer.name(), &error),
     }
 }

@@ -1,6 +1,6 @@
 //! `tailor show`: the whole of a text that was cut.
 
-use super::{deaf, failed};
+use super::{failed, output_closed};
 use crate::args::Show;
 use crate::status::Status;
 use crate::terminal::Harmless;
@@ -31,7 +31,7 @@ fn one(show: &Show, vault: &Vault, id: &str, terminal: bool) -> Status {
     };
     match print(text, show.raw, terminal) {
         Ok(()) => Status::Clean,
-        Err(Trouble::Output(error)) => deaf("standard output", &error),
+        Err(Trouble::Output(error)) => output_closed("standard output", &error),
         Err(Trouble::Text(error)) => {
             let place = vault.root().display();
             failed(&format!(

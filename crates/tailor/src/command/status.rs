@@ -4,7 +4,7 @@ use super::failed;
 use crate::amount::{plural, size};
 use crate::args::{AskStatus, Format};
 use crate::config::Loaded;
-use crate::say::talk;
+use crate::say::eprint_message;
 use crate::status::Status;
 use crate::terminal::plain;
 use watch::RootStatus;
@@ -13,7 +13,7 @@ pub(crate) fn run(asked: &AskStatus) -> Status {
     // A configuration that the daemon has refused, or will, is no reason not to ask it.
     let loaded = asked.at.load();
     if let Err(error) = &loaded {
-        talk(error);
+        eprint_message(error);
     }
     let socket = loaded.as_ref().map_or_else(|_| asked.at.socket(), Loaded::socket);
     let status = match watch::ask(&socket) {

@@ -1,16 +1,16 @@
 //! `tailor top`: what fills a file and the context.
 
 use super::progress::Progress;
-use super::{BATCH_FILES, deaf, failed, gather, is_stream, nothing_found};
+use super::{BATCH_FILES, failed, gather, is_stream, nothing_found, output_closed};
 use crate::amount::{grouped, percent};
 use crate::amount::{plural, size};
 use crate::args::Top;
-use crate::bars::{Canvas, Line};
-use crate::say::talk;
+use crate::say::eprint_message;
+use crate::size_report::{LargeEntry, Session, Share, SizeReport, ToolShare, Totals, cap_shares, cap_tools};
 use crate::status::Status;
+use crate::table::{Line, TableWriter};
 use crate::terminal;
 use crate::tokens;
-use crate::weighed::{LargeEntry, Session, Share, ToolShare, Totals, Weighed, cap_shares, cap_tools};
 use keeper::{Error, Found, spool};
 use rayon::prelude::*;
 use spans::literal::decode;
@@ -30,7 +30,7 @@ pub(crate) fn run(top: &Top) -> Status {
         Ok(false) => files(top),
         Err(error) => return failed(&error),
     };
-    done.unwrap_or_else(|error| deaf("standard output", &error))
+    done.unwrap_or_else(|error| output_closed("standard output", &error))
 }
 
 fn files(top: &Top) -> io::Result<Status> {
@@ -38,16 +38,16 @@ fn files(top: &Top) -> io::Result<Status> {
     if files.is_empty() {
         return Ok(nothing_found(&top.paths));
     }
-    let mut teller = Teller::new(top, files.len() > 1);
+    let mut teller = TopPrinter::new(top, files.len() > 1);
     let progress = Progress::new(&files);
     for batch in files.chunks(BATCH_FILES) {
         let work = |found: &Result<Found, Error>| {
             let named = found.as_ref().is_ok_and(|found| found.root.is_none());
-            let weighed = found.as_ref().map_or_else(Weighed::failed, |found| one(found, top));
+            let weighed = found.as_ref().map_or_else(SizeReport::failed, |found| one(found, top));
             progress.done(found);
             (weighed, named)
         };
-        let weighed: Vec<(Weighed, bool)> = batch.par_iter().map(work).collect();
+        let weighed: Vec<(SizeReport, bool)> = batch.par_iter().map(work).collect();
         progress
             .behind(|| weighed.into_iter().try_for_each(|(weighed, named)| teller.file(weighed, named)))?;
     }
@@ -58,23 +58,23 @@ fn files(top: &Top) -> io::Result<Status> {
 fn stream(top: &Top) -> io::Result<Status> {
     let path = Path::new("-");
     let weigh = |source: &dyn Source| weigh_source(path, source, top.rows(), top.show_content);
-    let weighed = spool(io::stdin().lock(), weigh).unwrap_or_else(|stop| Weighed::stopped(path, &stop));
-    let mut teller = Teller::new(top, false);
+    let weighed = spool(io::stdin().lock(), weigh).unwrap_or_else(|stop| SizeReport::stopped(path, &stop));
+    let mut teller = TopPrinter::new(top, false);
     teller.file(weighed, true)?;
     teller.finish()
 }
 
-fn one(found: &Found, top: &Top) -> Weighed {
+fn one(found: &Found, top: &Top) -> SizeReport {
     let weigh = |source: &dyn Source| weigh_source(&found.path, source, top.rows(), top.show_content);
     keeper::read(&found.path, found.root.as_deref(), weigh)
-        .unwrap_or_else(|stop| Weighed::stopped(&found.path, &stop))
+        .unwrap_or_else(|stop| SizeReport::stopped(&found.path, &stop))
 }
 
 /// Weighs a source; `rows` is how many rows each table has.
-fn weigh_source(path: &Path, source: &dyn Source, rows: usize, content: bool) -> Result<Weighed, Fault> {
+fn weigh_source(path: &Path, source: &dyn Source, rows: usize, content: bool) -> Result<SizeReport, Fault> {
     let weight = weigh(source, rows, &mut tokens::of_model)?;
     let contents = if content { contents(source, &weight)? } else { Vec::new() };
-    Ok(Weighed::new(path, &weight, contents))
+    Ok(SizeReport::new(path, &weight, contents))
 }
 
 /// How the largest entries begin.
@@ -89,23 +89,23 @@ pub(crate) fn contents(source: &dyn Source, weight: &Weight) -> Result<Vec<Optio
 }
 
 /// Says what was weighed.
-struct Teller<'a> {
+struct TopPrinter<'a> {
     top: &'a Top,
     /// There are several files: what is told of each is little.
     many: bool,
-    canvas: Canvas,
+    canvas: TableWriter,
     out: BufWriter<io::StdoutLock<'static>>,
     totals: Totals,
     status: Status,
     started: Instant,
 }
 
-impl<'a> Teller<'a> {
+impl<'a> TopPrinter<'a> {
     fn new(top: &'a Top, many: bool) -> Self {
         Self {
             top,
             many,
-            canvas: Canvas::of_stdout(),
+            canvas: TableWriter::of_stdout(),
             out: BufWriter::new(io::stdout().lock()),
             totals: Totals::default(),
             status: Status::Clean,
@@ -113,7 +113,7 @@ impl<'a> Teller<'a> {
         }
     }
 
-    fn file(&mut self, weighed: Weighed, named: bool) -> io::Result<()> {
+    fn file(&mut self, weighed: SizeReport, named: bool) -> io::Result<()> {
         let bad = match weighed.outcome {
             "error" | "refused" => true,
             "unsupported" => named,
@@ -126,8 +126,10 @@ impl<'a> Teller<'a> {
             return writeln!(self.out, "{}", terminal::json(&line));
         }
         match &weighed.reason {
-            Some(reason) if weighed.outcome == "error" => talk(reason),
-            Some(reason) if bad => talk(&format!("{}: {}: {reason}", weighed.path, weighed.outcome)),
+            Some(reason) if weighed.outcome == "error" => eprint_message(reason),
+            Some(reason) if bad => {
+                eprint_message(&format!("{}: {}: {reason}", weighed.path, weighed.outcome));
+            }
             Some(_) => {}
             None if self.many => {}
             None => self.whole(&weighed)?,
@@ -147,7 +149,7 @@ impl<'a> Teller<'a> {
     }
 
     /// All about one file.
-    fn whole(&mut self, weighed: &Weighed) -> io::Result<()> {
+    fn whole(&mut self, weighed: &SizeReport) -> io::Result<()> {
         let compactions: u32 = weighed.turns.iter().map(|turn| turn.compactions).sum();
         writeln!(
             self.out,
@@ -178,7 +180,7 @@ impl<'a> Teller<'a> {
         )
     }
 
-    fn context(&mut self, weighed: &Weighed) -> io::Result<()> {
+    fn context(&mut self, weighed: &SizeReport) -> io::Result<()> {
         let context = weighed.context;
         let about = if context.exact { "" } else { "about " };
         let full = match self.top.window(context.window_tokens) {
@@ -264,7 +266,7 @@ impl<'a> Teller<'a> {
     }
 
     /// The turns that take the most room.
-    fn turns(&mut self, weighed: &Weighed) -> io::Result<()> {
+    fn turns(&mut self, weighed: &SizeReport) -> io::Result<()> {
         let mut turns: Vec<_> = weighed.turns.iter().enumerate().collect();
         if turns.len() < 2 {
             return Ok(());
@@ -279,7 +281,7 @@ impl<'a> Teller<'a> {
         write!(self.out, "\nLargest turns\n{}", self.canvas.table(&rows, weighed.bytes))
     }
 
-    fn largest(&mut self, weighed: &Weighed) -> io::Result<()> {
+    fn largest(&mut self, weighed: &SizeReport) -> io::Result<()> {
         let rows = weighed.largest.iter().map(|entry| Line {
             name: format!("line {}: {}", grouped(entry.line), entry_name(entry)),
             columns: vec![standing_word(entry.standing).to_string(), size(entry.bytes)],
@@ -350,7 +352,7 @@ impl<'a> Teller<'a> {
 }
 
 /// What an operator wants to know first.
-fn in_short(weighed: &Weighed) -> String {
+fn in_short(weighed: &SizeReport) -> String {
     let mut parts = Vec::new();
     let context = weighed.context.tokens;
     if let Some(most) = by_tokens(&weighed.parts).first().filter(|share| share.tokens > 0) {

@@ -1,10 +1,10 @@
 //! `tailor undo`: what a run changed, put back.
 
-use super::{Telling, failed, gather, over_files};
+use super::{OutputOptions, failed, gather, over_files};
 use crate::amount::{plural, size};
 use crate::args::{Format, Undo};
 use crate::report::FileReport;
-use crate::say::talk;
+use crate::say::eprint_message;
 use crate::status::Status;
 use crate::terminal::plain;
 use keeper::{Ending, Error, Extent, Found, Options, Purpose, Record, Refusal, Vault, undo};
@@ -19,7 +19,7 @@ pub(crate) fn run(asked: &Undo) -> Status {
         let vault = options.vault.as_ref();
         return vault.map_or(Status::Error, |vault| list(asked, vault));
     }
-    over_files(&asked.paths, &Telling::plain(asked.change.format), |found| one(asked, &options, found))
+    over_files(&asked.paths, &OutputOptions::plain(asked.change.format), |found| one(asked, &options, found))
 }
 
 /// Of the files in a folder only those are told of that something was done to.
@@ -59,7 +59,7 @@ fn list(asked: &Undo, vault: &Vault) -> Status {
             }
         };
         if records.is_empty() && found.root.is_none() {
-            talk(&format!("{}: no run has changed it", found.path.display()));
+            eprint_message(&format!("{}: no run has changed it", found.path.display()));
         }
         let (mut whole, mut broken) = (Vec::new(), Vec::new());
         for record in records {

@@ -3,7 +3,7 @@
 use super::failed;
 use crate::args::Watch;
 use crate::log;
-use crate::say::talk;
+use crate::say::eprint_message;
 use crate::status::Status;
 
 pub(crate) fn run(watch: &Watch) -> Status {
@@ -14,7 +14,7 @@ pub(crate) fn run(watch: &Watch) -> Status {
     };
     log::begin(watch.log_format);
     for stray in &strays {
-        talk(&stray.to_string());
+        eprint_message(&stray.to_string());
     }
     match watch::run(config, &mut || read().map(|(config, _)| config)) {
         Ok(()) => Status::Clean,

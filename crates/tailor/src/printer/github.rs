@@ -9,7 +9,7 @@ use super::human::said;
 use super::shape::{Shape, Totals};
 use crate::place::relative;
 use crate::report::{FileReport, FindingReport};
-use crate::say::talk;
+use crate::say::eprint_message;
 use crate::terminal::plain;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -104,7 +104,7 @@ impl Shape for Annotations {
         let file = File::options().append(true).create(true).open(&path);
         if let Err(error) = file.and_then(|mut file| file.write_all(self.summary(totals).as_bytes())) {
             let path = Path::new(&path).display();
-            talk(&format!("{path}: could not write the summary of the step: {error}"));
+            eprint_message(&format!("{path}: could not write the summary of the step: {error}"));
         }
         Ok(())
     }

@@ -32,7 +32,7 @@ impl Context {
                 _ => false,
             }
         };
-        let mut entries: Vec<u32> = session.told().iter().copied().filter(speaks).collect();
+        let mut entries: Vec<u32> = session.model_order().iter().copied().filter(speaks).collect();
         if session.shape.summary_first {
             // The summary comes before what it lets stay.
             entries.sort_by_key(|&entry| session.entry(entry).kind != Kind::Boundary);
@@ -93,7 +93,7 @@ pub struct Messages {
 impl Messages {
     pub(crate) fn of(session: &Session<'_>) -> Self {
         let entries = 0..session.transcript.entries.len() as u32;
-        let main = |&entry: &u32| session.in_context(entry) || !session.entry(entry).aside;
+        let main = |&entry: &u32| session.in_context(entry) || !session.entry(entry).is_sidechain;
         let says: Vec<u32> = entries.filter(main).filter(|&entry| says(session, entry)).collect();
         let boundary = session.last_boundary();
         let compacted = |entry: u32| boundary.is_some_and(|boundary| entry < boundary);

@@ -5,13 +5,13 @@
 use super::base::{Answer, Arguments, BASE, Broken, Content, Format, Level, Lost, Part, Results, Vote};
 use super::claude_code::{blocks, spoken};
 use super::common::{
-    broken_by_stop_reason, content_parts, has_block, items, marred, note_marred, only_keys, says_any,
+    broken_by_stop_reason, content_parts, corrupted, has_block, items, note_corrupted, only_keys, says_any,
     summary_message,
 };
 use super::names::{Form, Names, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::Draft;
-use crate::model::entry::{Kind, QuirkKind, Role};
+use crate::model::entry::{ContentIssueKind, Kind, Role};
 use alloc::vec::Vec;
 use spans::json::{Doc, Value};
 use spans::marker::MISSING_RESULT;
@@ -84,7 +84,7 @@ fn vote(doc: &Doc) -> Vote {
         true if holds(AISDK) => Vote::Foreign,
         true if holds(BLOCKS) || doc.get("stop_reason").is_some() => Vote::Own,
         true => Vote::Fits,
-        false if marred(doc.root(), KEYS, ROLES).is_some() && !holds(AISDK) => Vote::Marred,
+        false if corrupted(doc.root(), KEYS, ROLES).is_some() && !holds(AISDK) => Vote::Corrupted,
         false => Vote::Foreign,
     }
 }
@@ -92,9 +92,9 @@ fn vote(doc: &Doc) -> Vote {
 fn read(doc: &Doc, draft: &mut Draft<'_>) {
     doc.root().into_iter().for_each(|root| message(root, draft));
     if (draft.entry.kind == Kind::Opaque || doc.get("content").is_none())
-        && let Some(name) = marred(doc.root(), KEYS, ROLES)
+        && let Some(name) = corrupted(doc.root(), KEYS, ROLES)
     {
-        note_marred(&name, NEEDED, draft);
+        note_corrupted(&name, NEEDED, draft);
     }
 }
 
@@ -138,7 +138,7 @@ pub(super) fn asked(content: Option<Value<'_>>, draft: &mut Draft<'_>) -> Kind {
     let is_result = |block: Value<'_>| block.get("type").is_some_and(|kind| kind.is("tool_result"));
     let sorted = items(content).map(is_result).is_sorted_by(|one, next| one >= next);
     if let Some(content) = content.filter(|_| !sorted) {
-        draft.quirk(QuirkKind::Misordered, content.span());
+        draft.issue(ContentIssueKind::Misordered, content.span());
     }
     Kind::Message(Role::User)
 }

@@ -359,7 +359,7 @@ pub enum Counted {
     Lines(&'static str),
     /// Records before the last compaction.
     UpToCompaction(&'static str),
-    /// Records before the message that a [count](crate::model::entry::QuirkKind::Counts) in the file names.
+    /// Records before the message that a [count](crate::model::entry::ContentIssueKind::Counts) in the file names.
     UpToCount(&'static str),
 }
 
@@ -472,7 +472,7 @@ pub enum Vote {
     Fits,
     /// It may be, if some bytes of a name in it were written over. That says nothing against it while most
     /// objects are whole.
-    Marred,
+    Corrupted,
     /// It is not, whatever other objects say.
     Foreign,
     /// Nothing.

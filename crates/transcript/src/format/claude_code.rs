@@ -15,7 +15,7 @@ use super::common::{
 use super::names::{Form, Names, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::{Draft, is_blank};
-use crate::model::entry::{Kind, QuirkKind, Role, Service, Stop, Target};
+use crate::model::entry::{ContentIssueKind, Kind, Role, Service, Stop, Target};
 use crate::model::finding::Severity;
 use crate::model::refusal;
 use alloc::vec::Vec;
@@ -151,7 +151,7 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
     draft.entry.id = draft.intern(uuid);
     draft.parent(parent);
     draft.session(session);
-    draft.entry.aside = sidechain.is_some_and(Value::is_true) || is_string(team);
+    draft.entry.is_sidechain = sidechain.is_some_and(Value::is_true) || is_string(team);
     draft.entry.injected = meta.is_some_and(Value::is_true);
     if let Some(message) = message.filter(|message| message.get("role").is_none()) {
         marred_role(message, draft);
@@ -325,7 +325,7 @@ fn assistant(line: Value<'_>, message: Option<Value<'_>>, draft: &mut Draft<'_>)
         draft.entry.stop = Stop::Aborted;
         let mut texts = items(message.get("content")).filter_map(|block| block.get("text"));
         if texts.any(|text| refusal::is_blocked(text.prefix())) {
-            draft.quirk(QuirkKind::Blocked, draft.entry.span);
+            draft.issue(ContentIssueKind::Blocked, draft.entry.span);
         }
     }
 }
@@ -363,6 +363,6 @@ pub(super) fn spoken(message: Value<'_>, draft: &mut Draft<'_>) {
         }
     }
     if let Some(block) = last {
-        draft.quirk(QuirkKind::ThinkingLast, block);
+        draft.issue(ContentIssueKind::ThinkingLast, block);
     }
 }

@@ -13,7 +13,7 @@ use super::common::{
 use super::names::{Form, Names, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::Draft;
-use crate::model::entry::{Kind, QuirkKind, Role};
+use crate::model::entry::{ContentIssueKind, Kind, Role};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -234,7 +234,7 @@ fn item(payload: Value<'_>, draft: &mut Draft<'_>) {
         b"reasoning" => {
             let parts = items(payload.get("summary")).chain(items(content));
             parts.filter_map(|part| part.get("text")).for_each(|text| draft.text(text));
-            draft.quirk(QuirkKind::ReasoningLast, draft.entry.span);
+            draft.issue(ContentIssueKind::ReasoningLast, draft.entry.span);
         }
         b"function_call" | b"local_shell_call" => draft.call(payload, id, name, false),
         b"custom_tool_call" => {

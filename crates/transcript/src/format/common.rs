@@ -2,9 +2,9 @@
 
 use super::base::{Broken, Compaction, Part};
 use super::writing::Writing;
-use crate::model::damaged_name::{Marred, most_like, was};
+use crate::model::damaged_name::{Corrupted, most_like, was};
 use crate::model::draft::Draft;
-use crate::model::entry::QuirkKind;
+use crate::model::entry::ContentIssueKind;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -154,11 +154,11 @@ pub(super) fn broken_by_stop_reason(message: Option<Value<'_>>) -> Option<Broken
 ///
 /// Such a name holds characters that no program puts into one, and at least a quarter of what it was is left around
 /// them: what some other program writes is not taken for damage.
-pub(super) fn marred(
+pub(super) fn corrupted(
     message: Option<Value<'_>>,
     keys: &'static [&'static str],
     roles: &'static [&'static str],
-) -> Option<Marred> {
+) -> Option<Corrupted> {
     let fields = || message.into_iter().flat_map(Value::fields);
     let known = |key: Value<'_>| is_any(key, keys);
     let wrong =
@@ -174,9 +174,9 @@ pub(super) fn marred(
 }
 
 /// Notes a name that was written over, where a message lacks what it cannot do without: one of these names, or a role.
-pub(super) fn note_marred(name: &Marred, needed: &[&str], draft: &mut Draft<'_>) {
+pub(super) fn note_corrupted(name: &Corrupted, needed: &[&str], draft: &mut Draft<'_>) {
     let was = name.was.filter(|was| needed.contains(was));
-    draft.quirk(QuirkKind::Marred(was), name.at);
+    draft.issue(ContentIssueKind::Corrupted(was), name.at);
 }
 
 /// Notes that the name under which a message says whose it is was written over, and says whether it was.
@@ -191,7 +191,7 @@ pub(super) fn written_over<'d>(
     draft: &mut Draft<'_>,
 ) -> Option<Value<'d>> {
     let (key, value) = object.fields().find(|(key, _)| was(*key, name))?;
-    draft.quirk(QuirkKind::Marred(Some(name)), key.span());
+    draft.issue(ContentIssueKind::Corrupted(Some(name)), key.span());
     Some(value)
 }
 

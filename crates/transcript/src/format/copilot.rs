@@ -126,7 +126,7 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
     draft.entry.id = draft.intern(id);
     draft.parent(parent);
     let subagent = ["parentAgentTaskId", "parentToolCallId"].iter().any(|key| is_string(data.get(key)));
-    draft.entry.aside = is_string(agent) || subagent;
+    draft.entry.is_sidechain = is_string(agent) || subagent;
     let text = data.get("content");
     draft.entry.kind = match &*kind {
         b"session.start" => Kind::Header,

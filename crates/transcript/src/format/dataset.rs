@@ -8,7 +8,7 @@ use super::base::{Arguments, BASE, Content, Format, Results, Vote};
 use super::common::{has_block, items, only_keys};
 use super::{anthropic, gemini_contents, openai_chat};
 use crate::model::draft::Draft;
-use crate::model::entry::{Kind, QuirkKind};
+use crate::model::entry::{ContentIssueKind, Kind};
 use spans::json::{Doc, Kind as Json, Value};
 use spans::source::Span;
 
@@ -174,7 +174,7 @@ fn vote(doc: &Doc, dialect: &Dialect) -> Vote {
             Vote::Own => said = Vote::Own,
             Vote::Fits if said == Vote::Silent => said = Vote::Fits,
             Vote::Fits => {}
-            Vote::Silent | Vote::Marred | Vote::Foreign => return Vote::Silent,
+            Vote::Silent | Vote::Corrupted | Vote::Foreign => return Vote::Silent,
         }
     }
     said
@@ -202,6 +202,6 @@ fn read_contents(doc: &Doc, draft: &mut Draft<'_>) {
     let first = GEMINI_LINES.conversation(doc).and_then(|messages| messages.items().next());
     let calls = |first: &Value<'_>| items(first.get("parts")).any(|part| part.get("functionCall").is_some());
     if let Some(first) = first.filter(calls) {
-        draft.quirk(QuirkKind::CallFirst, first.span());
+        draft.issue(ContentIssueKind::CallFirst, first.span());
     }
 }

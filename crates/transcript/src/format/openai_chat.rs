@@ -7,13 +7,13 @@
 
 use super::base::{Answer, Arguments, BASE, Content, Counted, Format, Level, Lost, Part, Root, Vote};
 use super::common::{
-    answered, asked, content_parts, has_block, is_reminder, is_string, items, listed_calls, marred,
-    note_marred, only_keys, says, says_any, summary_message,
+    answered, asked, content_parts, corrupted, has_block, is_reminder, is_string, items, listed_calls,
+    note_corrupted, only_keys, says, says_any, summary_message,
 };
 use super::names::{Form, Names, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::Draft;
-use crate::model::entry::{Kind, QuirkKind, Role};
+use crate::model::entry::{ContentIssueKind, Kind, Role};
 use alloc::vec::Vec;
 use spans::json::{Doc, Kind as Json, Value};
 use spans::marker::MISSING_RESULT;
@@ -41,7 +41,7 @@ pub(super) const BARE: Format = Format {
     gates: &[],
     vote: |doc| match is_bare(doc) {
         true => Vote::Own,
-        false if is_marred_bare(doc) => Vote::Marred,
+        false if is_corrupted_bare(doc) => Vote::Corrupted,
         false => Vote::Foreign,
     },
     ..CHAT
@@ -114,7 +114,7 @@ pub(super) const NANOBOT: Format = Format {
         message(doc.root(), draft);
         let count = doc.get("last_consolidated").and_then(Value::whole);
         if let Some(count) = count.filter(|_| says(doc, "_type", "metadata")) {
-            draft.quirk(QuirkKind::Counts(count), draft.entry.span);
+            draft.issue(ContentIssueKind::Counts(count), draft.entry.span);
         }
     },
     ..CHAT
@@ -200,8 +200,8 @@ fn has_message(doc: &Doc) -> bool {
 }
 
 /// Whether it would be one, but for a name that was written over. Of what stands under that name everything is asked.
-fn is_marred_bare(doc: &Doc) -> bool {
-    let Some(name) = marred(doc.root(), KEYS, ROLES) else { return false };
+fn is_corrupted_bare(doc: &Doc) -> bool {
+    let Some(name) = corrupted(doc.root(), KEYS, ROLES) else { return false };
     let mut fields = doc.root().into_iter().flat_map(Value::fields);
     fields.all(|(key, value)| {
         let is = |own: &str| key.is(own) || (key.span() == name.at && name.was.is_none_or(|was| was == own));
@@ -328,7 +328,7 @@ pub(super) fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
 #[cold]
 #[inline(never)]
 fn lacking(message: Value<'_>, draft: &mut Draft<'_>) {
-    if let Some(name) = marred(Some(message), KEYS, ROLES) {
-        note_marred(&name, NEEDED, draft);
+    if let Some(name) = corrupted(Some(message), KEYS, ROLES) {
+        note_corrupted(&name, NEEDED, draft);
     }
 }

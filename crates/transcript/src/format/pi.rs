@@ -14,7 +14,7 @@ use super::common::{
 use super::names::{Form, Names, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::{Draft, is_altered, is_blank};
-use crate::model::entry::{Kind, QuirkKind, Role, Stop, Target};
+use crate::model::entry::{ContentIssueKind, Kind, Role, Stop, Target};
 use crate::model::finding::Severity;
 use crate::model::refusal;
 use alloc::format;
@@ -184,7 +184,7 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
     }
     draft.entry.id = draft.intern(id);
     draft.parent(parent);
-    draft.entry.aside = mode.is_some_and(|mode| mode.is("side"));
+    draft.entry.is_sidechain = mode.is_some_and(|mode| mode.is("side"));
     match kind.text().as_deref() {
         Some(b"message") => message(said, draft),
         Some(b"compaction") => {
@@ -298,7 +298,7 @@ fn is_telling(doc: &Doc) -> bool {
 fn lacks(content: Option<Value<'_>>, draft: &mut Draft<'_>) {
     let there = |content: Value<'_>| matches!(content.kind(), Json::String | Json::Array | Json::Object);
     if !content.is_some_and(there) {
-        draft.quirk(QuirkKind::Hollow, draft.entry.span);
+        draft.issue(ContentIssueKind::Empty, draft.entry.span);
     }
 }
 
@@ -314,7 +314,9 @@ fn texts(content: Option<Value<'_>>) -> impl Iterator<Item = Value<'_>> {
 }
 
 fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
-    let Some(message) = message else { return draft.quirk(QuirkKind::Marred(None), draft.entry.span) };
+    let Some(message) = message else {
+        return draft.issue(ContentIssueKind::Corrupted(None), draft.entry.span);
+    };
     let role = message.get("role").and_then(Value::text);
     let content = message.get("content");
     draft.entry.kind = match role.as_deref() {
@@ -347,7 +349,7 @@ fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
         None => {
             // pi always says whose a message is.
             if !marred_role(message, draft) {
-                draft.quirk(QuirkKind::Marred(None), message.span());
+                draft.issue(ContentIssueKind::Corrupted(None), message.span());
             }
             Kind::Opaque
         }
@@ -378,13 +380,15 @@ fn assistant(message: Value<'_>, draft: &mut Draft<'_>) {
             let partial = block.get("partialJson").is_some() || arguments.is_none_or(Value::is_null);
             draft.call(block, block.get("id"), block.get("name"), partial);
             if block.get("thoughtSignature").is_some_and(is_altered) {
-                draft.quirk(QuirkKind::AlteredThought, block.span());
+                draft.issue(ContentIssueKind::AlteredThought, block.span());
             }
         } else if is(&"thinking") || is(&"redacted_thinking") {
             let signature = block.get("thinkingSignature");
             let item = signature.is_some_and(|value| value.prefix().starts_with(b"{"));
-            last =
-                Some((if item { QuirkKind::ReasoningLast } else { QuirkKind::ThinkingLast }, block.span()));
+            last = Some((
+                if item { ContentIssueKind::ReasoningLast } else { ContentIssueKind::ThinkingLast },
+                block.span(),
+            ));
             thinking(block, signature, draft);
         } else if let Some(text) = block.get("text") {
             draft.text_block(block, text);
@@ -393,12 +397,12 @@ fn assistant(message: Value<'_>, draft: &mut Draft<'_>) {
         }
     }
     if let Some((kind, block)) = last {
-        draft.quirk(kind, block);
+        draft.issue(kind, block);
     }
     if draft.entry.stop == Stop::Aborted
         && message.get("errorMessage").is_some_and(|text| refusal::is_blocked(text.prefix()))
     {
-        draft.quirk(QuirkKind::Blocked, draft.entry.span);
+        draft.issue(ContentIssueKind::Blocked, draft.entry.span);
     }
 }
 

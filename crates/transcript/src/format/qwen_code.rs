@@ -10,7 +10,7 @@ use super::gemini_cli::{response, response_parts};
 use super::names::{Form, Names, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::{Draft, is_altered};
-use crate::model::entry::{Kind, Link, QuirkKind, Role};
+use crate::model::entry::{ContentIssueKind, Kind, Link, Role};
 use crate::model::finding::Severity;
 use alloc::vec::Vec;
 use spans::json::{Doc, Value};
@@ -121,7 +121,7 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
     if parent.is_none() && draft.entry.id.is_some() {
         // Each record names one, though it be `null`. Where the name is gone Qwen Code ends its way up.
         draft.entry.parent = Link::Root;
-        draft.quirk(QuirkKind::Marred(None), draft.entry.span);
+        draft.issue(ContentIssueKind::Corrupted(None), draft.entry.span);
     }
     draft.session(session);
     let parts = || items(message.and_then(|message| message.get("parts")));
@@ -200,7 +200,7 @@ pub(super) fn said(part: Value<'_>, draft: &mut Draft<'_>) {
         let id = id.or_else(|| written_over(call, "id", draft));
         draft.call(part, id, name, false);
         if signature.is_some_and(is_altered) {
-            draft.quirk(QuirkKind::AlteredThought, part.span());
+            draft.issue(ContentIssueKind::AlteredThought, part.span());
         }
     }
     match text {

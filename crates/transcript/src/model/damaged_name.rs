@@ -5,7 +5,7 @@ use spans::json::Value;
 use spans::source::Span;
 
 /// A name of which some bytes were written over.
-pub(crate) struct Marred {
+pub(crate) struct Corrupted {
     /// Its literal.
     pub(crate) at: Span,
     /// What it was, if only one name will do.
@@ -13,7 +13,7 @@ pub(crate) struct Marred {
 }
 
 /// Which of these a name was before some bytes of it were written over; `None` if it is not like any of them.
-pub(crate) fn most_like(name: Value<'_>, names: &mut dyn Iterator<Item = &'static str>) -> Option<Marred> {
+pub(crate) fn most_like(name: Value<'_>, names: &mut dyn Iterator<Item = &'static str>) -> Option<Corrupted> {
     let text = name.text()?;
     let text = String::from_utf8_lossy(&text);
     let usual = |c: char| c.is_alphanumeric() || "_-. $:/@".contains(c);
@@ -36,7 +36,7 @@ pub(crate) fn most_like(name: Value<'_>, names: &mut dyn Iterator<Item = &'stati
             _ => Some((left, Some(other))),
         };
     }
-    best.map(|(_, was)| Marred { at: name.span(), was })
+    best.map(|(_, was)| Corrupted { at: name.span(), was })
 }
 
 /// Whether a name was this one before some bytes of it were written over.

@@ -2,7 +2,8 @@
 
 use super::damaged_name::was;
 use super::entry::{
-    Call, Entry, Kind, Link, Mark, Quirk, QuirkKind, Role, Service, Stop, Stuff, Target, Thinking, ToolResult,
+    Call, ContentIssue, ContentIssueKind, Entry, Kind, Link, Mark, PieceKind, Role, Service, Stop, Target,
+    Thinking, ToolResult,
 };
 use super::ids::Id;
 use super::image::{self, Image};
@@ -41,7 +42,7 @@ impl Draft<'_> {
             id: None,
             parent: Link::Missing,
             parent_at: Span::default(),
-            aside: false,
+            is_sidechain: false,
             injected: false,
             group: None,
             model: None,
@@ -92,19 +93,19 @@ impl Draft<'_> {
     /// Counts a text that the model sees.
     pub fn text(&mut self, value: Value<'_>) {
         if value.kind() == Json::String {
-            self.seen(Stuff::Text, value, value.chars(), u32::MAX);
+            self.seen(PieceKind::Text, value, value.chars(), u32::MAX);
         }
     }
 
-    fn seen(&mut self, stuff: Stuff, value: Value<'_>, chars: u64, owner: u32) {
+    fn seen(&mut self, kind: PieceKind, value: Value<'_>, chars: u64, owner: u32) {
         self.entry.text_chars += chars;
         self.shown |= !is_blank(value);
-        self.mark(stuff, owner, value.span(), chars);
+        self.mark(kind, owner, value.span(), chars);
     }
 
-    fn mark(&mut self, stuff: Stuff, owner: u32, span: Span, chars: u64) {
+    fn mark(&mut self, kind: PieceKind, owner: u32, span: Span, chars: u64) {
         if let Some(marks) = &mut self.transcript.marks {
-            marks.push(Mark { stuff, owner, span, chars });
+            marks.push(Mark { kind, owner, span, chars });
         }
     }
 
@@ -117,7 +118,7 @@ impl Draft<'_> {
     /// Notes a text block that was counted already, if there is nothing in it.
     pub fn blank(&mut self, block: Value<'_>, text: Value<'_>) {
         if text.kind() == Json::String && is_blank(text) {
-            self.quirk(QuirkKind::Blank, block.span());
+            self.issue(ContentIssueKind::Blank, block.span());
         }
     }
 
@@ -126,7 +127,7 @@ impl Draft<'_> {
         let Some(name) = name.and_then(Value::text) else { return };
         let own = fingerprint::of(&name);
         if *self.transcript.session.get_or_insert(own) != own {
-            self.quirk(QuirkKind::Foreign, self.entry.span);
+            self.issue(ContentIssueKind::Foreign, self.entry.span);
         }
     }
 
@@ -135,15 +136,15 @@ impl Draft<'_> {
         let Some(own) = number.whole() else { return };
         let before = self.transcript.ordinals;
         if before.is_some_and(|(_, last)| last.checked_add(1) != Some(own)) {
-            self.quirk(QuirkKind::Ordinal, self.entry.span);
+            self.issue(ContentIssueKind::Ordinal, self.entry.span);
         }
         self.transcript.ordinals = Some((before.map_or(own, |(first, _)| first), own));
     }
 
     /// Notes something odd.
-    pub fn quirk(&mut self, kind: QuirkKind, block: Span) {
+    pub fn issue(&mut self, kind: ContentIssueKind, block: Span) {
         let entry = self.transcript.entries.len() as u32;
-        self.transcript.quirks.push(Quirk { entry, kind, block });
+        self.transcript.issues.push(ContentIssue { entry, kind, block });
     }
 
     /// Says that a text is sent, without counting it.
@@ -168,11 +169,11 @@ impl Draft<'_> {
         let text = block.get("type").is_some_and(|kind| kind.is("text")) && block.get("text").is_none();
         if text {
             let (kind, at) = match block.fields().map(|(key, _)| key).find(|key| was(*key, "text")) {
-                Some(key) => (QuirkKind::Marred(Some("text")), key.span()),
-                None => (QuirkKind::Blank, block.span()),
+                Some(key) => (ContentIssueKind::Corrupted(Some("text")), key.span()),
+                None => (ContentIssueKind::Blank, block.span()),
             };
-            self.shown |= kind != QuirkKind::Blank;
-            self.quirk(kind, at);
+            self.shown |= kind != ContentIssueKind::Blank;
+            self.issue(kind, at);
         }
         text
     }
@@ -211,7 +212,7 @@ impl Draft<'_> {
             followed: false,
         };
         let (owner, span) = (self.transcript.calls.len() as u32, block.span());
-        self.mark(Stuff::Call, owner, span, span.len());
+        self.mark(PieceKind::Call, owner, span, span.len());
         self.transcript.calls.push(call);
     }
 
@@ -324,7 +325,7 @@ impl Draft<'_> {
             return;
         }
         let owner = (self.transcript.results.len() as u32).wrapping_sub(1);
-        self.seen(Stuff::Result, text, body.chars, owner);
+        self.seen(PieceKind::Result, text, body.chars, owner);
         self.transcript.bodies.push(body);
     }
 
@@ -349,7 +350,7 @@ impl Draft<'_> {
         if let Some(text) = block.get("text") {
             self.body(text);
             if text.kind() == Json::String && is_blank(text) {
-                self.quirk(QuirkKind::BlankResult(index, text.inner()), block.span());
+                self.issue(ContentIssueKind::BlankResult(index, text.inner()), block.span());
             }
             return;
         }
@@ -392,7 +393,7 @@ impl Draft<'_> {
         read(message, self);
         let said = matches!(self.entry.kind, Kind::Message(Role::Assistant | Role::User));
         if said && !self.shown && self.held() == before {
-            self.quirk(QuirkKind::Hollow, message.span());
+            self.issue(ContentIssueKind::Empty, message.span());
         }
     }
 
@@ -442,12 +443,12 @@ impl Draft<'_> {
     fn mark_side(&mut self, value: Value<'_>) {
         let from = self.entry.results_from as usize;
         let owner = if self.transcript.results.len() == from + 1 { from as u32 } else { u32::MAX };
-        self.mark(Stuff::Side, owner, value.span(), 0);
+        self.mark(PieceKind::Side, owner, value.span(), 0);
     }
 
     /// Records a signed thinking block.
     pub fn thinking(&mut self, block: Value<'_>) {
-        self.mark(Stuff::Thinking, u32::MAX, block.span(), block.get("thinking").map_or(0, Value::chars));
+        self.mark(PieceKind::Thinking, u32::MAX, block.span(), block.get("thinking").map_or(0, Value::chars));
         self.transcript.thinking.push(Thinking { block: block.span(), fixed: false });
     }
 
@@ -479,9 +480,9 @@ impl Draft<'_> {
             self.thinking(block);
         }
         if !signed {
-            self.quirk(QuirkKind::Unsigned, block.span());
+            self.issue(ContentIssueKind::Unsigned, block.span());
         } else if signature.is_some_and(is_altered) {
-            self.quirk(QuirkKind::Altered, block.span());
+            self.issue(ContentIssueKind::Altered, block.span());
         }
     }
 
@@ -491,7 +492,7 @@ impl Draft<'_> {
         let before = [calls_from, results_from, thinking_from].map(|from| from as usize);
         let hollow = !self.shown && self.held() == before;
         if hollow && matches!(self.entry.kind, Kind::Message(Role::Assistant | Role::User)) {
-            self.quirk(QuirkKind::Hollow, self.entry.span);
+            self.issue(ContentIssueKind::Empty, self.entry.span);
         }
         let (hash, texts) = self.said;
         if texts > 0 {

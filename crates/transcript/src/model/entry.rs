@@ -102,7 +102,7 @@ pub struct Entry {
     /// The parent's value as written (empty if there is none), for re-linking.
     pub parent_at: Span,
     /// Belongs to a subagent, a team, or was appended without moving the leaf.
-    pub aside: bool,
+    pub is_sidechain: bool,
     /// Injected; a person never typed it.
     pub injected: bool,
     /// Entries of one API message share this (`message.id` of Claude Code).
@@ -136,7 +136,7 @@ impl Entry {
 
     /// Claude Code: whether it is part of the main conversation.
     pub(crate) fn is_main(&self) -> bool {
-        !self.aside && !self.injected
+        !self.is_sidechain && !self.injected
     }
 }
 
@@ -215,7 +215,7 @@ pub struct Thinking {
 
 /// What a piece of an entry is, before it is known who said it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stuff {
+pub(crate) enum PieceKind {
     /// Somebody's text.
     Text,
     /// Thoughts of the model.
@@ -233,7 +233,7 @@ pub(crate) enum Stuff {
 /// A stretch of an entry, and what it is: for [`crate::weight`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
-    pub(crate) stuff: Stuff,
+    pub(crate) kind: PieceKind,
     /// Index of the call or result that it belongs to.
     pub(crate) owner: u32,
     pub(crate) span: Span,
@@ -243,24 +243,24 @@ pub(crate) struct Mark {
 
 /// Something in the content of an entry that providers may refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Quirk {
+pub struct ContentIssue {
     /// Index of the entry.
     pub entry: u32,
     /// What it is.
-    pub kind: QuirkKind,
+    pub kind: ContentIssueKind,
     /// The block, an element of the content array; the entry where it is about all of it.
     pub block: Span,
 }
 
 /// What may be odd about content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QuirkKind {
+pub enum ContentIssueKind {
     /// A text block of nothing but white space, or without a text.
     Blank,
     /// A text of nothing but white space in the result with this index; the inside of its literal.
     BlankResult(u32, Span),
     /// There is nothing in the message that could be sent.
-    Hollow,
+    Empty,
     /// The last block is thinking.
     ThinkingLast,
     /// The last block is a reasoning item of `OpenAI`.
@@ -284,7 +284,7 @@ pub enum QuirkKind {
     /// The record says how many messages were summed up.
     Counts(u64),
     /// Some bytes of a name in the record were written over; what it was, if only one will do. The block is its literal.
-    Marred(Option<&'static str>),
+    Corrupted(Option<&'static str>),
 }
 
 /// A line, or a part of one, that is not an entry.

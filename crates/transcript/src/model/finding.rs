@@ -183,9 +183,7 @@ impl fmt::Display for Guard {
             }
             Self::Respells => "the text is legal as it is, and only some readers stumble over it",
             Self::Guesses => "it is not sure where the link went, and old history may come back",
-            Self::History => {
-                "what it takes out is not loaded any more, but somebody may want to go back there"
-            }
+            Self::History => "no longer sent to the model, but you could not rewind to it",
             Self::Images => "it takes images away that the model was shown",
             Self::Pixels => "it makes images smaller than the model was shown them",
             Self::Copy => "some screens show this copy of the message and not the other one",
@@ -271,7 +269,7 @@ impl fmt::Display for Held {
             Self::NextRun => {
                 return write!(f, "one run makes at most {STEPS_MAX} changes; run tailor fix again for the rest");
             }
-            Self::Tangled => "the entries around it leave no repair that is sure to be right",
+            Self::Tangled => "no unambiguous repair here",
             Self::Worse(worse) => return write!(f, "{worse}"),
         })
     }

@@ -30,7 +30,7 @@ pub struct RuleInfo {
     /// What an append may hold that it minds, beyond what any rule may mind; as long as it does not say, any record.
     pub(crate) wakes: &'static [Feature],
     /// Whether more of what was found is told.
-    pub(crate) told: Told,
+    pub(crate) told: Repeats,
     /// Whether an append can undo what was found.
     pub(crate) heals: Heals,
     /// Whether it tells how far something stands from an end of the file.
@@ -52,7 +52,7 @@ impl RuleInfo {
         entry_decides: false,
         recovers: false,
         wakes: &[Feature::Record],
-        told: Told::Each,
+        told: Repeats::Each,
         heals: Heals::Never,
         distant: false,
     };
@@ -149,7 +149,7 @@ pub enum Feature {
     /// A record that a later one of its kind replaces.
     Snapshot,
     /// A message of a subagent.
-    Aside,
+    Sidechain,
     /// A message beside the live branch.
     Beside,
     /// So many bytes that the title is out of sight.
@@ -169,7 +169,7 @@ pub(crate) enum Heals {
 
 /// Whether more of what was found is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum Repeats {
     /// Each time.
     Each,
     /// Once in a file.

@@ -1,6 +1,6 @@
 //! A transcript, read once: entries, and what is in them, in lists by kind.
 
-use super::entry::{Call, Damage, Entry, Mark, Quirk, Target, Thinking, ToolResult};
+use super::entry::{Call, ContentIssue, Damage, Entry, Mark, Target, Thinking, ToolResult};
 use super::ids::{Id, Ids};
 use super::image::Image;
 use alloc::vec::Vec;
@@ -48,7 +48,7 @@ pub struct Transcript {
     /// Entries that some rules are about and most are not: see [`Transcript::unusual`].
     pub(super) unusual: Vec<u32>,
     /// Rare, so in one list for all entries, in their order.
-    pub(super) quirks: Vec<Quirk>,
+    pub(super) issues: Vec<ContentIssue>,
     pub(super) images: Vec<Image>,
     pub(super) said: Vec<Said>,
     pub(super) side_lists: Vec<SideList>,
@@ -140,13 +140,13 @@ impl Transcript {
     }
 
     /// What is odd about the content of an entry.
-    pub fn quirks_of(&self, entry: u32) -> &[Quirk] {
-        of_entry(&self.quirks, entry, |quirk| quirk.entry)
+    pub fn issues_of(&self, entry: u32) -> &[ContentIssue] {
+        of_entry(&self.issues, entry, |issue| issue.entry)
     }
 
     /// What is odd about the content of all entries, in their order.
-    pub fn quirks(&self) -> &[Quirk] {
-        &self.quirks
+    pub fn issues(&self) -> &[ContentIssue] {
+        &self.issues
     }
 
     /// All images that are sent, in the order of the file.
@@ -225,7 +225,7 @@ impl Transcript {
             }
             self.results.truncate(from);
             self.starts.truncate(self.starts.partition_point(|start| (start.entry as usize) < index));
-            self.quirks.truncate(self.quirks.partition_point(|quirk| (quirk.entry as usize) < index));
+            self.issues.truncate(self.issues.partition_point(|issue| (issue.entry as usize) < index));
             self.images.truncate(self.images.partition_point(|image| (image.entry as usize) < index));
             self.said.truncate(self.said.partition_point(|said| (said.entry as usize) < index));
             self.side_lists.truncate(self.side_lists.partition_point(|list| (list.entry as usize) < index));

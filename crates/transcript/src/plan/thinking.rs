@@ -50,7 +50,7 @@ pub(crate) struct Damage {
 impl Damage {
     /// The damage done by repairs of earlier stages.
     pub(crate) fn done(session: &Session<'_>, linked: &dyn Fn(u64) -> bool) -> Self {
-        let mended = session.told().iter().filter(|&&entry| linked(session.entry(entry).span.start));
+        let mended = session.model_order().iter().filter(|&&entry| linked(session.entry(entry).span.start));
         let mended = mended.filter_map(|&entry| match session.entry(entry).kind {
             // What a compaction keeps comes first.
             Kind::Boundary => Some(0),

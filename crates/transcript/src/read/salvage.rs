@@ -55,7 +55,7 @@ pub(crate) enum Cause {
 
 /// Damage, and what would mend it.
 #[derive(Clone, Debug)]
-pub(crate) struct Wreck {
+pub(crate) struct DamagedLine {
     /// The damage; its span covers all lines concerned.
     pub damage: Damage,
     pub cause: Cause,
@@ -69,7 +69,7 @@ pub(crate) struct Wreck {
     pub user: bool,
 }
 
-impl Wreck {
+impl DamagedLine {
     /// Whether it is the end of the file, not ended by a line break. NUL bytes alone are no line.
     pub(crate) fn is_torn(&self) -> bool {
         self.damage.kind == DamageKind::Torn && (self.cause != Cause::Nul || self.records > 0)
@@ -77,7 +77,7 @@ impl Wreck {
 
     /// Takes in the line behind it if there is no record in either, and both just go.
     fn takes_in(&mut self, next: &Self) -> bool {
-        let goes = |wreck: &Self| wreck.cause == Cause::Nothing && !wreck.user && !wreck.is_torn();
+        let goes = |damaged: &Self| damaged.cause == Cause::Nothing && !damaged.user && !damaged.is_torn();
         let both_go = goes(self) && goes(next);
         let ([(own, with)], [(at, other)]) = (&mut self.edits[..], &next.edits[..]) else { return false };
         if !both_go || own.end != at.start || !with.is_empty() || !other.is_empty() {
@@ -99,25 +99,26 @@ struct Looked<'a> {
 }
 
 /// All lines of a transcript that are no records.
-pub(crate) fn wrecks(
+pub(crate) fn damaged_lines(
     transcript: &Transcript,
     format: &'static Format,
     source: &dyn Source,
-) -> Result<Vec<Wreck>, Fault> {
+) -> Result<Vec<DamagedLine>, Fault> {
     let looked = Looked { transcript, format, source };
     let damage: Vec<Damage> =
         looked.transcript.damage.iter().copied().filter(|damage| is_broken(damage.kind)).collect();
-    let mut wrecks = Vec::new();
+    let mut damaged_lines = Vec::new();
     let mut at = 0;
     while at < damage.len() {
-        let (wreck, lines) = look(looked, &damage[at..])?;
+        let (damaged, lines) = look(looked, &damage[at..])?;
         at += lines;
-        let is_full = wrecks.len() >= APART_MAX;
-        if !wrecks.last_mut().is_some_and(|last: &mut Wreck| is_full && last.takes_in(&wreck)) {
-            wrecks.push(wreck);
+        let is_full = damaged_lines.len() >= APART_MAX;
+        if !damaged_lines.last_mut().is_some_and(|last: &mut DamagedLine| is_full && last.takes_in(&damaged))
+        {
+            damaged_lines.push(damaged);
         }
     }
-    Ok(wrecks)
+    Ok(damaged_lines)
 }
 
 fn is_broken(kind: DamageKind) -> bool {
@@ -130,15 +131,21 @@ fn is_broken(kind: DamageKind) -> bool {
 }
 
 /// Looks at the first of these, and says how many belong to it.
-fn look(looked: Looked<'_>, damage: &[Damage]) -> Result<(Wreck, usize), Fault> {
+fn look(looked: Looked<'_>, damage: &[Damage]) -> Result<(DamagedLine, usize), Fault> {
     let first = damage[0];
-    let unknown =
-        Wreck { damage: first, cause: Cause::Unknown, records: 0, lines: 1, edits: Vec::new(), user: false };
+    let unknown = DamagedLine {
+        damage: first,
+        cause: Cause::Unknown,
+        records: 0,
+        lines: 1,
+        edits: Vec::new(),
+        user: false,
+    };
     if first.kind == DamageKind::TooComplex || first.span.len() > LINE_BYTES_MAX {
         return Ok((unknown, 1));
     }
     let alone = one(looked, first)?;
-    if alone.as_ref().is_none_or(|wreck| wreck.records == 0) && may_go_on(first.kind) {
+    if alone.as_ref().is_none_or(|damaged| damaged.records == 0) && may_go_on(first.kind) {
         let joined = joined(looked, damage)?;
         if let Some(joined) = joined {
             return Ok(joined);
@@ -153,7 +160,7 @@ fn may_go_on(kind: DamageKind) -> bool {
 }
 
 /// Several lines that are one record, if the line breaks between them are taken for text.
-fn joined(looked: Looked<'_>, damage: &[Damage]) -> Result<Option<(Wreck, usize)>, Fault> {
+fn joined(looked: Looked<'_>, damage: &[Damage]) -> Result<Option<(DamagedLine, usize)>, Fault> {
     let start = damage[0].span.start;
     let mut bytes = read_span(looked.source, damage[0].span)?;
     // It must begin in the first line, and not only with NUL bytes there.
@@ -192,8 +199,9 @@ fn joined(looked: Looked<'_>, damage: &[Damage]) -> Result<Option<(Wreck, usize)
                 let mut edits = reading.edits;
                 between_tokens(&damage[..lines], &mut edits);
                 let damage = Damage { span: whole, ..damage[0] };
-                let wreck = Wreck { damage, cause: Cause::Broken, records: 1, lines: 1, edits, user: false };
-                return Ok(Some((wreck, lines)));
+                let damaged =
+                    DamagedLine { damage, cause: Cause::Broken, records: 1, lines: 1, edits, user: false };
+                return Ok(Some((damaged, lines)));
             }
             Fed::Bad(_) | Fed::TooComplex => return Ok(None),
         }
@@ -231,7 +239,7 @@ fn is_blank(source: &dyn Source, span: Span) -> Result<bool, Fault> {
 }
 
 /// One line by itself; `None` if it is too tangled.
-fn one(looked: Looked<'_>, damage: Damage) -> Result<Option<Wreck>, Fault> {
+fn one(looked: Looked<'_>, damage: Damage) -> Result<Option<DamagedLine>, Fault> {
     let bytes = read_span(looked.source, damage.span)?;
     let Some(records) = records(looked.format, &bytes) else { return Ok(None) };
     let torn = damage.kind == DamageKind::Torn;
@@ -254,8 +262,8 @@ fn one(looked: Looked<'_>, damage: Damage) -> Result<Option<Wreck>, Fault> {
     odd.gap(rest);
     if records.is_empty() {
         edits.push((Span::new(0, damage.span.len()), if before { b"\n".to_vec() } else { Vec::new() }));
-        let wreck = nothing(looked.source, damage, edits, &odd)?;
-        return Ok(Some(Wreck { user: begins_user(&bytes), ..wreck }));
+        let damaged = nothing(looked.source, damage, edits, &odd)?;
+        return Ok(Some(DamagedLine { user: begins_user(&bytes), ..damaged }));
     }
     if torn || !rest.iter().all(u8::is_ascii_whitespace) {
         edits
@@ -263,7 +271,7 @@ fn one(looked: Looked<'_>, damage: Damage) -> Result<Option<Wreck>, Fault> {
     }
     let user = edits.iter().any(|(at, _)| begins_user(&bytes[at.start as usize..at.end as usize]));
     let edits = placed(edits, damage.span.start);
-    Ok(Some(Wreck { damage, cause: odd.cause(), records: records.len(), lines: 1, edits, user }))
+    Ok(Some(DamagedLine { damage, cause: odd.cause(), records: records.len(), lines: 1, edits, user }))
 }
 
 /// A line without a record goes with its line break.
@@ -272,14 +280,14 @@ fn nothing(
     damage: Damage,
     mut edits: Vec<(Span, Vec<u8>)>,
     odd: &Odd,
-) -> Result<Wreck, Fault> {
+) -> Result<DamagedLine, Fault> {
     let mut end = [0];
     if source.read(damage.span.end, &mut end)? == 1 && end == *b"\n" {
         edits[0].0.end += 1;
     }
     let edits = placed(edits, damage.span.start);
     let cause = if odd.nul && !odd.fragment { Cause::Nul } else { Cause::Nothing };
-    Ok(Wreck { damage, cause, records: 0, lines: 1, edits, user: false })
+    Ok(DamagedLine { damage, cause, records: 0, lines: 1, edits, user: false })
 }
 
 /// Whether a fragment is of a message that says that a user wrote it, and is no result of a tool. It is told by its bytes:

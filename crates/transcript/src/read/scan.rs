@@ -5,7 +5,7 @@
 
 use crate::format::{self, Format, Head, names};
 use crate::model::draft::Draft;
-use crate::model::entry::{Damage, DamageKind, QuirkKind};
+use crate::model::entry::{ContentIssueKind, Damage, DamageKind};
 use crate::model::transcript::Transcript;
 use alloc::vec::Vec;
 use core::convert::Infallible;
@@ -373,7 +373,7 @@ fn read(
     let mut draft = Draft::new(transcript, line, span, glued);
     draft.entry.odd = doc.odd();
     for (key, name) in names::mend(format.names, doc) {
-        draft.quirk(QuirkKind::Marred(Some(name)), key);
+        draft.issue(ContentIssueKind::Corrupted(Some(name)), key);
     }
     (format.read)(doc, &mut draft);
     draft.finish();

@@ -17,11 +17,11 @@ pub(super) static RULE: Rule = Rule {
         code: "T3",
         name: "abandoned-compaction",
         help: Help {
-            what: "A compaction was tried twice from one place, and this try has nothing behind it: the conversation went on \
+            what: "A compaction was tried twice at one place, and nothing follows this attempt: the conversation went on \
                    from the other.",
             why: "Programs that take the first branch, or the longest summary, go on from the wrong one: \"80 % of the \
                   session lost\".",
-            fix: "With --allow T3, or --only dead-weight, it goes into the vault. Messages on branches that were left are S18: \
+            fix: "With --allow T3, or --only dead-weight, it goes into the vault. Messages on abandoned branches are S18: \
                   nobody can tell a fork by accident from one that a person wanted.",
             source: "claude-code #35024, #37739; OpenClaw #79635",
         },
@@ -41,7 +41,7 @@ fn cover(format: &Format) -> Cover {
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     for entry in abandoned(session) {
-        let message = "a compaction that nothing came of".to_string();
+        let message = "a compaction attempt that was abandoned".to_string();
         let fix = only_if_asked(take_out(session, entry), Guard::History);
         out.push(Finding { fix, ..about(&RULE, session, entry, Severity::Note, message) });
     }

@@ -1,7 +1,7 @@
 //! M6: a thought signature of Gemini that was altered.
 
-use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, Told, about, severity_in_context};
-use crate::model::entry::{Quirk, QuirkKind};
+use super::base::{Cover, Feature, Found, Group, Help, Repeats, Rule, RuleInfo, about, severity_in_context};
+use crate::model::entry::{ContentIssue, ContentIssueKind};
 use crate::model::finding::Severity;
 use crate::session::Session;
 use alloc::string::ToString;
@@ -12,7 +12,7 @@ pub(super) static RULE: Rule = Rule {
         code: "M6",
         name: "altered-thought",
         help: Help {
-            what: "The thought signature of a call holds what no signature can: a mark of redaction or shortening.",
+            what: "The thought signature of a call holds something that no signature can: a redaction or truncation mark.",
             why: "\"Corrupted thought signature.\", \"Function call is missing a thought_signature\".",
             fix: "None: nothing in the file can put a signature back, and without the call its result would be alone. Go on with another model.",
             source: "gemini-cli #13467, #26425",
@@ -20,7 +20,7 @@ pub(super) static RULE: Rule = Rule {
         groups: &[Group::Content],
         entry_decides: true,
         wakes: &[Feature::AlteredThought],
-        told: Told::Once,
+        told: Repeats::Once,
         ..RuleInfo::BASE
     },
     cover: |format| if format.content.thoughts { Cover::Reported } else { Cover::Never },
@@ -28,9 +28,11 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-    let altered = |quirk: &&Quirk| quirk.kind == QuirkKind::AlteredThought && session.is_live(quirk.entry);
+    let altered = |issue: &&ContentIssue| {
+        issue.kind == ContentIssueKind::AlteredThought && session.is_live(issue.entry)
+    };
     // One finding for all: what alters signatures alters every one of them.
-    if let Some(first) = session.transcript.quirks().iter().find(altered) {
+    if let Some(first) = session.transcript.issues().iter().find(altered) {
         let severity = severity_in_context(session, first.entry).min(Severity::Warning);
         let message = "thought signatures of calls were altered, from here on".to_string();
         out.push(about(&RULE, session, first.entry, severity, message));

@@ -4,7 +4,7 @@ use crate::format::Format;
 use crate::model::entry::Damage;
 use crate::model::finding::{Finding, Fix, Labels, Op, Severity};
 use crate::model::ids::Id;
-use crate::read::salvage::Wreck;
+use crate::read::salvage::DamagedLine;
 use crate::session::{Answers, Session};
 use alloc::format;
 use alloc::string::String;
@@ -14,7 +14,7 @@ use core::ops::Deref;
 use spans::source::{Fault, Span};
 
 pub use crate::model::rule::{Feature, Group, Help, RuleInfo, Stage};
-pub(crate) use crate::model::rule::{Heals, Told};
+pub(crate) use crate::model::rule::{Heals, Repeats};
 
 /// One thing that may be wrong.
 pub struct Rule {
@@ -138,13 +138,13 @@ pub(super) fn about_place(rule: &'static Rule, line: u64, severity: Severity, me
 }
 
 /// A finding about a line that is no record, with what would mend it.
-pub(super) fn about_wreck(rule: &'static Rule, wreck: &Wreck, message: String) -> Finding {
+pub(super) fn about_wreck(rule: &'static Rule, damaged: &DamagedLine, message: String) -> Finding {
     // Without the line, records are hidden from the agent; else it was nothing that any program could read.
-    let severity = if wreck.records > 0 || wreck.user { Severity::Error } else { Severity::Warning };
-    let message = if wreck.user { format!("{message}; a user's message begins in it") } else { message };
+    let severity = if damaged.records > 0 || damaged.user { Severity::Error } else { Severity::Warning };
+    let message = if damaged.user { format!("{message}; a user's message begins in it") } else { message };
     let replace = |(at, with): &(Span, Vec<u8>)| Op::Replace { at: *at, with: with.clone() };
-    let fix = Fix::safe(wreck.edits.iter().map(replace).collect());
-    about_line(rule, &wreck.damage, severity, message, fix)
+    let fix = Fix::safe(damaged.edits.iter().map(replace).collect());
+    about_line(rule, &damaged.damage, severity, message, fix)
 }
 
 /// A finding about a result.

@@ -14,7 +14,7 @@ pub(super) static RULE: Rule = Rule {
         code: "S9",
         name: "before-compaction",
         help: Help {
-            what: "Messages from before the last compaction stand in the file; a summary takes their place in what the agent sends.",
+            what: "The file still holds messages from before the last compaction; the agent sends a summary instead of them.",
             why: "The file only grows: 7 MB after ten compactions, read on every start. The agent does not load them into the context.",
             fix: "With --allow S9 they go into the vault, what a person said among them; what the compaction keeps, settings, labels and the message from which pi takes the model stay.",
             source: "OpenClaw #39953, #76604, #115904",
@@ -52,7 +52,7 @@ pub(super) fn is_replaced(session: &Session<'_>, entry: u32) -> bool {
         session.result_of(call as u32).is_some_and(|result| session.in_context(session.result(result).entry))
     };
     matches!(found.kind, Kind::Message(_) | Kind::Note | Kind::Boundary)
-        && !found.aside
+        && !found.is_sidechain
         && !session.in_context(entry)
         && !session.transcript.calls_of(entry).any(answered)
 }

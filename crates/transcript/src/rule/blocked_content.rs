@@ -1,7 +1,7 @@
 //! M9: a turn that a content filter refused.
 
 use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about, severity_in_context};
-use crate::model::entry::QuirkKind;
+use crate::model::entry::ContentIssueKind;
 use crate::model::finding::Severity;
 use crate::session::Session;
 use alloc::string::ToString;
@@ -12,7 +12,7 @@ pub(super) static RULE: Rule = Rule {
         code: "M9",
         name: "blocked-content",
         help: Help {
-            what: "A request was refused by a content filter of the provider, and what it minds is still in the conversation.",
+            what: "The provider's content filter refused a request, and the refused content is still in the conversation.",
             why: "\"prompt injection patterns detected\", \"Output blocked by content filtering policy\": it will be refused again.",
             fix: "None: Tailor does not judge content. Go back to before the turn in the agent.",
             source: "hermes-agent #90177; OpenClaw #5481",
@@ -27,11 +27,11 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-    for quirk in session.transcript.quirks().iter().filter(|quirk| quirk.kind == QuirkKind::Blocked) {
-        if session.is_live(quirk.entry) {
-            let severity = severity_in_context(session, quirk.entry).min(Severity::Warning);
+    for issue in session.transcript.issues().iter().filter(|issue| issue.kind == ContentIssueKind::Blocked) {
+        if session.is_live(issue.entry) {
+            let severity = severity_in_context(session, issue.entry).min(Severity::Warning);
             let message = "a content filter refused the request".to_string();
-            out.push(about(&RULE, session, quirk.entry, severity, message));
+            out.push(about(&RULE, session, issue.entry, severity, message));
         }
     }
     Ok(())

@@ -6,7 +6,7 @@
 
 use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about};
 use crate::format::{Format, Results};
-use crate::model::entry::{Kind, QuirkKind, Role};
+use crate::model::entry::{ContentIssueKind, Kind, Role};
 use crate::model::finding::{Finding, Fix, Held, Op, Severity};
 use crate::model::overflow::Cause;
 use crate::model::policy::SignedThinking;
@@ -115,7 +115,7 @@ fn signed_over_other_text(session: &Session<'_>) -> Result<Option<Finding>, Faul
     let (severity, message) = if refused {
         (
             Severity::Error,
-            "the API refuses this thinking: what comes before it is not what it was signed over",
+            "the API refuses this thinking: the text before it is not the text it was signed over",
         )
     } else {
         (Severity::Note, "this thinking comes after a text that Tailor cut")
@@ -129,7 +129,7 @@ fn first_marker(session: &Session<'_>) -> Result<Option<u32>, Fault> {
         return Ok(known);
     }
     let mut first = None;
-    for &entry in session.told().iter().filter(|&&entry| session.in_context(entry)) {
+    for &entry in session.model_order().iter().filter(|&&entry| session.in_context(entry)) {
         if holds_marker(session.source, session.transcript, session.transcript.results_of(entry))? {
             first = session.sequence(entry);
             break;
@@ -172,7 +172,7 @@ pub(crate) fn binds(session: &Session<'_>) -> bool {
 
 /// The entries in context that hold bound thinking, in the order of the model.
 pub(crate) fn bound(session: &Session<'_>) -> Vec<u32> {
-    session.told().iter().copied().filter(|&entry| is_bound(session, entry)).collect()
+    session.model_order().iter().copied().filter(|&entry| is_bound(session, entry)).collect()
 }
 
 /// Whether an entry in context holds thinking that is signed over all that comes before.
@@ -185,10 +185,10 @@ pub(crate) fn is_bound(session: &Session<'_>, entry: u32) -> bool {
 /// Whether an entry holds thinking with a signature that could be valid. No provider takes any other, so that there is
 /// nothing to lose.
 fn has_signed_thinking(session: &Session<'_>, entry: u32) -> bool {
-    let quirks = session.transcript.quirks_of(entry);
+    let issues = session.transcript.issues_of(entry);
     let invalid = |block: Span| {
-        let unsigned = |kind| matches!(kind, QuirkKind::Unsigned | QuirkKind::Altered);
-        quirks.iter().any(|quirk| quirk.block == block && unsigned(quirk.kind))
+        let unsigned = |kind| matches!(kind, ContentIssueKind::Unsigned | ContentIssueKind::Altered);
+        issues.iter().any(|issue| issue.block == block && unsigned(issue.kind))
     };
     session.transcript.thinking_of(entry).iter().any(|thinking| !invalid(thinking.block))
 }

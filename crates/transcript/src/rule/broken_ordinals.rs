@@ -1,7 +1,7 @@
 //! T7: ordinals that do not count on.
 
-use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, Told, about};
-use crate::model::entry::{Quirk, QuirkKind};
+use super::base::{Cover, Feature, Found, Group, Help, Repeats, Rule, RuleInfo, about};
+use crate::model::entry::{ContentIssue, ContentIssueKind};
 use crate::model::finding::Severity;
 use crate::session::Session;
 use alloc::string::ToString;
@@ -12,7 +12,7 @@ pub(super) static RULE: Rule = Rule {
         code: "T7",
         name: "broken-ordinals",
         help: Help {
-            what: "The ordinal of a record is not that of the one before and one more.",
+            what: "The ordinal of a record is not one more than that of the record before it.",
             why: "\"expected ordinal 24775, got 24774\": Codex does not resume the thread, or shows an old part of it.",
             fix: "None: Codex's database counts these records too. Stop Codex, keep a copy, and take out only a \
                   `thread_settings_applied` that repeats the ordinal before it; do not number anew.",
@@ -20,7 +20,7 @@ pub(super) static RULE: Rule = Rule {
         },
         groups: &[Group::Tree],
         wakes: &[Feature::Ordinal],
-        told: Told::Once,
+        told: Repeats::Once,
         ..RuleInfo::BASE
     },
     cover: |format| if format.content.ordinals { Cover::Reported } else { Cover::Never },
@@ -28,10 +28,10 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-    let breaks = |quirk: &&Quirk| quirk.kind == QuirkKind::Ordinal;
+    let breaks = |issue: &&ContentIssue| issue.kind == ContentIssueKind::Ordinal;
     // One finding for all: behind one that is wrong mostly all are.
-    if let Some(first) = session.transcript.quirks().iter().find(breaks) {
-        let message = "the ordinal does not count on from the record before".to_string();
+    if let Some(first) = session.transcript.issues().iter().find(breaks) {
+        let message = "the ordinal does not continue from the record before".to_string();
         out.push(about(&RULE, session, first.entry, Severity::Warning, message));
     }
     Ok(())

@@ -30,15 +30,19 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let causes = [Cause::Control, Cause::Broken];
-    for wreck in session.wrecks()?.iter().filter(|wreck| causes.contains(&wreck.cause) && !wreck.is_torn()) {
-        let count = wreck.edits.len();
-        let message = match wreck.cause {
+    for damaged in session
+        .damaged_lines()?
+        .iter()
+        .filter(|damaged| causes.contains(&damaged.cause) && !damaged.is_torn())
+    {
+        let count = damaged.edits.len();
+        let message = match damaged.cause {
             Cause::Broken => {
                 format!("line breaks and other raw characters at {count} places inside a record")
             }
             _ => format!("raw control characters at {count} places inside a record"),
         };
-        out.push(about_wreck(&RULE, wreck, message));
+        out.push(about_wreck(&RULE, damaged, message));
     }
     Ok(())
 }

@@ -38,9 +38,11 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let message = "byte order mark before the first line".to_string();
         out.push(about_line(&RULE, damage, Severity::Warning, message, fix));
     }
-    for wreck in session.wrecks()?.iter().filter(|wreck| wreck.cause == Cause::Bom && !wreck.is_torn()) {
+    for damaged in
+        session.damaged_lines()?.iter().filter(|damaged| damaged.cause == Cause::Bom && !damaged.is_torn())
+    {
         let message = "byte order mark at the beginning of a line".to_string();
-        out.push(about_wreck(&RULE, wreck, message));
+        out.push(about_wreck(&RULE, damaged, message));
     }
     Ok(())
 }

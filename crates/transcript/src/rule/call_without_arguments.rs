@@ -17,7 +17,7 @@ pub(super) static RULE: Rule = Rule {
         code: "P9",
         name: "call-without-arguments",
         help: Help {
-            what: "A call that was written to its end has no arguments at all.",
+            what: "A complete call has no arguments at all.",
             why: "Some models leave them out for tools that take none, and APIs want them: \"tool_use.input: Field required\", \
                   \"Input should be a valid dictionary\", \"Missing required parameter: …function.arguments\".",
             fix: "An empty object is put in, if the tool has answered. Where only some bytes of the name were written over, it is \
@@ -45,15 +45,15 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
             continue;
         }
         let done = session.result_of(index as u32).is_some();
-        let marred = holder.fields().map(|(key, _)| key).find(|key| was(*key, field));
-        let fix = match marred {
+        let corrupted = holder.fields().map(|(key, _)| key).find(|key| was(*key, field));
+        let fix = match corrupted {
             Some(key) => Fix::safe(vec![Op::Replace { at: key.span(), with: quoted(field) }]),
             None if done => Fix::safe(vec![none(holder, field, place.none)]),
             None if session.is_pending(call.entry) => Fix::held(Held::NewestTurn),
             None => Fix::NONE,
         };
         let message =
-            if marred.is_some() { "`arguments` was written over" } else { "the call has no arguments" };
+            if corrupted.is_some() { "`arguments` was written over" } else { "the call has no arguments" };
         let severity = severity_in_context(session, call.entry);
         let found = about_call(&RULE, session, index, severity, message);
         out.push(Finding { fix, ..found });

@@ -126,7 +126,7 @@ fn before_boundaries(session: &Session<'_>) -> HashSet<u32> {
     let mut found = HashSet::new();
     // The turn before the compaction that was come upon last, once an entry of it was; nothing if another thing came.
     let mut turn: Option<Option<u64>> = None;
-    for &entry in session.told().iter().rev() {
+    for &entry in session.model_order().iter().rev() {
         let own = session.turn(entry);
         match session.entry(entry).kind {
             Kind::Boundary => turn = Some(None),

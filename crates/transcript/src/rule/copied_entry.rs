@@ -16,7 +16,7 @@ pub(super) static RULE: Rule = Rule {
         code: "T5",
         name: "copied-entry",
         help: Help {
-            what: "An entry stands in the file again, byte for byte or with another parent, under the same id.",
+            what: "The file holds an entry twice under the same id, byte for byte or with another parent.",
             why: "It bloats the file; in pi a copy at the end moves the live branch back to where it was first written; in Claude \
                   Code chains can run in circles through it.",
             fix: "The later copy is taken out; of two that differ in their parents alone, the later stays, which agents read, \
@@ -59,9 +59,9 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         copies.push(gone);
     }
     let message = if is_appended_to_itself(session, &copies) {
-        "the same entry stands here again: the file was appended to itself"
+        "the same entry again: the file was appended to itself"
     } else {
-        "the same entry stands here again"
+        "the same entry again"
     };
     for gone in copies {
         let fix = Fix::safe(vec![Op::DropCopy(gone)]);

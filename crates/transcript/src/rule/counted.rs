@@ -1,7 +1,7 @@
 //! Not a rule: what is counted elsewhere, so that it must not come, go or move.
 
 use crate::format::{Answer, Counted, Format};
-use crate::model::entry::QuirkKind;
+use crate::model::entry::ContentIssueKind;
 use crate::model::finding::{Held, Op};
 use crate::session::Session;
 use spans::source::{Fault, Span, read_span};
@@ -47,8 +47,8 @@ pub(crate) fn forbidden(session: &Session<'_>, steps: &[Op]) -> Result<Option<He
 
 /// The first entry that no count in the file reaches. What cannot be read may have been counted.
 fn counted_up_to(session: &Session<'_>) -> u32 {
-    let counts = session.transcript.quirks().iter().filter_map(|quirk| match quirk.kind {
-        QuirkKind::Counts(count) => Some(u32::try_from(count).unwrap_or(u32::MAX)),
+    let counts = session.transcript.issues().iter().filter_map(|issue| match issue.kind {
+        ContentIssueKind::Counts(count) => Some(u32::try_from(count).unwrap_or(u32::MAX)),
         _ => None,
     });
     match counts.max() {

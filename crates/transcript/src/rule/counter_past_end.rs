@@ -1,7 +1,7 @@
 //! T8: a file says of more messages than it holds that they were summed up.
 
 use super::base::{Cover, Found, Group, Heals, Help, Rule, RuleInfo, about};
-use crate::model::entry::QuirkKind;
+use crate::model::entry::ContentIssueKind;
 use crate::model::finding::Severity;
 use crate::session::Session;
 use alloc::format;
@@ -32,12 +32,13 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     // What cannot be read may be a message.
     let records = session.transcript.entries.len() + session.transcript.damage.len();
     let messages = records.saturating_sub(1) as u64;
-    for quirk in session.transcript.quirks() {
-        if let QuirkKind::Counts(count) = quirk.kind
+    for issue in session.transcript.issues() {
+        if let ContentIssueKind::Counts(count) = issue.kind
             && count > messages
         {
-            let message = format!("{count} messages were summed up, and there are {messages}");
-            out.push(about(&RULE, session, quirk.entry, Severity::Warning, message));
+            let message =
+                format!("the file says that {count} messages were summarised, but it has only {messages}");
+            out.push(about(&RULE, session, issue.entry, Severity::Warning, message));
         }
     }
     Ok(())

@@ -15,7 +15,7 @@ pub(super) static RULE: Rule = Rule {
         code: "T4",
         name: "dangling-boundary",
         help: Help {
-            what: "The newest compaction names a first entry to keep that is not on the branch.",
+            what: "The newest compaction keeps messages from an entry on that is not on the branch.",
             why: "pi then keeps nothing at all of what stands before the compaction, and says nothing.",
             fix: "If the entry that hung on the lost one is there, it is kept from that one on. Otherwise, only with --allow T4, \
                   from the first entry behind the compaction before. A pair that the boundary splits is P2.",

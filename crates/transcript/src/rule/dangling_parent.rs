@@ -16,7 +16,7 @@ pub(super) static RULE: Rule = Rule {
         code: "T1",
         name: "dangling-parent",
         help: Help {
-            what: "An entry of the live branch names a parent that is not in the file, although others stand before it.",
+            what: "An entry of the live branch names a parent that is not in the file, although it is not the first entry.",
             why: "Agents end the walk there without a word: the session resumes with its last messages alone.",
             fix: "It is linked to the entry before it, if nothing else hangs there: that is where it hung when a line between them \
                   was lost. Otherwise only with --allow T1. Summaries stay cut off, and so does the first entry of a file: forks \
@@ -47,7 +47,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
             due.extend(hidden_behind(session, before, &mut seen));
         }
         let message = match session.entry(entry).parent {
-            Link::Missing => "it does not say what its parent is",
+            Link::Missing => "it names no parent",
             _ => "its parent is not in the file",
         };
         // What is before it is lost to the model until somebody decides where it belongs.
@@ -86,7 +86,7 @@ fn lost_its_name(session: &Session<'_>, entry: u32) -> bool {
 
 /// Whether the file is a subagent's: the parents of its entries are in the file of the main session.
 fn is_subagents(session: &Session<'_>) -> bool {
-    session.transcript.entries.iter().all(|entry| entry.aside || entry.id.is_none())
+    session.transcript.entries.iter().all(|entry| entry.is_sidechain || entry.id.is_none())
 }
 
 /// The entry that ends the way up from here, if its parent is missing: it comes into sight with a link to here, and where
@@ -105,11 +105,14 @@ const CANDIDATES_MAX: usize = 64;
 
 /// The entry that was written last before this one, of the same conversation.
 pub(super) fn nearest_before(session: &Session<'_>, entry: u32) -> Option<u32> {
-    let aside = session.entry(entry).aside;
+    let is_sidechain = session.entry(entry).is_sidechain;
     let fits = |&before: &u32| {
         let found = session.entry(before);
         let spoken = found.kind != Kind::Leaf && found.kind != Kind::Header;
-        found.id.is_some() && found.id != session.entry(entry).id && found.aside == aside && spoken
+        found.id.is_some()
+            && found.id != session.entry(entry).id
+            && found.is_sidechain == is_sidechain
+            && spoken
     };
     (0..entry).rev().filter(fits).take(CANDIDATES_MAX).find(|&before| !session.is_above(entry, before))
 }

@@ -20,7 +20,7 @@ pub(super) static RULE: Rule = Rule {
         code: "P4",
         name: "displaced-result",
         help: Help {
-            what: "Something stands between a call and its result, or (Claude Code) the result is not loaded with its call.",
+            what: "There is something between a call and its result, or (Claude Code) the result is not loaded with its call.",
             why: "APIs want results directly behind the message with the calls: \"`tool_use` ids were found without \
                   `tool_result` blocks immediately after\", \"insufficient tool messages following tool_calls\".",
             fix: "The result moves up behind its call, what stood between comes after it, and links follow. Nothing is \
@@ -50,7 +50,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     if session.shape.pairs_anywhere {
         astray(session, out);
     } else {
-        tell(&RULE, session, Place::Behind, "something stands between call and result", out);
+        tell(&RULE, session, Place::Behind, "there is something between the call and its result", out);
     }
     Ok(())
 }
@@ -105,7 +105,7 @@ fn astray(session: &Session<'_>, out: &mut Found<'_>) {
             }
             None => Fix::held(Held::Tangled),
         };
-        let message = "the result hangs where it is not loaded".to_string();
+        let message = "the result is linked where it is not loaded".to_string();
         out.push(Finding { fix, ..about_result(&RULE, session, index, Severity::Error, message) });
     }
 }

@@ -1,9 +1,9 @@
 //! M2: texts of nothing but white space.
 
-use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, Told, about, about_result};
+use super::base::{Cover, Feature, Found, Group, Help, Repeats, Rule, RuleInfo, about, about_result};
 use super::empty_turn::{is_empty_turn, is_hollow, severity};
 use super::removal::{take_out, take_out_blocks};
-use crate::model::entry::{Kind, Quirk, QuirkKind, Role};
+use crate::model::entry::{ContentIssue, ContentIssueKind, Kind, Role};
 use crate::model::finding::{Finding, Fix, Guard, Op, Safety, Severity};
 use crate::session::Session;
 use alloc::string::ToString;
@@ -26,7 +26,7 @@ pub(super) static RULE: Rule = Rule {
         groups: &[Group::Content],
         entry_decides: true,
         wakes: &[Feature::EmptyText],
-        told: Told::Counted,
+        told: Repeats::Counted,
         ..RuleInfo::BASE
     },
     cover: |format| if format.content.blank.is_some() { Cover::Fixed } else { Cover::Never },
@@ -37,7 +37,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     // One finding for all where the agent leaves such texts out: Gemini writes one with every call.
     let harmless = session.format.content.blank == Some(Severity::Note);
     let mut all: Option<Finding> = None;
-    for own in session.transcript.quirks().chunk_by(|one, next| one.entry == next.entry) {
+    for own in session.transcript.issues().chunk_by(|one, next| one.entry == next.entry) {
         let entry = own[0].entry;
         if !session.is_live(entry) {
             continue;
@@ -64,20 +64,21 @@ fn movable(fix: &Fix) -> bool {
 /// The finding about the first of them, about all.
 fn as_one(finding: Finding) -> Finding {
     let ops = if movable(&finding.fix) { finding.fix.ops } else { Vec::new() };
-    let message = "texts of nothing but white space, which the agent does not send".to_string();
+    let message = "empty texts, which the agent does not send".to_string();
     Finding { fix: Fix::guarded(Guard::Respells, ops), message, ..finding }
 }
 
 /// Blank blocks of what the model or a person said.
-fn said(session: &Session<'_>, quirks: &[Quirk]) -> Result<Option<Finding>, Fault> {
-    let blank = |quirk: &&Quirk| quirk.kind == QuirkKind::Blank;
-    let mut blocks: Vec<Span> = quirks.iter().filter(blank).map(|quirk| quirk.block).collect();
-    let entry = quirks[0].entry;
+fn said(session: &Session<'_>, issues: &[ContentIssue]) -> Result<Option<Finding>, Fault> {
+    let blank = |issue: &&ContentIssue| issue.kind == ContentIssueKind::Blank;
+    let mut blocks: Vec<Span> = issues.iter().filter(blank).map(|issue| issue.block).collect();
+    let entry = issues[0].entry;
     if session.is_whole_conversation(entry) {
         // All of a message is empty: that is another rule's.
         let hollow = |block: &Span| {
-            let around = |quirk: &Quirk| quirk.block.start < block.start && block.end < quirk.block.end;
-            quirks.iter().any(|quirk| quirk.kind == QuirkKind::Hollow && around(quirk))
+            let around =
+                |issue: &ContentIssue| issue.block.start < block.start && block.end < issue.block.end;
+            issues.iter().any(|issue| issue.kind == ContentIssueKind::Empty && around(issue))
         };
         blocks.retain(|block| !hollow(block));
     }
@@ -93,7 +94,7 @@ fn said(session: &Session<'_>, quirks: &[Quirk]) -> Result<Option<Finding>, Faul
         _ if is_hollow(session, entry) => return Ok(None),
         _ => take_out_blocks(session, entry, &blocks)?,
     };
-    let message = "a text of nothing but white space".to_string();
+    let message = "a text that is empty or only white space".to_string();
     Ok(Some(Finding {
         fix,
         ..about(&RULE, session, entry, severity(session, entry, session.format.content.blank), message)
@@ -101,12 +102,12 @@ fn said(session: &Session<'_>, quirks: &[Quirk]) -> Result<Option<Finding>, Faul
 }
 
 /// Blank texts of results.
-fn results(session: &Session<'_>, quirks: &[Quirk], out: &mut Found<'_>) {
-    let of = |quirk: &Quirk| match quirk.kind {
-        QuirkKind::BlankResult(result, text) => Some((result as usize, text, quirk.block)),
+fn results(session: &Session<'_>, issues: &[ContentIssue], out: &mut Found<'_>) {
+    let of = |issue: &ContentIssue| match issue.kind {
+        ContentIssueKind::BlankResult(result, text) => Some((result as usize, text, issue.block)),
         _ => None,
     };
-    let mut blanks = quirks.iter().filter_map(of).peekable();
+    let mut blanks = issues.iter().filter_map(of).peekable();
     while let Some((result, text, _)) = blanks.peek().copied() {
         let own: Vec<Span> = core::iter::from_fn(|| blanks.next_if(|(other, ..)| *other == result))
             .map(|(_, _, block)| block)
@@ -118,7 +119,7 @@ fn results(session: &Session<'_>, quirks: &[Quirk], out: &mut Found<'_>) {
             ops[0] = Op::Replace { at: text, with: NO_OUTPUT.into() };
         }
         let severity = severity(session, found.entry, session.format.content.blank);
-        let message = "a result of nothing but white space".to_string();
+        let message = "a result that is empty or only white space".to_string();
         let fix = Fix::safe(ops);
         out.push(Finding { fix, ..about_result(&RULE, session, result, severity, message) });
     }

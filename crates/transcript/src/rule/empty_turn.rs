@@ -4,7 +4,7 @@ use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about, severity_in_
 use super::counted::records_stay;
 use super::removal::take_out;
 use crate::format::Format;
-use crate::model::entry::{Kind, Quirk, QuirkKind, Role, Stop};
+use crate::model::entry::{ContentIssue, ContentIssueKind, Kind, Role, Stop};
 use crate::model::finding::{Finding, Fix, Held, Severity};
 use crate::session::Session;
 use alloc::string::ToString;
@@ -43,8 +43,8 @@ fn cover(format: &Format) -> Cover {
 }
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-    let quirks = session.transcript.quirks().iter().filter(|quirk| quirk.kind == QuirkKind::Hollow);
-    for entry in quirks.map(|quirk| quirk.entry).filter(|&entry| session.is_live(entry)) {
+    let issues = session.transcript.issues().iter().filter(|issue| issue.kind == ContentIssueKind::Empty);
+    for entry in issues.map(|issue| issue.entry).filter(|&entry| session.is_live(entry)) {
         let found = session.entry(entry);
         let (message, fix) = match found.kind {
             Kind::Message(Role::Assistant) if follows_reasoning(session, entry) => {
@@ -53,9 +53,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
             Kind::Message(Role::Assistant) if is_empty_turn(session, entry) => {
                 ("the model said nothing", take_out(session, entry))
             }
-            _ if session.is_whole_conversation(entry) => {
-                ("a message of the conversation holds nothing", Fix::NONE)
-            }
+            _ if session.is_whole_conversation(entry) => ("an empty message", Fix::NONE),
             Kind::Message(Role::User) => ("nothing was said", Fix::NONE),
             Kind::Note => ("a note for the model has no content", take_out(session, entry)),
             Kind::Boundary => ("the summary of a compaction is missing", Fix::NONE),
@@ -76,8 +74,8 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
 /// Whether reasoning stands right before an entry, which would lose what belongs to it.
 fn follows_reasoning(session: &Session<'_>, entry: u32) -> bool {
     let before = session.place(entry).and_then(|place| session.live.get(place.checked_sub(1)?));
-    let ends = |quirk: &Quirk| quirk.kind == QuirkKind::ReasoningLast;
-    before.is_some_and(|&before| session.transcript.quirks_of(before).iter().any(ends))
+    let ends = |issue: &ContentIssue| issue.kind == ContentIssueKind::ReasoningLast;
+    before.is_some_and(|&before| session.transcript.issues_of(before).iter().any(ends))
 }
 
 /// Whether there is nothing in any entry of the message.
@@ -94,8 +92,8 @@ pub(super) fn is_empty_turn(session: &Session<'_>, entry: u32) -> bool {
 /// Whether there is nothing in an entry.
 pub(super) fn is_hollow(session: &Session<'_>, entry: u32) -> bool {
     let all = session.entry(entry).span;
-    let hollow = |quirk: &Quirk| quirk.kind == QuirkKind::Hollow && quirk.block == all;
-    session.transcript.quirks_of(entry).iter().any(hollow)
+    let hollow = |issue: &ContentIssue| issue.kind == ContentIssueKind::Empty && issue.block == all;
+    session.transcript.issues_of(entry).iter().any(hollow)
 }
 
 /// How bad it is that something is empty, if it is that bad in context.

@@ -38,7 +38,7 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let mut run: Vec<(u32, Vec<u8>)> = Vec::new();
-    for &entry in session.told() {
+    for &entry in session.model_order() {
         if run.is_empty() && session.entry(entry).stop != Stop::Aborted {
             continue;
         }
@@ -80,7 +80,7 @@ fn words(session: &Session<'_>, entry: u32) -> Result<Option<Vec<u8>>, Fault> {
 fn tell(session: &Session<'_>, run: &mut Vec<(u32, Vec<u8>)>, out: &mut Found<'_>) {
     if run.len() >= FLOOD_TURNS {
         for (entry, _) in &run[1..run.len() - 1] {
-            let message = "the same error as before and after".to_string();
+            let message = "the same error as in the turns before and after".to_string();
             let fix = take_out(session, *entry);
             out.push(Finding { fix, ..about(&RULE, session, *entry, Severity::Warning, message) });
         }

@@ -2,7 +2,7 @@
 
 use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about_line};
 use super::unreadable_line;
-use crate::model::entry::{DamageKind, QuirkKind};
+use crate::model::entry::{ContentIssueKind, DamageKind};
 use crate::model::finding::{Fix, Held, Op, Severity};
 use crate::read::salvage::LINE_BYTES_MAX;
 use crate::session::Session;
@@ -65,11 +65,9 @@ fn fix(session: &Session<'_>, line: Span) -> Result<Fix, Fault> {
 /// Whether the byte is of a name that B9 gives back.
 fn is_mended(session: &Session<'_>, at: Span) -> bool {
     session.policy.selection.includes(unreadable_line::RULE.code())
-        && session
-            .transcript
-            .quirks()
-            .iter()
-            .any(|quirk| matches!(quirk.kind, QuirkKind::Marred(Some(_))) && quirk.block.contains(at))
+        && session.transcript.issues().iter().any(|issue| {
+            matches!(issue.kind, ContentIssueKind::Corrupted(Some(_))) && issue.block.contains(at)
+        })
 }
 
 /// U+FFFD for each sequence, as the Unicode standard recommends.

@@ -1,7 +1,7 @@
 //! T6: rows of another session.
 
-use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, Told, about};
-use crate::model::entry::{Quirk, QuirkKind};
+use super::base::{Cover, Feature, Found, Group, Help, Repeats, Rule, RuleInfo, about};
+use crate::model::entry::{ContentIssue, ContentIssueKind};
 use crate::model::finding::Severity;
 use crate::session::Session;
 use alloc::string::ToString;
@@ -12,14 +12,14 @@ pub(super) static RULE: Rule = Rule {
         code: "T6",
         name: "foreign-rows",
         help: Help {
-            what: "Rows say that they belong to another session than the first one.",
+            what: "Some rows belong to another session than the first one.",
             why: "`/resume` wrote on in the wrong file; each session is shown without what the other file holds of it.",
             fix: "None: which of them belong here is not known, and to take one out would lose it from its own session as well.",
             source: "claude-code #30802, #36583",
         },
         groups: &[Group::Tree],
         wakes: &[Feature::Foreign],
-        told: Told::Once,
+        told: Repeats::Once,
         ..RuleInfo::BASE
     },
     cover: |format| if format.content.names_session { Cover::Reported } else { Cover::Never },
@@ -27,9 +27,9 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-    let foreign = |quirk: &&Quirk| quirk.kind == QuirkKind::Foreign;
+    let foreign = |issue: &&ContentIssue| issue.kind == ContentIssueKind::Foreign;
     // One finding for all: what follows mostly belongs there as well.
-    if let Some(first) = session.transcript.quirks().iter().find(foreign) {
+    if let Some(first) = session.transcript.issues().iter().find(foreign) {
         let message = "rows of another session, from here on".to_string();
         out.push(about(&RULE, session, first.entry, Severity::Note, message));
     }

@@ -15,7 +15,7 @@ pub(super) static RULE: Rule = Rule {
         code: "B2",
         name: "glued-lines",
         help: Help {
-            what: "Two whole objects stand on one line, or one and a fragment of another.",
+            what: "A line holds two whole objects, or one and a fragment of another.",
             why: "Agents skip the line, so both are lost to the session, and with them often the link that holds \
                   everything after them.",
             fix: "A line break is put between them. Fragments are taken out (they stay in the copy of the original).",
@@ -43,9 +43,13 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let message = "a second object on the same line".to_string();
         out.push(Finding { fix, ..about(&RULE, session, index, Severity::Error, message) });
     }
-    for wreck in session.wrecks()?.iter().filter(|wreck| wreck.cause == Cause::Spliced && !wreck.is_torn()) {
-        let message = format!("{} whole records among fragments", wreck.records);
-        out.push(about_wreck(&RULE, wreck, message));
+    for damaged in session
+        .damaged_lines()?
+        .iter()
+        .filter(|damaged| damaged.cause == Cause::Spliced && !damaged.is_torn())
+    {
+        let message = format!("{} whole records among fragments", damaged.records);
+        out.push(about_wreck(&RULE, damaged, message));
     }
     Ok(())
 }

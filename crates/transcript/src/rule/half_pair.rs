@@ -16,7 +16,7 @@ pub(super) static RULE: Rule = Rule {
             what: "A text holds half of an escaped surrogate pair: something cut it in the middle of a character.",
             why: "No encoding can say it. APIs refuse the request: \"The request body is not valid JSON: no low surrogate in string\"; \
                   summarising fails as well. Some agents clean texts before they send them.",
-            fix: "The half becomes U+FFFD, which is what was left of the character. Nothing else of the text changes. Guarded, \
+            fix: "The half becomes U+FFFD, the replacement character. Nothing else of the text changes. Guarded, \
                   because it may stand in what a person said, or in the arguments of a call.",
             source: "claude-code #56064, #68325, #69927, #86560",
         },

@@ -3,7 +3,7 @@
 use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, about, severity_in_context};
 use super::removal::{only_if_asked, take_out_blocks};
 use crate::format::Shape;
-use crate::model::entry::{Kind, QuirkKind, Role, Stop};
+use crate::model::entry::{ContentIssueKind, Kind, Role, Stop};
 use crate::model::finding::{Finding, Guard, Severity};
 use crate::session::Session;
 use alloc::string::ToString;
@@ -32,15 +32,15 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-    for own in session.transcript.quirks().chunk_by(|one, next| one.entry == next.entry) {
+    for own in session.transcript.issues().chunk_by(|one, next| one.entry == next.entry) {
         let entry = own[0].entry;
         if !session.is_live(entry) {
             continue;
         }
-        let of = |wanted: QuirkKind| -> Vec<Span> {
-            own.iter().filter(|quirk| quirk.kind == wanted).map(|quirk| quirk.block).collect()
+        let of = |wanted: ContentIssueKind| -> Vec<Span> {
+            own.iter().filter(|issue| issue.kind == wanted).map(|issue| issue.block).collect()
         };
-        let (mut bad, altered) = (of(QuirkKind::Unsigned), of(QuirkKind::Altered));
+        let (mut bad, altered) = (of(ContentIssueKind::Unsigned), of(ContentIssueKind::Altered));
         if !signs(session, entry) {
             bad.clear();
         }
@@ -52,7 +52,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
             let fix = take_out_blocks(session, entry, &bad)?;
             out.push(Finding { fix, ..about(&RULE, session, entry, severity, message) });
         }
-        let mut ends = of(QuirkKind::ThinkingLast);
+        let mut ends = of(ContentIssueKind::ThinkingLast);
         ends.retain(|block| !bad.contains(block));
         // A line that is a whole conversation may hold both.
         let one = bad.is_empty() || session.is_whole_conversation(entry);
@@ -84,7 +84,7 @@ fn is_over(session: &Session<'_>, entry: u32, behind: &[u32]) -> bool {
         return behind.iter().any(|&other| session.entry(other).kind == Kind::Message(Role::Tool));
     }
     let turn = session.turn(entry);
-    let first = session.told().iter().copied().find(|&other| session.turn(other) == turn);
+    let first = session.model_order().iter().copied().find(|&other| session.turn(other) == turn);
     first.is_some_and(|first| session.moved_on(first))
 }
 
@@ -92,7 +92,7 @@ fn last(session: &Session<'_>, entry: u32, blocks: &[Span]) -> Result<Finding, F
     // Those that write a file for themselves leave such turns out, or have gone on behind them.
     let is_sent = session.in_context(entry) && session.shape.sent_as_written;
     let severity = if is_sent { Severity::Error } else { Severity::Note };
-    let message = "thinking with nothing behind it".to_string();
+    let message = "thinking that nothing follows".to_string();
     let fix = only_if_asked(take_out_blocks(session, entry, blocks)?, Guard::Thinking);
     Ok(Finding { fix, ..about(&RULE, session, entry, severity, message) })
 }

@@ -17,7 +17,7 @@ pub(super) static RULE: Rule = Rule {
         code: "P10",
         name: "invalid-tool-name",
         help: Help {
-            what: "A call has no tool name, or one that holds other characters than letters, digits, `_` and `-`. `.`, `:` and `/` are \
+            what: "A call has no tool name, or one with characters other than letters, digits, `_` and `-`. `.`, `:` and `/` are \
                    taken for the agent's own, which it spells differently when it sends; Claude Code and messages of Anthropic's \
                    API go as they stand.",
             why: "APIs refuse the request: \"string does not match pattern '^[a-zA-Z0-9_-]+$'\".",
@@ -54,7 +54,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
             fix = Fix::safe(renamed(session, index, left));
         }
         let severity = severity_in_context(session, call.entry);
-        let found = about_call(&RULE, session, index, severity, "no API takes the name of the tool");
+        let found = about_call(&RULE, session, index, severity, "no API accepts this tool name");
         out.push(Finding { fix, ..found });
     }
     Ok(())

@@ -15,7 +15,7 @@ pub(super) static RULE: Rule = Rule {
         code: "B6",
         name: "line-separator",
         help: Help {
-            what: "A text holds U+2028 or U+2029 as they are. That is legal JSON.",
+            what: "A text holds a raw U+2028 or U+2029. That is legal JSON.",
             why: "Readers that split lines as Unicode or JavaScript once did cut the record in two: untitled sessions, \"Session file is \
                   corrupted\".",
             fix: "Only with --allow B6: they are written as escapes, which say the same.",

@@ -22,7 +22,7 @@ pub(super) static RULE: Rule = Rule {
         code: "T9",
         name: "mirrored-reply",
         help: Help {
-            what: "A message of the model stands there again as it was delivered (`delivery-mirror`), with the same text.",
+            what: "An assistant message is stored a second time as it was delivered (`delivery-mirror`), with the same text.",
             why: "The text is sent twice, and the copy may come between a call and its result.",
             fix: "With --allow T9 the copy is taken out, if what the model said or sent in the same turn holds just that text. \
                   A copy that is the only one of its text stays.",
@@ -40,7 +40,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     for (at, &entry) in session.live.iter().enumerate().filter(|(_, entry)| is_mirror(session, **entry)) {
         if said_before(session, &session.live[..at], entry)? {
             let fix = only_if_asked(take_out(session, entry), Guard::Copy);
-            let message = "the message before once more, as it was delivered".to_string();
+            let message = "a second copy of the message before, as it was delivered".to_string();
             out.push(Finding { fix, ..about(&RULE, session, entry, Severity::Note, message) });
         }
     }

@@ -1,7 +1,7 @@
 //! P7: text before the results of a message.
 
 use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about, severity_in_context};
-use crate::model::entry::QuirkKind;
+use crate::model::entry::ContentIssueKind;
 use crate::model::finding::{Finding, Fix, Op};
 use crate::session::Session;
 use alloc::string::ToString;
@@ -14,7 +14,7 @@ pub(super) static RULE: Rule = Rule {
         code: "P7",
         name: "misordered-results",
         help: Help {
-            what: "A message holds results, and something else before the last of them.",
+            what: "A message holds something else before the last of its results.",
             why: "Anthropic wants results first: it answers as if they were missing.",
             fix: "The results come first, in their order, and the rest behind them; the bytes of each stay. Claude Code does that by \
                   itself when it sends.",
@@ -29,9 +29,9 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-    for own in session.transcript.quirks().chunk_by(|one, next| one.entry == next.entry) {
-        let mixed = own.iter().filter(|quirk| quirk.kind == QuirkKind::Misordered);
-        let mixed: Vec<Span> = mixed.map(|quirk| quirk.block).collect();
+    for own in session.transcript.issues().chunk_by(|one, next| one.entry == next.entry) {
+        let mixed = own.iter().filter(|issue| issue.kind == ContentIssueKind::Misordered);
+        let mixed: Vec<Span> = mixed.map(|issue| issue.block).collect();
         if mixed.is_empty() {
             continue;
         }
@@ -45,7 +45,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
             ops.extend(moved.map(|(at, with)| Op::Replace { at, with }));
         }
         let severity = severity_in_context(session, index);
-        let message = "something stands before the results of the message".to_string();
+        let message = "there is something before the results of the message".to_string();
         let fix = Fix::safe(ops);
         out.push(Finding { fix, ..about(&RULE, session, index, severity, message) });
     }

@@ -1,8 +1,8 @@
 //! M8: nothing that a person said is in context.
 
-use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, Told, about};
+use super::base::{Cover, Feature, Found, Group, Help, Repeats, Rule, RuleInfo, about};
 use crate::format::{Format, Shape};
-use crate::model::entry::{Entry, Kind, QuirkKind, Role};
+use crate::model::entry::{ContentIssueKind, Entry, Kind, Role};
 use crate::model::finding::Severity;
 use crate::session::{Session, Traits};
 use alloc::string::ToString;
@@ -13,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
         code: "M8",
         name: "no-user-turn",
         help: Help {
-            what: "What the agent would send holds no message of a user: a compaction kept turns of the model and of tools \
+            what: "What the agent would send holds no user message: a compaction kept assistant and tool turns \
                    alone. (pi, Claude Code and Qwen Code send its summary as a user's message.) To Gemini, it begins \
                    with calls.",
             why: "\"No user query found in messages\" (LM Studio, llama.cpp); \"Please ensure that function call turn comes \
@@ -25,7 +25,7 @@ pub(super) static RULE: Rule = Rule {
         groups: &[Group::Content],
         entry_decides: true,
         wakes: &[Feature::NoUser],
-        told: Told::Once,
+        told: Repeats::Once,
         ..RuleInfo::BASE
     },
     cover,
@@ -42,16 +42,17 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let first = session.sent().find(spoken);
     let severity = session.format.content.begins_with_user;
     if let Some((severity, entry)) = severity.zip(call_first(session)) {
-        let message = "calls stand before anything that a user said".to_string();
+        let message = "tool calls come before the first user message".to_string();
         out.push(about(&RULE, session, entry, severity, message));
     } else if let Some(entry) = first.filter(|_| lacks_a_user(session)) {
-        let message = "no message of a user is in context".to_string();
+        let message = "no user message is in context".to_string();
         out.push(about(&RULE, session, entry, Severity::Note, message));
     }
-    for quirk in session.transcript.quirks().iter().filter(|quirk| quirk.kind == QuirkKind::CallFirst) {
-        let message = "the conversation begins with calls".to_string();
+    for issue in session.transcript.issues().iter().filter(|issue| issue.kind == ContentIssueKind::CallFirst)
+    {
+        let message = "the conversation begins with tool calls".to_string();
         let severity = severity.unwrap_or(Severity::Note);
-        out.push(about(&RULE, session, quirk.entry, severity, message));
+        out.push(about(&RULE, session, issue.entry, severity, message));
     }
     Ok(())
 }

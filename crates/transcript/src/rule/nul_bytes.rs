@@ -12,7 +12,7 @@ pub(super) static RULE: Rule = Rule {
         code: "B3",
         name: "nul-bytes",
         help: Help {
-            what: "NUL bytes stand in front of a record, behind it, inside it, or in place of one.",
+            what: "There are NUL bytes before a record, after it, inside it, or in place of one.",
             why: "A file system puts them where nothing was written before the power went. The line cannot be read, and with it goes \
                   all that hangs on it; sessions vanish from lists.",
             fix: "The NUL bytes are taken out; what is whole without them stays. `\\u0000` in a text is another matter (B11).",
@@ -33,9 +33,11 @@ fn cover(format: &Format) -> Cover {
 }
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-    for wreck in session.wrecks()?.iter().filter(|wreck| wreck.cause == Cause::Nul && !wreck.is_torn()) {
-        let message = format!("NUL bytes in a line of {} bytes", wreck.damage.span.len());
-        out.push(about_wreck(&RULE, wreck, message));
+    for damaged in
+        session.damaged_lines()?.iter().filter(|damaged| damaged.cause == Cause::Nul && !damaged.is_torn())
+    {
+        let message = format!("NUL bytes in a line of {} bytes", damaged.damage.span.len());
+        out.push(about_wreck(&RULE, damaged, message));
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! S18: history beside the live branch.
 
 use super::abandoned_compaction::abandoned;
-use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, Told, about};
+use super::base::{Cover, Feature, Found, Group, Help, Repeats, Rule, RuleInfo, about};
 use super::before_compaction::is_replaced;
 use super::dead_weight;
 use crate::format::Shape;
@@ -19,7 +19,7 @@ pub(super) static RULE: Rule = Rule {
         code: "S18",
         name: "off-branch",
         help: Help {
-            what: "Messages stand on branches that the conversation has left: it was rewound, or a turn was tried again.",
+            what: "There are messages on abandoned branches: the conversation was rewound, or a turn was retried.",
             why: "The agent does not send them, and reads them on every start.",
             fix: "With --allow S18 they go into the vault, what a person said among them. Then nobody can go back to that branch.",
             source: "claude-code #48270; pi session tree",
@@ -27,7 +27,7 @@ pub(super) static RULE: Rule = Rule {
         groups: &[Group::DeadWeight],
         entry_decides: true,
         wakes: &[Feature::Beside],
-        told: Told::Counted,
+        told: Repeats::Counted,
         ..RuleInfo::BASE
     },
     cover: |format| if format.shape.is_tree() { Cover::Fixed } else { Cover::Never },
@@ -40,7 +40,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let all = (0..).zip(&session.transcript.entries);
     let left = |&(index, entry): &(u32, &crate::model::entry::Entry)| {
         let spoken = matches!(entry.kind, Kind::Message(_) | Kind::Note | Kind::Boundary);
-        let off = entry.id.is_some() && !entry.aside && !session.is_live(index) && !older(index);
+        let off = entry.id.is_some() && !entry.is_sidechain && !session.is_live(index) && !older(index);
         spoken && off
     };
     let left: Vec<u32> = all.filter(left).map(|(index, _)| index).collect();
@@ -57,17 +57,16 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let going: Vec<u32> = entries.into_iter().filter(|entry| Some(*entry) != first).collect();
     let message = match first {
         Some(first) if going.is_empty() => {
-            let message =
-                "the first request of the session is on a branch that was left, and stays".to_string();
+            let message = "the first request of the session is on an abandoned branch, and stays".to_string();
             let told = about(&RULE, session, first, Severity::Note, message);
             // Nothing goes as long as it is alone there.
             out.push(Finding { saves_bytes: Some(0), ..told });
             return Ok(());
         }
         Some(_) => {
-            "messages on branches that were left, the first request of the session among them, which stays"
+            "messages on abandoned branches; the first request of the session is among them, and stays"
         }
-        None => "messages on branches that were left",
+        None => "messages on abandoned branches",
     };
     dead_weight::tell(&RULE, session, going.into_iter(), message, out);
     Ok(())
@@ -76,7 +75,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
 /// The first message of a person.
 fn first_request(session: &Session<'_>) -> Option<u32> {
     let said = |entry: &crate::model::entry::Entry| {
-        entry.kind == Kind::Message(Role::User) && !entry.injected && !entry.aside
+        entry.kind == Kind::Message(Role::User) && !entry.injected && !entry.is_sidechain
     };
     session.transcript.entries.iter().position(said).map(|first| first as u32)
 }

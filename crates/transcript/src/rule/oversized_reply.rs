@@ -22,7 +22,7 @@ pub(super) static RULE: Rule = Rule {
         code: "S16",
         name: "oversized-reply",
         help: Help {
-            what: "A message of the model in context is longer than the policy allows (--reply-chars-max; off by \
+            what: "An assistant message in context is longer than the policy allows (--reply-chars-max; off by \
                    default, 5,000 characters for `tailor recover`).",
             why: "After an overflow everything counts, and what the model wrote at length it seldom needs word for \
                   word.",
@@ -49,7 +49,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
             continue;
         }
         if let Some((chars, fix)) = shorten_message(session, entry, limit)? {
-            let message = format!("message of the model of {chars} characters (limit {limit})");
+            let message = format!("assistant message of {chars} characters (limit {limit})");
             out.push(Finding {
                 chars: Some(chars),
                 fix,

@@ -19,7 +19,7 @@ pub(super) static RULE: Rule = Rule {
         code: "S2",
         name: "oversized-turn",
         help: Help {
-            what: "The results that answer one message of the model are too long together (200,000 characters).",
+            what: "The results of one assistant message are too long together (200,000 characters).",
             why: "Each is below its own limit, so nothing stops them; the context jumps by more than a summariser can \
                   take in one step.",
             fix: "The largest results of the turn are shortened, one after the other, until the sum fits; none below \

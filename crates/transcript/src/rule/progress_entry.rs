@@ -1,6 +1,6 @@
 //! S6: progress of tools that have long ended.
 
-use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, Told};
+use super::base::{Cover, Feature, Found, Group, Help, Repeats, Rule, RuleInfo};
 use super::dead_weight;
 use crate::format::Shape;
 use crate::model::entry::Service;
@@ -20,7 +20,7 @@ pub(super) static RULE: Rule = Rule {
         groups: &[Group::DeadWeight],
         entry_decides: true,
         wakes: &[Feature::Progress],
-        told: Told::Counted,
+        told: Repeats::Counted,
         ..RuleInfo::BASE
     },
     cover: |format| if format.shape == Shape::Graph { Cover::Fixed } else { Cover::Never },

@@ -4,7 +4,7 @@ use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, about};
 use super::invalid_thinking::ends_its_turn;
 use super::removal::{only_if_asked, take_out_blocks};
 use crate::format::Shape;
-use crate::model::entry::{Kind, QuirkKind, Role};
+use crate::model::entry::{ContentIssueKind, Kind, Role};
 use crate::model::finding::{Finding, Guard, Severity};
 use crate::session::Session;
 use alloc::string::ToString;
@@ -34,23 +34,24 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-    let quirks = session.transcript.quirks().iter().filter(|quirk| quirk.kind == QuirkKind::ReasoningLast);
-    for quirk in quirks.filter(|quirk| session.is_live(quirk.entry)) {
-        let behind = behind_in_log(session, quirk.entry);
+    let issues =
+        session.transcript.issues().iter().filter(|issue| issue.kind == ContentIssueKind::ReasoningLast);
+    for issue in issues.filter(|issue| session.is_live(issue.entry)) {
+        let behind = behind_in_log(session, issue.entry);
         let is_cut_off = behind.is_some_and(|kind| kind != Kind::Message(Role::Assistant));
-        if !is_cut_off && !ends_its_turn(session, quirk.entry) {
+        if !is_cut_off && !ends_its_turn(session, issue.entry) {
             continue;
         }
-        let (severity, message) = match (session.in_context(quirk.entry), behind) {
+        let (severity, message) = match (session.in_context(issue.entry), behind) {
             (false, _) => (Severity::Note, "reasoning with nothing behind it"),
             (true, Some(Kind::Message(Role::Tool))) => {
                 (Severity::Error, "reasoning with a result behind it in place of what belongs to it")
             }
             (true, _) => (Severity::Warning, "reasoning with nothing behind it"),
         };
-        let fix = take_out_blocks(session, quirk.entry, &[quirk.block])?;
+        let fix = take_out_blocks(session, issue.entry, &[issue.block])?;
         let fix = only_if_asked(fix, Guard::Thinking);
-        out.push(Finding { fix, ..about(&RULE, session, quirk.entry, severity, message.to_string()) });
+        out.push(Finding { fix, ..about(&RULE, session, issue.entry, severity, message.to_string()) });
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
         code: "P8",
         name: "result-before-call",
         help: Help {
-            what: "A result stands before the call that it answers: entries were sorted by time, or written by two threads.",
+            what: "A result comes before the call that it answers: entries were sorted by time, or written by two threads.",
             why: "APIs read the result as one without a call, and the call as one without a result: \"unexpected \
                   `tool_use_id` found in `tool_result` blocks\", \"`tool_use` ids were found without `tool_result` blocks\".",
             fix: "The result moves down behind its call, and links follow. Nothing is taken out or made up. Claude Code and \

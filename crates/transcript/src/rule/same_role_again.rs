@@ -17,7 +17,7 @@ pub(super) static RULE: Rule = Rule {
         code: "M7",
         name: "same-role-again",
         help: Help {
-            what: "Two messages of the user follow each other, and the model says nothing in between: a turn failed, or a \
+            what: "Two user messages follow each other, and the model says nothing in between: a turn failed, or a \
                    message was sent again.",
             why: "\"roles must alternate\", \"incorrect role information\" with some models (Mistral, SGLang); Anthropic and \
                   OpenAI take it. Of Claude Code, which joins such messages, only repeated ones are reported.",

@@ -1,6 +1,6 @@
 //! S8: conversations of subagents in the main file.
 
-use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, Told};
+use super::base::{Cover, Feature, Found, Group, Help, Repeats, Rule, RuleInfo};
 use super::dead_weight;
 use crate::format::Shape;
 use crate::model::entry::Kind;
@@ -12,15 +12,15 @@ pub(super) static RULE: Rule = Rule {
         code: "S8",
         name: "sidechain-entry",
         help: Help {
-            what: "What subagents said to themselves stands in the file of the main conversation.",
+            what: "The file of the main conversation holds subagents' messages.",
             why: "A session of 14 messages was 102.7 MB long, with 35,500 lines of 404 subagents. The agent does not load them.",
             fix: "With --allow S8 they go; calls and results of the main conversation stay. Files of subagents are left alone.",
             source: "claude-code #23373",
         },
         groups: &[Group::DeadWeight],
         entry_decides: true,
-        wakes: &[Feature::Aside],
-        told: Told::Counted,
+        wakes: &[Feature::Sidechain],
+        told: Repeats::Counted,
         ..RuleInfo::BASE
     },
     cover: |format| if format.shape == Shape::Graph { Cover::Fixed } else { Cover::Never },
@@ -28,10 +28,12 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-    let main = session.live.iter().any(|&entry| !session.entry(entry).aside);
+    let main = session.live.iter().any(|&entry| !session.entry(entry).is_sidechain);
     let all = (0..).zip(&session.transcript.entries);
     let dead = |&(index, entry): &(u32, &crate::model::entry::Entry)| {
-        main && entry.aside && matches!(entry.kind, Kind::Message(_) | Kind::Note) && !session.is_live(index)
+        main && entry.is_sidechain
+            && matches!(entry.kind, Kind::Message(_) | Kind::Note)
+            && !session.is_live(index)
     };
     let entries = all.filter(dead).map(|(index, _)| index);
     dead_weight::tell(&RULE, session, entries, "what subagents said to themselves", out);

@@ -80,7 +80,7 @@ enum Step {
 fn ages(session: &Session<'_>, turns: Turns) -> Vec<Option<u64>> {
     let (mut begun, mut seen) = (0, HashSet::new());
     let mut before = vec![None; session.transcript.entries.len()];
-    for &entry in session.told() {
+    for &entry in session.model_order() {
         let found = session.entry(entry);
         begun += u64::from(match (found.kind, turns) {
             // Several entries may be one message.

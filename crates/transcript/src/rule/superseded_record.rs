@@ -17,7 +17,7 @@ pub(super) static RULE: Rule = Rule {
         code: "S17",
         name: "superseded-record",
         help: Help {
-            what: "A message of the model or of results was written again with the same id, and only the last one counts.",
+            what: "A message of the assistant or with results was written again with the same id, and only the last one counts.",
             why: "Gemini CLI writes a message anew at each step of its tool calls, results included, and reads all of \
                   them on every start; files of 54 MB have come of it.",
             fix: "What was superseded is taken out. Where another message came in between, the first one stays, because \

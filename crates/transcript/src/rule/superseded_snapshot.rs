@@ -1,6 +1,6 @@
 //! S7: snapshots of files that a later one replaced.
 
-use super::base::{Cover, Feature, Found, Group, Help, Rule, RuleInfo, Told};
+use super::base::{Cover, Feature, Found, Group, Help, Repeats, Rule, RuleInfo};
 use super::dead_weight;
 use crate::format::Shape;
 use crate::model::entry::Service;
@@ -13,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
         code: "S7",
         name: "superseded-snapshot",
         help: Help {
-            what: "What files were like at a message is written several times; the last of them counts (Claude Code).",
+            what: "The state of files at a message is written several times; only the last one counts (Claude Code).",
             why: "981,140 of 981,547 lines of a session were snapshots, 31 a second.",
             fix: "With --allow S7 the last snapshot of each message stays, so that /rewind works, and the earlier ones go.",
             source: "claude-code #9736, #50998, #36583",
@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
         groups: &[Group::DeadWeight],
         entry_decides: true,
         wakes: &[Feature::Snapshot],
-        told: Told::Counted,
+        told: Repeats::Counted,
         ..RuleInfo::BASE
     },
     cover: |format| if format.shape == Shape::Graph { Cover::Fixed } else { Cover::Never },

@@ -15,7 +15,7 @@ pub(super) static RULE: Rule = Rule {
         code: "P12",
         name: "tool-stop-without-call",
         help: Help {
-            what: "A message says that it stopped for a tool, and calls none.",
+            what: "A message says that it stopped for a tool call, and has none.",
             why: "Agents wait for a result that never comes, or make one up with an empty id, which APIs refuse.",
             fix: "It says `stop` instead. A result with an empty id goes with P2.",
             source: "OpenClaw #21985, #30723",

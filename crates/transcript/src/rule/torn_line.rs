@@ -15,7 +15,7 @@ pub(super) static RULE: Rule = Rule {
         code: "B1",
         name: "torn-line",
         help: Help {
-            what: "The file does not end with a line break: the last line is torn, or whole but not ended.",
+            what: "The file does not end with a line break: the last line is torn, or whole but not terminated.",
             why: "The next line that the agent appends is glued to it, and both are lost: \"Unexpected end of JSON \
                   input\", sessions that cannot be found.",
             fix: "A whole line gets its line break. A torn one is taken out (it stays in the copy of the original), but for \
@@ -40,14 +40,14 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let message = "no line break at the end of the file".to_string();
         out.push(about_line(&RULE, damage, Severity::Note, message, fix));
     }
-    for wreck in session.wrecks()?.iter().filter(|wreck| wreck.is_torn()) {
-        let bytes = wreck.damage.span.len();
-        let message = match wreck.records {
+    for damaged in session.damaged_lines()?.iter().filter(|damaged| damaged.is_torn()) {
+        let bytes = damaged.damage.span.len();
+        let message = match damaged.records {
             0 => format!("the last line is torn after {bytes} bytes"),
             _ => format!("the last line of {bytes} bytes is torn, but holds whole records"),
         };
-        let mut finding = about_wreck(&RULE, wreck, message);
-        if wreck.cause == Cause::Unknown {
+        let mut finding = about_wreck(&RULE, damaged, message);
+        if damaged.cause == Cause::Unknown {
             finding.fix = Fix::NONE;
         }
         out.push(finding);

@@ -12,7 +12,7 @@ pub(super) static RULE: Rule = Rule {
         code: "L4",
         name: "turn-over-limit",
         help: Help {
-            what: "The results that answer one message of the model are longer together than --max-turn-chars.",
+            what: "The results of one assistant message are longer together than --max-turn-chars.",
             why: WHY,
             fix: "`fix --turn-chars-max` with the same number shortens the largest of them.",
             source: SOURCE,

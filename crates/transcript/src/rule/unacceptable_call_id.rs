@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
         code: "P11",
         name: "unacceptable-call-id",
         help: Help {
-            what: "A call has no id, or one with characters that Anthropic does not take.",
+            what: "A call has no id, or one with characters that Anthropic does not accept.",
             why: "\"tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'\". Ids come from other providers, after a switch in \
                   the middle of a session.",
             fix: "Report only: ids are never altered, and the provider that wrote them takes them.",
@@ -43,7 +43,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
                 (false, _) => Severity::Note,
             };
             let message = if id.is_empty() {
-                "the call has no id, so that nothing can answer it"
+                "call has no id; no result can match it"
             } else {
                 "Anthropic does not take the call's id"
             };

@@ -2,7 +2,7 @@
 
 use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about, about_wreck};
 use crate::format::{Counted, Format};
-use crate::model::entry::{DamageKind, QuirkKind};
+use crate::model::entry::{ContentIssueKind, DamageKind};
 use crate::model::finding::{Finding, Fix, Op, Severity};
 use crate::read::salvage::Cause;
 use crate::session::Session;
@@ -41,38 +41,42 @@ fn cover(format: &Format) -> Cover {
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let causes = [Cause::Nothing, Cause::Unknown, Cause::Name];
-    for wreck in session.wrecks()?.iter().filter(|wreck| causes.contains(&wreck.cause) && !wreck.is_torn()) {
-        let bytes = wreck.damage.span.len();
-        let message = match wreck.damage.kind {
-            _ if wreck.cause == Cause::Name => "a name in the record was written over".to_string(),
-            _ if wreck.lines > 1 => format!("{} lines of {bytes} bytes hold no record", wreck.lines),
+    for damaged in session
+        .damaged_lines()?
+        .iter()
+        .filter(|damaged| causes.contains(&damaged.cause) && !damaged.is_torn())
+    {
+        let bytes = damaged.damage.span.len();
+        let message = match damaged.damage.kind {
+            _ if damaged.cause == Cause::Name => "a name in the record was written over".to_string(),
+            _ if damaged.lines > 1 => format!("{} lines of {bytes} bytes hold no record", damaged.lines),
             DamageKind::NotJson(at) => {
                 format!("line of {bytes} bytes is not a JSON object (from byte {at})")
             }
             DamageKind::Nul(at) => format!("line of {bytes} bytes holds NUL bytes (from byte {at})"),
             _ => format!("line of {bytes} bytes holds too many values or records to look into"),
         };
-        let mut finding = about_wreck(&RULE, wreck, message);
-        if wreck.cause == Cause::Unknown {
+        let mut finding = about_wreck(&RULE, damaged, message);
+        if damaged.cause == Cause::Unknown {
             finding.fix = Fix::NONE;
         }
         out.push(finding);
     }
-    marred(session, out);
+    corrupted(session, out);
     Ok(())
 }
 
 /// Records with a name that was written over.
-fn marred(session: &Session<'_>, out: &mut Found<'_>) {
-    for quirk in session.transcript.quirks() {
-        let QuirkKind::Marred(was) = quirk.kind else { continue };
+fn corrupted(session: &Session<'_>, out: &mut Found<'_>) {
+    for issue in session.transcript.issues() {
+        let ContentIssueKind::Corrupted(was) = issue.kind else { continue };
         let (message, fix) = match was {
             Some(name) => {
-                let op = Op::Replace { at: quirk.block, with: format!("\"{name}\"").into_bytes() };
+                let op = Op::Replace { at: issue.block, with: format!("\"{name}\"").into_bytes() };
                 (format!("`{name}` was written over"), Fix::safe([op].into()))
             }
             None => ("a name was written over, or is missing".to_string(), Fix::NONE),
         };
-        out.push(Finding { fix, ..about(&RULE, session, quirk.entry, Severity::Error, message) });
+        out.push(Finding { fix, ..about(&RULE, session, issue.entry, Severity::Error, message) });
     }
 }

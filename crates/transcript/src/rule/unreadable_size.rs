@@ -1,6 +1,6 @@
 //! S10: a file that its agent cannot read.
 
-use super::base::{Cover, Feature, Found, Help, Rule, RuleInfo, Told, about_place};
+use super::base::{Cover, Feature, Found, Help, Repeats, Rule, RuleInfo, about_place};
 use crate::model::finding::Severity;
 use crate::session::Session;
 use alloc::format;
@@ -23,7 +23,7 @@ pub(super) static RULE: Rule = Rule {
         },
         entry_decides: true,
         wakes: &[Feature::LongFile],
-        told: Told::Once,
+        told: Repeats::Once,
         ..RuleInfo::BASE
     },
     cover: |format| if format.content.in_one_string { Cover::Reported } else { Cover::Never },

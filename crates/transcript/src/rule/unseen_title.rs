@@ -1,6 +1,6 @@
 //! S11: the title of a session stands where its agent does not look for it.
 
-use super::base::{Cover, Feature, Found, Help, Rule, RuleInfo, Told, about};
+use super::base::{Cover, Feature, Found, Help, Repeats, Rule, RuleInfo, about};
 use crate::model::entry::{Entry, Service};
 use crate::model::finding::{Finding, Fix, Guard, Held, Op, Severity};
 use crate::model::transcript::Transcript;
@@ -17,7 +17,7 @@ pub(super) static RULE: Rule = Rule {
         code: "S11",
         name: "unseen-title",
         help: Help {
-            what: "The last title of the session stands neither in the first nor in the last 64 KiB of the file, and that is \
+            what: "The last title of the session is neither in the first nor in the last 64 KiB of the file, and that is \
                    all that Claude Code reads to list sessions.",
             why: "The session is listed under another name, or cannot be found: \"No conversation found\". From 2.1.239 on \
                   Claude Code writes the title again by itself.",
@@ -28,7 +28,7 @@ pub(super) static RULE: Rule = Rule {
         model_sees: false,
         entry_decides: true,
         wakes: &[Feature::Title],
-        told: Told::Once,
+        told: Repeats::Once,
         ..RuleInfo::BASE
     },
     cover: |format| if format.content.titles { Cover::Fixed } else { Cover::Never },

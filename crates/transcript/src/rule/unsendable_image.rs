@@ -29,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
         name: "unsendable-image",
         help: Help {
             what: "An image in context is larger than providers take, there are too many, one is sent twice, or it is not \
-                   of the kind that it is said to be.",
+                   of the type that its label says.",
             why: "\"image exceeds 5 MB maximum\", \"image dimensions exceed max allowed size for many-image requests: 2000 \
                   pixels\", \"request_too_large\": every request is refused from then on, also that of a compaction.",
             fix: "A wrong media type is put right. With --allow S4, or --only images, a line of text stands in the place of \
@@ -312,7 +312,7 @@ fn mislabelled(session: &Session<'_>, image: &Image) -> Result<Option<Finding>, 
     let (Some(said), Some(kind)) = (image.said, image.facts.kind) else { return Ok(None) };
     let Some(right) = media_type(session, image)? else { return Ok(None) };
     let severity = refused(session);
-    let message = format!("a {kind} image that is said to be {said}");
+    let message = format!("a {kind} image that is labelled {said}");
     let fix = Fix::safe(vec![right]);
     Ok(Some(Finding { fix, ..about(&RULE, session, image.entry, severity, message) }))
 }

@@ -47,7 +47,7 @@ impl<'a> Session<'a> {
             labelled: vec![false; transcript.ids.len()],
             result_of: vec![NONE; transcript.calls.len()],
             pending_from: NONE,
-            wrecks: OnceCell::new(),
+            damaged_lines: OnceCell::new(),
             first_marker: OnceCell::new(),
             context_tokens: OnceCell::new(),
             last_spoken: OnceCell::new(),

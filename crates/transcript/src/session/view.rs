@@ -7,7 +7,7 @@ use crate::model::entry::{Call, Entry, Kind, Link, Role, Stop, ToolResult};
 use crate::model::ids::Id;
 use crate::model::policy::{Depth, Policy};
 use crate::model::transcript::Transcript;
-use crate::read::salvage::{self, Wreck};
+use crate::read::salvage::{self, DamagedLine};
 use alloc::vec::Vec;
 use core::cell::OnceCell;
 use hashbrown::HashMap;
@@ -57,7 +57,7 @@ pub struct Session<'a> {
     pub(super) labelled: Vec<bool>,
     pub(super) result_of: Vec<u32>,
     pub(super) pending_from: u32,
-    pub(super) wrecks: OnceCell<Vec<Wreck>>,
+    pub(super) damaged_lines: OnceCell<Vec<DamagedLine>>,
     /// Where the model first sees one of our markers, in its order; once that was looked for.
     pub(crate) first_marker: OnceCell<Option<u32>>,
     /// How many tokens the context has; once that was counted.
@@ -112,12 +112,12 @@ pub enum Awaits {
 
 impl<'a> Session<'a> {
     /// The lines that are no records, and what can be had of them. Looked at once, for all rules.
-    pub(crate) fn wrecks(&self) -> Result<&[Wreck], Fault> {
-        if let Some(wrecks) = self.wrecks.get() {
-            return Ok(wrecks);
+    pub(crate) fn damaged_lines(&self) -> Result<&[DamagedLine], Fault> {
+        if let Some(damaged_lines) = self.damaged_lines.get() {
+            return Ok(damaged_lines);
         }
-        let wrecks = salvage::wrecks(self.transcript, self.format, self.source)?;
-        Ok(self.wrecks.get_or_init(|| wrecks))
+        let damaged_lines = salvage::damaged_lines(self.transcript, self.format, self.source)?;
+        Ok(self.damaged_lines.get_or_init(|| damaged_lines))
     }
 
     /// An entry by index.
@@ -160,18 +160,18 @@ impl<'a> Session<'a> {
     }
 
     /// The live entries in the order in which the model sees them.
-    pub fn told(&self) -> &[u32] {
+    pub fn model_order(&self) -> &[u32] {
         if self.rank.is_empty() { &self.live } else { &self.told }
     }
 
     /// What the agent would send, in the order in which the model sees it.
     pub fn sent(&self) -> impl Iterator<Item = u32> {
-        self.told().iter().copied().filter(|&entry| self.in_context(entry))
+        self.model_order().iter().copied().filter(|&entry| self.in_context(entry))
     }
 
     /// What of the branch the model sees behind an entry of it.
     pub(crate) fn behind(&self, entry: u32) -> &[u32] {
-        let told = self.told();
+        let told = self.model_order();
         // Nearly everywhere the order of the lines is that of the conversation.
         if let Some(place) = self.place(entry).filter(|&place| told.get(place) == Some(&entry)) {
             return &told[place + 1..];
@@ -244,7 +244,7 @@ impl<'a> Session<'a> {
             Kind::Message(role @ (Role::User | Role::Assistant | Role::Tool)) => Some((role, entry)),
             _ => None,
         };
-        let (role, last) = self.told().iter().rev().find_map(message)?;
+        let (role, last) = self.model_order().iter().rev().find_map(message)?;
         match (role, self.entry(last).stop) {
             // Some of the tools of a turn may have answered, and others not.
             _ if self.pending_from != NONE => Some(Awaits::Tool),
@@ -271,7 +271,7 @@ impl<'a> Session<'a> {
 
     /// The last compaction of the branch.
     pub fn last_boundary(&self) -> Option<u32> {
-        self.told().iter().rev().copied().find(|&entry| self.entry(entry).kind == Kind::Boundary)
+        self.model_order().iter().rev().copied().find(|&entry| self.entry(entry).kind == Kind::Boundary)
     }
 
     /// Why nothing of the file may be changed, if that is so.
@@ -337,20 +337,20 @@ impl<'a> Session<'a> {
 
     /// Whether nothing of its turn comes after an entry.
     pub(crate) fn is_last_of_turn(&self, entry: u32) -> bool {
-        let find = || self.told().iter().map(|&entry| (self.turn(entry), entry)).collect();
+        let find = || self.model_order().iter().map(|&entry| (self.turn(entry), entry)).collect();
         let last = self.turn_ends.get_or_init(find).get(&self.turn(entry));
         last.is_none_or(|&last| self.at(last) <= self.at(entry))
     }
 
     /// Of the two conversations in a log, which one an entry belongs to.
     fn side(&self, entry: u32) -> usize {
-        usize::from(!self.runs.is_empty() && self.entry(entry).aside)
+        usize::from(!self.runs.is_empty() && self.entry(entry).is_sidechain)
     }
 
     /// Calls are many, and what came after them can be most of the file: it is gone over once for all of them.
     fn find_last_spoken(&self) -> [LastSpoken; 2] {
         let mut spoken = [LastSpoken::default(); 2];
-        for &entry in self.told().iter().rev() {
+        for &entry in self.model_order().iter().rev() {
             let (last, at) = (&mut spoken[self.side(entry)], self.at(entry));
             match self.entry(entry).kind {
                 Kind::Message(Role::User | Role::System) => last.user = last.user.max(at),
@@ -369,8 +369,8 @@ impl<'a> Session<'a> {
 
     /// The last entry of the live branch with which a turn can begin, or go on.
     pub(crate) fn newest(&self) -> Option<u32> {
-        self.told().iter().rev().copied().find(|&entry| {
-            let beside = !self.runs.is_empty() && self.entry(entry).aside;
+        self.model_order().iter().rev().copied().find(|&entry| {
+            let beside = !self.runs.is_empty() && self.entry(entry).is_sidechain;
             let speaks =
                 matches!(self.entry(entry).kind, Kind::Message(Role::Assistant | Role::User | Role::System));
             speaks && !beside

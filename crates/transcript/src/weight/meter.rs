@@ -3,7 +3,7 @@
 //! It sees each object once, as the format has just read it. The format has marked what is text, call, result or side
 //! copy; the rest is told by names that all agents share. What is kept is small and does not grow with a value.
 
-use crate::model::entry::{Entry, Kind, Mark, Role, Stuff};
+use crate::model::entry::{Entry, Kind, Mark, PieceKind, Role};
 use crate::model::transcript::Transcript;
 use crate::read::scan::Visitor;
 use alloc::borrow::Cow;
@@ -275,10 +275,10 @@ impl Visitor for Meter {
         self.images.extend(images.iter().map(|&span| (index, span)));
         let free = |span: &Span| !marks.iter().any(|mark| mark.span.contains(*span));
         let owner = transcript.results_of(index).next().map_or(NOBODY, |result| result as u32);
-        let piece = |stuff, span, chars| Mark { stuff, owner, span, chars };
-        let shown = images.iter().filter(|span| free(span)).map(|&span| piece(Stuff::Image, span, 0));
+        let piece = |kind, span, chars| Mark { kind, owner, span, chars };
+        let shown = images.iter().filter(|span| free(span)).map(|&span| piece(PieceKind::Image, span, 0));
         let thought = thoughts.iter().filter(|(span, _)| free(span));
-        let thought = thought.map(|&(span, chars)| piece(Stuff::Thinking, span, chars));
+        let thought = thought.map(|&(span, chars)| piece(PieceKind::Thinking, span, chars));
         self.pieces.extend(shown.chain(thought));
         self.pieces.extend(&marks);
         transcript.give_marks(marks);

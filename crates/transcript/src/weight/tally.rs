@@ -3,7 +3,7 @@
 use super::meter::{Meter, NOBODY};
 use super::{Amount, CountTokens, Large, Part, Row, Standing, ToolRow, Turn, Weight};
 use crate::format::Shape;
-use crate::model::entry::{Entry, Kind, Mark, Role, Stuff};
+use crate::model::entry::{Entry, Kind, Mark, PieceKind, Role};
 use crate::model::ids::Id;
 use crate::session::tokens::{self, Rates};
 use crate::session::{Answers, Session};
@@ -67,7 +67,7 @@ impl Exact {
         match self.tokens {
             Some(tokens) if literal && bytes <= self.left.min(EXACT_TEXT_BYTES_MAX) => {
                 self.left -= bytes;
-                let string = !matches!(piece.stuff, Stuff::Call);
+                let string = !matches!(piece.kind, PieceKind::Call);
                 let inner =
                     if string { Span::new(piece.span.start + 1, piece.span.end - 1) } else { piece.span };
                 let raw = read_span(session.source, inner)?;
@@ -152,12 +152,12 @@ impl<'a> Tally<'a> {
         let (standing, bytes) = (self.standing(index), self.session.transcript.own_bytes(index));
         let (mut rest, mut tokens, mut cost) = (bytes, 0, 0);
         for piece in self.pieces(index) {
-            let part = part(entry, piece.stuff);
+            let part = part(entry, piece.kind);
             rest = rest.saturating_sub(piece.span.len());
             cost += self.exact.rates.piece(piece);
             let mut own = 0;
-            if standing == Standing::Context && piece.stuff != Stuff::Side {
-                let literal = matches!(piece.stuff, Stuff::Text | Stuff::Result | Stuff::Call);
+            if standing == Standing::Context && piece.kind != PieceKind::Side {
+                let literal = matches!(piece.kind, PieceKind::Text | PieceKind::Result | PieceKind::Call);
                 own = self.exact.count(self.session, piece, literal)?;
             }
             tokens += own;
@@ -194,9 +194,11 @@ impl<'a> Tally<'a> {
 
     fn tool(&mut self, piece: &Mark, amount: Amount) {
         let owned = piece.owner != NOBODY;
-        let name = match piece.stuff {
-            Stuff::Call => self.session.call(piece.owner).name,
-            Stuff::Result | Stuff::Side | Stuff::Image if owned => self.tool_of(piece.owner as usize),
+        let name = match piece.kind {
+            PieceKind::Call => self.session.call(piece.owner).name,
+            PieceKind::Result | PieceKind::Side | PieceKind::Image if owned => {
+                self.tool_of(piece.owner as usize)
+            }
             _ => return,
         };
         let text = || String::from_utf8_lossy(self.session.transcript.id_text(name)).into_owned();
@@ -208,10 +210,10 @@ impl<'a> Tally<'a> {
             sides: Amount::default(),
         });
         add(
-            match piece.stuff {
-                Stuff::Call => &mut row.calls,
-                Stuff::Image => &mut row.images,
-                Stuff::Side => &mut row.sides,
+            match piece.kind {
+                PieceKind::Call => &mut row.calls,
+                PieceKind::Image => &mut row.images,
+                PieceKind::Side => &mut row.sides,
                 _ => &mut row.results,
             },
             amount,
@@ -325,7 +327,7 @@ impl<'a> Tally<'a> {
             kind: self.meter.kinds.path(u32::from(self.meter.kind_of[index as usize]), '/'),
             tool: text(tool),
             standing: self.standing(index),
-            part: longest.map_or_else(|| rest_of(entry), |piece| part(entry, piece.stuff)),
+            part: longest.map_or_else(|| rest_of(entry), |piece| part(entry, piece.kind)),
             amount: Amount { count: 1, bytes, tokens: u64::from(self.tokens[index as usize]) },
             text: longest.map_or(entry.span, |piece| piece.span),
         }
@@ -342,16 +344,16 @@ fn rest_of(entry: &Entry) -> Part {
     if is_sent(entry) { Part::Envelope } else { Part::Bookkeeping }
 }
 
-fn part(entry: &Entry, stuff: Stuff) -> Part {
-    match (stuff, entry.kind) {
-        (Stuff::Text, Kind::Message(Role::User)) if !entry.injected => Part::User,
-        (Stuff::Text, Kind::Message(Role::Assistant)) => Part::Assistant,
-        (Stuff::Text, _) => Part::Notes,
-        (Stuff::Thinking, _) => Part::Thinking,
-        (Stuff::Call, _) => Part::Calls,
-        (Stuff::Result, _) => Part::Results,
-        (Stuff::Image, _) => Part::Images,
-        (Stuff::Side, _) => Part::SideCopies,
+fn part(entry: &Entry, kind: PieceKind) -> Part {
+    match (kind, entry.kind) {
+        (PieceKind::Text, Kind::Message(Role::User)) if !entry.injected => Part::User,
+        (PieceKind::Text, Kind::Message(Role::Assistant)) => Part::Assistant,
+        (PieceKind::Text, _) => Part::Notes,
+        (PieceKind::Thinking, _) => Part::Thinking,
+        (PieceKind::Call, _) => Part::Calls,
+        (PieceKind::Result, _) => Part::Results,
+        (PieceKind::Image, _) => Part::Images,
+        (PieceKind::Side, _) => Part::SideCopies,
     }
 }
 

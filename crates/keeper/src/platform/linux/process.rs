@@ -2,7 +2,7 @@
 //! process hidden from us), a process counts as alive: the error must never be on the side of writing.
 
 use crate::identity::FileId;
-use crate::platform::seen::{Holder, Life};
+use crate::platform::seen::{Holder, ProcessState};
 use std::fs::{self, Metadata};
 use std::io;
 use std::path::Path;
@@ -24,10 +24,10 @@ enum Here {
 /// A lock may come from a container, whose numbers mean nothing here. A process that we can see, that has the
 /// number in its own container and started at that very time, is the one. If we are in a container ourselves, the
 /// lock may come from outside of it, and that nobody here has the number proves nothing.
-pub(crate) fn life(pid: u32, start: Option<u64>) -> Life {
+pub(crate) fn life(pid: u32, start: Option<u64>) -> ProcessState {
     let here = judge(here(pid), start, sees_all());
     let elsewhere = || start.is_some_and(|start| lives_in_a_container(pid, start));
-    if here != Life::Alive && elsewhere() { Life::Alive } else { here }
+    if here != ProcessState::Alive && elsewhere() { ProcessState::Alive } else { here }
 }
 
 fn here(pid: u32) -> Here {
@@ -40,13 +40,15 @@ fn here(pid: u32) -> Here {
     Stat::of(pid).map_or(Here::Hidden, |stat| Here::Process { start: stat.start, ended: stat.is_ended() })
 }
 
-fn judge(here: Here, start: Option<u64>, sees_all: bool) -> Life {
+fn judge(here: Here, start: Option<u64>, sees_all: bool) -> ProcessState {
     match here {
-        Here::Process { start: found, ended: true } if sees_all || start == Some(found) => Life::Dead,
-        Here::Nothing if sees_all => Life::Dead,
-        Here::Nothing | Here::Process { ended: true, .. } => Life::Unseen,
-        Here::Process { start: found, .. } if start.is_some_and(|start| start != found) => Life::Recycled,
-        Here::Process { .. } | Here::Hidden => Life::Alive,
+        Here::Process { start: found, ended: true } if sees_all || start == Some(found) => ProcessState::Dead,
+        Here::Nothing if sees_all => ProcessState::Dead,
+        Here::Nothing | Here::Process { ended: true, .. } => ProcessState::Unseen,
+        Here::Process { start: found, .. } if start.is_some_and(|start| start != found) => {
+            ProcessState::Recycled
+        }
+        Here::Process { .. } | Here::Hidden => ProcessState::Alive,
     }
 }
 
@@ -226,23 +228,23 @@ pub(crate) mod tests {
     }
 
     /// What has become of it, as far as we can tell from where the test runs.
-    fn gone() -> Life {
-        if sees_all() { Life::Dead } else { Life::Unseen }
+    fn gone() -> ProcessState {
+        if sees_all() { ProcessState::Dead } else { ProcessState::Unseen }
     }
 
     #[test]
     fn in_a_container_only_who_is_seen_is_proven_dead() {
         let process = |ended| Here::Process { start: 7, ended };
         for (found, start, outside, inside) in [
-            (Here::Nothing, None, Life::Dead, Life::Unseen),
-            (Here::Nothing, Some(7), Life::Dead, Life::Unseen),
-            (process(true), Some(7), Life::Dead, Life::Dead),
-            (process(true), Some(8), Life::Dead, Life::Unseen),
-            (process(true), None, Life::Dead, Life::Unseen),
-            (process(false), Some(8), Life::Recycled, Life::Recycled),
-            (process(false), Some(7), Life::Alive, Life::Alive),
-            (process(false), None, Life::Alive, Life::Alive),
-            (Here::Hidden, Some(7), Life::Alive, Life::Alive),
+            (Here::Nothing, None, ProcessState::Dead, ProcessState::Unseen),
+            (Here::Nothing, Some(7), ProcessState::Dead, ProcessState::Unseen),
+            (process(true), Some(7), ProcessState::Dead, ProcessState::Dead),
+            (process(true), Some(8), ProcessState::Dead, ProcessState::Unseen),
+            (process(true), None, ProcessState::Dead, ProcessState::Unseen),
+            (process(false), Some(8), ProcessState::Recycled, ProcessState::Recycled),
+            (process(false), Some(7), ProcessState::Alive, ProcessState::Alive),
+            (process(false), None, ProcessState::Alive, ProcessState::Alive),
+            (Here::Hidden, Some(7), ProcessState::Alive, ProcessState::Alive),
         ] {
             assert_eq!(judge(found, start, true), outside, "{found:?} {start:?}");
             assert_eq!(judge(found, start, false), inside, "{found:?} {start:?}");
@@ -252,9 +254,9 @@ pub(crate) mod tests {
     #[test]
     fn the_living_and_the_dead() {
         let own = std::process::id();
-        assert_eq!(life(own, None), Life::Alive);
-        assert_eq!(life(own, start(own)), Life::Alive);
-        assert_eq!(life(own, Some(1)), Life::Recycled);
+        assert_eq!(life(own, None), ProcessState::Alive);
+        assert_eq!(life(own, start(own)), ProcessState::Alive);
+        assert_eq!(life(own, Some(1)), ProcessState::Recycled);
         assert_eq!(life(dead(), None), gone());
         assert_eq!(life(dead(), Some(1)), gone());
         assert_eq!(life(0, None), gone());
@@ -268,7 +270,7 @@ pub(crate) mod tests {
         while !ended() {
             std::thread::yield_now();
         }
-        assert_eq!(life(child.id(), start(child.id())), Life::Dead);
+        assert_eq!(life(child.id(), start(child.id())), ProcessState::Dead);
         assert_eq!(life(child.id(), None), gone());
         child.wait().unwrap();
     }

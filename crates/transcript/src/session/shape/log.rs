@@ -22,7 +22,7 @@ impl Session<'_> {
         let mut first = [None; 2];
         for &entry in &self.live {
             let found = self.entry(entry);
-            let first = &mut first[usize::from(found.aside)];
+            let first = &mut first[usize::from(found.is_sidechain)];
             *first = match found.kind {
                 Kind::Message(Role::Assistant) => first.or(Some(entry)),
                 _ => None,

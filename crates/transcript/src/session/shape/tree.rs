@@ -22,7 +22,7 @@ impl Session<'_> {
             for (index, entry) in (0..).zip(entries) {
                 match entry.kind {
                     Kind::Leaf => leaf = self.transcript.target_of(index).id.and_then(|id| self.by_id(id)),
-                    _ if entry.id.is_some() && !entry.aside => leaf = Some(index),
+                    _ if entry.id.is_some() && !entry.is_sidechain => leaf = Some(index),
                     _ => {}
                 }
             }

@@ -2,10 +2,11 @@
 //!
 //! Measured in November 2026 on 52 public sessions of Claude Code, Codex, pi and Kimi CLI that hold the provider's own
 //! numbers: fitted to every second file of each agent, with the least relative error, and judged on the others
-//! (`real_estimates_are_near_what_providers_counted` prints the table). Agents that are not listed were not measured:
-//! four characters are a token there, and nothing is added.
+//! (`real_estimates_are_near_what_providers_counted` prints the table). Both halves were seen while the form of the estimate
+//! was chosen. Kimi CLI's three files are variants of one session, and Copilot's figure goes by two files. Agents that are
+//! not listed were not measured: four characters are a token there, and nothing is added.
 
-use crate::model::entry::{Kind, Mark, Role, Stuff};
+use crate::model::entry::{Kind, Mark, PieceKind, Role};
 use crate::session::Session;
 use spans::json::Text;
 
@@ -26,7 +27,7 @@ struct Agent {
 
 /// The first that fits counts.
 const AGENTS: &[Agent] = &[
-    // Versions 1.0 of 2025 had fewer tools; they are told by the model.
+    // Versions 1.0 of 2025 had fewer tools; the model tells them. Measured with Sonnet 4 only.
     Agent { format: "claude-code", model: "claude-sonnet-4-2025", tokens: 14_800 },
     Agent { format: "claude-code", model: "claude-opus-4-2025", tokens: 14_800 },
     Agent { format: "claude-code", model: "claude-3", tokens: 14_800 },
@@ -40,8 +41,7 @@ const AGENTS: &[Agent] = &[
 
 /// How many thousandths of a token a character is, by how the model's name begins; the first that fits counts.
 const TOKENISERS: &[(&str, u64)] = &[
-    // The tokeniser since Opus 4.7 makes up to 1.35 times as many tokens of a text
-    // (<https://docs.anthropic.com/en/docs/about-claude/models/whats-new-claude-4-7>).
+    // According to Anthropic, the tokeniser since Opus 4.7 makes 1.0 to 1.35 times as many tokens of a text.
     ("claude-opus-4-7", 441),
     ("claude-opus-4-8", 441),
     ("claude-opus-5", 441),
@@ -71,15 +71,24 @@ const ATTACHMENT_BYTE: u64 = 280;
 /// A byte of an agent's instructions, which are English prose.
 const INSTRUCTIONS_BYTE: u64 = 210;
 
-/// Context windows by how the model's name begins, as their providers give them (docs.anthropic.com/en/docs/about-claude/models,
-/// platform.openai.com/docs/models, ai.google.dev/gemini-api/docs/models; November 2026). What may be 200,000 or
-/// 1,000,000, as the account has it, is not here.
+/// Context windows by how the model's name begins; the first that fits counts. Claude since 4.6:
+/// <https://platform.claude.com/docs/en/models/opus-4-6/overview>, read in November 2026; older ones have 200,000, or more where
+/// the account asks for it. The others are what their providers published when the models came out.
 const WINDOWS: &[(&str, u64)] = &[
+    ("claude-opus-4-6", 1_000_000),
+    ("claude-opus-4-7", 1_000_000),
+    ("claude-opus-4-8", 1_000_000),
+    ("claude-opus-5", 1_000_000),
+    ("claude-sonnet-4-6", 1_000_000),
+    ("claude-sonnet-5", 1_000_000),
+    ("claude-fable", 1_000_000),
     ("gpt-4o", 128_000),
     ("chatgpt-4o", 128_000),
     ("gpt-4.1", 1_047_576),
     ("gpt-5.3-codex-spark", 128_000),
-    ("gpt-5", 400_000),
+    ("gpt-5-", 400_000),
+    ("gpt-5.1", 400_000),
+    ("gpt-5.2", 400_000),
     ("o1", 200_000),
     ("o3", 200_000),
     ("o4-mini", 200_000),
@@ -125,11 +134,11 @@ impl Rates {
 
     /// A piece of an entry, in tokens.
     pub(crate) fn piece(self, piece: &Mark) -> u64 {
-        let cost = match piece.stuff {
-            Stuff::Side => 0,
-            Stuff::Image => IMAGE_TOKENS * UNIT,
-            Stuff::Thinking => piece.span.len() * self.thinking,
-            Stuff::Result if is_dense(piece.span.len(), piece.chars) => piece.chars * DENSE_CHAR,
+        let cost = match piece.kind {
+            PieceKind::Side => 0,
+            PieceKind::Image => IMAGE_TOKENS * UNIT,
+            PieceKind::Thinking => piece.span.len() * self.thinking,
+            PieceKind::Result if is_dense(piece.span.len(), piece.chars) => piece.chars * DENSE_CHAR,
             _ => self.text(piece.chars),
         };
         cost.div_ceil(UNIT)
@@ -168,7 +177,7 @@ pub(super) fn is_instructions(session: &Session<'_>, index: u32) -> bool {
     let found = session.entry(index);
     found.kind == Kind::Message(Role::System)
         && found.text_chars == 0
-        && !found.aside
+        && !found.is_sidechain
         && session.in_context(index)
 }
 

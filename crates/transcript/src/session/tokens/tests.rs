@@ -32,7 +32,7 @@ fn user(chars: usize) -> String {
 
 fn calls(id: &str, tokens: u64) -> String {
     format!(
-        r#"{{"role":"assistant","model":"gpt-5","content":[{{"type":"toolCall","id":"{id}","name":"ls","arguments":{{}}}}],"usage":{{"input":{tokens},"output":0,"cacheRead":0,"cacheWrite":0}},"stopReason":"toolUse"}}"#
+        r#"{{"role":"assistant","model":"gpt-5.1","content":[{{"type":"toolCall","id":"{id}","name":"ls","arguments":{{}}}}],"usage":{{"input":{tokens},"output":0,"cacheRead":0,"cacheWrite":0}},"stopReason":"toolUse"}}"#
     )
 }
 
@@ -45,7 +45,7 @@ fn result(id: &str, chars: usize) -> String {
 
 fn said(tokens: u64) -> String {
     format!(
-        r#"{{"role":"assistant","model":"gpt-5","content":[{{"type":"text","text":"ok"}}],"usage":{{"input":{tokens},"output":0,"cacheRead":0,"cacheWrite":0}},"stopReason":"stop"}}"#
+        r#"{{"role":"assistant","model":"gpt-5.1","content":[{{"type":"text","text":"ok"}}],"usage":{{"input":{tokens},"output":0,"cacheRead":0,"cacheWrite":0}},"stopReason":"stop"}}"#
     )
 }
 
@@ -246,7 +246,7 @@ fn a_number_that_leaves_out_what_was_cached_is_not_believed() {
 
 #[test]
 fn an_error_names_the_window() {
-    let refused = r#"{"role":"assistant","model":"gpt-5","content":[],"stopReason":"error","errorMessage":"prompt is too long: 311884 tokens > 272000 maximum"}"#;
+    let refused = r#"{"role":"assistant","model":"gpt-5.1","content":[],"stopReason":"error","errorMessage":"prompt is too long: 311884 tokens > 272000 maximum"}"#;
     let found = counted(&pi(&[user(40), refused.to_string()]));
     assert_eq!(found.window, Some(272_000));
     assert_eq!(counted(&pi(&[user(40), said(9_000)])).window, Some(400_000), "by its name");

@@ -55,7 +55,7 @@ impl Branch {
             }
             Shape::Graph => Self::Graph(Graph::of(session, first.ok_or(Feature::Unplaced)?)?),
             // A subagent speaks in between, and its runs are told apart from the others.
-            Shape::Log if entries.iter().any(|entry| entry.aside) => return Err(Feature::Unplaced),
+            Shape::Log if entries.iter().any(|entry| entry.is_sidechain) => return Err(Feature::Unplaced),
             Shape::Log => Self::Log,
             // A later record may take the place of any.
             Shape::Upserts => return Err(Feature::Unplaced),
@@ -91,11 +91,11 @@ impl Branch {
                 }
             }
             // What a compaction had replaced may be in context again.
-            (Self::Log, _) if found.aside => Err(Feature::Unplaced),
+            (Self::Log, _) if found.is_sidechain => Err(Feature::Unplaced),
             (Self::List(_) | Self::Log, _) => Ok(found.kind != Kind::Opaque),
             (_, None) if found.kind == Kind::Opaque => Ok(false),
             (_, None) => Err(Feature::Unplaced),
-            (Self::Path { last, .. }, Some(_)) if found.aside => {
+            (Self::Path { last, .. }, Some(_)) if found.is_sidechain => {
                 *last = false;
                 Ok(false)
             }

@@ -4,7 +4,7 @@ use super::branch::Branch;
 use super::seen::Seen;
 use super::turn::Turn;
 use crate::format::{Format, Shape};
-use crate::model::entry::{Kind, Link, QuirkKind, Role, Service, Stop};
+use crate::model::entry::{ContentIssueKind, Kind, Link, Role, Service, Stop};
 use crate::model::finding::{Finding, Guard, Held, Op, Safety, Severity};
 use crate::model::policy::{Policy, SignedThinking};
 use crate::model::rule::Codes;
@@ -12,7 +12,7 @@ use crate::model::transcript::Transcript;
 use crate::rule::mirrored_reply::MIRROR;
 use crate::rule::unreadable_size::WHOLE_BYTES_MAX;
 use crate::rule::{
-    Feature, Flow, Heals, RULES, Titles, Told, are_plain, bound_thinking, flow, is_from_user, is_taken,
+    Feature, Flow, Heals, RULES, Repeats, Titles, are_plain, bound_thinking, flow, is_from_user, is_taken,
     lacks_a_user, minding, most, oversized_for_summary,
 };
 use crate::session::{Awaits, Session, traits};
@@ -82,7 +82,7 @@ impl State {
         let mut told = crate::rule::NONE;
         findings
             .iter()
-            .filter(|found| found.rule.told != Told::Each)
+            .filter(|found| found.rule.told != Repeats::Each)
             .for_each(|found| told.insert(found.rule.code()));
         // Of empty texts; an empty result is another matter under the same code.
         let no_result = |entry: u32| transcript.results_of(entry).is_empty();
@@ -93,11 +93,11 @@ impl State {
         let texts_known = !minded || findings.iter().any(about_texts);
         let newest = session.newest().map(|newest| session.turn(newest));
         let in_newest = |&entry: &u32| Some(session.turn(entry)) == newest;
-        let quirks =
-            || session.live.iter().copied().filter(in_newest).flat_map(|entry| transcript.quirks_of(entry));
+        let issues =
+            || session.live.iter().copied().filter(in_newest).flat_map(|entry| transcript.issues_of(entry));
         let empty_is_nothing = format.content.empty.is_none() && format.content.blank.is_none();
         // A message of nothing but empty texts is told as such; once a line of it says more, its texts are.
-        if !empty_is_nothing && !texts_known && quirks().any(|quirk| quirk.kind == QuirkKind::Blank) {
+        if !empty_is_nothing && !texts_known && issues().any(|issue| issue.kind == ContentIssueKind::Blank) {
             return Err(Feature::Unsettled);
         }
         let last = session.live.iter().rev().map(|&entry| flow_of(transcript, entry));
@@ -111,7 +111,7 @@ impl State {
             in_turn,
             binding: is_binding(session, findings),
             asks: last.into_iter().find(|flow| *flow != Flow::Neither) == Some(Flow::Asks),
-            thought: quirks().any(|quirk| ends(quirk.kind)),
+            thought: issues().any(|issue| ends(issue.kind)),
             empty_is_nothing,
             blank: format.content.blank == Some(Severity::Note) && texts_known,
             lacks_a_user: lacks_a_user(session),
@@ -192,7 +192,7 @@ impl State {
                 return Err(Feature::Unplaced);
             }
             let spoken = matches!(found.kind, Kind::Message(_) | Kind::Note);
-            let beside = if found.aside { Feature::Aside } else { Feature::Beside };
+            let beside = if found.is_sidechain { Feature::Sidechain } else { Feature::Beside };
             asked.about(spoken, beside)?;
             return Ok(false);
         }
@@ -204,7 +204,7 @@ impl State {
             Flow::Neither => {}
         }
         if begins || found.kind == Kind::Message(Role::Assistant) {
-            self.thought = added.quirks_of(entry).iter().any(|quirk| ends(quirk.kind));
+            self.thought = added.issues_of(entry).iter().any(|issue| ends(issue.kind));
         }
         Ok(true)
     }
@@ -217,9 +217,12 @@ impl State {
         let binds =
             !added.thinking_of(entry).is_empty() && bound_thinking::model_binds(added.id_text(found.model));
         let reopens = self.in_turn && !begins && !added.calls_of(entry).is_empty();
-        let odd = added.quirks_of(entry).iter().any(|quirk| match quirk.kind {
-            QuirkKind::BlankResult(..) | QuirkKind::Hollow => !self.empty_is_nothing,
-            QuirkKind::Blank | QuirkKind::AlteredThought | QuirkKind::Foreign | QuirkKind::Ordinal => false,
+        let odd = added.issues_of(entry).iter().any(|issue| match issue.kind {
+            ContentIssueKind::BlankResult(..) | ContentIssueKind::Empty => !self.empty_is_nothing,
+            ContentIssueKind::Blank
+            | ContentIssueKind::AlteredThought
+            | ContentIssueKind::Foreign
+            | ContentIssueKind::Ordinal => false,
             kind => !ends(kind),
         });
         let checks = [
@@ -262,7 +265,7 @@ impl State {
         asked: &Asked<'_>,
     ) -> Result<(), Feature> {
         let (found, policy) = (&added.entries[entry as usize], asked.policy);
-        let quirk = |kind| added.quirks_of(entry).iter().any(|quirk| quirk.kind == kind);
+        let issue = |kind| added.issues_of(entry).iter().any(|issue| issue.kind == kind);
         let (too_long, too_dense) = oversized_for_summary::too_much(policy, found.text_chars);
         let limit = policy.side_chars_max;
         let side = || added.sides_of(entry).iter().any(|side| most(policy, &[*side]) > limit);
@@ -274,7 +277,7 @@ impl State {
         let speaks = found.kind == Kind::Message(Role::Assistant);
         // What thinking belongs to does not come any more.
         let alone = self.thought && (begins || found.kind == Kind::Message(Role::Tool));
-        let empty = quirk(QuirkKind::Blank) && !self.blank && !self.empty_is_nothing;
+        let empty = issue(ContentIssueKind::Blank) && !self.blank && !self.empty_is_nothing;
         for (there, feature) in [
             (true, Feature::Record),
             (too_long || too_dense, Feature::LongText),
@@ -282,11 +285,11 @@ impl State {
             (!added.images_of(entry).is_empty(), Feature::Image),
             (empty, Feature::EmptyText),
             (alone, Feature::LoneThinking),
-            (quirk(QuirkKind::AlteredThought), Feature::AlteredThought),
+            (issue(ContentIssueKind::AlteredThought), Feature::AlteredThought),
             (self.asks && flow_of(added, entry) == Flow::Asks, Feature::Again),
             (self.lacks_a_user && speaks, Feature::NoUser),
-            (quirk(QuirkKind::Foreign), Feature::Foreign),
-            (quirk(QuirkKind::Ordinal), Feature::Ordinal),
+            (issue(ContentIssueKind::Foreign), Feature::Foreign),
+            (issue(ContentIssueKind::Ordinal), Feature::Ordinal),
             (added.id_text(found.model) == MIRROR, Feature::Mirror),
             (found.service == Service::Progress, Feature::Progress),
             (found.service == Service::Snapshot, Feature::Snapshot),
@@ -326,7 +329,7 @@ fn settled(session: &Session<'_>, findings: &[Finding], floor: u32, open: bool) 
     let mut settled = policy.is_about_the_newest();
     // What may go is told anew when something comes behind it.
     settled &= !RULES.iter().any(|rule| {
-        rule.told == Told::Counted && policy.selection.allow.iter().any(|own| own == rule.code())
+        rule.told == Repeats::Counted && policy.selection.allow.iter().any(|own| own == rule.code())
     });
     let strip = policy.thinking_in_force() == SignedThinking::Strip;
     let mut in_turn = false;
@@ -397,11 +400,11 @@ fn is_told_by_itself(session: &Session<'_>, finding: &Finding, floor: u32) -> bo
     finding.rule.entry_decides && (!finding.rule.model_sees || !moves)
 }
 
-fn ends(kind: QuirkKind) -> bool {
-    matches!(kind, QuirkKind::ThinkingLast | QuirkKind::ReasoningLast)
+fn ends(kind: ContentIssueKind) -> bool {
+    matches!(kind, ContentIssueKind::ThinkingLast | ContentIssueKind::ReasoningLast)
 }
 
 fn flow_of(transcript: &Transcript, entry: u32) -> Flow {
-    let hollow = transcript.quirks_of(entry).iter().any(|quirk| quirk.kind == QuirkKind::Hollow);
+    let hollow = transcript.issues_of(entry).iter().any(|issue| issue.kind == ContentIssueKind::Empty);
     flow(&transcript.entries[entry as usize], hollow, !transcript.calls_of(entry).is_empty())
 }

@@ -10,7 +10,7 @@ use transcript::weight::{Amount, Large, Row, ToolRow, Turn, Weight};
 
 /// One line of `top --json`.
 #[derive(Serialize)]
-pub(crate) struct Weighed {
+pub(crate) struct SizeReport {
     #[serde(rename = "type")]
     kind: &'static str,
     pub(crate) path: String,
@@ -219,7 +219,7 @@ pub(crate) fn cap_tools(rows: Vec<ToolShare>, max: usize) -> Vec<ToolShare> {
     cap(rows, max, ToolShare::add, |row| row.name = OTHERS.to_string())
 }
 
-impl Weighed {
+impl SizeReport {
     fn without(path: &Path, outcome: &'static str, reason: Option<String>) -> Self {
         Self {
             kind: "file",
@@ -360,7 +360,7 @@ pub(crate) struct Summary {
 
 impl Totals {
     /// Adds a file.
-    pub(crate) fn add(&mut self, file: &Weighed) {
+    pub(crate) fn add(&mut self, file: &SizeReport) {
         self.files += 1;
         self.unsupported += u64::from(file.outcome == "unsupported");
         self.refused += u64::from(file.outcome == "refused");

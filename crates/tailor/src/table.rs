@@ -14,7 +14,7 @@ const BAR_MAX: usize = 50;
 
 /// What is drawn on.
 #[derive(Clone, Copy)]
-pub(crate) struct Canvas {
+pub(crate) struct TableWriter {
     columns: usize,
     /// It shows ASCII only.
     ascii: bool,
@@ -27,7 +27,7 @@ pub(crate) struct Line {
     pub(crate) part: u64,
 }
 
-impl Canvas {
+impl TableWriter {
     /// Standard output as it is. `COLUMNS` counts for what is no terminal; the locale always, since a pager is behind
     /// most pipes.
     pub(crate) fn of_stdout() -> Self {
@@ -119,8 +119,8 @@ fn pad(text: &str, columns: usize) -> String {
 mod tests {
     use super::*;
 
-    fn canvas(columns: usize, ascii: bool) -> Canvas {
-        Canvas { columns, ascii }
+    fn canvas(columns: usize, ascii: bool) -> TableWriter {
+        TableWriter { columns, ascii }
     }
 
     #[test]
