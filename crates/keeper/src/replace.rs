@@ -435,7 +435,7 @@ impl<'a> Replacement<'a> {
     }
 
     /// The lease on the new file, if there is one to be had: somebody who looks into every new file (a search index)
-    /// may have it open; then lines may change places, but none is lost.
+    /// may have it open; then nothing is appended to it, and lines that come late wait for `leftover`.
     fn lease_new(&self) -> Result<Option<Lease<'_>>, Error> {
         let fail = |cause| self.fail("ask for a lease on the new text of", cause);
         before(Step::LeaseNew).map_err(fail)?;
@@ -514,7 +514,7 @@ impl<'a> Replacement<'a> {
         if end == self.known.at() {
             return Ok(state);
         }
-        // Given back when all is over.
+        // Held until this look is over.
         let own = hold.is_none().then(|| Lease::write(&self.new));
         let length = self.new.metadata().map_err(fail)?.len();
         if matches!(own, Some(Err(_))) || length != self.landed.get() {

@@ -36,7 +36,7 @@ const BYTES_MAX: u64 = 64 << 20;
 const LINE_BYTES_MAX: usize = 1 << 20;
 /// How many entries are kept.
 const ENTRIES_MAX: usize = 100_000;
-/// Lines of no use that are never worth writing the file anew.
+/// Up to so many useless lines the file is not rewritten.
 const USELESS_LINES_MIN: usize = 256;
 /// Digits of a checksum.
 const CHECK_DIGITS: usize = 16;
@@ -122,8 +122,15 @@ impl Verdicts {
         let is_asked = |path: &Path| roots.iter().any(|root| path.starts_with(root));
         let before = known.len();
         known.retain(|path, _| !(is_asked(path) && is_gone(path)));
-        let is_worth_it = known.len() < before || lines > 2 * known.len() + USELESS_LINES_MIN;
-        let anew = is_worth_it.then(|| write_anew(&folder, &name, &known).ok()).flatten();
+        let is_long = |file: &File| file.metadata().is_ok_and(|found| found.len() > BYTES_MAX / 2);
+        let is_worth_it =
+            known.len() < before || lines > 2 * known.len() + USELESS_LINES_MIN || is_long(&file);
+        let mut anew = is_worth_it.then(|| write_anew(&folder, &name, &known).ok()).flatten();
+        // There must be room for what is new.
+        if anew.as_ref().is_some_and(is_long) {
+            known.clear();
+            anew = write_anew(&folder, &name, &known).ok();
+        }
         let file = anew.unwrap_or(file);
         let room = AtomicU64::new(BYTES_MAX.saturating_sub(file.metadata()?.len()));
         known.retain(|path, _| is_asked(path));

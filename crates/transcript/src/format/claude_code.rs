@@ -9,7 +9,7 @@ use super::base::{
     Shape, Vote,
 };
 use super::common::{
-    alone, broken_by_stop_reason, content_parts, is_string, items, later, marred_role, says, says_any,
+    alone, broken_by_stop_reason, content_parts, corrupted_role, is_string, items, later, says, says_any,
     time_after,
 };
 use super::names::{Form, Names, has, needs, text};
@@ -154,7 +154,7 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
     draft.entry.is_sidechain = sidechain.is_some_and(Value::is_true) || is_string(team);
     draft.entry.injected = meta.is_some_and(Value::is_true);
     if let Some(message) = message.filter(|message| message.get("role").is_none()) {
-        marred_role(message, draft);
+        corrupted_role(message, draft);
     }
     match *kind {
         "user" => user(line, message, draft),

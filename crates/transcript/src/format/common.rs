@@ -180,7 +180,7 @@ pub(super) fn note_corrupted(name: &Corrupted, needed: &[&str], draft: &mut Draf
 }
 
 /// Notes that the name under which a message says whose it is was written over, and says whether it was.
-pub(super) fn marred_role(message: Value<'_>, draft: &mut Draft<'_>) -> bool {
+pub(super) fn corrupted_role(message: Value<'_>, draft: &mut Draft<'_>) -> bool {
     written_over(message, "role", draft).is_some()
 }
 

@@ -9,7 +9,7 @@ use super::base::{
     Shape, Vote,
 };
 use super::common::{
-    CALLS, alone, content_parts, has_block, is_string, items, later, marred_role, says, time_after,
+    CALLS, alone, content_parts, corrupted_role, has_block, is_string, items, later, says, time_after,
 };
 use super::names::{Form, Names, has, needs, text};
 use super::writing::Writing;
@@ -348,7 +348,7 @@ fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
         }
         None => {
             // pi always says whose a message is.
-            if !marred_role(message, draft) {
+            if !corrupted_role(message, draft) {
                 draft.issue(ContentIssueKind::Corrupted(None), message.span());
             }
             Kind::Opaque

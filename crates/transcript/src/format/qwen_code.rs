@@ -91,6 +91,7 @@ pub(super) const FORMAT: Format = Format {
     read,
     parts,
     missing_result,
+    single_files_read_only: Some(MANAGED),
     ..BASE
 };
 

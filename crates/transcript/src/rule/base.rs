@@ -138,7 +138,7 @@ pub(super) fn about_place(rule: &'static Rule, line: u64, severity: Severity, me
 }
 
 /// A finding about a line that is no record, with what would mend it.
-pub(super) fn about_wreck(rule: &'static Rule, damaged: &DamagedLine, message: String) -> Finding {
+pub(super) fn about_damaged_line(rule: &'static Rule, damaged: &DamagedLine, message: String) -> Finding {
     // Without the line, records are hidden from the agent; else it was nothing that any program could read.
     let severity = if damaged.records > 0 || damaged.user { Severity::Error } else { Severity::Warning };
     let message = if damaged.user { format!("{message}; a user's message begins in it") } else { message };

@@ -1,6 +1,6 @@
 //! B8: line breaks and control characters inside the strings of a record.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about_wreck};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about_damaged_line};
 use crate::read::salvage::Cause;
 use crate::session::Session;
 use alloc::format;
@@ -42,7 +42,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
             }
             _ => format!("raw control characters at {count} places inside a record"),
         };
-        out.push(about_wreck(&RULE, damaged, message));
+        out.push(about_damaged_line(&RULE, damaged, message));
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! B7: byte order marks.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about_line, about_wreck};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about_damaged_line, about_line};
 use crate::model::entry::DamageKind;
 use crate::model::finding::{Fix, Op, Severity};
 use crate::read::salvage::Cause;
@@ -42,7 +42,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         session.damaged_lines()?.iter().filter(|damaged| damaged.cause == Cause::Bom && !damaged.is_torn())
     {
         let message = "byte order mark at the beginning of a line".to_string();
-        out.push(about_wreck(&RULE, damaged, message));
+        out.push(about_damaged_line(&RULE, damaged, message));
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! B2: two objects on one line, or one and a fragment.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about, about_wreck};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about, about_damaged_line};
 use crate::format::{Counted, Format};
 use crate::model::finding::{Finding, Fix, Op, Severity};
 use crate::read::salvage::Cause;
@@ -49,7 +49,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         .filter(|damaged| damaged.cause == Cause::Spliced && !damaged.is_torn())
     {
         let message = format!("{} whole records among fragments", damaged.records);
-        out.push(about_wreck(&RULE, damaged, message));
+        out.push(about_damaged_line(&RULE, damaged, message));
     }
     Ok(())
 }

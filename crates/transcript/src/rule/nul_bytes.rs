@@ -1,6 +1,6 @@
 //! B3: NUL bytes between or inside records.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about_wreck};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about_damaged_line};
 use crate::format::{Counted, Format};
 use crate::read::salvage::Cause;
 use crate::session::Session;
@@ -37,7 +37,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         session.damaged_lines()?.iter().filter(|damaged| damaged.cause == Cause::Nul && !damaged.is_torn())
     {
         let message = format!("NUL bytes in a line of {} bytes", damaged.damage.span.len());
-        out.push(about_wreck(&RULE, damaged, message));
+        out.push(about_damaged_line(&RULE, damaged, message));
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! B1: the last line is torn off.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about_line, about_wreck};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about_damaged_line, about_line};
 use crate::model::entry::DamageKind;
 use crate::model::finding::{Fix, Op, Severity};
 use crate::read::salvage::Cause;
@@ -46,7 +46,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
             0 => format!("the last line is torn after {bytes} bytes"),
             _ => format!("the last line of {bytes} bytes is torn, but holds whole records"),
         };
-        let mut finding = about_wreck(&RULE, damaged, message);
+        let mut finding = about_damaged_line(&RULE, damaged, message);
         if damaged.cause == Cause::Unknown {
             finding.fix = Fix::NONE;
         }

@@ -1,6 +1,6 @@
 //! B9: a line that is not a record, or not any more.
 
-use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about, about_wreck};
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage, about, about_damaged_line};
 use crate::format::{Counted, Format};
 use crate::model::entry::{ContentIssueKind, DamageKind};
 use crate::model::finding::{Finding, Fix, Op, Severity};
@@ -56,7 +56,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
             DamageKind::Nul(at) => format!("line of {bytes} bytes holds NUL bytes (from byte {at})"),
             _ => format!("line of {bytes} bytes holds too many values or records to look into"),
         };
-        let mut finding = about_wreck(&RULE, damaged, message);
+        let mut finding = about_damaged_line(&RULE, damaged, message);
         if damaged.cause == Cause::Unknown {
             finding.fix = Fix::NONE;
         }

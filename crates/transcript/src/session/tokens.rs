@@ -75,7 +75,10 @@ fn count(session: &Session<'_>) -> Result<ContextTokens, Fault> {
         && costs.are_in(session, at, count)
         && let Some(gone) = gone_since(session, &costs, at)?
     {
-        tokens = count.saturating_sub(gone).saturating_add(costs.behind(session, at));
+        // A number that was reported after a cut may not show that it knows of it. It is never less than the texts.
+        let behind = costs.behind(session, at);
+        let texts = (costs.total() - rates.base).saturating_sub(behind);
+        tokens = count.saturating_sub(gone).max(texts.min(count)).saturating_add(behind);
         counted = Some(Counted { tokens: count, line: session.entry(at).line });
     }
     let window = newest.window.or_else(|| rates::window_of(model_of(session)));
@@ -221,16 +224,16 @@ fn gone_since(session: &Session<'_>, costs: &Costs, at: u32) -> Result<Option<u6
     let (mut first, mut gone) = (None, 0_u64);
     for (entry, _) in costs.each.iter().copied().filter(|(entry, _)| *entry < at) {
         let omitted = omitted_in(session, entry)?;
-        gone += omitted;
+        gone = gone.saturating_add(omitted);
         if omitted > 0 {
             first = first.or(Some(entry));
         }
     }
     let Some(first) = first else { return Ok(Some(0)) };
     let gone = costs.rates.text(gone).div_ceil(rates::UNIT);
-    let known: u64 =
-        counts(session, first, at)?.windows(2).map(|two| fallen(session, costs, two[0], two[1])).sum();
-    Ok(Some(gone.saturating_sub(known)))
+    let counts = counts(session, first, at)?;
+    let falls = counts.windows(2).map(|two| fallen(session, costs, two[0], two[1]));
+    Ok(Some(falls.fold(gone, u64::saturating_sub)))
 }
 
 /// Whether the number of an entry behind a compaction was reported after it. `recover` puts one before entries that
@@ -282,7 +285,7 @@ fn fallen(session: &Session<'_>, costs: &Costs, one: (u32, u64), next: (u32, u64
     let falls = next.1 < one.1 - one.1.saturating_mul(FALL_PERCENT) / 100;
     let came =
         || costs.behind(session, one.0) - costs.behind(session, next.0).min(costs.behind(session, one.0));
-    if falls { one.1 - next.1 + came() } else { 0 }
+    if falls { (one.1 - next.1).saturating_add(came()) } else { 0 }
 }
 
 /// How many characters of results in an entry our markers say are gone.
@@ -291,7 +294,7 @@ fn omitted_in(session: &Session<'_>, entry: u32) -> Result<u64, Fault> {
     for text in session.transcript.results_of(entry).flat_map(|result| session.transcript.bodies_of(result)) {
         if text.inner.len() <= CUT_BYTES_MAX {
             let own = measure(session.source, text.inner, text.length(Unit::Chars), Unit::Chars, false)?.own;
-            omitted += own.map_or(0, |own| own.omitted);
+            omitted = own.map_or(0, |own| own.omitted).saturating_add(omitted);
         }
     }
     Ok(omitted)

@@ -260,7 +260,7 @@ impl<'a> Tally<'a> {
         // What is not in the file was there all the time, as far as anybody knows.
         let now = weight.context_tokens.tokens;
         for turn in &mut weight.turns {
-            turn.context_tokens = (turn.context_tokens + now).saturating_sub(context);
+            turn.context_tokens = turn.context_tokens.saturating_add(now).saturating_sub(context);
         }
     }
 

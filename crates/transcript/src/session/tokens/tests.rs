@@ -238,6 +238,14 @@ fn a_number_from_before_a_recovery_is_not_believed() {
 }
 
 #[test]
+fn a_number_that_never_counted_what_was_cut_does_not_fall_below_the_texts() {
+    let session = pi(&[user(40), calls("c", 20_000), result("c", 200_000)]);
+    let cut = mended(&session, &Policy::default()).unwrap();
+    let found = counted(&and(&cut, "z", "e2", &said(29_000))).tokens;
+    assert!((8_000..=29_000).contains(&found), "{found}");
+}
+
+#[test]
 fn a_number_that_leaves_out_what_was_cached_is_not_believed() {
     let session = claude(40);
     let bare = [&session[..], answered(81, 1_103, "ok").replace("1000,", "0,").as_bytes()].concat();
