@@ -85,7 +85,10 @@ async function numbersAreRight(page, dir) {
     assert.equal(count, sum(scan.filter((l) => l.type === "file").map((l) => l.findings.filter((f) => f.code === code).length)), code);
   }
   const drawn = await values(page, "#main > figure .cell", "name");
-  assert.equal(sum(drawn.map(([, value]) => value)), summary.context.tokens, "the treemap adds up to the context");
+  const parts = sum(summary.parts.map((part) => part.tokens));
+  assert.equal(sum(drawn.map(([, value]) => value)), Math.max(parts, summary.context.tokens), "the treemap adds up to the context");
+  const added = drawn.find(([name]) => name === "not in the transcript");
+  assert.equal(added ? added[1] : 0, Math.max(0, summary.context.tokens - parts), "what the agent adds is a cell of its own");
   for (const tool of summary.tools.filter((t) => t.result_tokens > 0).slice(0, 5)) {
     const cell = drawn.find(([name]) => name === "results of " + tool.name);
     assert.equal(cell && cell[1], tool.result_tokens, tool.name);
@@ -129,7 +132,8 @@ async function drillsDown(page, top) {
   assert.equal(await page.textContent("#one h2"), rich.path);
   assert.equal(await page.evaluate(() => document.activeElement.tagName), "H2", "focus follows");
   const cells = await values(page, "#one .cell", "name");
-  assert.equal(sum(cells.map(([, value]) => value)), rich.context.tokens);
+  const parts = sum(rich.parts.map((part) => part.tokens));
+  assert.equal(sum(cells.map(([, value]) => value)), Math.max(parts, rich.context.tokens));
   const label = await page.getAttribute("#one .turns svg", "aria-label");
   const compactions = sum(rich.turns.map((turn) => turn.compactions));
   assert.ok(label.includes(`${compactions} compaction`), label);

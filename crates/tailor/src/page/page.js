@@ -90,8 +90,8 @@ function squarify(items, x, y, w, h) {
   return cells;
 }
 
-// What fills the context: parts, and tool results by tool.
-function filling(parts, tools) {
+// What fills the context: parts, tool results by tool, and what the agent adds to them.
+function filling(parts, tools, tokens) {
   const items = [];
   parts.forEach((tokens, n) => {
     if (data.parts[n] !== "results") { items.push({ name: part(n), value: tokens, colour: n }); return; }
@@ -102,6 +102,7 @@ function filling(parts, tools) {
     }
     if (tokens - named > 0) items.push({ name: "other tool results", value: tokens - named, colour: n });
   });
+  items.push({ name: "not in the transcript", value: tokens - sum(parts), colour: data.parts.indexOf("bookkeeping") });
   return items.filter((item) => item.value > 0).sort((a, b) => b.value - a.value);
 }
 
@@ -119,11 +120,12 @@ function treemap(items, whole, label) {
 }
 
 function context(parts, tools, tokens, what) {
-  const items = filling(parts, tools);
+  const items = filling(parts, tools, tokens);
   if (!items.length) return [make("p", { class: "soft" }, "Nothing is in the context.")];
   const label = `Treemap: what fills ${what}, ${grouped(tokens)} tokens`;
-  return [treemap(items, tokens, label),
-    make("details", {}, make("summary", {}, "As a table"), bars(label, "tokens", items.map((i) => [i.name, i.value]), tokens))];
+  const whole = sum(items.map((item) => item.value));
+  return [treemap(items, whole, label),
+    make("details", {}, make("summary", {}, "As a table"), bars(label, "tokens", items.map((i) => [i.name, i.value]), whole))];
 }
 
 // --- before and after a fix ---
