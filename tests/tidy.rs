@@ -8,7 +8,7 @@ use std::process::Command;
 
 const FUNCTION_LINES_MAX: usize = 70;
 /// The daemon brought 31: log layers, metrics, TOML, signals; making images small 18, for four kinds of files.
-const PACKAGES_MAX: usize = 203;
+const PACKAGES_MAX: usize = 204;
 
 /// All files that belong to the repository, relative to its top.
 fn tracked() -> Vec<PathBuf> {

@@ -129,7 +129,7 @@ impl Folder {
 
     /// What stands under a name now; `None` if nothing does.
     pub(crate) fn look(&self, name: impl AsRef<OsStr>) -> io::Result<Option<Metadata>> {
-        existing(self.open(name, OFlags::PATH))?.map(|file| file.metadata()).transpose()
+        existing(self.open(name, files::LOOK))?.map(|file| file.metadata()).transpose()
     }
 
     /// All names in the folder that are UTF-8 (ours are ASCII), sorted.

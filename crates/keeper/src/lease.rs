@@ -37,12 +37,20 @@ impl From<io::Error> for Refused {
 impl<'f> Lease<'f> {
     /// Keeps writers out of a file that was opened for reading only.
     pub(crate) fn read(file: &'f File) -> Result<Self, Refused> {
-        Ok(system::set(file, system::READ).map(|()| Self(file))?)
+        Self::of(file, system::READ)
     }
 
     /// Keeps everybody else out of a file.
     pub(crate) fn write(file: &'f File) -> Result<Self, Refused> {
-        Ok(system::set(file, system::WRITE).map(|()| Self(file))?)
+        Self::of(file, system::WRITE)
+    }
+
+    fn of(file: &'f File, kind: i32) -> Result<Self, Refused> {
+        #[cfg(test)]
+        if crate::step::fault::leases() != crate::step::fault::Leases::Given {
+            return Err(Refused::Unavailable);
+        }
+        Ok(system::set(file, kind).map(|()| Self(file))?)
     }
 }
 

@@ -4,7 +4,8 @@ use crate::content::Content;
 use crate::deferral::Deferral;
 use crate::gate::{self, GateTarget, Pass};
 use crate::options::{Mode, Options};
-use crate::platform::mounts;
+use crate::platform::{self, mounts};
+use crate::refusal::Refusal;
 use crate::snapshot::Snapshot;
 use crate::stop::Stop;
 use crate::writers;
@@ -21,6 +22,9 @@ pub(crate) fn may_write(
     options: &Options,
     more: &[Gate],
 ) -> Result<Pass, Stop> {
+    if !platform::TRIED && !options.untried_systems {
+        return Err(Refusal::UntriedSystem.into());
+    }
     snapshot.refusal().map_or(Ok(()), Err)?;
     let gates = [more, facts.format.map_or(&[][..], |format| format.gates)].concat();
     let pass = gate::pass(&gates, &target(snapshot, facts, options.mode == Mode::Fix), options.settle)?;

@@ -21,13 +21,14 @@ use crate::beside::run_of;
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::gate::Pass;
-use crate::lease::{Lease, Refused};
+use crate::lease::Lease;
 use crate::new_text::NewText;
 use crate::place::Place;
 use crate::replace::{Replaced, replace};
 use crate::snapshot::Snapshot;
 use crate::stop::Stop;
 use crate::vault::{Ledger, Pending, Run, Swap, Vault};
+use crate::writers;
 use late::{Late, Merged};
 use left::{FINISH, Leftover, Opened, left_of};
 use std::io;
@@ -44,10 +45,11 @@ pub(crate) fn settle(now: &Snapshot, vault: &Vault) -> Result<bool, Stop> {
     let left = left_of(now, vault)?;
     // Nobody may be in the middle of a line when we look for the last time.
     let leases: Vec<_> = left.iter().map(|leftover| Lease::read(&leftover.file)).collect();
-    let held = |index: usize| matches!(leases.get(index), Some(Err(Refused::Busy)));
+    let held: Vec<bool> =
+        leases.iter().zip(&left).map(|(lease, of)| writers::holds(lease, &of.file)).collect();
     let mut late = Vec::new();
-    for (index, leftover) in left.iter().enumerate() {
-        late.push(Late::of(leftover, now, vault, !held(index)).map_err(fail)?);
+    for (leftover, held) in left.iter().zip(&held) {
+        late.push(Late::of(leftover, now, vault, !held).map_err(fail)?);
     }
     if let Some(merged) = Merged::of(&late, now) {
         bring_over(&merged, &late, now, vault)?;
@@ -56,12 +58,12 @@ pub(crate) fn settle(now: &Snapshot, vault: &Vault) -> Result<bool, Stop> {
     for late in &late {
         late.keep_dropped(now, vault)?;
     }
-    for (_, leftover) in left.iter().enumerate().filter(|(index, _)| !held(*index)) {
+    for (leftover, _) in left.iter().zip(&held).filter(|(_, held)| !**held) {
         leftover.remove(&now.place).map_err(fail)?;
         leftover.note(vault, &Ledger::CLOSED);
         leftover.mark(now, vault);
     }
-    if (0..left.len()).any(held) { Err(Deferral::OldFileOpen.into()) } else { Ok(!left.is_empty()) }
+    if held.contains(&true) { Err(Deferral::OldFileOpen.into()) } else { Ok(!left.is_empty()) }
 }
 
 /// Puts late lines into the transcript: a run of its own, whose record says how far each old file is accounted for then.

@@ -35,6 +35,8 @@ pub struct Options {
     pub settle_stale: Duration,
     /// How long a session must have been quiet before no agent that cannot be seen is taken to remember it.
     pub memory_settle: Duration,
+    /// Whether files are replaced on a system on which that has not been tried.
+    pub untried_systems: bool,
     /// Where originals are kept. [`Mode::Fix`] needs one.
     pub vault: Option<Vault>,
     /// What makes it worth while to write a whole file anew. Nothing: whatever there is to mend does.

@@ -73,6 +73,10 @@ impl Ending {
 pub enum Guarantee {
     /// A file lease: nobody could come in between.
     Lease,
+    /// There are no leases here, but every process that could have the old file open was seen: the names were exchanged
+    /// at once, and whatever came to the old file was brought over until nobody had it open. Not covered is a process
+    /// that has found the old file and opens it later than a second after that.
+    Drained,
     /// Quiet: there are no leases here; nobody had written for the settle time, nothing had changed up to the
     /// exchange, and the old file was watched for a second after it.
     Quiet,
@@ -83,6 +87,7 @@ impl Guarantee {
     pub fn name(self) -> &'static str {
         match self {
             Self::Lease => "lease",
+            Self::Drained => "drained",
             Self::Quiet => "quiet",
         }
     }

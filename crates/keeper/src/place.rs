@@ -1,7 +1,7 @@
 //! Where a transcript lies: its folder, held open, and its name in there.
 
 use crate::folder::Folder;
-use crate::platform::files::open_folder;
+use crate::platform::files::{LOOK, open_folder};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -38,7 +38,7 @@ impl Place {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = match open_folder(parent, flags) {
             // Files in a folder that may not be listed can be read all the same.
-            Err(Errno::ACCESS) => open_folder(parent, flags | OFlags::PATH)?,
+            Err(Errno::ACCESS) => open_folder(parent, flags | LOOK)?,
             other => other?,
         };
         Ok(Self { folder: Folder::held(File::from(folder), parent), name })

@@ -28,6 +28,8 @@ pub enum Refusal {
     ForeignOwner(u32),
     /// Root would work in a folder that another user than the file's owner may rename or replace.
     LooseFolder(PathBuf),
+    /// Nobody has seen files being replaced beside live agents on this system.
+    UntriedSystem,
     /// It holds more entries than we keep in mind.
     TooManyEntries,
     /// The agent keeps offsets into it, or proofs of what it holds, in another place.
@@ -68,6 +70,9 @@ pub enum Refusal {
     },
 }
 
+const UNTRIED_SYSTEM: &str = "replacing a file beside live agents has not been tried on this system yet (use --out DIR, \
+    or quit the agents and set TAILOR_UNTRIED_SYSTEMS=true)";
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -91,6 +96,7 @@ impl fmt::Display for Refusal {
             Self::NotAFile => f.write_str("it is not a regular file"),
             Self::ForeignOwner(uid) => write!(f, "it belongs to user {uid} (run as that user, or as root)"),
             Self::LooseFolder(folder) => f.write_str(&loose_folder(folder)),
+            Self::UntriedSystem => f.write_str(UNTRIED_SYSTEM),
             Self::TooManyEntries => {
                 write!(f, "it has more than {} entries", transcript::scan::ENTRIES_MAX)
             }

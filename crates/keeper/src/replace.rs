@@ -79,6 +79,9 @@ const LATELY: Duration = Duration::from_secs(2);
 /// How often the old file is looked at during the grace.
 const LOOK_EVERY: Duration = Duration::from_micros(500);
 
+/// The same where that takes a question to every process.
+const LOOK_EVERY_WITHOUT_LEASE: Duration = Duration::from_millis(10);
+
 /// How much may be left to copy when the lease is asked for, in bytes. More is copied and made to last before.
 const CATCH_UP_BYTES: u64 = 64 * 1024;
 
@@ -141,7 +144,8 @@ pub(crate) fn replace(
 ///    the old one; fsync. [Catch up](Replacement::catch_up): what was appended since goes verbatim to its end.
 /// 3. [`land`](Replacement::land): the locks of the programs that own it. [`shut`](Replacement::shut): read lease on the
 ///    old file. From here on a program that opens it for writing waits. Not to be had: somebody holds it open; wait for
-///    another time. No leases here: go on without, if nothing at all has changed.
+///    another time. No leases here: go on without, and compare after 6 (`drained`), or, where not everybody is seen who may
+///    have it open, only if nothing at all has changed (`quiet`).
 /// 4. Is it still the file at the path, and does it still begin with what was read, byte for byte? If not, give up. Where
 ///    writers come so often that the comparison would make them wait, it is part of 7, and 5 is taken back then.
 ///    [Catch up](Replacement::catch_up_last) with the rest; make it last in both files.
@@ -178,6 +182,14 @@ struct Replacement<'a> {
     /// Length of the new file, as far as it is of our making.
     landed: Cell<u64>,
     start: Instant,
+}
+
+/// What keeps others' lines safe from here to the exchange of names.
+struct Shut<'f> {
+    lease: Option<Lease<'f>>,
+    guarantee: Guarantee,
+    /// Whether all bytes are known to be those that were read.
+    compared: bool,
 }
 
 impl Drop for Replacement<'_> {
@@ -281,8 +293,7 @@ impl<'a> Replacement<'a> {
         if pass.holds_lock() && !self.old.is_current()? {
             return Err(Deferral::Changed.into());
         }
-        let (lease, compared) = self.shut(run, text)?;
-        let guarantee = if lease.is_some() { Guarantee::Lease } else { Guarantee::Quiet };
+        let Shut { lease, guarantee, compared } = self.shut(run, text)?;
         self.catch_up_last(run)?;
         let hold = self.lease_new()?;
         if !self.exchange()? {
@@ -346,21 +357,29 @@ impl<'a> Replacement<'a> {
     /// Keeps writers out of the old file, if it is still what was read but for what was appended. Whether it is takes a
     /// comparison of all bytes if it has changed at all; a writer who comes meanwhile goes first, a few times.
     ///
-    /// Nobody comes in as long as the lease is held; without one nothing at all has changed. Also says whether all bytes
-    /// of a file that has grown are known to be those that were read.
-    fn shut(&self, run: &Run, text: &dyn NewText) -> Result<(Option<Lease<'_>>, bool), Stop> {
+    /// Nobody comes in as long as the lease is held. Without one others may come as long as the names are not
+    /// exchanged: the comparison comes after that if all of them are seen, and else nothing at all may have changed.
+    fn shut(&self, run: &Run, text: &dyn NewText) -> Result<Shut<'_>, Stop> {
         for attempt in 1..=COMPARE_TRIES {
             let Content { path, file, metadata } = &**self.old;
             let lease = writers::keep_out(path, file, metadata, writers::PATIENCE)?;
+            let guarantee = match lease {
+                Some(_) => Guarantee::Lease,
+                None if writers::are_seen(file, metadata) => Guarantee::Drained,
+                None => Guarantee::Quiet,
+            };
             let stop = || lease.as_ref().is_some_and(Lease::is_wanted);
-            let compared = match self.is_as_read(lease.is_some())? {
+            let compared = match self.is_as_read(guarantee)? {
+                None if guarantee == Guarantee::Drained => None,
                 None => self.has_kept(text, &stop).map_err(|cause| self.fail(LOOK_AGAIN, cause))?,
                 known => known,
             };
             match compared {
-                Some(true) => return Ok((lease, true)),
+                Some(true) => return Ok(Shut { lease, guarantee, compared: true }),
                 Some(false) => break,
-                None if attempt == COMPARE_TRIES => return Ok((lease, false)),
+                None if attempt == COMPARE_TRIES || guarantee == Guarantee::Drained => {
+                    return Ok(Shut { lease, guarantee, compared: false });
+                }
                 None => {}
             }
             drop(lease);
@@ -372,12 +391,17 @@ impl<'a> Replacement<'a> {
 
     /// Whether the file at the path is the one that was read, and still has what was read. `None` if somebody may have
     /// appended to it, and only a comparison tells whether anything else was done.
-    fn is_as_read(&self, leased: bool) -> Result<Option<bool>, Error> {
+    fn is_as_read(&self, guarantee: Guarantee) -> Result<Option<bool>, Error> {
         if self.old.is_current()? {
-            return Ok((!leased || !self.old.is_fresh()).then_some(true));
+            return Ok(match guarantee {
+                Guarantee::Lease => (!self.old.is_fresh()).then_some(true),
+                Guarantee::Drained => None,
+                Guarantee::Quiet => Some(true),
+            });
         }
-        // Without a lease only perfect quiet will do, and a line that was torn may be a whole one now.
-        let may_have_grown = leased && self.old.ends_line() && self.old.is_at_path()?;
+        // A line that was torn may be a whole one now.
+        let may_have_grown =
+            guarantee != Guarantee::Quiet && self.old.ends_line() && self.old.is_at_path()?;
         let holds = || self.known.holds(&self.old.file).map_err(|cause| self.fail(LOOK_AGAIN, cause));
         Ok(if may_have_grown && holds()? { None } else { Some(false) })
     }
@@ -495,7 +519,7 @@ impl<'a> Replacement<'a> {
         let until = Instant::now() + TIMEOUTS.drain;
         loop {
             let state = self.drain_once(run, hold)?;
-            if state != State::Busy || guarantee == Guarantee::Quiet || Instant::now() > until {
+            if state != State::Busy || guarantee != Guarantee::Lease || Instant::now() > until {
                 return Ok(state);
             }
             sleep(Duration::from_micros(20));
@@ -574,17 +598,21 @@ impl<'a> Replacement<'a> {
         loop {
             // The last look comes after the grace.
             let over = Instant::now() >= until;
+            // Who is out before the look has written all of it.
+            let may_be_open = over && self.is_open(guarantee);
             let state = self.drain_once(run, None)?;
-            // Without leases every look says that somebody may be in.
-            let open = state == State::Busy && guarantee == Guarantee::Lease;
+            let open = state == State::Busy && may_be_open;
             let held = open && Instant::now() >= until + TIMEOUTS.holder;
             if state == State::Rewritten || (over && state == State::Late) || held {
                 return Ok(state);
             }
             if over && !open {
+                if state == State::Busy && !self.is_over().map_err(fail)? {
+                    return Ok(State::Late);
+                }
                 break;
             }
-            sleep(LOOK_EVERY);
+            sleep(if guarantee == Guarantee::Lease { LOOK_EVERY } else { LOOK_EVERY_WITHOUT_LEASE });
         }
         before(Step::Unlink).map_err(fail)?;
         self.old.place.remove(&self.temporary).map_err(fail)?;
@@ -596,8 +624,22 @@ impl<'a> Replacement<'a> {
         Ok(State::Empty)
     }
 
+    /// Whether all of the old file is accounted for: no program has died there in the middle of a line.
+    fn is_over(&self) -> io::Result<bool> {
+        Ok(self.old.file.metadata()?.len() <= self.known.at())
+    }
+
+    /// Whether somebody may have the old file open. Without leases every look says so; then those count that are seen.
+    fn is_open(&self, guarantee: Guarantee) -> bool {
+        match guarantee {
+            Guarantee::Lease => true,
+            Guarantee::Drained => writers::holds(&Err(Refused::Unavailable), &self.old.file),
+            Guarantee::Quiet => false,
+        }
+    }
+
     fn grace(&self, guarantee: Guarantee) -> Duration {
-        if guarantee == Guarantee::Quiet {
+        if guarantee != Guarantee::Lease {
             return TIMEOUTS.grace_without_lease;
         }
         let quiet = self.old.metadata.modified().ok();

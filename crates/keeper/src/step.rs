@@ -71,7 +71,7 @@ pub(crate) fn before(step: Step) -> io::Result<()> {
 #[cfg(test)]
 pub(crate) mod fault {
     use super::Step;
-    use std::cell::RefCell;
+    use std::cell::{Cell, RefCell};
     use std::io;
 
     /// What goes wrong.
@@ -95,6 +95,35 @@ pub(crate) mod fault {
 
     thread_local! {
         static STATE: RefCell<State> = RefCell::default();
+        static LEASES: Cell<Leases> = const { Cell::new(Leases::Given) };
+    }
+
+    /// What the system does for this thread.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum Leases {
+        Given,
+        /// It has no leases, but says who has a file open.
+        Seen,
+        /// It has no leases, and does not let itself be asked.
+        Unseen,
+    }
+
+    /// Runs `work` on a system with such leases.
+    pub(crate) fn with_leases<T>(leases: Leases, work: impl FnOnce() -> T) -> T {
+        struct Given;
+        impl Drop for Given {
+            fn drop(&mut self) {
+                LEASES.set(Leases::Given);
+            }
+        }
+        LEASES.set(leases);
+        let _given = Given;
+        work()
+    }
+
+    /// What the system does for this thread.
+    pub(crate) fn leases() -> Leases {
+        LEASES.get()
     }
 
     /// Runs `work` with a fault, or none, and gives the steps that it took.

@@ -5,9 +5,12 @@ use crate::error::Error;
 use crate::identity::FileId;
 use crate::lease::{Lease, Refused};
 use crate::platform::{network, process};
+#[cfg(test)]
+use crate::step::fault;
 use crate::step::{Step, before};
 use crate::stop::Stop;
 use std::fs::{File, Metadata};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -16,6 +19,9 @@ use std::time::{Duration, Instant};
 /// meanwhile. Tests have less patience.
 pub(crate) const PATIENCE: Duration =
     if cfg!(test) { Duration::from_millis(2) } else { Duration::from_millis(250) };
+
+/// How often processes are asked what they have open where there are no leases.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// A read lease on a file that was opened for reading. As long as it is held, nobody has the file open for writing,
 /// whoever they are and whatever `/proc` shows of them. `None` where there are no leases and no process is seen that
@@ -26,26 +32,55 @@ pub(crate) fn keep_out<'f>(
     metadata: &Metadata,
     patience: Duration,
 ) -> Result<Option<Lease<'f>>, Stop> {
-    let writer = || {
-        let holders = process::holders(FileId::of(metadata));
-        let writer = holders.into_iter().find(|holder| holder.writes);
-        writer.map(|holder| Deferral::Open { pid: holder.pid, name: holder.name })
-    };
-    match lease(file, patience) {
+    let until = Instant::now() + patience;
+    match lease(file, until) {
         Ok(lease) => Ok(Some(lease)),
-        Err(Refused::Busy) => Err(writer().unwrap_or(Deferral::HeldOpen).into()),
-        Err(Refused::Unavailable) => writer().map_or(Ok(None), |writer| Err(writer.into())),
+        Err(Refused::Busy) => Err(writer(metadata).unwrap_or(Deferral::HeldOpen).into()),
+        Err(Refused::Unavailable) => loop {
+            match writer(metadata) {
+                None => return Ok(None),
+                Some(_) if Instant::now() < until => sleep(LOOK_EVERY),
+                Some(writer) => return Err(writer.into()),
+            }
+        },
         Err(Refused::Failed(cause)) => Err(Error::new(path, "ask for a lease on", cause).into()),
     }
 }
 
-fn lease(file: &File, patience: Duration) -> Result<Lease<'_>, Refused> {
+/// A process that is seen to have a file open for writing.
+fn writer(metadata: &Metadata) -> Option<Deferral> {
+    let writer = process::holders(FileId::of(metadata)).into_iter().find(|holder| holder.writes);
+    writer.map(|holder| Deferral::Open { pid: holder.pid, name: holder.name })
+}
+
+/// Whether a process may have a file open for writing: one that a lease found, or one that is seen.
+pub(crate) fn holds(lease: &Result<Lease<'_>, Refused>, file: &File) -> bool {
+    match lease {
+        Ok(_) => false,
+        Err(Refused::Busy) => true,
+        Err(Refused::Unavailable | Refused::Failed(_)) => {
+            file.metadata().is_ok_and(|of| writer(&of).is_some())
+        }
+    }
+}
+
+/// Whether every process that may have a file open is seen where there are no leases: nobody writes to it from another
+/// machine, and no process of its owner hides what it has open.
+pub(crate) fn are_seen(file: &File, metadata: &Metadata) -> bool {
+    #[cfg(test)]
+    match fault::leases() {
+        fault::Leases::Given => {}
+        seen => return seen == fault::Leases::Seen,
+    }
+    !network::holds(file) && process::sees_all() && process::unseen(metadata.uid()) == 0
+}
+
+fn lease(file: &File, until: Instant) -> Result<Lease<'_>, Refused> {
     before(Step::LeaseOld)?;
     // One that is given there keeps out nobody but the programs of this machine.
     if network::holds(file) {
         return Err(Refused::Unavailable);
     }
-    let until = Instant::now() + patience;
     loop {
         match Lease::read(file) {
             Err(Refused::Busy) if Instant::now() < until => sleep(Duration::from_micros(50)),

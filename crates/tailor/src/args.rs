@@ -234,6 +234,7 @@ impl Change {
             settle,
             settle_stale: Duration::ZERO,
             memory_settle: config.settings.memory_settle,
+            untried_systems: config.settings.untried_systems,
             // Of a dry run too: it is asked there what was done before.
             vault: Some(self.vault.open(&config)?),
             worth: None,
@@ -664,6 +665,7 @@ impl Fix {
             settle,
             settle_stale: self.settle_stale.unwrap_or_else(|| self.stale_after(&config)),
             memory_settle: config.settings.memory_settle,
+            untried_systems: config.settings.untried_systems,
             // A dry run keeps nothing, so it needs no place to keep it.
             vault: if self.dry_run { None } else { Some(self.vault.open(&config)?) },
             worth: None,

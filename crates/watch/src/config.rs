@@ -29,6 +29,8 @@ pub struct Config {
     pub settle_stale: Duration,
     /// How long before no agent that cannot be seen is taken to remember the conversation.
     pub memory_settle: Duration,
+    /// Whether files are replaced on a system on which that has not been tried.
+    pub untried_systems: bool,
     /// Whether a session of which its agent says that it is too long is recovered, when it is mended at all.
     pub recover: bool,
     /// What makes it worth while to write a file anew.
@@ -154,8 +156,9 @@ impl Config {
         };
         // What rewrites history waits in the queue.
         let (settle, settle_stale, vault) = (self.settle, Duration::ZERO, Some(self.vault.clone()));
-        let memory_settle = self.memory_settle;
-        Options { policy, mode, settle, settle_stale, memory_settle, vault, worth: Some(self.worth) }
+        let Self { memory_settle, untried_systems, worth, .. } = *self;
+        let worth = Some(worth);
+        Options { policy, mode, settle, settle_stale, memory_settle, untried_systems, vault, worth }
     }
 }
 

@@ -1,49 +1,45 @@
 //! Processes that files wait for: the kernel tells when one ends.
 
 use crate::event::Event;
-use rustix::buffer::spare_capacity;
-use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::OwnedFd;
-use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
+use system::{Process, Processes};
+
+#[cfg(target_os = "linux")]
+#[path = "exits/linux.rs"]
+mod system;
+#[cfg(not(target_os = "linux"))]
+#[path = "exits/kqueue.rs"]
+#[allow(unsafe_code, reason = "`kevent` is told of no descriptor, and asked to keep no pointer")]
+mod system;
 
 /// How many processes are waited for at most; files that wait for others are looked at again after a while all the same.
 const PROCESSES_MAX: usize = 256;
 
 /// The processes that are waited for, and the files that wait for each.
 pub(crate) struct Exits {
-    epoll: Arc<OwnedFd>,
-    waiting: HashMap<u32, (OwnedFd, HashSet<Arc<Path>>)>,
+    processes: Arc<Processes>,
+    waiting: HashMap<u32, (Process, HashSet<Arc<Path>>)>,
 }
 
 impl Exits {
     /// Sends [`Event::Exited`] from a thread of its own.
     pub(crate) fn open(events: SyncSender<Event>) -> io::Result<Self> {
-        let epoll = Arc::new(epoll::create(CreateFlags::CLOEXEC)?);
-        let own = epoll.clone();
+        let processes = Arc::new(Processes::open()?);
+        let own = processes.clone();
         std::thread::Builder::new().name("exits".to_string()).spawn(move || {
-            let mut ended = Vec::with_capacity(16);
-            loop {
-                ended.clear();
-                match epoll::wait(&own, spare_capacity(&mut ended), None) {
-                    Ok(_) | Err(Errno::INTR) => {}
-                    Err(_) => return,
-                }
-                let pids = ended.iter().filter_map(|event| u32::try_from(event.data.u64()).ok());
-                for pid in pids {
+            while let Ok(ended) = own.wait() {
+                for pid in ended {
                     if events.send(Event::Exited(pid)).is_err() {
                         return;
                     }
                 }
             }
         })?;
-        Ok(Self { epoll, waiting: HashMap::new() })
+        Ok(Self { processes, waiting: HashMap::new() })
     }
 
     /// Has a file wait for the end of a process. Nothing happens if there is no such process, as when the number is one
@@ -52,12 +48,9 @@ impl Exits {
         if let Some((_, paths)) = self.waiting.get_mut(&pid) {
             paths.insert(path.clone());
         } else if self.waiting.len() < PROCESSES_MAX
-            && let Some(process) = open_living(pid)
+            && let Some(process) = self.processes.add(pid)
         {
-            let flags = EventFlags::IN | EventFlags::ONESHOT;
-            if epoll::add(&self.epoll, &process, EventData::new_u64(pid.into()), flags).is_ok() {
-                self.waiting.insert(pid, (process, HashSet::from([path.clone()])));
-            }
+            self.waiting.insert(pid, (process, HashSet::from([path.clone()])));
         }
     }
 
@@ -65,14 +58,6 @@ impl Exits {
     pub(crate) fn ended(&mut self, pid: u32) -> HashSet<Arc<Path>> {
         self.waiting.remove(&pid).map(|(_, paths)| paths).unwrap_or_default()
     }
-}
-
-fn open_living(pid: u32) -> Option<OwnedFd> {
-    let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
-    let process = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-    let mut ended = [PollFd::new(&process, PollFlags::IN)];
-    let ended = poll(&mut ended, Some(&Timespec::default())).ok()? > 0;
-    (!ended).then_some(process)
 }
 
 #[cfg(test)]

@@ -460,6 +460,7 @@ mod tests {
             settle: Duration::ZERO,
             settle_stale: Duration::ZERO,
             memory_settle: Duration::ZERO,
+            untried_systems: false,
             recover: false,
             worth: Worth::default(),
             rescan: Duration::ZERO,

@@ -30,6 +30,9 @@ pub(crate) mod files {
     use std::path::Path;
     use std::sync::atomic::{AtomicU64, Ordering};
 
+    /// How a file or folder is opened to find out what it is.
+    pub(crate) const LOOK: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK);
+
     pub(crate) fn create_unnamed(_: &File) -> io::Result<File> {
         Err(ErrorKind::Unsupported.into())
     }

@@ -10,6 +10,7 @@ pub(crate) enum ProcessState {
     /// Another process has its number now.
     Recycled,
     /// There is no such process here, but we live in a pid namespace (a container) and do not see what is outside.
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux has such namespaces"))]
     Unseen,
 }
 

@@ -48,6 +48,8 @@ pub(crate) static SETTINGS: &[Setting] = rows! {
         "Seconds without writes before anything rewrites history that a prompt cache may hold";
     All "memory_settle" Time(memory_settle)
         "Seconds without writes before an agent that is not visible is assumed to hold the session in memory no longer";
+    All "untried_systems" Truth(untried_systems)
+        "Whether files may be replaced on a system on which that has not been tried beside live agents";
     All "rescan" Time(rescan) "Seconds between two walks through everything that is watched; 0 for none";
     All "recover" Truth(recover) "Whether the daemon shortens sessions that the API refuses as too long";
     All "watch.rewrite_saved_bytes_min" Size(worth.saved_bytes_min)

@@ -7,6 +7,7 @@ use transcript::Policy;
 
 /// Everything that can be set, with its defaults.
 #[derive(Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub(crate) struct Settings {
     pub(crate) policy: Policy,
     pub(crate) mode: watch::Mode,
@@ -18,6 +19,7 @@ pub(crate) struct Settings {
     pub(crate) settle: Duration,
     pub(crate) settle_stale: Duration,
     pub(crate) memory_settle: Duration,
+    pub(crate) untried_systems: bool,
     pub(crate) rescan: Duration,
     pub(crate) recover: bool,
     pub(crate) worth: Worth,
@@ -39,6 +41,7 @@ impl Default for Settings {
             settle: Duration::from_secs(5),
             settle_stale: Duration::from_secs(60 * 60),
             memory_settle: Duration::from_secs(24 * 60 * 60),
+            untried_systems: false,
             rescan: Duration::from_secs(5 * 60),
             recover: false,
             worth: Worth::default(),

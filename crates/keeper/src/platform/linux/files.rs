@@ -22,6 +22,9 @@ const FLAGS: IFlags = IFlags::NOATIME
     .union(IFlags::UNRM)
     .union(IFlags::COMPRESSED);
 
+/// How a file or folder is opened to find out what it is, also where it may not be read.
+pub(crate) const LOOK: OFlags = OFlags::PATH;
+
 /// Makes a file in a folder that has no name yet, so that nothing is left of it if we die. Without `/proc`, in which the
 /// file is found when it gets its name, there is none.
 pub(crate) fn create_unnamed(folder: &File) -> io::Result<File> {

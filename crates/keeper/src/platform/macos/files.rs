@@ -1,0 +1,16 @@
+//! Names that are exchanged at once. Files always have a name, and folders are opened by their last name only.
+
+use rustix::fs::RenameFlags;
+use rustix::io::Errno;
+use std::ffi::OsStr;
+use std::fs::File;
+
+pub(crate) use crate::platform::other::files::{
+    LOOK, copy_flags, create_unnamed, give_back_memory, name_it, open_folder, temporary,
+};
+
+/// Exchanges two names in a folder at once (`renameatx_np` with `RENAME_SWAP`; APFS has it, HFS+ and most network file
+/// systems do not).
+pub(crate) fn exchange(folder: &File, one: &OsStr, other: &OsStr) -> Result<(), Errno> {
+    rustix::fs::renameat_with(folder, one, folder, other, RenameFlags::EXCHANGE)
+}

@@ -1,0 +1,181 @@
+//! Whether a process is alive, and who has a file open: `libproc` tells it of the processes of one's own user, and root of
+//! all. Where a question cannot be answered a process counts as alive: the error must never be on the side of writing.
+
+use crate::identity::FileId;
+use crate::platform::seen::{Holder, ProcessState};
+use libc::{c_int, proc_bsdinfo, proc_fdinfo, proc_vnodepathinfo, vnode_info};
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
+use std::fs::{self, Metadata};
+use std::io;
+use std::mem::{MaybeUninit, size_of};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// `PROC_PIDFDVNODEINFO` of `sys/proc_info.h`: a descriptor of a file, with the file's identity.
+const DESCRIPTOR_OF_FILE: c_int = 1;
+/// `FWRITE` of `sys/fcntl.h`: the descriptor may write.
+const MAY_WRITE: u32 = 2;
+/// Room for processes that begin between two questions.
+const SPARE: usize = 64;
+
+/// `struct vnode_fdinfo` of `sys/proc_info.h`.
+#[repr(C)]
+struct OpenFile {
+    flags: u32,
+    status: u32,
+    offset: i64,
+    kind: i32,
+    guard: u32,
+    file: vnode_info,
+}
+
+/// A process is alive unless a signal cannot be sent to it or it is a zombie. When it started is told by agents in units
+/// of Linux only, so that it cannot be compared.
+pub(crate) fn life(pid: u32, _: Option<u64>) -> ProcessState {
+    let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    if number.is_none_or(|number| test_kill_process(number) == Err(Errno::SRCH)) {
+        return ProcessState::Dead;
+    }
+    let ended = about(pid).is_some_and(|about| about.pbi_status == libc::SZOMB);
+    if ended { ProcessState::Dead } else { ProcessState::Alive }
+}
+
+/// In the unit of a lock's start time: not known.
+pub(crate) fn start(_: u32) -> Option<u64> {
+    None
+}
+
+/// No agent's lock names the boot in macOS' way.
+pub(crate) fn boot_id() -> Option<String> {
+    None
+}
+
+/// There are no namespaces of processes.
+pub(crate) fn pid_namespace() -> Option<u64> {
+    None
+}
+
+/// All processes have a number here.
+pub(crate) fn sees_all() -> bool {
+    true
+}
+
+/// The numbers of all processes.
+pub(crate) fn all() -> impl Iterator<Item = u32> {
+    // SAFETY: without a buffer the call answers how many processes there are.
+    let there = unsafe { libc::proc_listallpids(std::ptr::null_mut(), 0) };
+    let mut pids: Vec<c_int> = vec![0; usize::try_from(there).unwrap_or(0) + SPARE];
+    let bytes = c_int::try_from(pids.len() * size_of::<c_int>()).unwrap_or(c_int::MAX);
+    // SAFETY: the buffer has this many bytes.
+    let there = unsafe { libc::proc_listallpids(pids.as_mut_ptr().cast(), bytes) };
+    pids.truncate(usize::try_from(there).unwrap_or(0));
+    pids.into_iter().filter_map(|pid| u32::try_from(pid).ok()).filter(|&pid| pid > 0)
+}
+
+/// The processes that have a file open, as far as they let us see it; we are among them if we have.
+pub(crate) fn holders(file: FileId) -> Vec<Holder> {
+    all().filter_map(|pid| holder(pid, file)).collect()
+}
+
+fn holder(pid: u32, file: FileId) -> Option<Holder> {
+    let mut found: Option<Holder> = None;
+    for descriptor in descriptors(pid).ok()? {
+        let Some(open) = opened(pid, descriptor.proc_fd) else { continue };
+        let stat = &open.file.vi_stat;
+        // As the standard library gives the device.
+        if stat.vst_ino == file.inode && i64::from(stat.vst_dev.cast_signed()).cast_unsigned() == file.device
+        {
+            let holder = found.get_or_insert_with(|| Holder { pid, name: name(pid), writes: false });
+            holder.writes |= open.flags & MAY_WRITE != 0;
+        }
+    }
+    found
+}
+
+/// The descriptors of a process that are files.
+fn descriptors(pid: u32) -> io::Result<Vec<proc_fdinfo>> {
+    let pid = c_int::try_from(pid).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let mut found: Vec<proc_fdinfo> = Vec::new();
+    loop {
+        let room = found.capacity() * size_of::<proc_fdinfo>();
+        let buffer = if room == 0 { std::ptr::null_mut() } else { found.as_mut_ptr().cast() };
+        let bytes = c_int::try_from(room).unwrap_or(c_int::MAX);
+        // SAFETY: the buffer has room for this many bytes; without one the call answers how many there would be.
+        let filled = unsafe { libc::proc_pidinfo(pid, libc::PROC_PIDLISTFDS, 0, buffer, bytes) };
+        let filled = usize::try_from(filled).unwrap_or(0);
+        if filled == 0 {
+            return Err(io::Error::last_os_error());
+        }
+        if filled < room {
+            // SAFETY: so many bytes of the buffer were filled, with whole values.
+            unsafe { found.set_len(filled / size_of::<proc_fdinfo>()) };
+            found.retain(|descriptor| descriptor.proc_fdtype == libc::PROX_FDTYPE_VNODE as u32);
+            return Ok(found);
+        }
+        found.reserve(filled.max(room) / size_of::<proc_fdinfo>() + SPARE);
+    }
+}
+
+fn opened(pid: u32, descriptor: i32) -> Option<OpenFile> {
+    let mut open = MaybeUninit::<OpenFile>::zeroed();
+    let (pid, bytes) = (c_int::try_from(pid).ok()?, c_int::try_from(size_of::<OpenFile>()).ok()?);
+    // SAFETY: the buffer has this many bytes.
+    let filled =
+        unsafe { libc::proc_pidfdinfo(pid, descriptor, DESCRIPTOR_OF_FILE, open.as_mut_ptr().cast(), bytes) };
+    // SAFETY: it was zeroed, and is filled; any bytes are a value of it.
+    (filled == bytes).then(|| unsafe { open.assume_init() })
+}
+
+/// What `proc_pidinfo` tells of a process.
+///
+/// # Safety
+///
+/// `T` must be the structure that belongs to `flavor`.
+unsafe fn info<T>(pid: u32, flavor: c_int) -> Option<T> {
+    let mut told = MaybeUninit::<T>::zeroed();
+    let (pid, bytes) = (c_int::try_from(pid).ok()?, c_int::try_from(size_of::<T>()).ok()?);
+    // SAFETY: the buffer has this many bytes.
+    let filled = unsafe { libc::proc_pidinfo(pid, flavor, 0, told.as_mut_ptr().cast(), bytes) };
+    // SAFETY: it was zeroed, and is filled with what the caller says it is.
+    (filled == bytes).then(|| unsafe { told.assume_init() })
+}
+
+fn about(pid: u32) -> Option<proc_bsdinfo> {
+    // SAFETY: this structure belongs to this flavor.
+    unsafe { info(pid, libc::PROC_PIDTBSDINFO) }
+}
+
+pub(crate) fn name(pid: u32) -> String {
+    let bytes = about(pid).map(|about| about.pbi_comm.map(i8::cast_unsigned)).unwrap_or_default();
+    let printable = |&byte: &u8| if byte.is_ascii_graphic() || byte == b' ' { byte as char } else { '?' };
+    bytes.iter().take_while(|&&byte| byte != 0).map(printable).collect()
+}
+
+/// The folder that a process works in.
+pub(crate) fn working_folder(pid: u32) -> io::Result<Metadata> {
+    // SAFETY: this structure belongs to this flavor.
+    let told: Option<proc_vnodepathinfo> = unsafe { info(pid, libc::PROC_PIDVNODEPATHINFO) };
+    let path = told.ok_or_else(io::Error::last_os_error)?.pvi_cdir.vip_path;
+    let bytes: Vec<u8> =
+        path.as_flattened().iter().map(|&byte| byte.cast_unsigned()).take_while(|&byte| byte != 0).collect();
+    fs::metadata(Path::new(std::ffi::OsStr::from_bytes(&bytes)))
+}
+
+/// How many processes of this user do not let us see what they have open.
+pub(crate) fn unseen(user: u32) -> usize {
+    let hides = |pid: &u32| descriptors(*pid).is_err_and(|cause| cause.raw_os_error() == Some(libc::EPERM));
+    let concerned = |pid: &u32| about(*pid).is_none_or(|about| about.pbi_status != libc::SZOMB);
+    all().filter(|pid| is_of(*pid, user) && concerned(pid) && hides(pid)).count()
+}
+
+/// Whether a process acts for this user.
+pub(crate) fn is_of(pid: u32, user: u32) -> bool {
+    about(pid).is_some_and(|about| [about.pbi_uid, about.pbi_ruid, about.pbi_svuid].contains(&user))
+}
+
+/// A process and those that it comes from.
+pub(crate) fn ancestors(pid: u32) -> Vec<u32> {
+    let parent = |&pid: &u32| about(pid).map(|about| about.pbi_ppid).filter(|&parent| parent > 0);
+    std::iter::successors(Some(pid), parent).collect()
+}
