@@ -31,7 +31,8 @@ fn all_mended_exits_with_0() {
     let path = dir.write("s.jsonl", BROKEN);
     let run = dir.tailor(&["fix", "s.jsonl"]);
     assert_eq!((run.status, run.stderr.as_str()), (0, ""));
-    assert!(run.text().contains("s.jsonl: fixed: "), "{}", run.text());
+    let said = "  fixed 1 problem, 551 B → 874 B. Undo: tailor undo s.jsonl\n";
+    assert!(run.text().contains(said), "{}", run.text());
     assert_ne!(fs::read_to_string(&path).unwrap(), BROKEN);
     let again = dir.tailor(&["fix", "s.jsonl", "--format", "json"]);
     assert_eq!((again.status, again.file()["outcome"].as_str()), (0, Some("clean")));
@@ -230,7 +231,7 @@ fn a_diff_names_the_lines_of_the_file_as_it_is() {
     let of = |run: &Run| {
         let all = run.text() + &run.stderr;
         let from = all.find("@@ line").unwrap_or_else(|| panic!("no diff: {all}"));
-        let to = all[from..].find(": fixed").or(all[from..].find(": would fix")).unwrap();
+        let to = all[from..].find("\n  fixed").or(all[from..].find("\n  would fix")).unwrap() + 1;
         let shown = &all[from..from + to];
         shown[..shown.rfind('\n').unwrap()].to_string()
     };

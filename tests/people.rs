@@ -40,11 +40,36 @@ fn folder() -> Dir {
     dir.write("note.jsonl", WHOLE.trim_end());
     dir.write("damaged.jsonl", format!("undefined\n{WHOLE}"));
     dir.write("none.jsonl", "no transcript\n");
+    dir.write("long.jsonl", three_long_results());
     dir.write(
         "a-rather-long-folder-name/with-another-one-inside/and-a-session-with-a-long-name.jsonl",
         BROKEN,
     );
     dir
+}
+
+/// A session with three results that are too long, which was rewound once.
+fn three_long_results() -> String {
+    let mut text = WHOLE.to_string();
+    let mut parent = "a1".to_string();
+    for n in 0..3 {
+        let call = format!(
+            r#"{{"type":"message","id":"c{n}","parentId":"{parent}","message":{{"role":"assistant","content":[{{"type":"toolCall","id":"t{n}","name":"bash","arguments":{{}}}}],"stopReason":"toolUse"}}}}"#
+        );
+        let result = format!(
+            r#"{{"type":"message","id":"r{n}","parentId":"c{n}","message":{{"role":"toolResult","toolCallId":"t{n}","toolName":"bash","content":"{}"}}}}"#,
+            "row ".repeat(10_000 + n)
+        );
+        text.extend([&call, "\n", &result, "\n"]);
+        parent = format!("r{n}");
+    }
+    for (id, parent) in [("left", "r1"), ("last", &parent)] {
+        let said = format!(
+            r#"{{"type":"message","id":"{id}","parentId":"{parent}","message":{{"role":"user","content":"and?"}}}}"#
+        );
+        text.extend([&said, "\n"]);
+    }
+    text
 }
 
 fn command(dir: &Dir, arguments: &[&str], settings: &[(&str, &str)]) -> Command {
@@ -57,6 +82,9 @@ fn command(dir: &Dir, arguments: &[&str], settings: &[(&str, &str)]) -> Command 
 fn screens_look_as_they_should() {
     let looks: &[(&str, &[&str])] = &[
         ("scan", &["scan", "."]),
+        ("all", &["scan", ".", "--show", "all"]),
+        ("statistics", &["scan", ".", "--statistics"]),
+        ("fix", &["fix", "--settle", "0", "."]),
         ("diff", &["fix", "--dry-run", "--diff", "--settle", "0", "broken.jsonl"]),
         ("error", &["scan", "gone.jsonl", "whole.jsonl"]),
         ("help", &["gc", "-h"]),
@@ -64,7 +92,7 @@ fn screens_look_as_they_should() {
     ];
     let mut wrong = Vec::new();
     for (name, arguments) in looks {
-        for columns in [80, 200] {
+        for columns in [80, 120] {
             for (colour, settings) in [("plain", &[("NO_COLOR", "1")][..]), ("colour", &[])] {
                 let seen = on_terminal(columns, command(&folder(), arguments, settings));
                 assert!(colour == "colour" || !seen.contains('\u{1b}'), "{name}: {seen:?}");
@@ -91,7 +119,7 @@ fn lines_are_broken_for_a_terminal_only() {
     let piped = dir.tailor(&["scan", "broken.jsonl"]).text();
     let together = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(together(&seen), together(&piped));
-    assert_eq!((piped.lines().count(), piped.contains('\u{1b}')), (2, false));
+    assert_eq!((piped.lines().count(), piped.contains('\u{1b}')), (3, false));
 }
 
 #[test]
@@ -292,7 +320,7 @@ fn a_second_interrupt_ends_at_once_and_every_file_is_whole() {
 
 #[test]
 fn the_folder_of_screens_holds_nothing_else() {
-    let known = ["scan", "diff", "error", "help", "alone"];
+    let known = ["scan", "all", "statistics", "fix", "diff", "error", "help", "alone"];
     for entry in fs::read_dir(root().join("tests/screens")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let stem = Path::new(&name).file_stem().unwrap().to_str().unwrap();

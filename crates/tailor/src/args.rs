@@ -5,7 +5,7 @@ mod complete;
 mod flags;
 mod top;
 
-pub(crate) use check::{Allowed, ReportFormat, Results};
+pub(crate) use check::{Allowed, Listing, ReportFormat, Results};
 pub(crate) use complete::{Completions, Man};
 pub(crate) use top::{Report, Top};
 
@@ -30,7 +30,7 @@ use transcript::{Finding, Severity};
 /// never loses a line.
 #[derive(Parser)]
 #[command(name = "tailor", version, max_term_width = 100)]
-#[command(after_help = "Exit codes: 0 nothing to report, 1 findings remain, 2 an error.\n\
+#[command(after_help = "Exit codes: 0 nothing to report, 1 findings remain, 2 an error, 130 interrupted.\n\
     Start with `tailor scan`: it only reads, and looks where your agents keep their sessions.")]
 pub(crate) struct Args {
     /// Without one, Tailor says what to do next.
@@ -545,9 +545,9 @@ pub(crate) struct Shared {
     /// Skip these rules.
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = code)]
     pub(crate) ignore: Vec<String>,
-    /// Exit with 1 if findings of this severity or worse, or of this rule, remain.
-    #[arg(long, value_name = "note|warning|error|CODE", value_delimiter = ',', default_value = "warning", value_parser = fail_on, help_heading = "Results")]
-    pub(crate) fail_on: Vec<FailOn>,
+    /// Exit with 1 if findings of this severity or worse, or of this rule, remain [default: error; of `fix`: warning]
+    #[arg(long, value_name = "note|warning|error|CODE", value_delimiter = ',', value_parser = fail_on, help_heading = "Results")]
+    fail_on: Vec<FailOn>,
     #[command(flatten)]
     pub(crate) results: Results,
     #[command(flatten)]
@@ -562,7 +562,7 @@ pub(crate) type Limits = Given<Edit>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// One line for each finding.
+    /// Text for people.
     Human,
     /// One JSON object for each file, and one with totals.
     Json,
@@ -615,12 +615,13 @@ impl Shared {
         self.only.iter().flat_map(|group| group.codes()).map(str::to_string).collect()
     }
 
-    /// Whether a finding makes the exit code 1.
-    pub(crate) fn fails(&self, finding: &Finding) -> bool {
-        self.fail_on.iter().any(|on| match on {
+    /// Whether a finding makes the exit code 1: one that is asked for, or else one of at least this severity.
+    pub(crate) fn fails(&self, finding: &Finding, default: Severity) -> bool {
+        let fails = |on: &FailOn| match on {
             FailOn::Severity(severity) => finding.severity >= *severity,
             FailOn::Code(code) => finding.rule.code() == code,
-        })
+        };
+        if self.fail_on.is_empty() { finding.severity >= default } else { self.fail_on.iter().any(fails) }
     }
 }
 
@@ -692,18 +693,16 @@ fn group(text: &str) -> Result<Group, String> {
 }
 
 fn fail_on(text: &str) -> Result<FailOn, String> {
-    match text {
-        "note" => Ok(FailOn::Severity(Severity::Note)),
-        "warning" => Ok(FailOn::Severity(Severity::Warning)),
-        "error" => Ok(FailOn::Severity(Severity::Error)),
-        other => match rule::find(other) {
-            Some(rule) => Ok(FailOn::Code(rule.code().to_string())),
-            None => Err(or_meant(
-                format!("neither note, warning or error, and {}", no_such_rule()),
-                other,
-                &[&["note", "warning", "error"], &rules()[..]].concat(),
-            )),
-        },
+    if let Ok(severity) = check::severity(text) {
+        return Ok(FailOn::Severity(severity));
+    }
+    match rule::find(text) {
+        Some(rule) => Ok(FailOn::Code(rule.code().to_string())),
+        None => Err(or_meant(
+            format!("neither note, warning or error, and {}", no_such_rule()),
+            text,
+            &[&["note", "warning", "error"], &rules()[..]].concat(),
+        )),
     }
 }
 

@@ -11,14 +11,14 @@ use keeper::{Found, Mode, Options, Vault, known_roots, maintain_shown, maintain_
 use std::io;
 use std::path::{self, Component, Path, PathBuf};
 use transcript::plan::Plan;
-use transcript::{Fault, Source};
+use transcript::{Fault, Severity, Source};
 
 pub(crate) fn run(fix: &Fix) -> Status {
     let asked = match fix.asked() {
         Ok(asked) => asked,
         Err(error) => return failed(&error),
     };
-    let judge = match FailPolicy::new(&fix.shared, &asked.options.policy) {
+    let judge = match FailPolicy::new(&fix.shared, &asked.options.policy, Severity::Warning) {
         Ok(judge) => judge,
         Err(error) => return failed(&error),
     };
@@ -92,8 +92,8 @@ fn stream(fix: &Fix, options: &Options, judge: &FailPolicy<'_>) -> Status {
                                               and results go to standard error (leave out -o, or name a file)"
                 .to_string())
         }
-        Some(file) => Printer::to_file(results.format, file),
-        None => Ok(Printer::beside_a_transcript(results.format)),
+        Some(file) => Printer::to_file(results.format, results.listing.clone(), file),
+        None => Ok(Printer::beside_a_transcript(results.format, results.listing.clone())),
     };
     let mut printer = match printer {
         Ok(printer) => printer.by(asked_rules(&options.policy)),
@@ -105,9 +105,9 @@ fn stream(fix: &Fix, options: &Options, judge: &FailPolicy<'_>) -> Status {
             let diff = stream.shown.take().unwrap_or_default();
             let written = if fix.dry_run { Ok(()) } else { stream.write(io::stdout().lock()) };
             let report = FileReport::new(Path::new("-"), true, stream.outcome, judge).with_diff(diff);
-            written.and_then(|()| printer.file(&report))
+            written.and_then(|()| printer.file(report))
         }
-        Err(error) => printer.file(&FileReport::failed(&error)),
+        Err(error) => printer.file(FileReport::failed(&error)),
     };
     match done {
         Ok(()) => finish(printer),
