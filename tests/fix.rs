@@ -25,6 +25,32 @@ fn signed(model: &str) -> String {
     lines.join("\n") + "\n"
 }
 
+/// A session where an agent keeps it.
+fn at_home(dir: &Dir) -> std::path::PathBuf {
+    let path = dir.home().join(".pi/agent/sessions/--w--/s.jsonl");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, BROKEN).unwrap();
+    crate::support::make_old(&path);
+    path
+}
+
+#[test]
+fn without_a_path_nothing_is_changed_unless_all_is_asked_for() {
+    let dir = Dir::new();
+    let path = at_home(&dir);
+    let run = dir.tailor(&["fix"]);
+    assert_eq!((run.status, run.text().as_str()), (2, ""));
+    assert!(run.stderr.contains("pass --all"), "{}", run.stderr);
+    assert_eq!(fs::read_to_string(&path).unwrap(), BROKEN);
+    let dry = dir.tailor(&["fix", "--dry-run"]);
+    assert!(dry.text().contains("would fix 1 problem"), "{}", dry.text());
+    let all = dir.tailor(&["fix", "--all"]);
+    let said = "Undo: tailor undo ~/.pi/agent/sessions/--w--/s.jsonl\n";
+    assert!(all.status == 0 && all.text().contains(said), "{}", all.text());
+    assert_ne!(fs::read_to_string(&path).unwrap(), BROKEN);
+    assert_eq!(dir.tailor(&["fix", "--all", "s.jsonl"]).status, 2);
+}
+
 #[test]
 fn all_mended_exits_with_0() {
     let dir = Dir::new();

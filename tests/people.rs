@@ -7,13 +7,18 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// Runs a command on a terminal of so many columns, and gives what appears there.
-fn on_terminal(columns: u16, mut command: Command) -> String {
+fn on_terminal(columns: u16, command: Command) -> String {
+    typed(columns, command, "")
+}
+
+/// The same with something typed there.
+fn typed(columns: u16, mut command: Command, keys: &str) -> String {
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&terminal).unwrap();
     unlockpt(&terminal).unwrap();
@@ -25,9 +30,11 @@ fn on_terminal(columns: u16, mut command: Command) -> String {
     let mut child = command.stdin(stream()).stdout(stream()).stderr(stream()).spawn().unwrap();
     // As long as we or the command hold the other side open, there is no end to read.
     drop((command, other));
+    let mut terminal = File::from(terminal);
+    terminal.write_all(keys.as_bytes()).unwrap();
     let mut seen = Vec::new();
     // The end of a terminal is an error.
-    let _ = File::from(terminal).read_to_end(&mut seen);
+    let _ = terminal.read_to_end(&mut seen);
     child.wait().unwrap();
     String::from_utf8(seen).unwrap().replace("\r\n", "\n")
 }
@@ -159,6 +166,24 @@ fn nothing_from_a_file_writes_an_escape() {
         let harmless = |c: char| c == '\n' || !(c.is_control() || ['\u{202e}', '\u{9b}'].contains(&c));
         assert!(seen.chars().all(harmless), "{arguments:?}: {seen:?}");
     }
+}
+
+#[test]
+fn fix_without_a_path_asks_on_a_terminal() {
+    let dir = Dir::new();
+    let path = dir.home().join(".pi/agent/sessions/--w--/s.jsonl");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, BROKEN).unwrap();
+    crate::support::make_old(&path);
+    for (keys, changed) in [("n\n", false), ("\n", false), ("y\n", true)] {
+        let seen = typed(120, command(&dir, &["fix"], &[("NO_COLOR", "1")]), keys);
+        assert!(seen.contains("would fix 1 problem, 551 B → 874 B\n"), "{seen}");
+        assert!(seen.contains("Repair 1 session in place? Each can be undone. [y/N] "), "{seen}");
+        assert_eq!(seen.contains("nothing was changed"), !changed, "{seen}");
+        assert_eq!(fs::read_to_string(&path).unwrap() != BROKEN, changed, "{seen}");
+    }
+    let seen = typed(120, command(&dir, &["fix"], &[]), "");
+    assert!(seen.contains("nothing wrong") && !seen.contains("[y/N]"), "{seen}");
 }
 
 #[test]

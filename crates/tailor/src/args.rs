@@ -61,8 +61,13 @@ pub(crate) enum Command {
         tailor report ~/.claude/projects -o report.html --profile chatcli")]
     Report(Report),
     /// Restore what a run of `fix` changed, even after the agent has appended more.
-    #[command(after_help = "Examples:\n  tailor undo session.jsonl --list\n  tailor undo session.jsonl\n  \
-        tailor undo session.jsonl --run 20261121T160102.123Z-3f9a1c20")]
+    #[command(
+        after_help = "Examples:\n  tailor undo                               # lists the newest runs\n  \
+        tailor undo session.jsonl                 # the newest run\n  \
+        tailor undo session.jsonl --to-original   # all of them\n  \
+        tailor undo --all                         # the newest run of every file\n  \
+        tailor undo session.jsonl --run 20261121T160102.123Z-3f9a1c20"
+    )]
     Undo(Undo),
     /// Print the context in chunks that fit a summariser, as JSON lines.
     #[command(after_help = "Examples:\n  tailor chunk session.jsonl --max-tokens 50000\n  \
@@ -136,6 +141,7 @@ pub(crate) struct Scan {
 }
 
 #[derive(ClapArgs)]
+#[expect(clippy::struct_excessive_bools, reason = "flags that have nothing to do with each other")]
 pub(crate) struct Fix {
     /// Report what would change, but change nothing.
     #[arg(long)]
@@ -146,6 +152,10 @@ pub(crate) struct Fix {
     /// Show text from the transcript in --diff.
     #[arg(long, requires = "diff")]
     pub(crate) show_content: bool,
+    /// Repair the sessions of all known agents, without asking. Without this and without a PATH, they are listed, and
+    /// you are asked on a terminal.
+    #[arg(long, conflicts_with = "paths")]
+    pub(crate) all: bool,
     /// Write repaired copies into this folder, and leave the originals alone.
     #[arg(long, value_name = "DIR", conflicts_with = "dry_run")]
     pub(crate) out: Option<PathBuf>,
@@ -244,11 +254,17 @@ impl Change {
 #[derive(ClapArgs)]
 #[expect(clippy::struct_excessive_bools, reason = "flags that have nothing to do with each other")]
 pub(crate) struct Undo {
-    /// Files, or folders of transcripts.
-    #[arg(value_name = "PATH", required = true)]
+    /// Files, or folders of transcripts. Without one, the newest runs are listed.
+    #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// The run to undo; by default the newest one of each file.
-    #[arg(long, value_name = "ID")]
+    /// Undo in every file that Tailor has changed.
+    #[arg(long, conflicts_with = "paths")]
+    pub(crate) all: bool,
+    /// Undo all runs of each file, back to before the first, instead of the newest one.
+    #[arg(long, conflicts_with = "run")]
+    pub(crate) to_original: bool,
+    /// The run to undo, instead of the newest one.
+    #[arg(long, value_name = "ID", requires = "paths")]
     pub(crate) run: Option<String>,
     /// Restore everything but a compaction that the agent has continued from.
     #[arg(long)]
@@ -258,7 +274,7 @@ pub(crate) struct Undo {
     #[arg(long)]
     pub(crate) ignore_thinking: bool,
     /// List the runs of each file, and undo none.
-    #[arg(long, conflicts_with_all = ["run", "dry_run", "partly", "ignore_thinking"])]
+    #[arg(long, conflicts_with_all = ["run", "to_original", "dry_run", "partly", "ignore_thinking"])]
     pub(crate) list: bool,
     /// Report what would be undone, but change nothing.
     #[arg(long)]

@@ -66,6 +66,9 @@ pub(crate) struct FileReport {
     pub(crate) bytes_after: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) run: Option<String>,
+    /// How many runs were undone, or would be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) runs: Option<u64>,
     /// When to try again, if it was deferred or lines that came late wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_seconds: Option<u64>,
@@ -271,6 +274,7 @@ impl FileReport {
             newly_found: 0,
             remains: Remains::default(),
             resume: None,
+            runs: None,
             diff: Vec::new(),
         }
     }
@@ -395,11 +399,12 @@ impl FileReport {
 
 impl FileReport {
     /// What came of taking a run back.
-    pub(crate) fn of_undo(path: &Path, outcome: &Outcome) -> Self {
+    pub(crate) fn of_undo(path: &Path, outcome: &Outcome, runs: u64) -> Self {
         let status = Status::of_change(&outcome.ending);
         let mut report = Self::empty(path, outcome.ending.name(), outcome.reason(), status);
         report.bytes = bytes(path, outcome);
         report.findings = None;
+        report.runs = Some(runs);
         report.run.clone_from(&outcome.run);
         report.retry_seconds = retry_seconds(outcome.retry_after());
         report.guarantee = outcome.guarantee.map(Guarantee::name);
@@ -522,7 +527,7 @@ pub(crate) mod tests {
             ..Outcome::deferred(Deferral::Changed)
         };
         if outcome.ending == Ending::Undone {
-            FileReport::of_undo(Path::new("s.jsonl"), &outcome)
+            FileReport::of_undo(Path::new("s.jsonl"), &outcome, 1)
         } else {
             FileReport::new(Path::new("s.jsonl"), true, outcome, &judge)
         }

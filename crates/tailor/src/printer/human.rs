@@ -112,9 +112,17 @@ fn endings(report: &FileReport) -> Vec<End> {
         ("fixed" | "would-fix", _, Some(after)) => repair(report, after),
         (outcome, _, Some(after)) => {
             let more = reason.map(|reason| format!("; {reason}")).unwrap_or_default();
-            vec![format!("{}: {}{more}", outcome.replace('-', " "), sizes(report, after)).into()]
+            let runs = report.runs.filter(|runs| *runs > 1).map(|runs| format!(" {runs} runs"));
+            let (outcome, runs) = (outcome.replace('-', " "), runs.unwrap_or_default());
+            vec![format!("{outcome}{runs}: {}{more}", sizes(report, after)).into()]
         }
-        (outcome, Some(reason), None) => vec![format!("{outcome}: {reason}").into()],
+        (outcome, Some(reason), None) => {
+            let undone = report
+                .runs
+                .filter(|runs| *runs > 0)
+                .map(|runs| format!(" ({} undone)", plural(runs, "later run")));
+            vec![format!("{outcome}: {reason}{}", undone.unwrap_or_default()).into()]
+        }
         _ => report.sight().map(|sight| format!("context: {sight}").into()).into_iter().collect(),
     }
 }

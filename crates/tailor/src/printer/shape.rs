@@ -66,6 +66,8 @@ pub(super) struct Totals {
     has_safe_fixes: bool,
     #[serde(skip)]
     would_undo: u64,
+    #[serde(skip)]
+    runs_undone: u64,
     /// The length of some file is known.
     #[serde(skip)]
     measured: bool,
@@ -136,7 +138,8 @@ impl Totals {
         self.clean += u64::from(report.outcome == "clean");
         self.fixed += u64::from(report.outcome == "fixed");
         self.undone += u64::from(report.outcome == "undone");
-        self.would_undo += u64::from(report.outcome == "would-undo");
+        let runs = report.runs.unwrap_or(0);
+        *(if report.outcome == "would-undo" { &mut self.would_undo } else { &mut self.runs_undone }) += runs;
         self.deferred += u64::from(report.outcome == "deferred");
         self.refused += u64::from(report.outcome == "refused");
         self.unsupported += u64::from(report.outcome == "unsupported");
@@ -194,7 +197,7 @@ impl Totals {
         if self.would_fix > 0 {
             return format!("would fix {} in {}", problems(), plural(self.would_fix, "file"));
         }
-        match (self.undone, self.would_undo) {
+        match (self.runs_undone, self.would_undo) {
             (0, 0) => self.found(),
             (0, count) => format!("{} would be undone", plural(count, "run")),
             (count, _) => format!("{} undone", plural(count, "run")),
