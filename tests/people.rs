@@ -158,6 +158,7 @@ fn nothing_from_a_file_writes_an_escape() {
         &["scan", ".", "--format", "sarif"],
         &["scan", ".", "--format", "junit"],
         &["scan", ".", "--format", "github"],
+        &["scan", ".", "--format", "gitlab"],
         &["scan", evil],
         &["explain", evil],
     ];

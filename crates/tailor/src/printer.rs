@@ -2,6 +2,7 @@
 
 mod fold;
 mod github;
+mod gitlab;
 mod human;
 mod json;
 mod junit;
@@ -25,6 +26,7 @@ fn shape(format: ReportFormat, screen: Screen, listing: Listing) -> Box<dyn Shap
         ReportFormat::Json => Box::new(json::Lines),
         ReportFormat::Sarif => Box::new(sarif::Log::new(listing)),
         ReportFormat::Junit => Box::new(junit::Suite::new(listing)),
+        ReportFormat::Gitlab => Box::new(gitlab::Degradations::new(listing)),
         ReportFormat::Github => Box::new(github::Annotations::new(listing)),
     }
 }

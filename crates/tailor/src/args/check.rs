@@ -127,6 +127,8 @@ pub(crate) enum ReportFormat {
     Junit,
     /// GitHub Actions annotations, and a step summary.
     Github,
+    /// A Code Quality report for GitLab.
+    Gitlab,
 }
 
 /// A share, with or without its sign.

@@ -9,6 +9,7 @@ use crate::place::uri;
 use crate::report::FileReport;
 use crate::terminal::json;
 use serde_json::{Value, json as object};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 use transcript::rule::RULES;
@@ -95,9 +96,12 @@ fn result(path: &str, fold: &Fold<'_>, compared: bool) -> Value {
         "properties": properties,
     });
     if fold.all.len() > 1 {
-        let others = fold.all.iter().skip(1).take(PLACES_MAX);
+        // SARIF wants each place once.
+        let lines = fold.all.iter().map(|finding| finding.line).filter(|line| *line != finding.line);
+        let others: BTreeSet<u64> = lines.collect();
         result["occurrenceCount"] = object!(fold.count());
-        result["relatedLocations"] = others.map(|finding| place(path, finding.line)).collect();
+        result["relatedLocations"] =
+            others.into_iter().take(PLACES_MAX).map(|line| place(path, line)).collect();
     }
     if compared {
         result["baselineState"] = object!(if finding.known { "unchanged" } else { "new" });
