@@ -94,7 +94,7 @@ fn screens_look_as_they_should() {
         ("fix", &["fix", "--settle", "0", "."]),
         ("diff", &["fix", "--dry-run", "--diff", "--settle", "0", "broken.jsonl"]),
         ("error", &["scan", "gone.jsonl", "whole.jsonl"]),
-        ("help", &["gc", "-h"]),
+        ("help", &["fix", "-h"]),
         ("alone", &[]),
     ];
     let mut wrong = Vec::new();
@@ -213,6 +213,24 @@ fn alone_it_says_what_to_do_next() {
     assert!(run.stderr.contains("tailor scan  "), "{}", run.stderr);
     fs::create_dir_all(dir.home().join(".claude/projects")).unwrap();
     assert!(dir.tailor::<&str>(&[]).stderr.contains("/.claude/projects\n"));
+}
+
+/// `-h` is a screen, and what everybody needs comes first; `--help` is the manual.
+#[test]
+fn the_short_help_is_short_and_begins_with_what_is_needed() {
+    let dir = Dir::new();
+    for command in ["scan", "fix", "undo"] {
+        let [short, long] = ["-h", "--help"].map(|help| dir.tailor(&[command, help]).text());
+        assert!(short.lines().count() <= 50, "{short}");
+        assert!(command == "undo" || !short.contains("--stale-") && long.contains("--stale-"), "{short}");
+        let defaults = long.lines().filter(|line| line.contains("(default") || line.ends_with("000)"));
+        assert_eq!(defaults.collect::<Vec<_>>(), Vec::<&str>::new(), "one style for defaults: [default: …]");
+    }
+    let short = dir.tailor(&["fix", "-h"]).text();
+    let (_, options) = short.split_once("Options:\n").unwrap();
+    let names = options.lines().filter_map(|line| line.trim_start().strip_prefix("--")?.split(' ').next());
+    assert_eq!(names.take(4).collect::<Vec<_>>(), ["dry-run", "diff", "select", "allow"], "{short}");
+    assert!(short.contains("Undo: tailor undo session.jsonl"), "{short}");
 }
 
 /// Each command, hidden ones aside, has examples in its help.

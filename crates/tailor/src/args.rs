@@ -41,14 +41,24 @@ pub(crate) struct Args {
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Check transcripts and report what is wrong; changes nothing.
-    #[command(after_help = "Examples:\n  tailor scan\n  tailor scan ~/.claude/projects --fail-on error\n  \
+    #[command(
+        after_help = "Examples:\n  tailor scan\n  tailor scan ~/.claude/projects --min-severity error\n  \
         tailor scan session.jsonl --format json | jq .findings\n  \
-        tailor scan sessions --max-file-size 2MiB --tolerance 10% --format sarif -o tailor.sarif --exit-zero\n  \
-        tailor scan sessions --format json -o known.json\n  tailor scan sessions --baseline known.json")]
+        tailor scan sessions --max-file-size 2MiB --format sarif -o tailor.sarif --exit-zero\n  \
+        tailor scan sessions --format json -o known.json\n  tailor scan sessions --baseline known.json\n\
+        Exit codes: 0 no errors found, 1 errors found (see --fail-on), 2 a file could not be read."
+    )]
     Scan(Scan),
     /// Repair transcripts in place, as far as that is safe.
-    #[command(after_help = "Examples:\n  tailor fix session.jsonl --dry-run\n  tailor fix session.jsonl\n  \
-        tailor fix - < session.jsonl > repaired.jsonl\n  tailor fix ~/.openclaw --out /tmp/repaired")]
+    #[command(
+        after_help = "Examples:\n  tailor fix session.jsonl --dry-run --diff   # show what would change\n  \
+        tailor fix session.jsonl\n  \
+        tailor fix session.jsonl --select P1,P2     # only lost tool results, and results without a call\n  \
+        tailor fix session.jsonl --allow S9         # also take out history from before a compaction\n  \
+        tailor fix - < session.jsonl > repaired.jsonl\n  tailor fix ~/.openclaw --out /tmp/repaired\n\
+        Undo: tailor undo session.jsonl\n\
+        Exit codes: 0 nothing is left to fix, 1 errors or warnings remain, 2 an error."
+    )]
     Fix(Fix),
     /// Show what fills a file and the context: tools, fields, turns, the largest entries; changes nothing.
     #[command(
@@ -127,30 +137,35 @@ pub(crate) enum Command {
 }
 
 #[derive(ClapArgs)]
+#[command(next_display_order = EVERYDAY)]
 pub(crate) struct Scan {
     #[command(flatten)]
     pub(crate) shared: Shared,
     #[command(flatten)]
     allowed: Allowed,
     /// Read every file, also those that have not changed since the last scan.
-    #[arg(long)]
+    #[arg(long, help_heading = None::<&str>, hide_short_help = true)]
     no_cache: bool,
     /// Skip files that have not changed since the last scan, also under CI (where the variable CI is set).
-    #[arg(long, conflicts_with = "no_cache")]
+    #[arg(long, conflicts_with = "no_cache", help_heading = None::<&str>, hide_short_help = true)]
     cache: bool,
 }
 
+/// Options that are listed first, in an order of their own, come before all others.
+const EVERYDAY: usize = 4;
+
 #[derive(ClapArgs)]
 #[expect(clippy::struct_excessive_bools, reason = "flags that have nothing to do with each other")]
+#[command(next_display_order = EVERYDAY)]
 pub(crate) struct Fix {
     /// Report what would change, but change nothing.
-    #[arg(long)]
+    #[arg(long, display_order = 0)]
     pub(crate) dry_run: bool,
     /// Show each change; removed text only with --show-content.
-    #[arg(long)]
+    #[arg(long, display_order = 1)]
     pub(crate) diff: bool,
     /// Show text from the transcript in --diff.
-    #[arg(long, requires = "diff")]
+    #[arg(long, requires = "diff", hide_short_help = true)]
     pub(crate) show_content: bool,
     /// Repair the sessions of all known agents, without asking. Without this and without a PATH, they are listed, and
     /// you are asked on a terminal.
@@ -159,20 +174,22 @@ pub(crate) struct Fix {
     /// Write repaired copies into this folder, and leave the originals alone.
     #[arg(long, value_name = "DIR", conflicts_with = "dry_run")]
     pub(crate) out: Option<PathBuf>,
-    /// Also make the guarded fixes of these rules (see `tailor explain CODE`).
-    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = code)]
+    /// Also make the guarded fixes of these rules. A fix is guarded if it rewrites ids, guesses, or takes out what
+    /// somebody may want; each finding names the CODE that it needs.
+    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = code, display_order = 3)]
     pub(crate) allow: Vec<String>,
-    /// Seconds without writes before a file is replaced (5).
+    /// Seconds without writes before a file is replaced; pass 0 if no agent is running [default: 5]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) settle: Option<Duration>,
-    /// Seconds without writes before older history is rewritten, which prompt caches may hold: old results (S14, S15),
-    /// messages of the model (S16), and what comes before signed thinking (3600; 0 if --settle is 0).
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    /// Seconds without writes before older history is rewritten, which prompt caches may hold: old results (rules
+    /// stale-result, crowded-window), model messages (oversized-reply), and what comes before signed thinking [default:
+    /// 3600; 0 if --settle is 0]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, hide_short_help = true)]
     pub(crate) settle_stale: Option<Duration>,
     #[command(flatten)]
     pub(crate) vault: VaultAt,
     /// Also write each cut text to a plain file in this folder, and name that file in the marker.
-    #[arg(long, value_name = "DIR", value_parser = spill)]
+    #[arg(long, value_name = "DIR", value_parser = spill, hide_short_help = true)]
     pub(crate) spill: Option<Folder>,
     #[command(flatten)]
     pub(crate) shared: Shared,
@@ -182,7 +199,7 @@ pub(crate) struct Fix {
 #[derive(ClapArgs)]
 pub(crate) struct ConfigFile {
     /// Read this file instead of those in `/etc/tailor` and `$XDG_CONFIG_HOME/tailor`.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = None::<&str>, hide_short_help = true)]
     config: Option<PathBuf>,
 }
 
@@ -199,9 +216,9 @@ impl ConfigFile {
 /// Where originals are.
 #[derive(ClapArgs)]
 pub(crate) struct VaultAt {
-    /// The folder of originals. By default the one in the configuration, or `tailor` in `$XDG_STATE_HOME` or
-    /// `~/.local/state`.
-    #[arg(long, value_name = "DIR")]
+    /// The folder of originals [default: the one in the configuration, or `tailor` in `$XDG_STATE_HOME` or
+    /// `~/.local/state`]
+    #[arg(long, value_name = "DIR", hide_short_help = true)]
     vault: Option<PathBuf>,
 }
 
@@ -215,7 +232,7 @@ impl VaultAt {
 /// What every command is asked that changes files in another way than `fix`.
 #[derive(ClapArgs)]
 pub(crate) struct Change {
-    /// Seconds without writes before a file is replaced (5); pass 0 if no agent is running.
+    /// Seconds without writes before a file is replaced; pass 0 if no agent is running [default: 5]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     settle: Option<Duration>,
     /// Format of the results.
@@ -553,16 +570,16 @@ pub(crate) struct Shared {
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// Only these rules.
-    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = code)]
+    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = code, display_order = 2)]
     pub(crate) select: Vec<String>,
-    /// Only the rules of this group; `fix` makes their guarded fixes too.
+    /// Only the rules of this group; `fix` makes their guarded fixes too, as with --allow.
     #[arg(long, value_name = "GROUP", value_parser = group, conflicts_with = "select")]
     pub(crate) only: Option<Group>,
     /// Skip these rules.
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = code)]
     pub(crate) ignore: Vec<String>,
     /// Exit with 1 if findings of this severity or worse, or of this rule, remain [default: error; of `fix`: warning]
-    #[arg(long, value_name = "note|warning|error|CODE", value_delimiter = ',', value_parser = fail_on, help_heading = "Results")]
+    #[arg(long, value_name = "note|warning|error|CODE", value_delimiter = ',', value_parser = fail_on, help_heading = "Results", hide_short_help = true)]
     fail_on: Vec<FailOn>,
     #[command(flatten)]
     pub(crate) results: Results,

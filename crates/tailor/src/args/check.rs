@@ -11,22 +11,22 @@ use transcript::policy::Budget;
 #[command(next_help_heading = "What a check allows (anything, unless asked for)")]
 pub(crate) struct Allowed {
     /// Largest file (L1), such as 500kB or 2MiB.
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, hide_short_help = true, value_name = "SIZE", value_parser = size)]
     max_file_size: Option<u64>,
     /// Longest line (L2).
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, hide_short_help = true, value_name = "SIZE", value_parser = size)]
     max_line_size: Option<u64>,
     /// Longest text of a tool result (L3).
-    #[arg(long, value_name = "CHARS")]
+    #[arg(long, hide_short_help = true, value_name = "CHARS")]
     max_result_chars: Option<u64>,
     /// Most characters in the results of one model message (L4).
-    #[arg(long, value_name = "CHARS")]
+    #[arg(long, hide_short_help = true, value_name = "CHARS")]
     max_turn_chars: Option<u64>,
     /// Largest context, as estimated (L5).
-    #[arg(long, value_name = "TOKENS")]
+    #[arg(long, hide_short_help = true, value_name = "TOKENS")]
     max_context_tokens: Option<u64>,
     /// How far above these limits is only a note; beyond that, it is an error.
-    #[arg(long, value_name = "PERCENT", default_value = "0%", value_parser = percent)]
+    #[arg(long, hide_short_help = true, value_name = "PERCENT", default_value = "0%", value_parser = percent)]
     tolerance: u64,
 }
 
@@ -54,13 +54,13 @@ pub(crate) struct Results {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Ignore the findings listed in this file; `--format json -o FILE` writes one.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, value_name = "FILE")]
     pub(crate) baseline: Option<PathBuf>,
     /// Exit with 0 even if there are findings; errors still exit with 2.
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) exit_zero: bool,
     /// Ignore files that are not transcripts instead of failing.
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) if_any: bool,
     #[command(flatten)]
     pub(crate) listing: Listing,
