@@ -1,8 +1,9 @@
 //! `tailor fix`: what it changes, what it keeps, what it says.
 
-use crate::support::{BROKEN, Dir, Run, WHOLE, is_root, make_old};
+use crate::support::{BROKEN, Dir, Run, WHOLE, is_root, make_old, root, run};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::Path;
 
 /// A session with a result that is too long, before thinking that is signed over all of it.
 fn signed(model: &str) -> String {
@@ -25,13 +26,83 @@ fn signed(model: &str) -> String {
     lines.join("\n") + "\n"
 }
 
+/// A session where an agent keeps it.
+fn at_home(dir: &Dir) -> std::path::PathBuf {
+    let path = dir.home().join(".pi/agent/sessions/--w--/s.jsonl");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, BROKEN).unwrap();
+    make_old(&path);
+    path
+}
+
+#[test]
+fn without_a_path_nothing_is_changed_unless_all_is_asked_for() {
+    let dir = Dir::new();
+    let path = at_home(&dir);
+    let run = dir.tailor(&["fix"]);
+    assert_eq!((run.status, run.text().as_str()), (2, ""));
+    assert!(run.stderr.contains("pass --all"), "{}", run.stderr);
+    assert_eq!(fs::read_to_string(&path).unwrap(), BROKEN);
+    let dry = dir.tailor(&["fix", "--dry-run"]);
+    assert!(dry.text().contains("would fix 1 problem"), "{}", dry.text());
+    let all = dir.tailor(&["fix", "--all"]);
+    let said = "Undo: tailor undo ~/.pi/agent/sessions/--w--/s.jsonl\n";
+    assert!(all.status == 0 && all.text().contains(said), "{}", all.text());
+    assert_ne!(fs::read_to_string(&path).unwrap(), BROKEN);
+    assert_eq!(dir.tailor(&["fix", "--all", "s.jsonl"]).status, 2);
+}
+
+/// What is left and which option would take it, how to take the repair back, and how to go on.
+#[test]
+fn after_a_repair_the_next_commands_are_named() {
+    let dir = Dir::new();
+    let id = "3f2504e0-4f89-41d3-9a0c-0305e82c3301";
+    let path = dir.home().join(format!(".claude/projects/-w d/{id}.jsonl"));
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::copy(root().join("fixtures/claude-code/p1-lost-result/in.jsonl"), &path).unwrap();
+    let text = dir.tailor(&["fix", "--settle", "0", path.to_str().unwrap()]).text();
+    let undo = format!("Undo: tailor undo ~/'.claude/projects/-w d/{id}.jsonl'");
+    assert!(text.contains(&format!("{undo}\n  Resume: claude --resume {id}\n")), "{text}");
+    // A shell takes the command as it stands.
+    let mut shell = dir.command_of("/bin/sh");
+    let program = Path::new(env!("CARGO_BIN_EXE_tailor")).parent().unwrap();
+    shell.env("PATH", format!("{}:/usr/bin:/bin", program.display()));
+    let undone = run(shell.args(["-c", &format!("{} --settle 0", &undo["Undo: ".len()..])]), b"");
+    assert!(undone.status == 0 && undone.text().contains("undone: "), "{}{}", undone.text(), undone.stderr);
+    // What stays, and a compaction.
+    let mut lines = vec![WHOLE.trim_end().to_string()];
+    for n in 1..6 {
+        let role = if n % 2 == 0 { "user" } else { "assistant" };
+        let parent = format!("a{n}");
+        lines.push(format!(
+            r#"{{"type":"message","id":"a{}","parentId":"{parent}","message":{{"role":"{role}","content":"and"}}}}"#,
+            n + 1
+        ));
+    }
+    let beside = r#"{"type":"message","id":"b","parentId":"a3","message":{"role":"user","content":"or"}}"#;
+    lines.insert(5, beside.to_string());
+    dir.write("s.jsonl", format!("undefined\n{}\n", lines.join("\n")));
+    let text = dir.tailor(&["fix", "--settle", "0", "s.jsonl"]).text();
+    let said = "  fixed 1 of 2 problems, 760 B → 750 B; 1 needs --allow S18. Undo: tailor undo s.jsonl\n";
+    assert!(text.contains(said), "{text}");
+    let compacted =
+        dir.tailor(&["compact", "s.jsonl", "--settle", "0", "--with", "echo what was", "--keep", "1"]);
+    assert!(
+        compacted.text().contains(". Undo: tailor undo s.jsonl\n"),
+        "{}{}",
+        compacted.text(),
+        compacted.stderr
+    );
+}
+
 #[test]
 fn all_mended_exits_with_0() {
     let dir = Dir::new();
     let path = dir.write("s.jsonl", BROKEN);
     let run = dir.tailor(&["fix", "s.jsonl"]);
     assert_eq!((run.status, run.stderr.as_str()), (0, ""));
-    assert!(run.text().contains("s.jsonl: fixed: "), "{}", run.text());
+    let said = "  fixed 1 problem, 551 B → 874 B. Undo: tailor undo s.jsonl\n";
+    assert!(run.text().contains(said), "{}", run.text());
     assert_ne!(fs::read_to_string(&path).unwrap(), BROKEN);
     let again = dir.tailor(&["fix", "s.jsonl", "--format", "json"]);
     assert_eq!((again.status, again.file()["outcome"].as_str()), (0, Some("clean")));
@@ -230,7 +301,7 @@ fn a_diff_names_the_lines_of_the_file_as_it_is() {
     let of = |run: &Run| {
         let all = run.text() + &run.stderr;
         let from = all.find("@@ line").unwrap_or_else(|| panic!("no diff: {all}"));
-        let to = all[from..].find(": fixed").or(all[from..].find(": would fix")).unwrap();
+        let to = all[from..].find("\n  fixed").or(all[from..].find("\n  would fix")).unwrap() + 1;
         let shown = &all[from..from + to];
         shown[..shown.rfind('\n').unwrap()].to_string()
     };

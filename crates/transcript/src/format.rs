@@ -4,6 +4,7 @@
 //! [`crate::entry`], which branch it would load, how it spells a result, and how it writes. It decides
 //! nothing; rules do.
 
+mod agent;
 mod ai_sdk;
 mod anthropic;
 mod base;
@@ -28,6 +29,7 @@ mod qwen_code;
 mod read_only;
 mod writing;
 
+pub use agent::{Agent, Resume};
 pub use base::*;
 pub(crate) use common::{results_message, written_ms};
 

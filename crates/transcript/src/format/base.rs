@@ -1,5 +1,6 @@
 //! What a format is: what it says about files, about an object, and about how its agent writes.
 
+use super::agent::Agent;
 use super::names::Names;
 use crate::model::draft::Draft;
 use crate::model::finding::Severity;
@@ -18,6 +19,8 @@ pub struct Format {
     pub written_by: &'static str,
     /// What a user should know of it in a few words, for the same table.
     pub remark: &'static str,
+    /// The agents among them. Those that keep sessions in folders of their own come after the one that counts otherwise.
+    pub agents: &'static [Agent],
     /// How entries hang together.
     pub shape: Shape,
     /// How far its files may be changed.
@@ -97,6 +100,7 @@ pub(super) const BASE: Format = Format {
     name: "",
     written_by: "",
     remark: "",
+    agents: &[],
     shape: Shape::List,
     level: Level::Archive,
     single_files_read_only: None,

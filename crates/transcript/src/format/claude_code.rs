@@ -4,6 +4,7 @@
 //! `attachment`); every other type is metadata that is only ever copied. `toolUseResult` is a copy for the
 //! screen and never sent. Facts: docs/format-facts.md.
 
+use super::agent::{Agent, Resume};
 use super::base::{
     Answer, Arguments, BASE, Broken, Compaction, Content, Format, Gate, Level, Lost, Part, Results, Root,
     Shape, Vote,
@@ -66,6 +67,14 @@ pub(super) const FORMAT: Format = Format {
     name: "claude-code",
     written_by: "Claude Code, OpenClaude, iFlow",
     remark: "a graph; pairs are joined by id",
+    agents: &[
+        Agent::resumed(
+            "Claude Code",
+            Resume { command: &["claude", "--resume"], below: "projects", ..Resume::BY_FILE },
+        ),
+        Agent::at("OpenClaude", ".openclaude"),
+        Agent::at("iFlow", ".iflow"),
+    ],
     shape: Shape::Graph,
     level: Level::LiveInsert,
     gates: &[Gate::ClaudeRegistry],

@@ -6,6 +6,7 @@
 //! history numbers its lines and keeps byte offsets in a database, so nothing of it is changed. Facts:
 //! docs/format-facts.md.
 
+use super::agent::{Agent, Resume};
 use super::base::{Answer, BASE, Content, Format, Gate, Header, Level, Lost, Part, Root, Shape, Vote};
 use super::common::{
     answered, asked, content_parts, first_text, is_string, items, only_keys, says, says_any, time_after,
@@ -97,6 +98,10 @@ pub(super) const FORMAT: Format = Format {
     name: "codex",
     written_by: "Codex rollouts, TraeX",
     remark: "only while nobody holds it open; paginated threads are only read",
+    agents: &[
+        Agent::resumed("Codex", Resume { command: &["codex", "resume"], ..Resume::BY_FILE }),
+        Agent::at("TraeX", ".trae"),
+    ],
     shape: Shape::Log,
     level: Level::LiveInsert,
     single_files_read_only: Some(PAGINATED),

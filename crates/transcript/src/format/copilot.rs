@@ -5,6 +5,7 @@
 //! log over one bad line, and a compaction remembers how many messages stood before it. Facts:
 //! docs/format-facts.md.
 
+use super::agent::{Agent, Resume};
 use super::base::{Answer, BASE, Content, Counted, Format, Gate, Header, Lost, Part, Root, Shape, Vote};
 use super::common::{content_parts, is_string, items, listed_calls, says, time_after};
 use super::names::{Form, Names, has, needs, text};
@@ -80,6 +81,10 @@ pub(super) const FORMAT: Format = Format {
     name: "copilot-cli",
     written_by: "GitHub Copilot CLI `events.jsonl`",
     remark: "no record comes or goes before the last compaction",
+    agents: &[Agent::resumed(
+        "Copilot CLI",
+        Resume { command: &["copilot", "--resume"], below: "session-state", above: 1, ..Resume::BY_FILE },
+    )],
     shape: Shape::Log,
     gates: &[Gate::CopilotInUse],
     counted: Some(Counted::UpToCompaction("its last compaction (preCompactionMessagesLength)")),

@@ -3,6 +3,7 @@
 //! How it writes is not known, and `todo_state` and `compaction_state` count messages, so its files are mended only
 //! while it rests, and no line comes or goes. Facts: docs/format-facts.md.
 
+use super::agent::Agent;
 use super::anthropic;
 use super::base::{Answer, Arguments, BASE, Broken, Content, Counted, Format, Part, Results, Root, Vote};
 use super::claude_code::spoken;
@@ -15,6 +16,7 @@ pub(super) const FORMAT: Format = Format {
     name: "droid",
     written_by: "Factory Droid",
     remark: "no record comes or goes; a lost result goes into the next user message",
+    agents: &[Agent::named("Factory Droid")],
     counted: Some(Counted::Records("its own lines (messageIndex, removedCount)")),
     roots: &[Root { env: None, home: ".factory", below: "sessions" }],
     results: Results::Blocks,

@@ -8,6 +8,7 @@
 //! ACP the calls of all turns gather in one record. Once a message of the model names calls in `content`, those are sent
 //! and `toolCalls` holds results only. No result is ever put in.
 
+use super::agent::Agent;
 use super::base::{BASE, Content, Format, Header, Level, Part, Results, Root, Shape, Vote};
 use super::common::{alone, content_parts, is_string, items, listed_calls, says_any};
 use super::names::{Form, Names, has, needs, text};
@@ -64,6 +65,7 @@ pub(super) const FORMAT: Format = Format {
     name: "gemini-cli",
     written_by: "Gemini CLI",
     remark: "superseded records go (S17), repeated results are emptied (P5); no result is put in",
+    agents: &[Agent::named("Gemini CLI")],
     shape: Shape::Upserts,
     level: Level::LiveInsert,
     gates: &[],

@@ -3,6 +3,7 @@
 //! Results have to stand in the run directly behind their calls (its own `repair_history`). The file is made anew when
 //! a session begins, and written under a lock beside it, which is taken. Facts: docs/format-facts.md.
 
+use super::agent::Agent;
 use super::base::{Answer, Arguments, BASE, Content, Format, Gate, Lost, Part, Root, Vote};
 use super::common::{answered, asked, content_parts, is_string, items, listed_calls, says};
 use super::names::{Form, Names, has, needs, text};
@@ -36,6 +37,7 @@ pub(super) const FORMAT: Format = Format {
     name: "grok-build",
     written_by: "Grok Build `chat_history.jsonl`",
     remark: "its lock is taken",
+    agents: &[Agent::named("Grok Build")],
     gates: &[Gate::Idle, Gate::GrokLock],
     roots: &[Root { env: Some("GROK_HOME"), home: ".grok", below: "sessions" }],
     answer: Answer::Line,

@@ -4,6 +4,7 @@
 //! drops results without a call. One unreadable line in the middle keeps it from loading at all. Facts:
 //! docs/format-facts.md.
 
+use super::agent::{Agent, Resume};
 use super::base::{BASE, Counted, Format, Header, Part, Root, Shape, Vote};
 use super::common::{alone, content_parts, is_reminder, is_string, items, listed_calls, says};
 use super::names::{Form, Names, has, needs, text};
@@ -63,6 +64,10 @@ pub(super) const FORMAT: Format = Format {
     name: "kimi-code",
     written_by: "Kimi Code `wire.jsonl`",
     remark: "no record comes or goes",
+    agents: &[Agent::resumed(
+        "Kimi Code",
+        Resume { command: &["kimi", "--session"], above: 3, prefix: "session_", ..Resume::BY_FILE },
+    )],
     shape: Shape::Log,
     counted: Some(Counted::Records("its own records (context.undo, compactions)")),
     header: Header::First,

@@ -5,6 +5,7 @@
 //! field that neither the API nor an agent here knows makes the file somebody else's. Facts:
 //! docs/format-facts.md.
 
+use super::agent::{Agent, Resume};
 use super::base::{Answer, Arguments, BASE, Content, Counted, Format, Level, Lost, Part, Root, Vote};
 use super::common::{
     answered, asked, content_parts, corrupted, has_block, is_reminder, is_string, items, listed_calls,
@@ -51,6 +52,10 @@ pub(super) const BARE: Format = Format {
 pub(super) const KIMI_CLI: Format = Format {
     name: "kimi-cli",
     written_by: "Kimi CLI `context.jsonl`",
+    agents: &[Agent::resumed(
+        "Kimi CLI",
+        Resume { command: &["kimi", "--session"], above: 1, ..Resume::BY_FILE },
+    )],
     level: Level::LiveInsert,
     gates: &[],
     leaves_calls_open: true,
@@ -66,6 +71,10 @@ pub(super) const VIBE: Format = Format {
     name: "vibe",
     written_by: "Mistral Vibe, tried with 2.10; from 2.26 on it writes another journal, which is not known",
     remark: "no record comes or goes",
+    agents: &[Agent::resumed(
+        "Mistral Vibe",
+        Resume { command: &["vibe", "--resume"], below: "logs", above: 1, digits: 8, ..Resume::BY_FILE },
+    )],
     // Every line is a message that is counted: Vibe keeps its system prompt elsewhere.
     counted: Some(Counted::Number(
         "meta.json (total_messages; by hand: end Vibe, change the lines, and write there how many are left)",
@@ -84,6 +93,7 @@ pub(super) const VIBE: Format = Format {
 pub(super) const PICOCLAW: Format = Format {
     name: "picoclaw",
     written_by: "PicoClaw",
+    agents: &[Agent::named("PicoClaw")],
     remark: "no line comes or goes",
     counted: Some(Counted::Lines("the .meta.json beside it (skip, count)")),
     roots: &[Root { env: None, home: ".picoclaw/workspace", below: "sessions" }],
@@ -95,6 +105,7 @@ pub(super) const PICOCLAW: Format = Format {
 pub(super) const NANOBOT: Format = Format {
     name: "nanobot",
     written_by: "nanobot",
+    agents: &[Agent::named("nanobot")],
     remark: "no record comes or goes; it writes the file anew",
     counted: Some(Counted::UpToCount("its first line (last_consolidated)")),
     roots: &[Root { env: None, home: ".nanobot", below: "sessions" }],
@@ -124,6 +135,7 @@ pub(super) const NANOBOT: Format = Format {
 pub(super) const HERMES: Format = Format {
     name: "hermes",
     written_by: "Hermes archives",
+    agents: &[Agent::named("Hermes")],
     roots: &[Root { env: Some("HERMES_HOME"), home: ".hermes", below: "sessions" }],
     answer: Answer::Line,
     takes_ids_again: false,

@@ -1,5 +1,6 @@
 //! Otter: messages by who says them, behind a line that names the session.
 
+use super::agent::Agent;
 use super::base::{Answer, BASE, Format, Lost, Part, Root, Vote};
 use super::common::{content_parts, is_string, items, says, says_any};
 use super::writing::Writing;
@@ -13,6 +14,7 @@ pub(super) const FORMAT: Format = Format {
     name: "otter",
     written_by: "Otter",
     remark: "messages by who says them",
+    agents: &[Agent::named("Otter")],
     roots: &[Root { env: Some("OTTER_HOME"), home: ".otter", below: "sessions" }],
     answer: Answer::Line,
     vote,

@@ -4,6 +4,7 @@
 //! whether entries have ids. The leaf is the last entry of the file, unless OpenClaw's `leaf` records or
 //! `appendMode: "side"` say otherwise. Facts: docs/format-facts.md.
 
+use super::agent::{Agent, Resume};
 use super::base::{
     Answer, Arguments, BASE, Broken, Compaction, Content, Format, Gate, Header, Level, Lost, Part, Root,
     Shape, Vote,
@@ -104,6 +105,16 @@ pub(super) const FORMAT: Format = Format {
     name: "pi",
     written_by: "pi, OpenClaw before 2026.8, OhMyPi, Prime Agent, QClaw",
     remark: "a tree; takes OpenClaw's lock",
+    agents: &[
+        Agent::resumed("pi", Resume { command: &["pi", "--session"], ..Resume::BY_FILE }),
+        Agent::at("OpenClaw", ".openclaw"),
+        Agent::at("OpenClaw", ".clawdbot"),
+        Agent::at("OpenClaw", ".moltbot"),
+        Agent::at("OpenClaw", ".kimi_openclaw"),
+        Agent::at("OhMyPi", ".omp"),
+        Agent::at("Prime Agent", ".prime"),
+        Agent::at("QClaw", ".qclaw"),
+    ],
     shape: Shape::Branch,
     level: Level::LiveInsert,
     gates: &[Gate::RunInProgress, Gate::OpenClawLock],

@@ -4,6 +4,7 @@
 //! pin a hash of what they hold, so nothing of those is ever. Lines that share a `uuid` are parts of one record. Facts:
 //! docs/format-facts.md.
 
+use super::agent::{Agent, Resume};
 use super::base::{Answer, BASE, Content, Format, Gate, Lost, Part, Results, Root, Shape, Vote};
 use super::common::{content_parts, is_string, items, says, says_any, time_after, written_over};
 use super::gemini_cli::{response, response_parts};
@@ -70,6 +71,10 @@ pub(super) const FORMAT: Format = Format {
     name: "qwen-code",
     written_by: "Qwen Code",
     remark: "its lease is obeyed; managed sessions are only read",
+    agents: &[Agent::resumed(
+        "Qwen Code",
+        Resume { command: &["qwen", "--resume"], below: "projects", ..Resume::BY_FILE },
+    )],
     shape: Shape::Branch,
     gates: &[Gate::QwenLease],
     roots: &[Root { env: None, home: ".qwen", below: "projects/*/chats" }],

@@ -2,6 +2,7 @@
 //!
 //! One constant each: how it is recognised, and why it is left alone. Their lines are not read.
 
+use super::agent::Agent;
 use super::base::{BASE, Format, Level, Results, Root, Vote};
 use super::common::{has_block, is_string, says, says_any};
 use spans::json::{Kind as Json, Value};
@@ -33,6 +34,7 @@ pub(super) const VSCODE_CHAT: Format = Format {
 pub(super) const KIMI_CLI_WIRE: Format = Format {
     name: "kimi-cli-wire",
     written_by: "Kimi CLI `wire.jsonl`",
+    agents: &[Agent::named("Kimi CLI")],
     remark: "a log for the screen",
     level: Level::ReadOnly(
         "it is Kimi CLI's log for the screen, and /undo and /fork cut it by turns; context.jsonl is what is sent",
@@ -55,6 +57,7 @@ pub(super) const CURSOR: Format = Format {
     name: "cursor",
     written_by: "Cursor",
     remark: "written for hooks; sessions are in a database",
+    agents: &[Agent::named("Cursor")],
     level: Level::ReadOnly("Cursor writes it for hooks and never reads it; its sessions are in a database"),
     vote: |doc| {
         let content = doc.get("message").and_then(|message| message.get("content"));
@@ -74,6 +77,7 @@ pub(super) const CURSOR: Format = Format {
 pub(super) const KIRO: Format = Format {
     name: "kiro",
     written_by: "Kiro CLI",
+    agents: &[Agent::named("Kiro CLI")],
     level: Level::ReadOnly("how Kiro CLI writes and loads it is not known"),
     vote: |doc| {
         let known = says_any(doc, "kind", &["Prompt", "AssistantMessage", "ToolResults"]);
@@ -88,6 +92,7 @@ pub(super) const KIRO: Format = Format {
 pub(super) const GOOSE_LEGACY: Format = Format {
     name: "goose-legacy",
     written_by: "Goose before its database",
+    agents: &[Agent::named("Goose")],
     level: Level::ReadOnly("Goose keeps its sessions in a database now and reads this once, to import it"),
     vote: |doc| {
         let header = is_string(doc.get("working_dir")) && doc.get("message_count").is_some();
