@@ -46,6 +46,7 @@ pub mod weight;
 
 pub use examine::context::Messages;
 pub use examine::digest::Digest;
+pub use examine::headline::Headline;
 pub use examine::look::Examination;
 pub use examine::mend::{Mended, Repair, examine, mend, mend_while};
 pub use examine::verdict;
