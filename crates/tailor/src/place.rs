@@ -1,6 +1,7 @@
 //! Names of files as a report has them: from the folder in which the run stands, so that they mean the same on every
 //! machine.
 
+use crate::terminal::shell_word;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use std::path::{Component, Path, PathBuf};
 
@@ -18,7 +19,33 @@ fn below(path: &Path, here: &Path) -> PathBuf {
     path.components().filter(|part| *part != Component::CurDir).collect()
 }
 
-/// The same as the address of a resource.
+/// The path for people: from the folder in which the run stands, or from the home folder as `~`.
+pub(crate) fn shown(path: &Path) -> String {
+    match below_home(path) {
+        Some(below) => format!("~/{}", below.display()),
+        None => relative(path).display().to_string(),
+    }
+}
+
+/// The same as one word of a shell, for a command that can be pasted.
+pub(crate) fn shown_word(path: &Path) -> String {
+    match below_home(path) {
+        Some(below) => format!("~/{}", shell_word(&below.to_string_lossy())),
+        None => match shell_word(&relative(path).to_string_lossy()) {
+            option if option.starts_with('-') && option != "-" => format!("./{option}"),
+            word => word,
+        },
+    }
+}
+
+/// The path from the home folder, if it lies below that and not below the folder in which the run stands.
+fn below_home(path: &Path) -> Option<PathBuf> {
+    let home = std::env::home_dir().filter(|home| home.is_absolute() && home.parent().is_some())?;
+    let below = relative(path).strip_prefix(home).ok()?.to_path_buf();
+    (!below.as_os_str().is_empty()).then_some(below)
+}
+
+/// The path as the address of a resource.
 pub(crate) fn uri(path: &Path) -> String {
     let path = relative(path);
     let encoded = percent_encode(path.as_os_str().as_encoded_bytes(), PLAIN);

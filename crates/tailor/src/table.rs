@@ -88,6 +88,36 @@ impl TableWriter {
         format!("{head}{dots}{tail}")
     }
 
+    /// The same, shortened at its end.
+    pub(crate) fn begin(&self, text: &str, columns: usize) -> String {
+        let text = self.spell(text);
+        if text.width() <= columns {
+            return text;
+        }
+        let dots = if self.ascii { "..." } else { "…" };
+        take(text.chars(), columns.saturating_sub(dots.width())).trim_end().to_string() + dots
+    }
+
+    /// How many columns a text from outside takes.
+    pub(crate) fn width(&self, text: &str) -> usize {
+        self.spell(text).width()
+    }
+
+    /// A cell that begins at the left.
+    pub(crate) fn left(&self, text: &str, columns: usize) -> String {
+        pad(text, columns)
+    }
+
+    /// A cell that ends at the right.
+    pub(crate) fn right(&self, text: &str, columns: usize) -> String {
+        format!("{}{text}", " ".repeat(columns.saturating_sub(text.width())))
+    }
+
+    /// How wide a line is.
+    pub(crate) fn columns(&self) -> usize {
+        self.columns
+    }
+
     /// A sentence, broken into lines.
     pub(crate) fn wrap(&self, text: &str) -> String {
         wrap(&self.spell(text), self.columns, "")

@@ -43,9 +43,8 @@ pub fn last_failure(source: &dyn Source) -> Result<Option<Failure>, Fault> {
 
 /// How the last turn of a session failed.
 pub(crate) fn failure_of(session: &Session<'_>) -> Result<Option<Failure>, Fault> {
-    let spoke = |&&entry: &&u32| session.entry(entry).kind == Kind::Message(Role::Assistant);
-    let last = session.live.iter().rev().find(spoke);
-    last.map_or(Ok(None), |&last| failure_in(session.source, session.format, session.entry(last)))
+    last_spoken(session)
+        .map_or(Ok(None), |last| failure_in(session.source, session.format, session.entry(last)))
 }
 
 /// How the turn failed that a message of the model tells of.
@@ -64,6 +63,24 @@ pub(crate) fn failure_in(
         }),
     };
     Ok(Some(Failure { line: found.line, at: found.span.start, cause }))
+}
+
+/// What the provider said when the last turn of a session failed, if it did and the format keeps that.
+pub(crate) fn said(session: &Session<'_>) -> Result<Option<String>, Fault> {
+    let Some(last) = last_spoken(session) else { return Ok(None) };
+    let Some(doc) = json::parse(session.source, session.entry(last).span)? else { return Ok(None) };
+    Ok(match (session.format.broken)(&doc) {
+        Some(Broken::Error(Some(said))) => {
+            Some(String::from_utf8_lossy(&literal::decode(said.prefix())).into())
+        }
+        _ => None,
+    })
+}
+
+/// The last entry in which the model spoke.
+fn last_spoken(session: &Session<'_>) -> Option<u32> {
+    let spoke = |&&entry: &&u32| session.entry(entry).kind == Kind::Message(Role::Assistant);
+    session.live.iter().rev().find(spoke).copied()
 }
 
 /// Whether the model has answered, without failing, in an entry that begins at byte `from` or later.
