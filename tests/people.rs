@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// Runs a command on a terminal of so many columns, and gives what appears there.
-fn on_terminal(columns: u16, mut command: Command) -> String {
+pub(crate) fn on_terminal(columns: u16, mut command: Command) -> String {
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&terminal).unwrap();
     unlockpt(&terminal).unwrap();
@@ -118,6 +118,7 @@ fn nothing_from_a_file_writes_an_escape() {
     dir.write(format!("x{evil}.jsonl"), format!("{evil}\n"));
     let looks: &[&[&str]] = &[
         &["scan", "."],
+        &["doctor", "."],
         &["fix", "--dry-run", "--diff", "--show-content", "--settle", "0", "."],
         &["scan", ".", "--format", "json"],
         &["scan", ".", "--format", "sarif"],

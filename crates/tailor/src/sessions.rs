@@ -132,7 +132,7 @@ impl Looks {
             before.as_ref().zip(self.verdicts.as_ref()).and_then(|(now, known)| known.known(path, now));
         let outcome = match known {
             Some(known) => known,
-            None if !may_read => return Ok(Some(self.unknown(candidate))),
+            None if !may_read => return Ok(Some(Session::unknown(candidate))),
             None => {
                 let outcome = maintain(path, candidate.found.root.as_deref(), &self.options)?;
                 if let (Some(verdicts), Some(before)) = (&self.verdicts, &before) {
@@ -143,33 +143,6 @@ impl Looks {
         };
         let looked = outcome.before.filter(|looked| looked.facts.format.is_some());
         Ok(looked.map(|looked| self.of_look(candidate, looked)))
-    }
-
-    /// What can be said without a look: only the path tells.
-    fn unknown(&self, candidate: &Candidate) -> Session {
-        let path = candidate.path().to_path_buf();
-        let name = path.to_string_lossy().into_owned();
-        let is_writer = |format: &&&Format| {
-            let is_below = |root: &Root| name.contains(&format!("/{}/", root.home));
-            format.roots.iter().any(is_below)
-        };
-        let format = FORMATS.iter().find(is_writer).copied();
-        Session {
-            modified: candidate.modified,
-            age: candidate.age(),
-            agent: format.map(|format| format.agent(&name)),
-            format,
-            headline: Headline::default(),
-            bytes: path.symlink_metadata().map_or(0, |there| there.len()),
-            tokens: None,
-            window: 0,
-            state: State::Unknown,
-            is_used: false,
-            found: Vec::new(),
-            failed: None,
-            command: None,
-            path,
-        }
     }
 
     fn of_look(&self, candidate: &Candidate, looked: Examination) -> Session {
@@ -191,8 +164,6 @@ impl Looks {
             looked.findings.iter().map(|finding| (finding.rule.code(), finding.severity)).collect();
         found.dedup();
         Session {
-            modified: candidate.modified,
-            age: candidate.age(),
             agent: format.map(|format| format.agent(&path.to_string_lossy())),
             format,
             headline: looked.headline,
@@ -204,7 +175,7 @@ impl Looks {
             found,
             failed: looked.facts.failed,
             command,
-            path,
+            ..Session::of_path(candidate)
         }
     }
 }
@@ -234,6 +205,35 @@ pub(crate) struct Session {
 }
 
 impl Session {
+    fn of_path(candidate: &Candidate) -> Self {
+        Self {
+            path: candidate.path().to_path_buf(),
+            modified: candidate.modified,
+            age: candidate.age(),
+            format: None,
+            agent: None,
+            headline: Headline::default(),
+            bytes: 0,
+            tokens: None,
+            window: 0,
+            state: State::Unknown,
+            is_used: false,
+            found: Vec::new(),
+            failed: None,
+            command: None,
+        }
+    }
+
+    /// What can be said without a look.
+    fn unknown(candidate: &Candidate) -> Self {
+        let name = candidate.path().to_string_lossy();
+        let is_below = |root: &Root| name.contains(&format!("/{}/", root.home));
+        let format = FORMATS.iter().find(|format| format.roots.iter().any(is_below)).copied();
+        let bytes = candidate.path().symlink_metadata().map_or(0, |there| there.len());
+        let agent = format.map(|format| format.agent(&name));
+        Self { format, agent, bytes, ..Self::of_path(candidate) }
+    }
+
     /// The id by which its agent knows it.
     pub(crate) fn id(&self) -> Option<&str> {
         self.agent.and_then(|agent| agent.session_id(self.path.to_str()?))
@@ -282,7 +282,7 @@ impl State {
         let broken: BTreeSet<&str> =
             looked.findings.iter().filter(is_broken).map(|finding| finding.rule.code()).collect();
         let refused = looked.facts.failed.is_some_and(|failed| failed.cause == Cause::ContextOverflow);
-        let percent = if window == 0 { 0 } else { tokens.saturating_mul(100) / window };
+        let percent = tokens.saturating_mul(100).checked_div(window).unwrap_or(0);
         let saved = bytes.saturating_sub(looked.bytes_after);
         if !broken.is_empty() {
             Self::Broken(broken.into_iter().collect())

@@ -50,9 +50,9 @@ impl TableWriter {
         let most = rows.iter().map(|row| row.part).max().unwrap_or(0);
         let mut out = String::new();
         for row in rows {
-            let _ = write!(out, "  {}", pad(&self.fit(&row.name, names), names));
+            let _ = write!(out, "  {}", left(&self.fit(&row.name, names), names));
             for (text, width) in row.columns.iter().zip(&widths) {
-                let _ = write!(out, "  {}{text}", " ".repeat(width - text.width()));
+                let _ = write!(out, "  {}", right(text, *width));
             }
             let _ = write!(out, "  {:>4}", percent(row.part, whole));
             let bar = self.bar(row.part, most, bar);
@@ -103,16 +103,6 @@ impl TableWriter {
         self.spell(text).width()
     }
 
-    /// A cell that begins at the left.
-    pub(crate) fn left(&self, text: &str, columns: usize) -> String {
-        pad(text, columns)
-    }
-
-    /// A cell that ends at the right.
-    pub(crate) fn right(&self, text: &str, columns: usize) -> String {
-        format!("{}{text}", " ".repeat(columns.saturating_sub(text.width())))
-    }
-
     /// How wide a line is.
     pub(crate) fn columns(&self) -> usize {
         self.columns
@@ -141,8 +131,14 @@ fn take(chars: impl Iterator<Item = char>, columns: usize) -> String {
         .collect()
 }
 
-fn pad(text: &str, columns: usize) -> String {
+/// A cell that begins at the left.
+pub(crate) fn left(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(text.width())))
+}
+
+/// A cell that ends at the right.
+pub(crate) fn right(text: &str, columns: usize) -> String {
+    format!("{}{text}", " ".repeat(columns.saturating_sub(text.width())))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::output::Output;
 use crate::say::eprint_message;
 use crate::sessions::{Candidate, Looks, Session, State, candidates, is_called};
 use crate::status::Status;
-use crate::table::TableWriter;
+use crate::table::{TableWriter, left, right};
 use crate::terminal::{self, Screen};
 use anstyle::{AnsiColor, Style};
 use rayon::prelude::*;
@@ -67,9 +67,10 @@ fn examine(doctor: &Doctor, short: bool) -> Status {
     }
     progress.end();
     let mut out = Output::stdout();
-    let printed = match doctor.json {
-        true => json(doctor, &sessions, &mut out),
-        false => List::new(&sessions, short).print(&mut out),
+    let printed = if doctor.json {
+        json(doctor, &sessions, &mut out)
+    } else {
+        List::new(&sessions, short).print(&mut out)
     };
     let status = match printed.and_then(|()| out.finish()) {
         Ok(()) => Status::Clean,
@@ -120,7 +121,10 @@ struct Line<'a> {
     resume: Option<String>,
 }
 
-#[derive(Default, Serialize)]
+/// The last line of `--json`.
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "summary")]
+#[derive(Default)]
 struct Totals {
     sessions: u64,
     broken: u64,
@@ -186,15 +190,7 @@ fn json(doctor: &Doctor, sessions: &[Session], out: &mut impl Write) -> io::Resu
         };
         writeln!(out, "{}", terminal::json(&serde_json::to_string(&line)?))?;
     }
-    #[derive(Serialize)]
-    struct Summary {
-        #[serde(rename = "type")]
-        kind: &'static str,
-        #[serde(flatten)]
-        totals: Totals,
-    }
-    let summary = Summary { kind: "summary", totals: Totals::of(sessions) };
-    writeln!(out, "{}", serde_json::to_string(&summary)?)
+    writeln!(out, "{}", serde_json::to_string(&Totals::of(sessions))?)
 }
 
 /// The list for people.
@@ -223,7 +219,7 @@ impl<'a> List<'a> {
             .collect();
         let heads = ["AGE", "AGENT", "PROJECT", "SIZE", "CONTEXT", "STATE", "TITLE"].map(str::to_string);
         let rows: Vec<[String; 7]> =
-            [heads].into_iter().chain(shown.iter().map(|session| self.cells(session))).collect();
+            [heads].into_iter().chain(shown.iter().map(|session| Self::cells(session))).collect();
         let widths = self.widths(&rows);
         for (n, cells) in rows.iter().enumerate() {
             let session = n.checked_sub(1).map(|n| shown[n]);
@@ -233,23 +229,27 @@ impl<'a> List<'a> {
                 writeln!(out, "      {}", self.screen.whole(command))?;
             }
         }
-        writeln!(out, "\n{}", self.canvas.wrap(&self.end(shown.len())))
+        writeln!(out, "\n{}", self.end(shown.len()))
     }
 
     /// What to do next.
     fn end(&self, shown: usize) -> String {
         let totals = Totals::of(self.sessions);
-        let mut text = format!("{}.", totals.sentence());
+        let mut lines = vec![format!("{}.", totals.sentence())];
+        if totals.broken + totals.too_long > 0 {
+            lines.push("Each command changes only that session, and tailor undo takes it back.".to_string());
+        }
         if shown < self.sessions.len() || totals.unknown > 0 {
-            text += " All of them: tailor doctor";
+            lines.push("All sessions: tailor doctor".to_string());
         }
         if self.short {
-            text += ". An agent shows an error? tailor explain 'ERROR TEXT'. All commands: tailor help";
+            lines.push("An agent shows an error: tailor explain 'ERROR TEXT'".to_string());
+            lines.push("All commands: tailor help".to_string());
         }
-        text
+        lines.iter().map(|line| self.canvas.wrap(line)).collect::<Vec<_>>().join("\n")
     }
 
-    fn cells(&self, session: &Session) -> [String; 7] {
+    fn cells(session: &Session) -> [String; 7] {
         let context = match (session.tokens, session.window) {
             (None, _) => "?".to_string(),
             (Some(count), 0) => tokens(count),
@@ -295,9 +295,9 @@ impl<'a> List<'a> {
         for (n, (cell, width)) in cells.iter().zip(widths).enumerate() {
             let cell = self.canvas.begin(cell, width);
             let cell = match n {
-                0 | 3 | 4 => self.canvas.right(&cell, width),
+                0 | 3 | 4 => right(&cell, width),
                 6 => cell,
-                _ => self.canvas.left(&cell, width),
+                _ => left(&cell, width),
             };
             let colour = session.filter(|_| n == 5).and_then(|session| colour(&session.state));
             match colour {

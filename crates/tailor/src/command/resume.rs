@@ -25,7 +25,9 @@ pub(crate) fn run(resume: &Resume) -> Status {
         Err(error) => return failed(&error),
     };
     if let Some(vault) = &options.vault {
-        settle_all(&session.path, vault).iter().for_each(|error| eprint_message(&error.to_string()));
+        for error in settle_all(&session.path, vault) {
+            eprint_message(&error.to_string());
+        }
     }
     let name = session.headline.title.as_deref().unwrap_or("(no title)");
     eprintln!("{}, {} ago: {}", session.agent_name(), age(session.age), plain(name));

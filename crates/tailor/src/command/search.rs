@@ -66,9 +66,10 @@ impl Search<'_> {
     /// Whether a session has the error.
     fn fit(&self, session: &Session) -> Option<Fit> {
         let is_about = |code: &str| self.known.codes.contains(&code);
-        let has_defect = match self.is_length() {
-            true => session.state == State::TooLong,
-            false => session.found.iter().any(|(code, how)| *how == Severity::Error && is_about(code)),
+        let has_defect = if is_length(self.text) {
+            session.state == State::TooLong
+        } else {
+            session.found.iter().any(|(code, how)| *how == Severity::Error && is_about(code))
         };
         if !has_defect && session.failed.is_none() {
             return None;
@@ -87,11 +88,6 @@ impl Search<'_> {
             (false, true) => Some(Fit::Likely),
             (_, false) => None,
         }
-    }
-
-    /// Whether the error is that the conversation is too long.
-    pub(super) fn is_length(&self) -> bool {
-        is_length(self.text)
     }
 }
 
