@@ -279,7 +279,7 @@ fn an_error_about_length_leads_to_recover() {
     for part in [
         "Codex \"list files\"",
         "context: 234,743 of 200,000 tokens (117%)",
-        "tailor recover --error 'prompt is too long",
+        "To make it fit, run: tailor recover ~/.codex/",
         &format!("codex resume {CODEX}"),
     ] {
         assert!(said.contains(part), "{part} is not in\n{said}");

@@ -152,16 +152,6 @@ fn what_was_meant_is_suggested() {
     }
 }
 
-#[test]
-fn alone_it_says_what_to_do_next() {
-    let dir = Dir::new();
-    let run = dir.tailor::<&str>(&[]);
-    assert_eq!((run.status, run.text().as_str()), (2, ""));
-    assert!(run.stderr.contains("tailor scan  "), "{}", run.stderr);
-    fs::create_dir_all(dir.home().join(".claude/projects")).unwrap();
-    assert!(dir.tailor::<&str>(&[]).stderr.contains("/.claude/projects\n"));
-}
-
 /// Each command, hidden ones aside, has examples in its help.
 #[test]
 fn each_help_has_examples() {
@@ -293,7 +283,7 @@ fn a_second_interrupt_ends_at_once_and_every_file_is_whole() {
 
 #[test]
 fn the_folder_of_screens_holds_nothing_else() {
-    let known = ["scan", "diff", "error", "help", "alone"];
+    let known = ["scan", "diff", "error", "help", "alone", "doctor"];
     for entry in fs::read_dir(root().join("tests/screens")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let stem = Path::new(&name).file_stem().unwrap().to_str().unwrap();

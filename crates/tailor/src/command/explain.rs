@@ -52,8 +52,8 @@ pub(crate) fn run(explain: &Explain) -> Status {
                 shown_word(path)
             );
             let is_it = |finding: &Finding| finding.rule.code() == rule.code();
-            return in_file(path, "", None, &is_it, &|findings| {
-                settles(findings, path).unwrap_or_else(|| none.clone())
+            return in_file(path, "", None, &is_it, &|found| {
+                settles(&found.findings, path).unwrap_or_else(|| none.clone())
             });
         }
     } else if let Some(known) = refusal::find(what) {
@@ -102,7 +102,7 @@ fn unknown(what: &str, file: Option<&Path>) -> Status {
     if let Some(path) = file {
         // Whether one of these is the reason nobody knows, so no repair is proposed.
         let is_error = |finding: &Finding| finding.severity == Severity::Error;
-        in_file(path, what, Some("scan also finds"), &is_error, &|findings| match findings {
+        in_file(path, what, Some("scan also finds"), &is_error, &|found| match &found.findings[..] {
             [] => "No errors found.".to_string(),
             _ => String::new(),
         });
@@ -145,9 +145,9 @@ fn error(known: &'static Refusal, text: &str, explain: &Explain) -> Status {
     if is_length(text) {
         return too_long(path, text, &is_about);
     }
-    in_file(path, text, None, &is_about, &|findings| {
+    in_file(path, text, None, &is_about, &|found| {
         let file = shown_word(path);
-        let settled = match settles(findings, path) {
+        let settled = match settles(&found.findings, path) {
             _ if rules.is_empty() => known.fix.to_string(),
             None => format!(
                 "Not found in this file: {names}.\nCheck it for everything: tailor scan {file}\nSearch all sessions: leave the file out."
@@ -160,12 +160,16 @@ fn error(known: &'static Refusal, text: &str, explain: &Explain) -> Status {
 
 /// What to do about a session that is too long.
 fn too_long(path: &Path, text: &str, is_about: &dyn Fn(&Finding) -> bool) -> Status {
-    in_file(path, text, None, is_about, &|findings| {
+    in_file(path, text, None, is_about, &|Found { findings, blame, looked }| {
+        let tokens = looked.context_tokens;
+        let is_known =
+            tokens.tokens > tokens.window(&Policy::default()) || blame.said.as_deref().is_some_and(is_length);
+        let error = if is_known { String::new() } else { format!("--error {} ", shell_word(text)) };
         // Cutting what is too long by itself is often not enough.
         let fewer = remedy::command(findings, path)
             .map(|command| format!("To shorten only long results, run: {command}"));
         let file = shown_word(path);
-        let recover = format!("To make it fit, run: tailor recover --error {} {file}", shell_word(text));
+        let recover = format!("To make it fit, run: tailor recover {error}{file}");
         paragraphs(&[&recover, &fewer.unwrap_or_default()])
     })
 }
@@ -205,13 +209,20 @@ fn paragraphs(parts: &[&str]) -> String {
     parts.join("\n")
 }
 
+/// What an error was found to be about in a file.
+struct Found {
+    findings: Vec<Finding>,
+    blame: Blame,
+    looked: Examination,
+}
+
 /// Prints what of a file is to blame, under a heading if there is one, then what `end` says about it, and how to go on.
 fn in_file(
     path: &Path,
     text: &str,
     heading: Option<&str>,
     is_about: &dyn Fn(&Finding) -> bool,
-    end: &dyn Fn(&[Finding]) -> String,
+    end: &dyn Fn(&Found) -> String,
 ) -> Status {
     let (blame, looked) = match look(path, text) {
         Ok(found) => found,
@@ -237,14 +248,13 @@ fn in_file(
     if more > 0 {
         println!("  and {more} more (tailor scan)");
     }
-    let end = end(&findings);
+    let found = Found { findings, blame, looked };
+    let end = end(&found);
     if !end.is_empty() {
         println!("\n{end}");
     }
-    if remedy::command(&findings, path).is_some_and(|command| end.contains(&command))
-        || end.contains("tailor recover ")
-    {
-        go_on(path, &looked);
+    if end.contains(", run: ") {
+        go_on(path, &found.looked);
     }
     Status::Clean
 }
