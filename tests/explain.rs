@@ -90,7 +90,7 @@ fn an_unknown_error_proposes_nothing() {
     let dir = Dir::new();
     for (text, file, has) in [
         ("foo bar", "claude-code/s6-progress", "No errors found."),
-        ("429 rate limit", "pi/s1-head-and-tail", "No errors found."),
+        ("429 teapot", "pi/s1-head-and-tail", "No errors found."),
         ("foo bar", "pi/p1-lost-result", "scan also finds:\n  line 3: P1 "),
         ("", "pi/p1-lost-result", "scan also finds:\n  line 3: P1 "),
     ] {
@@ -152,10 +152,11 @@ fn a_class_without_a_rule_is_not_called_one() {
         ("ENOSPC: no space left on device", "Rules: B1 torn-line\n", "The disk was full"),
         (
             "No conversation found with session ID: 5",
-            "Rules: B1 torn-line, B10 misplaced-header, S11 ",
+            "Rules: B1 torn-line, B3 nul-bytes, B10 misplaced-header, S11 ",
             "deleted",
         ),
         ("session file locked (timeout 10000ms)", "", "waits for a lock"),
+        ("API Error: Repeated 529 Overloaded errors", "", "The session has nothing to do with it."),
     ] {
         let said = dir.tailor(&["explain", text]).text();
         assert!(said.contains(rules) && said.contains(has), "{said}");
