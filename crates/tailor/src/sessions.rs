@@ -316,3 +316,67 @@ impl State {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use transcript::Policy;
+
+    const PATH: &str = ".openclaw/agents/main/sessions/0d0f7b2c-1a2b-4c3d-8e4f-5a6b7c8d9e0f.jsonl";
+
+    #[test]
+    fn of_a_session_that_was_not_looked_at_only_the_path_tells() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(PATH);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, "{}\n").unwrap();
+        let looks = Looks { options: Options::default(), verdicts: None };
+        let all = candidates(&[dir.path().to_path_buf()]);
+        let session = looks.session(&all[0], false).unwrap().unwrap();
+        assert_eq!((session.agent_name(), session.bytes, session.tokens), ("OpenClaw", 3, None));
+        assert_eq!((&session.state, session.id()), (&State::Unknown, None));
+        // It is no session, as a look shows.
+        assert!(looks.session(&all[0], true).unwrap().is_none());
+    }
+
+    /// How a session is with these findings, tokens and savings.
+    fn state(codes: &[(&str, Severity)], tokens: u64, saved: u64) -> State {
+        let mut looked = transcript::examine(&b"{}\n".as_slice(), &Policy::default()).unwrap();
+        let of = transcript::examine(&TORN.as_bytes(), &Policy::default()).unwrap();
+        let like = &of.findings[0];
+        for (code, severity) in codes {
+            let mut finding = like.clone();
+            (finding.rule, finding.severity) = (transcript::rule::find(code).unwrap(), *severity);
+            looked.findings.push(finding);
+        }
+        looked.context_tokens.tokens = tokens;
+        looked.facts.bytes = 1_000_000;
+        looked.bytes_after = 1_000_000 - saved;
+        State::of(&looked, 1_000, false)
+    }
+
+    /// A session with something wrong in it.
+    const TORN: &str = "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timestamp\":\"2026-07-01T10:00:00.000Z\",\"cwd\":\"/w\"}\n{\"a";
+
+    #[test]
+    fn the_worst_that_is_wrong_counts() {
+        use Severity::{Error, Note, Warning};
+        assert_eq!(state(&[("S1", Warning), ("S5", Note)], 1_000, 99_999), State::Ok);
+        assert_eq!(state(&[("S1", Warning)], 1_000, 200_000), State::Bloated);
+        assert_eq!(state(&[], 1_001, 900_000), State::TooLong);
+        let broken = state(&[("P2", Error), ("P1", Error), ("P1", Error), ("S1", Warning)], 5_000, 900_000);
+        assert_eq!(broken, State::Broken(vec!["P1", "P2"]));
+        // What was asked for is no defect.
+        assert_eq!(state(&[("L1", Error)], 0, 0), State::Ok);
+    }
+
+    #[test]
+    fn agents_have_several_names() {
+        let format = FORMATS.iter().find(|format| format.name == "claude-code").copied();
+        let agent = format.map(|format| format.agent(""));
+        for name in ["Claude Code", "claude", "CLAUDE-CODE"] {
+            assert!(is_called(agent, format, name), "{name}");
+        }
+        assert!(!is_called(agent, format, "code") && !is_called(None, None, ""));
+    }
+}

@@ -72,5 +72,5 @@ pub mod entry {
 /// Why a request failed, told from what the provider said, and how the last turn of a session did.
 pub mod overflow {
     pub use crate::model::overflow::*;
-    pub use crate::session::failure::{Failure, answered_since, last_failure};
+    pub use crate::session::failure::{Failure, answered_since, last_error, last_failure};
 }

@@ -17,6 +17,7 @@ use crate::value::{or_meant, rules};
 use keeper::{Stop, known_roots, read};
 use std::path::{Path, PathBuf};
 use transcript::finding::{Safety, Severity};
+use transcript::overflow::Cause;
 use transcript::profile::{self, PROFILES};
 use transcript::refusal::{self, Refusal};
 use transcript::request::{Blame, blame};
@@ -160,10 +161,10 @@ fn error(known: &'static Refusal, text: &str, explain: &Explain) -> Status {
 
 /// What to do about a session that is too long.
 fn too_long(path: &Path, text: &str, is_about: &dyn Fn(&Finding) -> bool) -> Status {
-    in_file(path, text, None, is_about, &|Found { findings, blame, looked }| {
+    in_file(path, text, None, is_about, &|Found { findings, looked }| {
         let tokens = looked.context_tokens;
-        let is_known =
-            tokens.tokens > tokens.window(&Policy::default()) || blame.said.as_deref().is_some_and(is_length);
+        let is_known = tokens.tokens > tokens.window(&Policy::default())
+            || looked.facts.failed.is_some_and(|failed| failed.cause == Cause::ContextOverflow);
         let error = if is_known { String::new() } else { format!("--error {} ", shell_word(text)) };
         // Cutting what is too long by itself is often not enough.
         let fewer = remedy::command(findings, path)
@@ -212,7 +213,6 @@ fn paragraphs(parts: &[&str]) -> String {
 /// What an error was found to be about in a file.
 struct Found {
     findings: Vec<Finding>,
-    blame: Blame,
     looked: Examination,
 }
 
@@ -248,7 +248,7 @@ fn in_file(
     if more > 0 {
         println!("  and {more} more (tailor scan)");
     }
-    let found = Found { findings, blame, looked };
+    let found = Found { findings, looked };
     let end = end(&found);
     if !end.is_empty() {
         println!("\n{end}");

@@ -8,10 +8,10 @@ use crate::sessions::{Candidate, Looks, Session, State, candidates};
 use keeper::read;
 use rayon::prelude::*;
 use std::path::PathBuf;
-use transcript::Severity;
-use transcript::overflow::{Cause, classify};
+use transcript::overflow::{Cause, classify, last_error};
 use transcript::refusal::{self, Refusal};
-use transcript::request::{Blame, blame};
+use transcript::request::blame;
+use transcript::{Severity, Source};
 
 /// What was looked for.
 pub(super) struct Search<'a> {
@@ -77,8 +77,9 @@ impl Search<'_> {
         if self.ids.is_empty() && has_defect {
             return Some(Fit::Whole);
         }
-        let Blame { named, said, .. } =
-            read(&session.path, None, |source| blame(source, self.text)).ok().flatten()?;
+        let look = |source: &dyn Source| Ok((blame(source, self.text)?, last_error(source)?));
+        let (blame, said) = read(&session.path, None, look).ok()?;
+        let named = blame?.named;
         let is_said = said
             .is_some_and(|said| refusal::find(&said).is_some_and(|known| std::ptr::eq(known, self.known)));
         let has_id = self.ids.iter().any(|id| named.iter().any(|(name, _)| name == id));

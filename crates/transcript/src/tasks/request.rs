@@ -9,7 +9,6 @@ use crate::model::ids::Id;
 use crate::model::policy::{Depth, Policy};
 use crate::read::scan;
 use crate::session::Session;
-use crate::session::failure::said;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -27,8 +26,6 @@ pub struct Blame {
     pub at: Vec<u64>,
     /// Lines that the agent does not send: compacted away, on another branch, or its own notes.
     pub unsent: Vec<u64>,
-    /// What the provider said when the last turn failed, if it did and the format keeps that.
-    pub said: Option<String>,
     /// Ids that the error names, and the lines that hold entries, calls or results of that id.
     pub named: Vec<(String, Vec<u64>)>,
 }
@@ -40,8 +37,8 @@ pub fn blame(source: &dyn Source, text: &str) -> Result<Option<Blame>, Fault> {
     let Some(session) = Session::new(&read, source, &policy, Depth::Sizes) else { return Ok(None) };
     let entries = (0..).zip(&read.transcript.entries);
     let unsent = entries.filter(|(entry, _)| !session.in_context(*entry)).map(|(_, entry)| entry.line);
-    let (unsent, said) = (unsent.collect(), said(&session)?);
-    let mut blame = Blame { named: named(&session, text), unsent, said, ..Blame::default() };
+    let unsent = unsent.collect();
+    let mut blame = Blame { named: named(&session, text), unsent, ..Blame::default() };
     if let Some(place) = Place::of(text) {
         let messages = build(&session, place.dialect);
         blame.messages = messages.len();
