@@ -285,6 +285,15 @@ fn an_error_about_length_leads_to_recover() {
         assert!(said.contains(part), "{part} is not in\n{said}");
     }
     assert!(!said.contains("tailor fix"), "{said}");
+    // Where none is over its window, what nearly fills it is likely to be meant, and the error goes along.
+    let nearly = too_long().replace("234743", "184743").replace("234000", "184000");
+    put(&dir, &format!(".codex/sessions/2026/07/01/rollout-2026-07-01T10-00-00-{CODEX}.jsonl"), &nearly, 4);
+    let said = dir.tailor(&["explain", "prompt is too long"]).text();
+    for part in
+        ["Most likely this session, of 4 sessions: Codex", "tailor recover --error 'prompt is too long' ~/"]
+    {
+        assert!(said.contains(part), "{part} is not in\n{said}");
+    }
 }
 
 #[test]

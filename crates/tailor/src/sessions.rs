@@ -244,6 +244,11 @@ impl Session {
         self.agent.map_or("?", |agent| agent.name)
     }
 
+    /// How much of the window its context fills.
+    pub(crate) fn percent(&self) -> u64 {
+        percent(self.tokens.unwrap_or(0), self.window)
+    }
+
     /// The folder that it is about, in a word.
     pub(crate) fn project(&self) -> Option<&str> {
         let folder = self.headline.folder.as_deref()?;
@@ -255,6 +260,11 @@ impl Session {
         let words = self.agent?.resume(self.path.to_str()?)?.collect();
         Some((words, self.headline.folder.as_deref().map(Path::new)))
     }
+}
+
+/// A part of the window, rounded up; 0 if there is none.
+fn percent(tokens: u64, window: u64) -> u64 {
+    if window == 0 { 0 } else { tokens.saturating_mul(100).div_ceil(window) }
 }
 
 /// How a session is.
@@ -282,11 +292,11 @@ impl State {
         let broken: BTreeSet<&str> =
             looked.findings.iter().filter(is_broken).map(|finding| finding.rule.code()).collect();
         let refused = looked.facts.failed.is_some_and(|failed| failed.cause == Cause::ContextOverflow);
-        let percent = tokens.saturating_mul(100).checked_div(window).unwrap_or(0);
         let saved = bytes.saturating_sub(looked.bytes_after);
         if !broken.is_empty() {
             Self::Broken(broken.into_iter().collect())
-        } else if (window > 0 && tokens > window) || (refused && percent > REFUSED_PERCENT_MIN) {
+        } else if percent(tokens, window) > 100 || (refused && percent(tokens, window) > REFUSED_PERCENT_MIN)
+        {
             Self::TooLong
         } else if is_used {
             Self::InUse

@@ -200,7 +200,8 @@ fn search(
     let agent = found.session.as_ref().map_or("?", Session::agent_name);
     let title = headline.title.as_ref().map(|title| TableWriter::of_stdout().begin(title, TITLE_COLUMNS));
     let title = title.map(|title| format!(" \"{title}\"")).unwrap_or_default();
-    println!("The newest session with this error, of {sessions}: {agent}{title}, {} ago", age(*old));
+    let which = if found.is_sure { "The newest session with this error" } else { "Most likely this session" };
+    println!("{which}, of {sessions}: {agent}{title}, {} ago", age(*old));
     Ok(Some(path.clone()))
 }
 

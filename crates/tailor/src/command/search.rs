@@ -13,6 +13,9 @@ use transcript::refusal::{self, Refusal};
 use transcript::request::blame;
 use transcript::{Severity, Source};
 
+/// How much of the window a context fills that may be the one that was refused as too long.
+const NEARLY_PERCENT_MIN: u64 = 75;
+
 /// What was looked for.
 pub(super) struct Search<'a> {
     pub(super) known: &'static Refusal,
@@ -25,6 +28,8 @@ pub(super) struct Search<'a> {
 pub(super) struct Found {
     /// The session; `None` if no session has that error.
     pub(super) session: Option<Session>,
+    /// It has the error, and not just something like it.
+    pub(super) is_sure: bool,
     /// How many sessions there are.
     pub(super) sessions: usize,
 }
@@ -51,7 +56,7 @@ impl Search<'_> {
                 match fit {
                     Fit::Whole => {
                         progress.end();
-                        return Found { session: Some(session), sessions: all.len() };
+                        return Found { session: Some(session), is_sure: true, sessions: all.len() };
                     }
                     Fit::Likely if second.is_none() => second = Some(session),
                     Fit::Likely => {}
@@ -60,22 +65,24 @@ impl Search<'_> {
         }
         progress.end();
         interrupt.obey();
-        Found { session: second, sessions: all.len() }
+        Found { session: second, is_sure: false, sessions: all.len() }
     }
 
     /// Whether a session has the error.
     fn fit(&self, session: &Session) -> Option<Fit> {
         let is_about = |code: &str| self.known.codes.contains(&code);
-        let has_defect = if is_length(self.text) {
-            session.state == State::TooLong
+        let is_long = is_length(self.text);
+        let has_defect = if is_long {
+            session.state == State::TooLong || session.percent() > 100
         } else {
             session.found.iter().any(|(code, how)| *how == Severity::Error && is_about(code))
         };
-        if !has_defect && session.failed.is_none() {
-            return None;
-        }
         if self.ids.is_empty() && has_defect {
             return Some(Fit::Whole);
+        }
+        if !has_defect && session.failed.is_none() {
+            // Estimates, and what is known of windows, may be off.
+            return (is_long && session.percent() >= NEARLY_PERCENT_MIN).then_some(Fit::Likely);
         }
         let look = |source: &dyn Source| Ok((blame(source, self.text)?, last_error(source)?));
         let (blame, said) = read(&session.path, None, look).ok()?;
@@ -101,6 +108,6 @@ pub(super) fn is_length(text: &str) -> bool {
 enum Fit {
     /// It has the error, and the ids that the text names.
     Whole,
-    /// It has such an error.
+    /// It has such an error with other ids, or its context nearly fills the window.
     Likely,
 }
