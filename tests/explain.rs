@@ -77,7 +77,10 @@ fn the_path_is_quoted_where_it_has_to_be() {
     dir.write("a b.jsonl", std::fs::read(fixture("pi/p1-lost-result")).unwrap());
     for (text, command) in [
         ("`tool_use` ids were found without `tool_result` blocks", "tailor fix --select P1 'a b.jsonl'\n"),
-        ("prompt is too long: 210000 tokens > 200000 maximum", "tailor recover 'a b.jsonl' "),
+        (
+            "prompt is too long: 210000 tokens > 200000 maximum",
+            "tailor recover --error 'prompt is too long: 210000 tokens > 200000 maximum' 'a b.jsonl'\n",
+        ),
     ] {
         let said = dir.tailor(&["explain", text, "a b.jsonl"]).text();
         assert!(said.contains(command), "{said}");
@@ -90,7 +93,7 @@ fn an_unknown_error_proposes_nothing() {
     let dir = Dir::new();
     for (text, file, has) in [
         ("foo bar", "claude-code/s6-progress", "No errors found."),
-        ("429 rate limit", "pi/s1-head-and-tail", "No errors found."),
+        ("429 teapot", "pi/s1-head-and-tail", "No errors found."),
         ("foo bar", "pi/p1-lost-result", "scan also finds:\n  line 3: P1 "),
         ("", "pi/p1-lost-result", "scan also finds:\n  line 3: P1 "),
     ] {
@@ -136,12 +139,19 @@ fn a_session_that_is_too_long_is_to_be_recovered() {
     let (dir, text) = (Dir::new(), "prompt is too long: 210000 tokens > 200000 maximum");
     let short = fixture("pi/p1-lost-result");
     let said = dir.tailor(&["explain", text, &short]).text();
-    assert!(said.contains(&format!("tailor recover {short} ")) && !said.contains("tailor fix"), "{said}");
+    assert!(
+        said.contains(&format!("tailor recover --error '{text}' {short}\n")) && !said.contains("tailor fix"),
+        "{said}"
+    );
     let long = dir.path("long.jsonl").to_str().unwrap().to_string();
     let one = std::fs::read_to_string(fixture("pi/s1-head-and-tail")).unwrap();
     dir.write("long.jsonl", one.replace("row 01", &"x".repeat(40_000)));
     let said = dir.tailor(&["explain", text, &long]).text();
-    assert!(said.contains("tailor recover ") && said.contains("To repair it, run: tailor fix "), "{said}");
+    assert!(
+        said.contains("tailor recover ")
+            && said.contains("To shorten only long results, run: tailor fix --select S1 "),
+        "{said}"
+    );
 }
 
 /// What is no matter of a file has no rule.
@@ -152,10 +162,11 @@ fn a_class_without_a_rule_is_not_called_one() {
         ("ENOSPC: no space left on device", "Rules: B1 torn-line\n", "The disk was full"),
         (
             "No conversation found with session ID: 5",
-            "Rules: B1 torn-line, B10 misplaced-header, S11 ",
+            "Rules: B1 torn-line, B3 nul-bytes, B10 misplaced-header, S11 ",
             "deleted",
         ),
         ("session file locked (timeout 10000ms)", "", "waits for a lock"),
+        ("API Error: Repeated 529 Overloaded errors", "", "The session has nothing to do with it."),
     ] {
         let said = dir.tailor(&["explain", text]).text();
         assert!(said.contains(rules) && said.contains(has), "{said}");

@@ -9,6 +9,7 @@ mod checks; // `scan` in CI: shapes of results, limits, the baseline; the Action
 mod corpus; // Promises, checked on all transcripts below $TAILOR_CORPUS.
 mod cost; // What hostile sessions cost: in proportion to their length, counted in instructions.
 mod disk; // A file system without room: nothing changes, and the message names the way out.
+mod doctor; // A home with sessions of several agents: the list, ids, `resume`, `explain` without a file.
 mod explain; // `tailor explain` of errors: what they are about, which lines, and what settles it.
 mod fix; // `tailor fix`: what it changes, what it keeps, what it says.
 mod fixtures; // The stories and everything in fixtures/: what is found, and what becomes of it.

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// Runs a command on a terminal of so many columns, and gives what appears there.
-fn on_terminal(columns: u16, command: Command) -> String {
+pub(crate) fn on_terminal(columns: u16, command: Command) -> String {
     typed(columns, command, "")
 }
 
@@ -153,6 +153,7 @@ fn nothing_from_a_file_writes_an_escape() {
     dir.write(format!("x{evil}.jsonl"), format!("{evil}\n"));
     let looks: &[&[&str]] = &[
         &["scan", "."],
+        &["doctor", "."],
         &["fix", "--dry-run", "--diff", "--show-content", "--settle", "0", "."],
         &["scan", ".", "--format", "json"],
         &["scan", ".", "--format", "sarif"],
@@ -203,16 +204,6 @@ fn what_was_meant_is_suggested() {
         assert_eq!(run.status, 2, "{arguments:?}");
         assert!(run.stderr.contains(meant), "{arguments:?}: {}", run.stderr);
     }
-}
-
-#[test]
-fn alone_it_says_what_to_do_next() {
-    let dir = Dir::new();
-    let run = dir.tailor::<&str>(&[]);
-    assert_eq!((run.status, run.text().as_str()), (2, ""));
-    assert!(run.stderr.contains("tailor scan  "), "{}", run.stderr);
-    fs::create_dir_all(dir.home().join(".claude/projects")).unwrap();
-    assert!(dir.tailor::<&str>(&[]).stderr.contains("/.claude/projects\n"));
 }
 
 /// `-h` is a screen, and what everybody needs comes first; `--help` is the manual.
@@ -364,7 +355,7 @@ fn a_second_interrupt_ends_at_once_and_every_file_is_whole() {
 
 #[test]
 fn the_folder_of_screens_holds_nothing_else() {
-    let known = ["scan", "all", "statistics", "fix", "diff", "error", "help", "alone"];
+    let known = ["scan", "all", "statistics", "fix", "diff", "error", "help", "alone", "doctor"];
     for entry in fs::read_dir(root().join("tests/screens")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let stem = Path::new(&name).file_stem().unwrap().to_str().unwrap();

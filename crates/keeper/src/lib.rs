@@ -54,7 +54,7 @@ pub use deferral::{Deferral, SetBy};
 pub use error::{Error, is_hindrance};
 pub use find::{DEPTH_MAX, Found, find, is_candidate};
 pub use follow::{Remembered, follow};
-pub use gate::quiet_for;
+pub use gate::{is_in_use, quiet_for};
 pub use identity::{FileId, Stamp};
 pub use leftover::{settle_all, settle_late};
 pub use maintain::{Stream, maintain, maintain_shown, maintain_stream, read};

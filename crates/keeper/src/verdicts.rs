@@ -26,7 +26,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::Digest;
 
 /// The format of the file. Another one has another name.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// What the names of our files begin with. They do not end as transcripts do.
 const PREFIX: &str = "verdicts-";
 /// How many files stay: of other policies, and of versions of the program that are gone.

@@ -1,6 +1,7 @@
 //! Numbers as people read them.
 
 use humansize::{DECIMAL, SizeFormatter};
+use std::time::Duration;
 
 /// A number of things: `2 files`.
 pub(crate) fn plural(n: u64, one: &str) -> String {
@@ -17,6 +18,11 @@ pub(crate) fn sized(bytes: u64) -> impl std::fmt::Display {
     SizeFormatter::new(bytes, DECIMAL)
 }
 
+/// A number of bytes in few letters: `1.2 MB`.
+pub(crate) fn short_size(bytes: u64) -> String {
+    SizeFormatter::new(bytes, DECIMAL.decimal_places(1)).to_string()
+}
+
 /// A part of a whole: `<1%` is not nothing.
 pub(crate) fn percent(part: u64, whole: u64) -> String {
     let percent =
@@ -25,6 +31,23 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
         0 if part > 0 => "<1%".to_string(),
         percent => format!("{percent}%"),
     }
+}
+
+/// A number of tokens in few letters: `950`, `84k`, `1.2M`.
+pub(crate) fn tokens(tokens: u64) -> String {
+    match tokens {
+        0..1_000 => tokens.to_string(),
+        1_000..999_500 => format!("{}k", (tokens + 500) / 1_000),
+        _ => format!("{}.{}M", (tokens + 50_000) / 1_000_000, (tokens + 50_000) / 100_000 % 10),
+    }
+}
+
+/// How long ago something was, in its largest unit: `5 min`, `3 d`.
+pub(crate) fn age(age: Duration) -> String {
+    const UNITS: [(u64, &str); 4] = [(365 * 86_400, "y"), (86_400, "d"), (3_600, "h"), (60, "min")];
+    let seconds = age.as_secs();
+    let unit = UNITS.iter().find(|(unit, _)| seconds >= *unit);
+    unit.map_or_else(|| format!("{seconds} s"), |(unit, name)| format!("{} {name}", seconds / unit))
 }
 
 /// A number with its thousands apart: `84,300`.
@@ -46,6 +69,13 @@ mod tests {
 
     #[test]
     fn numbers_as_people_read_them() {
+        assert_eq!(
+            [tokens(999), tokens(84_300), tokens(999_499), tokens(999_500), tokens(1_249_999)],
+            ["999", "84k", "999k", "1.0M", "1.2M"]
+        );
+        let ages =
+            [0, 59, 60, 7_199, 86_400, 13 * 86_400, 364 * 86_400, 800 * 86_400].map(Duration::from_secs);
+        assert_eq!(ages.map(age), ["0 s", "59 s", "1 min", "1 h", "1 d", "13 d", "364 d", "2 y"]);
         assert_eq!([grouped(0), grouped(999), grouped(84_300)], ["0", "999", "84,300"]);
         assert_eq!(
             [percent(0, 0), percent(1, 1000), percent(1, 3), percent(3, 3)],

@@ -2,19 +2,23 @@
 
 mod check;
 mod complete;
+mod doctor;
 mod flags;
 mod top;
 
 pub(crate) use check::{Allowed, Listing, ReportFormat, Results};
 pub(crate) use complete::{Completions, Man};
+pub(crate) use doctor::{Doctor, Resume};
 pub(crate) use top::{Report, Top};
 
 use crate::config::{Loaded, load};
 use crate::say::eprint_message;
 use crate::settings::{Edit, Settings, default_socket};
 use crate::value::{Thinking, Tokenizer, code, days, millis, no_such_rule, or_meant, rules, seconds, size};
+use clap::ValueHint::AnyPath;
 use clap::builder::{EnumValueParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, value_parser};
+use doctor::session;
 use flags::Given;
 use keeper::{Keep, Mode, Options, Policies, Recovery, Vault};
 use spans::marker::Folder;
@@ -31,15 +35,31 @@ use transcript::{Finding, Severity};
 #[derive(Parser)]
 #[command(name = "tailor", version, max_term_width = 100)]
 #[command(after_help = "Exit codes: 0 nothing to report, 1 findings remain, 2 an error, 130 interrupted.\n\
-    Start with `tailor scan`: it only reads, and looks where your agents keep their sessions.")]
+    Start with `tailor doctor`: it only reads, and lists the sessions of your agents and what is wrong with them.")]
 pub(crate) struct Args {
-    /// Without one, Tailor says what to do next.
+    /// Without one, Tailor lists the newest sessions and those that are broken.
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 }
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// List sessions, newest first, what is wrong with each, and the command that repairs it; changes nothing.
+    #[command(
+        alias = "ls",
+        after_help = "Examples:\n  tailor doctor\n  tailor doctor --broken --agent claude\n  \
+        tailor doctor --json | jq -r 'select(.state == \"broken\").command'\n\
+        States: ok; bloated: a repair would save much; broken: the agent or the API refuses it; too long: it does not fit \
+        into the model's context window; in use: an agent is at work on it; ?: not looked at yet.\n\
+        Exit codes: 0 whatever is found, 2 an error."
+    )]
+    Doctor(Doctor),
+    /// Repair a session and start its agent on it: the newest one, or the one with this id.
+    #[command(
+        after_help = "Examples:\n  tailor resume claude\n  tailor resume codex 0d0f7b2c\n  tailor resume pi --no-start\n\
+        Exit codes: those of the agent; without it 0 ready, 1 not now, 2 an error."
+    )]
+    Resume(Resume),
     /// Check transcripts and report what is wrong; changes nothing.
     #[command(
         after_help = "Examples:\n  tailor scan\n  tailor scan ~/.claude/projects --min-severity error\n  \
@@ -196,7 +216,7 @@ pub(crate) struct Fix {
 }
 
 /// Which file the configuration is in.
-#[derive(ClapArgs)]
+#[derive(ClapArgs, Default)]
 pub(crate) struct ConfigFile {
     /// Read this file instead of those in `/etc/tailor` and `$XDG_CONFIG_HOME/tailor`.
     #[arg(long, value_name = "FILE", help_heading = None::<&str>, hide_short_help = true)]
@@ -250,6 +270,11 @@ fn settled(policies: &Policies, settle: Duration) -> Policies {
 }
 
 impl Change {
+    /// Reads the configuration.
+    pub(crate) fn load(&self) -> Result<Loaded, String> {
+        self.config.load()
+    }
+
     /// What is asked for, with the policies that `of` makes of the configuration. Older history does not wait: these
     /// commands are run for its sake.
     fn options(&self, dry_run: bool, of: impl FnOnce(&Loaded) -> Policies) -> Result<Options, String> {
@@ -273,7 +298,7 @@ impl Change {
 #[expect(clippy::struct_excessive_bools, reason = "flags that have nothing to do with each other")]
 pub(crate) struct Undo {
     /// Files, or folders of transcripts. Without one, the newest runs are listed.
-    #[arg(value_name = "PATH")]
+    #[arg(value_name = "PATH", value_parser = session(), value_hint = AnyPath)]
     pub(crate) paths: Vec<PathBuf>,
     /// Undo in every file that Tailor has changed.
     #[arg(long, conflicts_with = "paths")]
@@ -346,7 +371,7 @@ impl ChunkLimits {
 #[derive(ClapArgs)]
 pub(crate) struct Chunk {
     /// The session's file; `-` is standard input.
-    #[arg(value_name = "PATH")]
+    #[arg(value_name = "PATH", value_parser = session(), value_hint = AnyPath)]
     pub(crate) path: PathBuf,
     #[command(flatten)]
     pub(crate) limits: ChunkLimits,
@@ -355,7 +380,7 @@ pub(crate) struct Chunk {
 #[derive(ClapArgs)]
 pub(crate) struct Compact {
     /// The session's file.
-    #[arg(value_name = "PATH")]
+    #[arg(value_name = "PATH", value_parser = session(), value_hint = AnyPath)]
     pub(crate) path: PathBuf,
     /// The command that summarises; the shell runs it.
     #[arg(long, value_name = "COMMAND", required_unless_present = "dry_run")]
@@ -386,7 +411,7 @@ impl Compact {
 #[derive(ClapArgs)]
 pub(crate) struct Recover {
     /// The session's file.
-    #[arg(value_name = "PATH")]
+    #[arg(value_name = "PATH", value_parser = session(), value_hint = AnyPath)]
     pub(crate) path: PathBuf,
     /// The error text of the API; by default the last error in the transcript.
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
@@ -478,9 +503,12 @@ pub(crate) struct Explain {
     /// A rule's code or name, a profile (`--profile`), or the text of an error; lists all rules by default.
     #[arg(value_name = "CODE|ERROR TEXT")]
     pub(crate) what: Option<String>,
-    /// The session that the error is about.
-    #[arg(value_name = "FILE")]
+    /// The session that the error is about: its file, its id, or a folder. By default all sessions of known agents are
+    /// searched, newest first.
+    #[arg(value_name = "FILE", value_parser = session(), value_hint = AnyPath)]
     pub(crate) file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) config: ConfigFile,
 }
 
 #[derive(ClapArgs)]
@@ -568,7 +596,7 @@ impl ConfigAt {
 #[derive(ClapArgs)]
 pub(crate) struct Shared {
     /// Files or folders; `-` alone is standard input. By default the folders of known agents.
-    #[arg(value_name = "PATH")]
+    #[arg(value_name = "PATH", value_parser = session(), value_hint = AnyPath)]
     pub(crate) paths: Vec<PathBuf>,
     /// Only these rules.
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = code, display_order = 2)]

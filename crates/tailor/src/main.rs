@@ -15,7 +15,9 @@ mod output;
 mod page;
 mod place;
 mod printer;
+mod remedy;
 mod report;
+mod sessions;
 mod settings;
 mod size_report;
 mod status;
@@ -37,8 +39,12 @@ fn main() -> ExitCode {
         say::eprint_message(&error);
         return status::Status::Error.into();
     }
-    let Some(command) = args::Args::parse().command else { return command::start::run().into() };
+    let Some(command) = args::Args::parse().command else {
+        return say::exit_status(command::doctor::in_short()).into();
+    };
     let status = match command {
+        args::Command::Doctor(doctor) => command::doctor::run(&doctor),
+        args::Command::Resume(resume) => command::resume::run(&resume),
         args::Command::Scan(scan) => command::scan::run(&scan),
         args::Command::Fix(fix) => command::fix::run(&fix),
         args::Command::Top(top) => command::top::run(&top),

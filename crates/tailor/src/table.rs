@@ -50,9 +50,9 @@ impl TableWriter {
         let most = rows.iter().map(|row| row.part).max().unwrap_or(0);
         let mut out = String::new();
         for row in rows {
-            let _ = write!(out, "  {}", pad(&self.fit(&row.name, names), names));
+            let _ = write!(out, "  {}", left(&self.fit(&row.name, names), names));
             for (text, width) in row.columns.iter().zip(&widths) {
-                let _ = write!(out, "  {}{text}", " ".repeat(width - text.width()));
+                let _ = write!(out, "  {}", right(text, *width));
             }
             let _ = write!(out, "  {:>4}", percent(row.part, whole));
             let bar = self.bar(row.part, most, bar);
@@ -88,6 +88,26 @@ impl TableWriter {
         format!("{head}{dots}{tail}")
     }
 
+    /// The same, shortened at its end.
+    pub(crate) fn begin(&self, text: &str, columns: usize) -> String {
+        let text = self.spell(text);
+        if text.width() <= columns {
+            return text;
+        }
+        let dots = if self.ascii { "..." } else { "…" };
+        take(text.chars(), columns.saturating_sub(dots.width())).trim_end().to_string() + dots
+    }
+
+    /// How many columns a text from outside takes.
+    pub(crate) fn width(&self, text: &str) -> usize {
+        self.spell(text).width()
+    }
+
+    /// How wide a line is.
+    pub(crate) fn columns(&self) -> usize {
+        self.columns
+    }
+
     /// A sentence, broken into lines.
     pub(crate) fn wrap(&self, text: &str) -> String {
         wrap(&self.spell(text), self.columns, "")
@@ -111,8 +131,14 @@ fn take(chars: impl Iterator<Item = char>, columns: usize) -> String {
         .collect()
 }
 
-fn pad(text: &str, columns: usize) -> String {
+/// A cell that begins at the left.
+pub(crate) fn left(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(text.width())))
+}
+
+/// A cell that ends at the right.
+pub(crate) fn right(text: &str, columns: usize) -> String {
+    format!("{}{text}", " ".repeat(columns.saturating_sub(text.width())))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 pub(crate) mod context;
 mod conversation;
 pub(crate) mod digest;
+pub(crate) mod headline;
 pub(crate) mod holds;
 pub(crate) mod look;
 pub(crate) mod mend;

@@ -46,6 +46,7 @@ pub mod weight;
 
 pub use examine::context::Messages;
 pub use examine::digest::Digest;
+pub use examine::headline::Headline;
 pub use examine::look::Examination;
 pub use examine::mend::{Mended, Repair, examine, mend, mend_while};
 pub use examine::verdict;
@@ -71,5 +72,5 @@ pub mod entry {
 /// Why a request failed, told from what the provider said, and how the last turn of a session did.
 pub mod overflow {
     pub use crate::model::overflow::*;
-    pub use crate::session::failure::{Failure, answered_since, last_failure};
+    pub use crate::session::failure::{Failure, answered_since, last_error, last_failure};
 }

@@ -81,7 +81,7 @@ mod turn_over_limit;
 mod unacceptable_call_id;
 mod unreadable_line;
 pub(crate) mod unreadable_size;
-mod unseen_title;
+pub(crate) mod unseen_title;
 mod unsendable_image;
 
 pub use base::Feature;

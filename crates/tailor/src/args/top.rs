@@ -1,13 +1,15 @@
 //! What `top` and `report` may be asked.
 
+use super::doctor::session;
 use super::{ConfigFile, Limits};
 use clap::Args as ClapArgs;
+use clap::ValueHint::AnyPath;
 use std::path::PathBuf;
 
 #[derive(ClapArgs)]
 pub(crate) struct Top {
     /// Files or folders; `-` alone is standard input. By default the folders of known agents.
-    #[arg(value_name = "PATH")]
+    #[arg(value_name = "PATH", value_parser = session(), value_hint = AnyPath)]
     pub(crate) paths: Vec<PathBuf>,
     /// How many rows of each table to print; the others become one row. By default 6, and 100 with --json.
     #[arg(long, short = 'n', value_name = "COUNT")]
@@ -38,7 +40,7 @@ impl Top {
 #[derive(ClapArgs)]
 pub(crate) struct Report {
     /// Files or folders. By default the folders of known agents.
-    #[arg(value_name = "PATH")]
+    #[arg(value_name = "PATH", value_parser = session(), value_hint = AnyPath)]
     pub(crate) paths: Vec<PathBuf>,
     /// The page to write; `-` is standard output. An existing file must be a report.
     #[arg(long, short, value_name = "FILE")]

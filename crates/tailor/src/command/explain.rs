@@ -1,28 +1,42 @@
-//! `tailor explain`: what a rule means, what an error of an API is about and which lines are to blame, or what a profile
-//! does.
+//! `tailor explain`: what a rule means, what an error of an API is about, which session has it and which lines are to blame,
+//! or what a profile does.
 
-use super::{failed, one_session};
-use crate::amount::plural;
+use super::failed;
+use super::resume::in_folder;
+use super::search::{Search, is_length};
+use crate::amount::{age, grouped, percent, plural};
 use crate::args::Explain;
+use crate::place::{shown, shown_word};
+use crate::remedy;
 use crate::say::eprint_message;
+use crate::sessions::{Looks, Session};
 use crate::status::Status;
-use crate::terminal::{plain, shell_word};
+use crate::table::TableWriter;
+use crate::terminal::{Screen, plain, shell_word};
 use crate::value::{or_meant, rules};
-use keeper::{Stop, read};
-use std::path::Path;
+use keeper::{Stop, known_roots, read};
+use std::path::{Path, PathBuf};
 use transcript::finding::{Safety, Severity};
+use transcript::overflow::Cause;
 use transcript::profile::{self, PROFILES};
 use transcript::refusal::{self, Refusal};
 use transcript::request::{Blame, blame};
 use transcript::rule::{self, RULES, Rule};
-use transcript::{Finding, Policy, examine};
+use transcript::{Examination, Finding, Policy, examine};
 
+/// How much of a title is shown.
+const TITLE_COLUMNS: usize = 60;
 /// How many findings are named.
 const FINDINGS_MAX: usize = 10;
 
 pub(crate) fn run(explain: &Explain) -> Status {
     let Some(what) = &explain.what else {
-        for rule in RULES {
+        let mut rules: Vec<&Rule> = RULES.to_vec();
+        rules.sort_by_key(|rule| {
+            let (letter, number) = rule.code().split_at(1);
+            (letter, number.parse::<u32>().unwrap_or(0))
+        });
+        for rule in rules {
             println!("{:3} {:26} {}", rule.code(), rule.name(), rule.help().what);
         }
         return Status::Clean;
@@ -33,17 +47,18 @@ pub(crate) fn run(explain: &Explain) -> Status {
         describe(rule);
         if let Some(path) = &explain.file {
             println!();
-            let none = format!("{} is not found in this file.", rule.code());
-            return in_file(
-                path,
-                "",
-                None,
-                &|finding| finding.rule.code() == rule.code(),
-                &|findings, file| settles(findings, file).unwrap_or_else(|| none.clone()),
+            let none = format!(
+                "{} is not found in this file. Check it for everything: tailor scan {}",
+                rule.code(),
+                shown_word(path)
             );
+            let is_it = |finding: &Finding| finding.rule.code() == rule.code();
+            return in_file(path, "", None, &is_it, &|found| {
+                settles(&found.findings, path).unwrap_or_else(|| none.clone())
+            });
         }
     } else if let Some(known) = refusal::find(what) {
-        return error(known, what, explain.file.as_deref());
+        return error(known, what, explain);
     } else {
         return unknown(what, explain.file.as_deref());
     }
@@ -52,15 +67,11 @@ pub(crate) fn run(explain: &Explain) -> Status {
 
 fn describe(rule: &Rule) {
     let help = rule.help();
-    println!(
-        "{} {}\n\n{}\n\nWhy: {}\n\nFix: {}\n\nSource: {}",
-        rule.code(),
-        rule.name(),
-        help.what,
-        help.why,
-        help.fix,
-        help.source
-    );
+    println!("{} {}", rule.code(), rule.name());
+    for (name, text) in [("", help.what), ("Why: ", help.why), ("Fix: ", help.fix), ("Source: ", help.source)]
+    {
+        println!("\n{}", Screen::of_stdout().fit(&format!("{name}{text}")));
+    }
 }
 
 /// Neither a code nor an error that is known: what to do then.
@@ -91,40 +102,107 @@ fn unknown(what: &str, file: Option<&Path>) -> Status {
     }
     if let Some(path) = file {
         // Whether one of these is the reason nobody knows, so no repair is proposed.
-        in_file(
-            path,
-            what,
-            Some("scan also finds"),
-            &|finding| finding.severity == Severity::Error,
-            &|findings, _| {
-                if findings.is_empty() { "No errors found.".to_string() } else { String::new() }
-            },
-        );
+        let is_error = |finding: &Finding| finding.severity == Severity::Error;
+        in_file(path, what, Some("scan also finds"), &is_error, &|found| match &found.findings[..] {
+            [] => "No errors found.".to_string(),
+            _ => String::new(),
+        });
     }
     Status::Error
 }
 
-fn error(known: &Refusal, text: &str, file: Option<&Path>) -> Status {
+fn error(known: &'static Refusal, text: &str, explain: &Explain) -> Status {
     let rules: Vec<&Rule> = known.codes.iter().filter_map(|code| rule::find(code)).collect();
     let names: Vec<String> = rules.iter().map(|rule| format!("{} {}", rule.code(), rule.name())).collect();
     let names = names.join(", ");
-    println!("{}\n", known.what);
-    if !rules.is_empty() {
-        println!("Rules: {names}\n");
-    }
-    let Some(path) = file else {
-        println!("{}", paragraphs(&[known.fix, known.advice]));
+    let screen = Screen::of_stdout();
+    println!("{}\n", screen.fit(known.what));
+    if known.codes.is_empty() {
+        println!("This error is not about the session; there is nothing to fix.");
+        println!("{}", screen.fit(known.advice));
         return Status::Clean;
+    }
+    if !rules.is_empty() {
+        println!("{}\n", screen.fit(&format!("Rules: {names}")));
+    }
+    let folder = explain.file.as_ref().filter(|file| file.is_dir());
+    let searched;
+    let path = match (&explain.file, folder) {
+        (Some(file), None) => file,
+        _ if rules.is_empty() => {
+            println!("{}", paragraphs(&[known.fix, known.advice]));
+            return Status::Clean;
+        }
+        (_, folder) => match search(known, text, explain, folder) {
+            Err(error) => return failed(&error),
+            Ok(None) => return Status::Clean,
+            Ok(Some(path)) => {
+                searched = path;
+                &searched
+            }
+        },
     };
-    let about = |finding: &Finding| known.codes.contains(&finding.rule.code());
-    in_file(path, text, None, &about, &|findings, file| {
-        let settled = match settles(findings, file) {
+    let is_about = |finding: &Finding| known.codes.contains(&finding.rule.code());
+    if is_length(text) {
+        return too_long(path, text, &is_about);
+    }
+    in_file(path, text, None, &is_about, &|found| {
+        let file = shown_word(path);
+        let settled = match settles(&found.findings, path) {
             _ if rules.is_empty() => known.fix.to_string(),
-            None => format!("Not found in this file: {names}."),
+            None => format!(
+                "Not found in this file: {names}.\nCheck it for everything: tailor scan {file}\nSearch all sessions: leave the file out."
+            ),
             Some(settled) => settled,
         };
-        paragraphs(&[&settled, &known.advice.replace("FILE", file)])
+        paragraphs(&[&settled, &known.advice.replace("FILE", &file)])
     })
+}
+
+/// What to do about a session that is too long.
+fn too_long(path: &Path, text: &str, is_about: &dyn Fn(&Finding) -> bool) -> Status {
+    in_file(path, text, None, is_about, &|Found { findings, looked }| {
+        let tokens = looked.context_tokens;
+        let is_known = tokens.tokens > tokens.window(&Policy::default())
+            || looked.facts.failed.is_some_and(|failed| failed.cause == Cause::ContextOverflow);
+        let error = if is_known { String::new() } else { format!("--error {} ", shell_word(text)) };
+        // Cutting what is too long by itself is often not enough.
+        let fewer = remedy::command(findings, path)
+            .map(|command| format!("To shorten only long results, run: {command}"));
+        let file = shown_word(path);
+        let recover = format!("To make it fit, run: tailor recover {error}{file}");
+        paragraphs(&[&recover, &fewer.unwrap_or_default()])
+    })
+}
+
+/// The session that has an error, after saying which one it is. `None` if there is none, after saying what can be done.
+fn search(
+    known: &'static Refusal,
+    text: &str,
+    explain: &Explain,
+    folder: Option<&PathBuf>,
+) -> Result<Option<PathBuf>, String> {
+    let paths: Vec<PathBuf> = folder.into_iter().cloned().collect();
+    if paths.is_empty() && known_roots().is_empty() {
+        println!("{}", paragraphs(&[known.fix, known.advice]));
+        return Ok(None);
+    }
+    let looks = Looks::new(&explain.config.load()?, &paths);
+    let found = Search { known, text, ids: &ids(text) }.run(&looks, &paths);
+    let sessions = plural(found.sessions as u64, "session");
+    let Some(Session { path, headline, age: old, .. }) = &found.session else {
+        println!(
+            "None of {sessions} here has this error. If you know the file, name it: tailor explain 'ERROR TEXT' FILE"
+        );
+        println!("{}", paragraphs(&[known.fix, known.advice]));
+        return Ok(None);
+    };
+    let agent = found.session.as_ref().map_or("?", Session::agent_name);
+    let title = headline.title.as_ref().map(|title| TableWriter::of_stdout().begin(title, TITLE_COLUMNS));
+    let title = title.map(|title| format!(" \"{title}\"")).unwrap_or_default();
+    let which = if found.is_sure { "The newest session with this error" } else { "Most likely this session" };
+    println!("{which}, of {sessions}: {agent}{title}, {} ago", age(*old));
+    Ok(Some(path.clone()))
 }
 
 /// What there is of these, each on a line.
@@ -133,23 +211,33 @@ fn paragraphs(parts: &[&str]) -> String {
     parts.join("\n")
 }
 
-/// Prints what of a file is to blame, under a heading if there is one, and then what `end` says about it, given the path as
-/// a word of a shell.
+/// What an error was found to be about in a file.
+struct Found {
+    findings: Vec<Finding>,
+    looked: Examination,
+}
+
+/// Prints what of a file is to blame, under a heading if there is one, then what `end` says about it, and how to go on.
 fn in_file(
     path: &Path,
     text: &str,
     heading: Option<&str>,
-    about: &dyn Fn(&Finding) -> bool,
-    end: &dyn Fn(&[Finding], &str) -> String,
+    is_about: &dyn Fn(&Finding) -> bool,
+    end: &dyn Fn(&Found) -> String,
 ) -> Status {
-    let (blame, mut findings) = match look(path, text) {
+    let (blame, looked) = match look(path, text) {
         Ok(found) => found,
         Err(why) => return failed(&why),
     };
-    let shown = plain(&path.to_string_lossy());
-    println!("{shown}:");
+    println!("{}:", plain(&shown(path)));
     tell(&blame, text);
-    findings.retain(|finding| about(finding));
+    let mut findings = looked.findings.clone();
+    findings.retain(is_about);
+    if is_length(text) {
+        // What is not sent makes no request longer.
+        findings.retain(|finding| blame.unsent.binary_search(&finding.line).is_err());
+        tell_context(&looked);
+    }
     if let Some(heading) = heading.filter(|_| !findings.is_empty()) {
         println!("  {heading}:");
     }
@@ -161,18 +249,40 @@ fn in_file(
     if more > 0 {
         println!("  and {more} more (tailor scan)");
     }
-    let end = end(&findings, &shell_word(&path.to_string_lossy()));
+    let found = Found { findings, looked };
+    let end = end(&found);
     if !end.is_empty() {
         println!("\n{end}");
+    }
+    if end.contains(", run: ") {
+        go_on(path, &found.looked);
     }
     Status::Clean
 }
 
+/// How much the context has of what it may have.
+fn tell_context(looked: &Examination) {
+    let tokens = looked.context_tokens.tokens;
+    let window = looked.context_tokens.window(&Policy::default());
+    if window > 0 {
+        let percent = percent(tokens, window);
+        println!("  context: {} of {} tokens ({percent})", grouped(tokens), grouped(window));
+    }
+}
+
+/// How to go on once the session is repaired, where the agent is known.
+fn go_on(path: &Path, looked: &Examination) {
+    let (Some(format), Some(name)) = (looked.facts.format, path.to_str()) else { return };
+    let agent = format.agent(name);
+    let Some(words) = agent.resume(name) else { return };
+    let folder = looked.headline.folder.as_deref().map(Path::new);
+    let command = in_folder(&words.collect::<Vec<_>>(), folder);
+    println!("Quit {} first if it has this session open. Afterwards, go on with: {command}", agent.name);
+}
+
 /// The places of a file that a text names, and all that is found in it.
-fn look(path: &Path, text: &str) -> Result<(Blame, Vec<Finding>), String> {
-    one_session(path, "look for the error in it")?;
-    let looked =
-        read(path, None, |source| Ok((blame(source, text)?, examine(source, &Policy::default())?.findings)));
+fn look(path: &Path, text: &str) -> Result<(Blame, Examination), String> {
+    let looked = read(path, None, |source| Ok((blame(source, text)?, examine(source, &Policy::default())?)));
     let could_not = |why: &dyn std::fmt::Display| {
         format!("{}: could not look for the error in it: {why}", path.display())
     };
@@ -180,7 +290,7 @@ fn look(path: &Path, text: &str) -> Result<(Blame, Vec<Finding>), String> {
         Err(Stop::Failed(error)) => Err(error.to_string()),
         Err(reason) => Err(could_not(&reason)),
         Ok((None, _)) => Err(could_not(&keeper::Unsupported::UnknownFormat)),
-        Ok((Some(blame), findings)) => Ok((blame, findings)),
+        Ok((Some(blame), looked)) => Ok((blame, looked)),
     }
 }
 
@@ -229,27 +339,15 @@ fn in_words(lines: &[u64]) -> String {
 }
 
 /// The command that repairs what was found and nothing else, or why there is none; `None` if nothing was found.
-fn settles(findings: &[Finding], file: &str) -> Option<String> {
-    let codes = |is_fixed: &dyn Fn(&Safety) -> bool| {
-        let mut codes: Vec<&str> = Vec::new();
-        for finding in findings.iter().filter(|finding| is_fixed(&finding.fix.safety)) {
-            if !codes.contains(&finding.rule.code()) {
-                codes.push(finding.rule.code());
-            }
-        }
-        (!codes.is_empty()).then(|| codes.join(","))
-    };
-    if let Some(safe) = codes(&|safety| *safety == Safety::Safe) {
-        return Some(format!("To repair it, run: tailor fix --select {safe} {file}"));
-    }
-    if let Some(guarded) = codes(&|safety| matches!(safety, Safety::Guarded(_))) {
-        return Some(format!("To repair it, run: tailor fix --select {guarded} --allow {guarded} {file}"));
+fn settles(findings: &[Finding], path: &Path) -> Option<String> {
+    findings.first()?;
+    if let Some(command) = remedy::command(findings, path) {
+        return Some(format!("To repair it, run: {command}"));
     }
     let held = findings.iter().find_map(|finding| match finding.fix.safety {
         Safety::Held(held) => Some(held),
         _ => None,
     });
-    findings.first()?;
     Some(held.map_or("Tailor only reports this.".to_string(), |held| {
         format!("Tailor holds the repair back: {held}.")
     }))

@@ -3,6 +3,7 @@
 use crate::terminal::Screen;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use keeper::{Error, Found};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How long it takes to wonder.
@@ -18,7 +19,12 @@ pub(super) struct Progress {
 impl Progress {
     /// How far it is goes by bytes: files differ too much in size to count them.
     pub(super) fn new(files: &[Result<Found, Error>]) -> Self {
-        let bytes = files.iter().map(bytes_of).sum();
+        Self::of(files.iter().flatten().map(|found| found.path.as_path()))
+    }
+
+    /// The same for files that are known to be there.
+    pub(super) fn of<'p>(files: impl Iterator<Item = &'p Path>) -> Self {
+        let bytes = files.map(bytes_at).sum();
         let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::hidden());
         let template = "{wide_bar} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left";
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
@@ -29,10 +35,21 @@ impl Progress {
 
     /// A file is done.
     pub(super) fn done(&self, found: &Result<Found, Error>) {
+        self.show();
+        self.bar.inc(found.as_ref().map_or(0, |found| bytes_at(&found.path)));
+    }
+
+    /// The same of one that is known to be there.
+    pub(super) fn passed(&self, path: &Path) {
+        self.show();
+        self.bar.inc(bytes_at(path));
+    }
+
+    /// Shows the bar if it takes long enough.
+    fn show(&self) {
         if self.bar.is_hidden() && self.started.elapsed() > PATIENCE {
             self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(DRAWINGS_PER_SECOND));
         }
-        self.bar.inc(bytes_of(found));
     }
 
     /// Prints without the bar in the way.
@@ -46,6 +63,6 @@ impl Progress {
     }
 }
 
-fn bytes_of(found: &Result<Found, Error>) -> u64 {
-    found.as_ref().ok().and_then(|found| found.path.metadata().ok()).map_or(0, |there| there.len())
+fn bytes_at(path: &Path) -> u64 {
+    path.metadata().map_or(0, |there| there.len())
 }

@@ -2,6 +2,7 @@
 //! had been read again. It holds no plan, so that nothing can be changed by it.
 
 use super::context::Messages;
+use super::headline::Headline;
 use super::look::Examination;
 use crate::format::{Counted, FORMATS, Format, Level};
 use crate::model::context_tokens::ContextTokens;
@@ -26,6 +27,7 @@ pub struct Digest<'a> {
     results: usize,
     awaits: Option<Awaits>,
     failed: Option<Failure>,
+    headline: Cow<'a, Headline>,
     messages: Messages,
     bytes_after: u64,
     context_tokens: ContextTokens,
@@ -85,6 +87,7 @@ impl<'a> Digest<'a> {
             results,
             awaits,
             failed,
+            headline: Cow::Borrowed(&found.headline),
             messages: found.messages,
             bytes_after: found.bytes_after,
             context_tokens: found.context_tokens,
@@ -129,6 +132,7 @@ impl<'a> Digest<'a> {
             failed: self.failed,
         };
         Some(Examination {
+            headline: self.headline.into_owned(),
             messages: self.messages,
             findings: self.findings.into_iter().map(found).collect::<Option<_>>()?,
             bytes_after: self.bytes_after,

@@ -2,6 +2,7 @@
 
 use super::context::Messages;
 use super::conversation::Conversation;
+use super::headline::Headline;
 use super::holds::Holds;
 use super::survey::Survey;
 use super::tally::Tally;
@@ -17,10 +18,12 @@ use crate::session::{Facts, Session};
 use alloc::vec::Vec;
 use spans::source::{Fault, Source};
 
-/// A transcript, looked at. Holds nothing of its text.
+/// A transcript, looked at. Holds nothing of its text but the headline.
 pub struct Examination {
     /// What is in it.
     pub facts: Facts,
+    /// How a person recognises it.
+    pub headline: Headline,
     /// How much of the conversation the model sees.
     pub messages: Messages,
     /// What is wrong with it, in the order of lines. Of each rule the first few thousand are listed; the last of them counts
@@ -71,6 +74,7 @@ impl Examination {
     pub(super) fn of_unknown(facts: Facts) -> Self {
         Self {
             facts,
+            headline: Headline::default(),
             messages: Messages::default(),
             findings: Vec::new(),
             waiting: 0,
@@ -143,6 +147,7 @@ fn look_at(
     plan.unsettles_memory = found.unsettles_memory(stage);
     let said = Conversation::of(&session, messages.seen);
     let context_tokens = tokens_of(&session)?;
+    let headline = Headline::of(&session)?;
     remember(&session, &found);
     let (steps_made, only_cuts, waiting) = (found.steps_made(stage), found.only_cuts, found.waiting);
     let Survey { mut findings, tally, .. } = found;
@@ -151,6 +156,7 @@ fn look_at(
     }
     Ok(Examination {
         facts,
+        headline,
         messages,
         findings,
         waiting,

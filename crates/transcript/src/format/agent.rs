@@ -126,7 +126,7 @@ mod tests {
             ),
         ];
         for (format, name, path, command) in rows {
-            let path = "/home/u/".to_string() + &path.replace("ID", ID);
+            let path = "/h/".to_string() + &path.replace("ID", ID);
             assert_eq!(resumed(format, &path), (name, Some(command.replace("ID", ID))), "{path}");
         }
     }
@@ -144,7 +144,7 @@ mod tests {
             ("pi", "OpenClaw", ".openclaw/agents/main/sessions/ID.jsonl"),
             ("gemini-cli", "Gemini CLI", ".gemini/tmp/w/chats/session-2026-07-01T10-00-0d0f7b2c.jsonl"),
         ] {
-            let path = "/home/u/".to_string() + &path.replace("ID", ID);
+            let path = "/h/".to_string() + &path.replace("ID", ID);
             assert_eq!(resumed(format, &path), (name, None), "{path}");
         }
     }

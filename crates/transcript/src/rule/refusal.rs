@@ -23,7 +23,8 @@ use crate::model::refusal::{BLOCKED, says_one_of};
 pub struct Refusal {
     /// What the text holds, one of these; `*` stands for anything. Case, quotes and white space do not matter.
     pub says: &'static [&'static str],
-    /// Codes of rules, the likeliest first. C1, C3, C4, C8 and C9 are no rules: locks, disks and files that are gone.
+    /// Codes of rules, the likeliest first; none if the error is not about the session. C1, C3, C4, C8 and C9 are no
+    /// rules: locks, disks and files that are gone.
     pub codes: &'static [&'static str],
     /// What it means, in one or two sentences.
     pub what: &'static str,
@@ -41,7 +42,7 @@ pub static REFUSALS: &[Refusal] = &[
             "tool use concurrency issues",
             "must be followed by tool messages",
             "insufficient tool messages",
-            "No tool output found for function call",
+            "No tool output found for",
             "number of function response parts is equal to the number of function call parts",
         ],
         codes: &[
@@ -60,6 +61,7 @@ pub static REFUSALS: &[Refusal] = &[
             "No tool call found for function call output",
             "tool id(*) not found",
             "tool_call_id is not found",
+            "missing field tool_call_id",
             "must be a response to a prece*ding message with tool_calls",
             "function response turn comes immediately after a function call turn",
         ],
@@ -193,6 +195,7 @@ pub static REFUSALS: &[Refusal] = &[
             "Invalid signature in thinking",
             "final block * cannot be thinking",
             "thinking block must contain non-whitespace thinking",
+            "thinking block must contain thinking",
             "Expected thinking or redacted_thinking, but found",
         ],
         codes: &[invalid_thinking::RULE.info.code, bound_thinking::RULE.info.code],
@@ -206,6 +209,7 @@ pub static REFUSALS: &[Refusal] = &[
             "without its required reasoning item",
             "Item with id * not found",
             "encrypted content * could not be verified",
+            "Encrypted * content could not be decrypted",
             "invalid_encrypted_content",
             "array too long* maximum length 0",
         ],
@@ -259,6 +263,7 @@ pub static REFUSALS: &[Refusal] = &[
         says: &[
             "image dimensions exceed",
             "many-image requests",
+            "request contains * images, exceeding the maximum",
             "exceeds 5 MB maximum",
             "exceeds * MB maximum",
             "request_too_large",
@@ -280,6 +285,7 @@ pub static REFUSALS: &[Refusal] = &[
             "input length and max_tokens exceed",
             "exceed context limit",
             "exceeds the context window",
+            "ran out of room in the model's context window",
             "exceeds the available context size",
             "exceeded model token limit",
             "input token count * exceeds",
@@ -403,9 +409,22 @@ pub static REFUSALS: &[Refusal] = &[
         advice: "Tailor does not renumber. Stop Codex and keep a copy; see openai/codex #41079.",
     },
     Refusal {
-        says: &["session * not found", "No conversation found", "No saved session found"],
+        says: &["transcript header does not match"],
+        codes: &[misplaced_header::RULE.info.code],
+        what: "OpenClaw imports a file whose header is missing, or names another session than the file does.",
+        fix: "tailor fix FILE moves a header to the front; it invents none.",
+        advice: "If the file was renamed, give it back the name that its first line has as id.",
+    },
+    Refusal {
+        says: &[
+            "session * not found",
+            "No conversation found",
+            "No saved session found",
+            "No session or task matched",
+        ],
         codes: &[
             torn_line::RULE.info.code,
+            nul_bytes::RULE.info.code,
             misplaced_header::RULE.info.code,
             unseen_title::RULE.info.code,
             "C8",
@@ -415,6 +434,64 @@ pub static REFUSALS: &[Refusal] = &[
                moved or been deleted.",
         fix: "tailor fix FILE repairs the line or the title.",
         advice: "If the file is gone, the agent's retention took it.",
+    },
+    Refusal {
+        says: &["Unknown event type"],
+        codes: &[],
+        what: "The program that opens the session is older than the one that wrote it, and does not know one of its records.",
+        fix: "",
+        advice: "Nothing is wrong with the file. Update that program.",
+    },
+    Refusal {
+        says: &["database disk image is malformed", "database is locked", "file is not a database"],
+        codes: &[],
+        what: "The agent's own database is damaged or in use; it is not the transcript.",
+        fix: "",
+        advice: "Stop the agent, keep a copy of the database, and start it again: Codex builds a damaged one anew.",
+    },
+    Refusal {
+        says: &["overloaded_error", "529 Overloaded"],
+        codes: &[],
+        what: "The provider has too much to do. The session has nothing to do with it.",
+        fix: "",
+        advice: "Wait, and send the message again.",
+    },
+    Refusal {
+        says: &["rate_limit_error", "rate limit", "too many requests"],
+        codes: &[],
+        what: "The account sends more than its limit for a minute or a day allows. The session has nothing to do with it.",
+        fix: "",
+        advice: "Wait, and send the message again; a shorter session uses less of the limit.",
+    },
+    Refusal {
+        says: &["credit balance", "insufficient_quota", "exceeded your current quota"],
+        codes: &[],
+        what: "The account has no credit left. The session has nothing to do with it.",
+        fix: "",
+        advice: "Look at plan and billing with the provider.",
+    },
+    Refusal {
+        says: &[
+            "authentication_error",
+            "OAuth token has expired",
+            "token expired",
+            "invalid x-api-key",
+            "invalid_api_key",
+            "failed with status code 401",
+            "failed with status code 403",
+        ],
+        codes: &[],
+        what: "The provider does not accept the login or the key. The session has nothing to do with it.",
+        fix: "",
+        advice: "Log in again with the agent, or look at its key.",
+    },
+    Refusal {
+        says: &["model is not supported", "cannot specify both", "field in the request * is illegal"],
+        codes: &[],
+        what: "The model is not offered, or a setting of the request does not go with it. The session has nothing to do \
+               with it.",
+        fix: "",
+        advice: "Choose another model, or change the agent's settings.",
     },
 ];
 

@@ -82,9 +82,14 @@ impl Titles {
         }
     }
 
+    /// The record of the title that counts.
+    pub(crate) fn best(self) -> Option<Span> {
+        self.given.or(self.made)
+    }
+
     /// The title, if nothing of it is in what is read of a file of this length.
     pub(crate) fn unseen(self, bytes: u64) -> Option<Span> {
         let seen = |at: Span| at.start < WINDOW_BYTES || at.end + WINDOW_BYTES > bytes;
-        self.given.or(self.made).filter(|&at| !seen(at))
+        self.best().filter(|&at| !seen(at))
     }
 }

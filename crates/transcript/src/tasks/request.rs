@@ -24,6 +24,8 @@ pub struct Blame {
     pub messages: usize,
     /// Lines that the place is.
     pub at: Vec<u64>,
+    /// Lines that the agent does not send: compacted away, on another branch, or its own notes.
+    pub unsent: Vec<u64>,
     /// Ids that the error names, and the lines that hold entries, calls or results of that id.
     pub named: Vec<(String, Vec<u64>)>,
 }
@@ -33,7 +35,10 @@ pub fn blame(source: &dyn Source, text: &str) -> Result<Option<Blame>, Fault> {
     let read = scan::scan(source)?;
     let policy = Policy::default();
     let Some(session) = Session::new(&read, source, &policy, Depth::Sizes) else { return Ok(None) };
-    let mut blame = Blame { named: named(&session, text), ..Blame::default() };
+    let entries = (0..).zip(&read.transcript.entries);
+    let unsent = entries.filter(|(entry, _)| !session.in_context(*entry)).map(|(_, entry)| entry.line);
+    let unsent = unsent.collect();
+    let mut blame = Blame { named: named(&session, text), unsent, ..Blame::default() };
     if let Some(place) = Place::of(text) {
         let messages = build(&session, place.dialect);
         blame.messages = messages.len();

@@ -1,0 +1,58 @@
+//! What `doctor` and `resume` may be asked.
+
+use super::{Change, ConfigFile};
+use crate::sessions::path_or_id;
+use clap::Args as ClapArgs;
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use keeper::Options;
+use std::path::PathBuf;
+
+#[derive(ClapArgs, Default)]
+pub(crate) struct Doctor {
+    /// Files or folders. By default the folders of known agents.
+    #[arg(value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// List only sessions that are broken or too long.
+    #[arg(long)]
+    pub(crate) broken: bool,
+    /// List only sessions of this agent, such as claude or codex.
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) agent: Option<String>,
+    /// List only sessions whose project folder has this text in its path.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) project: Option<String>,
+    /// One JSON object for each session, and one with totals.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Add the title of each session, or its first words, to --json.
+    #[arg(long, requires = "json")]
+    pub(crate) titles: bool,
+    #[command(flatten)]
+    pub(crate) config: ConfigFile,
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Resume {
+    /// The agent, such as claude, codex or pi.
+    #[arg(value_name = "AGENT")]
+    pub(crate) agent: String,
+    /// The session's id, or how it begins; by default the agent's newest session.
+    #[arg(value_name = "ID")]
+    pub(crate) id: Option<String>,
+    /// Repair and print the command, but do not start the agent.
+    #[arg(long)]
+    pub(crate) no_start: bool,
+    #[command(flatten)]
+    pub(crate) change: Change,
+}
+
+impl Resume {
+    pub(crate) fn options(&self) -> Result<Options, String> {
+        self.change.options(false, crate::config::Loaded::policies)
+    }
+}
+
+/// Reads a path, or the id of a session.
+pub(super) fn session() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().try_map(path_or_id)
+}

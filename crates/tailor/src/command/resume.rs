@@ -1,0 +1,145 @@
+//! `tailor resume`: repairs a session of an agent, and starts the agent on it.
+
+use super::failed;
+use crate::amount::{age, plural};
+use crate::args::Resume;
+use crate::place::shown_word;
+use crate::say::eprint_message;
+use crate::sessions::{Candidate, Looks, Session, candidates, is_called};
+use crate::status::Status;
+use crate::terminal::plain;
+use keeper::{Ending, Options, Outcome, maintain, settle_all};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use transcript::Severity;
+use transcript::format::FORMATS;
+
+pub(crate) fn run(resume: &Resume) -> Status {
+    let session = match find(resume) {
+        Ok(session) => session,
+        Err(error) => return failed(&error),
+    };
+    let options = match resume.options() {
+        Ok(options) => options,
+        Err(error) => return failed(&error),
+    };
+    if let Some(vault) = &options.vault {
+        for error in settle_all(&session.path, vault) {
+            eprint_message(&error.to_string());
+        }
+    }
+    let name = session.headline.title.as_deref().unwrap_or("(no title)");
+    eprintln!("{}, {} ago: {}", session.agent_name(), age(session.age), plain(name));
+    match repair(&session, &options) {
+        Ok(()) => start(resume, &session),
+        Err(status) => status,
+    }
+}
+
+/// The agent's session with this id, or its newest one.
+fn find(resume: &Resume) -> Result<Session, String> {
+    let agents = || {
+        let all = FORMATS.iter().flat_map(|format| format.agents.iter().map(move |agent| (*agent, *format)));
+        all.filter(|(agent, _)| agent.resume.is_some())
+    };
+    let is_meant = |name: &str| agents().any(|(agent, format)| is_called(Some(agent), Some(format), name));
+    if !is_meant(&resume.agent) {
+        let known: Vec<&str> = agents().map(|(agent, _)| agent.name).collect();
+        let known = known.join(", ");
+        return Err(format!("{}: no agent that Tailor can resume; there are {known}", resume.agent));
+    }
+    let looks = Looks::new(&resume.change.load()?, &[]);
+    let is_named = |candidate: &&Candidate| {
+        resume.id.as_ref().is_none_or(|id| candidate.ids().any(|own| own.starts_with(id.as_str())))
+    };
+    let (mut found, all): (Option<Session>, _) = (None, candidates(&[]));
+    for candidate in all.iter().filter(is_named) {
+        // The path tells most of it, and reading waits until it is the one.
+        let path = candidate.path().to_string_lossy();
+        if !agents().any(|(agent, format)| {
+            is_called(Some(agent), Some(format), &resume.agent) && agent.session_id(&path).is_some()
+        }) {
+            continue;
+        }
+        let Some(session) = looks.session(candidate, true).map_err(|error| error.to_string())? else {
+            continue;
+        };
+        if !is_called(session.agent, session.format, &resume.agent) || session.id().is_none() {
+            continue;
+        }
+        match (&found, &resume.id) {
+            (None, None) => return Ok(session),
+            (None, Some(_)) => found = Some(session),
+            (Some(first), _) => {
+                let paths = [&first.path, &session.path].map(|path| shown_word(path)).join(" and ");
+                return Err(format!("more than one session has an id that begins so, such as {paths}"));
+            }
+        }
+    }
+    let which = resume.id.as_ref().map(|id| format!(" with the id {id}")).unwrap_or_default();
+    found.ok_or_else(|| {
+        format!("{} has no session{which} here; tailor doctor lists those there are", resume.agent)
+    })
+}
+
+/// Makes the safe repairs. An error is how the program ends where the session cannot be resumed.
+fn repair(session: &Session, options: &Options) -> Result<(), Status> {
+    let outcome = maintain(&session.path, None, options).map_err(|error| failed(&error))?;
+    let path = shown_word(&session.path);
+    if let Ending::Deferred(_) | Ending::Refused(_) = outcome.ending {
+        let reason = outcome.ending.reason().unwrap_or_default();
+        eprint_message(&format!("{path}: not repaired: {reason}"));
+        return Err(Status::of_change(&outcome.ending));
+    }
+    if outcome.ending == Ending::Fixed {
+        let repaired = plural(repaired(&outcome), "problem");
+        eprint_message(&format!("repaired {repaired}. To undo: tailor undo {path}"));
+    }
+    let now = outcome.after.as_ref().or(outcome.before.as_ref());
+    let errors = now.iter().flat_map(|now| &now.findings).filter(|f| f.severity == Severity::Error);
+    for finding in errors {
+        let (code, line) = (finding.rule.code(), finding.line);
+        eprint_message(&format!(
+            "still broken: {code} on line {line}: {} (tailor explain {code} {path})",
+            finding.message
+        ));
+    }
+    Ok(())
+}
+
+/// How many findings are gone.
+fn repaired(outcome: &Outcome) -> u64 {
+    let count =
+        |looked: &Option<transcript::Examination>| looked.as_ref().map_or(0, transcript::Examination::count);
+    count(&outcome.before).saturating_sub(count(&outcome.after)).max(1)
+}
+
+/// Puts the agent in our place.
+fn start(resume: &Resume, session: &Session) -> Status {
+    let Some((words, folder)) = session.resume() else { return Status::Error };
+    let folder = folder.filter(|folder| folder.is_dir());
+    if resume.no_start {
+        println!("{}", in_folder(&words, folder));
+        return Status::Clean;
+    }
+    eprint_message(&format!("starting: {}", in_folder(&words, folder)));
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]);
+    if let Some(folder) = folder {
+        command.current_dir(folder);
+    }
+    // It comes back only if that was impossible.
+    let error = command.exec();
+    failed(&format!("{}: could not start: {error}", words[0]))
+}
+
+/// The command as it is typed: agents look for sessions of the folder in which they are started.
+pub(crate) fn in_folder(words: &[&str], folder: Option<&Path>) -> String {
+    let command = words.join(" ");
+    let elsewhere = folder.filter(|folder| std::env::current_dir().is_ok_and(|here| here != *folder));
+    match elsewhere {
+        Some(folder) => format!("cd {} && {command}", shown_word(folder)),
+        None => command,
+    }
+}

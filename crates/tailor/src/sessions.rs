@@ -1,0 +1,392 @@
+//! The sessions on this machine: which there are, newest first, what is known of each, and which one an id names.
+
+use crate::config::Loaded;
+use crate::place::shown_word;
+use crate::remedy;
+use keeper::{Found, Options, Sight, Verdicts, find, is_in_use, known_roots, maintain};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+use transcript::format::{Agent, FORMATS, Format, Root};
+use transcript::overflow::{Cause, Failure};
+use transcript::policy::Budget;
+use transcript::{Examination, Finding, Headline, Severity};
+
+/// How many letters of an id are enough to look for it.
+const ID_CHARS_MIN: usize = 4;
+/// How long an agent that has a session open may have written nothing. Nobody is asked about older ones.
+const USE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+/// A context that was refused as too long and is now shorter than this part of the window has been shortened since.
+const REFUSED_PERCENT_MIN: u64 = 60;
+/// A session is bloated if a repair would save this part of it, and so much at least.
+const BLOATED_PERCENT_MIN: u64 = 20;
+const BLOATED_BYTES_MIN: u64 = 100_000;
+
+/// A file that is called as sessions are.
+pub(crate) struct Candidate {
+    found: Found,
+    pub(crate) modified: SystemTime,
+}
+
+impl Candidate {
+    pub(crate) fn path(&self) -> &Path {
+        &self.found.path
+    }
+
+    /// How long ago it was written.
+    pub(crate) fn age(&self) -> Duration {
+        self.modified.elapsed().unwrap_or_default()
+    }
+
+    /// The ids by which agents, or people, may know the session.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &str> {
+        let path = self.found.path.to_str().unwrap_or_default();
+        let agents = FORMATS.iter().flat_map(|format| format.agents);
+        let stem = self.found.path.file_stem().and_then(|stem| stem.to_str());
+        agents.filter_map(move |agent| agent.session_id(path)).chain(stem)
+    }
+}
+
+/// The sessions below these paths, or those of known agents; the newest first. Sidechains of others are not among them.
+pub(crate) fn candidates(paths: &[PathBuf]) -> Vec<Candidate> {
+    let roots = if paths.is_empty() { known_roots() } else { paths.to_vec() };
+    let dated = |found: Found| {
+        let modified = found.path.symlink_metadata().and_then(|there| there.modified()).ok()?;
+        (!is_sidechain(&found.path)).then_some(Candidate { found, modified })
+    };
+    let mut all: Vec<Candidate> =
+        roots.iter().flat_map(|path| find(path)).flatten().filter_map(dated).collect();
+    all.sort_by(|one, other| (other.modified, one.path()).cmp(&(one.modified, other.path())));
+    all
+}
+
+/// Whether a file holds what an agent said to an agent of its own, which nobody resumes.
+fn is_sidechain(path: &Path) -> bool {
+    let named = |folder: &Path, name: &str| folder.file_name().is_some_and(|own| own == name);
+    let is_agent = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"agent-"));
+    let other_agent = path
+        .parent()
+        .is_some_and(|own| own.parent().is_some_and(|above| named(above, "agents")) && !named(own, "main"));
+    is_agent
+        || (other_agent && named(path, "wire.jsonl"))
+        || path.ancestors().any(|above| named(above, "subagents"))
+}
+
+/// A path from the command line. What is no file may be the id of a session, or how one begins.
+pub(crate) fn path_or_id(text: OsString) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    let id = path.to_str().filter(|text| {
+        text.len() >= ID_CHARS_MIN
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    });
+    let Some(id) = id.filter(|_| path.symlink_metadata().is_err()) else { return Ok(path) };
+    let all = candidates(&[]);
+    let mut named = all.iter().filter(|candidate| candidate.ids().any(|own| own.starts_with(id)));
+    match (named.next(), named.next()) {
+        (Some(one), None) => Ok(one.path().to_path_buf()),
+        (Some(one), Some(other)) => {
+            let paths = [one, other].map(|candidate| shown_word(candidate.path())).join(" and ");
+            Err(format!("more than one session has an id that begins so, such as {paths}"))
+        }
+        // The command says that there is no such file.
+        (None, _) => Ok(path),
+    }
+}
+
+/// Whether an agent is called so: by its name, the first word of it, its command or its format.
+pub(crate) fn is_called(agent: Option<Agent>, format: Option<&Format>, text: &str) -> bool {
+    let is = |name: &str| name.eq_ignore_ascii_case(text);
+    let by_agent = |agent: Agent| {
+        let command = agent.resume.and_then(|resume| resume.command.first().copied());
+        is(agent.name) || agent.name.split(' ').next().is_some_and(is) || command.is_some_and(is)
+    };
+    agent.is_some_and(by_agent) || format.is_some_and(|format| is(format.name))
+}
+
+/// How sessions are looked at.
+pub(crate) struct Looks {
+    options: Options,
+    verdicts: Option<Verdicts>,
+}
+
+impl Looks {
+    /// As `scan` looks at them, so that both know what the other has seen.
+    pub(crate) fn new(config: &Loaded, paths: &[PathBuf]) -> Self {
+        let policy = config.policies().map(|policy| policy.budget = Budget::default());
+        let options = Options { policy, ..Options::default() };
+        let roots = if paths.is_empty() { known_roots() } else { paths.to_vec() };
+        let verdicts = config.cache(false).and_then(|folder| Verdicts::open(&folder, &options, &roots).ok());
+        Self { options, verdicts }
+    }
+
+    /// A session as it was when it was last looked at, if it has not changed since; or else, if it may be read, as it is.
+    /// `None` if the file is no session, or nothing is known of it.
+    pub(crate) fn session(
+        &self,
+        candidate: &Candidate,
+        may_read: bool,
+    ) -> Result<Option<Session>, keeper::Error> {
+        let (path, before) = (candidate.path(), Sight::of(candidate.path()));
+        let known =
+            before.as_ref().zip(self.verdicts.as_ref()).and_then(|(now, known)| known.known(path, now));
+        let outcome = match known {
+            Some(known) => known,
+            None if !may_read => return Ok(Some(Session::unknown(candidate))),
+            None => {
+                let outcome = maintain(path, candidate.found.root.as_deref(), &self.options)?;
+                if let (Some(verdicts), Some(before)) = (&self.verdicts, &before) {
+                    verdicts.enter(path, before, &outcome);
+                }
+                outcome
+            }
+        };
+        let looked = outcome.before.filter(|looked| looked.facts.format.is_some());
+        Ok(looked.map(|looked| self.of_look(candidate, looked)))
+    }
+
+    fn of_look(&self, candidate: &Candidate, looked: Examination) -> Session {
+        let (path, format) = (candidate.path().to_path_buf(), looked.facts.format);
+        let window = looked.context_tokens.window(self.options.policy.of(format));
+        let is_used = candidate.age() < USE_MAX && is_in_use(&path, &looked.facts);
+        let state = State::of(&looked, window, is_used);
+        let command = match &state {
+            State::Broken(codes) => {
+                let is_error = |finding: &&Finding| codes.contains(&finding.rule.code());
+                let command = remedy::command(looked.findings.iter().filter(is_error), &path);
+                Some(command.unwrap_or_else(|| format!("tailor explain {} {}", codes[0], shown_word(&path))))
+            }
+            State::TooLong => Some(format!("tailor recover {}", shown_word(&path))),
+            State::Bloated => Some(format!("tailor fix {}", shown_word(&path))),
+            State::Ok | State::InUse | State::Unknown => None,
+        };
+        let mut found: Vec<_> =
+            looked.findings.iter().map(|finding| (finding.rule.code(), finding.severity)).collect();
+        found.dedup();
+        Session {
+            agent: format.map(|format| format.agent(&path.to_string_lossy())),
+            format,
+            headline: looked.headline,
+            bytes: looked.facts.bytes,
+            tokens: Some(looked.context_tokens.tokens),
+            window,
+            state,
+            is_used,
+            found,
+            failed: looked.facts.failed,
+            command,
+            ..Session::of_path(candidate)
+        }
+    }
+}
+
+/// A session, and what is wrong with it.
+pub(crate) struct Session {
+    pub(crate) path: PathBuf,
+    pub(crate) modified: SystemTime,
+    /// How long ago it was written.
+    pub(crate) age: Duration,
+    pub(crate) format: Option<&'static Format>,
+    /// Who wrote it.
+    pub(crate) agent: Option<Agent>,
+    pub(crate) headline: Headline,
+    pub(crate) bytes: u64,
+    /// What the model would be sent next; `None` if nobody has looked.
+    pub(crate) tokens: Option<u64>,
+    pub(crate) window: u64,
+    pub(crate) state: State,
+    pub(crate) is_used: bool,
+    /// The rules that found something, and how bad it is.
+    pub(crate) found: Vec<(&'static str, Severity)>,
+    /// How the last turn failed.
+    pub(crate) failed: Option<Failure>,
+    /// The command that repairs this session and nothing else.
+    pub(crate) command: Option<String>,
+}
+
+impl Session {
+    fn of_path(candidate: &Candidate) -> Self {
+        Self {
+            path: candidate.path().to_path_buf(),
+            modified: candidate.modified,
+            age: candidate.age(),
+            format: None,
+            agent: None,
+            headline: Headline::default(),
+            bytes: 0,
+            tokens: None,
+            window: 0,
+            state: State::Unknown,
+            is_used: false,
+            found: Vec::new(),
+            failed: None,
+            command: None,
+        }
+    }
+
+    /// What can be said without a look.
+    fn unknown(candidate: &Candidate) -> Self {
+        let name = candidate.path().to_string_lossy();
+        let is_below = |root: &Root| name.contains(&format!("/{}/", root.home));
+        let format = FORMATS.iter().find(|format| format.roots.iter().any(is_below)).copied();
+        let bytes = candidate.path().symlink_metadata().map_or(0, |there| there.len());
+        let agent = format.map(|format| format.agent(&name));
+        Self { format, agent, bytes, ..Self::of_path(candidate) }
+    }
+
+    /// The id by which its agent knows it.
+    pub(crate) fn id(&self) -> Option<&str> {
+        self.agent.and_then(|agent| agent.session_id(self.path.to_str()?))
+    }
+
+    /// What people call its agent.
+    pub(crate) fn agent_name(&self) -> &'static str {
+        self.agent.map_or("?", |agent| agent.name)
+    }
+
+    /// How much of the window its context fills.
+    pub(crate) fn percent(&self) -> u64 {
+        percent(self.tokens.unwrap_or(0), self.window)
+    }
+
+    /// The folder that it is about, in a word.
+    pub(crate) fn project(&self) -> Option<&str> {
+        let folder = self.headline.folder.as_deref()?;
+        folder.rsplit(['/', '\\']).find(|name| !name.is_empty())
+    }
+
+    /// The command that goes on with it, and the folder in which to run it.
+    pub(crate) fn resume(&self) -> Option<(Vec<&str>, Option<&Path>)> {
+        let words = self.agent?.resume(self.path.to_str()?)?.collect();
+        Some((words, self.headline.folder.as_deref().map(Path::new)))
+    }
+}
+
+/// A part of the window, rounded up; 0 if there is none.
+fn percent(tokens: u64, window: u64) -> u64 {
+    if window == 0 { 0 } else { tokens.saturating_mul(100).div_ceil(window) }
+}
+
+/// How a session is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Ok,
+    /// A repair would save much.
+    Bloated,
+    /// The agent or the API would refuse it, by these rules.
+    Broken(Vec<&'static str>),
+    /// It does not fit into the model's window.
+    TooLong,
+    /// An agent is at work on it.
+    InUse,
+    /// Nobody has looked yet.
+    Unknown,
+}
+
+impl State {
+    fn of(looked: &Examination, window: u64, is_used: bool) -> Self {
+        let (tokens, bytes) = (looked.context_tokens.tokens, looked.facts.bytes);
+        // Limits were not asked for.
+        let is_broken =
+            |finding: &&Finding| finding.severity == Severity::Error && !finding.rule.code().starts_with('L');
+        let broken: BTreeSet<&str> =
+            looked.findings.iter().filter(is_broken).map(|finding| finding.rule.code()).collect();
+        let refused = looked.facts.failed.is_some_and(|failed| failed.cause == Cause::ContextOverflow);
+        let saved = bytes.saturating_sub(looked.bytes_after);
+        if !broken.is_empty() {
+            Self::Broken(broken.into_iter().collect())
+        } else if percent(tokens, window) > 100 || (refused && percent(tokens, window) > REFUSED_PERCENT_MIN)
+        {
+            Self::TooLong
+        } else if is_used {
+            Self::InUse
+        } else if saved >= BLOATED_BYTES_MIN
+            && saved.saturating_mul(100) >= bytes.saturating_mul(BLOATED_PERCENT_MIN)
+        {
+            Self::Bloated
+        } else {
+            Self::Ok
+        }
+    }
+
+    /// Whether work cannot go on.
+    pub(crate) fn is_stuck(&self) -> bool {
+        matches!(self, Self::Broken(_) | Self::TooLong)
+    }
+
+    /// In a word.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Bloated => "bloated",
+            Self::Broken(_) => "broken",
+            Self::TooLong => "too long",
+            Self::InUse => "in use",
+            Self::Unknown => "?",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use transcript::Policy;
+
+    const PATH: &str = ".openclaw/agents/main/sessions/0d0f7b2c-1a2b-4c3d-8e4f-5a6b7c8d9e0f.jsonl";
+
+    #[test]
+    fn of_a_session_that_was_not_looked_at_only_the_path_tells() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(PATH);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, "{}\n").unwrap();
+        let looks = Looks { options: Options::default(), verdicts: None };
+        let all = candidates(&[dir.path().to_path_buf()]);
+        let session = looks.session(&all[0], false).unwrap().unwrap();
+        assert_eq!((session.agent_name(), session.bytes, session.tokens), ("OpenClaw", 3, None));
+        assert_eq!((&session.state, session.id()), (&State::Unknown, None));
+        // It is no session, as a look shows.
+        assert!(looks.session(&all[0], true).unwrap().is_none());
+    }
+
+    /// How a session is with these findings, tokens and savings.
+    fn state(codes: &[(&str, Severity)], tokens: u64, saved: u64) -> State {
+        let mut looked = transcript::examine(&b"{}\n".as_slice(), &Policy::default()).unwrap();
+        let of = transcript::examine(&TORN.as_bytes(), &Policy::default()).unwrap();
+        let like = &of.findings[0];
+        for (code, severity) in codes {
+            let mut finding = like.clone();
+            (finding.rule, finding.severity) = (transcript::rule::find(code).unwrap(), *severity);
+            looked.findings.push(finding);
+        }
+        looked.context_tokens.tokens = tokens;
+        looked.facts.bytes = 1_000_000;
+        looked.bytes_after = 1_000_000 - saved;
+        State::of(&looked, 1_000, false)
+    }
+
+    /// A session with something wrong in it.
+    const TORN: &str = "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timestamp\":\"2026-07-01T10:00:00.000Z\",\"cwd\":\"/w\"}\n{\"a";
+
+    #[test]
+    fn the_worst_that_is_wrong_counts() {
+        use Severity::{Error, Note, Warning};
+        assert_eq!(state(&[("S1", Warning), ("S5", Note)], 1_000, 99_999), State::Ok);
+        assert_eq!(state(&[("S1", Warning)], 1_000, 200_000), State::Bloated);
+        assert_eq!(state(&[], 1_001, 900_000), State::TooLong);
+        let broken = state(&[("P2", Error), ("P1", Error), ("P1", Error), ("S1", Warning)], 5_000, 900_000);
+        assert_eq!(broken, State::Broken(vec!["P1", "P2"]));
+        // What was asked for is no defect.
+        assert_eq!(state(&[("L1", Error)], 0, 0), State::Ok);
+    }
+
+    #[test]
+    fn agents_have_several_names() {
+        let format = FORMATS.iter().find(|format| format.name == "claude-code").copied();
+        let agent = format.map(|format| format.agent(""));
+        for name in ["Claude Code", "claude", "CLAUDE-CODE"] {
+            assert!(is_called(agent, format, name), "{name}");
+        }
+        assert!(!is_called(agent, format, "code") && !is_called(None, None, ""));
+    }
+}

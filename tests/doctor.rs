@@ -1,0 +1,384 @@
+//! `tailor doctor`, `tailor resume`, ids in the place of paths, and `explain` without a file: what somebody with a broken
+//! session needs, in a home with sessions of several agents.
+
+use crate::people::on_terminal;
+use crate::support::{BROKEN, Dir, Run, WHOLE, list, root, run};
+use serde_json::Value;
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+const PI_BROKEN: &str = "0d0f7b2c-1a2b-4c3d-8e4f-5a6b7c8d9e0f";
+const PI_WHOLE: &str = "0d0f9999-1a2b-4c3d-8e4f-5a6b7c8d9e0f";
+const CLAUDE: &str = "7e57c1a0-1a2b-4c3d-8e4f-5a6b7c8d9e0f";
+const CODEX: &str = "c0dec0de-1a2b-4c3d-8e4f-5a6b7c8d9e0f";
+
+/// A Claude Code session in which a tool's result is lost.
+pub(crate) fn claude(folder: &str) -> String {
+    let line = |id: &str, parent: &str, kind: &str, message: &str| {
+        let parent = if parent.is_empty() { "null".to_string() } else { format!("\"{parent}\"") };
+        format!(
+            "{{\"type\":\"{kind}\",\"uuid\":\"{id}\",\"parentUuid\":{parent},\"sessionId\":\"{CLAUDE}\",\"cwd\":\"{folder}\",\
+             \"isSidechain\":false,\"version\":\"2.1.0\",\"timestamp\":\"2026-07-01T10:00:0{}.000Z\",\"message\":{message}}}\n",
+            id.len()
+        )
+    };
+    [
+        line("a", "", "user", "{\"role\":\"user\",\"content\":\"fix the login form of the shop\"}"),
+        line(
+            "bb",
+            "a",
+            "assistant",
+            "{\"id\":\"m1\",\"role\":\"assistant\",\"model\":\"claude-sonnet-4-5\",\"content\":[{\"type\":\"tool_use\",\"id\":\
+             \"toolu_A\",\"name\":\"Bash\",\"input\":{}}],\"stop_reason\":\"tool_use\"}",
+        ),
+        line("ccc", "bb", "user", "{\"role\":\"user\",\"content\":\"well?\"}"),
+        line(
+            "dddd",
+            "ccc",
+            "assistant",
+            "{\"id\":\"m2\",\"role\":\"assistant\",\"model\":\"claude-sonnet-4-5\",\"content\":[{\"type\":\"text\",\"text\":\"Done.\"}],\
+             \"stop_reason\":\"end_turn\"}",
+        ),
+    ]
+    .concat()
+}
+
+/// A Codex session whose context the provider counted at more than the window.
+fn too_long() -> String {
+    let line = |kind: &str, payload: &str| {
+        format!("{{\"timestamp\":\"2026-07-01T10:00:00.000Z\",\"type\":\"{kind}\",\"payload\":{payload}}}\n")
+    };
+    let said = |role: &str, kind: &str, text: &str| {
+        format!(
+            "{{\"type\":\"message\",\"role\":\"{role}\",\"content\":[{{\"type\":\"{kind}\",\"text\":\"{text}\"}}]}}"
+        )
+    };
+    let count = "{\"type\":\"token_count\",\"info\":{\"total_token_usage\":{\"total_tokens\":999},\"last_token_usage\":\
+                 {\"input_tokens\":234000,\"cached_input_tokens\":0,\"output_tokens\":743,\"reasoning_output_tokens\":0,\
+                 \"total_tokens\":234743},\"model_context_window\":200000}}";
+    [
+        line(
+            "session_meta",
+            &format!("{{\"id\":\"{CODEX}\",\"cwd\":\"/w/long\",\"cli_version\":\"0.118.0\"}}"),
+        ),
+        line("response_item", &said("user", "input_text", "list files")),
+        line("response_item", &said("assistant", "output_text", "None.")),
+        line("event_msg", count),
+    ]
+    .concat()
+}
+
+/// Writes a file below the home folder that is so old.
+fn put(dir: &Dir, name: &str, text: &str, hours: u64) -> PathBuf {
+    let path = dir.home().join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, text).unwrap();
+    let then = SystemTime::now() - Duration::from_secs(hours * 3_600 + 30);
+    File::options().write(true).open(&path).unwrap().set_modified(then).unwrap();
+    path
+}
+
+/// A home with a session of each kind.
+pub(crate) fn home() -> Dir {
+    let dir = Dir::new();
+    let pi = |id: &str| format!(".pi/agent/sessions/--w--/2026-07-01T10-00-00-000Z_{id}.jsonl");
+    put(&dir, &pi(PI_BROKEN), BROKEN, 5);
+    put(&dir, &pi(PI_WHOLE), WHOLE, 2);
+    let project = dir.home().join("shop");
+    fs::create_dir(&project).unwrap();
+    put(&dir, &format!(".claude/projects/-w-shop/{CLAUDE}.jsonl"), &claude(project.to_str().unwrap()), 3);
+    put(&dir, &format!(".claude/projects/-w-shop/{CLAUDE}/subagents/agent-a1.jsonl"), &claude("/w"), 1);
+    let rollout = format!(".codex/sessions/2026/07/01/rollout-2026-07-01T10-00-00-{CODEX}.jsonl");
+    put(&dir, &rollout, &too_long(), 49);
+    dir
+}
+
+/// The sessions that `doctor --json` lists, without the totals.
+fn sessions(dir: &Dir, more: &[&str]) -> Vec<Value> {
+    let run = dir.tailor(&[&["doctor", "--json"], more].concat());
+    assert_eq!((run.status, run.stderr.as_str()), (0, ""));
+    let mut lines = run.json();
+    assert_eq!(lines.pop().unwrap()["type"], "summary");
+    lines
+}
+
+fn field<'v>(sessions: &'v [Value], name: &str) -> Vec<&'v str> {
+    sessions.iter().map(|session| session[name].as_str().unwrap_or("-")).collect()
+}
+
+/// Runs a command line as somebody who pastes it.
+fn paste(dir: &Dir, line: &str) -> Run {
+    let program = PathBuf::from(env!("CARGO_BIN_EXE_tailor"));
+    let path = format!("{}:/usr/bin:/bin", program.parent().unwrap().display());
+    run(dir.command_of("/bin/sh").args(["-c", line]).env("PATH", path), b"")
+}
+
+#[test]
+fn sessions_are_listed_newest_first_with_what_is_wrong() {
+    let dir = home();
+    let found = sessions(&dir, &[]);
+    assert_eq!(field(&found, "agent"), ["pi", "Claude Code", "pi", "Codex"]);
+    assert_eq!(field(&found, "state"), ["ok", "broken", "broken", "too long"]);
+    assert_eq!(field(&found, "id"), [PI_WHOLE, CLAUDE, PI_BROKEN, CODEX]);
+    assert_eq!(found[1]["codes"], serde_json::json!(["P1"]));
+    assert_eq!((found[3]["tokens"].as_u64(), found[3]["window"].as_u64()), (Some(234_743), Some(200_000)));
+    assert_eq!(found[1]["resume"], format!("claude --resume {CLAUDE}"));
+    // What people said is for their terminals.
+    assert!(found.iter().all(|session| session.get("title").is_none()), "{found:?}");
+    let titles = sessions(&dir, &["--titles"]);
+    assert_eq!(field(&titles, "title"), ["go", "fix the login form of the shop", "go", "list files"]);
+}
+
+#[test]
+fn what_is_listed_can_be_narrowed() {
+    let dir = home();
+    assert_eq!(field(&sessions(&dir, &["--broken"]), "id"), [CLAUDE, PI_BROKEN, CODEX]);
+    for name in ["claude", "Claude Code", "claude-code"] {
+        assert_eq!(field(&sessions(&dir, &["--agent", name]), "id"), [CLAUDE], "{name}");
+    }
+    assert_eq!(field(&sessions(&dir, &["--project", "long"]), "id"), [CODEX]);
+    let below = dir.home().join(".codex");
+    assert_eq!(field(&sessions(&dir, &[below.to_str().unwrap()]), "id"), [CODEX]);
+}
+
+#[test]
+fn the_command_repairs_that_session_and_no_other() {
+    let dir = home();
+    let before = sessions(&dir, &[]);
+    for n in [1, 2] {
+        let command = before[n]["command"].as_str().unwrap();
+        assert!(command.starts_with("tailor fix --select P1 ~/."), "{command}");
+        assert_eq!(paste(&dir, command).status, 0);
+    }
+    assert_eq!(field(&sessions(&dir, &[]), "state").iter().filter(|state| **state == "broken").count(), 0);
+    let recover = before[3]["command"].as_str().unwrap();
+    assert!(recover.starts_with("tailor recover ~/.codex/"), "{recover}");
+}
+
+#[test]
+fn nothing_is_changed_but_the_index() {
+    let dir = home();
+    let all = || {
+        let mut names = Vec::new();
+        list(&dir.home(), &dir.home(), &mut names);
+        names.retain(|name| !name.starts_with(".cache/tailor/verdicts-"));
+        names.sort();
+        let text = |name: String| (fs::read(dir.home().join(&name)).unwrap(), name);
+        names.into_iter().map(text).collect::<Vec<_>>()
+    };
+    let before = all();
+    for arguments in [&["doctor"][..], &["ls"], &[], &["explain", "prompt is too long"]] {
+        assert_eq!(dir.tailor(arguments).status, 0, "{arguments:?}");
+    }
+    assert!(before == all());
+}
+
+#[test]
+fn alone_it_is_short_and_has_all_that_are_stuck() {
+    let dir = home();
+    for n in 0..20 {
+        put(
+            &dir,
+            &format!(
+                ".pi/agent/sessions/--w--/2026-07-02T10-00-00-000Z_{n:08}-0000-4000-8000-000000000000.jsonl"
+            ),
+            WHOLE,
+            1,
+        );
+    }
+    let run = dir.tailor::<&str>(&[]);
+    let said = run.text();
+    assert_eq!(run.status, 0);
+    let rows = said
+        .lines()
+        .filter(|line| [" ok ", " broken: ", " too long "].iter().any(|state| line.contains(state)));
+    assert_eq!(rows.filter(|line| !line.contains("sessions")).count(), 13, "{said}");
+    assert!(said.contains("24 sessions: 2 broken, 1 too long, 21 ok."), "{said}");
+    assert!(said.contains("tailor doctor") && said.contains("tailor recover ~/.codex/"), "{said}");
+    // Nothing here is nothing wrong.
+    let run = Dir::new().tailor::<&str>(&[]);
+    assert!(run.status == 0 && run.text().contains("No agent sessions found"), "{}", run.text());
+}
+
+#[test]
+fn a_session_that_grows_is_in_use() {
+    let dir = home();
+    let path = put(
+        &dir,
+        ".pi/agent/sessions/--w--/2026-07-03T10-00-00-000Z_aaaaaaaa-0000-4000-8000-000000000000.jsonl",
+        WHOLE,
+        0,
+    );
+    File::options().write(true).open(path).unwrap().set_modified(SystemTime::now()).unwrap();
+    assert_eq!(field(&sessions(&dir, &[]), "state")[0], "in use");
+}
+
+#[test]
+fn an_id_or_how_it_begins_names_a_session() {
+    let dir = home();
+    let run = dir.tailor(&["scan", &PI_BROKEN[..8], "--format", "json"]);
+    assert_eq!(run.codes(), ["P1"]);
+    let run = dir.tailor(&["fix", CLAUDE, "--dry-run"]);
+    assert!(run.text().contains(CLAUDE) && run.text().contains(": P1 "), "{}{}", run.text(), run.stderr);
+    // Both of pi's begin so.
+    let run = dir.tailor(&["scan", "0d0f"]);
+    assert!(run.status == 2 && run.stderr.contains("more than one session"), "{}", run.stderr);
+    let run = dir.tailor(&["scan", "feedface"]);
+    assert!(run.status == 2 && run.stderr.contains("feedface"), "{}", run.stderr);
+    // A file of that name comes first.
+    dir.write("7e57c1a0", WHOLE);
+    assert_eq!(dir.tailor(&["scan", "7e57c1a0", "--format", "json"]).codes(), [""; 0]);
+}
+
+#[test]
+fn an_error_finds_its_session() {
+    let dir = home();
+    let text =
+        "API Error: 400 messages.1: `tool_use` ids were found without `tool_result` blocks immediately after";
+    // The newest of two, by what is wrong in it.
+    let run = dir.tailor(&["explain", text]);
+    let said = run.text();
+    assert_eq!(run.status, 0);
+    let command =
+        format!("To repair it, run: tailor fix --select P1 ~/.claude/projects/-w-shop/{CLAUDE}.jsonl\n");
+    for part in [
+        "Claude Code \"fix the login form of the shop\", 3 h ago",
+        "line 2: P1 ",
+        &command,
+        "Quit Claude Code",
+        &format!("cd ~/shop && claude --resume {CLAUDE}"),
+    ] {
+        assert!(said.contains(part), "{part} is not in\n{said}");
+    }
+    // The one that has the id, though it is older.
+    put(
+        &dir,
+        &format!(".claude/projects/-w-shop/{}.jsonl", CLAUDE.replace("7e57", "7e58")),
+        &claude("/w").replace("toolu_A", "toolu_B"),
+        9,
+    );
+    let said = dir.tailor(&["explain", &format!("{text}: toolu_B")]).text();
+    assert!(said.contains("/7e58c1a0") && said.contains("toolu_B is on line 2"), "{said}");
+    // In a folder.
+    let said = dir.tailor(&["explain", text, dir.home().join(".pi").to_str().unwrap()]).text();
+    assert!(said.contains("pi \"go\"") && said.contains(PI_BROKEN), "{said}");
+    // What no session has is said, with what can be said all the same.
+    let said = dir.tailor(&["explain", "messages: text content blocks must be non-empty"]).text();
+    assert!(
+        said.contains("None of 5 sessions here has this error") && said.contains("tailor fix FILE"),
+        "{said}"
+    );
+}
+
+#[test]
+fn an_error_about_length_leads_to_recover() {
+    let dir = home();
+    let said = dir.tailor(&["explain", "prompt is too long: 234743 tokens > 200000 maximum"]).text();
+    for part in [
+        "Codex \"list files\"",
+        "context: 234,743 of 200,000 tokens (117%)",
+        "To make it fit, run: tailor recover ~/.codex/",
+        &format!("codex resume {CODEX}"),
+    ] {
+        assert!(said.contains(part), "{part} is not in\n{said}");
+    }
+    assert!(!said.contains("tailor fix"), "{said}");
+    // Where none is over its window, what nearly fills it is likely to be meant, and the error goes along.
+    let nearly = too_long().replace("234743", "184743").replace("234000", "184000");
+    put(&dir, &format!(".codex/sessions/2026/07/01/rollout-2026-07-01T10-00-00-{CODEX}.jsonl"), &nearly, 4);
+    let said = dir.tailor(&["explain", "prompt is too long"]).text();
+    for part in
+        ["Most likely this session, of 4 sessions: Codex", "tailor recover --error 'prompt is too long' ~/"]
+    {
+        assert!(said.contains(part), "{part} is not in\n{said}");
+    }
+}
+
+#[test]
+fn an_error_that_is_not_about_the_session_says_so() {
+    let dir = home();
+    for text in ["529 overloaded_error: Overloaded", "Your credit balance is too low to access the API"] {
+        let run = dir.tailor(&["explain", text]);
+        let said = run.text();
+        assert!(run.status == 0 && said.contains("not about the session; there is nothing to fix"), "{said}");
+        assert!(!said.contains("tailor fix") && !said.contains("jsonl"), "{said}");
+    }
+}
+
+/// An agent that notes how it was started.
+fn fake(dir: &Dir, name: &str) -> PathBuf {
+    let folder = dir.home().join("bin");
+    fs::create_dir_all(&folder).unwrap();
+    let program = folder.join(name);
+    fs::write(&program, "#!/bin/sh\necho \"$0 $* in $(pwd)\" > \"$HOME/started\"\nexit 7\n").unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    folder
+}
+
+#[test]
+fn resume_repairs_and_starts_the_agent() {
+    let dir = home();
+    let path = format!("{}:/usr/bin:/bin", fake(&dir, "claude").display());
+    let resume =
+        |arguments: &[&str]| run(dir.command().arg("resume").args(arguments).env("PATH", &path), b"");
+    let done = resume(&["claude"]);
+    // The exit code is the agent's.
+    assert_eq!(done.status, 7, "{}", done.stderr);
+    assert!(done.stderr.contains("repaired 1 problem. To undo: tailor undo ~/.claude/"), "{}", done.stderr);
+    let started = fs::read_to_string(dir.home().join("started")).unwrap();
+    assert!(
+        started.contains(&format!("claude --resume {CLAUDE} in ")) && started.trim_end().ends_with("/shop"),
+        "{started}"
+    );
+    assert_eq!(field(&sessions(&dir, &["--agent", "claude"]), "state"), ["ok"]);
+    // By id, and without a start.
+    let said = dir.tailor(&["resume", "pi", &PI_BROKEN[..8], "--no-start"]);
+    assert_eq!((said.status, said.text()), (0, format!("pi --session {PI_BROKEN}\n")));
+    for (arguments, part) in [
+        (&["nobody"][..], "there are pi, Claude Code, Codex"),
+        (&["qwen"], "has no session here"),
+        (&["pi", "0d0f"], "more than one session"),
+        (&["pi", "beef"], "has no session with the id beef"),
+    ] {
+        let done = resume(arguments);
+        assert!(done.status == 2 && done.stderr.contains(part), "{arguments:?}: {}", done.stderr);
+    }
+}
+
+#[test]
+fn a_session_in_use_is_not_resumed() {
+    let dir = home();
+    let path = dir.home().join(format!(".claude/projects/-w-shop/{CLAUDE}.jsonl"));
+    File::options().write(true).open(&path).unwrap().set_modified(SystemTime::now()).unwrap();
+    let programs = format!("{}:/usr/bin:/bin", fake(&dir, "claude").display());
+    let done = run(dir.command().args(["resume", "claude"]).env("PATH", programs), b"");
+    assert!(done.status == 1 && done.stderr.contains("not repaired"), "{}", done.stderr);
+    assert!(!dir.home().join("started").exists());
+}
+
+/// What is seen on terminals stands in `tests/screens/`; `UPDATE=1` writes it anew.
+#[test]
+fn the_list_fits_the_terminal() {
+    let mut wrong = Vec::new();
+    for columns in [80, 120] {
+        for (colour, settings) in [("plain", Some("1")), ("colour", None)] {
+            let dir = home();
+            let mut command = dir.command();
+            command.arg("doctor").env("TERM", "xterm").envs(settings.map(|set| ("NO_COLOR", set)));
+            let seen = on_terminal(columns, command).replace('\u{1b}', "␛");
+            let path = root().join(format!("tests/screens/doctor-{columns}-{colour}.txt"));
+            if std::env::var_os("UPDATE").is_some() {
+                fs::write(&path, &seen).unwrap();
+            }
+            if fs::read_to_string(&path).ok().as_ref() != Some(&seen) {
+                wrong.push(format!("{}:\n{seen}", path.display()));
+            }
+            // A command that is pasted is not broken.
+            let rows = seen.lines().filter(|line| colour == "plain" && !line.contains("tailor "));
+            assert!(rows.into_iter().all(|line| line.chars().count() <= usize::from(columns)), "{seen}");
+        }
+    }
+    assert!(wrong.is_empty(), "other than expected:\n{}", wrong.join("\n"));
+}
