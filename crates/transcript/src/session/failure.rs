@@ -41,11 +41,42 @@ pub fn last_failure(source: &dyn Source) -> Result<Option<Failure>, Fault> {
     session.map_or(Ok(None), |session| failure_of(&session))
 }
 
+/// The error text with which the last turn of a transcript failed; `None` if it did not, or there is no text.
+///
+/// ```
+/// let text = br#"{"type":"session","version":3,"id":"s","timestamp":"2026-07-01T10:00:00.000Z","cwd":"/w"}
+/// {"type":"message","id":"b","parentId":null,"message":{"role":"assistant","content":[],"stopReason":"error","errorMessage":"prompt is too long"}}
+/// "#;
+/// let error = transcript::overflow::last_error(&&text[..]).unwrap();
+/// assert_eq!(error.as_deref(), Some("prompt is too long"));
+/// ```
+pub fn last_error(source: &dyn Source) -> Result<Option<String>, Fault> {
+    let read = scan::scan(source)?;
+    let policy = Policy::default();
+    let Some(session) = Session::new(&read, source, &policy, Depth::Sizes) else { return Ok(None) };
+    last_answer(&session).map_or(Ok(None), |last| error_in(&session, last))
+}
+
 /// How the last turn of a session failed.
 pub(crate) fn failure_of(session: &Session<'_>) -> Result<Option<Failure>, Fault> {
-    let spoke = |&&entry: &&u32| session.entry(entry).kind == Kind::Message(Role::Assistant);
-    let last = session.live.iter().rev().find(spoke);
-    last.map_or(Ok(None), |&last| failure_in(session.source, session.format, session.entry(last)))
+    let last = last_answer(session);
+    last.map_or(Ok(None), |last| failure_in(session.source, session.format, session.entry(last)))
+}
+
+fn last_answer(session: &Session<'_>) -> Option<u32> {
+    let spoke = |&entry: &u32| session.entry(entry).kind == Kind::Message(Role::Assistant);
+    session.live.iter().rev().copied().find(spoke)
+}
+
+/// The error text that a message of the model stands for.
+pub(crate) fn error_in(session: &Session<'_>, entry: u32) -> Result<Option<String>, Fault> {
+    let doc = json::parse(session.source, session.entry(entry).span)?;
+    Ok(match doc.as_ref().and_then(|doc| (session.format.broken)(doc)) {
+        Some(Broken::Error(Some(said))) => {
+            Some(String::from_utf8_lossy(&literal::decode(said.prefix())).into_owned())
+        }
+        _ => None,
+    })
 }
 
 /// How the turn failed that a message of the model tells of.

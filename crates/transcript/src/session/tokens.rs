@@ -10,20 +10,19 @@
 mod rates;
 mod usage;
 
-use crate::format::Broken;
 pub use crate::model::context_tokens::{ContextTokens, Counted};
 use crate::model::entry::{Kind, Role};
 use crate::model::overflow::window_named;
 use crate::model::policy::{Depth, Policy};
 use crate::read::scan;
+use crate::session::failure::error_in;
 use crate::session::{Compacts, Session};
-use alloc::string::String;
 use alloc::vec::Vec;
 pub use rates::IMAGE_TOKENS;
 pub(crate) use rates::{Rates, is_dense};
 use spans::cut::measure;
 use spans::json;
-use spans::literal::{self, Unit};
+use spans::literal::Unit;
 use spans::source::{Fault, Source, read_span};
 use usage::Usage;
 
@@ -91,6 +90,20 @@ pub(crate) fn model_of<'s>(session: &'s Session<'_>) -> &'s [u8] {
     session.transcript.id_text(model)
 }
 
+/// What a context is estimated at if only part of it stays: first what stays whatever else goes, and then for each of these
+/// entries, which are in the order of the model, what it takes together with all after it.
+pub(crate) fn tokens_from(session: &Session<'_>, entries: &[u32]) -> (u64, Vec<u64>) {
+    let costs = Costs::of(session, Rates::of(session));
+    let stays = |entry: u32| session.entry(entry).kind == Kind::Message(Role::System);
+    let (mut fixed, mut sum, mut from) = (0, 0, alloc::vec![0; session.transcript.entries.len()]);
+    for &(entry, cost) in costs.each.iter().rev() {
+        *(if stays(entry) { &mut fixed } else { &mut sum }) += cost;
+        from[entry as usize] = sum;
+    }
+    let tokens = |&entry: &u32| from[entry as usize].div_ceil(rates::UNIT);
+    (costs.rates.base + fixed.div_ceil(rates::UNIT), entries.iter().map(tokens).collect())
+}
+
 /// What each entry in context is estimated at.
 struct Costs {
     rates: Rates,
@@ -149,7 +162,7 @@ impl Newest {
             }
             if !answered && session.entry(entry).kind == Kind::Message(Role::Assistant) {
                 answered = true;
-                found.window = refused_at(session, entry)?;
+                found.window = error_in(session, entry)?.as_deref().and_then(window_named);
             }
             let Some(usage) = usage_of(session, entry)? else { continue };
             if usage.tokens > 0 && Some(entry) > from {
@@ -168,15 +181,6 @@ impl Newest {
 /// The last compaction of the live branch, by its place in the file.
 fn last_boundary(session: &Session<'_>) -> Option<u32> {
     session.live.iter().copied().filter(|&entry| session.entry(entry).kind == Kind::Boundary).max()
-}
-
-/// The window that the provider named when it refused the last request.
-fn refused_at(session: &Session<'_>, entry: u32) -> Result<Option<u64>, Fault> {
-    let doc = json::parse(session.source, session.entry(entry).span)?;
-    let Some(Broken::Error(Some(said))) = doc.as_ref().and_then(|doc| (session.format.broken)(doc)) else {
-        return Ok(None);
-    };
-    Ok(window_named(&String::from_utf8_lossy(&literal::decode(said.prefix()))))
 }
 
 /// Whether an entry is one that may hold numbers about the conversation.
