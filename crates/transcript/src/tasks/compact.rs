@@ -10,7 +10,7 @@ use crate::examine::holds::Holds;
 use crate::examine::look::{Examination, look};
 use crate::examine::mend::Repair;
 use crate::examine::verdict::{Baseline, Loss, Worse};
-use crate::format::{Compaction, Header, Part};
+use crate::format::{Compaction, Header};
 use crate::model::entry::{DamageKind, Kind, Link, Role};
 use crate::model::finding::{Held, Op};
 use crate::model::policy::{Depth, Policy};
@@ -18,6 +18,7 @@ use crate::plan::thinking::{unbind, vanishes};
 use crate::plan::{self, Plan, Rendered, fresh_id};
 use crate::rule::bound_thinking;
 use crate::rule::{forbidden, shorten_message};
+use crate::session::own::stands_for_others;
 use crate::session::tokens::{tokens_from, tokens_of};
 use crate::session::{Compacts, Session, traits};
 use alloc::borrow::Cow;
@@ -28,9 +29,6 @@ use core::fmt;
 use spans::json::{self, Doc, Value};
 use spans::literal::quote;
 use spans::source::{Fault, Source, read_span};
-
-/// How a message of ours begins that stands for others.
-const OWN: &[u8] = b"[tailor: ";
 
 /// What is to become of a conversation.
 #[derive(Clone, Copy, Debug)]
@@ -345,22 +343,8 @@ pub(crate) fn said_in(session: &Session<'_>) -> Result<u64, Fault> {
 fn left_out(session: &Session<'_>, entries: &[u32]) -> Result<u64, Fault> {
     let first = entries.iter().position(|&entry| Context::counts(session, entry));
     let Some(first) = first else { return Ok(0) };
-    let own = usize::from(is_own(session, entries[first])?);
+    let own = usize::from(stands_for_others(session, entries[first])?);
     Ok(Context::count(session, &entries[first + own..]))
-}
-
-fn is_own(session: &Session<'_>, entry: u32) -> Result<bool, Fault> {
-    if session.shape.compacts != Compacts::InPlace {
-        return Ok(false);
-    }
-    let Some(doc) = json::parse(session.source, session.entry(entry).span)? else { return Ok(false) };
-    let mut own = None;
-    (session.format.parts)(&doc, &mut |part| {
-        if let Part::Text(text) = part {
-            own.get_or_insert(text.prefix().starts_with(OWN));
-        }
-    });
-    Ok(own == Some(true))
 }
 
 /// Which positions can be the first that stays.

@@ -71,7 +71,7 @@ const ATTACHMENT_BYTE: u64 = 280;
 /// A byte of an agent's instructions, which are English prose.
 const INSTRUCTIONS_BYTE: u64 = 210;
 
-/// Context windows by how the model's name begins; the first that fits counts. Claude since 4.6:
+/// Context windows by how the model's name begins, up to the end of a number in it; the first that fits counts. Claude since 4.6:
 /// <https://platform.claude.com/docs/en/models/opus-4-6/overview>, read in November 2026; older ones have 200,000, or more where
 /// the account asks for it. The others are what their providers published when the models came out.
 const WINDOWS: &[(&str, u64)] = &[
@@ -86,9 +86,11 @@ const WINDOWS: &[(&str, u64)] = &[
     ("chatgpt-4o", 128_000),
     ("gpt-4.1", 1_047_576),
     ("gpt-5.3-codex-spark", 128_000),
-    ("gpt-5-", 400_000),
+    ("gpt-5", 400_000),
     ("gpt-5.1", 400_000),
     ("gpt-5.2", 400_000),
+    ("o1-mini", 128_000),
+    ("o1-preview", 128_000),
     ("o1", 200_000),
     ("o3", 200_000),
     ("o4-mini", 200_000),
@@ -189,7 +191,12 @@ pub(crate) fn is_dense(bytes: u64, chars: u64) -> bool {
 
 /// The context window of a model; `None` if its name does not tell.
 pub(super) fn window_of(model: &[u8]) -> Option<u64> {
-    first(WINDOWS, named(model))
+    // `gpt-5` is another model than `gpt-5.9`.
+    let model = named(model);
+    let ends =
+        |begin: &str| !model.get(begin.len()).is_some_and(|next| next.is_ascii_digit() || *next == b'.');
+    let found = WINDOWS.iter().find(|(begin, _)| model.starts_with(begin.as_bytes()) && ends(begin));
+    found.map(|(_, window)| *window)
 }
 
 /// A model's name without its provider's.
