@@ -22,7 +22,7 @@ use crate::session::own::{self, stands_for_others};
 use crate::session::{Compacts, Session};
 use alloc::vec::Vec;
 pub use rates::IMAGE_TOKENS;
-pub(crate) use rates::{Rates, is_dense};
+pub(crate) use rates::{Rates, UNIT, dense, is_dense};
 use spans::cut::measure;
 use spans::json;
 use spans::literal::Unit;

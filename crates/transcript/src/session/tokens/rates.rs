@@ -15,7 +15,7 @@ use spans::json::Text;
 pub const IMAGE_TOKENS: u64 = 1_600;
 
 /// Costs are counted in thousandths of a token.
-pub(super) const UNIT: u64 = 1_000;
+pub(crate) const UNIT: u64 = 1_000;
 
 /// What an agent adds to what is in its files, in tokens: instructions and the definitions of tools.
 struct Agent {
@@ -108,6 +108,9 @@ pub(crate) struct Rates {
 }
 
 impl Rates {
+    /// Four characters are a token, as other systems count.
+    pub(crate) const QUARTER: Self = Self { base: 0, char: CHAR, thinking: CHAR };
+
     /// Those of a session.
     pub(crate) fn of(session: &Session<'_>) -> Self {
         let (format, model) = (session.format.name, named(super::model_of(session)));
@@ -127,11 +130,7 @@ impl Rates {
 
     /// The text of a result.
     pub(crate) fn body(self, text: &Text) -> u64 {
-        if is_dense(text.inner.len(), text.chars) {
-            text.chars.saturating_mul(DENSE_CHAR)
-        } else {
-            self.text(text.chars)
-        }
+        if is_dense(text.inner.len(), text.chars) { dense(text.chars) } else { self.text(text.chars) }
     }
 
     /// A piece of an entry, in tokens.
@@ -181,6 +180,11 @@ pub(super) fn is_instructions(session: &Session<'_>, index: u32) -> bool {
         && found.text_chars == 0
         && !found.is_sidechain
         && session.in_context(index)
+}
+
+/// So many characters of Chinese, Japanese or Korean.
+pub(crate) fn dense(chars: u64) -> u64 {
+    chars.saturating_mul(DENSE_CHAR)
 }
 
 /// Whether a text takes more than twice as many bytes as it has characters: it is mostly Chinese, Japanese or Korean,

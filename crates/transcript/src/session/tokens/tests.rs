@@ -155,6 +155,25 @@ fn a_crowded_window_is_trimmed_until_it_is_not_crowded_and_no_further() {
     assert!((62_000..=66_000).contains(&found), "{found}");
 }
 
+/// What is cleared is measured as what the provider counted: not a result more than it takes.
+#[test]
+fn as_few_results_are_cleared_as_it_takes() {
+    let mut messages = Vec::from([user(40)]);
+    for n in 0..40 {
+        messages.push(calls(&format!("c{n}"), 0));
+        messages.push(result(&format!("c{n}"), 14_000));
+    }
+    messages.push(said(240_000));
+    let crowded =
+        Crowded { trim_percent: 50, trim_chars_max: 100_000, clear_percent: 50, ..Crowded::default() };
+    let selection = Selection { allow: ["S15".to_string()].into(), ..Selection::default() };
+    let cut = mended(&pi(&messages), &Policy { crowded, selection, ..Policy::default() }).unwrap();
+    let cleared = String::from_utf8(cut.clone()).unwrap().matches("14000 of 14000 chars omitted").count();
+    // Each has 3,920 tokens, and its marker 91 at most.
+    assert_eq!(cleared, 11, "40,000 of 240,000 tokens");
+    assert!((195_000..=200_000).contains(&counted(&cut).tokens), "{:?}", counted(&cut));
+}
+
 /// A Codex session of so many turns, each of a question, an answer and its count.
 fn codex(turns: u64) -> Vec<u8> {
     let line = |kind: &str, payload: &str| {
@@ -389,8 +408,8 @@ fn whatever_is_cut_is_taken_off_an_older_number() {
         r#"{"type":"image","data":"iVBORw0KGgoAAAANSUhEUgAAJxAAACcQCAYAAAA=","mimeType":"image/png"}"#;
     let seen = format!(r#"{{"role":"user","content":[{{"type":"text","text":"look"}},{picture}]}}"#);
     let session = pi(&[seen, said(20_000), user(40), said(20_100)]);
-    let mut images = Policy::default();
-    images.selection = Selection { allow: ["S4".to_string()].into(), ..Selection::default() };
+    let selection = Selection { allow: ["S4".to_string()].into(), ..Selection::default() };
+    let images = Policy { selection, ..Policy::default() };
     let cut = mended(&session, &images).unwrap();
     assert_eq!(counted(&session).tokens - counted(&cut).tokens, super::IMAGE_TOKENS);
 }
