@@ -179,39 +179,190 @@ fn no_message_is_longer_than_four_thousand_at_level_three() {
     }
 }
 
+/// Each time that the API has refused it again, half as much stays; what the API has not seen is not shortened again.
 #[test]
-fn without_a_level_the_next_one_is_tried_until_the_model_answers() {
+fn what_is_refused_again_becomes_shorter_until_the_model_answers() {
     let dir = Dir::new();
-    let long = "y".repeat(30_000);
-    let path = dir.write("s.jsonl", session("pi", 8, &long) + &failed("00070003"));
-    let levels = |expected: &[u64]| {
-        for (n, level) in expected.iter().enumerate() {
-            let said = told(&recover(&dir, &["--json"]));
-            assert_eq!(said["cause"], "context-overflow", "{said}");
-            assert_eq!(
-                (said["level"].as_u64(), said["attempts_before"].as_u64()),
-                (Some(*level), Some(n as u64))
-            );
-        }
+    let path = dir.write("s.jsonl", session("pi", 16, &"y".repeat(30_000)) + &failed("000f0003"));
+    let leaf = || {
+        let text = fs::read_to_string(&path).unwrap();
+        let line: Value = serde_json::from_str(text.lines().next_back().unwrap()).unwrap();
+        line["id"].as_str().unwrap().to_string()
     };
-    levels(&[1, 2, 3]);
+    let error = "prompt is too long";
+    let refused = |n: u64| {
+        let entry = failed(&leaf()).replacen("ffff0000", &format!("ffff000{n}"), 1);
+        append(&path, &entry.replace(ERROR, error));
+    };
+    let mut last = u64::MAX;
+    for n in 0..3 {
+        let said = told(&recover(&dir, &["--json"]));
+        assert_eq!(
+            (&said["cause"], &said["outcome"]),
+            (&"context-overflow".into(), &"fixed".into()),
+            "{said}"
+        );
+        assert_eq!((said["attempts_before"].as_u64(), &said["advice"]["action"]), (Some(n), &"retry".into()));
+        let after = said["tokens_after"].as_u64().unwrap();
+        assert!(after <= 120_000 >> n && after < last, "{said}");
+        last = after;
+        let again = told(&recover(&dir, &["--json"]));
+        assert_eq!(again["outcome"], "clean", "{again}");
+        refused(1 + n);
+    }
     let given_up = recover(&dir, &["--json"]);
     let said = told(&given_up);
     assert_eq!((given_up.status, &said["advice"]["action"]), (1, &"give-up".into()), "{said}");
     assert!(said["reason"].as_str().unwrap().contains("3 times in a row"), "{said}");
-    // The newest run is taken back: that level is the next one again.
-    assert_eq!(undo(&dir).status, 0);
-    assert_eq!(told(&recover(&dir, &["--json"]))["level"], 3);
-    let last = fs::read_to_string(&path).unwrap();
-    let leaf = last.lines().rfind(|line| line.contains(r#""type":"compaction""#)).unwrap();
-    let leaf: Value = serde_json::from_str(leaf).unwrap();
     let answer = format!(
-        r#"{{"type":"message","id":"ffff0001","parentId":{},{TIME},"message":{{"role":"assistant","content":"{}","stopReason":"stop"}}}}"#,
-        leaf["id"],
-        "z".repeat(9_000)
+        r#"{{"type":"message","id":"ffff0009","parentId":"{}",{TIME},"message":{{"role":"assistant","content":"{}","stopReason":"stop"}}}}"#,
+        leaf(),
+        "z".repeat(300_000)
     );
-    append(&path, &(answer + "\n" + &failed("ffff0001").replace("ffff0000", "ffff0002")));
-    levels(&[1]);
+    append(&path, &(answer + "\n" + &failed("ffff0009")));
+    let said = told(&recover(&dir, &["--json"]));
+    assert_eq!((&said["outcome"], said["attempts_before"].as_u64()), (&"fixed".into(), Some(0)), "{said}");
+}
+
+/// Claude Code's session of 880 messages and about 250,000 tokens. Beside each result is a long copy that the API never sees.
+fn long_session() -> String {
+    let side = "y".repeat(9_000);
+    let line = |line: &str| match line.strip_suffix('}') {
+        Some(open) if line.contains("tool_result") => {
+            format!("{open},\"toolUseResult\":{{\"stdout\":\"{side}\"}}}}\n")
+        }
+        _ => format!("{line}\n"),
+    };
+    session("claude-code", 220, &"a row of the log. ".repeat(160)).lines().map(line).collect()
+}
+
+const TOO_LONG: &str = "400 prompt is too long: 234743 tokens > 200000 maximum";
+
+/// Level 1 cuts only what is never sent, and levels 2 and 3 leave next to nothing.
+#[test]
+fn as_many_of_the_newest_turns_stay_as_fit() {
+    let dir = Dir::new();
+    let before = long_session();
+    let path = dir.write("s.jsonl", &before);
+    let first = recover(&dir, &["--level", "1", "--error", TOO_LONG, "--dry-run"]);
+    assert_eq!(first.status, 1, "{}", first.text());
+    assert!(first.text().contains("234,743 → 234,743 of 200,000 tokens, still too long"), "{}", first.text());
+    let dry = recover(&dir, &["--error", TOO_LONG, "--dry-run"]);
+    assert!(dry.status == 0 && dry.text().contains("would recover: 234,743 → "), "{}", dry.text());
+    let run = recover(&dir, &["--error", TOO_LONG, "--json"]);
+    let said = told(&run);
+    assert_eq!((run.status, &said["tokens"], &said["window_tokens"]), (0, &234_743.into(), &200_000.into()));
+    let after = said["tokens_after"].as_u64().unwrap();
+    assert!((60_000..=120_000).contains(&after), "{said}");
+    let (kept, left_out) = (said["kept"].as_u64().unwrap(), said["left_out"].as_u64().unwrap());
+    assert!(kept > 200 && kept + left_out == 880, "{said}");
+    let now = in_context(&dir);
+    assert!(now[1].starts_with("[user]\nquestion"), "a whole turn: {}", now[1]);
+    let texts: Vec<&String> = now.iter().filter(|text| text.contains("a row of the log")).collect();
+    assert!(texts.iter().all(|text| !text.contains("[tailor: ")), "the newest turns are whole");
+    let again = recover(&dir, &[]);
+    assert!(again.status == 0 && again.text().contains(": not too long: "), "{}", again.text());
+    let human = recover(&dir, &["--error", TOO_LONG, "--target-tokens", "40000", "--dry-run"]);
+    assert!(human.text().contains(" of 200,000 tokens, ") && human.text().contains(" messages left out"));
+    assert_eq!(undo(&dir).status, 0);
+    assert_eq!(fs::read_to_string(path).unwrap(), before);
+}
+
+#[test]
+fn what_is_not_too_long_is_not_cut_unless_that_is_asked_for() {
+    let dir = Dir::new();
+    let before = session("anthropic", 50, &"row ".repeat(500));
+    let path = dir.write("s.jsonl", &before);
+    let plain = recover(&dir, &[]);
+    assert!(plain.status == 0 && plain.text().contains("not too long: "), "{}", plain.text());
+    assert!(plain.stderr.contains("--target-tokens"), "{}", plain.stderr);
+    let refused = recover(&dir, &["--error", "prompt is too long"]);
+    assert!(refused.status == 1 && refused.text().contains(" of 200,000 tokens ("), "{}", refused.text());
+    // The number is not one of this session.
+    let foreign = recover(&dir, &["--error", "prompt is too long: 2347430 tokens > 200000 maximum"]);
+    assert!(foreign.status == 1 && foreign.text().contains("another session"), "{}", foreign.text());
+    assert_eq!(fs::read_to_string(&path).unwrap(), before);
+    let asked = told(&recover(&dir, &["--target-tokens", "20000", "--json"]));
+    assert_eq!((&asked["outcome"], &asked["target_tokens"]), (&"fixed".into(), &20_000.into()), "{asked}");
+    assert!(asked["tokens_after"].as_u64().unwrap() <= 20_000, "{asked}");
+}
+
+/// The newest turn alone is longer than the window: its texts are cut, and it stays.
+#[test]
+fn a_turn_that_is_too_long_is_cut() {
+    let dir = Dir::new();
+    let long = "a row of the log\\n".repeat(30_000);
+    for format in FORMATS {
+        dir.write(
+            "s.jsonl",
+            session(format, 2, "short") + &session(format, 1, &long).replace("question 0", "why"),
+        );
+        let run = recover(&dir, &["--target-tokens", "60000", "--json"]);
+        let said = told(&run);
+        assert_eq!((run.status, &said["outcome"]), (0, &"fixed".into()), "{format} {said}");
+        assert_eq!(said["left_out"].as_u64(), None, "{format} {said}");
+    }
+}
+
+/// Where older messages cannot be left out, results are cut until it fits.
+#[test]
+fn a_format_without_compactions_is_cut_until_it_fits() {
+    let dir = Dir::new();
+    let case = fs::read_to_string(root().join("fixtures/codex/p1-lost-result/in.jsonl")).unwrap();
+    let meta = case.lines().next().unwrap();
+    let line = |payload: String| format!("{{{TIME},\"type\":\"response_item\",\"payload\":{payload}}}\n");
+    let mut text = format!("{meta}\n");
+    for n in 0..40 {
+        text += &line(format!(
+            r#"{{"type":"message","role":"user","content":[{{"type":"input_text","text":"question {n}"}}]}}"#
+        ));
+        text += &line(format!(
+            r#"{{"type":"function_call","name":"shell","arguments":"{{}}","call_id":"c{n}"}}"#
+        ));
+        let output = "a row of the log. ".repeat(1_000);
+        text += &line(format!(r#"{{"type":"function_call_output","call_id":"c{n}","output":"{output}"}}"#));
+    }
+    text += &line(
+        r#"{"type":"message","role":"assistant","content":[{"type":"output_text","text":"done"}]}"#.into(),
+    );
+    dir.write("s.jsonl", text);
+    let error = "This model's maximum context length is 200000 tokens. However, you requested 220000 tokens";
+    let said = told(&recover(&dir, &["--error", error, "--json"]));
+    assert_eq!(said["outcome"], "fixed", "{said}");
+    assert!(said["tokens_after"].as_u64().unwrap() <= 120_000, "{said}");
+}
+
+#[test]
+fn thinking_that_is_signed_over_what_goes_is_removed_and_told() {
+    let dir = Dir::new();
+    let sign = |line: &str| {
+        let thinking = r#"{"type":"thinking","thinking":"so","signature":"U2lnbmVkIGJ5IHRoZSBtb2RlbA=="},{"type":"text","text":"answer"#;
+        let line = line.replace(r#"{"type":"text","text":"answer"#, thinking);
+        line.replace(r#""role":"assistant","#, r#""role":"assistant","model":"claude-opus-5-5","#) + "\n"
+    };
+    let text: String =
+        session("claude-code", 200, &"a row of the log. ".repeat(160)).lines().map(sign).collect();
+    dir.write("s.jsonl", &text);
+    let run = recover(&dir, &["--target-tokens", "100000"]);
+    assert!(run.status == 0 && run.text().contains(", signed thinking removed from "), "{}", run.text());
+    assert_eq!(dir.tailor(&["scan", "s.jsonl", "--select", "M4"]).status, 0);
+}
+
+/// An error of another kind: the command that repairs it, with the real path.
+#[test]
+fn an_error_of_another_kind_names_its_command() {
+    let dir = Dir::new();
+    dir.write("a b.jsonl", fs::read(root().join("fixtures/pi/p1-lost-result/in.jsonl")).unwrap());
+    let error =
+        "messages.2: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_1";
+    let run = dir.tailor(&["recover", "a b.jsonl", "--settle", "0", "--error", error]);
+    assert_eq!(run.status, 1, "{}", run.text());
+    assert!(run.stderr.contains("tailor fix --select P1 'a b.jsonl'"), "{}", run.stderr);
+    for error in ["overloaded_error", "401 invalid x-api-key"] {
+        let run = dir.tailor(&["recover", "a b.jsonl", "--settle", "0", "--error", error]);
+        let said = run.text() + &run.stderr;
+        assert!(run.status == 1 && !said.contains("FILE") && !said.contains("(other)"), "{said}");
+    }
 }
 
 #[test]
@@ -235,7 +386,7 @@ fn what_the_api_said_decides() {
     );
     let none = recover(&dir, &[]);
     assert_eq!(none.status, 0);
-    assert!(none.text().contains("nothing to recover from") && none.stderr.contains("--error \"TEXT\""));
+    assert!(none.text().contains("not too long: ") && none.stderr.contains("--error \"TEXT\""));
     assert_eq!(fs::read_to_string(path).unwrap(), before);
 }
 

@@ -1,6 +1,6 @@
-//! A session that the API refuses because it is too long: the next level of what helps.
+//! A session that the API refuses because it is too long: shorter, in as many steps as that takes.
 //!
-//! What a level does is not known here, but which were tried: the vault keeps a record of each run.
+//! How it becomes shorter is not known here, but what was tried: the vault keeps a record of each run.
 
 use crate::carry::{Drawn, Next, carry};
 use crate::content::Content;
@@ -12,22 +12,24 @@ use crate::refusal::Refusal;
 use crate::stop::Stop;
 use crate::vault::{Purpose, Record, State, Vault};
 use std::path::Path;
-use transcript::Repair;
 use transcript::compact::{Shares, Unable};
-use transcript::overflow::{Cause, answered_since, classify, last_failure};
+use transcript::overflow::{Cause, answered_since, classify, last_error, last_failure};
 use transcript::recover::{self, Level};
+use transcript::shorten::{Length, Need, shorten};
 
 /// What is known, and what is asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Recovery {
     /// What the API said. Without it the transcript's own last error counts.
     pub error: Option<String>,
-    /// The level. Without one, the next after those that were tried, whether the error is about length or not.
+    /// The level, whatever the error is. Without one, as much as a number of tokens takes; or if not tokens but bytes were
+    /// too many, the next level after those that were tried.
     pub level: Option<Level>,
     /// How many messages stay at level 2; 0 for 10.
     pub keep: u64,
-    /// Only if the request has failed once more since the last recovery. Who looks again and again at what nobody has
-    /// tried again would go through all levels.
+    /// How many tokens are to be left, whatever the error is. Without it, 60 percent of the window.
+    pub target_tokens: Option<u64>,
+    /// Only if a request has failed since the last recovery, however full the window is.
     pub only_new: bool,
     /// How often in a row, without an answer of the model in between, before it is given up; 0 for any number.
     pub attempts_max: u64,
@@ -35,30 +37,58 @@ pub struct Recovery {
 
 /// What came of it.
 pub struct Recovered {
-    /// What was done. [`Ending::Clean`] if no request has failed, or only an answer was cut off.
+    /// What was done. [`Ending::Clean`] if no request has failed and the session is not too long, or only an answer was cut
+    /// off.
     pub outcome: Outcome,
     /// Why the request failed; `None` if nobody says that it did.
     pub cause: Option<Cause>,
-    /// The level that was used; `None` if nothing was changed.
+    /// The text of the error.
+    pub error: Option<String>,
+    /// The level that was used; `None` if nothing was changed, or a number of tokens decided.
     pub level: Option<Level>,
     /// How often it was recovered in a row before this, without an answer of the model since.
     pub attempts_before: u64,
-    /// How the conversation was divided, at levels 2 and 3.
+    /// How the conversation was divided, where messages were left out.
     pub shares: Option<Shares>,
+    /// How long the session was, and is. `None` if its format is not known.
+    pub tokens: Option<Tokens>,
+}
+
+/// How long a session is, in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tokens {
+    /// How long it was.
+    pub before: Length,
+    /// How long it is; `None` if nothing was changed.
+    pub after: Option<u64>,
+    /// What it was to get down to; `None` if a level decided.
+    pub target: Option<u64>,
+    /// From how many of the messages that stay signed thinking was removed.
+    pub thinking_removed: u64,
+    /// Why older messages could not be left out, if they could not.
+    pub unable: Option<Unable>,
+}
+
+impl Tokens {
+    /// Whether it has more tokens than it was to have, or than the window has.
+    pub fn is_over(&self) -> bool {
+        self.after.is_some_and(|after| after > self.target.unwrap_or(self.before.window))
+    }
 }
 
 /// What is found out on the way.
 #[derive(Default)]
 struct Found {
     cause: Option<Cause>,
+    error: Option<String>,
     level: Option<Level>,
     attempts: u64,
     shares: Option<Shares>,
+    tokens: Option<Tokens>,
 }
 
-/// Recovers the session in a file, if its last request was too long: takes the next level after those that were tried
-/// since the model last answered, and of the levels from there on the first that changes anything. Without a vault
-/// nothing is known of earlier attempts.
+/// Recovers the session in a file, if its last request was too long: makes it fit into part of the window, half as much each
+/// time that the model has not answered since. Without a vault nothing is known of earlier attempts.
 ///
 /// The mode of the options says whether that is done or only told, their settle time how long the file must have been
 /// quiet, as for [`crate::maintain`]; a conversation that waits for a tool or for the model is deferred in every format,
@@ -73,39 +103,105 @@ pub fn recover(
     recovery: &Recovery,
     options: &Options,
 ) -> Result<Recovered, Error> {
-    let (outcome, found) = carry(path, root, options, &|content, policies| {
-        let failure = content.read(|source| last_failure(source))?;
-        let cause = recovery.error.as_deref().map(classify).or_else(|| failure.map(|failure| failure.cause));
-        let tried = Tried::of(options.vault.as_ref(), content)?;
-        let mut found = Found { cause, attempts: tried.count, ..Found::default() };
-        let is_old = failure.zip(tried.end).is_some_and(|(failure, end)| failure.at < end);
-        if recovery.only_new && is_old {
-            return not_drawn(content, policies, Ending::Clean, found);
-        }
-        let levels = match tried.next(recovery, cause) {
-            Ok(levels) => levels,
-            Err(ending) => return not_drawn(content, policies, ending, found),
-        };
-        let mut last = Ending::Refused(Refusal::Unable(Unable::Nothing));
-        for &level in levels {
-            let done = content
-                .read(|source| recover::recover(source, policies.choose(source)?, level, recovery.keep))?;
-            match done.repair {
-                Ok(Repair { plan, .. }) if plan.is_empty() => {}
-                Err(Unable::Nothing) => {}
-                Err(unable) => last = Ending::Refused(Refusal::Unable(unable)),
-                Ok(repair) => {
-                    (found.level, found.shares) = (Some(level), done.shares);
-                    let next = Next::change(repair, Some(Purpose::Recover(level.number())));
-                    return Ok(Drawn { before: done.before, next, told: Some(found) });
+    let (outcome, found) =
+        carry(path, root, options, &|content, policies| draw(content, policies, recovery, options))?;
+    let Found { cause, error, level, attempts: attempts_before, shares, mut tokens } =
+        found.unwrap_or_default();
+    let changed = matches!(outcome.ending, Ending::Fixed | Ending::WouldFix);
+    if let Some(tokens) = tokens.as_mut().filter(|_| !changed) {
+        tokens.after = None;
+    }
+    let level = level.filter(|_| changed);
+    Ok(Recovered { outcome, cause, error, level, attempts_before, shares, tokens })
+}
+
+fn draw(
+    content: &Content,
+    policies: &Policies,
+    recovery: &Recovery,
+    options: &Options,
+) -> Result<Drawn<Found>, Stop> {
+    let failure = content.read(|source| last_failure(source))?;
+    let error = match &recovery.error {
+        Some(error) => Some(error.clone()),
+        None => content.read(|source| last_error(source))?,
+    };
+    let tried = Tried::of(options.vault.as_ref(), content)?;
+    // What the API said before the last recovery says nothing about what is left.
+    let failure = failure.filter(|failure| tried.end.is_none_or(|end| failure.at >= end));
+    let error = error.filter(|_| recovery.error.is_some() || failure.is_some());
+    let cause = recovery.error.as_deref().map(classify).or(failure.map(|failure| failure.cause));
+    let length =
+        content.read(|source| Length::measure(source, policies.choose(source)?, error.as_deref()))?;
+    let tokens =
+        length.map(|before| Tokens { before, after: None, target: None, thinking_removed: 0, unable: None });
+    let attempts = tried.count;
+    let found = Found { cause, error, attempts, tokens, ..Found::default() };
+    match tried.next(recovery, cause, tokens.map(|tokens| tokens.before)) {
+        Ok(Way::Levels(levels)) => by_levels(content, policies, levels, recovery.keep, found),
+        Ok(Way::Target(target)) => to_target(content, policies, target, found),
+        Err(ending) => not_drawn(content, policies, ending, found),
+    }
+}
+
+/// Takes the first of these levels that changes anything.
+fn by_levels(
+    content: &Content,
+    policies: &Policies,
+    levels: &[Level],
+    keep: u64,
+    mut found: Found,
+) -> Result<Drawn<Found>, Stop> {
+    let mut last = Ending::Refused(Refusal::Unable(Unable::Nothing));
+    for &level in levels {
+        let done = content.read(|source| recover::recover(source, policies.choose(source)?, level, keep))?;
+        match done.repair {
+            Ok(repair) if repair.plan.is_empty() => {}
+            Err(Unable::Nothing) => {}
+            Err(unable) => last = Ending::Refused(Refusal::Unable(unable)),
+            Ok(repair) => {
+                (found.level, found.shares) = (Some(level), done.shares);
+                if let (Some(tokens), Some(after)) = (&mut found.tokens, &repair.after) {
+                    tokens.after = Some(tokens.before.when(after.context_tokens.estimated));
                 }
+                let next = Next::change(repair, Some(Purpose::Recover(level.number())));
+                return Ok(Drawn { before: done.before, next, told: Some(found) });
             }
         }
-        not_drawn(content, policies, last, found)
-    })?;
-    let Found { cause, level, attempts: attempts_before, shares } = found.unwrap_or_default();
-    let changed = matches!(outcome.ending, Ending::Fixed | Ending::WouldFix);
-    Ok(Recovered { outcome, cause, level: level.filter(|_| changed), attempts_before, shares })
+    }
+    not_drawn(content, policies, last, found)
+}
+
+/// Makes it fit into so many tokens.
+fn to_target(
+    content: &Content,
+    policies: &Policies,
+    target: u64,
+    mut found: Found,
+) -> Result<Drawn<Found>, Stop> {
+    let Some(tokens) = &mut found.tokens else {
+        return not_drawn(content, policies, Ending::Refused(Refusal::Unable(Unable::UnknownFormat)), found);
+    };
+    let length = tokens.before;
+    let done = content.read(|source| shorten(source, policies.choose(source)?, &length, target))?;
+    let repair = match done.recovered.repair {
+        Err(unable) => Err(Refusal::Unable(unable)),
+        // Shorter, and refused all the same: nothing is worth losing for that.
+        Ok(_) if done.tokens > length.window.max(target) => {
+            Err(Refusal::StillTooLong { tokens: done.tokens, window: length.window, unable: done.unable })
+        }
+        Ok(repair) => Ok(repair),
+    };
+    let next = match repair {
+        Err(refusal) => Next::End(Ending::Refused(refusal)),
+        Ok(repair) => {
+            (tokens.after, tokens.target) = (Some(done.tokens), Some(target));
+            (tokens.thinking_removed, tokens.unable) = (done.thinking_removed, done.unable);
+            found.shares = done.recovered.shares;
+            Next::change(repair, Some(Purpose::Recover(0)))
+        }
+    };
+    Ok(Drawn { before: done.recovered.before, next, told: Some(found) })
 }
 
 fn not_drawn(
@@ -150,19 +246,44 @@ impl Tried {
         Ok(tried)
     }
 
-    /// The levels to try, in order; or how it ends if there is nothing to try.
-    fn next(&self, recovery: &Recovery, cause: Option<Cause>) -> Result<&'static [Level], Ending> {
+    /// What to do; or how it ends if there is nothing to do.
+    fn next(&self, recovery: &Recovery, cause: Option<Cause>, length: Option<Length>) -> Result<Way, Ending> {
         let index = |level: Level| usize::from(level.number()) - 1;
         if let Some(level) = recovery.level {
-            return Ok(&Level::ALL[index(level)..=index(level)]);
+            return Ok(Way::Levels(&Level::ALL[index(level)..=index(level)]));
         }
+        let attempts_max = if recovery.target_tokens.is_some() { 0 } else { recovery.attempts_max };
         match cause {
-            None | Some(Cause::OutputCutOff) => Err(Ending::Clean),
-            Some(cause) if !cause.is_cured_by_less() => Err(Ending::Refused(Refusal::NotTooLong(cause))),
-            Some(_) if recovery.attempts_max > 0 && self.count >= recovery.attempts_max => {
-                Err(Ending::Refused(Refusal::GivenUp(self.count)))
+            Some(Cause::OutputCutOff) => return Err(Ending::Clean),
+            None if recovery.only_new => return Err(Ending::Clean),
+            Some(cause) if !cause.is_cured_by_less() && recovery.target_tokens.is_none() => {
+                return Err(Ending::Refused(Refusal::NotTooLong(cause)));
             }
-            Some(_) => Ok(&Level::ALL[usize::from(self.highest).min(Level::ALL.len() - 1)..]),
+            Some(_) if attempts_max > 0 && self.count >= attempts_max => {
+                return Err(Ending::Refused(Refusal::GivenUp(self.count)));
+            }
+            Some(Cause::PayloadTooLarge) if recovery.target_tokens.is_none() => {
+                return Ok(Way::Levels(&Level::ALL[usize::from(self.highest).min(Level::ALL.len() - 1)..]));
+            }
+            _ => {}
+        }
+        let Some(length) = length else {
+            return Err(Ending::Refused(Refusal::Unable(Unable::UnknownFormat)));
+        };
+        let refused = cause == Some(Cause::ContextOverflow);
+        let need = Need { refused, target_tokens: recovery.target_tokens, attempts: self.count };
+        match length.target(&need) {
+            Some(target) => Ok(Way::Target(target)),
+            None if refused => Err(Ending::Refused(Refusal::Short(length))),
+            None => Err(Ending::Clean),
         }
     }
+}
+
+/// How a session is made shorter.
+enum Way {
+    /// By the first of these levels that changes anything.
+    Levels(&'static [Level]),
+    /// As much as so many tokens take.
+    Target(u64),
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use transcript::compact::Unable;
 use transcript::overflow::Cause;
+use transcript::shorten::Length;
 use transcript::verdict::Worse;
 
 /// Why a file is left alone for good.
@@ -44,6 +45,17 @@ pub enum Refusal {
     Unable(Unable),
     /// Its last request failed for another reason than its length.
     NotTooLong(Cause),
+    /// It was refused as too long, and fills only a small part of the window.
+    Short(Length),
+    /// At its shortest it is longer than the window.
+    StillTooLong {
+        /// How many tokens it would have.
+        tokens: u64,
+        /// How many the window has.
+        window: u64,
+        /// Why older messages cannot be left out, if they cannot.
+        unable: Option<Unable>,
+    },
     /// It was recovered so often in a row, and the model has not answered since.
     GivenUp(u64),
     /// No run over it is left to be taken back.
@@ -110,11 +122,12 @@ impl fmt::Display for Refusal {
                 write!(f, "{worse}; the file is unchanged")
             }
             Self::Unable(unable) => write!(f, "{unable}"),
-            Self::NotTooLong(cause) => write!(
-                f,
-                "the request did not fail because of its length ({}); pass --level N to shorten it anyway",
-                cause.name()
-            ),
+            Self::NotTooLong(_) => f.write_str("the error is not about the length of the session"),
+            Self::Short(length) => f.write_str(&short(length)),
+            Self::StillTooLong { tokens, window, unable } => {
+                write!(f, "at its shortest it would still have {tokens} of {window} tokens")?;
+                unable.map_or(Ok(()), |unable| write!(f, ": {unable}"))
+            }
             Self::GivenUp(attempts) => write!(
                 f,
                 "recovered {attempts} times in a row, and the model has not answered since (pass --level N to try again)"
@@ -143,6 +156,18 @@ impl fmt::Display for Refusal {
                 "another program has changed line {line} since this run (tailor show prints the texts that were cut)"
             ),
         }
+    }
+}
+
+fn short(length: &Length) -> String {
+    let Length { tokens, window, foreign, .. } = length;
+    let percent = tokens.saturating_mul(100) / window;
+    match foreign {
+        Some(named) => format!(
+            "the refused request had {named} tokens, but this session has only {tokens}: the error is about another \
+             session, or the instructions and tools are too long"
+        ),
+        None => format!("it is not too long: {tokens} of {window} tokens ({percent}%)"),
     }
 }
 

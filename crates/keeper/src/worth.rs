@@ -82,7 +82,7 @@ mod tests {
         let mended = mend(&text.as_bytes(), &Policy::default()).unwrap();
         let repair = mended.repair.unwrap();
         assert!(!repair.plan.is_empty());
-        let policy = Policy { window_tokens, ..Policy::default() };
+        let policy = Policy { window_tokens: Some(window_tokens), ..Policy::default() };
         worth.waits(&mended.before, &repair, &policy).is_some()
     }
 

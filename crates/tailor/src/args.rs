@@ -112,12 +112,12 @@ pub(crate) enum Command {
         Exit codes: 0 compacted, 1 not now or nothing to compact, 2 an error."
     )]
     Compact(Compact),
-    /// Shorten a session that the API refuses as too long: first results and long messages, then all but the last
-    /// messages.
+    /// Shorten a session that the API refuses as too long, until it fits: cut results, or leave out the oldest messages.
     #[command(
         after_help = "Examples:\n  tailor recover session.jsonl --dry-run\n  tailor recover session.jsonl\n  \
+        tailor recover session.jsonl --target-tokens 100000\n  \
         tailor recover session.jsonl --settle 0 --json --error \"prompt is too long: 211884 tokens > 200000 maximum\"\n\
-        Exit codes: 0 recovered or nothing to recover from, 1 not now or not by this, 2 an error."
+        Exit codes: 0 it fits now, or it was not too long; 1 not now, not by this, or still too long; 2 an error."
     )]
     Recover(Recover),
     /// Print the full text that a marker of `fix` stands for; the marker names the id.
@@ -416,9 +416,13 @@ pub(crate) struct Recover {
     /// The error text of the API; by default the last error in the transcript.
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) error: Option<String>,
-    /// How much to cut, whatever the error was: 1 halves the limits, 2 keeps the last messages, 3 the last four, cut. By
-    /// default the next level after those tried since the model last answered.
-    #[arg(long, value_name = "1|2|3", value_parser = level)]
+    /// How many tokens to shorten it to, whatever the error was. By default 60% of the context window, and half as many
+    /// after each attempt that the API refused again.
+    #[arg(long, value_name = "TOKENS", value_parser = value_parser!(u64).range(1..))]
+    pub(crate) target_tokens: Option<u64>,
+    /// How much to cut instead, whatever the error was: 1 halves the limits, 2 keeps the last messages, 3 the last four,
+    /// cut.
+    #[arg(long, value_name = "1|2|3", value_parser = level, conflicts_with = "target_tokens")]
     pub(crate) level: Option<Level>,
     /// How many messages stay in context at level 2; level 3 keeps 4 at most.
     #[arg(long, value_name = "MESSAGES", default_value_t = recover::KEEP, value_parser = value_parser!(u64).range(1..))]
@@ -451,7 +455,8 @@ impl Recover {
 
     pub(crate) fn recovery(&self) -> Recovery {
         let (error, keep) = (self.error.clone(), self.keep);
-        Recovery { error, level: self.level, keep, only_new: false, attempts_max: self.max_attempts }
+        let (target_tokens, attempts_max) = (self.target_tokens, self.max_attempts);
+        Recovery { error, level: self.level, keep, target_tokens, only_new: false, attempts_max }
     }
 
     /// The session is dead as it is, so thinking that would keep it from being mended goes, unless somebody says

@@ -23,9 +23,13 @@ impl Status {
                 Self::Clean
             }
             Ending::Deferred(_)
-            | Ending::Refused(Refusal::Unable(_) | Refusal::NotTooLong(_) | Refusal::GivenUp(_)) => {
-                Self::Findings
-            }
+            | Ending::Refused(
+                Refusal::Unable(_)
+                | Refusal::NotTooLong(_)
+                | Refusal::Short(_)
+                | Refusal::StillTooLong { .. }
+                | Refusal::GivenUp(_),
+            ) => Self::Findings,
             Ending::Findings | Ending::Refused(_) | Ending::Unsupported(_) => Self::Error,
         }
     }

@@ -180,6 +180,14 @@ mod tests {
     ];
 
     #[test]
+    fn an_archive_has_a_gate() {
+        let archives = super::FORMATS.iter().filter(|format| format.level == super::Level::Archive);
+        let open: alloc::vec::Vec<&str> =
+            archives.filter(|format| format.gates.is_empty()).map(|format| format.name).collect();
+        assert!(open.is_empty(), "{open:?}");
+    }
+
+    #[test]
     fn a_name_that_was_written_over_does_not_hide_the_format() {
         let corrupted = [
             r#"{"role":"us\u0001r","content":"go"}"#,

@@ -28,7 +28,7 @@
 //! | the input of a summariser, in chunks that fit | [`chunk`] |
 //! | whether an error is an overflow, and how many tokens to ask for after an answer that was cut off | [`overflow`] |
 //! | the numbers of five other systems | [`profile`] |
-//! | a session that is too long all the same | [`recover`](mod@recover), [`compact`](mod@compact) |
+//! | a session that is too long all the same | [`shorten`](mod@shorten), [`recover`](mod@recover), [`compact`](mod@compact) |
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -58,7 +58,7 @@ pub use read::scan;
 pub use rule::refusal;
 pub use session::{Awaits, Facts, tokens};
 pub use spans::{Fault, Source, Span};
-pub use tasks::{chunk, compact, judge, recover, request};
+pub use tasks::{chunk, compact, judge, recover, request, shorten};
 
 /// The words that all formats share: entry, tool call, tool result, boundary, branch.
 pub mod entry {

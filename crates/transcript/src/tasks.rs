@@ -5,3 +5,4 @@ pub mod compact;
 pub mod judge;
 pub mod recover;
 pub mod request;
+pub mod shorten;

@@ -132,7 +132,7 @@ fn small_profiles() -> impl Strategy<Value = Policy> {
             turn_floor_chars: scale(policy.turn_floor_chars),
             summary_chars_max: 300,
             side_chars_max: 1000,
-            window_tokens: crowd.2,
+            window_tokens: Some(crowd.2),
             stale: Stale {
                 shorten_at: if ages { shorten } else { 0 },
                 clear_at: if ages { clear } else { 0 },
@@ -288,7 +288,7 @@ fn any_policy() -> impl Strategy<Value = Policy> {
             turn_chars_max: lengths.2,
             turn_floor_chars: lengths.3,
             summary_chars_max: lengths.4,
-            window_tokens: others.0,
+            window_tokens: Some(others.0),
             side_chars_max: others.1,
             reply_chars_max: lengths.3,
             unit: others.2,
@@ -804,6 +804,11 @@ proptest! {
         keep in 1u64..6,
     ) {
         context::recovery_is_sound(&case, level, keep)?;
+    }
+
+    #[test]
+    fn shortening_is_sound(case in case(), percent in 1u64..100) {
+        context::shortening_is_sound(&case, percent)?;
     }
 
     #[test]

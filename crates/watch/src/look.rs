@@ -7,7 +7,7 @@ use crate::config::{Config, Mode, Roots};
 use crate::memory::Memory;
 use crate::queue::{Cure, Done, Job, Pace};
 use keeper::{
-    Deferral, Ending, Error, Options, Outcome, Recovery, Remembered, SetBy, Sight, Stamp, Verdicts,
+    Deferral, Ending, Error, Options, Outcome, Recovery, Remembered, SetBy, Sight, Stamp, Tokens, Verdicts,
     bytes_read, follow, is_hindrance, known_roots, maintain, recover, settle_late,
 };
 use std::collections::HashSet;
@@ -17,7 +17,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tracing::debug;
 use transcript::overflow::Failure;
 use transcript::policy::Selection;
-use transcript::recover::Level;
 use transcript::{Examination, Finding};
 
 /// How often in a row a session is recovered before it is given up.
@@ -77,8 +76,8 @@ pub(crate) struct Seen {
     pub(crate) saves_bytes: u64,
     /// What the agent says about a session that is too long.
     pub(crate) too_long: Option<Failure>,
-    /// The level of recovery, if it was recovered.
-    pub(crate) level: Option<u8>,
+    /// How long it was and is, if it was recovered.
+    pub(crate) recovered: Option<Tokens>,
     /// Codes of what was found, each once; of a file that was mended, of what was mended.
     pub(crate) codes: Vec<&'static str>,
     /// Codes of what was found and is left, if the file was mended.
@@ -132,9 +131,9 @@ impl Looker {
 
     fn read(&self, job: &Job, root: Option<&Path>, stamp: Stamp) -> (Done, Option<Seen>) {
         match self.see(job, root) {
-            Ok(Looked { outcome: Some(outcome), too_long, level }) => {
+            Ok(Looked { outcome: Some(outcome), too_long, recovered }) => {
                 let selection = self.selection(job.pace, &outcome);
-                let seen = Seen { too_long, level, ..Seen::new(&outcome, selection) };
+                let seen = Seen { too_long, recovered, ..Seen::new(&outcome, selection) };
                 (done(&job.path, &outcome, stamp, selection), Some(seen))
             }
             Ok(Looked { outcome: None, too_long, .. }) => {
@@ -241,9 +240,9 @@ impl Looker {
         if done.outcome.ending == Ending::Fixed {
             drop(self.memory().take(&job.path));
         }
-        let level = done.level.map(Level::number);
+        let recovered = done.tokens.filter(|tokens| tokens.after.is_some());
         let failed = looked.too_long;
-        Ok(Looked { level, ..Looked::of(Some(done.outcome), failed) })
+        Ok(Looked { recovered, ..Looked::of(Some(done.outcome), failed) })
     }
 
     /// How many files are remembered, and how much memory that takes.
@@ -267,7 +266,7 @@ struct Looked {
     /// `None` if what was appended changes nothing.
     outcome: Option<Outcome>,
     too_long: Option<Failure>,
-    level: Option<u8>,
+    recovered: Option<Tokens>,
 }
 
 impl Looked {
@@ -276,7 +275,7 @@ impl Looked {
         let read = outcome.as_ref().and_then(|outcome| outcome.after.as_ref().or(outcome.before.as_ref()));
         let failed = read.map_or(failed, |read| read.facts.failed);
         let too_long = failed.filter(|failure| failure.cause.is_cured_by_less());
-        Self { outcome, too_long, level: None }
+        Self { outcome, too_long, recovered: None }
     }
 }
 
@@ -396,7 +395,7 @@ impl Seen {
             findings: outcome.remaining_count(),
             saves_bytes: if fixed { 0 } else { outcome.bytes.saturating_sub(would_be) },
             too_long: None,
-            level: None,
+            recovered: None,
             codes: codes(told.iter().copied()),
             left,
             entries: entries(told.into_iter()),

@@ -87,7 +87,7 @@ pub struct Record {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
-    /// A recovery of this level, from 1 to 3.
+    /// A recovery of this level, from 1 to 3; 0 for one that aimed at a number of tokens.
     Recover(u8),
     /// A compaction.
     Compact,

@@ -1,16 +1,20 @@
 //! `tailor recover`: a session that is too long for the API, made shorter.
 
 use super::{failed, one_session};
-use crate::amount::{plural, size};
+use crate::amount::{grouped, percent, plural};
 use crate::args::{Format, Recover};
 use crate::report::{Changed, retry_seconds};
 use crate::say::eprint_message;
 use crate::status::Status;
-use crate::terminal::{json, plain};
-use keeper::{Ending, Recovered, Refusal};
+use crate::terminal::{json, plain, shell_word};
+use keeper::{Ending, Recovered, Refusal, Tokens};
 use serde::Serialize;
 use transcript::compact::Unable;
+use transcript::finding::Safety;
 use transcript::overflow::{Cause, escalate, payload_bytes_next};
+use transcript::recover::Level;
+use transcript::refusal;
+use transcript::shorten::Length;
 
 pub(crate) fn run(asked: &Recover) -> Status {
     if let Err(why) = one_session(&asked.path, "recover it") {
@@ -33,7 +37,9 @@ pub(crate) fn run(asked: &Recover) -> Status {
         }
         Format::Human => report.print(&done),
     }
-    Status::of_change(&done.outcome.ending)
+    // What is still too long will be refused again.
+    let over = done.tokens.is_some_and(|tokens| tokens.is_over());
+    Status::of_change(&done.outcome.ending).max(if over { Status::Findings } else { Status::Clean })
 }
 
 /// The line of `--json`.
@@ -47,9 +53,19 @@ struct Report {
     level: Option<u8>,
     attempts_before: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens_after: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    window_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     kept: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     left_out: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking_removed: Option<u64>,
     advice: Advice,
 }
 
@@ -57,7 +73,7 @@ struct Report {
 #[derive(Serialize)]
 struct Advice {
     action: &'static str,
-    message: &'static str,
+    message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,22 +84,32 @@ struct Advice {
 
 impl Advice {
     fn new(asked: &Recover, done: &Recovered) -> Self {
-        let plain = |action, message| Self {
+        let plain = |action, message: &str| Self {
             action,
-            message,
+            message: message.to_string(),
             max_tokens: None,
             payload_bytes_max: None,
             retry_seconds: None,
         };
+        let file = shell_word(&asked.path.to_string_lossy());
         match (&done.outcome.ending, done.cause) {
-            (Ending::Fixed, Some(Cause::PayloadTooLarge)) => Self {
-                payload_bytes_max: Some(payload_bytes_next(None)),
-                ..plain(
-                    "retry",
-                    "Load the session again and repeat the request; keep its body below payload_bytes_max.",
-                )
-            },
-            (Ending::Fixed, _) => plain("retry", "Load the session again and repeat the request."),
+            (Ending::Fixed, _) if done.tokens.is_some_and(|tokens| tokens.is_over()) => {
+                plain("recover", &harder(done, &file))
+            }
+            (Ending::Fixed, cause) => {
+                let body = cause == Some(Cause::PayloadTooLarge);
+                let below = if body { "; keep its body below payload_bytes_max" } else { "" };
+                Self {
+                    payload_bytes_max: body.then(|| payload_bytes_next(None)),
+                    ..plain(
+                        "retry",
+                        &format!(
+                            "Quit the agent if it is running, resume the session and repeat the request{below}. To \
+                             take this back, run: tailor undo {file}"
+                        ),
+                    )
+                }
+            }
             (Ending::WouldFix, _) => plain("recover", "Run it without --dry-run."),
             (ending @ Ending::Deferred(_), _) => Self {
                 retry_seconds: retry_seconds(ending.retry_after()),
@@ -97,77 +123,158 @@ impl Advice {
                     None => plain("continue", transcript::overflow::CONTINUE),
                 }
             }
-            (Ending::Refused(Refusal::NotTooLong(Cause::ProxyRejection)), _) => plain(
-                "check-proxy",
-                "A proxy or firewall refused the request, not the model; the request may be too large for it.",
-            ),
-            (Ending::Refused(Refusal::GivenUp(_) | Refusal::Unable(Unable::Nothing)), _) => {
-                plain("give-up", "Nothing more can be removed; start a new session, or pass --level N.")
+            (Ending::Clean | Ending::Refused(Refusal::Short(_)), _) => plain("none", ANYWAY),
+            (Ending::Refused(refusal), _) => {
+                let (action, message) = refused(refusal, done, &file);
+                plain(action, &message)
             }
-            (Ending::Refused(Refusal::Unable(_)), _) => plain(
-                "give-up",
-                "Older messages cannot be left out of this session; start a new one, or shorten more with tailor fix \
-                 --result-chars-max CHARS.",
-            ),
-            (Ending::Refused(Refusal::NotTooLong(_)), _) => {
-                plain("none", "This error is not about length. Try: tailor fix FILE")
-            }
-            (Ending::Refused(_), _) => plain("none", "Nothing was changed."),
-            _ => plain("none", "The session is not too long."),
+            _ => plain("none", "Nothing was changed."),
         }
+    }
+}
+
+/// What to do about a session that is not too long, and is refused.
+const ANYWAY: &str = "If the API refuses the session, pass the error with --error \"TEXT\". To shorten the session anyway, \
+                      pass --target-tokens N or --level N.";
+
+/// What to do if it is still too long.
+fn harder(done: &Recovered, file: &str) -> String {
+    let next = done.level.and_then(|level| Level::of_number(level.number() + 1));
+    match next {
+        Some(next) => format!("It is still too long. Run: tailor recover --level {next} {file}"),
+        None => format!(
+            "It still has more tokens than it should. If the API refuses it again, shorten results further: tailor fix \
+             --result-chars-max 4000 {file}"
+        ),
+    }
+}
+
+/// What to do if nothing was changed.
+fn refused(refusal: &Refusal, done: &Recovered, file: &str) -> (&'static str, String) {
+    match refusal {
+        Refusal::NotTooLong(Cause::ProxyRejection) => (
+            "check-proxy",
+            "A proxy or firewall refused the request, not the model; the request may be too large for it."
+                .into(),
+        ),
+        Refusal::NotTooLong(_) => ("none", another(done, file)),
+        Refusal::GivenUp(_) | Refusal::Unable(Unable::Nothing) => {
+            ("give-up", "Nothing more can be removed; start a new session, or pass --level N.".into())
+        }
+        Refusal::Unable(_) | Refusal::StillTooLong { .. } => (
+            "give-up",
+            format!(
+                "Start a new session, or shorten results further: tailor fix --result-chars-max 4000 {file}"
+            ),
+        ),
+        _ => ("none", "Nothing was changed.".into()),
+    }
+}
+
+/// The command for an error that is not about length.
+fn another(done: &Recovered, file: &str) -> String {
+    let error = done.error.as_deref().unwrap_or_default();
+    let Some(known) = refusal::find(error) else {
+        return format!("To look for other problems, run: tailor scan {file}");
+    };
+    let mut codes: Vec<&str> = Vec::new();
+    for finding in done.outcome.before.iter().flat_map(|before| &before.findings) {
+        let code = finding.rule.code();
+        if known.codes.contains(&code) && finding.fix.safety == Safety::Safe && !codes.contains(&code) {
+            codes.push(code);
+        }
+    }
+    let what = known.what;
+    if codes.is_empty() {
+        format!("{what} To find out more, run: tailor explain {} {file}", shell_word(error))
+    } else {
+        format!("{what} To repair it, run: tailor fix --select {} {file}", codes.join(","))
     }
 }
 
 impl Report {
     fn new(asked: &Recover, done: &Recovered) -> Self {
-        let change = Changed::new("recovery", &asked.path, &done.outcome);
+        let mut change = Changed::new("recovery", &asked.path, &done.outcome);
+        let file = shell_word(&change.path);
+        change.reason = change.reason.map(|reason| reason.replace(" FILE", &format!(" {file}")));
         let shares = done.shares.filter(|_| change.bytes_after.is_some());
+        let length = done.tokens.map(|tokens| tokens.before);
         Self {
             change,
             cause: done.cause.map(Cause::name),
-            level: done.level.map(transcript::recover::Level::number),
+            level: done.level.map(Level::number),
             attempts_before: done.attempts_before,
+            tokens: length.map(|length| length.tokens),
+            tokens_after: done.tokens.and_then(|tokens| tokens.after),
+            window_tokens: length.map(|length| length.window),
+            target_tokens: done.tokens.and_then(|tokens| tokens.target),
             kept: shares.map(|shares| shares.kept),
             left_out: shares.map(|shares| shares.left_out),
+            thinking_removed: done.tokens.map(|tokens| tokens.thinking_removed).filter(|count| *count > 0),
             advice: Advice::new(asked, done),
         }
     }
 
     fn print(&self, done: &Recovered) {
         let path = plain(&self.change.path);
-        let sizes = self.change.bytes.zip(self.change.bytes_after);
-        // What is no shorter was broken, and is whole now.
-        let mended = self.left_out.is_none() && sizes.is_some_and(|(before, after)| after >= before);
-        let word = match done.outcome.ending {
-            Ending::Fixed if mended => "repaired",
-            Ending::WouldFix if mended => "would repair",
-            Ending::Fixed => "recovered",
-            Ending::WouldFix => "would recover",
-            Ending::Clean => "nothing to recover from",
-            _ => self.change.outcome,
+        let said = match (&done.outcome.ending, done.tokens) {
+            (Ending::Fixed | Ending::WouldFix, Some(tokens)) => self.changed(done, tokens),
+            (Ending::Clean, Some(tokens)) if done.cause.is_none() => not_too_long(&tokens.before),
+            (Ending::Refused(Refusal::Short(length)), _) if length.foreign.is_none() => not_too_long(length),
+            (Ending::Clean, _) => "nothing to recover from".to_string(),
+            _ => self.change.outcome.to_string(),
         };
-        let level = self.level.zip(sizes).map(|(level, (before, after))| {
-            let only = if mended { ", nothing shortened or left out" } else { "" };
-            format!(" at level {level}: {} -> {}{only}", size(before), size(after))
-        });
-        let shares = self
-            .kept
-            .zip(self.left_out)
-            .map(|(kept, left_out)| format!(", {} in context, {left_out} left out", plural(kept, "message")));
-        let cause = self.cause.map(|cause| format!(" ({cause})"));
-        let reason = self.change.reason.as_ref().map(|reason| format!(": {reason}"));
-        let more: String = [level, shares, cause, reason].into_iter().flatten().collect();
-        let said = word.to_string() + &more;
-        println!("{path}: {said}");
-        let mut advice = self.advice.message.to_string();
+        let reason = match (&done.outcome.ending, &self.change.reason) {
+            (Ending::Refused(Refusal::Short(length)), _) if length.foreign.is_none() => String::new(),
+            (_, reason) => reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}")),
+        };
+        println!("{path}: {said}{reason}");
+        let mut advice = self.advice.message.clone();
         if let Some(tokens) = self.advice.max_tokens {
             advice = format!("continue with a limit of {tokens} output tokens and this message: {advice}");
         }
-        if done.outcome.ending == Ending::Clean && done.cause.is_none() {
-            advice = "the session records no error; pass it with --error \"TEXT\", or pass --level N to shorten the \
-                      session anyway"
-                .to_string();
-        }
         eprint_message(&advice);
     }
+
+    /// What was done, in tokens and messages.
+    fn changed(&self, done: &Recovered, tokens: Tokens) -> String {
+        let (before, window) = (tokens.before.tokens, grouped(tokens.before.window));
+        let after = tokens.after.unwrap_or(before);
+        let would = if done.outcome.ending == Ending::WouldFix { "would " } else { "" };
+        let left_out = self.left_out.unwrap_or(0);
+        let is_over = tokens.is_over();
+        // What is no shorter was broken, and is whole now.
+        let mended = left_out == 0 && after >= before && !is_over;
+        let word = match (mended, is_over) {
+            (true, _) => "repair",
+            (_, true) => "shorten",
+            _ => "recover",
+        };
+        let past = if would.is_empty() { "ed" } else { "" };
+        let level = self.level.map(|level| format!(" at level {level}")).unwrap_or_default();
+        let said = format!("{would}{word}{past}{level}: ");
+        if mended {
+            return format!("{said}{} of {window} tokens, nothing shortened or left out", grouped(after));
+        }
+        let mut parts = vec![format!("{said}{} → {} of {window} tokens", grouped(before), grouped(after))];
+        if left_out > 0 {
+            parts.push(format!("{} left out", plural(left_out, "message")));
+        }
+        if tokens.thinking_removed > 0 {
+            let messages = plural(tokens.thinking_removed, "message");
+            parts.push(format!("signed thinking removed from {messages}"));
+        }
+        if is_over {
+            parts.push(tokens.target.map_or("still too long".to_string(), |target| {
+                let why = tokens.unable.map(|unable| format!(": {unable}")).unwrap_or_default();
+                format!("still over the target of {}{why}", grouped(target))
+            }));
+        }
+        parts.join(", ")
+    }
+}
+
+fn not_too_long(length: &Length) -> String {
+    let Length { tokens, window, .. } = *length;
+    format!("not too long: {} of {} tokens ({})", grouped(tokens), grouped(window), percent(tokens, window))
 }

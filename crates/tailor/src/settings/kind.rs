@@ -41,6 +41,8 @@ impl Edit {
 pub(crate) enum Kind {
     /// A whole number, for each of these places.
     Number(&'static [At<u64>]),
+    /// A whole number without a default of its own.
+    Asked(At<Option<u64>>),
     /// Bytes.
     Size(At<u64>),
     /// A length of time.
@@ -117,6 +119,7 @@ impl<'de> DeserializeSeed<'de> for Kind {
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Edit, D::Error> {
         Ok(match self {
             Self::Number(places) => numbers_edit(places, u64::deserialize(from)?),
+            Self::Asked(at) => Edit::set(at, Some(u64::deserialize(from)?)),
             Self::Size(at) => Edit::set(at, value(from, bytes)?),
             Self::Time(at) => Edit::set(at, value(from, span)?),
             Self::Millis(at) => Edit::set(at, millis(value(from, span)?)),
@@ -145,6 +148,7 @@ impl Kind {
     pub(crate) fn parser(self) -> Option<ValueParser> {
         Some(match self {
             Self::Number(places) => value_parser!(u64).map(move |number| numbers_edit(places, number)).into(),
+            Self::Asked(at) => value_parser!(u64).map(move |number| Edit::set(at, Some(number))).into(),
             Self::Millis(at) => {
                 ValueParser::new(move |text: &str| seconds(text).map(|time| Edit::set(at, millis(time))))
             }
@@ -173,9 +177,12 @@ impl Kind {
 
     pub(super) fn scalar(self) -> Option<Scalar> {
         match self {
-            Self::Number(_) | Self::Size(_) | Self::Time(_) | Self::Millis(_) | Self::Days(_) => {
-                Some(Scalar::Number)
-            }
+            Self::Number(_)
+            | Self::Asked(_)
+            | Self::Size(_)
+            | Self::Time(_)
+            | Self::Millis(_)
+            | Self::Days(_) => Some(Scalar::Number),
             Self::Truth(_) => Some(Scalar::Truth),
             Self::Paths(_) => Some(Scalar::List),
             Self::Path(_) | Self::Listen(_) | Self::Mode | Self::Profile | Self::Images | Self::Thinking => {
@@ -190,6 +197,7 @@ impl Kind {
         let number = |number| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
         Some(match self {
             Self::Number(places) => number(*places.first()?(settings)),
+            Self::Asked(at) => number((*at(settings))?),
             Self::Size(at) => number(*at(settings)),
             Self::Millis(at) => number(*at(settings) / 1_000),
             Self::Time(at) => number(at(settings).as_secs()),

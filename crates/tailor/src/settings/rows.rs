@@ -77,8 +77,8 @@ pub(crate) static SETTINGS: &[Setting] = rows! {
         "Most characters in the results of one model message";
     Each "summary_chars_max" Number(policy.summary_chars_max), LIMITS "summary-chars-max" "CHARS"
         "Longest message that fits a summariser";
-    Each "window_tokens" Number(policy.window_tokens), LIMITS "window-tokens" "TOKENS"
-        "The model's context window";
+    Each "window_tokens" Asked(policy.window_tokens), LIMITS "window-tokens" "TOKENS"
+        "The model's context window (what the file or the model tells, or 200,000)";
     Each "side_chars_max" Number(policy.side_chars_max), LIMITS "side-chars-max" "CHARS"
         "Longest string in copies of results that are never sent to the model";
     Each "image_bytes_max" Number(policy.images.bytes_max), LIMITS "image-bytes-max" "BYTES"

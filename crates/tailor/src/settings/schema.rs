@@ -42,7 +42,7 @@ fn of(kind: Kind) -> Value {
     let number = json!({ "type": "integer", "minimum": 0 });
     let names = json!({ "type": "array", "items": { "type": "string" } });
     match kind {
-        Kind::Number(_) => number,
+        Kind::Number(_) | Kind::Asked(_) => number,
         Kind::Size(_) => json!({ "type": ["integer", "string"], "minimum": 0 }),
         Kind::Time(_) | Kind::Millis(_) => json!({ "type": ["number", "string"], "minimum": 0 }),
         Kind::Days(_) => json!({ "type": "number", "minimum": 0 }),

@@ -11,7 +11,7 @@ pub fn policies() -> [Policy; 3] {
         turn_chars_max: 400,
         turn_floor_chars: 10,
         summary_chars_max: 120,
-        window_tokens: 400,
+        window_tokens: Some(400),
         side_chars_max: 20,
         ..Policy::default()
     };

@@ -27,8 +27,7 @@ pub struct Format {
     pub level: Level,
     /// Why some of its files are only read, if some are.
     pub single_files_read_only: Option<&'static str>,
-    /// What says that the owning program is at work on a file, in the order in which it is asked. For an archive it takes
-    /// at least [`Gate::Idle`].
+    /// What says that the owning program is at work on a file, in the order in which it is asked. An archive has at least one.
     pub gates: &'static [Gate],
     /// Whether the gates know every process that holds a conversation in memory. If not, no process may work in the
     /// session's folder while a signed text changes.

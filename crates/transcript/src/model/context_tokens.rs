@@ -1,6 +1,6 @@
 //! How many tokens the context has, and what that goes by. How they are counted: [`crate::session::tokens`].
 
-use crate::model::policy::Policy;
+use crate::model::policy::{Policy, WINDOW_TOKENS};
 use serde::{Deserialize, Serialize};
 
 /// A number that the provider reported.
@@ -29,8 +29,7 @@ impl ContextTokens {
     /// The window that a context is judged against: one that was asked for, or else what the file says, or else the
     /// default.
     pub fn window(&self, policy: &Policy) -> u64 {
-        let asked = policy.window_tokens;
-        if asked == Policy::default().window_tokens { self.window.unwrap_or(asked) } else { asked }
+        policy.window_tokens.or(self.window).unwrap_or(WINDOW_TOKENS)
     }
 
     /// The provider has counted all of it: nothing came or went since.

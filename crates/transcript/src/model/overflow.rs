@@ -180,6 +180,7 @@ fn has_word(text: &str, number: &str) -> bool {
 pub fn window_named(error: &str) -> Option<u64> {
     const BEFORE: &[&str] = &[
         "tokens > ",
+        "exceeded model token limit: ",
         "maximum context length is ",
         "maximum context length of ",
         "maximum number of tokens allowed (",
@@ -188,13 +189,42 @@ pub fn window_named(error: &str) -> Option<u64> {
         "available context size (",
         "exceeds the limit of ",
     ];
+    number_after(error, BEFORE)
+}
+
+/// How many tokens the request had that was refused, if the error text says so.
+///
+/// ```
+/// use transcript::overflow::tokens_named;
+/// assert_eq!(tokens_named("prompt is too long: 211884 tokens > 200000 maximum"), Some(211_884));
+/// assert_eq!(tokens_named("maximum context length is 8,192 tokens. However, you requested 9,000 tokens"), Some(9_000));
+/// assert_eq!(tokens_named("This model's maximum context length is 8192 tokens"), None);
+/// ```
+pub fn tokens_named(error: &str) -> Option<u64> {
+    const BEFORE: &[&str] = &[
+        "prompt is too long: ",
+        "messages resulted in ",
+        "you requested ",
+        "you requested about ",
+        "input token count (",
+        "input token count of ",
+        "request contains ",
+        "(requested: ",
+        "context limit: ",
+        "the request (",
+    ];
+    number_after(error, BEFORE)
+}
+
+/// The first number that directly follows one of these texts.
+fn number_after(error: &str, before: &[&str]) -> Option<u64> {
     let text = error.to_lowercase();
     let number = |before: &&str| {
-        let (_, behind) = text.split_once(*before)?;
-        let digits = behind.chars().take_while(|c| c.is_ascii_digit() || *c == ',').filter(|c| *c != ',');
+        let (_, rest) = text.split_once(*before)?;
+        let digits = rest.chars().take_while(|c| c.is_ascii_digit() || *c == ',').filter(|c| *c != ',');
         digits.collect::<String>().parse().ok().filter(|tokens| *tokens > 0)
     };
-    BEFORE.iter().find_map(number)
+    before.iter().find_map(number)
 }
 
 /// How many bytes the next request may have after one of `rejected` bytes was too large: three quarters of it; 4 MB if

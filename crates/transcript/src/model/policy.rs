@@ -9,6 +9,9 @@ use spans::cut::Lines;
 use spans::literal::Unit;
 use spans::marker::Folder;
 
+/// The context window of a model of which nothing is known, in tokens.
+pub const WINDOW_TOKENS: u64 = 200_000;
+
 /// Limits and permissions of one run. A limit of 0 is switched off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "choices that have nothing to do with each other")]
@@ -33,8 +36,9 @@ pub struct Policy {
     pub turn_floor_chars: u64,
     /// Longest text of one message that a summariser can take. Default 100,000 (OpenClaw #10915).
     pub summary_chars_max: u64,
-    /// The model's context window in tokens. Default 200,000.
-    pub window_tokens: u64,
+    /// The model's context window in tokens; 0 if it is unknown. Default: what the file or the model's name tells, or else
+    /// 200,000.
+    pub window_tokens: Option<u64>,
     /// Longest string in copies of a result that the model never sees. Default 8,000 (OpenClaw bounds its
     /// `details` by 8,192 bytes).
     pub side_chars_max: u64,
@@ -83,7 +87,7 @@ impl Default for Policy {
             turn_chars_max: 200_000,
             turn_floor_chars: 2_000,
             summary_chars_max: 100_000,
-            window_tokens: 200_000,
+            window_tokens: None,
             side_chars_max: 8_000,
             images: Images::default(),
             downscale: None,
@@ -104,6 +108,11 @@ impl Default for Policy {
 }
 
 impl Policy {
+    /// The model's context window where only the policy is known.
+    pub fn window_tokens(&self) -> u64 {
+        self.window_tokens.unwrap_or(WINDOW_TOKENS)
+    }
+
     /// Whether results of a tool may be cut at all.
     pub fn may_cut(&self, tool: &[u8]) -> bool {
         let only = self.tools_only.is_empty() || is_named(&self.tools_only, tool);

@@ -8,7 +8,7 @@ use crate::model::entry::{Kind, Role};
 use crate::model::finding::{Finding, Fix, Held, Severity};
 use crate::model::policy::{Crowded, Kept, Shape};
 use crate::session::Session;
-use crate::session::tokens;
+use crate::session::tokens::{self, Rates};
 use alloc::format;
 use alloc::vec::Vec;
 use hashbrown::HashSet;
@@ -20,8 +20,8 @@ use spans::source::Fault;
 
 /// What an image weighs (OpenClaw's pruner).
 const IMAGE_CHARS: u64 = 8_000;
-/// How many characters a token is taken to be, and what one of Chinese, Japanese or Korean weighs.
-const TOKEN_CHARS: u64 = 4;
+/// How long the note at a cut is taken to be: a marker and two line breaks.
+const MARKER_CHARS: u64 = marker::BYTES_MAX as u64 + 2;
 
 pub(super) static RULE: Rule = Rule {
     info: RuleInfo {
@@ -54,30 +54,35 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         return Ok(());
     }
     let counted = tokens::tokens_of(session)?;
-    let window = counted.window(session.policy).saturating_mul(TOKEN_CHARS);
+    let window = counted.window(session.policy);
     if window == 0 {
         return Ok(());
     }
-    let fills = |chars: u64, percent: u64| chars.saturating_mul(100) >= window.saturating_mul(percent);
-    let mut total = weight(session, |result| once_capped(session, result))?;
+    // Where the provider has counted, what is cut is measured as what it counted; else as OpenClaw's pruner does.
+    let rates = if counted.counted.is_some() { Rates::of(session) } else { Rates::QUARTER };
+    let fills = |cost: u64, percent: u64| {
+        cost.saturating_mul(100) >= window.saturating_mul(tokens::UNIT).saturating_mul(percent)
+    };
+    let mut total = weight(session, rates, |result| once_capped(session, rates, result))?;
     // What the provider counted is more than what is in the file, and what S1 is about to cut is still in it.
     if counted.counted.is_some() {
-        let capped = weight(session, |result| Ok(whole(session, result)))?.saturating_sub(total);
-        total = counted.tokens.saturating_mul(TOKEN_CHARS).saturating_sub(capped);
+        let capped =
+            weight(session, rates, |result| Ok(whole(session, rates, result)))?.saturating_sub(total);
+        total = counted.tokens.saturating_mul(tokens::UNIT).saturating_sub(capped);
     }
     if !fills(total, crowded.trim_percent) {
         return Ok(());
     }
     let warm = is_warm(session)?;
-    let before = total;
+    let before = total.div_ceil(tokens::UNIT);
     let mut old = Vec::new();
     for result in prunable(session) {
-        let found = Old::new(session, result, crowded)?;
+        let found = Old::new(session, rates, result, crowded)?;
         total = total.saturating_sub(found.whole - found.trimmed);
         old.push(found);
     }
     let sum: u64 = old.iter().map(|old| old.trimmed).sum();
-    let clears = crowded.clear_percent > 0 && sum >= crowded.clear_chars_min;
+    let clears = crowded.clear_percent > 0 && sum >= rates.text(crowded.clear_chars_min);
     for old in old {
         let clear = clears && fills(total, crowded.clear_percent) && old.cleared < old.trimmed;
         if clear {
@@ -86,8 +91,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         let result = old.result;
         if let Some((chars, fix)) = old.fix(session, crowded, clear)? {
             let fix = if warm { Fix::held(Held::WarmCache) } else { fix };
-            let message =
-                format!("result of {chars} characters in a window of {window} that is filled with {before}");
+            let message = format!("result of {chars} characters in a context of {before} of {window} tokens");
             let about = about_result(&RULE, session, result, Severity::Warning, message);
             out.push(Finding { chars: Some(chars), fix, ..about });
         }
@@ -108,7 +112,7 @@ fn is_warm(session: &Session<'_>) -> Result<bool, Fault> {
     Ok(written.is_none_or(|written| now.saturating_sub(written) < ttl))
 }
 
-/// A result that may be pruned, with what it weighs.
+/// A result that may be pruned, with what it weighs, in thousandths of a token.
 struct Old {
     result: usize,
     whole: u64,
@@ -119,11 +123,10 @@ struct Old {
 }
 
 impl Old {
-    fn new(session: &Session<'_>, result: usize, crowded: Crowded) -> Result<Self, Fault> {
-        let whole = once_capped(session, result)?;
+    fn new(session: &Session<'_>, rates: Rates, result: usize, crowded: Crowded) -> Result<Self, Fault> {
+        let whole = once_capped(session, rates, result)?;
         let texts = session.transcript.bodies_of(result);
-        // Two line breaks come with each marker.
-        let markers = (marker::BYTES_MAX as u64 + 2).saturating_mul(texts.len() as u64);
+        let markers = rates.text(MARKER_CHARS.saturating_mul(texts.len() as u64));
         let both = crowded.head_chars.saturating_add(crowded.tail_chars);
         let mut long = None;
         if length_max(session, texts) > crowded.trim_chars_max.max(both) {
@@ -133,7 +136,7 @@ impl Old {
             long = (length > crowded.trim_chars_max && both < length).then_some(text);
         }
         let heavy = texts.iter().any(is_dense);
-        let both = both.saturating_mul(if heavy { TOKEN_CHARS } else { 1 });
+        let both = if heavy { tokens::dense(both) } else { rates.text(both) };
         let trimmed = if long.is_some() { both.saturating_add(markers).min(whole) } else { whole };
         Ok(Self { result, whole, trimmed, cleared: markers.min(whole), long })
     }
@@ -177,37 +180,41 @@ fn prunable(session: &Session<'_>) -> Vec<usize> {
     results.filter(|&result| may_cut(session, result)).collect()
 }
 
-/// What all that the model is sent weighs, in characters, given what a result weighs.
-fn weight(session: &Session<'_>, of_result: impl Fn(usize) -> Result<u64, Fault>) -> Result<u64, Fault> {
+/// What all that the model is sent weighs, in thousandths of a token, given what a result weighs.
+fn weight(
+    session: &Session<'_>,
+    rates: Rates,
+    of_result: impl Fn(usize) -> Result<u64, Fault>,
+) -> Result<u64, Fault> {
     let mut total: u64 = 0;
     for entry in session.sent() {
         let transcript = session.transcript;
         let calls = transcript.calls_of(entry).map(|call| session.call(call as u32).block.len());
         let thinking = transcript.thinking_of(entry).iter().map(|thinking| thinking.block.len());
-        total += session.entry(entry).text_chars + calls.chain(thinking).sum::<u64>();
+        let mut chars = session.entry(entry).text_chars + calls.chain(thinking).sum::<u64>();
         for result in transcript.results_of(entry) {
-            let chars: u64 = transcript.bodies_of(result).iter().map(|text| text.chars).sum();
-            total = total.saturating_sub(chars) + of_result(result)?;
-            total += u64::from(session.result(result).images) * IMAGE_CHARS;
+            let of_texts: u64 = transcript.bodies_of(result).iter().map(|text| text.chars).sum();
+            chars = chars.saturating_sub(of_texts) + u64::from(session.result(result).images) * IMAGE_CHARS;
+            total += of_result(result)?;
         }
+        total += rates.text(chars);
     }
     Ok(total)
 }
 
 /// What a result weighs as it is.
-fn whole(session: &Session<'_>, result: usize) -> u64 {
-    let weight = |text: &Text| if is_dense(text) { text.chars * TOKEN_CHARS } else { text.chars };
-    session.transcript.bodies_of(result).iter().map(weight).sum()
+fn whole(session: &Session<'_>, rates: Rates, result: usize) -> u64 {
+    session.transcript.bodies_of(result).iter().map(|text| rates.body(text)).sum()
 }
 
 /// What a result weighs once its own limit is kept.
-fn once_capped(session: &Session<'_>, result: usize) -> Result<u64, Fault> {
-    let whole = whole(session, result);
+fn once_capped(session: &Session<'_>, rates: Rates, result: usize) -> Result<u64, Fault> {
+    let whole = whole(session, rates, result);
     if !session.policy.selection.includes(oversized_result::RULE.code()) {
         return Ok(whole);
     }
     let capped = exceeded(session, result)?.map(|(text, cap)| text.left(session, cap.shape, cap.chars_max));
-    Ok(capped.map_or(whole, |left| left.min(whole)))
+    Ok(capped.map_or(whole, |left| rates.text(left).min(whole)))
 }
 
 fn is_dense(text: &Text) -> bool {

@@ -30,7 +30,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-    let (chars_max, window) = (session.policy.summary_chars_max, session.policy.window_tokens);
+    let (chars_max, window) = (session.policy.summary_chars_max, session.policy.window_tokens());
     for entry in session.sent() {
         let found = session.entry(entry);
         let chars = found.text_chars;
@@ -53,7 +53,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
 
 /// Whether a text of so many characters is too long, and whether it takes up too much of the window.
 pub(crate) fn too_much(policy: &Policy, chars: u64) -> (bool, bool) {
-    let (chars_max, window) = (policy.summary_chars_max, policy.window_tokens);
+    let (chars_max, window) = (policy.summary_chars_max, policy.window_tokens());
     let tokens = chars.div_ceil(4);
     (chars_max > 0 && chars > chars_max, window > 0 && tokens.saturating_mul(12) > window.saturating_mul(5))
 }

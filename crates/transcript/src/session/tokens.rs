@@ -10,21 +10,23 @@
 mod rates;
 mod usage;
 
-use crate::format::Broken;
+use crate::format::Part;
 pub use crate::model::context_tokens::{ContextTokens, Counted};
 use crate::model::entry::{Kind, Role};
+use crate::model::ids::Id;
 use crate::model::overflow::window_named;
 use crate::model::policy::{Depth, Policy};
 use crate::read::scan;
+use crate::session::failure::error_in;
+use crate::session::own::{self, stands_for_others};
 use crate::session::{Compacts, Session};
-use alloc::string::String;
 use alloc::vec::Vec;
 pub use rates::IMAGE_TOKENS;
-pub(crate) use rates::{Rates, is_dense};
+pub(crate) use rates::{Rates, UNIT, dense, is_dense};
 use spans::cut::measure;
 use spans::json;
-use spans::literal::{self, Unit};
-use spans::source::{Fault, Source, read_span};
+use spans::literal::Unit;
+use spans::source::{Fault, Source, Span, read_span};
 use usage::Usage;
 
 /// How much of a file is searched, from the end, for the newest number.
@@ -37,6 +39,8 @@ const RECORD_BYTES_MAX: u64 = 64 << 10;
 const FALL_PERCENT: u64 = 10;
 /// How many times as much as a number the texts up to there may be estimated at.
 const COUNT_TIMES_MAX: u64 = 2;
+/// By how many percent a number may exceed the texts that it is to be about, if nothing else speaks for it.
+const NEAR_PERCENT: u64 = 25;
 /// Texts longer than this have not been cut.
 const CUT_BYTES_MAX: u64 = 256 << 10;
 
@@ -91,10 +95,29 @@ pub(crate) fn model_of<'s>(session: &'s Session<'_>) -> &'s [u8] {
     session.transcript.id_text(model)
 }
 
+/// What a context is estimated at if only part of it stays: first what stays whatever else goes, and then for each of these
+/// entries, which are in the order of the model, what it takes together with all after it.
+pub(crate) fn tokens_from(session: &Session<'_>, entries: &[u32]) -> (u64, Vec<u64>) {
+    let costs = Costs::of(session, Rates::of(session));
+    let stays = |entry: u32| session.entry(entry).kind == Kind::Message(Role::System);
+    let (mut fixed, mut sum, mut from) = (0, 0, alloc::vec![0; session.transcript.entries.len()]);
+    for &(entry, cost) in costs.each.iter().rev() {
+        *(if stays(entry) { &mut fixed } else { &mut sum }) += cost;
+        from[entry as usize] = sum;
+    }
+    let tokens = |&entry: &u32| from[entry as usize].div_ceil(rates::UNIT);
+    (costs.rates.base + fixed.div_ceil(rates::UNIT), entries.iter().map(tokens).collect())
+}
+
 /// What each entry in context is estimated at.
 struct Costs {
     rates: Rates,
+    /// In the order of the model.
     each: Vec<(u32, u64)>,
+    /// In the order of the file: the cost of each entry together with all after it.
+    after: Vec<(u32, u64)>,
+    /// The same for those that share a message, among themselves.
+    after_in_group: Vec<(Id, u32, u64)>,
 }
 
 impl Costs {
@@ -105,11 +128,25 @@ impl Costs {
             let instructs = Some(entry) == system;
             (entry, if instructs { Rates::instructions(session, entry) } else { rates.entry(session, entry) })
         };
-        Self { rates, each: session.sent().map(cost).collect() }
+        let each: Vec<(u32, u64)> = session.sent().map(cost).collect();
+        let mut after = each.clone();
+        after.sort_unstable();
+        let group = |&(entry, cost): &(u32, u64)| Some((session.entry(entry).group?, entry, cost));
+        let mut after_in_group: Vec<_> = after.iter().filter_map(group).collect();
+        after_in_group.sort_unstable();
+        for at in (1..after.len()).rev() {
+            after[at - 1].1 += after[at].1;
+        }
+        for at in (1..after_in_group.len()).rev() {
+            if after_in_group[at - 1].0 == after_in_group[at].0 {
+                after_in_group[at - 1].2 += after_in_group[at].2;
+            }
+        }
+        Self { rates, each, after, after_in_group }
     }
 
     fn total(&self) -> u64 {
-        self.rates.base + self.each.iter().map(|(_, cost)| cost).sum::<u64>().div_ceil(rates::UNIT)
+        self.rates.base + self.after.first().map_or(0, |(_, all)| *all).div_ceil(rates::UNIT)
     }
 
     /// Whether a number can be that of all that stands up to an entry: some servers leave out what was cached.
@@ -118,13 +155,17 @@ impl Costs {
         count.saturating_mul(COUNT_TIMES_MAX) >= in_file.saturating_sub(self.behind(session, at))
     }
 
-    /// What the model sees behind an entry.
+    /// What the model sees after an entry.
     fn behind(&self, session: &Session<'_>, at: u32) -> u64 {
+        let next = self.after.partition_point(|&(entry, _)| entry <= at);
+        let all = self.after.get(next).map_or(0, |(_, cost)| *cost);
         // The lines of one message share its number.
-        let group = session.entry(at).group;
-        let same = |entry: u32| group.is_some() && session.entry(entry).group == group;
-        let behind = self.each.iter().filter(|&&(entry, _)| entry > at && !same(entry));
-        behind.map(|(_, cost)| cost).sum::<u64>().div_ceil(rates::UNIT)
+        let same = session.entry(at).group.and_then(|group| {
+            let next =
+                self.after_in_group.partition_point(|&(other, entry, _)| (other, entry) <= (group, at));
+            self.after_in_group.get(next).filter(|(other, ..)| *other == group)
+        });
+        (all - same.map_or(0, |(.., cost)| *cost)).div_ceil(rates::UNIT)
     }
 }
 
@@ -139,7 +180,7 @@ impl Newest {
     fn of(session: &Session<'_>) -> Result<Self, Fault> {
         // What a log was taken back to is shorter than what was counted before.
         let back = |&entry: &u32| session.entry(entry).kind == Kind::Leaf && !session.format.shape.is_tree();
-        let from = last_boundary(session).max(session.live.iter().copied().filter(back).max());
+        let from = last_boundary(session)?.max(session.live.iter().copied().filter(back).max());
         let (mut found, mut left, mut answered) = (Self::default(), SEARCH_BYTES_MAX, false);
         let all = 0..session.transcript.entries.len() as u32;
         for entry in all.rev().filter(|&entry| is_of_branch(session, entry)) {
@@ -149,7 +190,7 @@ impl Newest {
             }
             if !answered && session.entry(entry).kind == Kind::Message(Role::Assistant) {
                 answered = true;
-                found.window = refused_at(session, entry)?;
+                found.window = error_in(session, entry)?.as_deref().and_then(window_named);
             }
             let Some(usage) = usage_of(session, entry)? else { continue };
             if usage.tokens > 0 && Some(entry) > from {
@@ -165,18 +206,16 @@ impl Newest {
     }
 }
 
-/// The last compaction of the live branch, by its place in the file.
-fn last_boundary(session: &Session<'_>) -> Option<u32> {
-    session.live.iter().copied().filter(|&entry| session.entry(entry).kind == Kind::Boundary).max()
-}
-
-/// The window that the provider named when it refused the last request.
-fn refused_at(session: &Session<'_>, entry: u32) -> Result<Option<u64>, Fault> {
-    let doc = json::parse(session.source, session.entry(entry).span)?;
-    let Some(Broken::Error(Some(said))) = doc.as_ref().and_then(|doc| (session.format.broken)(doc)) else {
-        return Ok(None);
-    };
-    Ok(window_named(&String::from_utf8_lossy(&literal::decode(said.prefix()))))
+/// The last compaction of the live branch, by its place in the file; in a list, our message that stands for others.
+fn last_boundary(session: &Session<'_>) -> Result<Option<u32>, Fault> {
+    let boundary = session.live.iter().copied().filter(|&entry| session.entry(entry).kind == Kind::Boundary);
+    if let Some(boundary) = boundary.max() {
+        return Ok(Some(boundary));
+    }
+    let speaks =
+        |&entry: &u32| matches!(session.entry(entry).kind, Kind::Message(Role::User | Role::Assistant));
+    let Some(first) = session.sent().find(speaks) else { return Ok(None) };
+    Ok(stands_for_others(session, first)?.then_some(first))
 }
 
 /// Whether an entry is one that may hold numbers about the conversation.
@@ -216,21 +255,21 @@ fn usage_of(session: &Session<'_>, entry: u32) -> Result<Option<Usage>, Fault> {
 fn gone_since(session: &Session<'_>, costs: &Costs, at: u32) -> Result<Option<u64>, Fault> {
     // Where compactions are appended, what stands behind one came later.
     if session.shape.compacts != Compacts::AtEnd
-        && let Some(boundary) = last_boundary(session)
+        && let Some(boundary) = last_boundary(session)?
         && !knows_of(session, costs, boundary, at)?
     {
         return Ok(None);
     }
     let (mut first, mut gone) = (None, 0_u64);
     for (entry, _) in costs.each.iter().copied().filter(|(entry, _)| *entry < at) {
-        let omitted = omitted_in(session, entry)?;
+        let omitted = omitted_in(session, costs.rates, entry)?;
         gone = gone.saturating_add(omitted);
         if omitted > 0 {
             first = first.or(Some(entry));
         }
     }
     let Some(first) = first else { return Ok(Some(0)) };
-    let gone = costs.rates.text(gone).div_ceil(rates::UNIT);
+    let gone = gone.div_ceil(rates::UNIT);
     let counts = counts(session, first, at)?;
     let falls = counts.windows(2).map(|two| fallen(session, costs, two[0], two[1]));
     Ok(Some(falls.fold(gone, u64::saturating_sub)))
@@ -248,21 +287,47 @@ fn knows_of(session: &Session<'_>, costs: &Costs, boundary: u32, at: u32) -> Res
         }
     }
     let Some((first, lowest)) = first else { return Ok(false) };
-    let (mut before, mut left) = (None, SEARCH_BYTES_MAX);
-    for entry in (0..boundary).rev() {
-        left = left.saturating_sub(session.entry(entry).span.len());
-        before = count_at(session, entry)?;
-        if left == 0 || before.is_some() {
-            break;
-        }
-    }
-    let honest = match before {
-        Some(before) => lowest < before,
-        // Nothing to compare with: it must not be far from what stands there.
-        None => lowest / 2 <= costs.total().saturating_sub(costs.behind(session, first)),
+    let texts = costs.total().saturating_sub(costs.behind(session, first));
+    let honest = match count_before(session, boundary)? {
+        Some(before) if falls(before, lowest) => lowest / COUNT_TIMES_MAX <= texts,
+        // Nothing to compare with.
+        None if session.shape.compacts != Compacts::InPlace => lowest / COUNT_TIMES_MAX <= texts,
+        // As high as before, or nearly: it must be near to what stands there.
+        _ => lowest.saturating_mul(100) <= texts.saturating_mul(100 + NEAR_PERCENT),
     };
     Ok(honest
         || counts(session, boundary, at)?.windows(2).any(|two| fallen(session, costs, two[0], two[1]) > 0))
+}
+
+/// The last number before a compaction, on the branch that it ended.
+fn count_before(session: &Session<'_>, boundary: u32) -> Result<Option<u64>, Fault> {
+    let ended =
+        if session.shape.compacts == Compacts::Linked { before_boundary(session, boundary)? } else { None };
+    let branch = ended.map(|last| session.path(Some(last)));
+    let is_of_it = |entry: &u32| match &branch {
+        Some(branch) => branch.contains(entry),
+        None => is_of_branch(session, *entry),
+    };
+    let mut left = SEARCH_BYTES_MAX;
+    for entry in (0..boundary).rev() {
+        left = left.saturating_sub(session.entry(entry).span.len());
+        if left == 0 {
+            break;
+        }
+        if let Some(tokens) = count_at(session, entry)?
+            && is_of_it(&entry)
+        {
+            return Ok(Some(tokens));
+        }
+    }
+    Ok(None)
+}
+
+/// The entry that a compaction names as the one before it (Claude Code).
+fn before_boundary(session: &Session<'_>, boundary: u32) -> Result<Option<u32>, Fault> {
+    let doc = json::parse(session.source, session.entry(boundary).span)?;
+    let named = doc.as_ref().and_then(|doc| doc.get("logicalParentUuid")).and_then(json::Value::text);
+    Ok(named.and_then(|id| session.transcript.ids.find(&id)).and_then(|id| session.by_id(id)))
 }
 
 /// The numbers from one entry to another, in the order of the file.
@@ -282,22 +347,58 @@ fn count_at(session: &Session<'_>, entry: u32) -> Result<Option<u64>, Fault> {
 
 /// How much less a number is than what the one before it and what came in between let expect.
 fn fallen(session: &Session<'_>, costs: &Costs, one: (u32, u64), next: (u32, u64)) -> u64 {
-    let falls = next.1 < one.1 - one.1.saturating_mul(FALL_PERCENT) / 100;
     let came =
         || costs.behind(session, one.0) - costs.behind(session, next.0).min(costs.behind(session, one.0));
-    if falls { (one.1 - next.1).saturating_add(came()) } else { 0 }
+    if falls(one.1, next.1) { (one.1 - next.1).saturating_add(came()) } else { 0 }
 }
 
-/// How many characters of results in an entry our markers say are gone.
-fn omitted_in(session: &Session<'_>, entry: u32) -> Result<u64, Fault> {
-    let mut omitted = 0;
-    for text in session.transcript.results_of(entry).flat_map(|result| session.transcript.bodies_of(result)) {
-        if text.inner.len() <= CUT_BYTES_MAX {
-            let own = measure(session.source, text.inner, text.length(Unit::Chars), Unit::Chars, false)?.own;
-            omitted = own.map_or(0, |own| own.omitted).saturating_add(omitted);
+/// Whether a number is so much lower than the one before it that the agent has read a shorter context.
+fn falls(before: u64, after: u64) -> bool {
+    after < before - before.saturating_mul(FALL_PERCENT) / 100
+}
+
+/// What is gone from an entry according to our markers, at the given rates.
+fn omitted_in(session: &Session<'_>, rates: Rates, entry: u32) -> Result<u64, Fault> {
+    let bodies = session.transcript.results_of(entry).flat_map(|result| session.transcript.bodies_of(result));
+    let mut texts: Vec<(Span, Option<u64>)> =
+        bodies.map(|text| (text.inner, text.length(Unit::Chars))).collect();
+    for inner in marked_texts(session, entry)? {
+        if !texts.iter().any(|(other, _)| *other == inner) {
+            texts.push((inner, None));
+        }
+    }
+    let mut omitted: u64 = 0;
+    for (inner, length) in texts.into_iter().filter(|(inner, _)| inner.len() <= CUT_BYTES_MAX) {
+        if let Some(own) = measure(session.source, inner, length, Unit::Chars, false)?.own {
+            let marker = read_span(session.source, own.span)?;
+            // The marker in the place of an image says what it was.
+            let image = own.omitted == own.total && memchr::memmem::find(&marker, b" image").is_some();
+            let cost = if image { IMAGE_TOKENS * rates::UNIT } else { rates.text(own.omitted) };
+            omitted = omitted.saturating_add(cost);
         }
     }
     Ok(omitted)
+}
+
+/// The texts of a message that holds a marker of ours.
+fn marked_texts(session: &Session<'_>, entry: u32) -> Result<Vec<Span>, Fault> {
+    let (found, mut texts) = (session.entry(entry), Vec::new());
+    let speaks = matches!(found.kind, Kind::Message(Role::User | Role::Assistant));
+    if !speaks || found.span.len() > CUT_BYTES_MAX {
+        return Ok(texts);
+    }
+    let raw = read_span(session.source, found.span)?;
+    if memchr::memmem::find(&raw, own::BEGIN).is_none() {
+        return Ok(texts);
+    }
+    if let Some(doc) = json::parse(session.source, found.span)? {
+        (session.format.parts)(&doc, &mut |part| {
+            if let Part::Text(text) = part {
+                texts.push(text.inner());
+            }
+        });
+    }
+    Ok(texts)
 }
 
 #[cfg(test)]

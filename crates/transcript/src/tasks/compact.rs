@@ -10,7 +10,7 @@ use crate::examine::holds::Holds;
 use crate::examine::look::{Examination, look};
 use crate::examine::mend::Repair;
 use crate::examine::verdict::{Baseline, Loss, Worse};
-use crate::format::{Compaction, Header, Part};
+use crate::format::{Compaction, Header};
 use crate::model::entry::{DamageKind, Kind, Link, Role};
 use crate::model::finding::{Held, Op};
 use crate::model::policy::{Depth, Policy};
@@ -18,7 +18,8 @@ use crate::plan::thinking::{unbind, vanishes};
 use crate::plan::{self, Plan, Rendered, fresh_id};
 use crate::rule::bound_thinking;
 use crate::rule::{forbidden, shorten_message};
-use crate::session::tokens::tokens_of;
+use crate::session::own::stands_for_others;
+use crate::session::tokens::{tokens_from, tokens_of};
 use crate::session::{Compacts, Session, traits};
 use alloc::borrow::Cow;
 use alloc::format;
@@ -28,9 +29,6 @@ use core::fmt;
 use spans::json::{self, Doc, Value};
 use spans::literal::quote;
 use spans::source::{Fault, Source, read_span};
-
-/// How a message of ours begins that stands for others.
-const OWN: &[u8] = b"[tailor: ";
 
 /// What is to become of a conversation.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +47,9 @@ pub enum Stay {
     /// At most so many messages from the end, from a message of a person on. If none of them is a person's, all of
     /// them; and more, rather than to part a call from its result.
     Last(u64),
+    /// As many of the newest messages as fit into a context of so many tokens, as they are estimated: whole turns, unless
+    /// these would leave more than half of that room unused.
+    Fitting(u64),
     /// The message that begins at byte `at`, and all behind it, if that leaves out so many messages.
     From {
         /// Where it begins.
@@ -90,6 +91,8 @@ pub enum Unable {
     NoIds,
     /// Its last line is torn.
     Torn,
+    /// Its newest messages, which belong together, are longer than what was asked for.
+    NoRoom,
     /// There is no place at which it could be parted.
     NoPlace,
     /// The new text, read again, has something else in context than what was to stay.
@@ -115,6 +118,7 @@ impl fmt::Display for Unable {
             Self::Nothing => "no more messages are in context than are to stay, and none is too long",
             Self::NoIds => "its entries have no ids (pi gives them ids when it opens the session)",
             Self::Torn => "its last line is torn (tailor fix takes it out)",
+            Self::NoRoom => "its newest turn alone is too long",
             Self::NoPlace => {
                 "there is no message from which on the conversation could go on alone: its lines are out of order, or \
                  ids are used twice"
@@ -257,15 +261,43 @@ fn draw(session: &Session<'_>, request: &Request<'_>) -> Result<Result<Drawing, 
 fn place(session: &Session<'_>, context: &Context, stay: Stay) -> Result<Result<usize, Unable>, Fault> {
     let entries = &context.entries;
     let suits = Suits::of(session, context);
-    let keep = match stay {
+    if session.shape.compacts == Compacts::AtEnd
+        && entries.iter().all(|&entry| session.entry(entry).id.is_none())
+        && left_out(session, entries)? > 0
+    {
+        return Ok(Err(Unable::NoIds));
+    }
+    let place = match stay {
         Stay::From { at, left_out: expected } => {
             let found = entries.iter().position(|&entry| session.entry(entry).span.start == at);
             let Some(found) = found.filter(|&at| suits.at(at)) else { return Ok(Err(Unable::Moved)) };
             let gone = left_out(session, &entries[..found])?;
             return Ok(if gone == expected { Ok(found) } else { Err(Unable::Moved) });
         }
-        Stay::Last(keep) => keep.max(1),
+        Stay::Last(keep) => last(session, context, &suits, keep.max(1))?,
+        Stay::Fitting(tokens) => fitting(session, context, &suits, tokens),
     };
+    // To keep more may have left nothing to leave out.
+    Ok(match place {
+        Ok(place) if left_out(session, &entries[..place])? == 0 => Err(Unable::Nothing),
+        place => place,
+    })
+}
+
+/// Whether a position is a message of a person.
+fn is_person(session: &Session<'_>, context: &Context, at: usize) -> bool {
+    let entry = context.entries[at];
+    session.entry(entry).kind == Kind::Message(Role::User) && session.transcript.results_of(entry).is_empty()
+}
+
+/// The position from which on so many messages stay.
+fn last(
+    session: &Session<'_>,
+    context: &Context,
+    suits: &Suits<'_>,
+    keep: u64,
+) -> Result<Result<usize, Unable>, Fault> {
+    let entries = &context.entries;
     let (mut counted, mut from) = (0, entries.len());
     for at in (0..entries.len()).rev().filter(|&at| Context::counts(session, entries[at])) {
         // Entries that share a message count as one.
@@ -279,22 +311,27 @@ fn place(session: &Session<'_>, context: &Context, stay: Stay) -> Result<Result<
     if left_out(session, &entries[..from.min(entries.len())])? == 0 {
         return Ok(Err(Unable::Nothing));
     }
-    if session.shape.compacts == Compacts::AtEnd
-        && entries.iter().all(|&entry| session.entry(entry).id.is_none())
-    {
-        return Ok(Err(Unable::NoIds));
-    }
-    let person = |&at: &usize| {
-        session.entry(entries[at]).kind == Kind::Message(Role::User)
-            && session.transcript.results_of(entries[at]).is_empty()
-    };
+    let person = |&at: &usize| is_person(session, context, at);
     let suiting = || (from..entries.len()).filter(|&at| suits.at(at));
     let further = || (1..from).rev().find(|&at| suits.at(at));
-    let Some(place) = suiting().find(person).or_else(|| suiting().next()).or_else(further) else {
-        return Ok(Err(Unable::NoPlace));
-    };
-    // To keep more may have left nothing to leave out.
-    Ok(if left_out(session, &entries[..place])? == 0 { Err(Unable::Nothing) } else { Ok(place) })
+    Ok(suiting().find(person).or_else(|| suiting().next()).or_else(further).ok_or(Unable::NoPlace))
+}
+
+/// The position from which on the messages fit into so many tokens.
+fn fitting(
+    session: &Session<'_>,
+    context: &Context,
+    suits: &Suits<'_>,
+    tokens: u64,
+) -> Result<usize, Unable> {
+    let (stays, costs) = tokens_from(session, &context.entries);
+    let room = tokens.saturating_sub(stays);
+    let all = costs.len();
+    let from = (1..all).rev().take_while(|&at| costs[at] <= room).last().ok_or(Unable::NoRoom)?;
+    let first = (from..all).find(|&at| suits.at(at)).ok_or(Unable::NoRoom)?;
+    let mut persons = (first..all).take_while(|&at| costs[at] >= costs[first] / 2);
+    let whole = persons.find(|&at| is_person(session, context, at) && suits.at(at));
+    Ok(whole.unwrap_or(first))
 }
 
 /// How many messages are in context, but for one of our own that stands for others.
@@ -306,22 +343,8 @@ pub(crate) fn said_in(session: &Session<'_>) -> Result<u64, Fault> {
 fn left_out(session: &Session<'_>, entries: &[u32]) -> Result<u64, Fault> {
     let first = entries.iter().position(|&entry| Context::counts(session, entry));
     let Some(first) = first else { return Ok(0) };
-    let own = usize::from(is_own(session, entries[first])?);
+    let own = usize::from(stands_for_others(session, entries[first])?);
     Ok(Context::count(session, &entries[first + own..]))
-}
-
-fn is_own(session: &Session<'_>, entry: u32) -> Result<bool, Fault> {
-    if session.shape.compacts != Compacts::InPlace {
-        return Ok(false);
-    }
-    let Some(doc) = json::parse(session.source, session.entry(entry).span)? else { return Ok(false) };
-    let mut own = None;
-    (session.format.parts)(&doc, &mut |part| {
-        if let Part::Text(text) = part {
-            own.get_or_insert(text.prefix().starts_with(OWN));
-        }
-    });
-    Ok(own == Some(true))
 }
 
 /// Which positions can be the first that stays.

@@ -28,7 +28,7 @@ pub const REPLY_CHARS_MAX: u64 = 5_000;
 pub const MESSAGE_CHARS_MAX: u64 = 4_000;
 
 /// How much of that is for the marker.
-const MARKER_CHARS: u64 = 100;
+pub(super) const MARKER_CHARS: u64 = 100;
 
 /// How hard to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -90,9 +90,7 @@ pub struct Recovered {
 /// ```
 pub fn recover(source: &dyn Source, policy: &Policy, level: Level, keep: u64) -> Result<Recovered, Fault> {
     if level == Level::One {
-        let mended = mend(source, &halved(policy))?;
-        let repair = mended.repair.map_err(Unable::Worse);
-        return Ok(Recovered { before: mended.before, repair, shares: None });
+        return cut(source, policy, 2);
     }
     let keep = if keep == 0 { KEEP } else { keep };
     let (stay, message_chars_max) = match level {
@@ -100,13 +98,28 @@ pub fn recover(source: &dyn Source, policy: &Policy, level: Level, keep: u64) ->
         _ => (keep, 0),
     };
     let request = Request { stay: Stay::Last(stay), summary: None, message_chars_max };
+    leave_out(source, policy, None, &request)
+}
+
+/// Puts calls and results right, divides the limits of results, and cuts long messages of the model.
+pub(super) fn cut(source: &dyn Source, policy: &Policy, by: u64) -> Result<Recovered, Fault> {
+    let mended = mend(source, &divided(policy, by))?;
+    let repair = mended.repair.map_err(Unable::Worse);
+    Ok(Recovered { before: mended.before, repair, shares: None })
+}
+
+/// Leaves older messages out, once calls and results are put right or `first` is done.
+pub(super) fn leave_out(
+    source: &dyn Source,
+    policy: &Policy,
+    first: Option<Plan>,
+    request: &Request<'_>,
+) -> Result<Recovered, Fault> {
     let pairing = pairing(policy);
     let mended = mend(source, &pairing)?;
-    let first = match mended.repair {
-        Ok(repair) => repair.plan,
-        Err(_) => Plan::unchanged(source.len()),
-    };
-    let done = compact(&Rendered::new(source, &first), &pairing, &request)?;
+    let first = first.or(mended.repair.ok().map(|repair| repair.plan));
+    let first = first.unwrap_or_else(|| Plan::unchanged(source.len()));
+    let done = compact(&Rendered::new(source, &first), &pairing, request)?;
     let before = mended.before;
     let second = match done.repair {
         Ok(repair) => repair,
@@ -137,15 +150,15 @@ pub fn recover(source: &dyn Source, policy: &Policy, level: Level, keep: u64) ->
     Ok(Recovered { before, repair: Ok(Repair { plan, after }), shares: Some(shares) })
 }
 
-/// The policy of level 1.
-fn halved(policy: &Policy) -> Policy {
-    let mut half = policy.clone();
-    half.result_chars_max /= 2;
-    half.turn_chars_max /= 2;
-    half.tool_chars_max.iter_mut().for_each(|(_, limit)| *limit /= 2);
-    half.tool_caps.iter_mut().for_each(|own| own.cap.chars_max /= 2);
-    half.reply_chars_max = REPLY_CHARS_MAX;
-    half
+/// The policy of level 1, which divides by 2.
+fn divided(policy: &Policy, by: u64) -> Policy {
+    let mut less = policy.clone();
+    less.result_chars_max /= by;
+    less.turn_chars_max /= by;
+    less.tool_chars_max.iter_mut().for_each(|(_, limit)| *limit /= by);
+    less.tool_caps.iter_mut().for_each(|own| own.cap.chars_max /= by);
+    less.reply_chars_max = REPLY_CHARS_MAX;
+    less
 }
 
 /// Only what puts calls, results and lines right. Lines of no record among them: one that is a byte order mark may come

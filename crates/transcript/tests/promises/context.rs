@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use transcript::chunk::{CHARS_MIN, Chunk, Limits, TOKENS_MIN, chars4, chunks};
 use transcript::policy::{Policy, SignedThinking};
 use transcript::recover::{Level, recover};
+use transcript::shorten::{Length, shorten};
+use transcript::tokens::context_tokens;
 use transcript::{Rendered, Severity, examine};
 
 /// Tokens as bytes: the densest text that there can be.
@@ -120,17 +122,7 @@ pub(crate) fn recovery_is_sound(case: &Case, level: Level, keep: u64) -> Checked
     let done = recover(&case.bytes.as_slice(), &case.policy, level, keep).expect("memory can always be read");
     let Ok(repair) = done.repair else { return Ok(()) };
     let after = read_all(&Rendered::new(&case.bytes.as_slice(), &repair.plan));
-    let before = examine(&case.bytes.as_slice(), &Policy::default()).unwrap();
-    let found = examine(&after.as_slice(), &Policy::default()).unwrap();
-    if before.findings.iter().all(|finding| finding.severity < Severity::Error) {
-        let old = problems(&before);
-        for (problem, count) in
-            problems(&found).into_iter().filter(|((code, _), _)| code.starts_with(['P', 'B']))
-        {
-            let known = old.get(&problem).is_some_and(|old| *old >= count);
-            prop_assert!(known, "{problem:?}: {count}\n{}", lossy(&after));
-        }
-    }
+    has_no_new_problems(case, &after)?;
     if repair.plan.is_empty() || level == Level::One {
         return Ok(());
     }
@@ -155,5 +147,41 @@ pub(crate) fn recovery_is_sound(case: &Case, level: Level, keep: u64) -> Checked
     let again = recover(&after.as_slice(), &case.policy, level, keep).unwrap();
     let rests = again.repair.as_ref().map_or(true, |repair| repair.plan.is_empty());
     prop_assert!(rests, "{}", lossy(&after));
+    Ok(())
+}
+
+fn has_no_new_problems(case: &Case, after: &[u8]) -> Checked {
+    let before = examine(&case.bytes.as_slice(), &Policy::default()).unwrap();
+    let found = examine(&after, &Policy::default()).unwrap();
+    if before.findings.iter().all(|finding| finding.severity < Severity::Error) {
+        let old = problems(&before);
+        for (problem, count) in
+            problems(&found).into_iter().filter(|((code, _), _)| code.starts_with(['P', 'B']))
+        {
+            let known = old.get(&problem).is_some_and(|old| *old >= count);
+            prop_assert!(known, "{problem:?}: {count}\n{}", lossy(after));
+        }
+    }
+    Ok(())
+}
+
+/// What is shortened to a number of tokens is no worse, and has as many as is said.
+pub(crate) fn shortening_is_sound(case: &Case, percent: u64) -> Checked {
+    let source = case.bytes.as_slice();
+    let Some(length) = Length::measure(&source, &case.policy, None).unwrap() else { return Ok(()) };
+    let target = length.tokens * percent / 100;
+    let done = shorten(&source, &case.policy, &length, target).expect("memory can always be read");
+    let Ok(repair) = done.recovered.repair else { return Ok(()) };
+    let after = read_all(&Rendered::new(&source, &repair.plan));
+    has_no_new_problems(case, &after)?;
+    let left = context_tokens(&after.as_slice()).unwrap().map_or(0, |left| left.estimated);
+    prop_assert_eq!(length.when(left), done.tokens, "{}", lossy(&after));
+    prop_assert!(done.tokens < length.tokens, "{}", lossy(&after));
+    let spoken = in_context(case, &after);
+    if done.recovered.shares.is_some_and(|shares| shares.left_out > 0) {
+        let said = |spoken: &&Spoken| matches!(spoken.kind, Kind::User | Kind::Assistant | Kind::Tool);
+        let first = spoken.iter().find(said).map(|first| first.kind);
+        prop_assert!(matches!(first, Some(Kind::User | Kind::Assistant)), "{}", lossy(&after));
+    }
     Ok(())
 }

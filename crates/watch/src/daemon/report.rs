@@ -4,6 +4,7 @@ use super::Daemon;
 use crate::look::{Report, Seen};
 use crate::metrics::whole;
 use crate::queue::{After, Cure, Done, Tick};
+use keeper::Tokens;
 use std::path::Path;
 use std::time::Duration;
 use tracing::{debug, info, warn};
@@ -142,7 +143,7 @@ pub(super) fn plain(text: &str) -> String {
 
 fn fixed(file: &str, seen: &Seen) {
     let (codes, late, sentence) = (seen.codes.join(","), late(seen), done(seen));
-    if let Some(level) = seen.level {
+    if let Some(tokens) = seen.recovered {
         info!(
             event = "recovered",
             file,
@@ -150,7 +151,9 @@ fn fixed(file: &str, seen: &Seen) {
             run = seen.run,
             before = seen.before,
             after = seen.after,
-            level,
+            tokens_before = tokens.before.tokens,
+            tokens_after = tokens.after,
+            window_tokens = tokens.before.window,
             reason = "too long",
             late,
             "{file}: {sentence}"
@@ -181,16 +184,20 @@ fn late(seen: &Seen) -> Option<String> {
 
 /// What was done to a file, in a sentence.
 fn done(seen: &Seen) -> String {
-    let what = seen.level.map_or_else(
-        || format!("fixed {}", seen.codes.join(",")),
-        |level| format!("recovered, level {level}"),
-    );
+    let what = seen.recovered.map_or_else(|| format!("fixed {}", seen.codes.join(",")), shortened);
     let run = seen.run.as_deref().unwrap_or("unknown");
     let late = late(seen).map(|late| format!("; {late}")).unwrap_or_default();
     let codes = seen.left.join(",");
     let left =
-        if seen.level.is_none() && !codes.is_empty() { format!("; left {codes}") } else { String::new() };
+        if seen.recovered.is_none() && !codes.is_empty() { format!("; left {codes}") } else { String::new() };
     format!("{what}: {} -> {} bytes, run {run}{left}{late}", seen.before, seen.after)
+}
+
+/// What became of a session that was too long.
+fn shortened(tokens: Tokens) -> String {
+    let (before, window) = (tokens.before.tokens, tokens.before.window);
+    let (word, over) = if tokens.is_over() { ("shortened", ", still too long") } else { ("recovered", "") };
+    format!("{word}, {before} -> {} of {window} tokens{over}", tokens.after.unwrap_or(before))
 }
 
 fn said(file: &str, seen: &Seen) {
@@ -244,6 +251,7 @@ fn left_alone(file: &str, seen: &Seen, rest: Duration) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use transcript::shorten::Length;
 
     #[test]
     fn lines_that_still_wait_are_told_of_with_what_was_done() {
@@ -255,7 +263,11 @@ mod tests {
         let fixed = Seen { left: Vec::new(), ..some };
         let late = Seen { reason: Some("lines wait\n".into()), ..fixed };
         assert_eq!(done(&late), "fixed P1,S1: 20 -> 10 bytes, run r; lines wait\\n");
-        let recovered = Seen { level: Some(2), ..late };
-        assert_eq!(done(&recovered), "recovered, level 2: 20 -> 10 bytes, run r; lines wait\\n");
+        let before = Length { tokens: 220_000, estimated: 9, window: 200_000, foreign: None };
+        let (after, target) = (Some(110_000), Some(120_000));
+        let tokens = Tokens { before, after, target, thinking_removed: 0, unable: None };
+        let recovered = Seen { recovered: Some(tokens), ..late };
+        let said = "recovered, 220000 -> 110000 of 200000 tokens: 20 -> 10 bytes, run r; lines wait\\n";
+        assert_eq!(done(&recovered), said);
     }
 }

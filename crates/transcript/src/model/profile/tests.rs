@@ -465,7 +465,7 @@ fn openclaw_5057() {
     assert_eq!(several.said("ok").left(&base), both, "several results in one pass");
 
     let mut eager = base.clone();
-    eager.window_tokens = 100;
+    eager.window_tokens = Some(100);
     eager.crowded = crate::model::policy::Crowded {
         trim_percent: 1,
         trim_chars_max: 1_000,
@@ -520,7 +520,7 @@ fn openclaw_5057() {
 fn openclaw_5057_ttl() {
     let mut eager = policy("openclaw-5057");
     assert_eq!(eager.crowded.cache_ttl_ms, 5 * 60 * 1_000);
-    eager.window_tokens = 100;
+    eager.window_tokens = Some(100);
     (eager.crowded.keep_assistants, eager.crowded.clear_chars_min) = (0, 0);
     let spoke_at = |time: Value| {
         let said =
@@ -565,7 +565,7 @@ fn history_is_held_for_a_while() {
 #[test]
 fn openclaw_5057_dense_text() {
     let mut policy = policy("openclaw-5057");
-    policy.window_tokens = 400;
+    policy.window_tokens = Some(400);
     policy.crowded.keep_assistants = 0;
     (policy.crowded.trim_percent, policy.crowded.clear_percent, policy.crowded.clear_chars_min) =
         (100, 100, 0);
@@ -628,7 +628,7 @@ fn go_small_and_large() -> Story {
 fn openclaw_10915_summary_guard() {
     let found = |content: Value, window: u64| {
         let story = Story::new().add(json!({"role": "user", "content": content})).said("ok");
-        let policy = Policy { window_tokens: window, ..policy("openclaw-10915") };
+        let policy = Policy { window_tokens: Some(window), ..policy("openclaw-10915") };
         let found = examine(&&story.bytes()[..], &policy).unwrap();
         found.findings.iter().any(|finding| finding.rule.code() == "S3")
     };

@@ -15,7 +15,7 @@ use spans::json::Text;
 pub const IMAGE_TOKENS: u64 = 1_600;
 
 /// Costs are counted in thousandths of a token.
-pub(super) const UNIT: u64 = 1_000;
+pub(crate) const UNIT: u64 = 1_000;
 
 /// What an agent adds to what is in its files, in tokens: instructions and the definitions of tools.
 struct Agent {
@@ -71,7 +71,7 @@ const ATTACHMENT_BYTE: u64 = 280;
 /// A byte of an agent's instructions, which are English prose.
 const INSTRUCTIONS_BYTE: u64 = 210;
 
-/// Context windows by how the model's name begins; the first that fits counts. Claude since 4.6:
+/// Context windows by how the model's name begins, up to the end of a number in it; the first that fits counts. Claude since 4.6:
 /// <https://platform.claude.com/docs/en/models/opus-4-6/overview>, read in November 2026; older ones have 200,000, or more where
 /// the account asks for it. The others are what their providers published when the models came out.
 const WINDOWS: &[(&str, u64)] = &[
@@ -86,9 +86,11 @@ const WINDOWS: &[(&str, u64)] = &[
     ("chatgpt-4o", 128_000),
     ("gpt-4.1", 1_047_576),
     ("gpt-5.3-codex-spark", 128_000),
-    ("gpt-5-", 400_000),
+    ("gpt-5", 400_000),
     ("gpt-5.1", 400_000),
     ("gpt-5.2", 400_000),
+    ("o1-mini", 128_000),
+    ("o1-preview", 128_000),
     ("o1", 200_000),
     ("o3", 200_000),
     ("o4-mini", 200_000),
@@ -106,6 +108,9 @@ pub(crate) struct Rates {
 }
 
 impl Rates {
+    /// Four characters are a token, as other systems count.
+    pub(crate) const QUARTER: Self = Self { base: 0, char: CHAR, thinking: CHAR };
+
     /// Those of a session.
     pub(crate) fn of(session: &Session<'_>) -> Self {
         let (format, model) = (session.format.name, named(super::model_of(session)));
@@ -125,11 +130,7 @@ impl Rates {
 
     /// The text of a result.
     pub(crate) fn body(self, text: &Text) -> u64 {
-        if is_dense(text.inner.len(), text.chars) {
-            text.chars.saturating_mul(DENSE_CHAR)
-        } else {
-            self.text(text.chars)
-        }
+        if is_dense(text.inner.len(), text.chars) { dense(text.chars) } else { self.text(text.chars) }
     }
 
     /// A piece of an entry, in tokens.
@@ -181,6 +182,11 @@ pub(super) fn is_instructions(session: &Session<'_>, index: u32) -> bool {
         && session.in_context(index)
 }
 
+/// So many characters of Chinese, Japanese or Korean.
+pub(crate) fn dense(chars: u64) -> u64 {
+    chars.saturating_mul(DENSE_CHAR)
+}
+
 /// Whether a text takes more than twice as many bytes as it has characters: it is mostly Chinese, Japanese or Korean,
 /// of which each character may be a token.
 pub(crate) fn is_dense(bytes: u64, chars: u64) -> bool {
@@ -189,7 +195,12 @@ pub(crate) fn is_dense(bytes: u64, chars: u64) -> bool {
 
 /// The context window of a model; `None` if its name does not tell.
 pub(super) fn window_of(model: &[u8]) -> Option<u64> {
-    first(WINDOWS, named(model))
+    // `gpt-5` is another model than `gpt-5.9`.
+    let model = named(model);
+    let ends =
+        |begin: &str| !model.get(begin.len()).is_some_and(|next| next.is_ascii_digit() || *next == b'.');
+    let found = WINDOWS.iter().find(|(begin, _)| model.starts_with(begin.as_bytes()) && ends(begin));
+    found.map(|(_, window)| *window)
 }
 
 /// A model's name without its provider's.

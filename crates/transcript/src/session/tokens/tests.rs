@@ -155,6 +155,25 @@ fn a_crowded_window_is_trimmed_until_it_is_not_crowded_and_no_further() {
     assert!((62_000..=66_000).contains(&found), "{found}");
 }
 
+/// What is cleared is measured as what the provider counted: not a result more than it takes.
+#[test]
+fn as_few_results_are_cleared_as_it_takes() {
+    let mut messages = Vec::from([user(40)]);
+    for n in 0..40 {
+        messages.push(calls(&format!("c{n}"), 0));
+        messages.push(result(&format!("c{n}"), 14_000));
+    }
+    messages.push(said(240_000));
+    let crowded =
+        Crowded { trim_percent: 50, trim_chars_max: 100_000, clear_percent: 50, ..Crowded::default() };
+    let selection = Selection { allow: ["S15".to_string()].into(), ..Selection::default() };
+    let cut = mended(&pi(&messages), &Policy { crowded, selection, ..Policy::default() }).unwrap();
+    let cleared = String::from_utf8(cut.clone()).unwrap().matches("14000 of 14000 chars omitted").count();
+    // Each has 3,920 tokens, and its marker 91 at most.
+    assert_eq!(cleared, 11, "40,000 of 240,000 tokens");
+    assert!((195_000..=200_000).contains(&counted(&cut).tokens), "{:?}", counted(&cut));
+}
+
 /// A Codex session of so many turns, each of a question, an answer and its count.
 fn codex(turns: u64) -> Vec<u8> {
     let line = |kind: &str, payload: &str| {
@@ -194,7 +213,9 @@ fn codex_is_judged_against_the_window_that_its_file_names() {
     assert_eq!((found.tokens, found.window), (20_000, Some(258_400)));
     assert_eq!(found.window(&Policy::default()), 258_400);
     // What somebody asked for counts.
-    assert_eq!(found.window(&Policy { window_tokens: 100_000, ..Policy::default() }), 100_000);
+    for asked in [100_000, 200_000] {
+        assert_eq!(found.window(&Policy { window_tokens: Some(asked), ..Policy::default() }), asked);
+    }
 }
 
 /// A session of Claude Code of so many turns, each of a question and an answer with its number.
@@ -282,4 +303,131 @@ fn the_instructions_of_copilot_count_once_and_the_newest_ones_do() {
     let text = once.join("\n") + "\n";
     let weight = crate::weight::weigh(&text.as_bytes(), 3, &mut |_| None).unwrap();
     assert_eq!(weight.context_tokens, counted(text.as_bytes()));
+}
+
+/// A session of Kimi CLI of so many turns, each followed by the count of the whole context.
+fn kimi(turns: u64) -> Vec<u8> {
+    let mut text = "{\"role\":\"_system_prompt\",\"content\":\"Be brief.\"}\n".to_string();
+    let words = "many words ".repeat(400);
+    for turn in 1..=turns {
+        let _ = write!(
+            text,
+            "{{\"role\":\"user\",\"content\":\"{words}\"}}\n{{\"role\":\"assistant\",\"content\":\"{words}\"}}\n"
+        );
+        text += &kimi_count(3_000 + 2_200 * turn);
+    }
+    text.into_bytes()
+}
+
+fn kimi_count(tokens: u64) -> String {
+    format!("{{\"role\":\"_usage\",\"token_count\":{tokens}}}\n")
+}
+
+#[test]
+fn in_a_list_a_number_from_before_a_recovery_is_not_believed() {
+    for (session, next) in [(kimi(40), kimi_count(47_000)), (anthropic(40), answer(47_000))] {
+        let before = counted(&session);
+        assert!(before.counted.is_some() && before.tokens > 85_000, "{before:?}");
+        let done = recover(&session.as_slice(), &Policy::default(), Level::Two, 40).unwrap();
+        let shorter = rendered(&session, &done.repair.ok().unwrap().plan);
+        let found = counted(&shorter);
+        assert_eq!((found.tokens, found.counted), (found.estimated, None), "{before:?} {found:?}");
+        let loaded = [&shorter[..], next.as_bytes()].concat();
+        assert_eq!(counted(&loaded).tokens, 47_000, "{found:?}");
+    }
+}
+
+/// The same in bare messages, each answer with its number.
+fn anthropic(turns: u64) -> Vec<u8> {
+    let words = "many words ".repeat(400);
+    let turn = |turn: u64| {
+        let answer = answer(3_000 + 2_200 * turn).replace("\"ok\"", &format!("\"{words}\""));
+        format!("{{\"role\":\"user\",\"content\":\"{words}\"}}\n{answer}")
+    };
+    (1..=turns).map(turn).collect::<String>().into_bytes()
+}
+
+fn answer(tokens: u64) -> String {
+    format!(
+        "{{\"role\":\"assistant\",\"content\":[{{\"type\":\"text\",\"text\":\"ok\"}}],\"stop_reason\":\"end_turn\",\"usage\":{{\"input_tokens\":{},\"output_tokens\":100}}}}\n",
+        tokens - 100
+    )
+}
+
+/// Numbers fall a little now and then, and after a fall of a few tokens they are still those of the long session.
+#[test]
+fn a_small_fall_at_a_boundary_does_not_make_a_number_new() {
+    let steady: Vec<u8> = {
+        let words = "many words ".repeat(400);
+        let turn = |turn: u64| {
+            let asked = format!(r#"{{"role":"user","content":"{words}"}}"#);
+            spoken(2 * turn - 1, "user", &asked) + &answered(2 * turn, 67_140 - turn, &words)
+        };
+        (1..=12).map(turn).collect::<String>().into_bytes()
+    };
+    let done = recover(&steady.as_slice(), &Policy::default(), Level::Two, 4).unwrap();
+    let shorter = rendered(&steady, &done.repair.ok().unwrap().plan);
+    let found = counted(&shorter);
+    assert_eq!((found.tokens, found.counted), (found.estimated, None), "{found:?}");
+}
+
+/// A number of an abandoned branch is not what the compaction compares with.
+#[test]
+fn numbers_of_other_branches_do_not_count() {
+    let session = claude(40);
+    let text = String::from_utf8(session).unwrap();
+    let aside = answered(81, 400_000, "aside")
+        .replace("0a000000-0000-4000-8000-000000000080", "0a000000-0000-4000-8000-000000000060");
+    let done = recover(&text.as_bytes(), &Policy::default(), Level::Two, 20).unwrap();
+    let shorter = String::from_utf8(rendered(text.as_bytes(), &done.repair.ok().unwrap().plan)).unwrap();
+    let boundary = shorter.find("compact_boundary").unwrap();
+    let start = shorter[..boundary].rfind('\n').unwrap() + 1;
+    let mixed = [&shorter[..start], &aside, &shorter[start..]].concat();
+    let found = counted(mixed.as_bytes());
+    assert_eq!((found.tokens, found.counted), (found.estimated, None), "{found:?}");
+}
+
+/// Not only results are cut: so are long answers and what persons said, and lines of text stand for images.
+#[test]
+fn whatever_is_cut_is_taken_off_an_older_number() {
+    let long = format!(
+        r#"{{"role":"assistant","model":"gpt-5.1","content":[{{"type":"text","text":"{}"}}],"stopReason":"stop"}}"#,
+        "ask ".repeat(40_000)
+    );
+    let session = pi(&[user(40), long, user(120_000), said(100_000), user(40), said(100_100)]);
+    let less = Policy { reply_chars_max: 5_000, ..Policy::default() };
+    let cut = mended(&session, &less).unwrap();
+    // 155,000 characters.
+    let gone = counted(&session).tokens - counted(&cut).tokens;
+    assert!((43_000..44_000).contains(&gone), "{gone}");
+    let three = recover(&session.as_slice(), &Policy::default(), Level::Three, 0).unwrap();
+    let three = rendered(&session, &three.repair.ok().unwrap().plan);
+    assert!(counted(&three).tokens < 8_000, "{:?}", counted(&three));
+
+    let picture =
+        r#"{"type":"image","data":"iVBORw0KGgoAAAANSUhEUgAAJxAAACcQCAYAAAA=","mimeType":"image/png"}"#;
+    let seen = format!(r#"{{"role":"user","content":[{{"type":"text","text":"look"}},{picture}]}}"#);
+    let session = pi(&[seen, said(20_000), user(40), said(20_100)]);
+    let selection = Selection { allow: ["S4".to_string()].into(), ..Selection::default() };
+    let images = Policy { selection, ..Policy::default() };
+    let cut = mended(&session, &images).unwrap();
+    assert_eq!(counted(&session).tokens - counted(&cut).tokens, super::IMAGE_TOKENS);
+}
+
+#[test]
+fn a_window_goes_by_the_whole_name_of_a_model() {
+    for (model, window) in [
+        ("gpt-5", Some(400_000)),
+        ("gpt-5-codex", Some(400_000)),
+        ("openai/gpt-5.1-codex-max", Some(400_000)),
+        ("gpt-5.9", None),
+        ("o1", Some(200_000)),
+        ("o1-mini", Some(128_000)),
+        ("o1-preview-2024-09-12", Some(128_000)),
+        ("o3-mini", Some(200_000)),
+        ("gemini-2.5-pro", Some(1_048_576)),
+        ("claude-opus-4-6-20260101", Some(1_000_000)),
+    ] {
+        assert_eq!(super::rates::window_of(model.as_bytes()), window, "{model}");
+    }
 }

@@ -1,0 +1,24 @@
+//! What Tailor has written into a session: messages that stand for others, and markers where something was cut.
+
+use super::Session;
+use crate::format::Part;
+use spans::json;
+use spans::source::Fault;
+
+/// How both begin.
+pub(crate) const BEGIN: &[u8] = b"[tailor: ";
+
+/// Whether an entry is a message of ours that stands for older ones, in a format in which such a message takes their place.
+pub(crate) fn stands_for_others(session: &Session<'_>, entry: u32) -> Result<bool, Fault> {
+    if session.shape.compacts != super::Compacts::InPlace {
+        return Ok(false);
+    }
+    let Some(doc) = json::parse(session.source, session.entry(entry).span)? else { return Ok(false) };
+    let mut own = None;
+    (session.format.parts)(&doc, &mut |part| {
+        if let Part::Text(text) = part {
+            own.get_or_insert(text.prefix().starts_with(BEGIN));
+        }
+    });
+    Ok(own == Some(true))
+}

@@ -1,0 +1,282 @@
+//! A session that is too long, made to fit into a number of tokens, with as little loss as that takes.
+//!
+//! First whether it is too long at all ([`Length`]), then how it becomes shorter ([`shorten`]). Which attempts were made before
+//! is not known here.
+
+use crate::examine::mend::examine;
+use crate::model::context_tokens::ContextTokens;
+use crate::model::overflow::{tokens_named, window_named};
+use crate::model::policy::{Depth, Policy, WINDOW_TOKENS};
+use crate::plan::{Plan, Rendered};
+use crate::read::scan::scan;
+use crate::rule::bound_thinking::bound;
+use crate::session::Session;
+use crate::session::tokens::context_tokens;
+use crate::tasks::compact::{Request, Stay, Unable};
+use crate::tasks::recover::{KEEP_LAST, MARKER_CHARS, MESSAGE_CHARS_MAX, Recovered, cut, leave_out};
+use serde::{Deserialize, Serialize};
+use spans::source::{Fault, Source};
+
+/// How much of the window a session fills once it is shortened, if nobody says otherwise.
+pub const TARGET_PERCENT: u64 = 60;
+/// From how full a window on a session is shortened of which nobody says that it was refused.
+const FULL_PERCENT: u64 = 80;
+/// How many times as much as what is estimated a request may have had, to be one of this session.
+const TIMES_MAX: u64 = 4;
+/// Tokens after a cut are estimated, and given in hundreds.
+const ROUND: u64 = 100;
+/// How often fewer messages are kept because the first estimate was too low.
+const TRIES: usize = 4;
+
+/// How long a session is, in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Length {
+    /// What the model is sent: as the error says, or else the file, or else as estimated.
+    pub tokens: u64,
+    /// What that is estimated at from the texts alone.
+    pub estimated: u64,
+    /// The model's context window: the one that was asked for, or else as the error says, the file, or the model's name.
+    pub window: u64,
+    /// What the error says if that cannot be about what is in this session.
+    pub foreign: Option<u64>,
+}
+
+/// What is known when a session is to become shorter.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Need {
+    /// A request was refused as too long.
+    pub refused: bool,
+    /// What to get down to, if somebody asks for that.
+    pub target_tokens: Option<u64>,
+    /// How often it was shortened since the model last answered: each time half as much is to stay.
+    pub attempts: u64,
+}
+
+impl Length {
+    /// How long a session is, given the text of the error with which it was refused.
+    ///
+    /// ```
+    /// use transcript::shorten::Length;
+    /// let counted = transcript::tokens::ContextTokens { tokens: 190_000, estimated: 150_000, ..Default::default() };
+    /// let error = Some("prompt is too long: 234743 tokens > 200000 maximum");
+    /// let length = Length::of(&counted, &Default::default(), error);
+    /// assert_eq!((length.tokens, length.window), (234_743, 200_000));
+    /// ```
+    pub fn of(counted: &ContextTokens, policy: &Policy, error: Option<&str>) -> Self {
+        let window = policy.window_tokens.or_else(|| error.and_then(window_named)).or(counted.window);
+        let named = error.and_then(tokens_named);
+        let fits = |named: &u64| *named <= counted.tokens.saturating_mul(TIMES_MAX);
+        Self {
+            tokens: named.filter(fits).unwrap_or(counted.tokens),
+            estimated: counted.estimated,
+            window: window.filter(|window| *window > 0).unwrap_or(WINDOW_TOKENS),
+            foreign: named.filter(|named| !fits(named)),
+        }
+    }
+
+    /// The same, read from a transcript; `None` if the format is unknown.
+    pub fn measure(source: &dyn Source, policy: &Policy, error: Option<&str>) -> Result<Option<Self>, Fault> {
+        Ok(context_tokens(source)?.map(|counted| Self::of(&counted, policy, error)))
+    }
+
+    /// How many tokens it is to have; `None` if it is not too long.
+    ///
+    /// ```
+    /// use transcript::shorten::{Length, Need};
+    /// let length = |tokens| Length { tokens, estimated: tokens, window: 200_000, foreign: None };
+    /// let refused = Need { refused: true, ..Need::default() };
+    /// assert_eq!(length(234_743).target(&refused), Some(120_000));
+    /// assert_eq!(length(24_000).target(&refused), None, "12 % full");
+    /// assert_eq!(length(150_000).target(&Need::default()), None, "nobody says that it was refused");
+    /// assert_eq!(length(24_000).target(&Need { target_tokens: Some(9_000), ..refused }), Some(9_000));
+    /// ```
+    pub fn target(&self, need: &Need) -> Option<u64> {
+        if let Some(asked) = need.target_tokens {
+            return (self.tokens > asked).then_some(asked);
+        }
+        let part = |of: u64, percent: u64| of.saturating_mul(percent) / 100;
+        let most = part(self.window, TARGET_PERCENT) >> need.attempts.min(u64::from(u32::BITS));
+        if !need.refused {
+            return (self.tokens >= part(self.window, FULL_PERCENT)).then_some(most);
+        }
+        let likely = self.foreign.is_none() && self.tokens.saturating_mul(2) >= most;
+        // What was refused is too long, whatever it is estimated at.
+        likely.then(|| most.min(part(self.tokens, TARGET_PERCENT)))
+    }
+
+    /// How many tokens it has when the texts are estimated at so many.
+    pub fn when(&self, estimated: u64) -> u64 {
+        let scaled = u128::from(estimated) * u128::from(self.tokens) / u128::from(self.estimated.max(1));
+        let scaled = u64::try_from(scaled).unwrap_or(u64::MAX);
+        scaled.checked_next_multiple_of(ROUND).unwrap_or(scaled).min(self.tokens)
+    }
+
+    /// What the texts are estimated at when it has so many tokens.
+    fn estimate(&self, tokens: u64) -> u64 {
+        let scaled = u128::from(tokens) * u128::from(self.estimated) / u128::from(self.tokens.max(1));
+        u64::try_from(scaled).unwrap_or(u64::MAX)
+    }
+}
+
+/// What came of it.
+pub struct Shortened {
+    /// The plan, or why there is none.
+    pub recovered: Recovered,
+    /// How many tokens the plan leaves.
+    pub tokens: u64,
+    /// From how many of the messages that stay signed thinking goes, because the plan changes what comes before it.
+    pub thinking_removed: u64,
+    /// Why older messages could not be left out, if they could not.
+    pub unable: Option<Unable>,
+}
+
+/// Draws the plan of what makes a session fit into `target` tokens: cuts results and long messages of the model if that is
+/// enough; or else leaves out older messages, and keeps as many of the newest as fit; or else both. If nothing is enough, the
+/// plan is the one that leaves the fewest tokens.
+///
+/// ```
+/// use transcript::shorten::{Length, shorten};
+/// let mut text = String::new();
+/// for n in 0..100 {
+///     text += &format!("{{\"role\":\"user\",\"content\":\"question {n}\"}}\n{{\"role\":\"assistant\",\"content\":\"answer\"}}\n");
+/// }
+/// let source = text.as_bytes();
+/// let counted = transcript::tokens::context_tokens(&source).unwrap().unwrap();
+/// let length = Length::of(&counted, &Default::default(), None);
+/// let done = shorten(&source, &Default::default(), &length, 200).unwrap();
+/// assert!(done.tokens <= 200 && done.recovered.shares.unwrap().kept >= 60);
+/// ```
+pub fn shorten(
+    source: &dyn Source,
+    policy: &Policy,
+    length: &Length,
+    target: u64,
+) -> Result<Shortened, Fault> {
+    let mut search = Search { source, policy, length, target, best: None, unable: None };
+    let first = search.cut(2)?;
+    if search.misses() {
+        search.leave_out(None)?;
+        if search.best.as_ref().is_none_or(|best| best.tokens > target || best.tokens < target / 2) {
+            search.leave_out(first.as_ref())?;
+        }
+    }
+    // The newest turn is too long, or older messages cannot be left out.
+    for by in [4, 8, 16, 32] {
+        if search.misses() {
+            let first = search.cut(by)?;
+            search.leave_out(first.as_ref())?;
+        }
+    }
+    if search.misses() {
+        let message_chars_max = MESSAGE_CHARS_MAX - MARKER_CHARS;
+        let request = Request { stay: Stay::Last(KEEP_LAST), summary: None, message_chars_max };
+        let last = leave_out(source, policy, None, &request)?;
+        search.weigh(last)?;
+    }
+    search.done()
+}
+
+/// Plans that are tried, one after the other.
+struct Search<'a> {
+    source: &'a dyn Source,
+    policy: &'a Policy,
+    length: &'a Length,
+    target: u64,
+    best: Option<Best>,
+    /// Why older messages were not left out the first time that it was tried.
+    unable: Option<Unable>,
+}
+
+struct Best {
+    recovered: Recovered,
+    tokens: u64,
+}
+
+impl Search<'_> {
+    /// Whether no plan so far is enough.
+    fn misses(&self) -> bool {
+        self.best.as_ref().is_none_or(|best| best.tokens > self.target)
+    }
+
+    /// Tries to cut texts, and gives the plan.
+    fn cut(&mut self, by: u64) -> Result<Option<Plan>, Fault> {
+        let done = cut(self.source, self.policy, by)?;
+        let plan =
+            done.repair.as_ref().ok().map(|repair| repair.plan.clone()).filter(|plan| !plan.is_empty());
+        self.weigh(done)?;
+        Ok(plan)
+    }
+
+    /// Tries to leave older messages out, after `first` is done or else the least that has to be.
+    fn leave_out(&mut self, first: Option<&Plan>) -> Result<(), Fault> {
+        let most = self.length.estimate(self.target);
+        let mut room = most;
+        for _ in 0..TRIES {
+            let request = Request { stay: Stay::Fitting(room), summary: None, message_chars_max: 0 };
+            let done = leave_out(self.source, self.policy, first.cloned(), &request)?;
+            let Some(estimated) = self.weigh(done)?.filter(|estimated| *estimated > most) else { break };
+            room = room.saturating_sub(estimated - most + 1);
+        }
+        Ok(())
+    }
+
+    /// Keeps a plan if it is better than the best so far, and gives what its texts are estimated at.
+    fn weigh(&mut self, recovered: Recovered) -> Result<Option<u64>, Fault> {
+        let repair = match &recovered.repair {
+            Ok(repair) if !repair.plan.is_empty() => repair,
+            Ok(_) => return Ok(None),
+            Err(unable) => {
+                self.unable = self.unable.or(Some(*unable).filter(|unable| *unable != Unable::Nothing));
+                return Ok(None);
+            }
+        };
+        let estimated = match &repair.after {
+            Some(after) => after.context_tokens.estimated,
+            None => {
+                context_tokens(&Rendered::new(self.source, &repair.plan))?.map_or(0, |left| left.estimated)
+            }
+        };
+        let tokens = self.length.when(estimated);
+        let better = match &self.best {
+            None => tokens < self.length.tokens,
+            Some(best) if best.tokens > self.target => tokens < best.tokens,
+            // Both are enough: what leaves more is better.
+            Some(best) => tokens <= self.target && tokens > best.tokens,
+        };
+        if better {
+            self.best = Some(Best { recovered, tokens });
+        }
+        Ok(Some(estimated))
+    }
+
+    fn done(self) -> Result<Shortened, Fault> {
+        let Some(Best { recovered, tokens }) = self.best else {
+            let before = examine(self.source, self.policy)?;
+            let repair = Err(self.unable.unwrap_or(Unable::Nothing));
+            let recovered = Recovered { before, repair, shares: None };
+            return Ok(Shortened {
+                recovered,
+                tokens: self.length.tokens,
+                thinking_removed: 0,
+                unable: None,
+            });
+        };
+        let mut thinking_removed = 0;
+        if let Ok(repair) = &recovered.repair {
+            let from = recovered.shares.map_or(0, |shares| shares.from);
+            let left = signed(&Rendered::new(self.source, &repair.plan), self.policy, 0)?;
+            thinking_removed = signed(self.source, self.policy, from)?.saturating_sub(left);
+        }
+        Ok(Shortened { recovered, tokens, thinking_removed, unable: self.unable })
+    }
+}
+
+/// How many entries in context hold thinking that is signed over what comes before, from a place in the file on.
+fn signed(source: &dyn Source, policy: &Policy, from: u64) -> Result<u64, Fault> {
+    let read = scan(source)?;
+    let session = Session::new(&read, source, policy, Depth::Sizes);
+    let after = |session: &Session<'_>| {
+        bound(session).iter().filter(|&&entry| session.entry(entry).span.start >= from).count() as u64
+    };
+    Ok(session.as_ref().map_or(0, after))
+}
