@@ -548,6 +548,9 @@ pub(crate) struct Shared {
     /// Exit with 1 if findings of this severity or worse, or of this rule, remain.
     #[arg(long, value_name = "note|warning|error|CODE", value_delimiter = ',', default_value = "warning", value_parser = fail_on, help_heading = "Results")]
     pub(crate) fail_on: Vec<FailOn>,
+    /// The error text of the API, for what the file alone does not tell (M11, M12, M14).
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) error: Option<String>,
     #[command(flatten)]
     pub(crate) results: Results,
     #[command(flatten)]
@@ -600,6 +603,7 @@ impl Shared {
         let policies = self.limits.policies(config);
         policies.map(|policy| {
             policy.now_ms = since.map(millis);
+            policy.error.clone_from(&self.error);
             let selection = &mut policy.selection;
             for (place, asked) in [(&mut selection.select, select), (&mut selection.ignore, &self.ignore)] {
                 if !asked.is_empty() {

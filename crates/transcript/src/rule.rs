@@ -71,9 +71,11 @@ mod result_over_limit;
 mod result_without_call;
 mod same_role_again;
 mod sidechain_entry;
+mod split_server_pair;
 mod stale_result;
 mod superseded_record;
 mod superseded_snapshot;
+mod told_by_error;
 mod tool_stop_without_call;
 mod torn_line;
 mod trim;
@@ -113,6 +115,7 @@ pub const RULES: &[&Rule] = &[
     &invalid_tool_name::RULE,
     &unacceptable_call_id::RULE,
     &tool_stop_without_call::RULE,
+    &split_server_pair::RULE,
     &oversized_result::RULE,
     &oversized_turn::RULE,
     &oversized_for_summary::RULE,
@@ -149,6 +152,9 @@ pub const RULES: &[&Rule] = &[
     &same_role_again::RULE,
     &no_user_turn::RULE,
     &blocked_content::RULE,
+    &told_by_error::EXPIRED,
+    &told_by_error::DANGLING,
+    &told_by_error::UNVERIFIABLE,
     &error_flood::RULE,
     &unsendable_image::RULE,
     &progress_entry::RULE,

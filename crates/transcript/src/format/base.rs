@@ -247,6 +247,10 @@ pub struct Content {
     pub images: Option<Severity>,
     /// Whether there are thinking blocks of Anthropic.
     pub thinking: bool,
+    /// Whether there are items that `OpenAI` encrypted for one account.
+    pub seals_items: bool,
+    /// Whether there are calls and results of tools that Anthropic's API runs itself.
+    pub server_tools: bool,
     /// Whether there are reasoning items of `OpenAI`.
     pub reasoning: bool,
     /// Whether there are thought signatures of Gemini.
@@ -277,6 +281,8 @@ impl Content {
         blank: None,
         images: None,
         thinking: false,
+        server_tools: false,
+        seals_items: false,
         reasoning: false,
         thoughts: false,
         begins_with_user: None,
@@ -295,6 +301,7 @@ impl Content {
         blank: Some(Severity::Error),
         images: Some(Severity::Error),
         thinking: true,
+        server_tools: true,
         results_first: true,
         ..Self::NONE
     };

@@ -356,9 +356,12 @@ pub(super) fn spoken(message: Value<'_>, draft: &mut Draft<'_>) {
                 last = Some(block.span());
                 draft.signed(block, signature.or(block.get("data")));
             }
-            _ => match text {
+            kind => match text {
                 Some(text) => draft.text_block(block, text),
-                None => draft.other_block(block),
+                None => {
+                    draft.other_block(block);
+                    draft.server_tool(block, kind.unwrap_or_default());
+                }
             },
         }
     }

@@ -164,6 +164,18 @@ impl Draft<'_> {
         }
     }
 
+    /// Notes a block of this type if it is half of a pair that the API made when it ran a tool itself.
+    pub fn server_tool(&mut self, block: Value<'_>, kind: &[u8]) {
+        let (key, noted): (_, fn(Id) -> ContentIssueKind) = match kind {
+            b"server_tool_use" | b"mcp_tool_use" => ("id", ContentIssueKind::ServerCall),
+            kind if kind.ends_with(b"_tool_result") => ("tool_use_id", ContentIssueKind::ServerResult),
+            _ => return,
+        };
+        if let Some(id) = self.intern(block.get(key)) {
+            self.issue(noted(id), block.span());
+        }
+    }
+
     /// Notes a text block that has no text, or not under its name.
     fn lacks_text(&mut self, block: Value<'_>) -> bool {
         let text = block.get("type").is_some_and(|kind| kind.is("text")) && block.get("text").is_none();

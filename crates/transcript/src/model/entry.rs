@@ -283,6 +283,10 @@ pub enum ContentIssueKind {
     Ordinal,
     /// The record says how many messages were summed up.
     Counts(u64),
+    /// A call of a tool that the API runs itself, with this id.
+    ServerCall(Id),
+    /// The result of such a call.
+    ServerResult(Id),
     /// Some bytes of a name in the record were written over; what it was, if only one will do. The block is its literal.
     Corrupted(Option<&'static str>),
 }

@@ -43,9 +43,28 @@ pub fn last_failure(source: &dyn Source) -> Result<Option<Failure>, Fault> {
 
 /// How the last turn of a session failed.
 pub(crate) fn failure_of(session: &Session<'_>) -> Result<Option<Failure>, Fault> {
-    let spoke = |&&entry: &&u32| session.entry(entry).kind == Kind::Message(Role::Assistant);
-    let last = session.live.iter().rev().find(spoke);
-    last.map_or(Ok(None), |&last| failure_in(session.source, session.format, session.entry(last)))
+    let last = last_answer(session);
+    last.map_or(Ok(None), |last| failure_in(session.source, session.format, last))
+}
+
+/// What the API said when the last turn of a session failed.
+pub(crate) fn last_words(session: &Session<'_>) -> Result<Option<String>, Fault> {
+    let Some(last) = last_answer(session) else { return Ok(None) };
+    let Some(doc) = json::parse(session.source, last.span)? else { return Ok(None) };
+    Ok(match (session.format.broken)(&doc) {
+        Some(Broken::Error(Some(said))) => Some(text_of(said)),
+        _ => None,
+    })
+}
+
+fn last_answer<'a>(session: &Session<'a>) -> Option<&'a Entry> {
+    let mut answers = session.live.iter().rev().map(|&entry| session.entry(entry));
+    answers.find(|entry| entry.kind == Kind::Message(Role::Assistant))
+}
+
+/// A text, as far as it is kept.
+fn text_of(said: json::Value<'_>) -> String {
+    String::from_utf8_lossy(&literal::decode(said.prefix())).into_owned()
 }
 
 /// How the turn failed that a message of the model tells of.
@@ -58,10 +77,7 @@ pub(crate) fn failure_in(
     let cause = match (format.broken)(&doc) {
         None => return Ok(None),
         Some(Broken::CutOff) => Cause::OutputCutOff,
-        Some(Broken::Error(said)) => said.map_or(Cause::Other, |said| {
-            let text = literal::decode(said.prefix());
-            classify(&String::from_utf8_lossy(&text))
-        }),
+        Some(Broken::Error(said)) => said.map_or(Cause::Other, |said| classify(&text_of(said))),
     };
     Ok(Some(Failure { line: found.line, at: found.span.start, cause }))
 }
