@@ -59,6 +59,7 @@ mod oversized_reply;
 mod oversized_result;
 mod oversized_side_copy;
 pub(crate) mod oversized_turn;
+mod owner_schema;
 mod parent_cycle;
 mod progress_entry;
 mod reasoning_alone;
@@ -144,6 +145,8 @@ pub const RULES: &[&Rule] = &[
     &broken_ordinals::RULE,
     &counter_past_end::RULE,
     &mirrored_reply::RULE,
+    &owner_schema::UNFINISHED,
+    &owner_schema::REFUSED,
     &empty_turn::RULE,
     &empty_text::RULE,
     &invalid_thinking::RULE,

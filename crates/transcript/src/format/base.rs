@@ -247,6 +247,8 @@ pub struct Content {
     pub images: Option<Severity>,
     /// Whether there are thinking blocks of Anthropic.
     pub thinking: bool,
+    /// Whether the agent checks what it reads again against a schema, field by field.
+    pub checks_records: bool,
     /// Whether there are items that `OpenAI` encrypted for one account.
     pub seals_items: bool,
     /// Whether there are calls and results of tools that Anthropic's API runs itself.
@@ -283,6 +285,7 @@ impl Content {
         thinking: false,
         server_tools: false,
         seals_items: false,
+        checks_records: false,
         reasoning: false,
         thoughts: false,
         begins_with_user: None,

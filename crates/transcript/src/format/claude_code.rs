@@ -356,13 +356,13 @@ pub(super) fn spoken(message: Value<'_>, draft: &mut Draft<'_>) {
                 last = Some(block.span());
                 draft.signed(block, signature.or(block.get("data")));
             }
-            kind => match text {
-                Some(text) => draft.text_block(block, text),
-                None => {
-                    draft.other_block(block);
-                    draft.server_tool(block, kind.unwrap_or_default());
+            kind => {
+                draft.server_tool(block, kind.unwrap_or_default());
+                match text {
+                    Some(text) => draft.text_block(block, text),
+                    None => draft.other_block(block),
                 }
-            },
+            }
         }
     }
     if let Some(block) = last {

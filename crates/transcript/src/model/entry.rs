@@ -283,6 +283,12 @@ pub enum ContentIssueKind {
     Ordinal,
     /// The record says how many messages were summed up.
     Counts(u64),
+    /// A number that is to be a whole one and not negative, and is not.
+    Count,
+    /// An object that is to have a text of this name, and has not.
+    LacksText(&'static str),
+    /// A compaction begins with the record.
+    CompactionBegins,
     /// A call of a tool that the API runs itself, with this id.
     ServerCall(Id),
     /// The result of such a call.

@@ -12,10 +12,10 @@ use super::{
     broken_record, byte_order_mark, call_without_arguments, call_without_result, displaced_result,
     duplicate_call_id, duplicate_result, empty_text, empty_turn, foreign_encoding, glued_lines, half_pair,
     invalid_thinking, invalid_tool_name, line_separator, misordered_results, misplaced_header, no_user_turn,
-    nul_bytes, oversized_for_summary, oversized_result, oversized_side_copy, oversized_turn, progress_entry,
-    reasoning_alone, result_before_call, result_without_call, same_role_again, split_server_pair,
-    told_by_error, torn_line, unacceptable_call_id, unreadable_line, unreadable_size, unseen_title,
-    unsendable_image,
+    nul_bytes, oversized_for_summary, oversized_result, oversized_side_copy, oversized_turn, owner_schema,
+    progress_entry, reasoning_alone, result_before_call, result_without_call, same_role_again,
+    split_server_pair, told_by_error, torn_line, unacceptable_call_id, unreadable_line, unreadable_size,
+    unseen_title, unsendable_image,
 };
 use crate::model::refusal::{BLOCKED, says_one_of};
 
@@ -381,6 +381,13 @@ pub static REFUSALS: &[Refusal] = &[
         advice: "",
     },
     Refusal {
+        says: &["Unknown event type"],
+        codes: &[],
+        what: "The program that opens the session is older than the one that wrote it, and does not know one of its records.",
+        fix: "",
+        advice: "Nothing is wrong with the file. Update that program.",
+    },
+    Refusal {
         says: &["Bad control character in string literal", "Invalid control character at"],
         codes: &[broken_record::RULE.info.code, nul_bytes::RULE.info.code],
         what: "A string holds a raw line break, NUL or other control character, which JSON does not allow.",
@@ -424,6 +431,17 @@ pub static REFUSALS: &[Refusal] = &[
         what: "A line is torn, glued to another one, or split.",
         fix: "tailor fix FILE repairs what it can and lists the rest.",
         advice: "",
+    },
+    Refusal {
+        says: &["Session file is corrupted"],
+        codes: &[
+            owner_schema::REFUSED.info.code,
+            broken_record::RULE.info.code,
+            unreadable_line::RULE.info.code,
+        ],
+        what: "Copilot CLI refuses a whole session over one record. What follows the line number says which field it is.",
+        fix: "tailor fix FILE corrects that field, where the value can be told.",
+        advice: "A newer Copilot CLI accepts more: if nothing is found in the file, update it.",
     },
     Refusal {
         says: &["session file changed while embedded prompt lock was released"],
@@ -479,13 +497,6 @@ pub static REFUSALS: &[Refusal] = &[
                moved or been deleted.",
         fix: "tailor fix FILE repairs the line or the title.",
         advice: "If the file is gone, the agent's retention took it.",
-    },
-    Refusal {
-        says: &["Unknown event type"],
-        codes: &[],
-        what: "The program that opens the session is older than the one that wrote it, and does not know one of its records.",
-        fix: "",
-        advice: "Nothing is wrong with the file. Update that program.",
     },
     Refusal {
         says: &["database disk image is malformed", "database is locked", "file is not a database"],
