@@ -86,6 +86,7 @@ mod unreadable_line;
 pub(crate) mod unreadable_size;
 mod unseen_title;
 mod unsendable_image;
+mod untrainable_row;
 
 pub use base::Feature;
 pub use base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage};
@@ -159,6 +160,10 @@ pub const RULES: &[&Rule] = &[
     &told_by_error::DANGLING,
     &told_by_error::UNVERIFIABLE,
     &error_flood::RULE,
+    &untrainable_row::ARGUMENTS,
+    &untrainable_row::UNDECLARED,
+    &untrainable_row::AGAIN,
+    &untrainable_row::NOTHING,
     &unsendable_image::RULE,
     &progress_entry::RULE,
     &superseded_snapshot::RULE,
