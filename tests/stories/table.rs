@@ -380,8 +380,8 @@ fn from_p2_no_call() -> Vec<Story> {
                 ("ai-sdk-ui gemini-cli", "-", "a result is in the record of its call"),
                 (
                     "anthropic-dataset gemini-dataset openai-dataset sharegpt",
-                    "-",
-                    "nothing says that the order in a row of a dataset is wrong",
+                    "P4@3=reported",
+                    "nothing moves within a row of a dataset",
                 ),
                 ("droid picoclaw", "P4@3=held", "lines may not move"),
             ],
@@ -499,8 +499,8 @@ fn from_p6_p10_p11_calls() -> Vec<Story> {
                 ("ai-sdk-ui gemini-cli", "-", "a result is in the record of its call"),
                 (
                     "anthropic-dataset gemini-dataset openai-dataset sharegpt",
-                    "-",
-                    "nothing says that the order in a row of a dataset is wrong",
+                    "P8@1=reported",
+                    "nothing moves within a row of a dataset",
                 ),
                 ("droid picoclaw", "P8@1=held", "lines may not move"),
             ],

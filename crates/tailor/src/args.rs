@@ -615,6 +615,10 @@ pub(crate) struct Shared {
     /// Exit with 1 if findings of this severity or worse, or of this rule, remain [default: error; of `fix`: warning]
     #[arg(long, value_name = "note|warning|error|CODE", value_delimiter = ',', value_parser = fail_on, help_heading = "Results", hide_short_help = true)]
     fail_on: Vec<FailOn>,
+    /// The error text of the API, for what the file alone does not tell: expired server results, missing tools, encrypted
+    /// items.
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, hide_short_help = true)]
+    pub(crate) error: Option<String>,
     #[command(flatten)]
     pub(crate) results: Results,
     #[command(flatten)]
@@ -667,6 +671,7 @@ impl Shared {
         let policies = self.limits.policies(config);
         policies.map(|policy| {
             policy.now_ms = since.map(millis);
+            policy.error.clone_from(&self.error);
             let selection = &mut policy.selection;
             for (place, asked) in [(&mut selection.select, select), (&mut selection.ignore, &self.ignore)] {
                 if !asked.is_empty() {

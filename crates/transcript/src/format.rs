@@ -22,6 +22,7 @@ mod grok_build;
 mod kimi_code;
 pub(crate) mod names;
 mod openai_chat;
+mod order;
 #[cfg(test)]
 mod otter;
 mod pi;

@@ -59,6 +59,7 @@ mod oversized_reply;
 mod oversized_result;
 mod oversized_side_copy;
 pub(crate) mod oversized_turn;
+mod owner_schema;
 mod parent_cycle;
 mod progress_entry;
 mod reasoning_alone;
@@ -71,9 +72,11 @@ mod result_over_limit;
 mod result_without_call;
 mod same_role_again;
 mod sidechain_entry;
+mod split_server_pair;
 mod stale_result;
 mod superseded_record;
 mod superseded_snapshot;
+mod told_by_error;
 mod tool_stop_without_call;
 mod torn_line;
 mod trim;
@@ -83,6 +86,7 @@ mod unreadable_line;
 pub(crate) mod unreadable_size;
 pub(crate) mod unseen_title;
 mod unsendable_image;
+mod untrainable_row;
 
 pub use base::Feature;
 pub use base::{Cover, Found, Group, Help, Rule, RuleInfo, Stage};
@@ -113,6 +117,7 @@ pub const RULES: &[&Rule] = &[
     &invalid_tool_name::RULE,
     &unacceptable_call_id::RULE,
     &tool_stop_without_call::RULE,
+    &split_server_pair::RULE,
     &oversized_result::RULE,
     &oversized_turn::RULE,
     &oversized_for_summary::RULE,
@@ -141,6 +146,8 @@ pub const RULES: &[&Rule] = &[
     &broken_ordinals::RULE,
     &counter_past_end::RULE,
     &mirrored_reply::RULE,
+    &owner_schema::UNFINISHED,
+    &owner_schema::REFUSED,
     &empty_turn::RULE,
     &empty_text::RULE,
     &invalid_thinking::RULE,
@@ -149,7 +156,14 @@ pub const RULES: &[&Rule] = &[
     &same_role_again::RULE,
     &no_user_turn::RULE,
     &blocked_content::RULE,
+    &told_by_error::EXPIRED,
+    &told_by_error::DANGLING,
+    &told_by_error::UNVERIFIABLE,
     &error_flood::RULE,
+    &untrainable_row::ARGUMENTS,
+    &untrainable_row::UNDECLARED,
+    &untrainable_row::AGAIN,
+    &untrainable_row::NOTHING,
     &unsendable_image::RULE,
     &progress_entry::RULE,
     &superseded_snapshot::RULE,

@@ -250,6 +250,12 @@ pub struct Content {
     pub images: Option<Severity>,
     /// Whether there are thinking blocks of Anthropic.
     pub thinking: bool,
+    /// Whether the agent checks what it reads again against a schema, field by field.
+    pub checks_records: bool,
+    /// Whether there are items that `OpenAI` encrypted for one account.
+    pub seals_items: bool,
+    /// Whether there are calls and results of tools that Anthropic's API runs itself.
+    pub server_tools: bool,
     /// Whether there are reasoning items of `OpenAI`.
     pub reasoning: bool,
     /// Whether there are thought signatures of Gemini.
@@ -280,6 +286,9 @@ impl Content {
         blank: None,
         images: None,
         thinking: false,
+        server_tools: false,
+        seals_items: false,
+        checks_records: false,
         reasoning: false,
         thoughts: false,
         begins_with_user: None,
@@ -298,6 +307,7 @@ impl Content {
         blank: Some(Severity::Error),
         images: Some(Severity::Error),
         thinking: true,
+        server_tools: true,
         results_first: true,
         ..Self::NONE
     };

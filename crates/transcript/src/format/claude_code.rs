@@ -365,10 +365,13 @@ pub(super) fn spoken(message: Value<'_>, draft: &mut Draft<'_>) {
                 last = Some(block.span());
                 draft.signed(block, signature.or(block.get("data")));
             }
-            _ => match text {
-                Some(text) => draft.text_block(block, text),
-                None => draft.other_block(block),
-            },
+            kind => {
+                draft.server_tool(block, kind.unwrap_or_default());
+                match text {
+                    Some(text) => draft.text_block(block, text),
+                    None => draft.other_block(block),
+                }
+            }
         }
     }
     if let Some(block) = last {

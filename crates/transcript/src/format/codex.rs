@@ -116,7 +116,7 @@ pub(super) const FORMAT: Format = Format {
     ],
     answer: Answer::Line,
     copies_results: true,
-    content: Content { reasoning: true, ordinals: true, ..Content::OPENAI },
+    content: Content { reasoning: true, seals_items: true, ordinals: true, ..Content::OPENAI },
     names: NAMES,
     vote,
     read,

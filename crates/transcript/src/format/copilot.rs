@@ -11,9 +11,9 @@ use super::common::{content_parts, is_string, items, listed_calls, says, time_af
 use super::names::{Form, Names, has, needs, text};
 use super::writing::Writing;
 use crate::model::draft::Draft;
-use crate::model::entry::{Kind, Role, Stop, Target};
+use crate::model::entry::{ContentIssueKind, Kind, Role, Stop, Target};
 use alloc::vec::Vec;
-use spans::json::{Doc, Value};
+use spans::json::{Doc, Kind as Json, Value};
 use spans::marker::MISSING_RESULT;
 use spans::source::Span;
 
@@ -23,6 +23,46 @@ const TYPES: &[&str] =
 /// Fields of an event's data in which the loader takes any text. It checks the others, and refuses the log over one.
 const TEXTS: &[&str] =
     &["content", "transformedContent", "summaryContent", "reasoningText", "arguments", "input", "output"];
+
+/// Fields of `session.*` events that are whole numbers of 0 or more, by the schema of 1.0.102.
+const COUNTS: &[&str] = &[
+    "cacheReadTokens",
+    "cacheWriteTokens",
+    "checkpointNumber",
+    "conversationTokens",
+    "count",
+    "currentTokens",
+    "eventCount",
+    "eventsFileSizeBytes",
+    "filesModifiedCount",
+    "inputTokens",
+    "lastCallInputTokens",
+    "lastCallOutputTokens",
+    "linesAdded",
+    "linesRemoved",
+    "messagesCleared",
+    "messagesRemoved",
+    "messagesRemovedDuringTruncation",
+    "outputTokens",
+    "postCompactionTokens",
+    "postTruncationMessagesLength",
+    "postTruncationTokensInMessages",
+    "preCompactionMessagesLength",
+    "preCompactionTokens",
+    "preTruncationMessagesLength",
+    "preTruncationTokensInMessages",
+    "reasoningTokens",
+    "requestCount",
+    "sessionStartTime",
+    "systemTokens",
+    "tokenCount",
+    "tokenLimit",
+    "tokensRemoved",
+    "tokensRemovedDuringTruncation",
+    "toolDefinitionsTokens",
+    "totalApiDurationMs",
+    "totalUserRequests",
+];
 
 const NAMES: &[Names] = &[
     Names::all(&[
@@ -93,7 +133,13 @@ pub(super) const FORMAT: Format = Format {
     roots: &[Root { env: Some("COPILOT_HOME"), home: ".copilot", below: "session-state" }],
     answer: Answer::Line,
     copies_results: true,
-    content: Content { empty: None, blank: None, in_one_string: true, ..Content::OPENAI },
+    content: Content {
+        empty: None,
+        blank: None,
+        in_one_string: true,
+        checks_records: true,
+        ..Content::OPENAI
+    },
     names: NAMES,
     vote,
     read,
@@ -132,6 +178,9 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
     draft.parent(parent);
     let subagent = ["parentAgentTaskId", "parentToolCallId"].iter().any(|key| is_string(data.get(key)));
     draft.entry.is_sidechain = is_string(agent) || subagent;
+    if kind.starts_with(b"session.") {
+        check(&kind, data, draft);
+    }
     let text = data.get("content");
     draft.entry.kind = match &*kind {
         b"session.start" => Kind::Header,
@@ -173,6 +222,24 @@ fn read(doc: &Doc, draft: &mut Draft<'_>) {
         }
         _ => Kind::Opaque,
     };
+}
+
+/// Notes what the schema that Copilot CLI brings along does not allow in a record about the session.
+fn check(kind: &[u8], data: Value<'_>, draft: &mut Draft<'_>) {
+    let mut is_count = false;
+    // In the order of the bytes a key stands right before its value.
+    for inside in data.descendants() {
+        if is_count && inside.kind() == Json::Number && inside.whole().is_none() {
+            draft.issue(ContentIssueKind::Count, inside.span());
+        }
+        is_count = inside.kind() == Json::String && COUNTS.iter().any(|name| inside.is(name));
+    }
+    if kind == b"session.task_complete" && data.get("summary").is_none() && data.kind() == Json::Object {
+        draft.issue(ContentIssueKind::LacksText("summary"), data.span());
+    }
+    if kind == b"session.compaction_start" {
+        draft.issue(ContentIssueKind::CompactionBegins, draft.entry.span);
+    }
 }
 
 fn missing_result(lost: &Lost<'_>) -> Vec<u8> {

@@ -6,9 +6,12 @@
 
 use super::base::{Arguments, BASE, Content, Format, Results, Vote};
 use super::common::{has_block, items, only_keys};
+use super::order::{self, Turn};
 use super::{anthropic, gemini_contents, openai_chat};
 use crate::model::draft::Draft;
-use crate::model::entry::{ContentIssueKind, Kind};
+use crate::model::entry::{ContentIssueKind, Kind, Role};
+use alloc::borrow::Cow;
+use alloc::vec::Vec;
 use spans::json::{Doc, Kind as Json, Value};
 use spans::source::Span;
 
@@ -24,6 +27,8 @@ struct Dialect {
     /// What a message says about the dialect of its line.
     vote: fn(Value<'_>) -> Vote,
     read: fn(Value<'_>, &mut Draft<'_>),
+    /// Whether calls are noted.
+    reads_calls: bool,
 }
 
 /// OpenAI: tuning, batches.
@@ -61,6 +66,7 @@ const OPENAI_LINES: Dialect = Dialect {
         }
     },
     read: |message, draft| openai_chat::message(Some(message), draft),
+    reads_calls: true,
 };
 
 /// Anthropic: batches, exports.
@@ -85,6 +91,7 @@ const ANTHROPIC_LINES: Dialect = Dialect {
         false => Vote::Silent,
     },
     read: |message, draft| anthropic::message(message, draft),
+    reads_calls: true,
 };
 
 /// `ShareGPT`, as Hermes writes its trajectories: texts, and calls only as markup within them.
@@ -107,17 +114,26 @@ const SHAREGPT_LINES: Dialect = Dialect {
     read: |message, draft| {
         let [from, value] = message.pick(["from", "value"]);
         let from = from.and_then(Value::text);
-        match from.as_deref() {
-            Some(b"human" | b"user") => value.into_iter().for_each(|text| draft.user_text(text)),
+        draft.entry.kind = match from.as_deref() {
+            Some(b"human" | b"user") => {
+                value.into_iter().for_each(|text| draft.user_text(text));
+                Kind::Message(Role::User)
+            }
+            Some(b"gpt" | b"assistant" | b"model") => {
+                draft.shows();
+                Kind::Message(Role::Assistant)
+            }
             Some(b"tool") => {
                 draft.result(message, None, None, false);
                 if let Some(text) = value {
                     draft.body(text);
                 }
+                Kind::Message(Role::Tool)
             }
-            _ => {}
-        }
+            _ => Kind::Opaque,
+        };
     },
+    reads_calls: false,
 };
 
 /// Gemini: tuning, batches.
@@ -145,6 +161,7 @@ const GEMINI_LINES: Dialect = Dialect {
     at: &[&["contents"], &["request", "contents"]],
     vote: |message| if message.get("parts").is_some() { Vote::Own } else { Vote::Silent },
     read: |message, draft| gemini_contents::message(message, draft),
+    reads_calls: true,
 };
 
 const ANTHROPIC_BLOCKS: &[&str] = &["tool_use", "tool_result", "thinking", "redacted_thinking"];
@@ -160,6 +177,30 @@ impl Dialect {
     fn conversation<'d>(&self, doc: &'d Doc) -> Option<Value<'d>> {
         let walk = |path: &&[&str]| path.iter().try_fold(doc.root()?, |value, key| value.get(key));
         self.at.iter().find_map(walk).filter(|found| found.kind() == Json::Array)
+    }
+
+    /// The names of the tools beside the conversation; `None` if there is no list of them, or one that is not known in
+    /// all its parts: tools of the provider's own have no name.
+    fn tools<'d>(&self, doc: &'d Doc) -> Option<Vec<Cow<'d, [u8]>>> {
+        let beside = self.at.iter().find_map(|path| {
+            let (last, way) = path.split_last()?;
+            let holder = way.iter().try_fold(doc.root()?, |value, key| value.get(key))?;
+            holder.get(last).map(|_| holder)
+        })?;
+        let mut listed = ["tools", "functions"].iter().filter_map(|key| beside.get(key)).peekable();
+        listed.peek()?;
+        let mut names = Vec::new();
+        for tool in listed.flat_map(Value::items) {
+            let many = ["functionDeclarations", "function_declarations"].iter().find_map(|key| tool.get(key));
+            let one = [tool.get("function").unwrap_or(tool)];
+            for tool in
+                many.into_iter().flat_map(Value::items).chain(one.into_iter().filter(|_| many.is_none()))
+            {
+                names.push(tool.get("name").and_then(Value::text)?);
+            }
+        }
+        // An empty list offers nothing, and stands in rows whose tools are told in the text.
+        Some(names).filter(|names| !names.is_empty())
     }
 }
 
@@ -183,17 +224,31 @@ fn vote(doc: &Doc, dialect: &Dialect) -> Vote {
 /// A line is no entry of a conversation but all of one, so it has no parts to show.
 fn read(doc: &Doc, dialect: &Dialect, draft: &mut Draft<'_>) {
     let Some(messages) = dialect.conversation(doc) else { return };
-    let mut last = Span::default();
+    let (mut last, mut turns) = (Span::default(), Vec::new());
     for message in messages.items() {
+        let before = draft.pairs_so_far();
+        draft.entry.kind = Kind::Opaque;
         draft.message(message, dialect.read);
         last = message.span();
+        turns.push(Turn::read(last, before, draft));
     }
     draft.ends_with(last);
+    order::note(&turns, dialect.reads_calls, is_for_training(doc, dialect), draft);
+    if let Some(names) = dialect.tools(doc) {
+        draft.offers(&names);
+    }
     let place = draft.entry.span.start.to_le_bytes();
     draft.scope(&place);
     // One conversation among others, which nobody sums up.
     draft.entry.kind = Kind::Note;
     draft.entry.text_chars = 0;
+}
+
+/// Whether a line is an example to learn from, and not a request.
+fn is_for_training(doc: &Doc, dialect: &Dialect) -> bool {
+    let requests = ["custom_id", "max_tokens", "key", "generationConfig"];
+    let at_top = dialect.at.first().and_then(|path| path.first()).is_some_and(|key| doc.get(key).is_some());
+    at_top && requests.iter().all(|key| doc.get(key).is_none())
 }
 
 /// Reads a line of Gemini's, and notes if its conversation begins with calls.

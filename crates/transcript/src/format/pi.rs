@@ -146,6 +146,7 @@ pub(super) const FORMAT: Format = Format {
         failures: true,
         mirrors: true,
         in_one_string: true,
+        server_tools: false,
         ..Content::ANTHROPIC
     },
     names: NAMES,

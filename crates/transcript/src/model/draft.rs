@@ -8,6 +8,7 @@ use super::entry::{
 use super::ids::Id;
 use super::image::{self, Image};
 use super::transcript::{Said, SideList, Start, Transcript};
+use alloc::borrow::Cow;
 use spans::fingerprint;
 use spans::json::{Kind as Json, Odd, Text, Value};
 use spans::marker;
@@ -164,6 +165,18 @@ impl Draft<'_> {
         }
     }
 
+    /// Notes a block of this type if it is half of a pair that the API made when it ran a tool itself.
+    pub fn server_tool(&mut self, block: Value<'_>, kind: &[u8]) {
+        let (key, noted): (_, fn(Id) -> ContentIssueKind) = match kind {
+            b"server_tool_use" | b"mcp_tool_use" => ("id", ContentIssueKind::ServerCall),
+            kind if kind.ends_with(b"_tool_result") => ("tool_use_id", ContentIssueKind::ServerResult),
+            _ => return,
+        };
+        if let Some(id) = self.intern(block.get(key)) {
+            self.issue(noted(id), block.span());
+        }
+    }
+
     /// Notes a text block that has no text, or not under its name.
     fn lacks_text(&mut self, block: Value<'_>) -> bool {
         let text = block.get("type").is_some_and(|kind| kind.is("text")) && block.get("text").is_none();
@@ -298,6 +311,28 @@ impl Draft<'_> {
         let ids = &mut self.transcript.ids;
         let text = [kind, b"\0", ids.text(id?)].concat();
         ids.intern(&text)
+    }
+
+    /// How many calls and results there are so far.
+    pub fn pairs_so_far(&self) -> [usize; 2] {
+        [self.transcript.calls.len(), self.transcript.results.len()]
+    }
+
+    /// Whether a result may be that of a call, by their indices. Where ids are left out, any may be.
+    pub fn answers(&self, result: usize, call: usize) -> bool {
+        let (call, result) = (self.transcript.calls[call].id, self.transcript.results[result].call);
+        call.is_none() || result.is_none() || call == result
+    }
+
+    /// Notes the calls of this entry whose tool is none of these.
+    pub fn offers(&mut self, names: &[Cow<'_, [u8]>]) {
+        for call in self.entry.calls_from as usize..self.transcript.calls.len() {
+            let Some(name) = self.transcript.calls[call].name else { continue };
+            if !names.iter().any(|own| **own == *self.transcript.ids.text(name)) {
+                let block = self.transcript.calls[call].block;
+                self.issue(ContentIssueKind::Undeclared(call as u32), block);
+            }
+        }
     }
 
     /// Says that nothing of this file may be changed, whatever its format allows, and why.

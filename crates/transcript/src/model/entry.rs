@@ -283,6 +283,26 @@ pub enum ContentIssueKind {
     Ordinal,
     /// The record says how many messages were summed up.
     Counts(u64),
+    /// In a whole conversation, something stands between the result with this index and its call.
+    Displaced(u32),
+    /// In a whole conversation, the result with this index stands before its call.
+    Early(u32),
+    /// In a whole conversation, the call with this index is of a tool that its line does not offer.
+    Undeclared(u32),
+    /// The model speaks, and spoke right before.
+    ModelAgain,
+    /// The model says nothing in a whole conversation.
+    NothingToLearn,
+    /// A number that is to be a whole one and not negative, and is not.
+    Count,
+    /// An object that is to have a text of this name, and has not.
+    LacksText(&'static str),
+    /// A compaction begins with the record.
+    CompactionBegins,
+    /// A call of a tool that the API runs itself, with this id.
+    ServerCall(Id),
+    /// The result of such a call.
+    ServerResult(Id),
     /// Some bytes of a name in the record were written over; what it was, if only one will do. The block is its literal.
     Corrupted(Option<&'static str>),
 }

@@ -70,6 +70,8 @@ pub struct Policy {
     pub spill: Option<Folder>,
     /// What a check allows at most. Default: anything.
     pub budget: Budget,
+    /// What the API said, for rules about what the file alone does not tell.
+    pub error: Option<String>,
     /// Which rules report and act.
     pub selection: Selection,
 }
@@ -102,6 +104,7 @@ impl Default for Policy {
             agent_gone: false,
             spill: None,
             budget: Budget::default(),
+            error: None,
             selection: Selection::default(),
         }
     }

@@ -5,7 +5,7 @@ use super::base::{
 };
 use super::counted::records_keep_their_order;
 use crate::format::{Format, Results, Shape};
-use crate::model::entry::{Kind, Role};
+use crate::model::entry::{ContentIssueKind, Kind, Role};
 use crate::model::finding::{Finding, Fix, Held, Op, Severity};
 use crate::session::{Answers, Session};
 use alloc::string::ToString;
@@ -42,6 +42,7 @@ pub(super) fn cover(format: &Format) -> Cover {
         Results::Lines | Results::Blocks if format.shape == Shape::Log => Cover::Never,
         Results::Lines | Results::Blocks if records_keep_their_order(format) => Cover::Reported,
         Results::Lines | Results::Blocks => Cover::Fixed,
+        Results::InConversation | Results::Unpaired => Cover::Reported,
         _ => Cover::Never,
     }
 }
@@ -53,6 +54,25 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         tell(&RULE, session, Place::Behind, "there is something between the call and its result", out);
     }
     Ok(())
+}
+
+/// What stands so within a line that is a whole conversation. Nothing moves there.
+fn tell_of_rows(
+    rule: &'static Rule,
+    session: &Session<'_>,
+    place: Place,
+    message: &str,
+    out: &mut Found<'_>,
+) {
+    for issue in session.transcript.issues() {
+        let result = match (issue.kind, place) {
+            (ContentIssueKind::Displaced(result), Place::Behind)
+            | (ContentIssueKind::Early(result), Place::Before) => result,
+            _ => continue,
+        };
+        let severity = severity_in_context(session, issue.entry);
+        out.push(about_result(rule, session, result as usize, severity, message.to_string()));
+    }
 }
 
 /// Where a result stands that does not stand right behind its call.
@@ -72,6 +92,7 @@ pub(super) fn tell(
     message: &str,
     out: &mut Found<'_>,
 ) {
+    tell_of_rows(rule, session, place, message, out);
     let mut pairs = Pairs::new(session);
     for (index, answers) in session.answers.iter().enumerate() {
         let Answers::Call(call) = *answers else { continue };

@@ -12,9 +12,10 @@ use super::{
     broken_record, byte_order_mark, call_without_arguments, call_without_result, displaced_result,
     duplicate_call_id, duplicate_result, empty_text, empty_turn, foreign_encoding, glued_lines, half_pair,
     invalid_thinking, invalid_tool_name, line_separator, misordered_results, misplaced_header, no_user_turn,
-    nul_bytes, oversized_for_summary, oversized_result, oversized_side_copy, oversized_turn, progress_entry,
-    reasoning_alone, result_before_call, result_without_call, same_role_again, torn_line,
-    unacceptable_call_id, unreadable_line, unreadable_size, unseen_title, unsendable_image,
+    nul_bytes, oversized_for_summary, oversized_result, oversized_side_copy, oversized_turn, owner_schema,
+    progress_entry, reasoning_alone, result_before_call, result_without_call, same_role_again,
+    split_server_pair, told_by_error, torn_line, unacceptable_call_id, unreadable_line, unreadable_size,
+    unseen_title, unsendable_image,
 };
 use crate::model::refusal::{BLOCKED, says_one_of};
 
@@ -72,6 +73,19 @@ pub static REFUSALS: &[Refusal] = &[
         ],
         what: "The request has a result without its call: the call was compacted away, cut off, or never finished.",
         fix: "tailor fix FILE takes such results out; --allow P2 also in files of bare messages.",
+        advice: "",
+    },
+    Refusal {
+        says: &[
+            "unexpected tool_use_id found in *_tool_result",
+            "must have a corresponding server_tool_use",
+            "without a corresponding *_tool_result block",
+            "mcp_tool_use ids were found without mcp_tool_result",
+        ],
+        codes: &[split_server_pair::RULE.info.code],
+        what: "A tool ran on the provider's side, and its call and its result are not in one assistant message: something \
+               was written between them, or one of them is missing.",
+        fix: "tailor fix FILE puts them together, and takes out what has no other half.",
         advice: "",
     },
     Refusal {
@@ -205,12 +219,36 @@ pub static REFUSALS: &[Refusal] = &[
     },
     Refusal {
         says: &[
-            "without its required following item",
-            "without its required reasoning item",
-            "Item with id * not found",
             "encrypted content * could not be verified",
             "Encrypted * content could not be decrypted",
             "invalid_encrypted_content",
+        ],
+        codes: &[told_by_error::UNVERIFIABLE.info.code, reasoning_alone::RULE.info.code],
+        what: "Encrypted reasoning, or an encrypted compaction, was made for another account, machine or model.",
+        fix: "",
+        advice: "tailor fix --error \"TEXT\" --allow M14 FILE takes the encrypted items of a Codex session out; TEXT is this error. \
+                 Or go on with the account and the model that the session was begun with.",
+    },
+    Refusal {
+        says: &["tool result content could not be processed", "Invalid encrypted_content in"],
+        codes: &[told_by_error::EXPIRED.info.code],
+        what: "A result of a tool that ran on the provider's side is sealed, and its key is gone.",
+        fix: "",
+        advice: "tailor fix --error \"TEXT\" --allow M11 FILE takes such results out, with their calls; TEXT is this error.",
+    },
+    Refusal {
+        says: &["Tool reference * not found"],
+        codes: &[told_by_error::DANGLING.info.code],
+        what: "A search for tools, earlier in the session, found a tool that is not offered any more.",
+        fix: "",
+        advice: "Add the MCP server or the tool again; or tailor fix --error \"TEXT\" --allow M12 FILE takes the reference out; TEXT \
+                 is this error.",
+    },
+    Refusal {
+        says: &[
+            "without its required following item",
+            "without its required reasoning item",
+            "Item with id * not found",
             "array too long* maximum length 0",
         ],
         codes: &[reasoning_alone::RULE.info.code],
@@ -260,10 +298,17 @@ pub static REFUSALS: &[Refusal] = &[
         advice: "Go back to before the turn that is refused; Tailor deletes nothing that a person said.",
     },
     Refusal {
+        says: &["request contains * images, exceeding the maximum"],
+        codes: &[unsendable_image::RULE.info.code],
+        what: "The request has more images than this provider takes.",
+        fix: "tailor fix --only images --images-max 50 FILE puts a line of text in the place of the oldest; the error says \
+              the number.",
+        advice: "",
+    },
+    Refusal {
         says: &[
             "image dimensions exceed",
             "many-image requests",
-            "request contains * images, exceeding the maximum",
             "exceeds 5 MB maximum",
             "exceeds * MB maximum",
             "request_too_large",
@@ -336,6 +381,13 @@ pub static REFUSALS: &[Refusal] = &[
         advice: "",
     },
     Refusal {
+        says: &["Unknown event type"],
+        codes: &[],
+        what: "The program that opens the session is older than the one that wrote it, and does not know one of its records.",
+        fix: "",
+        advice: "Nothing is wrong with the file. Update that program.",
+    },
+    Refusal {
         says: &["Bad control character in string literal", "Invalid control character at"],
         codes: &[broken_record::RULE.info.code, nul_bytes::RULE.info.code],
         what: "A string holds a raw line break, NUL or other control character, which JSON does not allow.",
@@ -379,6 +431,17 @@ pub static REFUSALS: &[Refusal] = &[
         what: "A line is torn, glued to another one, or split.",
         fix: "tailor fix FILE repairs what it can and lists the rest.",
         advice: "",
+    },
+    Refusal {
+        says: &["Session file is corrupted"],
+        codes: &[
+            owner_schema::REFUSED.info.code,
+            broken_record::RULE.info.code,
+            unreadable_line::RULE.info.code,
+        ],
+        what: "Copilot CLI refuses a whole session over one record. What follows the line number says which field it is.",
+        fix: "tailor fix FILE corrects that field, where the value can be told.",
+        advice: "A newer Copilot CLI accepts more: if nothing is found in the file, update it.",
     },
     Refusal {
         says: &["session file changed while embedded prompt lock was released"],
@@ -434,13 +497,6 @@ pub static REFUSALS: &[Refusal] = &[
                moved or been deleted.",
         fix: "tailor fix FILE repairs the line or the title.",
         advice: "If the file is gone, the agent's retention took it.",
-    },
-    Refusal {
-        says: &["Unknown event type"],
-        codes: &[],
-        what: "The program that opens the session is older than the one that wrote it, and does not know one of its records.",
-        fix: "",
-        advice: "Nothing is wrong with the file. Update that program.",
     },
     Refusal {
         says: &["database disk image is malformed", "database is locked", "file is not a database"],

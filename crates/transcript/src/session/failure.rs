@@ -63,6 +63,11 @@ pub(crate) fn failure_of(session: &Session<'_>) -> Result<Option<Failure>, Fault
     last.map_or(Ok(None), |last| failure_in(session.source, session.format, session.entry(last)))
 }
 
+/// What the API said when the last turn of a session failed.
+pub(crate) fn last_words(session: &Session<'_>) -> Result<Option<String>, Fault> {
+    last_answer(session).map_or(Ok(None), |last| error_in(session, last))
+}
+
 fn last_answer(session: &Session<'_>) -> Option<u32> {
     let spoke = |&entry: &u32| session.entry(entry).kind == Kind::Message(Role::Assistant);
     session.live.iter().rev().copied().find(spoke)
@@ -72,11 +77,14 @@ fn last_answer(session: &Session<'_>) -> Option<u32> {
 pub(crate) fn error_in(session: &Session<'_>, entry: u32) -> Result<Option<String>, Fault> {
     let doc = json::parse(session.source, session.entry(entry).span)?;
     Ok(match doc.as_ref().and_then(|doc| (session.format.broken)(doc)) {
-        Some(Broken::Error(Some(said))) => {
-            Some(String::from_utf8_lossy(&literal::decode(said.prefix())).into_owned())
-        }
+        Some(Broken::Error(Some(said))) => Some(text_of(said)),
         _ => None,
     })
+}
+
+/// A text, as far as it is kept.
+fn text_of(said: json::Value<'_>) -> String {
+    String::from_utf8_lossy(&literal::decode(said.prefix())).into_owned()
 }
 
 /// How the turn failed that a message of the model tells of.
@@ -89,10 +97,7 @@ pub(crate) fn failure_in(
     let cause = match (format.broken)(&doc) {
         None => return Ok(None),
         Some(Broken::CutOff) => Cause::OutputCutOff,
-        Some(Broken::Error(said)) => said.map_or(Cause::Other, |said| {
-            let text = literal::decode(said.prefix());
-            classify(&String::from_utf8_lossy(&text))
-        }),
+        Some(Broken::Error(said)) => said.map_or(Cause::Other, |said| classify(&text_of(said))),
     };
     Ok(Some(Failure { line: found.line, at: found.span.start, cause }))
 }

@@ -24,8 +24,18 @@ pub(crate) struct Refusal {
 pub(crate) enum Part {
     Text(String),
     Thinking,
-    Call { id: String, name: String, arguments: Value },
-    Result { id: String, text: String },
+    Call {
+        id: String,
+        name: String,
+        arguments: Value,
+    },
+    Result {
+        id: String,
+        text: String,
+    },
+    /// The API runs a tool itself; it needs no answer from here.
+    ServerCall(String),
+    ServerResult(String),
     Other,
 }
 
@@ -102,7 +112,7 @@ pub(crate) fn heard(dialect: Dialect, bytes: &[u8]) -> [usize; 2] {
             let call = asked.iter().position(|own| own == id);
             call.map(|call| asked.swap_remove(call)).is_some()
         }
-        Part::Thinking | Part::Other => false,
+        Part::Thinking | Part::ServerCall(_) | Part::ServerResult(_) | Part::Other => false,
     };
     [messages.iter().filter(|message| message.parts.iter().any(&mut says)).count(), compactions]
 }
@@ -187,6 +197,8 @@ fn part(block: &Value) -> Part {
         Some("tool_result") => {
             Part::Result { id: text(&block["tool_use_id"]), text: texts(&block["content"]) }
         }
+        Some("server_tool_use" | "mcp_tool_use") => Part::ServerCall(text(&block["id"])),
+        Some(kind) if kind.ends_with("_tool_result") => Part::ServerResult(text(&block["tool_use_id"])),
         _ => Part::Other,
     }
 }
@@ -241,6 +253,9 @@ fn claude(rows: &[Row], live: &[Spoken]) -> Vec<Message> {
         };
         let Some(mut message) = kept else { continue };
         let known = messages.iter().position(|(group, of)| *group == spoken.group && of.assistant);
+        // A person's words between the halves of what the API ran end the message that they are part of.
+        let ended = |known: usize| messages[known + 1..].iter().any(|(_, between)| !between.assistant);
+        let known = known.filter(|&known| !(message.parts.iter().any(is_of_server) && ended(known)));
         if let Some(known) = known.filter(|_| message.assistant) {
             messages[known].1.parts.append(&mut message.parts);
             continue;
@@ -254,6 +269,14 @@ fn claude(rows: &[Row], live: &[Spoken]) -> Vec<Message> {
         }
     }
     let mut messages: Vec<Message> = messages.into_iter().map(|(_, message)| message).collect();
+    // A call that the API never finished is left out.
+    let of_all: Vec<Part> = messages.iter().flat_map(|message| message.parts.clone()).collect();
+    let finished =
+        |id: &String| of_all.iter().any(|part| matches!(part, Part::ServerResult(own) if own == id));
+    for message in &mut messages {
+        message.parts.retain(|part| !matches!(part, Part::ServerCall(id) if !finished(id)));
+    }
+    messages.retain(|message| !message.parts.is_empty() || !message.assistant);
     let mut answers: Vec<Vec<Part>> = vec![Vec::new(); messages.len() + 1];
     for (place, part) in results {
         let Part::Result { id, .. } = &part else { continue };
@@ -367,6 +390,38 @@ pub(crate) fn anthropic(messages: &[Message], strict: bool, out: &mut Vec<Refusa
             }
         }
         contents(n, message, n + 1 == messages.len(), strict, &mut say);
+    }
+    of_server(&messages, out);
+}
+
+fn is_of_server(part: &Part) -> bool {
+    matches!(part, Part::ServerCall(_) | Part::ServerResult(_))
+}
+
+/// C1: what the API ran itself has its result in the same turn. Only results of other tools may come between: code that
+/// the API runs may call them.
+fn of_server(messages: &[Message], out: &mut Vec<Refusal>) {
+    let mut open: Vec<&String> = Vec::new();
+    let mut say = |text: String| out.push(Refusal { class: "P13", text });
+    for (n, message) in messages.iter().enumerate() {
+        for part in &message.parts {
+            match part {
+                Part::ServerCall(id) => open.push(id),
+                Part::ServerResult(id) => match open.iter().position(|own| *own == id) {
+                    Some(at) => _ = open.remove(at),
+                    None => say(format!(
+                        "messages.{n}: unexpected `tool_use_id` found in `advisor_tool_result` blocks: {id}. Each `advisor_tool_result` block must have a corresponding `server_tool_use` block before it."
+                    )),
+                },
+                Part::Result { .. } => {}
+                _ if !message.assistant => {
+                    open.drain(..).for_each(|id| {
+                        say(format!("messages.{n}: tool use with id `{id}` was found without a corresponding `web_search_tool_result` block"));
+                    });
+                }
+                _ => {}
+            }
+        }
     }
 }
 
@@ -496,7 +551,7 @@ pub(crate) fn body(messages: &[Message], out: &mut Vec<Refusal>) {
     let bad = messages.iter().flat_map(|message| &message.parts).any(|part| match part {
         Part::Text(text) | Part::Result { text, .. } => lone(text),
         Part::Call { arguments, .. } => lone(&arguments.to_string()),
-        Part::Thinking | Part::Other => false,
+        Part::Thinking | Part::ServerCall(_) | Part::ServerResult(_) | Part::Other => false,
     });
     if bad {
         let text = "The request body is not valid JSON: no low surrogate in string".to_string();

@@ -1,0 +1,178 @@
+//! P13: a tool that the API ran itself, and the two halves of its record are not in one assistant turn.
+
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo, about, severity_in_context};
+use super::removal::take_out_blocks;
+use crate::format::Shape;
+use crate::model::entry::{ContentIssue, ContentIssueKind, Kind, Role, Service};
+use crate::model::finding::{Finding, Fix, Held, Op, Severity};
+use crate::model::ids::Id;
+use crate::session::Session;
+use alloc::string::ToString;
+use alloc::vec;
+use alloc::vec::Vec;
+use hashbrown::HashMap;
+use spans::json;
+use spans::literal;
+use spans::source::Fault;
+
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "P13",
+        name: "split-server-pair",
+        help: Help {
+            what: "A tool ran on the provider's side (advisor, web search, code execution, tool search, MCP), and its \
+                   result is not in the same assistant turn as its call, or one of the two is missing.",
+            why: "\"unexpected `tool_use_id` found in `advisor_tool_result` blocks: srvtoolu_…. Each `advisor_tool_result` \
+                  block must have a corresponding `server_tool_use` block before it\", on every request and on /compact. \
+                  Claude Code writes each block on a line of its own, and a command or a hook that is written between them \
+                  splits the turn.",
+            fix: "A result line that something was written before moves up behind its call; what stood between comes \
+                  after it. A result whose call is missing is removed, and so is a call that never got its result.",
+            source: "claude-code #62885, #63790, #89348, #92611, #95406",
+        },
+        groups: &[Group::Pairing],
+        recovers: true,
+        wakes: &[],
+        ..RuleInfo::BASE
+    },
+    cover: |format| if format.content.server_tools { Cover::Fixed } else { Cover::Never },
+    check,
+};
+
+/// A half of a pair that is live.
+#[derive(Clone, Copy)]
+struct Half<'a> {
+    issue: &'a ContentIssue,
+    id: Id,
+    is_call: bool,
+    /// Which stretch of the conversation it is in that nobody but the model and its tools speaks in.
+    turn: usize,
+}
+
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    let halves = halves(session);
+    let mut open: HashMap<Id, Half<'_>> = HashMap::new();
+    for &half in &halves {
+        if half.is_call {
+            open.insert(half.id, half);
+            continue;
+        }
+        let (fix, message) = match open.remove(&half.id) {
+            Some(call) if call.turn == half.turn => continue,
+            Some(call) => (
+                pull_up(session, call.issue.entry, half.issue)?,
+                "something comes between a server tool's call and its result",
+            ),
+            None => (
+                take_out_blocks(session, half.issue.entry, &[half.issue.block])?,
+                "result of a server tool without its call",
+            ),
+        };
+        out.push(finding(session, half, severity_in_context(session, half.issue.entry), message, fix));
+    }
+    for &call in halves.iter().filter(|half| half.is_call) {
+        let unanswered = open.get(&call.id).is_some_and(|open| core::ptr::eq(open.issue, call.issue));
+        if unanswered && session.moved_on(call.issue.entry) {
+            // Claude Code leaves such calls out of what it sends.
+            let severity = match session.format.shape {
+                Shape::Graph => Severity::Note,
+                _ => severity_in_context(session, call.issue.entry),
+            };
+            let fix = take_out_blocks(session, call.issue.entry, &[call.issue.block])?;
+            out.push(finding(session, call, severity, "call of a server tool without its result", fix));
+        }
+    }
+    Ok(())
+}
+
+fn finding(session: &Session<'_>, half: Half<'_>, severity: Severity, message: &str, fix: Fix) -> Finding {
+    Finding {
+        call: Some(half.id),
+        fix,
+        ..about(&RULE, session, half.issue.entry, severity, message.to_string())
+    }
+}
+
+/// All halves on the live branch, as the model sees them.
+fn halves<'a>(session: &'a Session<'_>) -> Vec<Half<'a>> {
+    let issues = session.transcript.issues();
+    let half = |issue: &ContentIssue| {
+        matches!(issue.kind, ContentIssueKind::ServerCall(_) | ContentIssueKind::ServerResult(_))
+    };
+    // Most sessions have none, and are not walked through.
+    if !issues.iter().any(half) {
+        return Vec::new();
+    }
+    let (mut halves, mut turn) = (Vec::new(), 0);
+    for &entry in session.model_order() {
+        turn += usize::from(ends_the_turn(session, entry));
+        for issue in session.transcript.issues_of(entry) {
+            let (id, is_call) = match issue.kind {
+                ContentIssueKind::ServerCall(id) => (id, true),
+                ContentIssueKind::ServerResult(id) => (id, false),
+                _ => continue,
+            };
+            halves.push(Half { issue, id, is_call, turn });
+        }
+    }
+    halves
+}
+
+/// Whether an entry ends the assistant's turn for the API. Results of other tools do not: code that the provider runs may
+/// call them, and goes on when it has them. Of Claude Code's own rows between blocks some are sent as the user's.
+fn ends_the_turn(session: &Session<'_>, entry: u32) -> bool {
+    let found = session.entry(entry);
+    match found.kind {
+        Kind::Message(role) => matches!(role, Role::User | Role::System),
+        Kind::Note | Kind::Boundary => true,
+        Kind::Opaque => {
+            session.format.shape == Shape::Graph && found.id.is_some() && found.service == Service::None
+        }
+        Kind::Header | Kind::Leaf => false,
+    }
+}
+
+/// Puts a result right behind its call, if its line holds nothing else: it moves there, or in a graph its links do.
+fn pull_up(session: &Session<'_>, call: u32, result: &ContentIssue) -> Result<Fix, Fault> {
+    let entry = result.entry;
+    let doc = json::parse(session.source, session.entry(entry).span)?;
+    let mut arrays = doc.as_ref().and_then(json::Doc::root).into_iter().flat_map(json::Value::descendants);
+    let alone = arrays.any(|list| list.items().map(json::Value::span).eq([result.block]));
+    let (from, to) = (session.place(call).unwrap_or(0), session.place(entry).unwrap_or(0));
+    let between = session.live.get(from..to).unwrap_or_default();
+    let compacted = between.iter().any(|&entry| session.entry(entry).kind == Kind::Boundary);
+    // A running agent may hang its next entry on this one.
+    let held = session.is_newest(entry) && session.entry(entry).id.is_some();
+    if session.shares_its_id(entry) || session.shares_its_id(call) {
+        return Ok(Fix::held(Held::Referenced));
+    }
+    let ops = match session.format.shape {
+        Shape::Graph => relinked(session, call, entry),
+        _ => Some(vec![Op::Move { entry, after: call }]),
+    };
+    Ok(ops.filter(|_| alone && !compacted && !held).map_or(Fix::held(Held::Tangled), Fix::safe))
+}
+
+/// Links a result to its call, what stood between to the result, and what hung on the result to the last of that. The
+/// lines stay where they are.
+fn relinked(session: &Session<'_>, call: u32, result: u32) -> Option<Vec<Op>> {
+    let mut first = result;
+    for _ in 0..session.live.len() {
+        match session.parent(first)? {
+            parent if parent == call => break,
+            parent => first = parent,
+        }
+    }
+    let last = session.parent(result).filter(|_| first != result)?;
+    let link = |entry: u32, to: u32| {
+        let id = session.transcript.id_text(session.entry(to).id);
+        let at = session.entry(entry).parent_at;
+        let mut with = Vec::new();
+        literal::quote(id, &mut with);
+        (!at.is_empty() && core::str::from_utf8(id).is_ok()).then_some(Op::Replace { at, with })
+    };
+    let children =
+        (0..session.transcript.entries.len() as u32).filter(|&entry| session.parent(entry) == Some(result));
+    let moved = [(result, call), (first, result)].into_iter().chain(children.map(|child| (child, last)));
+    moved.map(|(entry, to)| link(entry, to)).collect()
+}
