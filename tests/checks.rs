@@ -89,6 +89,57 @@ fn junit_has_a_case_a_file() {
 }
 
 #[test]
+fn gitlab_gets_a_report_of_code_quality() {
+    let dir = Dir::new();
+    let run = four(&dir, &["--format", "gitlab"]);
+    let report: Value = serde_json::from_slice(&run.stdout).unwrap();
+    let [finding, failed] = &report.as_array().unwrap()[..] else { panic!("{report}") };
+    assert_eq!(
+        (run.status, &finding["severity"], &finding["check_name"]),
+        (2, &json!("major"), &json!("P1"))
+    );
+    assert_eq!(finding["location"], json!({"path": "b.jsonl", "lines": {"begin": 3}}));
+    assert!(finding["description"].as_str().unwrap().starts_with("P1 call-without-result: no result"));
+    assert_eq!((&failed["severity"], &failed["location"]["path"]), (&json!("blocker"), &json!("gone.jsonl")));
+    let prints = [finding, failed].map(|one| one["fingerprint"].as_str().unwrap());
+    assert!(prints.iter().all(|print| print.len() == 32) && prints[0] != prints[1], "{report}");
+    let whole = dir.tailor(&["scan", "w.jsonl", "--format", "gitlab"]);
+    assert_eq!((whole.status, whole.text().as_str()), (0, "[]\n"));
+}
+
+/// What is found again and again in a file is one thing to read, and how often it is found.
+#[test]
+fn repetitions_are_one_result_in_every_shape_but_json() {
+    let dir = Dir::new();
+    dir.write("s.jsonl", format!("{WHOLE}undefined\nundefined\nundefined\n"));
+    for n in 0..3 {
+        dir.write(format!("x{n}.jsonl"), "no transcript\n");
+    }
+    let print = |format: &str| dir.tailor(&["scan", ".", "--format", format, "--fail-on", "B9"]).text();
+    let log: Value = serde_json::from_str(&print("sarif")).unwrap();
+    let [result] = &log["runs"][0]["results"].as_array().unwrap()[..] else { panic!("{log}") };
+    assert_eq!(
+        (
+            &result["occurrenceCount"],
+            &result["relatedLocations"][1]["physicalLocation"]["region"]["startLine"]
+        ),
+        (&json!(3), &json!(5))
+    );
+    let text = result["message"]["text"].as_str().unwrap();
+    assert!(text.starts_with("3 times, lines 3–5: "), "{text}");
+    let junit = print("junit");
+    assert!(junit.contains("lines 3–5: warning B9 unreadable-line ×3: "), "{junit}");
+    assert!(junit.contains(r#"tests="2" failures="1""#), "{junit}");
+    assert!(junit.contains(r#"<skipped message="3 files are not transcripts"#), "{junit}");
+    let github = print("github");
+    assert_eq!(github.lines().count(), 2, "{github}");
+    assert!(github.contains("title=B9 unreadable-line ×3 (lines 3–5)::"), "{github}");
+    let report: Value = serde_json::from_str(&print("gitlab")).unwrap();
+    assert_eq!(report.as_array().unwrap().len(), 1, "{report}");
+    assert_eq!(print("json").matches("\"B9\"").count(), 3);
+}
+
+#[test]
 fn github_gets_annotations_and_a_summary() {
     let dir = Dir::new();
     let summary = dir.path("summary.md");
@@ -242,7 +293,7 @@ fn through_a_pipe(dir: &Dir, arguments: &[&str]) -> String {
 fn results_go_into_a_pipe() {
     let dir = Dir::new();
     dir.write("b.jsonl", BROKEN);
-    assert!(through_a_pipe(&dir, &["scan", "b.jsonl", "-o"]).contains(": 1 finding"));
+    assert!(through_a_pipe(&dir, &["scan", "b.jsonl", "-o"]).contains(": 1 error"));
     assert!(through_a_pipe(&dir, &["report", "b.jsonl", "-o"]).ends_with("</html>\n"));
     assert_eq!(dir.names(), ["b.jsonl"]);
 }
@@ -335,7 +386,7 @@ fn only_what_is_new_fails() {
     assert_eq!(dir.tailor(&["scan", "a", "--format", "json", "-o", "known.json"]).status, 1);
     let known = check(&["a"]);
     assert_eq!((known.status, known.text().lines().count()), (0, 1), "{}", known.text());
-    assert!(known.text().contains("1 finding, 1 known"), "{}", known.text());
+    assert!(known.text().contains(": 1 known"), "{}", known.text());
     for spelling in ["./a", "a/s.jsonl", "a//", path.to_str().unwrap()] {
         assert_eq!(check(&[spelling]).status, 0, "{spelling}");
     }
@@ -353,7 +404,8 @@ fn only_what_is_new_fails() {
     assert_eq!(states, [(&json!(3), &json!(true)), (&json!(5), &Value::Null)]);
     let run = check(&["a"]);
     assert_eq!(run.status, 1);
-    assert!(run.text().starts_with("a/s.jsonl:5: P1 "), "{}", run.text());
+    let begins = "a/s.jsonl\n  error   P1 call-without-result (line 5): ";
+    assert!(run.text().starts_with(begins), "{}", run.text());
     let log = sarif(&check(&["a", "--format", "sarif"]));
     let results = log["runs"][0]["results"].as_array().unwrap();
     let states: Vec<&Value> = results.iter().map(|result| &result["baselineState"]).collect();

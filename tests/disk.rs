@@ -90,7 +90,7 @@ fn check(on_full: &str, free: usize, more: impl Fn(&Path) -> Vec<String>) {
     let temporary: Vec<&String> = first.names.iter().filter(|name| name.starts_with(".tailor-")).collect();
     assert!(temporary.is_empty(), "{temporary:?} left over");
     assert_eq!(second.code, "0", "{}", second.said);
-    assert!(second.said.contains("s.jsonl: fixed: "), "{}", second.said);
+    assert!(second.said.contains("  fixed "), "{}", second.said);
     assert!(second.text.len() < old.len() && second.text.contains("[tailor: "), "not mended");
 }
 

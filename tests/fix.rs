@@ -25,13 +25,40 @@ fn signed(model: &str) -> String {
     lines.join("\n") + "\n"
 }
 
+/// A session where an agent keeps it.
+fn at_home(dir: &Dir) -> std::path::PathBuf {
+    let path = dir.home().join(".pi/agent/sessions/--w--/s.jsonl");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, BROKEN).unwrap();
+    crate::support::make_old(&path);
+    path
+}
+
+#[test]
+fn without_a_path_nothing_is_changed_unless_all_is_asked_for() {
+    let dir = Dir::new();
+    let path = at_home(&dir);
+    let run = dir.tailor(&["fix"]);
+    assert_eq!((run.status, run.text().as_str()), (2, ""));
+    assert!(run.stderr.contains("pass --all"), "{}", run.stderr);
+    assert_eq!(fs::read_to_string(&path).unwrap(), BROKEN);
+    let dry = dir.tailor(&["fix", "--dry-run"]);
+    assert!(dry.text().contains("would fix 1 problem"), "{}", dry.text());
+    let all = dir.tailor(&["fix", "--all"]);
+    let said = "Undo: tailor undo ~/.pi/agent/sessions/--w--/s.jsonl\n";
+    assert!(all.status == 0 && all.text().contains(said), "{}", all.text());
+    assert_ne!(fs::read_to_string(&path).unwrap(), BROKEN);
+    assert_eq!(dir.tailor(&["fix", "--all", "s.jsonl"]).status, 2);
+}
+
 #[test]
 fn all_mended_exits_with_0() {
     let dir = Dir::new();
     let path = dir.write("s.jsonl", BROKEN);
     let run = dir.tailor(&["fix", "s.jsonl"]);
     assert_eq!((run.status, run.stderr.as_str()), (0, ""));
-    assert!(run.text().contains("s.jsonl: fixed: "), "{}", run.text());
+    let said = "  fixed 1 problem, 551 B → 874 B. Undo: tailor undo s.jsonl\n";
+    assert!(run.text().contains(said), "{}", run.text());
     assert_ne!(fs::read_to_string(&path).unwrap(), BROKEN);
     let again = dir.tailor(&["fix", "s.jsonl", "--format", "json"]);
     assert_eq!((again.status, again.file()["outcome"].as_str()), (0, Some("clean")));
@@ -230,7 +257,7 @@ fn a_diff_names_the_lines_of_the_file_as_it_is() {
     let of = |run: &Run| {
         let all = run.text() + &run.stderr;
         let from = all.find("@@ line").unwrap_or_else(|| panic!("no diff: {all}"));
-        let to = all[from..].find(": fixed").or(all[from..].find(": would fix")).unwrap();
+        let to = all[from..].find("\n  fixed").or(all[from..].find("\n  would fix")).unwrap() + 1;
         let shown = &all[from..from + to];
         shown[..shown.rfind('\n').unwrap()].to_string()
     };

@@ -228,7 +228,7 @@ fn a_session_that_a_live_claude_code_has_open_defers() {
         dir.write(format!(".claude/sessions/{}.json", living.0.id()), entry.to_string());
     };
     register(living.start());
-    let reason = format!("Claude Code is using it (process {}, idle)", living.0.id());
+    let reason = format!("Claude Code is using it (process {}, idle); quit Claude Code first", living.0.id());
     assert_deferred(&fix(&dir, name, &["--settle", "0"]), &reason, &path, &claude());
     // The number came around.
     register(1);

@@ -7,13 +7,18 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// Runs a command on a terminal of so many columns, and gives what appears there.
-pub(crate) fn on_terminal(columns: u16, mut command: Command) -> String {
+pub(crate) fn on_terminal(columns: u16, command: Command) -> String {
+    typed(columns, command, "")
+}
+
+/// The same with something typed there.
+fn typed(columns: u16, mut command: Command, keys: &str) -> String {
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&terminal).unwrap();
     unlockpt(&terminal).unwrap();
@@ -25,9 +30,11 @@ pub(crate) fn on_terminal(columns: u16, mut command: Command) -> String {
     let mut child = command.stdin(stream()).stdout(stream()).stderr(stream()).spawn().unwrap();
     // As long as we or the command hold the other side open, there is no end to read.
     drop((command, other));
+    let mut terminal = File::from(terminal);
+    terminal.write_all(keys.as_bytes()).unwrap();
     let mut seen = Vec::new();
     // The end of a terminal is an error.
-    let _ = File::from(terminal).read_to_end(&mut seen);
+    let _ = terminal.read_to_end(&mut seen);
     child.wait().unwrap();
     String::from_utf8(seen).unwrap().replace("\r\n", "\n")
 }
@@ -40,11 +47,36 @@ fn folder() -> Dir {
     dir.write("note.jsonl", WHOLE.trim_end());
     dir.write("damaged.jsonl", format!("undefined\n{WHOLE}"));
     dir.write("none.jsonl", "no transcript\n");
+    dir.write("long.jsonl", three_long_results());
     dir.write(
         "a-rather-long-folder-name/with-another-one-inside/and-a-session-with-a-long-name.jsonl",
         BROKEN,
     );
     dir
+}
+
+/// A session with three results that are too long, which was rewound once.
+fn three_long_results() -> String {
+    let mut text = WHOLE.to_string();
+    let mut parent = "a1".to_string();
+    for n in 0..3 {
+        let call = format!(
+            r#"{{"type":"message","id":"c{n}","parentId":"{parent}","message":{{"role":"assistant","content":[{{"type":"toolCall","id":"t{n}","name":"bash","arguments":{{}}}}],"stopReason":"toolUse"}}}}"#
+        );
+        let result = format!(
+            r#"{{"type":"message","id":"r{n}","parentId":"c{n}","message":{{"role":"toolResult","toolCallId":"t{n}","toolName":"bash","content":"{}"}}}}"#,
+            "row ".repeat(10_000 + n)
+        );
+        text.extend([&call, "\n", &result, "\n"]);
+        parent = format!("r{n}");
+    }
+    for (id, parent) in [("left", "r1"), ("last", &parent)] {
+        let said = format!(
+            r#"{{"type":"message","id":"{id}","parentId":"{parent}","message":{{"role":"user","content":"and?"}}}}"#
+        );
+        text.extend([&said, "\n"]);
+    }
+    text
 }
 
 fn command(dir: &Dir, arguments: &[&str], settings: &[(&str, &str)]) -> Command {
@@ -57,14 +89,17 @@ fn command(dir: &Dir, arguments: &[&str], settings: &[(&str, &str)]) -> Command 
 fn screens_look_as_they_should() {
     let looks: &[(&str, &[&str])] = &[
         ("scan", &["scan", "."]),
+        ("all", &["scan", ".", "--show", "all"]),
+        ("statistics", &["scan", ".", "--statistics"]),
+        ("fix", &["fix", "--settle", "0", "."]),
         ("diff", &["fix", "--dry-run", "--diff", "--settle", "0", "broken.jsonl"]),
         ("error", &["scan", "gone.jsonl", "whole.jsonl"]),
-        ("help", &["gc", "-h"]),
+        ("help", &["fix", "-h"]),
         ("alone", &[]),
     ];
     let mut wrong = Vec::new();
     for (name, arguments) in looks {
-        for columns in [80, 200] {
+        for columns in [80, 120] {
             for (colour, settings) in [("plain", &[("NO_COLOR", "1")][..]), ("colour", &[])] {
                 let seen = on_terminal(columns, command(&folder(), arguments, settings));
                 assert!(colour == "colour" || !seen.contains('\u{1b}'), "{name}: {seen:?}");
@@ -91,7 +126,7 @@ fn lines_are_broken_for_a_terminal_only() {
     let piped = dir.tailor(&["scan", "broken.jsonl"]).text();
     let together = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(together(&seen), together(&piped));
-    assert_eq!((piped.lines().count(), piped.contains('\u{1b}')), (2, false));
+    assert_eq!((piped.lines().count(), piped.contains('\u{1b}')), (3, false));
 }
 
 #[test]
@@ -124,6 +159,7 @@ fn nothing_from_a_file_writes_an_escape() {
         &["scan", ".", "--format", "sarif"],
         &["scan", ".", "--format", "junit"],
         &["scan", ".", "--format", "github"],
+        &["scan", ".", "--format", "gitlab"],
         &["scan", evil],
         &["explain", evil],
     ];
@@ -132,6 +168,24 @@ fn nothing_from_a_file_writes_an_escape() {
         let harmless = |c: char| c == '\n' || !(c.is_control() || ['\u{202e}', '\u{9b}'].contains(&c));
         assert!(seen.chars().all(harmless), "{arguments:?}: {seen:?}");
     }
+}
+
+#[test]
+fn fix_without_a_path_asks_on_a_terminal() {
+    let dir = Dir::new();
+    let path = dir.home().join(".pi/agent/sessions/--w--/s.jsonl");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, BROKEN).unwrap();
+    crate::support::make_old(&path);
+    for (keys, changed) in [("n\n", false), ("\n", false), ("y\n", true)] {
+        let seen = typed(120, command(&dir, &["fix"], &[("NO_COLOR", "1")]), keys);
+        assert!(seen.contains("would fix 1 problem, 551 B → 874 B\n"), "{seen}");
+        assert!(seen.contains("Repair 1 session in place? Each can be undone. [y/N] "), "{seen}");
+        assert_eq!(seen.contains("nothing was changed"), !changed, "{seen}");
+        assert_eq!(fs::read_to_string(&path).unwrap() != BROKEN, changed, "{seen}");
+    }
+    let seen = typed(120, command(&dir, &["fix"], &[]), "");
+    assert!(seen.contains("nothing wrong") && !seen.contains("[y/N]"), "{seen}");
 }
 
 #[test]
@@ -150,6 +204,24 @@ fn what_was_meant_is_suggested() {
         assert_eq!(run.status, 2, "{arguments:?}");
         assert!(run.stderr.contains(meant), "{arguments:?}: {}", run.stderr);
     }
+}
+
+/// `-h` is a screen, and what everybody needs comes first; `--help` is the manual.
+#[test]
+fn the_short_help_is_short_and_begins_with_what_is_needed() {
+    let dir = Dir::new();
+    for command in ["scan", "fix", "undo"] {
+        let [short, long] = ["-h", "--help"].map(|help| dir.tailor(&[command, help]).text());
+        assert!(short.lines().count() <= 50, "{short}");
+        assert!(command == "undo" || !short.contains("--stale-") && long.contains("--stale-"), "{short}");
+        let defaults = long.lines().filter(|line| line.contains("(default") || line.ends_with("000)"));
+        assert_eq!(defaults.collect::<Vec<_>>(), Vec::<&str>::new(), "one style for defaults: [default: …]");
+    }
+    let short = dir.tailor(&["fix", "-h"]).text();
+    let (_, options) = short.split_once("Options:\n").unwrap();
+    let names = options.lines().filter_map(|line| line.trim_start().strip_prefix("--")?.split(' ').next());
+    assert_eq!(names.take(4).collect::<Vec<_>>(), ["dry-run", "diff", "select", "allow"], "{short}");
+    assert!(short.contains("Undo: tailor undo session.jsonl"), "{short}");
 }
 
 /// Each command, hidden ones aside, has examples in its help.
@@ -283,7 +355,7 @@ fn a_second_interrupt_ends_at_once_and_every_file_is_whole() {
 
 #[test]
 fn the_folder_of_screens_holds_nothing_else() {
-    let known = ["scan", "diff", "error", "help", "alone", "doctor"];
+    let known = ["scan", "all", "statistics", "fix", "diff", "error", "help", "alone", "doctor"];
     for entry in fs::read_dir(root().join("tests/screens")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let stem = Path::new(&name).file_stem().unwrap().to_str().unwrap();

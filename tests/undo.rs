@@ -35,6 +35,84 @@ fn append(path: &Path, text: &str) {
     make_old(path);
 }
 
+/// Three runs over a session, each of which cuts more, with a line appended after the second.
+fn three_runs(dir: &Dir, name: &str) -> (std::path::PathBuf, String) {
+    let text = long();
+    let path = dir.write(name, &text);
+    let more = r#"{"type":"message","id":"a5","parentId":"a4","message":{"role":"user","content":"more"}}"#;
+    for limit in ["30000", "20000", "10000"] {
+        let fixed = dir.tailor(&["fix", "--settle", "0", "--result-chars-max", limit, name]);
+        assert_eq!(fixed.status, 0, "{}", fixed.text());
+        if limit == "20000" {
+            append(&path, &format!("{more}\n"));
+        }
+    }
+    (path, format!("{text}{more}\n"))
+}
+
+#[test]
+fn all_runs_over_a_file_go_back_to_before_the_first() {
+    let dir = Dir::new();
+    let (path, original) = three_runs(&dir, "s.jsonl");
+    let undo = ["undo", "--settle", "0", "--to-original", "s.jsonl"];
+    let dry = dir.tailor(&[&undo[..], &["--dry-run"]].concat()).text();
+    let undone = dir.tailor(&undo);
+    assert_eq!(fs::read_to_string(&path).unwrap(), original);
+    let begins = "s.jsonl: undone 3 runs: ";
+    assert!(undone.status == 0 && undone.text().starts_with(begins), "{}", undone.text());
+    assert!(undone.text().ends_with(": 3 runs undone\n"), "{}", undone.text());
+    assert_eq!(dry.replace("would undo 3", "undone 3").lines().next(), undone.text().lines().next());
+    let again = dir.tailor(&undo);
+    assert!(again.status == 2 && again.text().contains("refused: no run to undo"), "{}", again.text());
+}
+
+#[test]
+fn a_run_that_cannot_go_back_ends_it_and_says_how_far_it_went() {
+    let dir = Dir::new();
+    let open = r#"{"type":"message","id":"a5","parentId":"a4","message":{"role":"assistant","content":[{"type":"toolCall","id":"d","name":"bash","arguments":{}}],"stopReason":"toolUse"}}"#;
+    let user = r#"{"type":"message","id":"a6","parentId":"a5","message":{"role":"user","content":"and?"}}"#;
+    let path = dir.write("s.jsonl", format!("{}{open}\n{user}\n", long()));
+    for code in ["P1", "S1"] {
+        let fixed = dir.tailor(&["fix", "--settle", "0", "--select", code, "s.jsonl"]);
+        assert!(fixed.text().contains("fixed 1 problem"), "{}", fixed.text());
+    }
+    let text = fs::read_to_string(&path).unwrap();
+    // Another program changes what the first run wrote.
+    fs::write(&path, text.replace("tool result missing", "tool result MISSING")).unwrap();
+    make_old(&path);
+    let run = dir.tailor(&["undo", "--settle", "0", "--to-original", "s.jsonl"]);
+    let said = run.text();
+    assert!(run.status == 2 && said.starts_with("s.jsonl: refused: "), "{said}");
+    assert!(said.contains("(1 later run undone)") && said.contains(": 1 run undone, 1 refused\n"), "{said}");
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(!text.contains("[tailor: 1") && text.contains("tool result MISSING"), "{said}");
+}
+
+#[test]
+fn without_a_path_the_newest_runs_are_listed_and_all_can_be_undone() {
+    let dir = Dir::new();
+    let none = dir.tailor(&["undo"]);
+    assert!(none.status == 0 && none.stderr.contains("no run is kept here"), "{}", none.stderr);
+    let (one, one_before) = (dir.write("one.jsonl", BROKEN), BROKEN);
+    let two = dir.write("two.jsonl", BROKEN);
+    dir.write("whole.jsonl", WHOLE);
+    assert_eq!(dir.tailor(&["fix", "."]).status, 0);
+    let list = dir.tailor(&["undo"]);
+    let text = list.text();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!((list.status, lines.len()), (0, 2), "{text}");
+    assert!(lines.iter().all(|line| line.ends_with("edits, 551 B → 874 B")), "{text}");
+    assert!(list.stderr.contains("tailor undo --all"), "{}", list.stderr);
+    let json = dir.tailor(&["undo", "--format", "json"]).json();
+    assert!(json[0]["time"].as_str() >= json[1]["time"].as_str(), "the newest comes first: {json:?}");
+    fs::remove_file(&two).unwrap();
+    let all = dir.tailor(&["undo", "--all", "--settle", "0"]);
+    assert!(all.status == 0 && all.text().ends_with(": 1 run undone\n"), "{}", all.text());
+    assert_eq!(fs::read_to_string(one).unwrap(), one_before);
+    let mixed = dir.tailor(&["undo", "--all", "one.jsonl"]);
+    assert_eq!(mixed.status, 2);
+}
+
 /// What `undo` must give back besides the bytes.
 fn facts(path: &Path) -> (u32, i64, i64) {
     let facts = fs::metadata(path).unwrap();

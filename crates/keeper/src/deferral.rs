@@ -154,6 +154,28 @@ impl Deferral {
         }
     }
 
+    /// What a person can close to have it done now.
+    fn held_by(&self) -> Option<&str> {
+        match self {
+            Self::InUse { agent, .. } | Self::Busy { agent, .. } | Self::Unprovable { agent } => Some(agent),
+            Self::Open { name, .. } | Self::Remembered { name, .. } => Some(name),
+            Self::HeldOpen => Some("that program"),
+            Self::OldFileOpen => Some("the agent"),
+            Self::Growing { .. }
+            | Self::MayRun { .. }
+            | Self::RecentHistory { .. }
+            | Self::NotWorth { .. }
+            | Self::Changed
+            | Self::OtherTailor
+            | Self::Running { .. }
+            | Self::Locked { .. }
+            | Self::Doubtful { .. }
+            | Self::Unseen { .. }
+            | Self::MayRemember { .. }
+            | Self::LateLines(_) => None,
+        }
+    }
+
     /// The reason alone.
     pub(crate) fn why(&self) -> String {
         Told { deferral: self, set_by: SetBy::Options, with_retry: false }.to_string()
@@ -320,6 +342,10 @@ struct Told<'a> {
 impl fmt::Display for Told<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.deferral.reason(self.set_by, f)?;
+        // The daemon waits by itself.
+        if let (SetBy::Options, Some(who)) = (self.set_by, self.deferral.held_by()) {
+            write!(f, "; quit {who} first")?;
+        }
         // No time makes it worth more.
         if !self.with_retry || matches!(self.deferral, Deferral::NotWorth { .. }) {
             return Ok(());

@@ -164,9 +164,12 @@ mod tests {
                 Deferral::Doubtful { age: secs(10), grace: secs(30) },
                 "stale after 30 s, and is 10 s old; retry in 20 s",
             ),
-            (Deferral::InUse { agent: "Copilot", pid: 7, status: None }, "(process 7); retry in 60 s"),
+            (
+                Deferral::InUse { agent: "Copilot", pid: 7, status: None },
+                "(process 7); quit Copilot first; retry in 60 s",
+            ),
             (Deferral::Busy { agent: "Codex", lock: "maintenance lock" }, "retry in 60 s"),
-            (Deferral::Open { pid: 7, name: "codex".into() }, "retry in 60 s"),
+            (Deferral::Open { pid: 7, name: "codex".into() }, "quit codex first; retry in 60 s"),
             (
                 Deferral::Unseen { processes: 2, quiet: secs(86_400), wanted: secs(7 * 86_400) },
                 "retry in 6 days",

@@ -219,6 +219,51 @@ impl Vault {
         find().map_err(|cause| Error::new(&self.root, "look for the run", cause))
     }
 
+    /// The newest runs over whatever files, newest first. A run that cannot be read is an error among the others.
+    ///
+    /// # Errors
+    ///
+    /// When the vault cannot be read.
+    pub fn newest(&self, count: usize) -> Result<Vec<Result<Record, Error>>, Error> {
+        let fail = |cause| Error::new(&self.root, "read the records", cause);
+        let Some(runs) = self.all_runs().map_err(fail)? else { return Ok(Vec::new()) };
+        let mut records = Vec::new();
+        for (run, folder) in all_names(&runs).map_err(fail)?.into_iter().rev() {
+            let read = runs.child(&folder).and_then(|folder| folder.map_or(Ok(None), |f| read_run(&f, &run)));
+            match read {
+                Ok(Some(record)) if record.undoes.is_none() => records.push(Ok(record)),
+                Ok(_) => {}
+                Err(cause) => records.push(Err(Error::new(&runs.path_of(&folder), "read a record", cause))),
+            }
+            if records.len() == count {
+                break;
+            }
+        }
+        Ok(records)
+    }
+
+    /// The files that there are runs over, in no order. What cannot be read is left out.
+    ///
+    /// # Errors
+    ///
+    /// When the vault cannot be read.
+    pub fn files(&self) -> Result<Vec<PathBuf>, Error> {
+        let fail = |cause| Error::new(&self.root, "read the records", cause);
+        let Some(runs) = self.all_runs().map_err(fail)? else { return Ok(Vec::new()) };
+        let mut files = BTreeMap::new();
+        for (run, folder) in all_names(&runs).map_err(fail)?.into_iter().rev() {
+            if files.contains_key(&folder) {
+                continue;
+            }
+            if let Ok(Some(inside)) = runs.child(&folder)
+                && let Ok(Some(record)) = read_run(&inside, &run)
+            {
+                files.insert(folder, record.path);
+            }
+        }
+        Ok(files.into_values().collect())
+    }
+
     /// Opens the file of a run, in whatever state, so that [`Run::note`] can go on after a restart.
     pub(crate) fn run_for_notes(&self, record: &Record) -> io::Result<Run> {
         let (folder, file) = self.open(record, OFlags::RDWR)?;
@@ -271,15 +316,10 @@ impl Vault {
 
     /// The texts whose hashes begin with these digits, and why one may be missing. Of several copies the newest whole one.
     fn copies(&self, digits: &str) -> io::Result<(BTreeMap<String, StoredIn>, String)> {
-        let (mut all, mut found, mut excuse) = (Vec::new(), BTreeMap::new(), String::new());
+        let (mut found, mut excuse) = (BTreeMap::new(), String::new());
         let Some(runs) = self.all_runs()? else { return Ok((found, excuse)) };
-        for folder in runs.names()? {
-            let names = runs.child(&folder)?.map_or(Ok(Vec::new()), |folder| folder.names())?;
-            all.extend(names.iter().filter_map(|name| Some((run_of(name)?.0.to_string(), folder.clone()))));
-        }
-        all.sort();
         let is_whole = |(file, stored): &StoredIn| Text::open(file, stored).and_then(Text::check).is_ok();
-        for (run, folder) in all.into_iter().rev() {
+        for (run, folder) in all_names(&runs)?.into_iter().rev() {
             let mut read = || -> io::Result<()> {
                 let Some(folder) = runs.child(&folder)? else { return Ok(()) };
                 let Some((file, _)) = open_run(&folder, &run, OFlags::RDONLY)? else { return Ok(()) };
@@ -299,6 +339,17 @@ impl Vault {
         }
         Ok((found, excuse))
     }
+}
+
+/// The names of all runs, oldest first, each with that of its folder.
+fn all_names(runs: &Folder) -> io::Result<Vec<(String, String)>> {
+    let mut all = Vec::new();
+    for folder in runs.names()? {
+        let names = runs.child(&folder)?.map_or(Ok(Vec::new()), |folder| folder.names())?;
+        all.extend(names.iter().filter_map(|name| Some((run_of(name)?.0.to_string(), folder.clone()))));
+    }
+    all.sort();
+    Ok(all)
 }
 
 impl Pending {

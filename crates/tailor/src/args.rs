@@ -6,7 +6,7 @@ mod doctor;
 mod flags;
 mod top;
 
-pub(crate) use check::{Allowed, ReportFormat, Results};
+pub(crate) use check::{Allowed, Listing, ReportFormat, Results};
 pub(crate) use complete::{Completions, Man};
 pub(crate) use doctor::{Doctor, Resume};
 pub(crate) use top::{Report, Top};
@@ -34,7 +34,7 @@ use transcript::{Finding, Severity};
 /// never loses a line.
 #[derive(Parser)]
 #[command(name = "tailor", version, max_term_width = 100)]
-#[command(after_help = "Exit codes: 0 nothing to report, 1 findings remain, 2 an error.\n\
+#[command(after_help = "Exit codes: 0 nothing to report, 1 findings remain, 2 an error, 130 interrupted.\n\
     Start with `tailor doctor`: it only reads, and lists the sessions of your agents and what is wrong with them.")]
 pub(crate) struct Args {
     /// Without one, Tailor lists the newest sessions and those that are broken.
@@ -61,14 +61,24 @@ pub(crate) enum Command {
     )]
     Resume(Resume),
     /// Check transcripts and report what is wrong; changes nothing.
-    #[command(after_help = "Examples:\n  tailor scan\n  tailor scan ~/.claude/projects --fail-on error\n  \
+    #[command(
+        after_help = "Examples:\n  tailor scan\n  tailor scan ~/.claude/projects --min-severity error\n  \
         tailor scan session.jsonl --format json | jq .findings\n  \
-        tailor scan sessions --max-file-size 2MiB --tolerance 10% --format sarif -o tailor.sarif --exit-zero\n  \
-        tailor scan sessions --format json -o known.json\n  tailor scan sessions --baseline known.json")]
+        tailor scan sessions --max-file-size 2MiB --format sarif -o tailor.sarif --exit-zero\n  \
+        tailor scan sessions --format json -o known.json\n  tailor scan sessions --baseline known.json\n\
+        Exit codes: 0 no errors found, 1 errors found (see --fail-on), 2 a file could not be read."
+    )]
     Scan(Scan),
     /// Repair transcripts in place, as far as that is safe.
-    #[command(after_help = "Examples:\n  tailor fix session.jsonl --dry-run\n  tailor fix session.jsonl\n  \
-        tailor fix - < session.jsonl > repaired.jsonl\n  tailor fix ~/.openclaw --out /tmp/repaired")]
+    #[command(
+        after_help = "Examples:\n  tailor fix session.jsonl --dry-run --diff   # show what would change\n  \
+        tailor fix session.jsonl\n  \
+        tailor fix session.jsonl --select P1,P2     # only lost tool results, and results without a call\n  \
+        tailor fix session.jsonl --allow S9         # also take out history from before a compaction\n  \
+        tailor fix - < session.jsonl > repaired.jsonl\n  tailor fix ~/.openclaw --out /tmp/repaired\n\
+        Undo: tailor undo session.jsonl\n\
+        Exit codes: 0 nothing is left to fix, 1 errors or warnings remain, 2 an error."
+    )]
     Fix(Fix),
     /// Show what fills a file and the context: tools, fields, turns, the largest entries; changes nothing.
     #[command(
@@ -81,8 +91,13 @@ pub(crate) enum Command {
         tailor report ~/.claude/projects -o report.html --profile chatcli")]
     Report(Report),
     /// Restore what a run of `fix` changed, even after the agent has appended more.
-    #[command(after_help = "Examples:\n  tailor undo session.jsonl --list\n  tailor undo session.jsonl\n  \
-        tailor undo session.jsonl --run 20261121T160102.123Z-3f9a1c20")]
+    #[command(
+        after_help = "Examples:\n  tailor undo                               # lists the newest runs\n  \
+        tailor undo session.jsonl                 # the newest run\n  \
+        tailor undo session.jsonl --to-original   # all of them\n  \
+        tailor undo --all                         # the newest run of every file\n  \
+        tailor undo session.jsonl --run 20261121T160102.123Z-3f9a1c20"
+    )]
     Undo(Undo),
     /// Print the context in chunks that fit a summariser, as JSON lines.
     #[command(after_help = "Examples:\n  tailor chunk session.jsonl --max-tokens 50000\n  \
@@ -142,47 +157,59 @@ pub(crate) enum Command {
 }
 
 #[derive(ClapArgs)]
+#[command(next_display_order = EVERYDAY)]
 pub(crate) struct Scan {
     #[command(flatten)]
     pub(crate) shared: Shared,
     #[command(flatten)]
     allowed: Allowed,
     /// Read every file, also those that have not changed since the last scan.
-    #[arg(long)]
+    #[arg(long, help_heading = None::<&str>, hide_short_help = true)]
     no_cache: bool,
     /// Skip files that have not changed since the last scan, also under CI (where the variable CI is set).
-    #[arg(long, conflicts_with = "no_cache")]
+    #[arg(long, conflicts_with = "no_cache", help_heading = None::<&str>, hide_short_help = true)]
     cache: bool,
 }
 
+/// Options that are listed first, in an order of their own, come before all others.
+const EVERYDAY: usize = 4;
+
 #[derive(ClapArgs)]
+#[expect(clippy::struct_excessive_bools, reason = "flags that have nothing to do with each other")]
+#[command(next_display_order = EVERYDAY)]
 pub(crate) struct Fix {
     /// Report what would change, but change nothing.
-    #[arg(long)]
+    #[arg(long, display_order = 0)]
     pub(crate) dry_run: bool,
     /// Show each change; removed text only with --show-content.
-    #[arg(long)]
+    #[arg(long, display_order = 1)]
     pub(crate) diff: bool,
     /// Show text from the transcript in --diff.
-    #[arg(long, requires = "diff")]
+    #[arg(long, requires = "diff", hide_short_help = true)]
     pub(crate) show_content: bool,
+    /// Repair the sessions of all known agents, without asking. Without this and without a PATH, they are listed, and
+    /// you are asked on a terminal.
+    #[arg(long, conflicts_with = "paths")]
+    pub(crate) all: bool,
     /// Write repaired copies into this folder, and leave the originals alone.
     #[arg(long, value_name = "DIR", conflicts_with = "dry_run")]
     pub(crate) out: Option<PathBuf>,
-    /// Also make the guarded fixes of these rules (see `tailor explain CODE`).
-    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = code)]
+    /// Also make the guarded fixes of these rules. A fix is guarded if it rewrites ids, guesses, or takes out what
+    /// somebody may want; each finding names the CODE that it needs.
+    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = code, display_order = 3)]
     pub(crate) allow: Vec<String>,
-    /// Seconds without writes before a file is replaced (5).
+    /// Seconds without writes before a file is replaced; pass 0 if no agent is running [default: 5]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) settle: Option<Duration>,
-    /// Seconds without writes before older history is rewritten, which prompt caches may hold: old results (S14, S15),
-    /// messages of the model (S16), and what comes before signed thinking (3600; 0 if --settle is 0).
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    /// Seconds without writes before older history is rewritten, which prompt caches may hold: old results (rules
+    /// stale-result, crowded-window), model messages (oversized-reply), and what comes before signed thinking [default:
+    /// 3600; 0 if --settle is 0]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, hide_short_help = true)]
     pub(crate) settle_stale: Option<Duration>,
     #[command(flatten)]
     pub(crate) vault: VaultAt,
     /// Also write each cut text to a plain file in this folder, and name that file in the marker.
-    #[arg(long, value_name = "DIR", value_parser = spill)]
+    #[arg(long, value_name = "DIR", value_parser = spill, hide_short_help = true)]
     pub(crate) spill: Option<Folder>,
     #[command(flatten)]
     pub(crate) shared: Shared,
@@ -192,7 +219,7 @@ pub(crate) struct Fix {
 #[derive(ClapArgs, Default)]
 pub(crate) struct ConfigFile {
     /// Read this file instead of those in `/etc/tailor` and `$XDG_CONFIG_HOME/tailor`.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = None::<&str>, hide_short_help = true)]
     config: Option<PathBuf>,
 }
 
@@ -209,9 +236,9 @@ impl ConfigFile {
 /// Where originals are.
 #[derive(ClapArgs)]
 pub(crate) struct VaultAt {
-    /// The folder of originals. By default the one in the configuration, or `tailor` in `$XDG_STATE_HOME` or
-    /// `~/.local/state`.
-    #[arg(long, value_name = "DIR")]
+    /// The folder of originals [default: the one in the configuration, or `tailor` in `$XDG_STATE_HOME` or
+    /// `~/.local/state`]
+    #[arg(long, value_name = "DIR", hide_short_help = true)]
     vault: Option<PathBuf>,
 }
 
@@ -225,7 +252,7 @@ impl VaultAt {
 /// What every command is asked that changes files in another way than `fix`.
 #[derive(ClapArgs)]
 pub(crate) struct Change {
-    /// Seconds without writes before a file is replaced (5); pass 0 if no agent is running.
+    /// Seconds without writes before a file is replaced; pass 0 if no agent is running [default: 5]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     settle: Option<Duration>,
     /// Format of the results.
@@ -269,11 +296,17 @@ impl Change {
 #[derive(ClapArgs)]
 #[expect(clippy::struct_excessive_bools, reason = "flags that have nothing to do with each other")]
 pub(crate) struct Undo {
-    /// Files, or folders of transcripts.
-    #[arg(value_name = "PATH", required = true, value_parser = session(), value_hint = AnyPath)]
+    /// Files, or folders of transcripts. Without one, the newest runs are listed.
+    #[arg(value_name = "PATH", value_parser = session(), value_hint = AnyPath)]
     pub(crate) paths: Vec<PathBuf>,
-    /// The run to undo; by default the newest one of each file.
-    #[arg(long, value_name = "ID")]
+    /// Undo in every file that Tailor has changed.
+    #[arg(long, conflicts_with = "paths")]
+    pub(crate) all: bool,
+    /// Undo all runs of each file, back to before the first, instead of the newest one.
+    #[arg(long, conflicts_with = "run")]
+    pub(crate) to_original: bool,
+    /// The run to undo, instead of the newest one.
+    #[arg(long, value_name = "ID", requires = "paths")]
     pub(crate) run: Option<String>,
     /// Restore everything but a compaction that the agent has continued from.
     #[arg(long)]
@@ -283,7 +316,7 @@ pub(crate) struct Undo {
     #[arg(long)]
     pub(crate) ignore_thinking: bool,
     /// List the runs of each file, and undo none.
-    #[arg(long, conflicts_with_all = ["run", "dry_run", "partly", "ignore_thinking"])]
+    #[arg(long, conflicts_with_all = ["run", "to_original", "dry_run", "partly", "ignore_thinking"])]
     pub(crate) list: bool,
     /// Report what would be undone, but change nothing.
     #[arg(long)]
@@ -565,17 +598,17 @@ pub(crate) struct Shared {
     #[arg(value_name = "PATH", value_parser = session(), value_hint = AnyPath)]
     pub(crate) paths: Vec<PathBuf>,
     /// Only these rules.
-    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = code)]
+    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = code, display_order = 2)]
     pub(crate) select: Vec<String>,
-    /// Only the rules of this group; `fix` makes their guarded fixes too.
+    /// Only the rules of this group; `fix` makes their guarded fixes too, as with --allow.
     #[arg(long, value_name = "GROUP", value_parser = group, conflicts_with = "select")]
     pub(crate) only: Option<Group>,
     /// Skip these rules.
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = code)]
     pub(crate) ignore: Vec<String>,
-    /// Exit with 1 if findings of this severity or worse, or of this rule, remain.
-    #[arg(long, value_name = "note|warning|error|CODE", value_delimiter = ',', default_value = "warning", value_parser = fail_on, help_heading = "Results")]
-    pub(crate) fail_on: Vec<FailOn>,
+    /// Exit with 1 if findings of this severity or worse, or of this rule, remain [default: error; of `fix`: warning]
+    #[arg(long, value_name = "note|warning|error|CODE", value_delimiter = ',', value_parser = fail_on, help_heading = "Results", hide_short_help = true)]
+    fail_on: Vec<FailOn>,
     #[command(flatten)]
     pub(crate) results: Results,
     #[command(flatten)]
@@ -590,7 +623,7 @@ pub(crate) type Limits = Given<Edit>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// One line for each finding.
+    /// Text for people.
     Human,
     /// One JSON object for each file, and one with totals.
     Json,
@@ -643,12 +676,13 @@ impl Shared {
         self.only.iter().flat_map(|group| group.codes()).map(str::to_string).collect()
     }
 
-    /// Whether a finding makes the exit code 1.
-    pub(crate) fn fails(&self, finding: &Finding) -> bool {
-        self.fail_on.iter().any(|on| match on {
+    /// Whether a finding makes the exit code 1: one that is asked for, or else one of at least this severity.
+    pub(crate) fn fails(&self, finding: &Finding, default: Severity) -> bool {
+        let fails = |on: &FailOn| match on {
             FailOn::Severity(severity) => finding.severity >= *severity,
             FailOn::Code(code) => finding.rule.code() == code,
-        })
+        };
+        if self.fail_on.is_empty() { finding.severity >= default } else { self.fail_on.iter().any(fails) }
     }
 }
 
@@ -720,18 +754,16 @@ fn group(text: &str) -> Result<Group, String> {
 }
 
 fn fail_on(text: &str) -> Result<FailOn, String> {
-    match text {
-        "note" => Ok(FailOn::Severity(Severity::Note)),
-        "warning" => Ok(FailOn::Severity(Severity::Warning)),
-        "error" => Ok(FailOn::Severity(Severity::Error)),
-        other => match rule::find(other) {
-            Some(rule) => Ok(FailOn::Code(rule.code().to_string())),
-            None => Err(or_meant(
-                format!("neither note, warning or error, and {}", no_such_rule()),
-                other,
-                &[&["note", "warning", "error"], &rules()[..]].concat(),
-            )),
-        },
+    if let Ok(severity) = check::severity(text) {
+        return Ok(FailOn::Severity(severity));
+    }
+    match rule::find(text) {
+        Some(rule) => Ok(FailOn::Code(rule.code().to_string())),
+        None => Err(or_meant(
+            format!("neither note, warning or error, and {}", no_such_rule()),
+            text,
+            &[&["note", "warning", "error"], &rules()[..]].concat(),
+        )),
     }
 }
 

@@ -70,7 +70,7 @@ impl Baseline {
 /// goes on.
 pub(crate) fn fingerprints<'f>(path: &Path, findings: &'f [Finding]) -> Vec<String> {
     let path = relative(path);
-    let (mut seen, mut told): (HashMap<_, u64>, _) = (HashMap::new(), Vec::new());
+    let mut seen: HashMap<_, u64> = HashMap::new();
     let one = |finding: &'f Finding| {
         let Finding { rule, labels, .. } = finding;
         let (entry, call) = (labels.entry.as_deref(), labels.call.as_deref());
@@ -79,15 +79,23 @@ pub(crate) fn fingerprints<'f>(path: &Path, findings: &'f [Finding]) -> Vec<Stri
         let alike = seen.entry((rule.code(), line, entry, call)).or_default();
         *alike += 1;
         let line = line.to_string();
-        told.clear();
-        let texts = [rule.code(), &line, entry, call];
-        let parts = texts.into_iter().map(str::as_bytes).chain([path.as_os_str().as_encoded_bytes()]);
-        for part in parts {
-            told.extend_from_slice(&(part.len() as u64).to_le_bytes());
-            told.extend_from_slice(part);
-        }
-        told.extend_from_slice(&alike.to_le_bytes());
-        blake3::hash(&told).to_hex()[..DIGITS].to_string()
+        let texts = [rule.code(), &line, entry, call].into_iter().map(str::as_bytes);
+        hash(texts.chain([path.as_os_str().as_encoded_bytes()]), &alike.to_le_bytes())
     };
     findings.iter().map(one).collect()
+}
+
+/// What is recognised by these texts.
+pub(crate) fn fingerprint_of(texts: &[&str]) -> String {
+    hash(texts.iter().map(|text| text.as_bytes()), &[])
+}
+
+fn hash<'t>(parts: impl Iterator<Item = &'t [u8]>, end: &[u8]) -> String {
+    let mut told = Vec::new();
+    for part in parts {
+        told.extend_from_slice(&(part.len() as u64).to_le_bytes());
+        told.extend_from_slice(part);
+    }
+    told.extend_from_slice(end);
+    blake3::hash(&told).to_hex()[..DIGITS].to_string()
 }

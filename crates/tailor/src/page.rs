@@ -265,21 +265,12 @@ impl Page {
     }
 
     fn rules(&self) -> BTreeMap<&'static str, (&'static str, &'static str)> {
-        let worse = |a: &str, b: &str| {
-            let rank = |word: &str| {
-                let all = [Severity::Note, Severity::Warning, Severity::Error];
-                all.iter().position(|severity| severity.name() == word)
-            };
-            rank(a) > rank(b)
-        };
-        let mut rules: BTreeMap<&'static str, (&'static str, &'static str)> = BTreeMap::new();
+        let mut rules: BTreeMap<&'static str, (&'static str, Severity)> = BTreeMap::new();
         for found in self.looked.iter().flat_map(|looked| &looked.findings) {
-            let known = rules.entry(found.code).or_insert_with(|| (found.rule, found.severity));
-            if worse(found.severity, known.1) {
-                known.1 = found.severity;
-            }
+            let known = rules.entry(found.code).or_insert((found.rule, found.severity));
+            known.1 = known.1.max(found.severity);
         }
-        rules
+        rules.into_iter().map(|(code, (rule, severity))| (code, (rule, severity.name()))).collect()
     }
 
     fn data(mut self, made: String, content: bool) -> Data {

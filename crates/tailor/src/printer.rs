@@ -1,13 +1,15 @@
 //! Results in the shape that was asked for. The only place that prints results about files.
 
+mod fold;
 mod github;
+mod gitlab;
 mod human;
 mod json;
 mod junit;
 mod sarif;
 mod shape;
 
-use crate::args::ReportFormat;
+use crate::args::{Listing, ReportFormat};
 use crate::output::Output;
 use crate::report::FileReport;
 use crate::say::eprint_message;
@@ -18,13 +20,14 @@ use std::io::{self, Write};
 use std::time::Instant;
 
 /// All shapes of results.
-fn shape(format: ReportFormat, screen: Screen) -> Box<dyn Shape> {
+fn shape(format: ReportFormat, screen: Screen, listing: Listing) -> Box<dyn Shape> {
     match format {
-        ReportFormat::Human => Box::new(human::Human::new(screen)),
+        ReportFormat::Human => Box::new(human::Human::new(screen, listing)),
         ReportFormat::Json => Box::new(json::Lines),
-        ReportFormat::Sarif => Box::new(sarif::Log::default()),
-        ReportFormat::Junit => Box::new(junit::Suite::default()),
-        ReportFormat::Github => Box::new(github::Annotations::default()),
+        ReportFormat::Sarif => Box::new(sarif::Log::new(listing)),
+        ReportFormat::Junit => Box::new(junit::Suite::new(listing)),
+        ReportFormat::Gitlab => Box::new(gitlab::Degradations::new(listing)),
+        ReportFormat::Github => Box::new(github::Annotations::new(listing)),
     }
 }
 
@@ -33,6 +36,7 @@ pub(crate) struct Printer {
     shape: Box<dyn Shape>,
     out: Output,
     totals: Totals,
+    listing: Listing,
     started: Instant,
     /// Errors are also told as such: results are for a person, or go to where nobody looks now.
     says_errors: bool,
@@ -41,39 +45,45 @@ pub(crate) struct Printer {
 
 impl Printer {
     /// Results to standard output.
-    pub(crate) fn new(format: ReportFormat) -> Self {
-        Self::with(format, Output::stdout(), Screen::of_stdout())
+    pub(crate) fn new(format: ReportFormat, listing: Listing) -> Self {
+        Self::with(format, listing, Output::stdout(), Screen::of_stdout())
     }
 
     /// Results to standard error: standard output carries a transcript.
-    pub(crate) fn beside_a_transcript(format: ReportFormat) -> Self {
-        Self::with(format, Output::Stderr(io::stderr().lock()), Screen::of_stderr())
+    pub(crate) fn beside_a_transcript(format: ReportFormat, listing: Listing) -> Self {
+        Self::with(format, listing, Output::Stderr(io::stderr().lock()), Screen::of_stderr())
     }
 
     /// Results to a file.
-    pub(crate) fn to_file(format: ReportFormat, path: &std::path::Path) -> Result<Self, String> {
+    pub(crate) fn to_file(
+        format: ReportFormat,
+        listing: Listing,
+        path: &std::path::Path,
+    ) -> Result<Self, String> {
         let shown = path.display().to_string();
         match Output::to_file(path) {
-            Ok(out) => Ok(Self { file: Some(shown), ..Self::with(format, out, Screen::NONE) }),
+            Ok(out) => Ok(Self { file: Some(shown), ..Self::with(format, listing, out, Screen::NONE) }),
             Err(error) => Err(format!("{shown}: could not write results: {error}")),
         }
     }
 
-    fn with(format: ReportFormat, out: Output, screen: Screen) -> Self {
+    fn with(format: ReportFormat, listing: Listing, out: Output, screen: Screen) -> Self {
         Self {
-            shape: shape(format, screen),
+            totals: Totals::new(listing.statistics),
+            shape: shape(format, screen, listing.clone()),
+            listing,
             says_errors: format == ReportFormat::Human || out.is_file(),
             out,
-            totals: Totals::new(),
             started: Instant::now(),
             file: None,
         }
     }
 
     /// Prints what there is to say about a file and adds it up. An error means that nobody listens any more.
-    pub(crate) fn file(&mut self, report: &FileReport) -> io::Result<()> {
-        self.totals.add(report);
-        self.shape.file(report, &mut self.out)?;
+    pub(crate) fn file(&mut self, mut report: FileReport) -> io::Result<()> {
+        self.totals.add(&report);
+        report.retain(|finding| self.listing.lists(finding.severity));
+        self.shape.file(&report, &mut self.out)?;
         match (&report.reason, self.says_errors && report.outcome == "error") {
             (Some(reason), true) => {
                 self.out.flush()?;
@@ -97,6 +107,7 @@ impl Printer {
 
     /// Prints the totals and gives the exit code.
     pub(crate) fn finish(mut self) -> io::Result<Status> {
+        self.totals.end();
         self.totals.seconds = (self.started.elapsed().as_secs_f64() * 1000.0).round() / 1000.0;
         self.shape.finish(&self.totals, &mut self.out)?;
         self.out.finish()?;
@@ -121,17 +132,15 @@ mod tests {
     #[test]
     fn lines_that_wait_are_told_of_where_the_file_is_done() {
         for ending in [Ending::Fixed, Ending::Undone] {
-            let report = with_late_lines(ending);
+            let report = with_late_lines(ending.clone());
             let print = |format| {
                 let mut text = Vec::new();
-                shape(format, Screen::NONE).file(&report, &mut text).unwrap();
+                shape(format, Screen::NONE, Listing::default()).file(&report, &mut text).unwrap();
                 String::from_utf8(text).unwrap()
             };
             let human = print(ReportFormat::Human);
-            let done = format!(
-                "s.jsonl: {}: 2 kB -> 1 kB; lines appended during the swap are queued",
-                report.outcome
-            );
+            let done = if ending == Ending::Fixed { "fixed 0 problems," } else { "undone:" };
+            let done = format!("s.jsonl: {done} 2 kB → 1 kB; lines appended during the swap are queued");
             assert!(human.starts_with(&done), "{human}");
             let json: serde_json::Value = serde_json::from_str(&print(ReportFormat::Json)).unwrap();
             assert_eq!(json["outcome"], report.outcome);

@@ -1,16 +1,20 @@
 //! What is printed about one file: plain data, taken from an outcome so that the outcome can be let go.
 
+mod remains;
+
 use crate::args::{ReportFormat, Shared};
 use crate::baseline::{Baseline, fingerprints};
 use crate::status::Status;
 use crate::terminal::shell_word;
 use keeper::{Ending, Error, Guarantee, Outcome, Policies, Unsupported};
-use serde::Serialize;
+use remains::Remains;
+use serde::{Serialize, Serializer};
 use std::path::Path;
 use std::time::Duration;
 use transcript::finding::{Finding, Held, Safety};
+use transcript::format::Format;
 use transcript::verdict::Worse;
-use transcript::{Examination, Messages};
+use transcript::{Examination, Messages, Severity};
 
 /// One line of `--format json`.
 #[derive(Serialize)]
@@ -61,7 +65,10 @@ pub(crate) struct FileReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) bytes_after: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    run: Option<String>,
+    pub(crate) run: Option<String>,
+    /// How many runs were undone, or would be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) runs: Option<u64>,
     /// When to try again, if it was deferred or lines that came late wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_seconds: Option<u64>,
@@ -76,6 +83,20 @@ pub(crate) struct FileReport {
     pub(crate) compared: bool,
     #[serde(skip)]
     pub(crate) status: Status,
+    /// The user named this very file; others were found in a folder.
+    #[serde(skip)]
+    named: bool,
+    /// How many findings there were before a repair, if there is one.
+    #[serde(skip)]
+    problems: Option<u64>,
+    /// How many came to light with it.
+    #[serde(skip)]
+    pub(crate) newly_found: u64,
+    #[serde(skip)]
+    remains: Remains,
+    /// The command that goes on with the session, where its agent has one.
+    #[serde(skip)]
+    pub(crate) resume: Option<String>,
     #[serde(skip)]
     pub(crate) diff: Vec<String>,
 }
@@ -90,12 +111,18 @@ pub(crate) fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn name_of<S: Serializer>(severity: &Severity, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(severity.name())
+}
+
 /// One finding.
 #[derive(Serialize)]
 pub(crate) struct FindingReport {
     pub(crate) code: &'static str,
     pub(crate) rule: &'static str,
-    pub(crate) severity: &'static str,
+    #[serde(serialize_with = "name_of")]
+    pub(crate) severity: Severity,
     pub(crate) line: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) entry: Option<String>,
@@ -104,7 +131,7 @@ pub(crate) struct FindingReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tool: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    chars: Option<u64>,
+    pub(crate) chars: Option<u64>,
     /// What the fix would take out, if that is all that it is for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) saves_bytes: Option<u64>,
@@ -139,7 +166,7 @@ impl FindingReport {
         };
         let judged = |(finding, fingerprint): (Finding, String)| {
             let known = judge.baseline.knows(&fingerprint);
-            let fails = judge.shared.fails(&finding) && !known;
+            let fails = judge.shared.fails(&finding, judge.fails_by_default) && !known;
             Self { fingerprint, known, fails, ..Self::new(path, finding) }
         };
         findings.into_iter().zip(prints).map(judged).collect()
@@ -149,14 +176,16 @@ impl FindingReport {
     pub(crate) fn new(path: &Path, finding: Finding) -> Self {
         let (fix, reason) = match finding.fix.safety {
             Safety::Safe => ("safe", None),
-            Safety::Guarded(guard) => ("guarded", Some(format!("{guard} (--allow {})", finding.rule.code()))),
+            Safety::Guarded(guard) => {
+                ("guarded", Some(format!("needs --allow {}: {guard}", finding.rule.code())))
+            }
             Safety::Held(held) => ("held", Some(held_back(path, finding.rule.code(), held))),
             Safety::None => ("none", None),
         };
         Self {
             code: finding.rule.code(),
             rule: finding.rule.name(),
-            severity: finding.severity.name(),
+            severity: finding.severity,
             line: finding.line,
             entry: finding.labels.entry,
             call: finding.labels.call,
@@ -191,11 +220,18 @@ pub(crate) struct FailPolicy<'a> {
     pub(crate) shared: &'a Shared,
     pub(crate) policies: &'a Policies,
     pub(crate) baseline: Baseline,
+    /// The least severity that makes the run fail, if nothing else is asked for.
+    pub(crate) fails_by_default: Severity,
 }
 
 impl<'a> FailPolicy<'a> {
-    pub(crate) fn new(shared: &'a Shared, policies: &'a Policies) -> Result<Self, String> {
-        Ok(Self { shared, policies, baseline: Baseline::read(shared.results.baseline.as_deref())? })
+    pub(crate) fn new(
+        shared: &'a Shared,
+        policies: &'a Policies,
+        fails_by_default: Severity,
+    ) -> Result<Self, String> {
+        let baseline = Baseline::read(shared.results.baseline.as_deref())?;
+        Ok(Self { shared, policies, baseline, fails_by_default })
     }
 
     /// Whether anybody asks by what findings are recognised.
@@ -233,6 +269,12 @@ impl FileReport {
             remaining: None,
             compared: false,
             status,
+            named: true,
+            problems: None,
+            newly_found: 0,
+            remains: Remains::default(),
+            resume: None,
+            runs: None,
             diff: Vec::new(),
         }
     }
@@ -265,6 +307,7 @@ impl FileReport {
             _ => Status::Clean,
         };
         let mut report = Self::empty(path, outcome.ending.name(), outcome.reason(), status);
+        report.named = named;
         report.bytes = bytes(path, &outcome);
         report.retry_seconds = retry_seconds(outcome.retry_after());
         report.guarantee = outcome.guarantee.map(Guarantee::name);
@@ -276,8 +319,10 @@ impl FileReport {
         report.messages_in_context_after = left.map(|left| left.messages.seen);
         report.sight = outcome.before.as_ref().map(|found| found.messages);
         report.sight_after = left.map(|left| left.messages);
+        report.remains = Remains::of(left.map_or(&[], |left| &left.findings));
         let uncovered = left.iter().flat_map(|left| &left.findings).filter(|finding| finding.uncovered);
         report.uncovered = FindingReport::all(path, uncovered.cloned().collect(), judge);
+        report.newly_found = count(&report.uncovered);
         report.format = outcome.agent();
         if outcome.ending == Ending::Fixed {
             report.after = Some(FindingReport::all(path, outcome.remaining().to_vec(), judge));
@@ -285,6 +330,7 @@ impl FileReport {
         report.run = outcome.run;
         if let Some(found) = outcome.before {
             let facts = found.facts;
+            report.resume = facts.format.and_then(|format| resume(format, path));
             report.lines = Some(facts.lines);
             report.entries = Some(facts.entries);
             report.calls = Some(facts.calls);
@@ -297,6 +343,7 @@ impl FileReport {
             for finding in findings.iter_mut().filter(|finding| changes && finding.fix == "guarded") {
                 finding.done = allow.iter().any(|code| code == finding.code);
             }
+            report.problems = changes.then(|| count(&findings));
             report.findings = Some(findings);
         }
         report.compared = judge.baseline.is_given();
@@ -322,9 +369,26 @@ impl FileReport {
         Some(format!("the agent sees {} of {} messages{was}", now.seen, now.all))
     }
 
-    /// How many findings came to light with a fix.
-    pub(crate) fn uncovered(&self) -> u64 {
-        count(&self.uncovered)
+    /// Lets go of findings that are not to be listed.
+    pub(crate) fn retain(&mut self, keep: impl Fn(&FindingReport) -> bool) {
+        let listed = [self.findings.as_mut(), Some(&mut self.uncovered), self.after.as_mut()];
+        listed.into_iter().flatten().for_each(|findings| findings.retain(&keep));
+    }
+
+    /// Of how many problems a repair takes how many, if there is one.
+    pub(crate) fn repaired(&self) -> Option<(u64, u64)> {
+        let left = self.remaining.unwrap_or(0).saturating_sub(self.newly_found);
+        self.problems.map(|problems| (problems.saturating_sub(left), problems))
+    }
+
+    /// What a repair leaves, and which options would take it.
+    pub(crate) fn remains(&self) -> &Remains {
+        &self.remains
+    }
+
+    /// It was found in a folder and is no transcript. Of such files only the number is of interest.
+    pub(crate) fn is_passed_over(&self) -> bool {
+        self.outcome == "unsupported" && !self.named
     }
 
     /// What is still found.
@@ -335,11 +399,12 @@ impl FileReport {
 
 impl FileReport {
     /// What came of taking a run back.
-    pub(crate) fn of_undo(path: &Path, outcome: &Outcome) -> Self {
+    pub(crate) fn of_undo(path: &Path, outcome: &Outcome, runs: u64) -> Self {
         let status = Status::of_change(&outcome.ending);
         let mut report = Self::empty(path, outcome.ending.name(), outcome.reason(), status);
         report.bytes = bytes(path, outcome);
         report.findings = None;
+        report.runs = Some(runs);
         report.run.clone_from(&outcome.run);
         report.retry_seconds = retry_seconds(outcome.retry_after());
         report.guarantee = outcome.guarantee.map(Guarantee::name);
@@ -353,6 +418,14 @@ impl FileReport {
     pub(crate) fn failed_undo(path: &Path, error: &Error) -> Self {
         Self { findings: None, ..Self::failed_at(path, error) }
     }
+}
+
+/// The command that goes on with the session in a file.
+fn resume(format: &Format, path: &Path) -> Option<String> {
+    let path = std::path::absolute(path).ok()?;
+    let path = path.to_str()?;
+    let words: Vec<&str> = format.agent(path).resume(path)?.collect();
+    Some(words.join(" "))
 }
 
 /// How long a file was, or is if it was not read.
@@ -439,7 +512,12 @@ pub(crate) mod tests {
             panic!("another command")
         };
         let policies = transcript::Policy::default().into();
-        let judge = FailPolicy { shared: &scan.shared, policies: &policies, baseline: Baseline::default() };
+        let judge = FailPolicy {
+            shared: &scan.shared,
+            policies: &policies,
+            baseline: Baseline::default(),
+            fails_by_default: Severity::Error,
+        };
         let late = Some(Deferral::LateLines("a program has it open".into()));
         let outcome = Outcome {
             ending,
@@ -449,7 +527,7 @@ pub(crate) mod tests {
             ..Outcome::deferred(Deferral::Changed)
         };
         if outcome.ending == Ending::Undone {
-            FileReport::of_undo(Path::new("s.jsonl"), &outcome)
+            FileReport::of_undo(Path::new("s.jsonl"), &outcome, 1)
         } else {
             FileReport::new(Path::new("s.jsonl"), true, outcome, &judge)
         }

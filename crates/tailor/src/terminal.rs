@@ -101,6 +101,9 @@ pub(crate) fn spelled_out(text: &str) -> String {
     for c in text.chars() {
         match c {
             '…' => out += "...",
+            '→' => out += "->",
+            '–' => out.push('-'),
+            '×' => out.push('x'),
             c if c.is_ascii() => out.push(c),
             c => _ = write!(out, "\\u{{{:x}}}", u32::from(c)),
         }

@@ -307,7 +307,7 @@ impl Record {
     }
 
     /// Whether it is one of those that `undo` looks for when no run is named.
-    pub(crate) fn can_be_undone<'r>(&self, later: impl IntoIterator<Item = &'r Self>) -> bool {
+    pub fn can_be_undone<'r>(&self, later: impl IntoIterator<Item = &'r Self>) -> bool {
         self.undoes.is_none() && self.purpose != Some(Purpose::Merge) && !self.is_undone(later)
     }
 

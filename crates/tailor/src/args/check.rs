@@ -1,8 +1,9 @@
 //! What a check is asked for: limits of its own, where its results go, and what makes it fail.
 
-use crate::value::size;
+use crate::value::{or_meant, size};
 use clap::{Args as ClapArgs, ValueEnum};
 use std::path::PathBuf;
+use transcript::Severity;
 use transcript::policy::Budget;
 
 /// Limits of `scan` alone. Nothing is cut for the sake of them.
@@ -10,22 +11,22 @@ use transcript::policy::Budget;
 #[command(next_help_heading = "What a check allows (anything, unless asked for)")]
 pub(crate) struct Allowed {
     /// Largest file (L1), such as 500kB or 2MiB.
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, hide_short_help = true, value_name = "SIZE", value_parser = size)]
     max_file_size: Option<u64>,
     /// Longest line (L2).
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, hide_short_help = true, value_name = "SIZE", value_parser = size)]
     max_line_size: Option<u64>,
     /// Longest text of a tool result (L3).
-    #[arg(long, value_name = "CHARS")]
+    #[arg(long, hide_short_help = true, value_name = "CHARS")]
     max_result_chars: Option<u64>,
     /// Most characters in the results of one model message (L4).
-    #[arg(long, value_name = "CHARS")]
+    #[arg(long, hide_short_help = true, value_name = "CHARS")]
     max_turn_chars: Option<u64>,
     /// Largest context, as estimated (L5).
-    #[arg(long, value_name = "TOKENS")]
+    #[arg(long, hide_short_help = true, value_name = "TOKENS")]
     max_context_tokens: Option<u64>,
     /// How far above these limits is only a note; beyond that, it is an error.
-    #[arg(long, value_name = "PERCENT", default_value = "0%", value_parser = percent)]
+    #[arg(long, hide_short_help = true, value_name = "PERCENT", default_value = "0%", value_parser = percent)]
     tolerance: u64,
 }
 
@@ -53,19 +54,70 @@ pub(crate) struct Results {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Ignore the findings listed in this file; `--format json -o FILE` writes one.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, value_name = "FILE")]
     pub(crate) baseline: Option<PathBuf>,
     /// Exit with 0 even if there are findings; errors still exit with 2.
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) exit_zero: bool,
     /// Ignore files that are not transcripts instead of failing.
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) if_any: bool,
+    #[command(flatten)]
+    pub(crate) listing: Listing,
+}
+
+/// Which findings are listed, and how. What is not listed counts all the same.
+#[derive(ClapArgs, Clone, Default)]
+#[command(next_help_heading = "Results")]
+pub(crate) struct Listing {
+    /// `all` lists each finding by itself, and each file that is not a transcript.
+    #[arg(long, value_enum, default_value_t = Show::Folded)]
+    show: Show,
+    /// List only findings of this severity or worse.
+    #[arg(long, value_name = "note|warning|error", default_value = "note", value_parser = severity)]
+    min_severity: Option<Severity>,
+    /// List how many findings there are of each rule, instead of the findings.
+    #[arg(long)]
+    pub(crate) statistics: bool,
+    /// Print files with errors first, after all were looked at.
+    #[arg(skip)]
+    pub(crate) sorted: bool,
+}
+
+/// How findings are listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Show {
+    /// One line for each rule and file.
+    #[default]
+    Folded,
+    /// One line for each finding, and for each file that is not a transcript.
+    All,
+}
+
+impl Listing {
+    /// Whether findings of this severity are listed.
+    pub(crate) fn lists(&self, severity: Severity) -> bool {
+        self.min_severity.is_none_or(|least| severity >= least)
+    }
+
+    /// Whether nothing is folded or left to a number.
+    pub(crate) fn shows_all(&self) -> bool {
+        self.show == Show::All
+    }
+}
+
+/// A severity by its name.
+pub(super) fn severity(text: &str) -> Result<Severity, String> {
+    let all = [Severity::Note, Severity::Warning, Severity::Error];
+    let named = all.into_iter().find(|severity| severity.name() == text);
+    named.ok_or_else(|| {
+        or_meant("none of note, warning and error".to_string(), text, &all.map(Severity::name))
+    })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReportFormat {
-    /// One line for each finding.
+    /// Text for people.
     Human,
     /// One JSON object for each file, and one with totals.
     Json,
@@ -75,6 +127,8 @@ pub(crate) enum ReportFormat {
     Junit,
     /// GitHub Actions annotations, and a step summary.
     Github,
+    /// A Code Quality report for GitLab.
+    Gitlab,
 }
 
 /// A share, with or without its sign.

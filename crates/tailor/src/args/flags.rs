@@ -46,7 +46,11 @@ impl<V: Value> Args for Given<V> {
         command.args(Self::settings().map(|(setting, flag, parser)| {
             let action = if setting.kind.is_list() { ArgAction::Append } else { ArgAction::Set };
             let arg = Arg::new(flag.name).long(flag.name).value_name(flag.unit).help(setting.flag_help());
-            arg.help_heading(flag.heading).action(action).value_parser(parser)
+            // Limits are many, and seldom wanted.
+            arg.help_heading(flag.heading)
+                .hide_short_help(flag.heading.is_some())
+                .action(action)
+                .value_parser(parser)
         }))
     }
 

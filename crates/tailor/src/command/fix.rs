@@ -1,6 +1,7 @@
 //! `tailor fix`: what is wrong, mended.
 
 use super::{OutputOptions, asked_rules, diff, failed, finish, is_stream, output_closed, over_files};
+use crate::amount::plural;
 use crate::args::Fix;
 use crate::output::is_stdout;
 use crate::printer::Printer;
@@ -8,17 +9,18 @@ use crate::report::{FailPolicy, FileReport};
 use crate::say::eprint_message;
 use crate::status::Status;
 use keeper::{Found, Mode, Options, Vault, known_roots, maintain_shown, maintain_stream, settle_all};
-use std::io;
+use std::io::{self, IsTerminal, Write};
 use std::path::{self, Component, Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use transcript::plan::Plan;
-use transcript::{Fault, Source};
+use transcript::{Fault, Severity, Source};
 
 pub(crate) fn run(fix: &Fix) -> Status {
     let asked = match fix.asked() {
         Ok(asked) => asked,
         Err(error) => return failed(&error),
     };
-    let judge = match FailPolicy::new(&fix.shared, &asked.options.policy) {
+    let judge = match FailPolicy::new(&fix.shared, &asked.options.policy, Severity::Warning) {
         Ok(judge) => judge,
         Err(error) => return failed(&error),
     };
@@ -26,6 +28,12 @@ pub(crate) fn run(fix: &Fix) -> Status {
         Ok(false) => {}
         Ok(true) => return stream(fix, &asked.options, &judge),
         Err(error) => return failed(&error),
+    }
+    if fix.shared.paths.is_empty() && !(fix.all || fix.dry_run || fix.out.is_some()) {
+        match ask(fix, &asked.options, &judge) {
+            Ok(()) => {}
+            Err(status) => return status,
+        }
     }
     if let Some(vault) =
         asked.options.vault.as_ref().filter(|_| asked.options.mode == Mode::Fix && fix.out.is_none())
@@ -39,6 +47,38 @@ pub(crate) fn run(fix: &Fix) -> Status {
         eprint_message(&error.to_string());
     }
     status
+}
+
+/// Lists what a repair of all known sessions would change, and asks whether it is to be made. An error is how the
+/// program ends otherwise.
+fn ask(fix: &Fix, options: &Options, judge: &FailPolicy<'_>) -> Result<(), Status> {
+    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+        return Err(failed(
+            &"no PATH: this would repair the sessions of all agents. Name files or folders, or pass --all; \
+              `tailor fix --dry-run` shows what would change",
+        ));
+    }
+    let sessions = AtomicUsize::new(0);
+    let dry = Options { mode: Mode::DryRun, ..options.clone() };
+    let telling = OutputOptions::of(&fix.shared.results, &options.policy);
+    let status = over_files(&[], &telling, |found| {
+        let report = one(fix, &dry, judge, found);
+        sessions.fetch_add(usize::from(report.outcome == "would-fix"), Ordering::Relaxed);
+        Some(report)
+    });
+    let sessions = sessions.into_inner() as u64;
+    if sessions == 0 {
+        return Err(status);
+    }
+    let question = format!("Repair {} in place? Each can be undone. [y/N] ", plural(sessions, "session"));
+    let mut answer = String::new();
+    let answered =
+        io::stderr().write_all(question.as_bytes()).and_then(|()| io::stdin().read_line(&mut answer));
+    if answered.is_ok() && ["y", "yes"].contains(&answer.trim().to_lowercase().as_str()) {
+        return Ok(());
+    }
+    eprint_message("nothing was changed");
+    Err(Status::Findings)
 }
 
 /// Finishes what interrupted runs left. What cannot be finished is reported and stops nothing.
@@ -92,8 +132,8 @@ fn stream(fix: &Fix, options: &Options, judge: &FailPolicy<'_>) -> Status {
                                               and results go to standard error (leave out -o, or name a file)"
                 .to_string())
         }
-        Some(file) => Printer::to_file(results.format, file),
-        None => Ok(Printer::beside_a_transcript(results.format)),
+        Some(file) => Printer::to_file(results.format, results.listing.clone(), file),
+        None => Ok(Printer::beside_a_transcript(results.format, results.listing.clone())),
     };
     let mut printer = match printer {
         Ok(printer) => printer.by(asked_rules(&options.policy)),
@@ -105,9 +145,9 @@ fn stream(fix: &Fix, options: &Options, judge: &FailPolicy<'_>) -> Status {
             let diff = stream.shown.take().unwrap_or_default();
             let written = if fix.dry_run { Ok(()) } else { stream.write(io::stdout().lock()) };
             let report = FileReport::new(Path::new("-"), true, stream.outcome, judge).with_diff(diff);
-            written.and_then(|()| printer.file(&report))
+            written.and_then(|()| printer.file(report))
         }
-        Err(error) => printer.file(&FileReport::failed(&error)),
+        Err(error) => printer.file(FileReport::failed(&error)),
     };
     match done {
         Ok(()) => finish(printer),

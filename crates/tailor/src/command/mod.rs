@@ -22,7 +22,7 @@ pub(crate) mod top;
 pub(crate) mod undo;
 pub(crate) mod watch;
 
-use crate::args::{Format, ReportFormat, Results};
+use crate::args::{Format, Listing, ReportFormat, Results};
 use crate::output::is_stdout;
 use crate::printer::Printer;
 use crate::report::FileReport;
@@ -55,13 +55,14 @@ struct OutputOptions<'a> {
     if_any: bool,
     /// The rules that were asked for; none stands for all.
     by: Vec<String>,
+    listing: Listing,
 }
 
 impl<'a> OutputOptions<'a> {
     fn of(results: &'a Results, policies: &'a Policies) -> Self {
         let file = results.output.as_deref().filter(|path| !is_stdout(path));
         let by = asked_rules(policies);
-        Self { format: results.format, file, if_any: results.if_any, by }
+        Self { format: results.format, file, if_any: results.if_any, by, listing: results.listing.clone() }
     }
 
     /// Results to standard output.
@@ -70,13 +71,20 @@ impl<'a> OutputOptions<'a> {
             Format::Human => ReportFormat::Human,
             Format::Json => ReportFormat::Json,
         };
-        Self { format, file: None, if_any: false, by: Vec::new() }
+        Self { format, file: None, if_any: false, by: Vec::new(), listing: Listing::default() }
+    }
+
+    /// Files with errors come first. What changes files prints as it goes.
+    fn sorted(mut self) -> Self {
+        self.listing.sorted = true;
+        self
     }
 
     fn printer(&self) -> Result<Printer, String> {
+        let listing = self.listing.clone();
         let printer = match self.file {
-            Some(file) => Printer::to_file(self.format, file),
-            None => Ok(Printer::new(self.format)),
+            Some(file) => Printer::to_file(self.format, listing, file),
+            None => Ok(Printer::new(self.format, listing)),
         };
         Ok(printer?.by(self.by.clone()))
     }
@@ -116,7 +124,7 @@ fn over_files(
         };
         let reports: Vec<Option<Option<FileReport>>> = batch.par_iter().map(one).collect();
         left -= reports.iter().flatten().count();
-        let mut reports = reports.iter().flatten().flatten();
+        let mut reports = reports.into_iter().flatten().flatten();
         let told = progress.behind(|| reports.try_for_each(|report| printer.file(report)));
         if let Err(error) = told {
             return output_closed(&printer.name(), &error);

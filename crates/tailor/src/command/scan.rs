@@ -7,13 +7,14 @@ use crate::status::Status;
 use keeper::{Found, Options, Verdicts, maintain, maintain_stream};
 use std::io;
 use std::path::Path;
+use transcript::Severity;
 
 pub(crate) fn run(scan: &Scan) -> Status {
     let (options, cache) = match scan.asked() {
         Ok(asked) => asked,
         Err(error) => return failed(&error),
     };
-    let judge = match FailPolicy::new(&scan.shared, &options.policy) {
+    let judge = match FailPolicy::new(&scan.shared, &options.policy, Severity::Error) {
         Ok(judge) => judge,
         Err(error) => return failed(&error),
     };
@@ -32,7 +33,8 @@ pub(crate) fn run(scan: &Scan) -> Status {
             None => read(),
         }
     };
-    over_files(&scan.shared.paths, &OutputOptions::of(&scan.shared.results, &options.policy), |found| {
+    let telling = OutputOptions::of(&scan.shared.results, &options.policy).sorted();
+    over_files(&scan.shared.paths, &telling, |found| {
         Some(match look(found) {
             Ok(outcome) => FileReport::new(&found.path, found.root.is_none(), outcome, &judge),
             Err(error) => FileReport::failed_at(&found.path, &error),
@@ -49,7 +51,7 @@ fn stream(scan: &Scan, options: &Options, judge: &FailPolicy<'_>) -> Status {
         Ok(stream) => FileReport::new(Path::new("-"), true, stream.outcome, judge),
         Err(error) => FileReport::failed(&error),
     };
-    match printer.file(&report) {
+    match printer.file(report) {
         Ok(()) => finish(printer),
         Err(error) => output_closed(&printer.name(), &error),
     }

@@ -3,35 +3,94 @@
 use super::{OutputOptions, failed, gather, over_files};
 use crate::amount::{plural, size};
 use crate::args::{Format, Undo};
+use crate::place::shown;
 use crate::report::FileReport;
 use crate::say::eprint_message;
 use crate::status::Status;
-use crate::terminal::plain;
-use keeper::{Ending, Error, Extent, Found, Options, Purpose, Record, Refusal, Vault, undo};
+use crate::terminal::{Screen, plain};
+use keeper::{Ending, Error, Extent, Found, Options, Outcome, Purpose, Record, Refusal, Vault, undo};
 use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// How many of the newest runs are listed.
+const NEWEST_MAX: usize = 20;
 
 pub(crate) fn run(asked: &Undo) -> Status {
     let options = match asked.options() {
         Ok(options) => options,
         Err(error) => return failed(&error),
     };
-    if asked.list {
-        let vault = options.vault.as_ref();
-        return vault.map_or(Status::Error, |vault| list(asked, vault));
+    let Some(vault) = &options.vault else { return Status::Error };
+    if asked.paths.is_empty() && !asked.all {
+        return list_newest(asked, vault);
     }
-    over_files(&asked.paths, &OutputOptions::plain(asked.change.format), |found| one(asked, &options, found))
+    let paths = match if asked.all { vault.files() } else { Ok(asked.paths.clone()) } {
+        Ok(paths) => paths,
+        Err(error) => return failed(&error),
+    };
+    if paths.is_empty() {
+        return nothing_kept(vault);
+    }
+    if asked.list {
+        return list(asked, &paths, vault);
+    }
+    let is_there = |found: &Found| !asked.all || found.path.exists();
+    over_files(&paths, &OutputOptions::plain(asked.change.format), |found| {
+        if !is_there(found) {
+            return None;
+        }
+        let report =
+            if asked.to_original { to_original(asked, &options, found) } else { one(asked, &options, found) };
+        match report {
+            // Of the files in a folder, or of all, only those are told of that something was done to.
+            Ok((outcome, _))
+                if outcome.ending == Ending::Refused(Refusal::NothingToUndo)
+                    && (asked.all || found.root.is_some()) =>
+            {
+                None
+            }
+            Ok((outcome, runs)) => Some(FileReport::of_undo(&found.path, &outcome, runs)),
+            Err(error) => Some(FileReport::failed_undo(&found.path, &error)),
+        }
+    })
 }
 
-/// Of the files in a folder only those are told of that something was done to.
-fn one(asked: &Undo, options: &Options, found: &Found) -> Option<FileReport> {
+fn nothing_kept(vault: &Vault) -> Status {
+    eprint_message(&format!("{}: no run is kept here", vault.root().display()));
+    Status::Clean
+}
+
+/// Undoes one run; the number is how many were undone.
+fn one(asked: &Undo, options: &Options, found: &Found) -> Result<(Outcome, u64), Error> {
     let extent = if asked.partly { Extent::AllButCompaction } else { Extent::Whole };
-    match undo(&found.path, found.root.as_deref(), options, asked.run.as_deref(), extent) {
-        Ok(outcome) if found.root.is_some() && outcome.ending == Ending::Refused(Refusal::NothingToUndo) => {
-            None
-        }
-        Ok(outcome) => Some(FileReport::of_undo(&found.path, &outcome)),
-        Err(error) => Some(FileReport::failed_undo(&found.path, &error)),
+    let outcome = undo(&found.path, found.root.as_deref(), options, asked.run.as_deref(), extent)?;
+    let runs = u64::from(matches!(outcome.ending, Ending::Undone | Ending::WouldUndo));
+    Ok((outcome, runs))
+}
+
+/// Undoes run after run, the newest first, as far as that goes.
+fn to_original(asked: &Undo, options: &Options, found: &Found) -> Result<(Outcome, u64), Error> {
+    let (mut last, mut undone) = one(asked, options, found)?;
+    let bytes = last.bytes;
+    if last.ending == Ending::WouldUndo {
+        let vault = options.vault.as_ref();
+        let records = vault.map_or(Ok(Vec::new()), |vault| runs_of(found, vault))?;
+        let whole: Vec<Record> = records.into_iter().flatten().collect();
+        let open: Vec<&Record> = whole.iter().filter(|record| record.can_be_undone(&whole)).collect();
+        let sum = |length: fn(&Record) -> u64| open.iter().map(|record| length(record)).sum::<u64>();
+        // What was appended between the runs stays.
+        last.bytes_after = (bytes + sum(|run| run.bytes_before)).saturating_sub(sum(|run| run.bytes_after));
+        return Ok((last, open.len() as u64));
     }
+    while last.ending == Ending::Undone {
+        let (next, runs) = one(asked, options, found)?;
+        if next.ending == Ending::Refused(Refusal::NothingToUndo) {
+            break;
+        }
+        (last, undone) = (next, undone + runs);
+    }
+    last.bytes = bytes;
+    Ok((last, undone))
 }
 
 /// One line of `--list --format json`.
@@ -48,9 +107,31 @@ struct Line<'a> {
     undone: bool,
 }
 
-fn list(asked: &Undo, vault: &Vault) -> Status {
+/// Lists the newest runs over whatever files.
+fn list_newest(asked: &Undo, vault: &Vault) -> Status {
+    let records = match vault.newest(NEWEST_MAX) {
+        Ok(records) if records.is_empty() => return nothing_kept(vault),
+        Ok(records) => records,
+        Err(error) => return failed(&error),
+    };
     let mut status = Status::Clean;
-    for found in gather(&asked.paths) {
+    for record in records {
+        match record {
+            Ok(record) => print(asked.change.format, &record.path, &record, record.is_undone(&[])),
+            Err(error) => status = failed(&error),
+        }
+    }
+    if asked.change.format == Format::Human {
+        eprint_message(
+            "to undo the newest run of a file: tailor undo FILE; of every file: tailor undo --all",
+        );
+    }
+    status
+}
+
+fn list(asked: &Undo, paths: &[PathBuf], vault: &Vault) -> Status {
+    let mut status = Status::Clean;
+    for found in gather(paths) {
         let (found, records) = match found.and_then(|found| Ok((runs_of(&found, vault)?, found))) {
             Ok((records, found)) => (found, records),
             Err(error) => {
@@ -69,7 +150,7 @@ fn list(asked: &Undo, vault: &Vault) -> Status {
             }
         }
         for record in whole.iter().filter(|record| record.undoes.is_none()) {
-            print(asked.change.format, &found, record, record.is_undone(&whole));
+            print(asked.change.format, &found.path, record, record.is_undone(&whole));
         }
         for error in broken {
             status = failed(&error);
@@ -83,20 +164,21 @@ fn runs_of(found: &Found, vault: &Vault) -> Result<Vec<Result<Record, Error>>, E
     vault.runs(&found.path.canonicalize().unwrap_or_else(|_| found.path.clone()))
 }
 
-fn print(format: Format, found: &Found, record: &Record, undone: bool) {
-    let path = found.path.to_string_lossy();
+fn print(format: Format, path: &Path, record: &Record, undone: bool) {
     match format {
         Format::Human => {
             let edits = plural(record.edits() as u64, "edit");
-            let sizes = format!("{} -> {}", size(record.bytes_before), size(record.bytes_after));
+            let sizes = format!("{} → {}", size(record.bytes_before), size(record.bytes_after));
             let undone = if undone { ", undone" } else { "" };
             let merged = if record.purpose == Some(Purpose::Merge) { ", merged late lines" } else { "" };
-            println!("{}: {}  {}  {edits}, {sizes}{merged}{undone}", plain(&path), record.run, record.time);
+            let path = plain(&shown(path));
+            let line = format!("{path}: {}  {}  {edits}, {sizes}{merged}{undone}", record.run, record.time);
+            println!("{}", Screen::of_stdout().whole(&line));
         }
         Format::Json => {
             let line = Line {
                 kind: "run",
-                path: path.into_owned(),
+                path: path.to_string_lossy().into_owned(),
                 run: &record.run,
                 time: &record.time,
                 edits: record.edits(),

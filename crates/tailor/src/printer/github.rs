@@ -5,8 +5,9 @@
 //! plain lines, and the summary says how many there were. A runner takes commands from any line that begins with `::`,
 //! or holds `##[`, so no name of a file may form either.
 
-use super::human::said;
+use super::fold::fold;
 use super::shape::{Shape, Totals};
+use crate::args::Listing;
 use crate::place::relative;
 use crate::report::{FileReport, FindingReport};
 use crate::say::eprint_message;
@@ -16,21 +17,30 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
+use transcript::Severity;
 
 /// How many annotations of each kind GitHub shows for a step.
 const ANNOTATIONS_MAX: usize = 10;
 /// How long the table of a summary may be; 1 MiB is what a step may have in all.
 const TABLE_BYTES_MAX: usize = 512 * 1024;
 
-#[derive(Default)]
+/// The kinds of annotations, the worst first.
+const KINDS: [&str; 3] = ["error", "warning", "notice"];
+
 pub(super) struct Annotations {
+    listing: Listing,
     /// How many there were of each kind.
     counts: BTreeMap<&'static str, usize>,
-    table: String,
+    /// The rows of the table of each kind.
+    rows: BTreeMap<&'static str, String>,
     rows_left_out: u64,
 }
 
 impl Annotations {
+    pub(super) fn new(listing: Listing) -> Self {
+        Self { listing, counts: BTreeMap::new(), rows: BTreeMap::new(), rows_left_out: 0 }
+    }
+
     fn say(&mut self, kind: &'static str, at: &Place<'_>, text: &str, out: &mut dyn Write) -> io::Result<()> {
         let count = self.counts.entry(kind).or_default();
         *count += 1;
@@ -42,21 +52,22 @@ impl Annotations {
         writeln!(out, "{}", harmless(&format!("{kind}: {path}:{line}: {title}: {text}")))
     }
 
-    fn row(&mut self, kind: &str, at: &Place<'_>, text: &str) {
+    fn row(&mut self, kind: &'static str, at: &Place<'_>, text: &str) {
         let cells = [kind, at.path, &at.line.to_string(), at.title, text].map(cell);
         let row = format!("| {} |\n", cells.join(" | "));
-        if self.table.len() + row.len() > TABLE_BYTES_MAX {
+        let rows = self.rows.entry(kind).or_default();
+        if rows.len() + row.len() > TABLE_BYTES_MAX / KINDS.len() {
             self.rows_left_out += 1;
         } else {
-            self.table += &row;
+            *rows += &row;
         }
     }
 
     fn summary(&self, totals: &Totals) -> String {
         let mut text = format!("### Tailor\n\n{}\n", cell(&totals.sentence()));
-        if !self.table.is_empty() {
+        if !self.rows.is_empty() {
             text += "\n| | file | line | rule | what |\n|---|---|---|---|---|\n";
-            text += &self.table;
+            text.extend(KINDS.iter().filter_map(|kind| self.rows.get(kind)).map(String::as_str));
         }
         if self.rows_left_out > 0 {
             let _ = writeln!(text, "\nand {} more", self.rows_left_out);
@@ -74,8 +85,8 @@ struct Place<'a> {
 
 fn kind_of(finding: &FindingReport) -> &'static str {
     match (finding.severity, finding.fails) {
-        ("error", _) => "error",
-        ("warning", _) | (_, true) => "warning",
+        (Severity::Error, _) => "error",
+        (Severity::Warning, _) | (_, true) => "warning",
         _ => "notice",
     }
 }
@@ -83,10 +94,19 @@ fn kind_of(finding: &FindingReport) -> &'static str {
 impl Shape for Annotations {
     fn file(&mut self, report: &FileReport, out: &mut dyn Write) -> io::Result<()> {
         let path = plain(&relative(Path::new(&report.path)).to_string_lossy());
+        if report.is_passed_over() && !self.listing.shows_all() {
+            return Ok(());
+        }
         let left = report.left().iter().filter(|finding| !finding.known);
-        for finding in left {
-            let title = format!("{} {}", finding.code, finding.rule);
-            let (at, text) = (Place { path: &path, line: finding.line, title: &title }, said(finding));
+        for fold in fold(left, &self.listing) {
+            let finding = fold.first;
+            let times = if fold.all.len() > 1 {
+                format!("{} ({})", fold.times(), fold.lines())
+            } else {
+                String::new()
+            };
+            let title = format!("{} {}{times}", finding.code, finding.rule);
+            let (at, text) = (Place { path: &path, line: finding.line, title: &title }, fold.said());
             self.say(kind_of(finding), &at, &text, out)?;
             self.row(kind_of(finding), &at, &text);
         }

@@ -1,115 +1,186 @@
-//! `--format human`: a line a finding, a line for what was done to a file, and a sentence at the end.
+//! `--format human`: files with what is wrong in them, errors first, what was done to each, and a sentence at the end.
 
+use super::fold::{Fold, fold};
 use super::shape::{Shape, Totals};
-use crate::amount::{plural, size, sized};
-use crate::report::{FileReport, FindingReport};
-use crate::terminal::{Screen, plain, push_plain};
+use crate::amount::{plural, size};
+use crate::args::Listing;
+use crate::place::{shown, shown_word};
+use crate::report::FileReport;
+use crate::terminal::{Screen, plain};
 use anstyle::{AnsiColor, Style};
-use std::fmt::Write as _;
+use std::cmp::Reverse;
 use std::io::{self, Write};
+use std::path::Path;
+use transcript::Severity;
+use unicode_width::UnicodeWidthStr;
 
 pub(super) struct Human {
     screen: Screen,
+    listing: Listing,
+    /// What is printed at the end: files, each with its worst finding.
+    files: Vec<(Option<Severity>, String)>,
 }
 
 impl Human {
-    pub(super) fn new(screen: Screen) -> Self {
-        Self { screen }
+    pub(super) fn new(screen: Screen, listing: Listing) -> Self {
+        Self { screen, listing, files: Vec::new() }
     }
 
-    fn line(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
-        writeln!(out, "{}", self.screen.fit(text))
+    fn line(&self, text: &str, out: &mut String) {
+        out.push_str(&self.screen.fit(text));
+        out.push('\n');
     }
 
-    /// Appends the line of a finding. There may be tens of thousands, so all of them are put together in the same piece
-    /// of memory.
-    fn finding(&self, path: &str, finding: &FindingReport, text: &mut String) {
-        let colour = match finding.severity {
-            "error" => AnsiColor::Red,
-            "warning" => AnsiColor::Yellow,
-            _ => AnsiColor::Cyan,
+    /// How it ended, and the command that takes it back: on the same line if there is room, and never broken, so that
+    /// it can be copied.
+    fn end(&self, indent: &str, end: &End, out: &mut String) {
+        let End { text, undo } = end;
+        let Some(undo) = undo else { return self.line(&format!("{indent}{text}"), out) };
+        let both = format!("{indent}{text}. {undo}");
+        if self.screen.columns().is_none_or(|columns| both.width() <= columns) {
+            return self.line(&both, out);
+        }
+        self.line(&format!("{indent}{text}"), out);
+        out.push_str(&self.screen.whole(&format!("  {undo}")));
+        out.push('\n');
+    }
+
+    /// `error   P1 call-without-result (line 3): no result for this call`.
+    fn finding(&self, fold: &Fold<'_>) -> String {
+        let colour = match fold.first.severity {
+            Severity::Error => AnsiColor::Red,
+            Severity::Warning => AnsiColor::Yellow,
+            Severity::Note => AnsiColor::Cyan,
         };
-        self.screen.paint(Style::new().bold(), text, |text| {
-            text.extend([path, ":"]);
-            // Writing to a string cannot fail.
-            _ = write!(text, "{}", finding.line);
-        });
-        text.push_str(": ");
-        self.screen.paint(colour.on_default(), text, |text| text.push_str(finding.code));
-        text.extend([" ", finding.rule, ": "]);
-        say(finding, text);
+        let mut text = String::from("  ");
+        self.screen.paint(colour.on_default(), &mut text, |text| text.push_str(fold.first.severity.name()));
+        text.push_str(&" ".repeat(Severity::Warning.name().len() + 1 - fold.first.severity.name().len()));
+        self.screen.paint(Style::new().bold(), &mut text, |text| text.push_str(fold.first.code));
+        text.extend([" ", fold.first.rule, &fold.times(), " (", &fold.lines(), "): ", &fold.said()]);
+        text
+    }
+
+    /// All that there is to say about a file.
+    fn told(&self, path: &str, folds: &[Fold<'_>], report: &FileReport) -> String {
+        let ends = match (report.outcome, folds) {
+            // Where nothing is listed, nothing else is.
+            ("findings", []) => Vec::new(),
+            _ => endings(report),
+        };
+        let mut text = String::new();
+        if folds.is_empty() && report.diff.is_empty() {
+            for (n, end) in ends.iter().enumerate() {
+                self.end(&if n == 0 { format!("{path}: ") } else { "  ".to_string() }, end, &mut text);
+            }
+            return text;
+        }
+        let mut heading = String::new();
+        self.screen.paint(Style::new().bold(), &mut heading, |heading| heading.push_str(path));
+        self.line(&heading, &mut text);
+        for fold in folds {
+            self.line(&self.finding(fold), &mut text);
+        }
+        for change in &report.diff {
+            text.push_str(&self.screen.whole(change));
+            text.push('\n');
+        }
+        for end in ends {
+            self.end("  ", &end, &mut text);
+        }
+        text
     }
 }
 
-/// What there is to say about a finding, without its place and name.
-pub(super) fn said(finding: &FindingReport) -> String {
-    let mut said = String::new();
-    say(finding, &mut said);
-    said
+/// A line about how it ended.
+struct End {
+    text: String,
+    /// The command that takes it back.
+    undo: Option<String>,
 }
 
-fn say(finding: &FindingReport, text: &mut String) {
-    text.push_str(&finding.message);
-    if let Some(bytes) = finding.saves_bytes {
-        _ = write!(text, ", {}", sized(bytes));
+impl From<String> for End {
+    fn from(text: String) -> Self {
+        Self { text, undo: None }
     }
-    if let Some(tool) = &finding.tool {
-        text.push_str(" (");
-        push_plain(tool, text);
-        text.push(')');
+}
+
+/// How it ended, and what comes next.
+fn endings(report: &FileReport) -> Vec<End> {
+    let reason = report.reason.as_deref().map(plain);
+    match (report.outcome, &reason, report.bytes_after) {
+        ("error", Some(_), _) => Vec::new(),
+        ("fixed" | "would-fix", _, Some(after)) => repair(report, after),
+        (outcome, _, Some(after)) => {
+            let more = reason.map(|reason| format!("; {reason}")).unwrap_or_default();
+            let runs = report.runs.filter(|runs| *runs > 1).map(|runs| format!(" {runs} runs"));
+            let (outcome, runs) = (outcome.replace('-', " "), runs.unwrap_or_default());
+            vec![format!("{outcome}{runs}: {}{more}", sizes(report, after)).into()]
+        }
+        (outcome, Some(reason), None) => {
+            let undone = report
+                .runs
+                .filter(|runs| *runs > 0)
+                .map(|runs| format!(" ({} undone)", plural(runs, "later run")));
+            vec![format!("{outcome}: {reason}{}", undone.unwrap_or_default()).into()]
+        }
+        _ => report.sight().map(|sight| format!("context: {sight}").into()).into_iter().collect(),
     }
-    if finding.more > 0 {
-        _ = write!(text, ", and {} more", finding.more);
+}
+
+/// `1.61 MB → 1.41 MB`.
+fn sizes(report: &FileReport, after: u64) -> String {
+    format!("{} → {}", size(report.bytes.unwrap_or(0)), size(after))
+}
+
+/// What was repaired, what stays and which option would take it, and how to take the repair back.
+fn repair(report: &FileReport, after: u64) -> Vec<End> {
+    let verb = if report.outcome == "fixed" { "fixed" } else { "would fix" };
+    let problems = match report.repaired().unwrap_or_default() {
+        (repaired, all) if repaired == all => plural(all, "problem"),
+        (repaired, all) => format!("{repaired} of {}", plural(all, "problem")),
+    };
+    let mut text = format!("{verb} {problems}, {}{}", sizes(report, after), report.remains());
+    if report.newly_found > 0 {
+        text.extend(["; ", &plural(report.newly_found, "problem"), " newly found"]);
     }
-    match (&finding.reason, finding.fix) {
-        _ if finding.done => {}
-        (Some(reason), fix) => text.extend([" [", fix, ": ", reason, "]"]),
-        (None, "none") => text.push_str(" [report only]"),
-        _ => {}
+    if let Some(reason) = &report.reason {
+        text.extend(["; ", &plain(reason)]);
     }
+    let kept = report.run.is_some() && report.path != "-";
+    let undo = kept.then(|| format!("Undo: tailor undo {}", shown_word(Path::new(&report.path))));
+    let context = report.sight().map(|sight| format!("context: {sight}").into());
+    let resume = report.resume.as_ref().filter(|_| kept).map(|command| format!("Resume: {command}").into());
+    [Some(End { text, undo }), context, resume].into_iter().flatten().collect()
 }
 
 impl Shape for Human {
     fn file(&mut self, report: &FileReport, out: &mut dyn Write) -> io::Result<()> {
-        let path = plain(&report.path);
-        let mut text = String::new();
-        for finding in report.findings().iter().filter(|finding| !finding.known) {
-            text.clear();
-            self.finding(&path, finding, &mut text);
-            self.line(&text, out)?;
+        if report.is_passed_over() && !self.listing.shows_all() {
+            return Ok(());
         }
-        for change in &report.diff {
-            writeln!(out, "{}", self.screen.whole(change))?;
+        let unknown = report.findings().iter().filter(|finding| !finding.known && !self.listing.statistics);
+        let folds = fold(unknown, &self.listing);
+        let path = plain(&shown(Path::new(&report.path)));
+        let text = self.told(&path, &folds, report);
+        if !self.listing.sorted {
+            return out.write_all(text.as_bytes());
         }
-        match (report.outcome, &report.reason, report.bytes_after) {
-            ("error", Some(_), _) => Ok(()),
-            (outcome, reason, Some(after)) => {
-                let sizes = format!("{} -> {}", size(report.bytes.unwrap_or(0)), size(after));
-                let uncovered = report.uncovered();
-                let mut kept = match report.remaining.unwrap_or(0) - uncovered {
-                    0 => String::new(),
-                    1 => ", 1 finding remains".to_string(),
-                    count => format!(", {count} findings remain"),
-                };
-                if uncovered > 0 {
-                    _ = write!(kept, ", {} newly found", plural(uncovered, "finding"));
-                }
-                if let Some(sight) = report.sight() {
-                    kept.extend([", ", &sight]);
-                }
-                let more = reason.as_ref().map(|reason| format!("; {}", plain(reason))).unwrap_or_default();
-                self.line(&format!("{path}: {}: {sizes}{kept}{more}", outcome.replace('-', " ")), out)
-            }
-            (outcome, Some(reason), None) => self.line(&format!("{path}: {outcome}: {}", plain(reason)), out),
-            ("findings", None, None) => match report.sight() {
-                Some(sight) => self.line(&format!("{path}: {sight}"), out),
-                None => Ok(()),
-            },
-            _ => Ok(()),
+        if !text.is_empty() {
+            self.files.push((folds.first().map(|fold| fold.first.severity), text));
         }
+        Ok(())
     }
 
     fn finish(&mut self, totals: &Totals, out: &mut dyn Write) -> io::Result<()> {
-        self.line(&totals.sentence(), out)
+        self.files.sort_by_key(|(worst, _)| Reverse(*worst));
+        for (_, text) in &self.files {
+            out.write_all(text.as_bytes())?;
+        }
+        let mut text = String::new();
+        for row in totals.table() {
+            self.line(&row, &mut text);
+        }
+        self.line(&totals.sentence(), &mut text);
+        out.write_all(text.as_bytes())
     }
 }

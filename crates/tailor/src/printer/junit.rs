@@ -1,9 +1,11 @@
-//! `--format junit`: a test case a file, which fails if one of its findings makes the run fail. The counts come first
-//! in such a file, so all of it is kept until the end; of each file only the first findings are.
+//! `--format junit`: a test case a file, which fails if one of its findings makes the run fail; files that are no
+//! transcripts are one case. The counts come first in such a file, so all of it is kept until the end; of each file only
+//! the first findings are.
 
-use super::human::said;
+use super::fold::{Fold, fold};
 use super::shape::{Shape, Totals};
 use crate::amount::plural;
+use crate::args::Listing;
 use crate::place::relative;
 use crate::report::{FileReport, FindingReport, count};
 use crate::terminal::plain;
@@ -16,9 +18,11 @@ use std::path::Path;
 /// How many findings of a file are listed.
 const LISTED_MAX: usize = 100;
 
-#[derive(Default)]
 pub(super) struct Suite {
+    listing: Listing,
     cases: Vec<Case>,
+    /// How many files are no transcripts and have no case of their own.
+    passed_over: u64,
 }
 
 struct Case {
@@ -38,6 +42,10 @@ struct Verdict {
 }
 
 impl Suite {
+    pub(super) fn new(listing: Listing) -> Self {
+        Self { listing, cases: Vec::new(), passed_over: 0 }
+    }
+
     fn count(&self, element: &str) -> String {
         let is = |case: &&Case| case.verdict.as_ref().is_some_and(|verdict| verdict.element == element);
         self.cases.iter().filter(is).count().to_string()
@@ -45,7 +53,7 @@ impl Suite {
 }
 
 impl Verdict {
-    fn of(report: &FileReport) -> Option<Self> {
+    fn of(report: &FileReport, listing: &Listing) -> Option<Self> {
         let reason = report.reason.as_deref().map(plain).unwrap_or_default();
         let failing: Vec<&FindingReport> = report.left().iter().filter(|finding| finding.fails).collect();
         let (element, message, kind) = match (report.outcome, &failing[..]) {
@@ -54,18 +62,19 @@ impl Verdict {
             ("deferred" | "refused" | "unsupported", _) => ("skipped", reason, report.outcome),
             _ => return None,
         };
-        Some(Self { element, message, kind, text: list(&failing) })
+        Some(Self { element, message, kind, text: list(&failing, listing) })
     }
 }
 
-fn list(findings: &[&FindingReport]) -> String {
+fn list(findings: &[&FindingReport], listing: &Listing) -> String {
     let mut text = String::new();
-    let listed = findings.len().min(LISTED_MAX);
-    for finding in &findings[..listed] {
-        let (line, code, rule) = (finding.line, finding.code, finding.rule);
-        let _ = writeln!(text, "line {line}: {} {code} {rule}: {}", finding.severity, said(finding));
+    let folds = fold(findings.iter().copied(), listing);
+    let listed = folds.len().min(LISTED_MAX);
+    for fold in &folds[..listed] {
+        let FindingReport { severity, code, rule, .. } = fold.first;
+        let _ = writeln!(text, "{}: {severity} {code} {rule}{}: {}", fold.lines(), fold.times(), fold.said());
     }
-    let more = count(findings[listed..].iter().copied());
+    let more: u64 = folds[listed..].iter().map(Fold::count).sum();
     if more > 0 {
         let _ = writeln!(text, "and {more} more");
     }
@@ -74,16 +83,33 @@ fn list(findings: &[&FindingReport]) -> String {
 
 impl Shape for Suite {
     fn file(&mut self, report: &FileReport, _: &mut dyn Write) -> io::Result<()> {
+        if report.is_passed_over() && !self.listing.shows_all() {
+            self.passed_over += 1;
+            return Ok(());
+        }
         let notes: Vec<&FindingReport> = report.left().iter().filter(|finding| !finding.fails).collect();
         self.cases.push(Case {
             name: plain(&relative(Path::new(&report.path)).to_string_lossy()),
-            verdict: Verdict::of(report),
-            notes: list(&notes),
+            verdict: Verdict::of(report, &self.listing),
+            notes: list(&notes, &self.listing),
         });
         Ok(())
     }
 
     fn finish(&mut self, totals: &Totals, out: &mut dyn Write) -> io::Result<()> {
+        let is_bad = |verdict: &Verdict| verdict.element != "skipped";
+        self.cases.sort_by_key(|case| !case.verdict.as_ref().is_some_and(is_bad));
+        if self.passed_over > 0 {
+            let are = if self.passed_over == 1 { "is not a transcript" } else { "are not transcripts" };
+            let message = format!("{} {are} (--show all lists them)", plural(self.passed_over, "file"));
+            let (kind, text) = ("unsupported", String::new());
+            let verdict = Some(Verdict { element: "skipped", message, kind, text });
+            self.cases.push(Case {
+                name: "files that are not transcripts".into(),
+                verdict,
+                notes: String::new(),
+            });
+        }
         let mut xml = Writer::new_with_indent(out, b' ', 2);
         xml.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
         let counts = [

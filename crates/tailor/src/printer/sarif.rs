@@ -1,25 +1,36 @@
-//! `--format sarif`: SARIF 2.1.0 (OASIS). One run; rules with the texts of `tailor explain`; a result a finding that
-//! remains, with its physical line. Written as it comes, so that memory does not grow with the number of findings.
+//! `--format sarif`: SARIF 2.1.0 (OASIS). One run; rules with the texts of `tailor explain`; a result for what remains of
+//! each rule in each file, with its physical lines. Written as it comes, so that memory does not grow with the number of
+//! findings.
 
+use super::fold::{Fold, fold};
 use super::shape::{Shape, Totals};
+use crate::args::Listing;
 use crate::place::uri;
-use crate::report::{FileReport, FindingReport};
+use crate::report::FileReport;
 use crate::terminal::json;
 use serde_json::{Value, json as object};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 use transcript::rule::RULES;
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
-#[derive(Default)]
+/// How many places of a repeated finding are named.
+const PLACES_MAX: usize = 100;
+
 pub(super) struct Log {
+    listing: Listing,
     results: u64,
     /// What could not be read or written.
     errors: Vec<Value>,
 }
 
 impl Log {
+    pub(super) fn new(listing: Listing) -> Self {
+        Self { listing, results: 0, errors: Vec::new() }
+    }
+
     /// Everything up to the results, once.
     fn begin(&self, out: &mut dyn Write) -> io::Result<()> {
         if self.results > 0 {
@@ -50,15 +61,16 @@ fn describe(rule: &transcript::rule::Rule) -> Value {
 }
 
 fn place(path: &str, line: u64) -> Value {
-    object!([{
+    object!({
         "physicalLocation": {
             "artifactLocation": { "uri": uri(Path::new(path)) },
             "region": { "startLine": line.max(1) },
         }
-    }])
+    })
 }
 
-fn result(path: &str, finding: &FindingReport, compared: bool) -> Value {
+fn result(path: &str, fold: &Fold<'_>, compared: bool) -> Value {
+    let finding = fold.first;
     let mut properties = object!({ "fix": finding.fix });
     for (key, value) in [
         ("entry", &finding.entry),
@@ -70,21 +82,27 @@ fn result(path: &str, finding: &FindingReport, compared: bool) -> Value {
             properties[key] = object!(value);
         }
     }
-    let mut text = finding.message.clone();
     if finding.more > 0 {
         properties["more"] = object!(finding.more);
-        text = format!("{text}, and {} more", finding.more);
     }
     let index = RULES.iter().position(|rule| rule.code() == finding.code);
     let mut result = object!({
         "ruleId": finding.code,
         "ruleIndex": index,
-        "level": finding.severity,
-        "message": { "text": text },
-        "locations": place(path, finding.line),
+        "level": finding.severity.name(),
+        "message": { "text": fold.plain() },
+        "locations": [place(path, finding.line)],
         "partialFingerprints": { "tailor/v1": finding.fingerprint },
         "properties": properties,
     });
+    if fold.all.len() > 1 {
+        // SARIF wants each place once.
+        let lines = fold.all.iter().map(|finding| finding.line).filter(|line| *line != finding.line);
+        let others: BTreeSet<u64> = lines.collect();
+        result["occurrenceCount"] = object!(fold.count());
+        result["relatedLocations"] =
+            others.into_iter().take(PLACES_MAX).map(|line| place(path, line)).collect();
+    }
     if compared {
         result["baselineState"] = object!(if finding.known { "unchanged" } else { "new" });
     }
@@ -93,17 +111,17 @@ fn result(path: &str, finding: &FindingReport, compared: bool) -> Value {
 
 impl Shape for Log {
     fn file(&mut self, report: &FileReport, out: &mut dyn Write) -> io::Result<()> {
-        for finding in report.left() {
+        for fold in fold(report.left(), &self.listing) {
             self.begin(out)?;
             self.results += 1;
-            write!(out, "{}", json(&result(&report.path, finding, report.compared).to_string()))?;
+            write!(out, "{}", json(&result(&report.path, &fold, report.compared).to_string()))?;
         }
         if report.outcome == "error" {
             let text = report.reason.as_deref().unwrap_or_default();
             self.errors.push(object!({
                 "level": "error",
                 "message": { "text": text },
-                "locations": place(&report.path, 1),
+                "locations": [place(&report.path, 1)],
             }));
         }
         Ok(())

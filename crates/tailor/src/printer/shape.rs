@@ -1,10 +1,14 @@
 //! What all shapes of results have in common: what they are told, and the totals at the end.
 
-use crate::amount::{plural, size};
-use crate::report::{FileReport, count, is_zero};
+use super::fold::Severities;
+use crate::amount::{grouped, plural, size};
+use crate::report::{FileReport, FindingReport, count, is_zero};
 use crate::status::Status;
 use serde::Serialize;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
+use transcript::Severity;
 
 /// How many of the rules that were asked for are named.
 const NAMED_MAX: usize = 8;
@@ -43,12 +47,27 @@ pub(super) struct Totals {
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) not_looked_at: u64,
     pub(super) seconds: f64,
+    /// How many findings there are of each rule, if that is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rules: Option<Vec<RuleCount>>,
+    #[serde(skip)]
+    counts: BTreeMap<(Reverse<Severity>, &'static str), RuleCount>,
+    /// Findings that are not in the baseline.
+    #[serde(skip)]
+    severities: Severities,
     #[serde(skip)]
     pub(super) status: Status,
+    /// Of how many problems repairs take how many, and in how many files.
     #[serde(skip)]
-    would_fix: bool,
+    repaired: (u64, u64),
+    #[serde(skip)]
+    would_fix: u64,
+    #[serde(skip)]
+    has_safe_fixes: bool,
     #[serde(skip)]
     would_undo: u64,
+    #[serde(skip)]
+    runs_undone: u64,
     /// The length of some file is known.
     #[serde(skip)]
     measured: bool,
@@ -57,9 +76,61 @@ pub(super) struct Totals {
     pub(super) by: Vec<String>,
 }
 
+/// How many findings there are of a rule.
+#[derive(Clone, Serialize)]
+struct RuleCount {
+    code: &'static str,
+    rule: &'static str,
+    severity: &'static str,
+    findings: u64,
+    files: u64,
+}
+
+impl RuleCount {
+    fn none_of(finding: &FindingReport) -> Self {
+        let FindingReport { code, rule, severity, .. } = finding;
+        Self { code, rule, severity: severity.name(), findings: 0, files: 0 }
+    }
+}
+
 impl Totals {
-    pub(super) fn new() -> Self {
-        Self { kind: "summary", ..Self::default() }
+    pub(super) fn new(with_statistics: bool) -> Self {
+        Self { kind: "summary", rules: with_statistics.then(Vec::new), ..Self::default() }
+    }
+
+    /// No file comes any more.
+    pub(super) fn end(&mut self) {
+        if let Some(rules) = &mut self.rules {
+            rules.extend(self.counts.values().cloned());
+        }
+    }
+
+    /// How many findings there are of each rule, errors first, if that is asked for.
+    pub(super) fn table(&self) -> Vec<String> {
+        let rules = self.rules.as_deref().unwrap_or_default();
+        let width = rules.iter().map(|rule| grouped(rule.findings).len()).max().unwrap_or(0);
+        let row = |rule: &RuleCount| {
+            let RuleCount { code, rule: name, severity, findings, files } = rule;
+            let (findings, files) = (grouped(*findings), plural(*files, "file"));
+            format!("{findings:>width$}  {severity:<7}  {code:<3}  {name}, in {files}")
+        };
+        rules.iter().map(row).collect()
+    }
+
+    fn count(&mut self, findings: &[FindingReport]) {
+        let mut seen = Vec::new();
+        for finding in findings {
+            let key = (Reverse(finding.severity), finding.code);
+            let of_rule = self.counts.entry(key).or_insert_with(|| RuleCount::none_of(finding));
+            of_rule.findings += count([finding]);
+            if !seen.contains(&key) {
+                seen.push(key);
+                of_rule.files += 1;
+            }
+            if !finding.known {
+                self.severities.add(finding.severity, count([finding]));
+            }
+        }
     }
 
     pub(super) fn add(&mut self, report: &FileReport) {
@@ -67,7 +138,8 @@ impl Totals {
         self.clean += u64::from(report.outcome == "clean");
         self.fixed += u64::from(report.outcome == "fixed");
         self.undone += u64::from(report.outcome == "undone");
-        self.would_undo += u64::from(report.outcome == "would-undo");
+        let runs = report.runs.unwrap_or(0);
+        *(if report.outcome == "would-undo" { &mut self.would_undo } else { &mut self.runs_undone }) += runs;
         self.deferred += u64::from(report.outcome == "deferred");
         self.refused += u64::from(report.outcome == "refused");
         self.unsupported += u64::from(report.outcome == "unsupported");
@@ -79,51 +151,71 @@ impl Totals {
         self.measured |= report.bytes.is_some();
         self.saves_bytes += report.saves_bytes.unwrap_or(0);
         self.status = self.status.max(report.status);
-        self.would_fix |=
+        self.would_fix += u64::from(report.outcome == "would-fix");
+        let (repaired, problems) = report.repaired().unwrap_or_default();
+        self.repaired = (self.repaired.0 + repaired, self.repaired.1 + problems);
+        self.count(report.findings());
+        self.has_safe_fixes |=
             report.outcome == "findings" && report.findings().iter().any(|finding| finding.fix == "safe");
     }
 
     pub(super) fn sentence(&self) -> String {
-        let nothing_read = self.files > 0 && self.refused + self.errors == self.files;
-        let found = match (self.findings, self.clean) {
-            (0, 0) if nothing_read => String::new(),
-            (0, 0) if self.files + self.not_looked_at == 0 => "nothing to do".to_string(),
-            (0, 0) => "no findings".to_string(),
-            (0, _) => format!("nothing wrong{}", self.by()),
-            (count, _) if self.known > 0 => format!("{}, {} known", plural(count, "finding"), self.known),
-            (count, _) => plural(count, "finding"),
-        };
-        let mut parts = match (self.undone, self.would_undo) {
-            (0, 0) => vec![found],
-            (0, count) => vec![format!("{} would be undone", plural(count, "run"))],
-            (count, _) => vec![format!("{} undone", plural(count, "run"))],
-        };
-        if self.fixed > 0 {
-            parts.push(format!("{} fixed", plural(self.fixed, "file")));
-            parts.push(format!("{} saved", size(self.saves_bytes)));
-        } else if self.saves_bytes > 0 {
-            parts.push(format!("{} to save", size(self.saves_bytes)));
-        }
+        let mut parts = vec![self.main_part()];
+        parts.extend(match (self.fixed, self.saves_bytes) {
+            (_, 0) => None,
+            (0, bytes) => Some(format!("{} to save", size(bytes))),
+            (_, bytes) => Some(format!("{} saved", size(bytes))),
+        });
         for (count, word) in [
             (self.deferred, "deferred"),
             (self.refused, "refused"),
             (self.unsupported, if self.unsupported == 1 { "not a transcript" } else { "not transcripts" }),
             (self.not_looked_at, "not looked at"),
+            (self.errors, "failed"),
         ] {
             if count > 0 {
                 parts.push(format!("{count} {word}"));
             }
         }
-        if self.errors > 0 {
-            parts.push(plural(self.errors, "error"));
-        }
         let hint = " (tailor fix repairs what is safe; tailor explain CODE explains a rule)";
-        let hint = if self.would_fix { hint } else { "" };
+        let hint = if self.has_safe_fixes { hint } else { "" };
         parts.retain(|part| !part.is_empty());
         let files = plural(self.files, "file");
         let bytes =
             if self.files == 0 || self.measured { format!(", {}", size(self.bytes)) } else { String::new() };
         format!("{files}{bytes}: {}{hint}", parts.join(", "))
+    }
+
+    /// What was done, or else what was found.
+    fn main_part(&self) -> String {
+        let (repaired, problems) = self.repaired;
+        let of = if repaired == problems { String::new() } else { format!("{} of ", grouped(repaired)) };
+        let problems = || format!("{of}{}", plural(problems, "problem"));
+        if self.fixed > 0 {
+            return format!("{} fixed in {}", problems(), plural(self.fixed, "file"));
+        }
+        if self.would_fix > 0 {
+            return format!("would fix {} in {}", problems(), plural(self.would_fix, "file"));
+        }
+        match (self.runs_undone, self.would_undo) {
+            (0, 0) => self.found(),
+            (0, count) => format!("{} would be undone", plural(count, "run")),
+            (count, _) => format!("{} undone", plural(count, "run")),
+        }
+    }
+
+    fn found(&self) -> String {
+        let nothing_read = self.files > 0 && self.refused + self.errors == self.files;
+        let known = if self.known > 0 { format!("{} known", self.known) } else { String::new() };
+        match (self.findings, self.clean) {
+            (0, 0) if nothing_read => String::new(),
+            (0, 0) if self.files + self.not_looked_at == 0 => "nothing to do".to_string(),
+            (0, 0) => "no findings".to_string(),
+            (0, _) => format!("nothing wrong{}", self.by()),
+            _ if self.severities.is_empty() => known,
+            _ if known.is_empty() => self.severities.to_string(),
+            _ => format!("{}, {known}", self.severities),
+        }
     }
 
     /// By which rules, if not by all.

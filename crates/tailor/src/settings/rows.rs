@@ -82,33 +82,33 @@ pub(crate) static SETTINGS: &[Setting] = rows! {
     Each "image_bytes_max" Number(policy.images.bytes_max), LIMITS "image-bytes-max" "BYTES"
         "Longest base64 of an image";
     Each "image_pixels_max" Number(policy.images.pixels_max), LIMITS "image-pixels-max" "PIXELS"
-        "Longest side of an image in pixels (8,000; 2,000 beyond 20 images)";
+        "Longest side of an image in pixels [default: 8,000; beyond 20 images: 2,000]";
     Each "images_max" Number(policy.images.count_max), LIMITS "images-max" "COUNT"
         "Most images in context";
     Each "images" Images, LIMITS "images" "IMAGES"
-        "What to do with an image that is too large, where S4 is allowed: replace it with a line of text (the \
-            default), or scale it down";
+        "What to do with an image that is too large, where --allow S4 (unsendable-image) is given: replace it with a \
+            line of text, or scale it down [default: stub]";
     Each "stale.shorten_turns" Number(policy.stale.shorten_at), AGES "stale-shorten-turns" "TURNS"
-        "Shorten results that are this many turns old (S14)";
+        "Shorten results that are this many turns old (rule S14, stale-result)";
     Each "stale.head_chars" Number(policy.stale.head_chars), AGES "stale-head-chars" "CHARS"
         "Characters to keep at the beginning of a shortened result";
     Each "stale.tail_chars" Number(policy.stale.tail_chars), AGES "stale-tail-chars" "CHARS"
         "Characters to keep at the end of a shortened result";
     Each "stale.clear_turns" Number(policy.stale.clear_at), AGES "stale-clear-turns" "TURNS"
-        "Reduce results that are this many turns old to one line (S14)";
+        "Reduce results that are this many turns old to one line (rule S14, stale-result)";
     Each "stale.chars_min" Number(policy.stale.chars_min), AGES "stale-chars-min" "CHARS"
         "Never shorten or clear old results below this length";
     Each "stale.keep" Names(policy.stale.tools_keep), AGES "stale-keep-tool" "TOOL"
         "Never shorten or clear old results of this tool";
     Each "crowded.trim_percent" Number(policy.crowded.trim_percent), AGES "crowded-trim-percent" "PERCENT"
-        "Trim older results when this much of the window is full (S15)";
+        "Trim older results when this much of the window is full (rule S15, crowded-window)";
     Each "crowded.chars_max" Number(policy.crowded.trim_chars_max), AGES "crowded-chars-max" "CHARS"
         "Longest result that is not trimmed then";
     Each "crowded.end_chars" Number(policy.crowded.head_chars, policy.crowded.tail_chars),
         AGES "crowded-end-chars" "CHARS"
         "Characters to keep at each end of a trimmed result";
     Each "crowded.clear_percent" Number(policy.crowded.clear_percent), AGES "crowded-clear-percent" "PERCENT"
-        "Reduce the oldest results to one line when this much of the window is full (S15)";
+        "Reduce the oldest results to one line when this much of the window is full (rule S15, crowded-window)";
     Each "crowded.clear_chars_min" Number(policy.crowded.clear_chars_min), AGES "crowded-clear-chars-min" "CHARS"
         "Skip clearing if it would free fewer than this many characters";
     Each "crowded.keep_assistants" Number(policy.crowded.keep_assistants), AGES "crowded-keep-assistants" "COUNT"
@@ -116,10 +116,10 @@ pub(crate) static SETTINGS: &[Setting] = rows! {
     Each "crowded.cache_ttl" Millis(policy.crowded.cache_ttl_ms), AGES "crowded-cache-ttl" "SECONDS"
         "Wait until the last model message is this old, so that no prompt cache holds it";
     Each "reply_chars_max" Number(policy.reply_chars_max), LIMITS "reply-chars-max" "CHARS"
-        "Longest text of one model message in context (any; 5,000 for `recover`)";
+        "Longest text of one model message in context [default: no limit; of `recover`: 5,000]";
     Each "thinking" Thinking, LIMITS "thinking" "THINKING"
-        "What to do if a change would come before signed thinking: keep the thinking and skip the change (the \
-            default, except for `recover` and `compact`), strip the thinking, or ignore it";
+        "What to do if a change would come before signed thinking: keep the thinking and skip the change, strip the \
+            thinking, or ignore it [default: keep; of `recover` and `compact`: strip]";
     Each "select" Codes(policy.selection.select) "Only these rules";
     Each "ignore" Codes(policy.selection.ignore) "Skip these rules";
     Each "allow" Codes(policy.selection.allow) "Also make the guarded fixes of these rules";

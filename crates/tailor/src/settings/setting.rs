@@ -45,14 +45,14 @@ impl Setting {
         if may_be { self.kind.scalar() } else { None }
     }
 
-    /// The help of its flag: what it means, and its default if that is a limit that is on. A meaning that ends with a
-    /// remark in parentheses says more of it by itself.
+    /// The help of its flag: what it means, and its default if that is a limit that is on. A meaning may
+    /// say more of it by itself.
     pub(crate) fn flag_help(&self) -> String {
         let default =
             (self.scope == Scope::Each).then(|| self.kind.print(&mut Settings::default())).flatten();
         match default {
-            Some(toml::Value::Integer(default @ 1..)) if !self.help.ends_with(')') => {
-                format!("{} ({})", self.help, grouped(default.unsigned_abs()))
+            Some(toml::Value::Integer(default @ 1..)) if !self.help.ends_with(']') => {
+                format!("{} [default: {}]", self.help, grouped(default.unsigned_abs()))
             }
             _ => self.help.to_string(),
         }

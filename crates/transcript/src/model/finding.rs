@@ -16,7 +16,7 @@ pub(crate) const ERRORS_MAX: usize = if cfg!(test) { 1 << 14 } else { 1 << 20 };
 pub(crate) const STEPS_MAX: usize = 1 << 17;
 
 /// How bad it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Severity {
     /// Worth knowing.
     Note,
@@ -230,6 +230,28 @@ pub enum Held {
     /// The repair was tried, and would make something worse.
     #[serde(skip)]
     Worse(Worse),
+}
+
+impl Held {
+    /// The option of `tailor fix` with which the fix is made all the same.
+    pub fn option(self) -> Option<&'static str> {
+        match self {
+            Self::SignedThinking | Self::SignedAndBroken | Self::Remembered => Some("--thinking strip"),
+            Self::SignedOnTheLine => Some("--thinking ignore"),
+            Self::InMemory => Some("--settle 0"),
+            Self::RecentlyUsed => Some("--settle-stale 0"),
+            Self::WarmCache => Some("--crowded-cache-ttl 0"),
+            Self::NewestTurn
+            | Self::Referenced
+            | Self::ReadOnly(_)
+            | Self::Counted(_)
+            | Self::Checked
+            | Self::NothingElse
+            | Self::Tangled
+            | Self::NextRun
+            | Self::Worse(_) => None,
+        }
+    }
 }
 
 impl fmt::Display for Held {

@@ -57,7 +57,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
             out.push(Finding {
                 chars: Some(chars),
                 fix: if ops.is_empty() { Fix::NONE } else { Fix::safe(ops) },
-                ..about(&RULE, session, entry, Severity::Warning, message)
+                ..about(&RULE, session, entry, Severity::Note, message)
             });
         }
         for list in session.transcript.side_lists_of(entry) {
@@ -82,6 +82,6 @@ fn list_of_texts(session: &Session<'_>, entry: u32, at: Span, limit: u64) -> Res
     Ok(Some(Finding {
         chars: Some(list.units),
         fix: Fix::safe(ops),
-        ..about(&RULE, session, entry, Severity::Warning, message)
+        ..about(&RULE, session, entry, Severity::Note, message)
     }))
 }

@@ -74,7 +74,7 @@ fn flush(session: &Session<'_>, records: &mut BTreeMap<Id, Records>, out: &mut F
         for &entry in before.iter().skip(usize::from(found.crossed)) {
             let message = format!("line {line} has taken its place");
             let fix = Fix::safe(vec![Op::DropEntry(entry)]);
-            out.push(Finding { fix, ..about(&RULE, session, entry, Severity::Warning, message) });
+            out.push(Finding { fix, ..about(&RULE, session, entry, Severity::Note, message) });
         }
     }
 }

@@ -1,0 +1,71 @@
+//! `--format gitlab`: a Code Quality report, which GitLab shows beside a merge request. One array; an object for what
+//! remains of each rule in each file. Written as it comes, so that memory does not grow with the number of findings.
+
+use super::fold::{Fold, fold};
+use super::shape::{Shape, Totals};
+use crate::args::Listing;
+use crate::baseline::fingerprint_of;
+use crate::place::relative;
+use crate::report::{FileReport, FindingReport};
+use crate::terminal::json;
+use serde_json::{Value, json as object};
+use std::io::{self, Write};
+use std::path::Path;
+use transcript::Severity;
+
+pub(super) struct Degradations {
+    listing: Listing,
+    count: u64,
+}
+
+impl Degradations {
+    pub(super) fn new(listing: Listing) -> Self {
+        Self { listing, count: 0 }
+    }
+
+    fn push(&mut self, degradation: &Value, out: &mut dyn Write) -> io::Result<()> {
+        let before = if self.count == 0 { "[" } else { ",\n" };
+        self.count += 1;
+        write!(out, "{before}{}", json(&degradation.to_string()))
+    }
+}
+
+fn degradation(path: &str, fold: &Fold<'_>) -> Value {
+    let FindingReport { code, rule, severity, line, fingerprint, .. } = fold.first;
+    let severity = match severity {
+        Severity::Error => "major",
+        Severity::Warning => "minor",
+        Severity::Note => "info",
+    };
+    object!({
+        "description": format!("{code} {rule}: {}", fold.plain()),
+        "check_name": code,
+        "fingerprint": fingerprint,
+        "severity": severity,
+        "location": { "path": path, "lines": { "begin": (*line).max(1) } },
+    })
+}
+
+impl Shape for Degradations {
+    fn file(&mut self, report: &FileReport, out: &mut dyn Write) -> io::Result<()> {
+        let path = relative(Path::new(&report.path)).to_string_lossy().into_owned();
+        for fold in fold(report.left().iter().filter(|finding| !finding.known), &self.listing) {
+            self.push(&degradation(&path, &fold), out)?;
+        }
+        if report.outcome == "error" {
+            let failed = object!({
+                "description": report.reason.as_deref().unwrap_or_default(),
+                "check_name": "error",
+                "fingerprint": fingerprint_of(&["error", &path]),
+                "severity": "blocker",
+                "location": { "path": path, "lines": { "begin": 1 } },
+            });
+            self.push(&failed, out)?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, _: &Totals, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "{}]", if self.count == 0 { "[" } else { "" })
+    }
+}
