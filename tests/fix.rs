@@ -1,8 +1,9 @@
 //! `tailor fix`: what it changes, what it keeps, what it says.
 
-use crate::support::{BROKEN, Dir, Run, WHOLE, is_root, make_old};
+use crate::support::{BROKEN, Dir, Run, WHOLE, is_root, make_old, root, run};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::Path;
 
 /// A session with a result that is too long, before thinking that is signed over all of it.
 fn signed(model: &str) -> String {
@@ -30,7 +31,7 @@ fn at_home(dir: &Dir) -> std::path::PathBuf {
     let path = dir.home().join(".pi/agent/sessions/--w--/s.jsonl");
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(&path, BROKEN).unwrap();
-    crate::support::make_old(&path);
+    make_old(&path);
     path
 }
 
@@ -49,6 +50,51 @@ fn without_a_path_nothing_is_changed_unless_all_is_asked_for() {
     assert!(all.status == 0 && all.text().contains(said), "{}", all.text());
     assert_ne!(fs::read_to_string(&path).unwrap(), BROKEN);
     assert_eq!(dir.tailor(&["fix", "--all", "s.jsonl"]).status, 2);
+}
+
+/// What is left and which option would take it, how to take the repair back, and how to go on.
+#[test]
+fn after_a_repair_the_next_commands_are_named() {
+    let dir = Dir::new();
+    let id = "3f2504e0-4f89-41d3-9a0c-0305e82c3301";
+    let path = dir.home().join(format!(".claude/projects/-w d/{id}.jsonl"));
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::copy(root().join("fixtures/claude-code/p1-lost-result/in.jsonl"), &path).unwrap();
+    let text = dir.tailor(&["fix", "--settle", "0", path.to_str().unwrap()]).text();
+    let undo = format!("Undo: tailor undo ~/'.claude/projects/-w d/{id}.jsonl'");
+    assert!(text.contains(&format!("{undo}\n  Resume: claude --resume {id}\n")), "{text}");
+    // A shell takes the command as it stands.
+    let mut shell = dir.command_of("/bin/sh");
+    let program = Path::new(env!("CARGO_BIN_EXE_tailor")).parent().unwrap();
+    shell.env("PATH", format!("{}:/usr/bin:/bin", program.display()));
+    let undone = run(shell.args(["-c", &format!("{} --settle 0", &undo["Undo: ".len()..])]), b"");
+    let said = undone.text();
+    assert!(undone.status == 0 && said.contains("undone: "), "{said}{}", undone.stderr);
+    assert!(said.contains(&format!("\n  Resume: claude --resume {id}\n")), "{said}");
+    // What stays, and a compaction.
+    let mut lines = vec![WHOLE.trim_end().to_string()];
+    for n in 1..6 {
+        let role = if n % 2 == 0 { "user" } else { "assistant" };
+        let parent = format!("a{n}");
+        lines.push(format!(
+            r#"{{"type":"message","id":"a{}","parentId":"{parent}","message":{{"role":"{role}","content":"and"}}}}"#,
+            n + 1
+        ));
+    }
+    let beside = r#"{"type":"message","id":"b","parentId":"a3","message":{"role":"user","content":"or"}}"#;
+    lines.insert(5, beside.to_string());
+    dir.write("s.jsonl", format!("undefined\n{}\n", lines.join("\n")));
+    let text = dir.tailor(&["fix", "--settle", "0", "s.jsonl"]).text();
+    let said = "  fixed 1 of 2 problems, 760 B → 750 B; 1 needs --allow S18. Undo: tailor undo s.jsonl\n";
+    assert!(text.contains(said), "{text}");
+    let compacted =
+        dir.tailor(&["compact", "s.jsonl", "--settle", "0", "--with", "echo what was", "--keep", "1"]);
+    assert!(
+        compacted.text().contains(". Undo: tailor undo s.jsonl\n"),
+        "{}{}",
+        compacted.text(),
+        compacted.stderr
+    );
 }
 
 #[test]

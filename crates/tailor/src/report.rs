@@ -405,6 +405,9 @@ impl FileReport {
         report.bytes = bytes(path, outcome);
         report.findings = None;
         report.runs = Some(runs);
+        let format = outcome.before.as_ref().and_then(|found| found.facts.format);
+        report.resume =
+            format.filter(|_| outcome.ending == Ending::Undone).and_then(|format| resume(format, path));
         report.run.clone_from(&outcome.run);
         report.retry_seconds = retry_seconds(outcome.retry_after());
         report.guarantee = outcome.guarantee.map(Guarantee::name);
@@ -460,12 +463,17 @@ pub(crate) struct Changed {
     retry_seconds: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     guarantee: Option<&'static str>,
+    /// The command that goes on with the session, where its agent has one.
+    #[serde(skip)]
+    pub(crate) resume: Option<String>,
 }
 
 impl Changed {
     pub(crate) fn new(kind: &'static str, path: &Path, outcome: &Outcome) -> Self {
         let changed = matches!(outcome.ending, Ending::Fixed | Ending::WouldFix);
+        let format = outcome.before.as_ref().and_then(|found| found.facts.format);
         Self {
+            resume: format.and_then(|format| resume(format, path)),
             format: outcome.agent(),
             bytes: Some(outcome.bytes),
             bytes_after: changed.then_some(outcome.bytes_after),
@@ -490,6 +498,7 @@ impl Changed {
             run: None,
             retry_seconds: retry_seconds(ending.retry_after()),
             guarantee: None,
+            resume: None,
         }
     }
 }

@@ -4,10 +4,11 @@ use super::chunk::{Printer, told};
 use super::{failed, one_session, output_closed};
 use crate::amount::{plural, size};
 use crate::args::{Compact, Format};
+use crate::place::shown_word;
 use crate::report::Changed;
 use crate::say::eprint_message;
 use crate::status::Status;
-use crate::terminal::{json, plain};
+use crate::terminal::{Screen, json, plain};
 use crate::tokens;
 use crate::value::Tokenizer;
 use keeper::{Compacting, Ending, Options, Refusal};
@@ -212,7 +213,7 @@ impl Report {
                     println!("{}", json(&line));
                 }
             }
-            Format::Human => println!("{}", self.sentence(ending)),
+            Format::Human => println!("{}", Screen::of_stdout().whole(&self.sentence(ending))),
         }
         Status::of_change(ending)
     }
@@ -227,7 +228,10 @@ impl Report {
             (Ending::Fixed, _) => {
                 let (before, after) = (self.change.bytes, self.change.bytes_after);
                 let (before, after) = (size(before.unwrap_or(0)), size(after.unwrap_or(0)));
-                format!("{path}: compacted: {before} -> {after}, {}", shares())
+                let undo = shown_word(Path::new(&self.change.path));
+                let resume = self.change.resume.as_ref().map(|command| format!("\nResume: {command}"));
+                let (shares, resume) = (shares(), resume.unwrap_or_default());
+                format!("{path}: compacted: {before} → {after}, {shares}. Undo: tailor undo {undo}{resume}")
             }
             (Ending::WouldFix, _) => format!("{path}: would compact: {}", shares()),
             (_, Some(reason)) => format!("{path}: {}: {reason}", self.change.outcome),
