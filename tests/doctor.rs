@@ -227,6 +227,11 @@ fn an_id_or_how_it_begins_names_a_session() {
     assert!(run.status == 2 && run.stderr.contains("more than one session"), "{}", run.stderr);
     let run = dir.tailor(&["scan", "feedface"]);
     assert!(run.status == 2 && run.stderr.contains("feedface"), "{}", run.stderr);
+    // A word is not how an id begins.
+    put(&dir, ".gemini/tmp/w/chats/session-2026-07-01T10-00-0d0f7b2c.jsonl", "{}\n", 1);
+    put(&dir, ".gemini/tmp/w/chats/session-2026-07-02T10-00-0d0f7b2d.jsonl", "{}\n", 1);
+    let run = dir.tailor(&["scan", "session"]);
+    assert!(run.status == 2 && !run.stderr.contains("more than one"), "{}", run.stderr);
     // A file of that name comes first.
     dir.write("7e57c1a0", WHOLE);
     assert_eq!(dir.tailor(&["scan", "7e57c1a0", "--format", "json"]).codes(), [""; 0]);
