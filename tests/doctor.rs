@@ -202,6 +202,19 @@ fn alone_it_is_short_and_has_all_that_are_stuck() {
     assert!(run.status == 0 && run.text().contains("No agent sessions found"), "{}", run.text());
 }
 
+/// Names that people try first.
+#[test]
+fn other_names_of_commands_are_known() {
+    let dir = home();
+    for (name, other) in [("doctor", "ls"), ("scan", "check"), ("undo", "restore")] {
+        let [one, two] = [name, other].map(|name| dir.tailor(&[name, "--help"]).text());
+        assert!(
+            !one.is_empty() && one == two.replace(&format!("tailor {other} "), &format!("tailor {name} ")),
+            "{two}"
+        );
+    }
+}
+
 #[test]
 fn a_session_that_grows_is_in_use() {
     let dir = home();
