@@ -202,6 +202,19 @@ fn alone_it_is_short_and_has_all_that_are_stuck() {
     assert!(run.status == 0 && run.text().contains("No agent sessions found"), "{}", run.text());
 }
 
+/// Names that people try first.
+#[test]
+fn other_names_of_commands_are_known() {
+    let dir = home();
+    for (name, other) in [("doctor", "ls"), ("scan", "check"), ("undo", "restore")] {
+        let [one, two] = [name, other].map(|name| dir.tailor(&[name, "--help"]).text());
+        assert!(
+            !one.is_empty() && one == two.replace(&format!("tailor {other} "), &format!("tailor {name} ")),
+            "{two}"
+        );
+    }
+}
+
 #[test]
 fn a_session_that_grows_is_in_use() {
     let dir = home();
@@ -221,12 +234,17 @@ fn an_id_or_how_it_begins_names_a_session() {
     let run = dir.tailor(&["scan", &PI_BROKEN[..8], "--format", "json"]);
     assert_eq!(run.codes(), ["P1"]);
     let run = dir.tailor(&["fix", CLAUDE, "--dry-run"]);
-    assert!(run.text().contains(CLAUDE) && run.text().contains(": P1 "), "{}{}", run.text(), run.stderr);
+    assert!(run.text().contains(CLAUDE) && run.text().contains("P1 "), "{}{}", run.text(), run.stderr);
     // Both of pi's begin so.
     let run = dir.tailor(&["scan", "0d0f"]);
     assert!(run.status == 2 && run.stderr.contains("more than one session"), "{}", run.stderr);
     let run = dir.tailor(&["scan", "feedface"]);
     assert!(run.status == 2 && run.stderr.contains("feedface"), "{}", run.stderr);
+    // A word is not how an id begins.
+    put(&dir, ".gemini/tmp/w/chats/session-2026-07-01T10-00-0d0f7b2c.jsonl", "{}\n", 1);
+    put(&dir, ".gemini/tmp/w/chats/session-2026-07-02T10-00-0d0f7b2d.jsonl", "{}\n", 1);
+    let run = dir.tailor(&["scan", "session"]);
+    assert!(run.status == 2 && !run.stderr.contains("more than one"), "{}", run.stderr);
     // A file of that name comes first.
     dir.write("7e57c1a0", WHOLE);
     assert_eq!(dir.tailor(&["scan", "7e57c1a0", "--format", "json"]).codes(), [""; 0]);

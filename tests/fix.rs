@@ -68,7 +68,9 @@ fn after_a_repair_the_next_commands_are_named() {
     let program = Path::new(env!("CARGO_BIN_EXE_tailor")).parent().unwrap();
     shell.env("PATH", format!("{}:/usr/bin:/bin", program.display()));
     let undone = run(shell.args(["-c", &format!("{} --settle 0", &undo["Undo: ".len()..])]), b"");
-    assert!(undone.status == 0 && undone.text().contains("undone: "), "{}{}", undone.text(), undone.stderr);
+    let said = undone.text();
+    assert!(undone.status == 0 && said.contains("undone: "), "{said}{}", undone.stderr);
+    assert!(said.contains(&format!("\n  Resume: claude --resume {id}\n")), "{said}");
     // What stays, and a compaction.
     let mut lines = vec![WHOLE.trim_end().to_string()];
     for n in 1..6 {

@@ -58,14 +58,15 @@ fn undo_once(
     let way = snapshot.read(|source| Way::back(&runs, extent, source))?;
     let now = snapshot.read(|source| examine(source, options.policy.choose(source)?))?;
     signed_since(&runs, &now, options).map_or(Ok(()), Err)?;
-    let facts = now.facts;
+    let (facts, binds) = (now.facts, now.binds);
     let mut outcome = Outcome::without_look(Ending::WouldUndo);
     outcome.bytes = snapshot.bytes();
     outcome.bytes_after = way.length;
     outcome.run = Some(runs.target.run.clone());
+    outcome.before = Some(now);
     // The model sees what comes back.
     let forgotten = || -> Result<(), Stop> {
-        let reason = if now.binds { may_be_remembered(snapshot, &facts, options) } else { None };
+        let reason = if binds { may_be_remembered(snapshot, &facts, options) } else { None };
         reason.map_or(Ok(()), |reason| Err(reason.into()))
     };
     if options.mode != Mode::Fix {

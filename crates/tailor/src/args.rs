@@ -62,6 +62,7 @@ pub(crate) enum Command {
     Resume(Resume),
     /// Check transcripts and report what is wrong; changes nothing.
     #[command(
+        alias = "check",
         after_help = "Examples:\n  tailor scan\n  tailor scan ~/.claude/projects --min-severity error\n  \
         tailor scan session.jsonl --format json | jq .findings\n  \
         tailor scan sessions --max-file-size 2MiB --format sarif -o tailor.sarif --exit-zero\n  \
@@ -92,6 +93,7 @@ pub(crate) enum Command {
     Report(Report),
     /// Restore what a run of `fix` changed, even after the agent has appended more.
     #[command(
+        alias = "restore",
         after_help = "Examples:\n  tailor undo                               # lists the newest runs\n  \
         tailor undo session.jsonl                 # the newest run\n  \
         tailor undo session.jsonl --to-original   # all of them\n  \

@@ -405,6 +405,9 @@ impl FileReport {
         report.bytes = bytes(path, outcome);
         report.findings = None;
         report.runs = Some(runs);
+        let format = outcome.before.as_ref().and_then(|found| found.facts.format);
+        report.resume =
+            format.filter(|_| outcome.ending == Ending::Undone).and_then(|format| resume(format, path));
         report.run.clone_from(&outcome.run);
         report.retry_seconds = retry_seconds(outcome.retry_after());
         report.guarantee = outcome.guarantee.map(Guarantee::name);

@@ -39,12 +39,15 @@ impl Candidate {
         self.modified.elapsed().unwrap_or_default()
     }
 
-    /// The ids by which agents, or people, may know the session.
-    pub(crate) fn ids(&self) -> impl Iterator<Item = &str> {
+    /// Whether the session has this id, or one that begins so. A word that is no beginning of an id, as of a file that is
+    /// not there, has to be the whole id.
+    pub(crate) fn has_id(&self, id: &str) -> bool {
         let path = self.found.path.to_str().unwrap_or_default();
         let agents = FORMATS.iter().flat_map(|format| format.agents);
         let stem = self.found.path.file_stem().and_then(|stem| stem.to_str());
-        agents.filter_map(move |agent| agent.session_id(path)).chain(stem)
+        let is_digits = id.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+        let mut ids = agents.filter_map(|agent| agent.session_id(path)).chain(stem);
+        ids.any(|own| own == id || (is_digits && own.starts_with(id)))
     }
 }
 
@@ -82,7 +85,7 @@ pub(crate) fn path_or_id(text: OsString) -> Result<PathBuf, String> {
     });
     let Some(id) = id.filter(|_| path.symlink_metadata().is_err()) else { return Ok(path) };
     let all = candidates(&[]);
-    let mut named = all.iter().filter(|candidate| candidate.ids().any(|own| own.starts_with(id)));
+    let mut named = all.iter().filter(|candidate| candidate.has_id(id));
     match (named.next(), named.next()) {
         (Some(one), None) => Ok(one.path().to_path_buf()),
         (Some(one), Some(other)) => {

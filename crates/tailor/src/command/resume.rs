@@ -50,9 +50,7 @@ fn find(resume: &Resume) -> Result<Session, String> {
         return Err(format!("{}: no agent that Tailor can resume; there are {known}", resume.agent));
     }
     let looks = Looks::new(&resume.change.load()?, &[]);
-    let is_named = |candidate: &&Candidate| {
-        resume.id.as_ref().is_none_or(|id| candidate.ids().any(|own| own.starts_with(id.as_str())))
-    };
+    let is_named = |candidate: &&Candidate| resume.id.as_ref().is_none_or(|id| candidate.has_id(id));
     let (mut found, all): (Option<Session>, _) = (None, candidates(&[]));
     for candidate in all.iter().filter(is_named) {
         // The path tells most of it, and reading waits until it is the one.

@@ -114,7 +114,8 @@ fn endings(report: &FileReport) -> Vec<End> {
             let more = reason.map(|reason| format!("; {reason}")).unwrap_or_default();
             let runs = report.runs.filter(|runs| *runs > 1).map(|runs| format!(" {runs} runs"));
             let (outcome, runs) = (outcome.replace('-', " "), runs.unwrap_or_default());
-            vec![format!("{outcome}{runs}: {}{more}", sizes(report, after)).into()]
+            let done = format!("{outcome}{runs}: {}{more}", sizes(report, after)).into();
+            [Some(done), resume(report)].into_iter().flatten().collect()
         }
         (outcome, Some(reason), None) => {
             let undone = report
@@ -149,8 +150,13 @@ fn repair(report: &FileReport, after: u64) -> Vec<End> {
     let kept = report.run.is_some() && report.path != "-";
     let undo = kept.then(|| format!("Undo: tailor undo {}", shown_word(Path::new(&report.path))));
     let context = report.sight().map(|sight| format!("context: {sight}").into());
-    let resume = report.resume.as_ref().filter(|_| kept).map(|command| format!("Resume: {command}").into());
+    let resume = resume(report).filter(|_| kept);
     [Some(End { text, undo }), context, resume].into_iter().flatten().collect()
+}
+
+/// How to go on with the session.
+fn resume(report: &FileReport) -> Option<End> {
+    report.resume.as_ref().map(|command| format!("Resume: {command}").into())
 }
 
 impl Shape for Human {
