@@ -140,6 +140,25 @@ fn repetitions_are_one_result_in_every_shape_but_json() {
 }
 
 #[test]
+fn what_fails_comes_first_in_the_summary_and_among_the_cases() {
+    let dir = Dir::new();
+    dir.write("a.jsonl", WHOLE.trim_end());
+    dir.write("b.jsonl", format!("undefined\n{WHOLE}"));
+    dir.write("c.jsonl", BROKEN);
+    let summary = dir.path("summary.md");
+    let mut command = dir.command();
+    command.args(["scan", ".", "--format", "github"]);
+    run(command.env("GITHUB_STEP_SUMMARY", &summary), b"");
+    let text = fs::read_to_string(summary).unwrap();
+    let rows = text.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" | "));
+    let kinds: Vec<&str> = rows.map(|(kind, _)| kind).filter(|kind| !kind.starts_with('|')).collect();
+    assert_eq!(kinds, ["error", "warning", "notice"], "{text}");
+    let junit = dir.tailor(&["scan", ".", "--format", "junit"]).text();
+    let names = junit.split("<testcase name=\"").skip(1).filter_map(|case| case.split('"').next());
+    assert_eq!(names.collect::<Vec<_>>(), ["c.jsonl", "a.jsonl", "b.jsonl"], "{junit}");
+}
+
+#[test]
 fn github_gets_annotations_and_a_summary() {
     let dir = Dir::new();
     let summary = dir.path("summary.md");
