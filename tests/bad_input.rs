@@ -468,7 +468,6 @@ fn a_folder_is_no_session() {
         (&["recover", "in"][..], "recover it"),
         (&["compact", "in", "--with", "cat"], "compact it"),
         (&["chunk", "in"], "read the conversation"),
-        (&["explain", "prompt is too long", "in"], "look for the error in it"),
     ] {
         let run = dir.tailor(arguments);
         let wanted = format!("tailor: in: could not {verb}: it is a folder (name the file of one session)\n");

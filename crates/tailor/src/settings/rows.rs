@@ -78,7 +78,7 @@ pub(crate) static SETTINGS: &[Setting] = rows! {
     Each "summary_chars_max" Number(policy.summary_chars_max), LIMITS "summary-chars-max" "CHARS"
         "Longest message that fits a summariser";
     Each "window_tokens" Asked(policy.window_tokens), LIMITS "window-tokens" "TOKENS"
-        "The model's context window (what the file or the model tells, or 200,000)";
+        "The model's context window (by default what the file says or the model has; 200,000 if neither is known)";
     Each "side_chars_max" Number(policy.side_chars_max), LIMITS "side-chars-max" "CHARS"
         "Longest string in copies of results that are never sent to the model";
     Each "image_bytes_max" Number(policy.images.bytes_max), LIMITS "image-bytes-max" "BYTES"
