@@ -480,3 +480,38 @@ fn gc_keeps_the_newest_run_and_says_what_it_removed() {
     assert_eq!(dir.tailor(&["undo", "s.jsonl"]).status, 2);
     assert_eq!(dir.tailor(&["gc", "--max-bytes", "much"]).status, 2);
 }
+
+/// A secret that was cut is taken out of the vault; what else the run cut comes back.
+#[test]
+fn what_was_forgotten_stays_cut_and_the_rest_comes_back() {
+    let dir = Dir::new();
+    let long = |word: &str| word.repeat(20_000);
+    let text = TWO_RESULTS.replace("ONE", &long("secret ")).replace("TWO", &long("public "));
+    let path = dir.write("s.jsonl", &text);
+    assert_eq!(dir.tailor(&["fix", "s.jsonl", "--settle", "0", "--select", "S1"]).status, 0);
+    let cut = fs::read_to_string(&path).unwrap();
+    let ids: Vec<&str> = cut.split("tailor show ").skip(1).map(|rest| &rest[..12]).collect();
+    assert_eq!(ids.len(), 2, "{cut}");
+    let run = dir.tailor(&["forget", ids[0]]);
+    assert!(run.status == 0 && run.text().contains("removed from 1 run"), "{}", run.text());
+    assert!(dir.tailor(&["forget", ids[0]]).text().contains("already forgotten"));
+    let shown = dir.tailor(&["show", ids[0]]);
+    assert!(shown.status == 2 && shown.stderr.contains("tailor forget removed it"), "{}", shown.stderr);
+    assert_eq!(dir.tailor(&["show", ids[1]]).text(), long("public "));
+    assert_eq!(dir.tailor(&["forget", "00000000"]).status, 2);
+    let whole = dir.tailor(&["undo", "s.jsonl", "--settle", "0"]);
+    assert!(whole.status == 2 && whole.text().contains("--partly"), "{}", whole.text());
+    assert_eq!(fs::read_to_string(&path).unwrap(), cut);
+    assert_eq!(dir.tailor(&["undo", "s.jsonl", "--settle", "0", "--partly"]).status, 0);
+    let now = fs::read_to_string(&path).unwrap();
+    assert!(now.contains(&long("public ")) && !now.contains(&long("secret ")), "{}", now.len());
+    assert_eq!(now.lines().nth(3), cut.lines().nth(3), "the marker stays");
+}
+
+const TWO_RESULTS: &str = r#"{"type":"session","version":3,"id":"s","timestamp":"2026-07-01T10:00:00.000Z","cwd":"/w"}
+{"type":"message","id":"a","parentId":null,"message":{"role":"user","content":"go"}}
+{"type":"message","id":"b","parentId":"a","message":{"role":"assistant","content":[{"type":"toolCall","id":"c","name":"ls","arguments":{}},{"type":"toolCall","id":"d","name":"ls","arguments":{}}],"stopReason":"toolUse"}}
+{"type":"message","id":"e","parentId":"b","message":{"role":"toolResult","toolCallId":"c","toolName":"ls","content":[{"type":"text","text":"ONE"}],"isError":false}}
+{"type":"message","id":"f","parentId":"e","message":{"role":"toolResult","toolCallId":"d","toolName":"ls","content":[{"type":"text","text":"TWO"}],"isError":false}}
+{"type":"message","id":"g","parentId":"f","message":{"role":"assistant","content":[{"type":"text","text":"ok"}],"stopReason":"stop"}}
+"#;

@@ -69,6 +69,6 @@ pub use roots::{known_roots, known_roots_above};
 pub use stop::Stop;
 pub use store::{Store, known_stores};
 pub use undo::undo;
-pub use vault::{Freed, Keep, Purpose, Record, Run, State, Text, Vault};
+pub use vault::{Forgotten, Freed, Keep, Purpose, Record, Run, State, Text, Vault};
 pub use verdicts::{Sight, Verdicts};
 pub use worth::Worth;

@@ -73,6 +73,13 @@ pub enum Refusal {
         /// The run did nothing else.
         alone: bool,
     },
+    /// Texts that the run took out were forgotten.
+    Forgotten {
+        /// In how many places.
+        texts: usize,
+        /// The run did nothing else.
+        alone: bool,
+    },
     /// The model has signed its thinking over what this run left.
     SignedSince(String),
     /// What the run wrote is not there any more.
@@ -125,8 +132,7 @@ impl fmt::Display for Refusal {
             Self::NotTooLong(_) => f.write_str("the error is not about the length of the session"),
             Self::Short(length) => f.write_str(&short(length)),
             Self::StillTooLong { tokens, window, unable } => {
-                write!(f, "at its shortest it would still have {tokens} of {window} tokens")?;
-                unable.map_or(Ok(()), |unable| write!(f, ": {unable}"))
+                f.write_str(&still_too_long(*tokens, *window, *unable))
             }
             Self::GivenUp(attempts) => write!(
                 f,
@@ -144,6 +150,7 @@ impl fmt::Display for Refusal {
                     "--partly keeps the compaction and restores everything else)"
                 })
             }
+            Self::Forgotten { texts, alone } => f.write_str(&forgotten(*texts, *alone)),
             Self::SignedSince(run) => f.write_str(&signed_since(run)),
             Self::NothingToUndo => f.write_str("no run to undo (pass --vault DIR to look elsewhere)"),
             Self::NoSuchRun(run) => {
@@ -169,6 +176,21 @@ fn short(length: &Length) -> String {
         ),
         None => format!("it is not too long: {tokens} of {window} tokens ({percent}%)"),
     }
+}
+
+fn still_too_long(tokens: u64, window: u64, unable: Option<Unable>) -> String {
+    let why = unable.map(|unable| format!(": {unable}")).unwrap_or_default();
+    format!("at its shortest it would still have {tokens} of {window} tokens{why}")
+}
+
+fn forgotten(texts: usize, alone: bool) -> String {
+    if alone {
+        return "tailor forget removed all that this run cut; nothing else can be put back".to_string();
+    }
+    format!(
+        "tailor forget removed {texts} of the texts that this run cut, which cannot be put back (--partly restores \
+         everything else)"
+    )
 }
 
 fn loose_folder(folder: &Path) -> String {

@@ -11,6 +11,8 @@ use crate::refusal::Refusal;
 use crate::snapshot::Snapshot;
 use crate::stop::{Halt, Stop};
 use crate::vault::{Change, Old, Purpose, Record, State, Vault, check};
+use blake3::Hash;
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Write};
 use transcript::entry::Link;
@@ -21,7 +23,7 @@ use transcript::{Fault, Source, Span};
 pub enum Extent {
     /// All of it.
     Whole,
-    /// All but a compaction from which the conversation went on, if there is one: that stays.
+    /// All but a compaction from which the conversation went on, and texts that were forgotten.
     AllButCompaction,
 }
 
@@ -83,6 +85,8 @@ pub(crate) enum Part {
     Kept(Span),
     /// What stood at the place with this number.
     Old(usize),
+    /// Nothing of what stood at the place with this number.
+    Skipped(usize),
     /// A line break.
     Break,
 }
@@ -96,7 +100,12 @@ pub(crate) struct Way {
 }
 
 impl Way {
-    pub(crate) fn back(runs: &Runs, extent: Extent, source: &dyn Source) -> Result<Self, Halt> {
+    pub(crate) fn back(
+        runs: &Runs,
+        extent: Extent,
+        forgotten: &HashSet<Hash>,
+        source: &dyn Source,
+    ) -> Result<Self, Halt> {
         let history = History::through(&runs.later);
         match first_wrong(&runs.target, &history, source)? {
             Some(Wrong::Touched) => return Err(runs.who_touched().into()),
@@ -112,10 +121,21 @@ impl Way {
                 return Err(Refusal::BuiltUpon { line, alone }.into());
             }
         }
+        let is_forgotten = |old: &Old| matches!(old, Old::Text { text, .. } if forgotten.contains(text));
+        let lost = |change: &&Change| change.old.iter().any(is_forgotten);
+        let texts = target.edits.iter().filter(lost).count();
+        let alone = texts == target.edits.len();
+        if texts > 0 && (alone || extent == Extent::Whole) {
+            return Err(Refusal::Forgotten { texts, alone }.into());
+        }
         let mut way = Self { parts: Vec::new(), length: 0, changes: Vec::new() };
         let mut from = 0;
         let places = history.places(&target.edits);
         for (number, (change, place)) in target.edits.iter().zip(places).enumerate().take(going) {
+            if lost(&change) {
+                way.parts.push(Part::Skipped(number));
+                continue;
+            }
             let at = place.ok_or_else(|| runs.who_touched())?;
             let end = at + change.length;
             let goes = if is_merge(target) { Span::new(end, end) } else { Span::new(at, end) };
@@ -232,10 +252,18 @@ pub(crate) struct Restored<'a> {
     pub(crate) parts: Vec<Part>,
 }
 
+impl Restored<'_> {
+    /// What stood at the place with this number.
+    fn old(&self, index: usize) -> &[Old] {
+        self.record.edits.get(index).map_or(&[][..], |change| &change.old)
+    }
+}
+
 impl NewText for Restored<'_> {
     fn parts(&self) -> Vec<(u64, Option<Span>)> {
         let part = |part: &Part| match part {
             Part::Kept(span) => (span.len(), Some(*span)),
+            Part::Skipped(_) => (0, None),
             Part::Break => (1, None),
             Part::Old(index) => (self.record.edits.get(*index).map_or(0, Change::length_before), None),
         };
@@ -249,9 +277,9 @@ impl NewText for Restored<'_> {
                 Part::Kept(span) => copy_span(original, *span, out)?,
                 Part::Break => out.write_all(b"\n")?,
                 Part::Old(index) => {
-                    let old = self.record.edits.get(*index).map_or(&[][..], |change| &change.old);
-                    old.iter().try_for_each(|old| originals.write(old, &mut out))?;
+                    self.old(*index).iter().try_for_each(|old| originals.write(old, &mut out))?;
                 }
+                Part::Skipped(index) => self.old(*index).iter().try_for_each(|old| originals.skip(old))?,
             }
         }
         originals.finish()

@@ -55,7 +55,9 @@ fn undo_once(
     extent: Extent,
 ) -> Result<Outcome, Stop> {
     let runs = Runs::choose(vault, snapshot, run)?;
-    let way = snapshot.read(|source| Way::back(&runs, extent, source))?;
+    // Where the vault cannot be read, that is told when the texts are read.
+    let forgotten = vault.forgotten(&runs.target).unwrap_or_default();
+    let way = snapshot.read(|source| Way::back(&runs, extent, &forgotten, source))?;
     let now = snapshot.read(|source| examine(source, options.policy.choose(source)?))?;
     signed_since(&runs, &now, options).map_or(Ok(()), Err)?;
     let (facts, binds) = (now.facts, now.binds);

@@ -13,6 +13,7 @@
 //! What a transcript means and how it is replaced is decided elsewhere.
 
 mod file;
+mod forget;
 mod gc;
 mod hex;
 mod ledger;
@@ -21,6 +22,7 @@ mod record;
 mod texts;
 
 pub use file::Text;
+pub use forget::Forgotten;
 pub use gc::{Freed, Keep};
 pub use record::{Purpose, Record, State};
 pub(crate) use texts::Packed;
@@ -40,7 +42,7 @@ use jiff::tz::TimeZone;
 use record::Stored;
 use rustix::fs::OFlags;
 use spans::marker;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -280,6 +282,13 @@ impl Vault {
         Ok(Originals { file, texts, inline })
     }
 
+    /// The texts of a run that were forgotten.
+    pub(crate) fn forgotten(&self, record: &Record) -> io::Result<HashSet<Hash>> {
+        let (_, file) = self.open(record, OFlags::RDONLY)?;
+        let wiped = |stored: &&Stored| file::is_wiped(&file, stored).unwrap_or(false);
+        Ok(record.texts.iter().filter(wiped).map(|stored| stored.hash).collect())
+    }
+
     /// Opens the file of a run, and its folder.
     fn open(&self, record: &Record, access: OFlags) -> io::Result<(Folder, File)> {
         let folder = self.runs_over(&record.path)?.ok_or(ErrorKind::NotFound)?;
@@ -294,20 +303,32 @@ impl Vault {
     /// When there is no such text or several, or it cannot be read.
     pub fn text(&self, digits: &str) -> Result<Text, Error> {
         let fail = |cause| Error::new(&self.root, "open the text", cause);
+        let (_, (file, stored)) = self.find(digits)?;
+        Text::open(&file, &stored).map_err(fail)
+    }
+
+    /// The hash of the only text whose hash begins with these digits.
+    fn only(&self, digits: &str) -> Result<String, Error> {
+        self.find(digits).map(|(hash, _)| hash)
+    }
+
+    /// The only text whose hash begins with these digits.
+    fn find(&self, digits: &str) -> Result<(String, StoredIn), Error> {
+        let fail = |cause| Error::new(&self.root, "open the text", cause);
         let other = |text: String| Err(fail(io::Error::other(text)));
         let hex = (8..=64).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_hexdigit());
         if !hex {
             return other(format!("`{digits}` is not an id: 8 to 64 hex digits, as a marker names them"));
         }
         let digits = digits.to_ascii_lowercase();
-        let (found, excuse) = self.copies(&digits).map_err(fail)?;
-        match &found.iter().collect::<Vec<_>>()[..] {
+        let (mut found, excuse) = self.copies(&digits).map_err(fail)?;
+        match &found.keys().collect::<Vec<_>>()[..] {
             [] => other(format!(
                 "no text with id {digits}: it was never kept here, or gc removed it (pass --vault DIR to look elsewhere){excuse}"
             )),
-            [(_, (file, stored))] => Text::open(file, stored).map_err(fail),
+            [_] => found.pop_first().map_or_else(|| other(format!("no text with id {digits}")), Ok),
             several => {
-                let ids: Vec<&str> = several.iter().map(|(hash, _)| &***hash).collect();
+                let ids: Vec<&str> = several.iter().map(|hash| hash.as_str()).collect();
                 let (count, ids) = (ids.len(), ids.join(", "));
                 other(format!("{digits} matches {count} texts; give more digits: {ids}"))
             }
@@ -537,6 +558,14 @@ impl Originals {
             }
         };
         if copied < length { Err(broken("what was kept is too short")) } else { Ok(()) }
+    }
+
+    /// Passes over what stood at a place.
+    pub(crate) fn skip(&mut self, old: &Old) -> io::Result<()> {
+        match old {
+            Old::Inline { .. } => self.write(old, &mut io::sink()),
+            Old::Text { .. } | Old::Gone { .. } => Ok(()),
+        }
     }
 
     /// Fails if what was written is not what was kept.

@@ -125,6 +125,10 @@ pub(crate) enum Command {
     /// Print the full text that a marker of `fix` stands for; the marker names the id.
     #[command(after_help = "Examples:\n  tailor show 3f9a1c20d7e4\n  tailor show 3f9a1c20d7e4 | less")]
     Show(Show),
+    /// Remove a text that was cut from the vault for good, such as a secret; the marker names the id.
+    #[command(after_help = "Examples:\n  tailor forget 3f9a1c20d7e4\n\
+        The session keeps the marker, and `undo` can no longer put the text back. It may still be in other sessions and backups.")]
+    Forget(Forget),
     /// Delete originals that no longer need to be kept.
     #[command(after_help = "Examples:\n  tailor gc --dry-run\n  tailor gc --older-than 7 --max-bytes 500MiB")]
     Gc(Gc),
@@ -472,6 +476,17 @@ impl Recover {
             policies.map(|policy| policy.thinking = SignedThinking::Strip)
         })
     }
+}
+
+#[derive(ClapArgs)]
+pub(crate) struct Forget {
+    /// The id in the marker: 8 to 64 hex digits.
+    #[arg(value_name = "ID", required = true)]
+    pub(crate) ids: Vec<String>,
+    #[command(flatten)]
+    pub(crate) config: ConfigFile,
+    #[command(flatten)]
+    pub(crate) vault: VaultAt,
 }
 
 #[derive(ClapArgs)]

@@ -54,6 +54,7 @@ fn main() -> ExitCode {
         args::Command::Compact(compact) => command::compact::run(&compact),
         args::Command::Recover(recover) => command::recover::run(&recover),
         args::Command::Show(show) => command::show::run(&show),
+        args::Command::Forget(forget) => command::forget::run(&forget),
         args::Command::Gc(gc) => command::gc::run(&gc),
         args::Command::Watch(watch) => command::watch::run(&watch),
         args::Command::Status(ask) => command::status::run(&ask),

@@ -221,8 +221,19 @@ pub struct Text {
     hash: Hash,
 }
 
+/// Whether somebody had a text forgotten: no frame begins with a zero.
+pub(super) fn is_wiped(file: &File, stored: &Stored) -> io::Result<bool> {
+    let (at, end) = stored.frame;
+    let mut first = [1];
+    file.read_at(&mut first, at)?;
+    Ok(at < end && first == [0])
+}
+
 impl Text {
     pub(super) fn open(file: &Arc<File>, stored: &Stored) -> io::Result<Self> {
+        if is_wiped(file, stored)? {
+            return Err(io::Error::other("tailor forget removed it"));
+        }
         let decoder = read::Decoder::new(Section::new(file.clone(), stored.frame))?;
         Ok(Self { decoder, hasher: Hasher::new(), hash: stored.hash })
     }

@@ -7,6 +7,7 @@ pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod fix;
+pub(crate) mod forget;
 pub(crate) mod gc;
 pub(crate) mod generate;
 mod interrupt;

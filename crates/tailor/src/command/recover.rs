@@ -123,7 +123,7 @@ impl Advice {
                     None => plain("continue", transcript::overflow::CONTINUE),
                 }
             }
-            (Ending::Clean | Ending::Refused(Refusal::Short(_)), _) => plain("none", ANYWAY),
+            (Ending::Clean, _) => plain("none", ANYWAY),
             (Ending::Refused(refusal), _) => {
                 let (action, message) = refused(refusal, done, &file);
                 plain(action, &message)
@@ -133,7 +133,7 @@ impl Advice {
     }
 }
 
-/// What to do about a session that is not too long, and is refused.
+/// What to do about a session that is not too long.
 const ANYWAY: &str = "If the API refuses the session, pass the error with --error \"TEXT\". To shorten the session anyway, \
                       pass --target-tokens N or --level N.";
 
@@ -158,6 +158,14 @@ fn refused(refusal: &Refusal, done: &Recovered, file: &str) -> (&'static str, St
                 .into(),
         ),
         Refusal::NotTooLong(_) => ("none", another(done, file)),
+        Refusal::Short(length) => (
+            "none",
+            format!(
+                "If the model's window is smaller, pass --window-tokens N. To shorten the session anyway, run: tailor \
+                 recover --target-tokens {} {file}",
+                length.tokens / 2
+            ),
+        ),
         Refusal::GivenUp(_) | Refusal::Unable(Unable::Nothing) => {
             ("give-up", "Nothing more can be removed; start a new session, or pass --level N.".into())
         }

@@ -349,7 +349,7 @@ pub static REFUSALS: &[Refusal] = &[
         ],
         what: "The conversation does not fit into the model's window, often because of a few results.",
         fix: "tailor fix FILE shortens long results; --result-chars-max says to what.",
-        advice: "tailor recover FILE makes the session shorter, level by level; where the session itself does not tell of the error, --error gives it the text.",
+        advice: "tailor recover FILE shortens the session until it fits; if the error isn't recorded in the session, pass it: --error \"TEXT\".",
     },
     Refusal {
         says: &[
