@@ -487,7 +487,7 @@ pub static REFUSALS: &[Refusal] = &[
         codes: &[broken_ordinals::RULE.info.code],
         what: "Codex numbers the records of its rollout, and a number is wrong.",
         fix: "",
-        advice: "Tailor does not renumber. Stop Codex and keep a copy; see openai/codex #41079.",
+        advice: "Update Codex to 0.154 or later, which skips repeated ordinals, and resume the thread. Tailor does not renumber.",
     },
     Refusal {
         says: &["transcript header does not match"],
