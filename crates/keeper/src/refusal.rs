@@ -89,6 +89,8 @@ pub enum Refusal {
     },
 }
 
+const COMPRESSED: &str =
+    "its agent has compressed it and unpacks it when it resumes (to repair a copy, run: zstd -d FILE)";
 const UNTRIED_SYSTEM: &str = "replacing a file beside live agents has not been tried on this system yet (use --out DIR, \
     or quit the agents and set TAILOR_UNTRIED_SYSTEMS=true)";
 
@@ -106,12 +108,10 @@ impl fmt::Display for Refusal {
                  (run tailor inside the container, or use --out DIR)",
                 upper.display()
             ),
-            Self::LinkOutOfRoot => {
-                f.write_str("it is a symlink that points outside its folder (pass the file that it points to)")
-            }
-            Self::Compressed => f.write_str(
-                "its agent has compressed it and unpacks it when it resumes (to repair a copy, run: zstd -d FILE)",
+            Self::LinkOutOfRoot => f.write_str(
+                "it is a symlink that points outside its folder (pass the file that it points to)",
             ),
+            Self::Compressed => f.write_str(COMPRESSED),
             Self::NotAFile => f.write_str("it is not a regular file"),
             Self::ForeignOwner(uid) => write!(f, "it belongs to user {uid} (run as that user, or as root)"),
             Self::LooseFolder(folder) => f.write_str(&loose_folder(folder)),
@@ -154,7 +154,10 @@ impl fmt::Display for Refusal {
             Self::SignedSince(run) => f.write_str(&signed_since(run)),
             Self::NothingToUndo => f.write_str("no run to undo (pass --vault DIR to look elsewhere)"),
             Self::NoSuchRun(run) => {
-                write!(f, "no run {run} (--list shows the runs of a file; pass --vault DIR to look elsewhere)")
+                write!(
+                    f,
+                    "no run {run} (--list shows the runs of a file; pass --vault DIR to look elsewhere)"
+                )
             }
             Self::AlreadyUndone(run) => write!(f, "run {run} is already undone (--list shows the others)"),
             Self::LaterRun(run) => write!(f, "a later run, {run}, changed the same place (undo it first)"),

@@ -1,14 +1,20 @@
 //! The command that repairs what was found in a session, and nothing else.
 
 use crate::place::shown_word;
+use crate::terminal::shell_word;
 use std::path::Path;
 use transcript::Finding;
-use transcript::finding::Safety;
+use transcript::finding::{Guard, Safety};
 
-/// The command; `None` if Tailor repairs none of this.
-pub(crate) fn command<'f>(findings: impl IntoIterator<Item = &'f Finding>, path: &Path) -> Option<String> {
-    let (mut safe, mut guarded) = (Vec::new(), Vec::new());
+/// The command; `None` if Tailor repairs none of this. `error` is what the API said, as far as the session does not.
+pub(crate) fn command<'f>(
+    findings: impl IntoIterator<Item = &'f Finding>,
+    path: &Path,
+    error: &str,
+) -> Option<String> {
+    let (mut safe, mut guarded, mut blamed) = (Vec::new(), Vec::new(), false);
     for finding in findings {
+        blamed |= finding.fix.safety == Safety::Guarded(Guard::Blamed);
         let codes = match finding.fix.safety {
             Safety::Safe => &mut safe,
             Safety::Guarded(_) => &mut guarded,
@@ -23,5 +29,7 @@ pub(crate) fn command<'f>(findings: impl IntoIterator<Item = &'f Finding>, path:
         return Some(format!("tailor fix --select {} {path}", safe.join(",")));
     }
     let codes = guarded.join(",");
-    (!guarded.is_empty()).then(|| format!("tailor fix --select {codes} --allow {codes} {path}"))
+    let error =
+        if blamed && !error.is_empty() { format!("--error {} ", shell_word(error)) } else { String::new() };
+    (!guarded.is_empty()).then(|| format!("tailor fix --select {codes} --allow {codes} {error}{path}"))
 }

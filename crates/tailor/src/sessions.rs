@@ -156,7 +156,7 @@ impl Looks {
         let command = match &state {
             State::Broken(codes) => {
                 let is_error = |finding: &&Finding| codes.contains(&finding.rule.code());
-                let command = remedy::command(looked.findings.iter().filter(is_error), &path);
+                let command = remedy::command(looked.findings.iter().filter(is_error), &path, "");
                 Some(command.unwrap_or_else(|| format!("tailor explain {} {}", codes[0], shown_word(&path))))
             }
             State::TooLong => Some(format!("tailor recover {}", shown_word(&path))),

@@ -42,12 +42,14 @@ mod foreign_encoding;
 mod foreign_rows;
 mod glued_lines;
 mod half_pair;
+mod impossible_counter;
 mod invalid_thinking;
 mod invalid_tool_name;
 mod line_separator;
 pub(crate) mod mirrored_reply;
 mod misordered_results;
 mod misplaced_header;
+mod missing_reasoning;
 mod no_user_turn;
 mod nul_bytes;
 mod off_branch;
@@ -65,6 +67,7 @@ mod progress_entry;
 mod reasoning_alone;
 pub mod refusal;
 mod removal;
+mod request_log;
 #[cfg(test)]
 mod restless;
 mod result_before_call;
@@ -85,6 +88,7 @@ mod unacceptable_call_id;
 mod unreadable_line;
 pub(crate) mod unreadable_size;
 pub(crate) mod unseen_title;
+mod unsendable_document;
 mod unsendable_image;
 mod untrainable_row;
 
@@ -145,6 +149,7 @@ pub const RULES: &[&Rule] = &[
     &foreign_rows::RULE,
     &broken_ordinals::RULE,
     &counter_past_end::RULE,
+    &impossible_counter::RULE,
     &mirrored_reply::RULE,
     &owner_schema::UNFINISHED,
     &owner_schema::REFUSED,
@@ -159,14 +164,17 @@ pub const RULES: &[&Rule] = &[
     &told_by_error::EXPIRED,
     &told_by_error::DANGLING,
     &told_by_error::UNVERIFIABLE,
+    &missing_reasoning::RULE,
     &error_flood::RULE,
     &untrainable_row::ARGUMENTS,
     &untrainable_row::UNDECLARED,
     &untrainable_row::AGAIN,
     &untrainable_row::NOTHING,
     &unsendable_image::RULE,
+    &unsendable_document::RULE,
     &progress_entry::RULE,
     &superseded_snapshot::RULE,
+    &request_log::RULE,
     &sidechain_entry::RULE,
     &before_compaction::RULE,
     &off_branch::RULE,

@@ -54,7 +54,7 @@ pub(crate) fn run(explain: &Explain) -> Status {
             );
             let is_it = |finding: &Finding| finding.rule.code() == rule.code();
             return in_file(path, "", None, &is_it, &|found| {
-                settles(&found.findings, path).unwrap_or_else(|| none.clone())
+                settles(&found.findings, path, "").unwrap_or_else(|| none.clone())
             });
         }
     } else if let Some(known) = refusal::find(what) {
@@ -148,7 +148,7 @@ fn error(known: &'static Refusal, text: &str, explain: &Explain) -> Status {
     }
     in_file(path, text, None, &is_about, &|found| {
         let file = shown_word(path);
-        let settled = match settles(&found.findings, path) {
+        let settled = match settles(&found.findings, path, text) {
             _ if rules.is_empty() => known.fix.to_string(),
             None => format!(
                 "Not found in this file: {names}.\nCheck it for everything: tailor scan {file}\nSearch all sessions: leave the file out."
@@ -167,7 +167,7 @@ fn too_long(path: &Path, text: &str, is_about: &dyn Fn(&Finding) -> bool) -> Sta
             || looked.facts.failed.is_some_and(|failed| failed.cause == Cause::ContextOverflow);
         let error = if is_known { String::new() } else { format!("--error {} ", shell_word(text)) };
         // Cutting what is too long by itself is often not enough.
-        let fewer = remedy::command(findings, path)
+        let fewer = remedy::command(findings, path, text)
             .map(|command| format!("To shorten only long results, run: {command}"));
         let file = shown_word(path);
         let recover = format!("To make it fit, run: tailor recover {error}{file}");
@@ -282,7 +282,8 @@ fn go_on(path: &Path, looked: &Examination) {
 
 /// The places of a file that a text names, and all that is found in it.
 fn look(path: &Path, text: &str) -> Result<(Blame, Examination), String> {
-    let looked = read(path, None, |source| Ok((blame(source, text)?, examine(source, &Policy::default())?)));
+    let policy = Policy { error: Some(text.to_string()), ..Policy::default() };
+    let looked = read(path, None, |source| Ok((blame(source, text)?, examine(source, &policy)?)));
     let could_not = |why: &dyn std::fmt::Display| {
         format!("{}: could not look for the error in it: {why}", path.display())
     };
@@ -339,9 +340,9 @@ fn in_words(lines: &[u64]) -> String {
 }
 
 /// The command that repairs what was found and nothing else, or why there is none; `None` if nothing was found.
-fn settles(findings: &[Finding], path: &Path) -> Option<String> {
+fn settles(findings: &[Finding], path: &Path, error: &str) -> Option<String> {
     findings.first()?;
-    if let Some(command) = remedy::command(findings, path) {
+    if let Some(command) = remedy::command(findings, path, error) {
         return Some(format!("To repair it, run: {command}"));
     }
     let held = findings.iter().find_map(|finding| match finding.fix.safety {

@@ -3,14 +3,15 @@
 use super::{failed, one_session};
 use crate::amount::{grouped, percent, plural};
 use crate::args::{Format, Recover};
+use crate::remedy;
 use crate::report::{Changed, retry_seconds};
 use crate::say::eprint_message;
 use crate::status::Status;
 use crate::terminal::{json, plain, shell_word};
 use keeper::{Ending, Recovered, Refusal, Tokens};
 use serde::Serialize;
+use std::path::Path;
 use transcript::compact::Unable;
-use transcript::finding::Safety;
 use transcript::overflow::{Cause, escalate, payload_bytes_next};
 use transcript::recover::Level;
 use transcript::refusal;
@@ -125,7 +126,7 @@ impl Advice {
             }
             (Ending::Clean, _) => plain("none", ANYWAY),
             (Ending::Refused(refusal), _) => {
-                let (action, message) = refused(refusal, done, &file);
+                let (action, message) = refused(refusal, asked, done);
                 plain(action, &message)
             }
             _ => plain("none", "Nothing was changed."),
@@ -150,14 +151,15 @@ fn harder(done: &Recovered, file: &str) -> String {
 }
 
 /// What to do if nothing was changed.
-fn refused(refusal: &Refusal, done: &Recovered, file: &str) -> (&'static str, String) {
+fn refused(refusal: &Refusal, asked: &Recover, done: &Recovered) -> (&'static str, String) {
+    let file = shell_word(&asked.path.to_string_lossy());
     match refusal {
         Refusal::NotTooLong(Cause::ProxyRejection) => (
             "check-proxy",
             "A proxy or firewall refused the request, not the model; the request may be too large for it."
                 .into(),
         ),
-        Refusal::NotTooLong(_) => ("none", another(done, file)),
+        Refusal::NotTooLong(_) => ("none", another(done, &asked.path, &file)),
         Refusal::Short(length) => (
             "none",
             format!(
@@ -180,23 +182,17 @@ fn refused(refusal: &Refusal, done: &Recovered, file: &str) -> (&'static str, St
 }
 
 /// The command for an error that is not about length.
-fn another(done: &Recovered, file: &str) -> String {
+fn another(done: &Recovered, path: &Path, file: &str) -> String {
     let error = done.error.as_deref().unwrap_or_default();
     let Some(known) = refusal::find(error) else {
         return format!("To look for other problems, run: tailor scan {file}");
     };
-    let mut codes: Vec<&str> = Vec::new();
-    for finding in done.outcome.before.iter().flat_map(|before| &before.findings) {
-        let code = finding.rule.code();
-        if known.codes.contains(&code) && finding.fix.safety == Safety::Safe && !codes.contains(&code) {
-            codes.push(code);
-        }
-    }
+    let findings = done.outcome.before.iter().flat_map(|before| &before.findings);
     let what = known.what;
-    if codes.is_empty() {
-        format!("{what} To find out more, run: tailor explain {} {file}", shell_word(error))
-    } else {
-        format!("{what} To repair it, run: tailor fix --select {} {file}", codes.join(","))
+    match remedy::command(findings.filter(|finding| known.codes.contains(&finding.rule.code())), path, error)
+    {
+        None => format!("{what} To find out more, run: tailor explain {} {file}", shell_word(error)),
+        Some(command) => format!("{what} To repair it, run: {command}"),
     }
 }
 

@@ -250,6 +250,10 @@ pub struct Content {
     pub images: Option<Severity>,
     /// Whether there are thinking blocks of Anthropic.
     pub thinking: bool,
+    /// Whether reasoning stands in a field beside the content, and some providers want it back.
+    pub reasons_beside: bool,
+    /// Whether records count the tokens of requests, and the agent goes by that.
+    pub counts_tokens: bool,
     /// Whether the agent checks what it reads again against a schema, field by field.
     pub checks_records: bool,
     /// Whether there are items that `OpenAI` encrypted for one account.
@@ -289,6 +293,8 @@ impl Content {
         server_tools: false,
         seals_items: false,
         checks_records: false,
+        reasons_beside: false,
+        counts_tokens: false,
         reasoning: false,
         thoughts: false,
         begins_with_user: None,

@@ -25,6 +25,9 @@ use spans::marker::MISSING_RESULT;
 
 const CHAIN: &[&str] = &["user", "assistant", "progress", "system", "attachment"];
 
+/// Rows in which Claude Code logs its own requests.
+const REQUEST_LOG: &[&str] = &["api-request", "api-request-shape", "api-request-blob", "api-request-resumed"];
+
 /// Fields that a new line takes over from the line of the call, in the order in which the agent writes them.
 const ENVELOPE: &[&str] =
     &["isSidechain", "agentId", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch"];
@@ -274,6 +277,9 @@ fn service(doc: &Doc, draft: &mut Draft<'_>) {
     }
     if says(doc, "type", "ai-title") && titled("aiTitle") {
         draft.entry.service = Service::MadeTitle;
+    }
+    if says_any(doc, "type", REQUEST_LOG) {
+        draft.entry.service = Service::RequestLog;
     }
     if says(doc, "type", "file-history-snapshot") {
         draft.entry.service = Service::Snapshot;

@@ -116,7 +116,13 @@ pub(super) const FORMAT: Format = Format {
     ],
     answer: Answer::Line,
     copies_results: true,
-    content: Content { reasoning: true, seals_items: true, ordinals: true, ..Content::OPENAI },
+    content: Content {
+        reasoning: true,
+        seals_items: true,
+        counts_tokens: true,
+        ordinals: true,
+        ..Content::OPENAI
+    },
     names: NAMES,
     vote,
     read,
@@ -318,6 +324,15 @@ fn event(payload: Value<'_>, draft: &mut Draft<'_>) {
         Some(b"mcp_tool_call_end") => &["result"],
         Some(b"patch_apply_end") => &["stdout", "stderr"],
         Some(b"exec_command_end") => &["stdout", "stderr", "aggregated_output", "formatted_output"],
+        Some(b"token_count") => {
+            let info = payload.get("info");
+            let window = info.and_then(|info| info.get("model_context_window")).and_then(Value::whole);
+            let last = info.and_then(|info| info.get("last_token_usage"));
+            let tokens = last.and_then(|last| last.get("total_tokens")).and_then(Value::whole);
+            let all = tokens.zip(window.filter(|window| *window > 0));
+            draft.counts_tokens(all.is_some_and(|(tokens, window)| tokens / 2 > window));
+            &[]
+        }
         // What was before it may be in context again, also what a compaction had replaced.
         Some(b"thread_rolled_back") => {
             draft.entry.kind = Kind::Leaf;

@@ -116,7 +116,9 @@ const SHAREGPT_LINES: Dialect = Dialect {
         let from = from.and_then(Value::text);
         draft.entry.kind = match from.as_deref() {
             Some(b"human" | b"user") => {
-                value.into_iter().for_each(|text| draft.user_text(text));
+                if let Some(text) = value {
+                    draft.user_text(text);
+                }
                 Kind::Message(Role::User)
             }
             Some(b"gpt" | b"assistant" | b"model") => {

@@ -40,6 +40,7 @@ pub(super) const BARE: Format = Format {
     remark: "lines come and go only with `--allow`",
     level: Level::LiveTruncate,
     gates: &[],
+    content: Content { reasons_beside: true, ..Content::OPENAI },
     vote: |doc| match is_bare(doc) {
         true => Vote::Own,
         false if is_corrupted_bare(doc) => Vote::Corrupted,
@@ -110,7 +111,7 @@ pub(super) const NANOBOT: Format = Format {
     counted: Some(Counted::UpToCount("its first line (last_consolidated)")),
     roots: &[Root { env: None, home: ".nanobot", below: "sessions" }],
     answer: Answer::Line,
-    content: Content { counts_messages: true, ..Content::OPENAI },
+    content: Content { counts_messages: true, reasons_beside: true, ..Content::OPENAI },
     vote: |doc| {
         // Older ones do not say which chat it is.
         let counts = doc.get("last_consolidated").is_some_and(|count| count.kind() == Json::Number);
@@ -316,6 +317,9 @@ pub(super) fn message(message: Option<Value<'_>>, draft: &mut Draft<'_>) {
             for call in items(calls) {
                 let [name, arguments] = call.get("function").unwrap_or(call).pick(["name", "arguments"]);
                 draft.call(call, call.get("id"), name, arguments.is_none_or(Value::is_null));
+            }
+            if items(calls).next().is_some() {
+                draft.reasoned(message.get("reasoning_content"));
             }
             Kind::Message(Role::Assistant)
         }

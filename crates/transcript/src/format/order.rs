@@ -36,9 +36,13 @@ pub(super) fn note(turns: &[Turn], calls_are_read: bool, trains: bool, draft: &m
     for (at, turn) in turns.iter().enumerate() {
         let asked = turns[..at].iter().rposition(|before| !before.of_tools);
         for result in turn.results.clone() {
-            let answers = |at: usize| match calls_are_read {
-                true => turns[at].calls.clone().any(|call| draft.answers(result, call)),
-                false => turns[at].of_model,
+            let answers = |at: usize| {
+                let mut calls = turns[at].calls.clone();
+                if calls_are_read {
+                    calls.any(|call| draft.answers(result, call))
+                } else {
+                    turns[at].of_model
+                }
             };
             if asked.is_some_and(answers) || answers(at) {
                 continue;

@@ -313,6 +313,23 @@ impl Draft<'_> {
         ids.intern(&text)
     }
 
+    /// Notes whether a message with calls has its reasoning beside its content.
+    pub fn reasoned(&mut self, reasoning: Option<Value<'_>>) {
+        if reasoning.is_some_and(|reasoning| reasoning.kind() == Json::String) {
+            self.transcript.reasons = true;
+        } else {
+            self.transcript.unreasoned.push(self.transcript.entries.len() as u32);
+        }
+    }
+
+    /// Says that the entry counts tokens, and whether no request can have had so many.
+    pub fn counts_tokens(&mut self, impossible: bool) {
+        self.transcript.token_counts = Some(self.transcript.entries.len() as u32);
+        if impossible {
+            self.issue(ContentIssueKind::Impossible, self.entry.span);
+        }
+    }
+
     /// How many calls and results there are so far.
     pub fn pairs_so_far(&self) -> [usize; 2] {
         [self.transcript.calls.len(), self.transcript.results.len()]
@@ -408,6 +425,9 @@ impl Draft<'_> {
             return;
         }
         self.shown = true;
+        if block.get("type").is_some_and(|kind| kind.is("document")) {
+            self.issue(ContentIssueKind::Document, block.span());
+        }
         if let Some(image) = image::may_be(block).then(|| image::of_block(block)).flatten() {
             let entry = self.transcript.entries.len() as u32;
             self.transcript.images.push(Image { entry, ..image });

@@ -71,6 +71,8 @@ pub enum Service {
     None,
     /// How far a running tool is; of use while it runs.
     Progress,
+    /// What a request was, or was answered; never read again.
+    RequestLog,
     /// What files were like at a message; a later one of the same message takes its place. [`Entry::group`] is the
     /// message.
     Snapshot,
@@ -283,6 +285,10 @@ pub enum ContentIssueKind {
     Ordinal,
     /// The record says how many messages were summed up.
     Counts(u64),
+    /// A document: a PDF, mostly.
+    Document,
+    /// More tokens were counted than any request can have.
+    Impossible,
     /// In a whole conversation, something stands between the result with this index and its call.
     Displaced(u32),
     /// In a whole conversation, the result with this index stands before its call.

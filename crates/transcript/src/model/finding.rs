@@ -172,8 +172,10 @@ pub enum Guard {
     Appends,
     /// It takes a message out because another one says the same.
     Copy,
-    /// Only an error tells that what it takes out is refused.
+    /// Only an error tells that what it changes is refused.
     Blamed,
+    /// It takes a document away that the model was shown.
+    Documents,
 }
 
 impl fmt::Display for Guard {
@@ -189,7 +191,8 @@ impl fmt::Display for Guard {
             Self::Images => "it takes images away that the model was shown",
             Self::Pixels => "it makes images smaller than the model was shown them",
             Self::Copy => "some screens show this copy of the message and not the other one",
-            Self::Blamed => "only the API's error tells that this is refused, and what goes may be valid",
+            Self::Documents => "it takes documents away that the model was shown",
+            Self::Blamed => "only the API's error tells whether this is refused",
             Self::Appends => "it adds a line at the end, which only some versions of the agent need",
             Self::Thinking => "it takes thinking out that may be valid",
             Self::NewestEntry => "it takes away the newest entry, which a running agent may build on",

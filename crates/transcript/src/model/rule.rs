@@ -148,6 +148,8 @@ pub enum Feature {
     Progress,
     /// A record that a later one of its kind replaces.
     Snapshot,
+    /// What was logged of a request.
+    RequestLog,
     /// A message of a subagent.
     Sidechain,
     /// A message beside the live branch.

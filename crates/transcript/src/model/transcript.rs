@@ -47,6 +47,12 @@ pub struct Transcript {
     pub(crate) ordinals: Option<(u64, u64)>,
     /// Entries that some rules are about and most are not: see [`Transcript::unusual`].
     pub(super) unusual: Vec<u32>,
+    /// Whether some message has its reasoning in a field beside its content.
+    pub(crate) reasons: bool,
+    /// Messages with calls and without such a field.
+    pub(crate) unreasoned: Vec<u32>,
+    /// The newest record that counts tokens.
+    pub(crate) token_counts: Option<u32>,
     /// Rare, so in one list for all entries, in their order.
     pub(super) issues: Vec<ContentIssue>,
     pub(super) images: Vec<Image>,
@@ -229,6 +235,8 @@ impl Transcript {
             self.images.truncate(self.images.partition_point(|image| (image.entry as usize) < index));
             self.said.truncate(self.said.partition_point(|said| (said.entry as usize) < index));
             self.side_lists.truncate(self.side_lists.partition_point(|list| (list.entry as usize) < index));
+            self.unreasoned.truncate(self.unreasoned.partition_point(|&entry| (entry as usize) < index));
+            self.token_counts = self.token_counts.filter(|&entry| (entry as usize) < index);
             self.unusual.truncate(self.unusual.partition_point(|&unusual| (unusual as usize) < index));
             self.entries.truncate(index);
         }

@@ -13,10 +13,11 @@ pub(super) static RULE: Rule = Rule {
         name: "broken-ordinals",
         help: Help {
             what: "The ordinal of a record is not one more than that of the record before it.",
-            why: "\"expected ordinal 24775, got 24774\": Codex does not resume the thread, or shows an old part of it.",
-            fix: "None: Codex's database counts these records too. Stop Codex, keep a copy, and take out only a \
-                  `thread_settings_applied` that repeats the ordinal before it; do not number anew.",
-            source: "codex #41079, #35746, #40630",
+            why: "\"expected ordinal 24775, got 24774\": Codex before 0.154 does not resume the thread, or shows an old part of \
+                  it. Later versions skip what is repeated, and note what is missing.",
+            fix: "None: Codex's database counts these records too. Update Codex to 0.154 or later and resume the thread. Do not \
+                  number anew.",
+            source: "codex #41079, #35746, #40630, #42369, #42378",
         },
         groups: &[Group::Tree],
         wakes: &[Feature::Ordinal],

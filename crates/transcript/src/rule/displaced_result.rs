@@ -65,10 +65,10 @@ fn tell_of_rows(
     out: &mut Found<'_>,
 ) {
     for issue in session.transcript.issues() {
-        let result = match (issue.kind, place) {
-            (ContentIssueKind::Displaced(result), Place::Behind)
-            | (ContentIssueKind::Early(result), Place::Before) => result,
-            _ => continue,
+        let ((ContentIssueKind::Displaced(result), Place::Behind)
+        | (ContentIssueKind::Early(result), Place::Before)) = (issue.kind, place)
+        else {
+            continue;
         };
         let severity = severity_in_context(session, issue.entry);
         out.push(about_result(rule, session, result as usize, severity, message.to_string()));

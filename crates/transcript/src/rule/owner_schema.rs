@@ -55,11 +55,10 @@ fn refused(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
                 let written = read_span(session.source, issue.block)?;
                 let written = String::from_utf8_lossy(&written).into_owned();
                 let negative = written.starts_with('-');
-                let (severity, message) = match negative {
-                    true => {
-                        (Severity::Warning, "a count is negative, which older versions of the agent refuse")
-                    }
-                    false => (Severity::Error, "a count is not a whole number, which the agent refuses"),
+                let (severity, message) = if negative {
+                    (Severity::Warning, "a count is negative, which older versions of the agent refuse")
+                } else {
+                    (Severity::Error, "a count is not a whole number, which the agent refuses")
                 };
                 let whole =
                     if negative { Some("0") } else { written.split_once('.').map(|(whole, _)| whole) };

@@ -11,11 +11,11 @@ use super::{
     aborted_call_with_result, altered_thought, blocked_content, bound_thinking, broken_ordinals,
     broken_record, byte_order_mark, call_without_arguments, call_without_result, displaced_result,
     duplicate_call_id, duplicate_result, empty_text, empty_turn, foreign_encoding, glued_lines, half_pair,
-    invalid_thinking, invalid_tool_name, line_separator, misordered_results, misplaced_header, no_user_turn,
-    nul_bytes, oversized_for_summary, oversized_result, oversized_side_copy, oversized_turn, owner_schema,
-    progress_entry, reasoning_alone, result_before_call, result_without_call, same_role_again,
-    split_server_pair, told_by_error, torn_line, unacceptable_call_id, unreadable_line, unreadable_size,
-    unseen_title, unsendable_image,
+    invalid_thinking, invalid_tool_name, line_separator, misordered_results, misplaced_header,
+    missing_reasoning, no_user_turn, nul_bytes, oversized_for_summary, oversized_result, oversized_side_copy,
+    oversized_turn, owner_schema, progress_entry, reasoning_alone, result_before_call, result_without_call,
+    same_role_again, split_server_pair, told_by_error, torn_line, unacceptable_call_id, unreadable_line,
+    unreadable_size, unseen_title, unsendable_document, unsendable_image,
 };
 use crate::model::refusal::{BLOCKED, says_one_of};
 
@@ -298,6 +298,24 @@ pub static REFUSALS: &[Refusal] = &[
         advice: "Go back to before the turn that is refused; Tailor deletes nothing that a person said.",
     },
     Refusal {
+        says: &["PDF pages may be provided", "PDF specified was not valid"],
+        codes: &[unsendable_document::RULE.info.code],
+        what: "A PDF in the session has too many pages, or is none.",
+        fix: "tailor fix --allow S20 FILE puts a line of text in its place.",
+        advice: "",
+    },
+    Refusal {
+        says: &[
+            "reasoning_content in the thinking mode must be passed back",
+            "content[].thinking in the thinking mode must be passed back",
+            "reasoning_content is missing",
+        ],
+        codes: &[missing_reasoning::RULE.info.code],
+        what: "A reasoning model wants its reasoning back with each message that calls tools, and some have none.",
+        fix: "tailor fix --allow M13 FILE puts an empty one there.",
+        advice: "A newer version of the agent may do so itself; or go on with a model that is not in thinking mode.",
+    },
+    Refusal {
         says: &["request contains * images, exceeding the maximum"],
         codes: &[unsendable_image::RULE.info.code],
         what: "The request has more images than this provider takes.",
@@ -469,7 +487,7 @@ pub static REFUSALS: &[Refusal] = &[
         codes: &[broken_ordinals::RULE.info.code],
         what: "Codex numbers the records of its rollout, and a number is wrong.",
         fix: "",
-        advice: "Tailor does not renumber. Stop Codex and keep a copy; see openai/codex #41079.",
+        advice: "Update Codex to 0.154 or later, which skips repeated ordinals, and resume the thread. Tailor does not renumber.",
     },
     Refusal {
         says: &["transcript header does not match"],

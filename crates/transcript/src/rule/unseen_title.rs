@@ -78,7 +78,7 @@ impl Titles {
         match entry.service {
             Service::Title => self.given = Some(entry.span),
             Service::MadeTitle => self.made = Some(entry.span),
-            Service::None | Service::Progress | Service::Snapshot => {}
+            Service::None | Service::Progress | Service::Snapshot | Service::RequestLog => {}
         }
     }
 

@@ -65,6 +65,10 @@ fn remembered(session: &Session<'_>, found: &Survey<'_>) -> Result<Remembered, F
         // What was only counted may change with what comes.
         return Err(Feature::Unsettled);
     }
+    if session.transcript.reasons {
+        // Each call that comes is compared with all before.
+        return Err(Feature::Unsettled);
+    }
     State::of(session, &found.findings).map(|state| (state, session.undecided))
 }
 
@@ -190,6 +194,9 @@ impl Judge {
         let known = Known { format, undecided: self.undecided, bytes, lines: self.facts.lines };
         let Some(read) = scan_from(known, source, end)? else { return Ok(Err(Feature::Rewritten)) };
         let added = read.transcript;
+        if added.reasons {
+            return Ok(Err(Feature::Odd));
+        }
         let last_bytes = end_of(source, end)?;
         let breaks = turn::line_breaks(source, &added, &self.policy)?;
         let cut = state.minds_cuts() && bound_thinking::holds_marker(source, &added, 0..added.results.len())?;

@@ -68,8 +68,43 @@ pub(crate) fn refusals(dialect: Dialect, bytes: &[u8]) -> Vec<Refusal> {
     if matches!(dialect, Dialect::OpenAiChat | Dialect::Anthropic) {
         body(&messages, &mut out);
         roles(&rows, &mut out);
+        let values: Vec<&Value> = rows.iter().map(|row| &row.value).collect();
+        match dialect {
+            Dialect::Anthropic => documents(&values, &mut out),
+            _ => reasoning_back(&values, &mut out),
+        }
     }
     out
+}
+
+/// DeepSeek and Kimi, in thinking mode: who has thought once has thought before each call.
+pub(crate) fn reasoning_back(messages: &[&Value], out: &mut Vec<Refusal>) {
+    let calls =
+        |message: &&&Value| message["role"] == "assistant" && !blocks(&message["tool_calls"]).is_empty();
+    let thought: Vec<bool> =
+        messages.iter().filter(calls).map(|message| message["reasoning_content"].is_string()).collect();
+    if let Some(at) = thought.iter().position(|thought| !thought).filter(|_| thought.contains(&true)) {
+        let text = format!(
+            "thinking is enabled but reasoning_content is missing in assistant tool call message at index {at}"
+        );
+        out.push(Refusal { class: "M13", text });
+    }
+}
+
+/// C1: what is called a PDF is one. `JVBERi0` is `%PDF-` in base64.
+pub(crate) fn documents(messages: &[&Value], out: &mut Vec<Refusal>) {
+    let within = |message: &&Value| {
+        let own = blocks(&message["content"]);
+        let of_results = own.iter().flat_map(|block| blocks(&block["content"])).cloned();
+        of_results.chain(own.iter().cloned()).collect::<Vec<Value>>()
+    };
+    for block in messages.iter().flat_map(within).filter(|block| block["type"] == "document") {
+        let source = &block["source"];
+        let is_pdf = source["data"].as_str().is_some_and(|data| data.starts_with("JVBERi0"));
+        if source["media_type"] == "application/pdf" && source["type"] == "base64" && !is_pdf {
+            out.push(Refusal { class: "S20", text: "The PDF specified was not valid.".into() });
+        }
+    }
 }
 
 /// The class of what is refused only as long as more of the message may come.

@@ -4,7 +4,9 @@
 //! Like the oracle it shares no code with the crate under test.
 
 use super::agents;
-use super::oracle::{self, Message, Part, Refusal, anthropic, body, gemini, openai_chat, said, text};
+use super::oracle::{
+    self, Message, Part, Refusal, anthropic, body, documents, gemini, openai_chat, reasoning_back, said, text,
+};
 use super::reader::{Row, blocks, rows_with_lone};
 use super::story::Dialect;
 use serde_json::Value;
@@ -70,6 +72,7 @@ pub(crate) fn refusals(format: &str, bytes: &[u8]) -> Option<Vec<Refusal>> {
         "gemini-cli" => all(&[gemini_cli(&values)], gemini_turns, &mut out),
         "kimi-cli" | "vibe" | "picoclaw" | "nanobot" | "hermes" | "reasonix" => {
             all(&[chat(&values)], openai_chat, &mut out);
+            reasoning_back(&values, &mut out);
         }
         "grok-build" => all(&[grok(&values)], openai_chat, &mut out),
         "openai-dataset" => all(&messages_of(&values, chat), openai_chat, &mut out),
@@ -78,7 +81,9 @@ pub(crate) fn refusals(format: &str, bytes: &[u8]) -> Option<Vec<Refusal>> {
             let spoken = values.iter().filter(|row| row["type"] == "message");
             // Other providers take its messages as well.
             let loosely: fn(&[Message], &mut Vec<Refusal>) = |messages, out| anthropic(messages, false, out);
-            all(&[blocks_of(&spoken.map(|row| &row["message"]).collect::<Vec<_>>())], loosely, &mut out);
+            let messages: Vec<&Value> = spoken.map(|row| &row["message"]).collect();
+            all(&[blocks_of(&messages)], loosely, &mut out);
+            documents(&messages, &mut out);
         }
         "copilot-cli" => {
             agents::each_line_is_read(bytes, &mut out);

@@ -39,8 +39,9 @@ pub(crate) fn unannounced(mut refusals: Vec<Refusal>, bytes: &[u8], policy: &Pol
     let codes: BTreeSet<&str> = found.findings.iter().map(|finding| finding.rule.code()).collect();
     let said = |class: &str| {
         let paired = PAIRING.contains(&class) && codes.iter().any(|code| PAIRING.contains(code));
-        // An empty message holds an empty text, reasoning is thinking, and a call without an id has no result.
-        let other = [("M2", "M1"), ("M1", "M2"), ("M3", "M5"), ("P1", "P11")];
+        // An empty message holds an empty text, reasoning is thinking, a call without an id has no result, and of the
+        // arguments in a data set it is said that they are no object.
+        let other = [("M2", "M1"), ("M1", "M2"), ("M3", "M5"), ("P1", "P11"), ("P9", "D1")];
         let alike = other.iter().any(|(said, found)| *said == class && codes.contains(found));
         // Which bytes keep a line from being read has many names.
         let unread = class == "B9" && codes.iter().any(|code| code.starts_with('B'));

@@ -293,6 +293,7 @@ impl State {
             (added.id_text(found.model) == MIRROR, Feature::Mirror),
             (found.service == Service::Progress, Feature::Progress),
             (found.service == Service::Snapshot, Feature::Snapshot),
+            (found.service == Service::RequestLog, Feature::RequestLog),
         ] {
             asked.about(there, feature)?;
         }
