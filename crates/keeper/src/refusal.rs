@@ -138,18 +138,7 @@ impl fmt::Display for Refusal {
                 f,
                 "recovered {attempts} times in a row, and the model has not answered since (pass --level N to try again)"
             ),
-            Self::BuiltUpon { line, alone } => {
-                write!(
-                    f,
-                    "the session continues, at line {line}, from the compaction that this run wrote; without it the \
-                     agent would lose everything before it ("
-                )?;
-                f.write_str(if *alone {
-                    "nothing was removed: to continue from an older message, go back to it in the agent, in pi with /tree)"
-                } else {
-                    "--partly keeps the compaction and restores everything else)"
-                })
-            }
+            Self::BuiltUpon { line, alone } => f.write_str(&built_upon(*line, *alone)),
             Self::Forgotten { texts, alone } => f.write_str(&forgotten(*texts, *alone)),
             Self::SignedSince(run) => f.write_str(&signed_since(run)),
             Self::NothingToUndo => f.write_str("no run to undo (pass --vault DIR to look elsewhere)"),
@@ -167,6 +156,18 @@ impl fmt::Display for Refusal {
             ),
         }
     }
+}
+
+fn built_upon(line: u64, alone: bool) -> String {
+    let way_out = if alone {
+        "nothing was removed: to continue from an older message, go back to it in the agent, in pi with /tree"
+    } else {
+        "--partly keeps the compaction and restores everything else"
+    };
+    format!(
+        "the session continues, at line {line}, from the compaction that this run wrote; without it the agent would \
+         lose everything before it ({way_out})"
+    )
 }
 
 fn short(length: &Length) -> String {
