@@ -492,8 +492,12 @@ fn what_was_forgotten_stays_cut_and_the_rest_comes_back() {
     let cut = fs::read_to_string(&path).unwrap();
     let ids: Vec<&str> = cut.split("tailor show ").skip(1).map(|rest| &rest[..12]).collect();
     assert_eq!(ids.len(), 2, "{cut}");
+    assert_eq!(dir.tailor(&["doctor", "."]).status, 0);
+    let indexes = || fs::read_dir(dir.home().join(".cache/tailor")).unwrap().count();
+    assert_eq!(indexes(), 1, "titles are in it");
     let run = dir.tailor(&["forget", ids[0]]);
     assert!(run.status == 0 && run.text().contains("removed from 1 run"), "{}", run.text());
+    assert_eq!(indexes(), 0);
     assert!(dir.tailor(&["forget", ids[0]]).text().contains("already forgotten"));
     let shown = dir.tailor(&["show", ids[0]]);
     assert!(shown.status == 2 && shown.stderr.contains("tailor forget removed it"), "{}", shown.stderr);

@@ -137,6 +137,20 @@ impl Verdicts {
         Ok(Self { known: Mutex::new(known), file, room, local: Mutex::default() })
     }
 
+    /// Removes all indexes in a folder: titles in them may be what somebody wants forgotten.
+    ///
+    /// # Errors
+    ///
+    /// When one cannot be removed.
+    pub fn forget(folder: &Path) -> io::Result<()> {
+        if !folder.exists() {
+            return Ok(());
+        }
+        let folder = private(folder)?;
+        let names = folder.names()?;
+        names.iter().filter(|name| name.starts_with(PREFIX)).try_for_each(|name| folder.remove(name))
+    }
+
     /// What is known of a file, or else what a look tells.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use crate::amount::plural;
 use crate::args::Forget;
 use crate::say::eprint_message;
 use crate::status::Status;
+use keeper::Verdicts;
 
 pub(crate) fn run(forget: &Forget) -> Status {
     let vault = match forget.config.load().and_then(|config| forget.vault.open(&config)) {
@@ -12,6 +13,10 @@ pub(crate) fn run(forget: &Forget) -> Status {
         Err(error) => return failed(&error),
     };
     let mut status = Status::Clean;
+    // Titles of sessions are in there. It begins anew with the next look.
+    if let Some(Err(cause)) = Verdicts::default_folder().map(|folder| Verdicts::forget(&folder)) {
+        status = failed(&format!("could not remove the index of verdicts: {cause}"));
+    }
     for id in &forget.ids {
         match vault.forget(id) {
             Ok(done) if done.runs == 0 => println!("{id}: already forgotten"),
