@@ -9,9 +9,11 @@ import json
 from shared import MARKER, Failed, Findings, differ, same, well_formed
 
 PAIRING = ("P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8")  # may add, remove or move the results of the calls they name
+SERVER_PAIRING = ("P13", "M11")  # the same of the calls of a server's tools
 DROPS_CALLS = ("P3", "P6")  # may also remove the call itself
 DROPS_TURNS = ("M1", "M10", "T9")  # remove the entry that they name
 DROPS_THINKING = ("M3", "M4", "M5")  # may remove thinking of the entry that they name
+MEDIA = {"image": "S4", "document": "S20"}  # what may be mended, or be a line of text, of these blocks
 CUTS = ("S1", "S2", "S5")  # cut results of the calls that they name
 # Make the reader reach what it did not reach before: nothing of what it had reached may be lost.
 REWIRES = ("B7", "B8", "B9", "B10", "T1", "T2", "T3", "T4", "T5")
@@ -34,6 +36,14 @@ def call(block):
 
 def result(block):
     return block.get("tool_use_id", "") if block.get("type") == "tool_result" else None
+
+
+def of_server(block):
+    """The call that a block of a server's tool is of."""
+    kind = block.get("type", "")
+    if kind in ("server_tool_use", "mcp_tool_use"):
+        return block.get("id")
+    return block.get("tool_use_id") if kind.endswith("_tool_result") else None
 
 
 def role(row):
@@ -139,7 +149,8 @@ def set_apart(before, after, findings):
         fresh = ids[1] - ids[0]
         if len(fresh) <= told:
             calls, results = calls | fresh, results | fresh
-    leaves = lambda block: result(block) in results or call(block) in calls
+    of_servers = findings.calls(*SERVER_PAIRING)
+    leaves = lambda block: result(block) in results or call(block) in calls or of_server(block) in of_servers
     apart = set()
 
     def rest(side):
@@ -186,6 +197,18 @@ def are_paired(before, after, findings):
         for row, block in ((row, block) for row in after for block in blocks(row) if result(block) == id):
             if not any(is_same_block(other, block, findings, (row["id"], was["id"])) for was, other in old):
                 raise Failed(f"the result of {id} is none of those that were there")
+
+
+def are_server_pairs_whole(after, findings):
+    """Of a server's call that a repair is about, the result follows in the same turn of the model, or neither is there."""
+    left = {f.get("call") for f in findings.left}
+    for id in findings.calls(*SERVER_PAIRING) - left:
+        found = [(n, block) for n, row in enumerate(after) for block in blocks(row) if of_server(block) == id]
+        kinds = ["call" if "id" in block else "result" for _, block in found]
+        if kinds not in ([], ["call", "result"]):
+            raise Failed(f"the server's call {id} has {kinds}")
+        if found and any(role(row) == "user" for row in after[found[0][0] : found[1][0] + 1]):
+            raise Failed(f"somebody speaks between the server's call {id} and its result")
 
 
 def is_same_block(before, after, findings, ids):
@@ -245,8 +268,10 @@ def with_names(before, after):
 
 
 def same_block(where, id, before, after, findings):
-    if before.get("type") == "image" and findings.touch(id, "S4"):
+    if findings.touch(id, MEDIA.get(before.get("type"))):
         return same_image(where, before, after)
+    if before.get("type") == "tool_search_tool_result" and findings.touch(id, "M12"):
+        before = without_references(before, after, findings)
     if result(before) is None:
         return same(where, before, after, before.get("type") == "text" and findings.touch(id, "S16"))
     texts = result(before) in findings.calls(*CUTS)
@@ -258,11 +283,22 @@ def same_block(where, id, before, after, findings):
     if not (isinstance(b, list) and isinstance(a, list) and len(b) == len(a)):
         return cuts + same(f"{where}.content", b, a, texts)
     for i, (part, other) in enumerate(zip(b, a)):
-        if part.get("type") == "image" and findings.touch(id, "S4"):
+        if findings.touch(id, MEDIA.get(part.get("type"))):
             cuts += same_image(f"{where}.content[{i}]", part, other)
         else:
             cuts += same(f"{where}.content[{i}]", part, other, texts and part.get("type") in ("text", None))
     return cuts
+
+
+def without_references(before, after, findings):
+    """BEFORE with the references that AFTER has: one may go for each that a finding names."""
+    was, now = ((block.get("content") or {}).get("tool_references") for block in (before, after))
+    if not (isinstance(was, list) and isinstance(now, list)):
+        return before
+    left = [reference for reference in was if reference in now]
+    if len(was) - len(left) > sum(f["code"] == "M12" for f in findings.applied):
+        return before
+    return {**before, "content": {**before["content"], "tool_references": left}}
 
 
 def same_image(where, before, after):
@@ -288,6 +324,7 @@ def same_conversation(before, after, findings, more=None):
     if len(set(ids)) < len(ids):
         raise Failed("a message stands there twice")
     are_paired(list(expected(old, new, findings)), new, findings)
+    are_server_pairs_whole(new, findings)
     was, now = set_apart(list(expected(old, new, findings)), new, findings)
     apart, extra = len(old) - len(was), 0
     if more if more is not None else reaches_more(findings):
