@@ -17,6 +17,7 @@ import urllib.request
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
 DEAF = "http://127.0.0.1:9"  # a proxy that nobody answers
 KEY = "not-a-real-key"
 TURN_SECONDS = 150
@@ -43,6 +44,7 @@ class Agent:
     whole_turns = 24  # after more of them it compacts by itself
     keeps_thinking = False  # sends signed thinking back
     slow = False  # takes so long to start that fewer cases are tried
+    integration = None  # how to install what integrations/ has for it: the words of the command
     same_program = False  # as another agent: only how it is driven is tried
 
     def __init__(self, install, base, stub, model=None):
@@ -62,7 +64,7 @@ class Agent:
 
     def env(self):
         node = os.environ.get("AGENTS_NODE", "")
-        path = [str(self.install / "node_modules/.bin"), str(self.install / "bin"), node, "/usr/local/bin", "/usr/bin", "/bin"]
+        path = [str(self.home / "bin"), str(self.install / "node_modules/.bin"), str(self.install / "bin"), node, "/usr/local/bin", "/usr/bin", "/bin"]
         return {
             "PATH": ":".join(filter(None, path)), "HOME": str(self.home), "TMPDIR": str(self.home / "tmp"), "LANG": "C.UTF-8",
             "TERM": "dumb", "CI": "1", "NO_COLOR": "1", "DO_NOT_TRACK": "1",
@@ -122,6 +124,7 @@ class Wire:
     def __init__(self, agent, argv):
         self.agent = agent
         self.errors = (agent.home / "stderr.log").open("ab")
+        self.heard = []  # all lines, as they came
         self.process = agent.start(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors)
         self.lines = queue.Queue()
         self.last = None
@@ -129,6 +132,7 @@ class Wire:
 
     def read(self):
         for line in self.process.stdout:
+            self.heard.append(line.decode("utf-8", "replace"))
             with contextlib.suppress(ValueError):
                 self.lines.put(json.loads(line))
         self.lines.put(None)
@@ -177,6 +181,11 @@ class PiWire(Wire):
         if not answer.get("success"):
             raise Stuck(f"compaction: {answer.get('error')}")
 
+    def leave(self):
+        """Ends the session and begins another one."""
+        self.send({"type": "new_session", "id": "n"})
+        self.until(lambda v: v.get("type") == "response" and v.get("command") == "new_session")
+
 
 class StreamJson(Wire):
     def say(self, text):
@@ -185,6 +194,9 @@ class StreamJson(Wire):
 
     def compact(self):
         self.say("/compact")
+
+    def leave(self):
+        self.say("/clear")
 
 
 class JsonRpc(Wire):
@@ -244,6 +256,7 @@ class Pi(Agent):
     transcripts = (".pi/agent/sessions/*/*.jsonl",)
     roots = (".pi/agent/sessions",)
     result_line, call_line = r'"role":"toolResult"', r'"type":"toolCall"'
+    integration = ("pi", "install", str(ROOT / "integrations/pi"))
     compacts = keeps_thinking = True
 
     def configure(self):
@@ -273,6 +286,7 @@ class Claude(Agent):
     roots = (".claude/projects",)
     result_line, call_line = r'^(?!.*"api-request-blob").*"type":"tool_result"', r'"type":"tool_use"'
     chars = 29_000  # a longer one goes into a file of its own
+    integration = ("claude", "plugin", "install", "tailor", "--marketplace", str(ROOT))
     compacts = keeps_thinking = True
 
     def configure(self):

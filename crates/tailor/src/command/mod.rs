@@ -9,6 +9,7 @@ pub(crate) mod explain;
 pub(crate) mod fix;
 pub(crate) mod gc;
 pub(crate) mod generate;
+pub(crate) mod hook;
 mod interrupt;
 mod progress;
 pub(crate) mod recover;
