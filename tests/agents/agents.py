@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import queue
+import re
 import signal
 import socket
 import subprocess
@@ -45,6 +46,7 @@ class Agent:
     keeps_thinking = False  # sends signed thinking back
     slow = False  # takes so long to start that fewer cases are tried
     integration = None  # how to install what integrations/ has for it: the words of the command
+    only_read = False  # its sessions are not changed
     same_program = False  # as another agent: only how it is driven is tried
 
     def __init__(self, install, base, stub, model=None):
@@ -58,6 +60,9 @@ class Agent:
 
     def configure(self):
         pass
+
+    def trust(self):
+        """Does what a person has to do after installing the integration."""
 
     def extra_env(self):
         return {}
@@ -234,10 +239,17 @@ class Acp(JsonRpc):
 
 
 class CodexWire(JsonRpc):
-    def open(self):
+    def greet(self):
         self.call("initialize", {"clientInfo": {"name": "stub", "title": "stub", "version": "1"}})
         self.send({"jsonrpc": "2.0", "method": "initialized"})
-        self.thread = self.call("thread/start", {"cwd": str(self.agent.work)})["thread"]["id"]
+
+    def open(self, resume):
+        self.greet()
+        if resume:
+            self.thread = re.search(r"[0-9a-f]{8}(-[0-9a-f]+){4}(?=\.jsonl$)", self.agent.session().name)[0]
+            self.call("thread/resume", {"threadId": self.thread, "excludeTurns": True})
+        else:
+            self.thread = self.call("thread/start", {"cwd": str(self.agent.work)})["thread"]["id"]
         return self
 
     def say(self, text):
@@ -314,6 +326,8 @@ class Codex(Agent):
     result_line, call_line = r'"type":"function_call_output"', r'"type":"function_call"'
     aged = compacts = True
     api, model = "responses", "gpt-5"
+    integration = ("sh", "-c", f"codex plugin marketplace add {ROOT} && codex plugin add tailor@tailor")
+    only_read = True  # threads of these versions are paginated
 
     def configure(self):
         self.put(
@@ -332,7 +346,18 @@ class Codex(Agent):
         return ["codex", "exec", "--skip-git-repo-check", *(["resume", "--last"] if resume else []), prompt]
 
     def open_wire(self, resume):
-        return CodexWire(self, ["codex", "app-server"]).open()
+        return CodexWire(self, ["codex", "app-server"]).open(resume)
+
+    def trust(self):
+        """Approves the hooks, as a person does with /hooks."""
+        wire = CodexWire(self, ["codex", "app-server"])
+        wire.greet()
+        listed = wire.call("hooks/list", {"cwds": [str(self.work)]})["data"][0]["hooks"]
+        wire.close()
+        with (self.home / ".codex/config.toml").open("a") as config:
+            for hook in listed:
+                own, plugin = hook["currentHash"].split("/")
+                config.write(f'\n[hooks.state."{hook["key"]}"]\ntrusted_hash = "{own}"\ntrusted_content_hash = "{plugin}"\n')
 
 
 class Gemini(Agent):

@@ -2,7 +2,7 @@
 
 A session that lost a result is resumed with the hooks installed. The agent has to tell its user so; nothing that was in
 the file may change while the agent lives, not even when it says that the session has ended; and the repair has to be there
-soon after the process has gone.
+soon after the process has gone, where Tailor repairs sessions of this agent.
 """
 
 import os
@@ -13,7 +13,7 @@ import time
 import damage
 
 GOOD = "as promised"
-AGENTS = ("claude", "pi")
+AGENTS = ("claude", "codex", "pi")
 SETTLED = 8  # seconds after which a file may be changed that nobody uses
 REPAIRED = 45  # seconds after the end of the process
 
@@ -26,8 +26,15 @@ def run(bench):
     with bench.agent.live(resume=True) as wire:
         wire.say("prompt-9: calls=1 chars=100")
         heard = "".join(wire.heard)
-    warned = re.search(r"this session is broken \((\w+)\).* run: tailor fix --select \1 ", heard)
+    advice = r"tailor explain \1 " if bench.agent.only_read else r"run: tailor fix --select \1 "
+    warned = re.search(rf"this session is broken \((\w+)\)\. .*{advice}", heard)
     yield "start: says what is wrong", GOOD if warned else "not warned", heard[:3000]
+    skilled = any("read-cut-text" in str(asked.body) for asked in bench.stub.log if asked.prompt == 9)
+    yield "skill: the model is told", GOOD if skilled else "not in the request", ""
+    if bench.agent.only_read:
+        time.sleep(SETTLED)
+        yield "end: changes nothing", GOOD if bench.path.read_bytes().startswith(broken) else "changed", ""
+        return
     yield "end: repairs", *repaired(bench, broken)
 
     broken, _ = prepare(bench)
@@ -53,7 +60,10 @@ def install(bench):
     os.symlink(bench.tailor, folder / "tailor")
     argv = bench.agent.integration
     done = subprocess.run(argv, cwd=bench.agent.work, env=bench.agent.env(), capture_output=True, text=True, timeout=120, check=False)
-    return done.stdout + done.stderr if done.returncode else None
+    if done.returncode:
+        return done.stdout + done.stderr
+    bench.agent.trust()
+    return None
 
 
 def lives(bench, wire, broken):

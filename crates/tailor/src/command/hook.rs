@@ -80,6 +80,9 @@ fn warning(session: &Session) -> Option<String> {
         _ => return None,
     };
     let command = session.command.as_deref()?;
+    if command.starts_with("tailor explain") {
+        return Some(format!("{wrong}. What can be done: {command}"));
+    }
     let resume = session.resume().map(|(words, _)| format!("; {}", words.join(" ")));
     Some(format!("{wrong}. Quit {agent} and run: {command}{}", resume.unwrap_or_default()))
 }
