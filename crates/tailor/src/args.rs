@@ -220,7 +220,7 @@ pub(crate) struct Fix {
     #[arg(long, value_name = "SECONDS", value_parser = seconds, hide_short_help = true)]
     pub(crate) settle_stale: Option<Duration>,
     /// Keep trying for this long (such as 90 or 10m) while a file cannot be repaired yet, as while its agent is running.
-    #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with_all = ["dry_run", "out"])]
+    #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with_all = ["dry_run", "out"], hide_short_help = true)]
     pub(crate) wait: Option<Duration>,
     /// With --wait: touch nothing as long as this process lives.
     #[arg(long, value_name = "PID", requires = "wait", hide = true)]
