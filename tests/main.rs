@@ -16,6 +16,7 @@ mod fixtures; // The stories and everything in fixtures/: what is found, and wha
 mod floors; // Which way imports run.
 mod formats; // Which format a file has: one or none, and never the wrong one.
 mod gate; // What agents say about being at work, and that `tailor fix` obeys.
+mod hooks; // `tailor hook`, which agents run, and `fix --wait`.
 #[cfg(feature = "images")]
 mod images; // `--images downscale`: what is made small, what is not, and that it all comes back.
 mod limits; // Few threads, little memory, unknown groups: done all the same, or a clear message; never a panic.

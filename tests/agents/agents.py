@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import queue
+import re
 import signal
 import socket
 import subprocess
@@ -17,6 +18,7 @@ import urllib.request
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
 DEAF = "http://127.0.0.1:9"  # a proxy that nobody answers
 KEY = "not-a-real-key"
 TURN_SECONDS = 150
@@ -43,6 +45,8 @@ class Agent:
     whole_turns = 24  # after more of them it compacts by itself
     keeps_thinking = False  # sends signed thinking back
     slow = False  # takes so long to start that fewer cases are tried
+    integration = None  # how to install what integrations/ has for it: the words of the command
+    only_read = False  # its sessions are not changed
     same_program = False  # as another agent: only how it is driven is tried
 
     def __init__(self, install, base, stub, model=None):
@@ -57,12 +61,15 @@ class Agent:
     def configure(self):
         pass
 
+    def trust(self):
+        """Does what a person has to do after installing the integration."""
+
     def extra_env(self):
         return {}
 
     def env(self):
         node = os.environ.get("AGENTS_NODE", "")
-        path = [str(self.install / "node_modules/.bin"), str(self.install / "bin"), node, "/usr/local/bin", "/usr/bin", "/bin"]
+        path = [str(self.home / "bin"), str(self.install / "node_modules/.bin"), str(self.install / "bin"), node, "/usr/local/bin", "/usr/bin", "/bin"]
         return {
             "PATH": ":".join(filter(None, path)), "HOME": str(self.home), "TMPDIR": str(self.home / "tmp"), "LANG": "C.UTF-8",
             "TERM": "dumb", "CI": "1", "NO_COLOR": "1", "DO_NOT_TRACK": "1",
@@ -122,6 +129,7 @@ class Wire:
     def __init__(self, agent, argv):
         self.agent = agent
         self.errors = (agent.home / "stderr.log").open("ab")
+        self.heard = []  # all lines, as they came
         self.process = agent.start(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors)
         self.lines = queue.Queue()
         self.last = None
@@ -129,6 +137,7 @@ class Wire:
 
     def read(self):
         for line in self.process.stdout:
+            self.heard.append(line.decode("utf-8", "replace"))
             with contextlib.suppress(ValueError):
                 self.lines.put(json.loads(line))
         self.lines.put(None)
@@ -177,6 +186,11 @@ class PiWire(Wire):
         if not answer.get("success"):
             raise Stuck(f"compaction: {answer.get('error')}")
 
+    def leave(self):
+        """Ends the session and begins another one."""
+        self.send({"type": "new_session", "id": "n"})
+        self.until(lambda v: v.get("type") == "response" and v.get("command") == "new_session")
+
 
 class StreamJson(Wire):
     def say(self, text):
@@ -185,6 +199,9 @@ class StreamJson(Wire):
 
     def compact(self):
         self.say("/compact")
+
+    def leave(self):
+        self.say("/clear")
 
 
 class JsonRpc(Wire):
@@ -222,10 +239,17 @@ class Acp(JsonRpc):
 
 
 class CodexWire(JsonRpc):
-    def open(self):
+    def greet(self):
         self.call("initialize", {"clientInfo": {"name": "stub", "title": "stub", "version": "1"}})
         self.send({"jsonrpc": "2.0", "method": "initialized"})
-        self.thread = self.call("thread/start", {"cwd": str(self.agent.work)})["thread"]["id"]
+
+    def open(self, resume):
+        self.greet()
+        if resume:
+            self.thread = re.search(r"[0-9a-f]{8}(-[0-9a-f]+){4}(?=\.jsonl$)", self.agent.session().name)[0]
+            self.call("thread/resume", {"threadId": self.thread, "excludeTurns": True})
+        else:
+            self.thread = self.call("thread/start", {"cwd": str(self.agent.work)})["thread"]["id"]
         return self
 
     def say(self, text):
@@ -244,6 +268,7 @@ class Pi(Agent):
     transcripts = (".pi/agent/sessions/*/*.jsonl",)
     roots = (".pi/agent/sessions",)
     result_line, call_line = r'"role":"toolResult"', r'"type":"toolCall"'
+    integration = ("pi", "install", str(ROOT / "integrations/pi"))
     compacts = keeps_thinking = True
 
     def configure(self):
@@ -273,6 +298,7 @@ class Claude(Agent):
     roots = (".claude/projects",)
     result_line, call_line = r'^(?!.*"api-request-blob").*"type":"tool_result"', r'"type":"tool_use"'
     chars = 29_000  # a longer one goes into a file of its own
+    integration = ("claude", "plugin", "install", "tailor", "--marketplace", str(ROOT))
     compacts = keeps_thinking = True
 
     def configure(self):
@@ -300,6 +326,8 @@ class Codex(Agent):
     result_line, call_line = r'"type":"function_call_output"', r'"type":"function_call"'
     aged = compacts = True
     api, model = "responses", "gpt-5"
+    integration = ("sh", "-c", f"codex plugin marketplace add {ROOT} && codex plugin add tailor@tailor")
+    only_read = True  # threads of these versions are paginated
 
     def configure(self):
         self.put(
@@ -318,7 +346,18 @@ class Codex(Agent):
         return ["codex", "exec", "--skip-git-repo-check", *(["resume", "--last"] if resume else []), prompt]
 
     def open_wire(self, resume):
-        return CodexWire(self, ["codex", "app-server"]).open()
+        return CodexWire(self, ["codex", "app-server"]).open(resume)
+
+    def trust(self):
+        """Approves the hooks, as a person does with /hooks."""
+        wire = CodexWire(self, ["codex", "app-server"])
+        wire.greet()
+        listed = wire.call("hooks/list", {"cwds": [str(self.work)]})["data"][0]["hooks"]
+        wire.close()
+        with (self.home / ".codex/config.toml").open("a") as config:
+            for hook in listed:
+                own, plugin = hook["currentHash"].split("/")
+                config.write(f'\n[hooks.state."{hook["key"]}"]\ntrusted_hash = "{own}"\ntrusted_content_hash = "{plugin}"\n')
 
 
 class Gemini(Agent):

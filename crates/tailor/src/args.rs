@@ -4,17 +4,21 @@ mod check;
 mod complete;
 mod doctor;
 mod flags;
+mod hook;
 mod top;
 
 pub(crate) use check::{Allowed, Listing, ReportFormat, Results};
 pub(crate) use complete::{Completions, Man};
 pub(crate) use doctor::{Doctor, Resume};
+pub(crate) use hook::{Hook, HookEvent};
 pub(crate) use top::{Report, Top};
 
 use crate::config::{Loaded, load};
 use crate::say::eprint_message;
 use crate::settings::{Edit, Settings, default_socket};
-use crate::value::{Thinking, Tokenizer, code, days, millis, no_such_rule, or_meant, rules, seconds, size};
+use crate::value::{
+    Thinking, Tokenizer, code, days, duration, millis, no_such_rule, or_meant, rules, seconds, size,
+};
 use clap::ValueHint::AnyPath;
 use clap::builder::{EnumValueParser, TypedValueParser};
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, value_parser};
@@ -160,6 +164,13 @@ pub(crate) enum Command {
     /// Write the manual pages into a folder.
     #[command(hide = true, after_help = "Examples:\n  tailor man ~/.local/share/man/man1")]
     Man(Man),
+    /// What an agent runs when a session begins or ends; docs/integrations.md says how to install it.
+    #[command(
+        hide = true,
+        after_help = "Example:\n  echo '{\"transcript_path\":\"session.jsonl\"}' | tailor hook start\n\
+        Exit code: 0, whatever happens, so that no agent is kept from working."
+    )]
+    Hook(Hook),
 }
 
 #[derive(ClapArgs)]
@@ -212,6 +223,12 @@ pub(crate) struct Fix {
     /// 3600; 0 if --settle is 0]
     #[arg(long, value_name = "SECONDS", value_parser = seconds, hide_short_help = true)]
     pub(crate) settle_stale: Option<Duration>,
+    /// Keep trying for this long (such as 90 or 10m) while a file cannot be repaired yet, as while its agent is running.
+    #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with_all = ["dry_run", "out"], hide_short_help = true)]
+    pub(crate) wait: Option<Duration>,
+    /// With --wait: touch nothing as long as this process lives.
+    #[arg(long, value_name = "PID", requires = "wait", hide = true)]
+    pub(crate) after: Option<u32>,
     #[command(flatten)]
     pub(crate) vault: VaultAt,
     /// Also write each cut text to a plain file in this folder, and name that file in the marker.

@@ -62,6 +62,7 @@ fn main() -> ExitCode {
         args::Command::Explain(explain) => command::explain::run(&explain),
         args::Command::Completions(asked) => command::generate::completions(&asked),
         args::Command::Man(asked) => command::generate::man(&asked),
+        args::Command::Hook(hook) => command::hook::run(&hook),
     };
     say::exit_status(status).into()
 }

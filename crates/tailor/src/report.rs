@@ -288,6 +288,11 @@ impl FileReport {
         Self { diff, ..self }
     }
 
+    /// When to try again, if the file was put off.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        self.retry_seconds.map(Duration::from_secs)
+    }
+
     /// A file that could not be dealt with. The error may be about another one, as that of its original.
     pub(crate) fn failed_at(path: &Path, error: &Error) -> Self {
         let report = Self::empty(path, "error", Some(error.to_string()), Status::Error);

@@ -124,6 +124,19 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
+/// Seconds of each unit.
+const UNITS: &[(&str, f64)] =
+    &[("ms", 0.001), ("min", 60.0), ("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("d", 86_400.0)];
+
+/// Seconds, or a number with a unit of time.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "not a length of time, such as 5, 90s or 1h".to_string();
+    let unit = UNITS.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, *seconds)));
+    let (number, unit) = unit.unwrap_or((text, 1.0));
+    let number: f64 = number.trim().parse().map_err(|_| wrong())?;
+    Duration::try_from_secs_f64(number * unit).map_err(|_| wrong())
+}
+
 /// So many days.
 pub(crate) fn days(days: f64) -> Result<Duration, String> {
     const DAY_SECONDS: f64 = 24.0 * 60.0 * 60.0;

@@ -8,12 +8,24 @@ use crate::printer::Printer;
 use crate::report::{FailPolicy, FileReport};
 use crate::say::eprint_message;
 use crate::status::Status;
-use keeper::{Found, Mode, Options, Vault, known_roots, maintain_shown, maintain_stream, settle_all};
+use keeper::{
+    Found, Mode, Options, Vault, has_ended, known_roots, maintain_shown, maintain_stream, settle_all,
+};
 use std::io::{self, IsTerminal, Write};
 use std::path::{self, Component, Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 use transcript::plan::Plan;
 use transcript::{Fault, Severity, Source};
+
+/// How often `--wait` looks again whether the program that uses a file is gone. What names a longer time than `POLL_MAX`
+/// waits for nothing but that time.
+const POLL: Duration = Duration::from_secs(5);
+const POLL_MAX: Duration = Duration::from_secs(60);
+
+/// How often it is asked whether a process is gone.
+const BLINK: Duration = Duration::from_millis(200);
 
 pub(crate) fn run(fix: &Fix) -> Status {
     let asked = match fix.asked() {
@@ -35,14 +47,19 @@ pub(crate) fn run(fix: &Fix) -> Status {
             Err(status) => return status,
         }
     }
+    let until = fix.wait.and_then(|wait| Instant::now().checked_add(wait));
+    if let Some(pid) = fix.after.filter(|pid| !ends(*pid, until)) {
+        return failed(&format!("nothing was changed: process {pid} has not ended"));
+    }
     if let Some(vault) =
         asked.options.vault.as_ref().filter(|_| asked.options.mode == Mode::Fix && fix.out.is_none())
     {
         settle(&fix.shared.paths, vault);
     }
     let telling = OutputOptions::of(&fix.shared.results, &asked.options.policy);
-    let status =
-        over_files(&fix.shared.paths, &telling, |found| Some(one(fix, &asked.options, &judge, found)));
+    let status = over_files(&fix.shared.paths, &telling, |found| {
+        Some(retried(until, || one(fix, &asked.options, &judge, found)))
+    });
     if let Some(Err(error)) = asked.options.vault.map(|vault| vault.gc_if_due(asked.keep)) {
         eprint_message(&error.to_string());
     }
@@ -86,6 +103,31 @@ fn settle(paths: &[PathBuf], vault: &Vault) {
     let roots = if paths.is_empty() { known_roots() } else { paths.to_vec() };
     for error in roots.iter().flat_map(|path| settle_all(path, vault)) {
         eprint_message(&error.to_string());
+    }
+}
+
+/// Waits for the end of a process; whether it came in time.
+fn ends(pid: u32, until: Option<Instant>) -> bool {
+    while until.is_none_or(|until| Instant::now() < until) {
+        if has_ended(pid) {
+            return true;
+        }
+        sleep(BLINK);
+    }
+    false
+}
+
+/// What came of a file that is tried again until then, as long as it is put off.
+fn retried(until: Option<Instant>, one: impl Fn() -> FileReport) -> FileReport {
+    loop {
+        let report = one();
+        let left = until.map(|until| until.saturating_duration_since(Instant::now())).unwrap_or_default();
+        match report.retry_after() {
+            Some(after) if !left.is_zero() && (after <= left || after <= POLL_MAX) => {
+                sleep(after.min(POLL).min(left));
+            }
+            _ => return report,
+        }
     }
 }
 

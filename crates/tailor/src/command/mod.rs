@@ -10,6 +10,7 @@ pub(crate) mod fix;
 pub(crate) mod forget;
 pub(crate) mod gc;
 pub(crate) mod generate;
+pub(crate) mod hook;
 mod interrupt;
 mod progress;
 pub(crate) mod recover;

@@ -1,6 +1,6 @@
 //! What values look like in a configuration file: shapes only.
 
-use crate::value::{code, profile, size};
+use crate::value::{code, duration, profile, size};
 use serde::Deserialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -108,25 +108,15 @@ impl TryFrom<String> for Code {
     }
 }
 
-/// Seconds of each unit.
-const UNITS: &[(&str, f64)] =
-    &[("ms", 0.001), ("min", 60.0), ("s", 1.0), ("m", 60.0), ("h", 3_600.0), ("d", 86_400.0)];
-
 /// Seconds, or a number with a unit of time.
 pub(super) fn span(value: &Value) -> Result<Duration, String> {
-    let wrong = || format!("{value} is not a length of time, such as 5, \"90s\" or \"1h\"");
-    let (number, unit) = match value {
-        Value::Integer(number) => (number.to_string(), 1.0),
-        Value::Float(number) => (number.to_string(), 1.0),
-        Value::String(text) => {
-            let unit = UNITS.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, *seconds)));
-            let (number, unit) = unit.unwrap_or((text, 1.0));
-            (number.trim().to_string(), unit)
-        }
-        _ => return Err(wrong()),
+    let read = match value {
+        Value::Integer(number) => duration(&number.to_string()),
+        Value::Float(number) => duration(&number.to_string()),
+        Value::String(text) => duration(text),
+        _ => Err(String::new()),
     };
-    let seconds: f64 = number.parse().map_err(|_| wrong())?;
-    Duration::try_from_secs_f64(seconds * unit).map_err(|_| wrong())
+    read.map_err(|_| format!("{value} is not a length of time, such as 5, \"90s\" or \"1h\""))
 }
 
 /// Bytes, or a number with a unit.

@@ -1,0 +1,98 @@
+//! `tailor hook`: what an agent runs when a session begins or ends.
+//!
+//! The process that runs it may hold the session in memory, so nothing is changed while that lives: a hook at the start
+//! only says what is wrong, and one at the end leaves the repair to a process of its own, which waits. Whatever fails here
+//! is a line on standard error and no more, so that an agent never stops over it.
+
+use crate::amount::grouped;
+use crate::args::{Hook, HookEvent};
+use crate::say::eprint_message;
+use crate::sessions::{Looks, Session, State, candidates};
+use crate::status::Status;
+use serde::Deserialize;
+use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// More than any agent tells about an event.
+const INPUT_BYTES_MAX: u64 = 1 << 20;
+/// A longer session takes noticeable time to read, and the agent waits for that.
+const SESSION_BYTES_MAX: u64 = 64 << 20;
+/// A session that fills this part of the window will be refused soon.
+const FULL_PERCENT: u64 = 90;
+/// How long an agent may take to end.
+const WAIT: &str = "10m";
+
+/// What agents tell of an event, as far as it matters here.
+#[derive(Deserialize)]
+struct Event {
+    /// Missing where a session is not kept.
+    #[serde(default)]
+    transcript_path: Option<PathBuf>,
+}
+
+pub(crate) fn run(hook: &Hook) -> Status {
+    if let Err(error) = obey(hook) {
+        eprint_message(&format!("hook: {error}"));
+    }
+    Status::Clean
+}
+
+fn obey(hook: &Hook) -> Result<(), String> {
+    let mut text = Vec::new();
+    io::stdin().lock().take(INPUT_BYTES_MAX).read_to_end(&mut text).map_err(|error| error.to_string())?;
+    let event: Event = serde_json::from_slice(&text).map_err(|error| format!("standard input: {error}"))?;
+    // A new session has no file yet.
+    let Some(path) = event.transcript_path.filter(|path| path.is_file()) else { return Ok(()) };
+    match hook.event {
+        HookEvent::Start => warn(hook, path),
+        HookEvent::End => repair_later(&path),
+    }
+}
+
+/// Says what is wrong with the session in the form in which agents show it to their users.
+fn warn(hook: &Hook, path: PathBuf) -> Result<(), String> {
+    let paths = [path];
+    let looks = Looks::new(&hook.config.load()?, &paths);
+    for candidate in candidates(&paths) {
+        if candidate.path().metadata().is_ok_and(|there| there.len() > SESSION_BYTES_MAX) {
+            continue;
+        }
+        let session = looks.session(&candidate, true).map_err(|error| error.to_string())?;
+        if let Some(message) = session.as_ref().and_then(warning) {
+            println!("{}", serde_json::json!({ "systemMessage": format!("Tailor: {message}") }));
+        }
+    }
+    Ok(())
+}
+
+/// What is wrong with a session, and what to do about it; `None` if it can go on.
+fn warning(session: &Session) -> Option<String> {
+    let agent = session.agent_name();
+    let size = || format!("{} of {} tokens", grouped(session.tokens.unwrap_or(0)), grouped(session.window));
+    let wrong = match &session.state {
+        State::Broken(codes) => format!("this session is broken ({})", codes.join(", ")),
+        State::TooLong => format!("this session is too long for the model ({})", size()),
+        _ if session.percent() >= FULL_PERCENT => {
+            return Some(format!("this session is almost too long for the model ({}); compact it", size()));
+        }
+        _ => return None,
+    };
+    let command = session.command.as_deref()?;
+    if command.starts_with("tailor explain") {
+        return Some(format!("{wrong}. What can be done: {command}"));
+    }
+    let resume = session.resume().map(|(words, _)| format!("; {}", words.join(" ")));
+    Some(format!("{wrong}. Quit {agent} and run: {command}{}", resume.unwrap_or_default()))
+}
+
+/// Has another process repair the session. It outlives the agent, and waits until that is gone.
+fn repair_later(path: &Path) -> Result<(), String> {
+    let agent = keeper::starter().to_string();
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut command = Command::new(program);
+    command.args(["fix", "--wait", WAIT, "--after", &agent, "--"]).arg(path);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+    command.spawn().map(drop).map_err(|error| error.to_string())
+}
