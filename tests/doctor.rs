@@ -383,9 +383,10 @@ fn refused(dir: &Dir, hours: u64) -> PathBuf {
     let mut text = format!("{{\"type\":\"session\",\"version\":3,\"id\":\"{ID}\",{time},\"cwd\":\"/w\"}}\n");
     let mut last = "null".to_string();
     let mut say = |id: String, message: String| {
-        text += &format!(
+        let line = format!(
             "{{\"type\":\"message\",\"id\":\"{id}\",\"parentId\":{last},{time},\"message\":{message}}}\n"
         );
+        text.push_str(&line);
         last = format!("\"{id}\"");
     };
     for n in 0..100 {
