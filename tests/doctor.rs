@@ -344,7 +344,7 @@ fn resume_repairs_and_starts_the_agent() {
     let done = resume(&["claude"]);
     // The exit code is the agent's.
     assert_eq!(done.status, 7, "{}", done.stderr);
-    assert!(done.stderr.contains("repaired 1 problem. To undo: tailor undo ~/.claude/"), "{}", done.stderr);
+    assert!(done.stderr.contains(". To undo: tailor undo ~/.claude/"), "{}", done.stderr);
     let started = fs::read_to_string(dir.home().join("started")).unwrap();
     assert!(
         started.contains(&format!("claude --resume {CLAUDE} in ")) && started.trim_end().ends_with("/shop"),
@@ -374,6 +374,105 @@ fn a_session_in_use_is_not_resumed() {
     let done = run(dir.command().args(["resume", "claude"]).env("PATH", programs), b"");
     assert!(done.status == 1 && done.stderr.contains("not repaired"), "{}", done.stderr);
     assert!(!dir.home().join("started").exists());
+}
+
+/// A pi session whose texts are estimated at more than the API counts, and whose last request was refused.
+fn refused(dir: &Dir, hours: u64) -> PathBuf {
+    const ID: &str = "0d0f7b2c-9999-4c3d-8e4f-5a6b7c8d9e0f";
+    let time = "\"timestamp\":\"2026-07-01T10:00:00.000Z\"";
+    let mut text = format!("{{\"type\":\"session\",\"version\":3,\"id\":\"{ID}\",{time},\"cwd\":\"/w\"}}\n");
+    let mut last = "null".to_string();
+    let mut say = |id: String, message: String| {
+        let line = format!(
+            "{{\"type\":\"message\",\"id\":\"{id}\",\"parentId\":{last},{time},\"message\":{message}}}\n"
+        );
+        text.push_str(&line);
+        last = format!("\"{id}\"");
+    };
+    for n in 0..100 {
+        let asked = format!("question {n} {}", "a row of the log. ".repeat(700));
+        say(format!("{n:04x}0000"), format!("{{\"role\":\"user\",\"content\":\"{asked}\"}}"));
+        let answer = format!("[{{\"type\":\"text\",\"text\":\"answer {n}\"}}]");
+        say(
+            format!("{n:04x}0001"),
+            format!("{{\"role\":\"assistant\",\"content\":{answer},\"stopReason\":\"stop\"}}"),
+        );
+    }
+    say(
+        "ffff0000".to_string(),
+        format!(
+            "{{\"role\":\"assistant\",\"content\":[],\"stopReason\":\"error\",\"errorMessage\":\"{REFUSED}\"}}"
+        ),
+    );
+    put(dir, &format!(".pi/agent/sessions/--w--/2026-07-01T10-00-00-000Z_{ID}.jsonl"), &text, hours)
+}
+
+const REFUSED: &str = "prompt is too long: 250000 tokens > 200000 maximum";
+
+#[test]
+fn what_was_recovered_is_no_longer_too_long() {
+    let dir = Dir::new();
+    let path = refused(&dir, 1);
+    let path = path.to_str().unwrap();
+    let before = sessions(&dir, &[path]);
+    assert_eq!(field(&before, "state"), ["too long"], "{before:?}");
+    let done = dir.tailor(&["recover", path, "--settle", "0"]);
+    assert_eq!(done.status, 0, "{}{}", done.text(), done.stderr);
+    assert!(done.text().contains("recovered: 250,000 → "), "{}", done.text());
+    let now = sessions(&dir, &[path]);
+    assert_eq!(field(&now, "state"), ["ok"], "{now:?}");
+    // The number that other commands give is told.
+    let tokens = grouped(now[0]["tokens"].as_u64().unwrap());
+    assert!(done.text().contains(&tokens), "{tokens} is not in {}", done.text());
+    assert!(done.text().contains("Undo: tailor undo "), "{}", done.text());
+    assert!(done.text().contains("Resume: pi --session 0d0f7b2c-9999-"), "{}", done.text());
+    let text = fs::read_to_string(path).unwrap();
+    for error in [None, Some(REFUSED), Some("400 prompt is too long: 250000 tokens > 200000 maximum")] {
+        let mut words = vec!["recover", path, "--settle", "0"];
+        words.extend(error.iter().flat_map(|error| ["--error", error]));
+        let again = dir.tailor(&words);
+        assert_eq!(again.status, 0, "{}", again.text());
+        assert!(
+            again.text().contains("not too long: ") && again.text().contains(&tokens),
+            "{}",
+            again.text()
+        );
+        assert!(again.stderr.contains("older than the last recovery"), "{}", again.stderr);
+    }
+    assert_eq!(fs::read_to_string(path).unwrap(), text);
+    let said = dir.tailor(&["explain", REFUSED]).text();
+    assert!(said.contains("shortened since") && said.contains("pi --session 0d0f7b2c-9999-"), "{said}");
+    assert!(!said.contains("tailor recover"), "{said}");
+    // Undone, it is as it was.
+    assert_eq!(dir.tailor(&["undo", path, "--settle", "0"]).status, 0);
+    assert_eq!(field(&sessions(&dir, &[path]), "state"), ["too long"]);
+}
+
+fn grouped(number: u64) -> String {
+    format!("{},{:03}", number / 1_000, number % 1_000)
+}
+
+#[test]
+fn resume_recovers_what_is_too_long() {
+    let dir = Dir::new();
+    let path = refused(&dir, 1);
+    let said = dir.tailor(&["resume", "pi", "--no-start"]);
+    assert_eq!(said.status, 0, "{}", said.stderr);
+    assert!(said.stderr.contains("recovered: 250,000 → "), "{}", said.stderr);
+    assert_eq!(field(&sessions(&dir, &[path.to_str().unwrap()]), "state"), ["ok"]);
+}
+
+#[test]
+fn resume_says_what_it_repaired_and_that_an_agent_is_not_there() {
+    let dir = home();
+    let empty = dir.home().join("empty");
+    fs::create_dir(&empty).unwrap();
+    let done = run(dir.command().args(["resume", "claude"]).env("PATH", &empty), b"");
+    assert_eq!(done.status, 2, "{}", done.stderr);
+    assert!(done.stderr.contains("repaired 1 problem (P1 "), "{}", done.stderr);
+    let command = format!("&& claude --resume {CLAUDE}");
+    assert!(done.stderr.contains("claude is not in PATH; run it yourself: cd "), "{}", done.stderr);
+    assert!(done.stderr.contains(&command), "{}", done.stderr);
 }
 
 /// What is seen on terminals stands in `tests/screens/`; `UPDATE=1` writes it anew.

@@ -63,7 +63,7 @@ pub use options::{Mode, Options};
 pub use outcome::{Ending, Guarantee, Outcome, Unsupported};
 pub use platform::network::network;
 pub use policies::Policies;
-pub use recover::{Recovered, Recovery, Tokens, recover};
+pub use recover::{Recovered, Recovery, Tokens, is_same, recover, recovered_since};
 pub use refusal::Refusal;
 pub use restore::Extent;
 pub use roots::{known_roots, known_roots_above};

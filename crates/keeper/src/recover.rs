@@ -13,7 +13,9 @@ use crate::stop::Stop;
 use crate::vault::{Purpose, Record, State, Vault};
 use std::path::Path;
 use transcript::compact::{Shares, Unable};
-use transcript::overflow::{Cause, answered_since, classify, last_error, last_failure};
+use transcript::overflow::{
+    Cause, Failure, answered_since, classify, last_error, last_failure, tokens_named,
+};
 use transcript::recover::{self, Level};
 use transcript::shorten::{Length, Need, shorten};
 
@@ -44,6 +46,8 @@ pub struct Recovered {
     pub cause: Option<Cause>,
     /// The text of the error.
     pub error: Option<String>,
+    /// The last error in the transcript, or the one that was passed, is older than the last recovery.
+    pub is_over: bool,
     /// The level that was used; `None` if nothing was changed, or a number of tokens decided.
     pub level: Option<Level>,
     /// How often it was recovered in a row before this, without an answer of the model since.
@@ -81,6 +85,7 @@ impl Tokens {
 struct Found {
     cause: Option<Cause>,
     error: Option<String>,
+    is_over: bool,
     level: Option<Level>,
     attempts: u64,
     shares: Option<Shares>,
@@ -105,14 +110,14 @@ pub fn recover(
 ) -> Result<Recovered, Error> {
     let (outcome, found) =
         carry(path, root, options, &|content, policies| draw(content, policies, recovery, options))?;
-    let Found { cause, error, level, attempts: attempts_before, shares, mut tokens } =
+    let Found { cause, error, is_over, level, attempts: attempts_before, shares, mut tokens } =
         found.unwrap_or_default();
     let changed = matches!(outcome.ending, Ending::Fixed | Ending::WouldFix);
     if let Some(tokens) = tokens.as_mut().filter(|_| !changed) {
         tokens.after = None;
     }
     let level = level.filter(|_| changed);
-    Ok(Recovered { outcome, cause, error, level, attempts_before, shares, tokens })
+    Ok(Recovered { outcome, cause, error, is_over, level, attempts_before, shares, tokens })
 }
 
 fn draw(
@@ -122,22 +127,30 @@ fn draw(
     options: &Options,
 ) -> Result<Drawn<Found>, Stop> {
     let failure = content.read(|source| last_failure(source))?;
-    let error = match &recovery.error {
-        Some(error) => Some(error.clone()),
-        None => content.read(|source| last_error(source))?,
-    };
+    let said = content.read(|source| last_error(source))?;
     let tried = Tried::of(options.vault.as_ref(), content)?;
     // What the API said before the last recovery says nothing about what is left.
-    let failure = failure.filter(|failure| tried.end.is_none_or(|end| failure.at >= end));
-    let error = error.filter(|_| recovery.error.is_some() || failure.is_some());
-    let cause = recovery.error.as_deref().map(classify).or(failure.map(|failure| failure.cause));
+    let was_over = failure.is_some_and(|failure| tried.end.is_some_and(|end| failure.at < end));
+    let failure = failure.filter(|_| !was_over);
+    let is_old = |error: &&String| was_over && said.as_deref().is_some_and(|said| is_same(said, error));
+    let passed = recovery.error.as_ref().filter(|error| !is_old(error));
+    let is_over = was_over && passed.is_none();
+    let error = passed.cloned().or(said.filter(|_| failure.is_some()));
+    let cause = passed.map(|error| classify(error)).or(failure.map(|failure| failure.cause));
     let length =
         content.read(|source| Length::measure(source, policies.choose(source)?, error.as_deref()))?;
     let tokens =
         length.map(|before| Tokens { before, after: None, target: None, thinking_removed: 0, unable: None });
     let attempts = tried.count;
-    let found = Found { cause, error, attempts, tokens, ..Found::default() };
-    match tried.next(recovery, cause, tokens.map(|tokens| tokens.before)) {
+    let found = Found { cause, error, is_over, attempts, tokens, ..Found::default() };
+    let length = tokens.map(|tokens| tokens.before);
+    // It was shortened as far as that error asked for, whatever what is left is estimated at.
+    let fits = is_over && length.is_some_and(|length| length.tokens <= length.window);
+    let is_asked = recovery.level.is_some() || recovery.target_tokens.is_some();
+    if fits && !is_asked {
+        return not_drawn(content, policies, Ending::Clean, found);
+    }
+    match tried.next(recovery, cause, length) {
         Ok(Way::Levels(levels)) => by_levels(content, policies, levels, recovery.keep, found),
         Ok(Way::Target(target)) => to_target(content, policies, target, found),
         Err(ending) => not_drawn(content, policies, ending, found),
@@ -214,6 +227,41 @@ fn not_drawn(
     Ok(Drawn { before, next: Next::End(ending), told: Some(found) })
 }
 
+/// Whether a session was recovered after a turn of it had failed. `path` has no symbolic links in it.
+///
+/// # Errors
+///
+/// When the vault cannot be read.
+pub fn recovered_since(vault: &Vault, path: &Path, failure: &Failure) -> Result<bool, Error> {
+    Ok(recoveries(vault, path)?.first().is_some_and(|(end, _)| failure.at < *end))
+}
+
+/// Whether two texts are of one error: they name the same number of tokens, or one holds the other. A request that has
+/// become shorter is not refused with the same number.
+pub fn is_same(one: &str, other: &str) -> bool {
+    let (one, other) = (one.trim(), other.trim());
+    match (tokens_named(one), tokens_named(other)) {
+        (Some(one), Some(other)) => one == other,
+        _ => one.contains(other) || other.contains(one),
+    }
+}
+
+/// The recoveries of a file that were not undone, newest first: where the file ended after each, in bytes as they are
+/// now, and the level.
+fn recoveries(vault: &Vault, path: &Path) -> Result<Vec<(u64, u8)>, Error> {
+    // A record that cannot be read counts as none: that tries a level once more.
+    let records: Vec<Record> = vault.runs(path)?.into_iter().flatten().collect();
+    // How much longer later runs have made what stands before the place.
+    let (mut grown, mut found) = (0_i128, Vec::new());
+    for record in records.iter().rev().filter(|record| record.state != State::Kept) {
+        if let Some(Purpose::Recover(level)) = record.purpose.filter(|_| !record.is_undone(&records)) {
+            found.push((u64::try_from(i128::from(record.bytes_after) + grown).unwrap_or(0), level));
+        }
+        grown += i128::from(record.bytes_after) - i128::from(record.bytes_before);
+    }
+    Ok(found)
+}
+
 /// What was tried since the model last answered.
 struct Tried {
     count: u64,
@@ -226,22 +274,13 @@ impl Tried {
     fn of(vault: Option<&Vault>, content: &Content) -> Result<Self, Stop> {
         let mut tried = Self { count: 0, highest: 0, end: None };
         let Some(vault) = vault else { return Ok(tried) };
-        // A record that cannot be read counts as none: that tries a level once more.
-        let records: Vec<Record> = vault.runs(&content.path)?.into_iter().flatten().collect();
-        // How much longer later runs have made what stands before the place.
-        let mut grown = 0_i128;
-        for record in records.iter().rev().filter(|record| record.state != State::Kept) {
-            if let Some(Purpose::Recover(level)) = record.purpose.filter(|_| !record.is_undone(&records)) {
-                let end = i128::from(record.bytes_after) + grown;
-                let from = u64::try_from(end).unwrap_or(0);
-                tried.end = tried.end.or(Some(from));
-                if content.read(|source| answered_since(source, from))? {
-                    break;
-                }
-                tried.count += 1;
-                tried.highest = tried.highest.max(level);
+        for (end, level) in recoveries(vault, &content.path)? {
+            tried.end = tried.end.or(Some(end));
+            if content.read(|source| answered_since(source, end))? {
+                break;
             }
-            grown += i128::from(record.bytes_after) - i128::from(record.bytes_before);
+            tried.count += 1;
+            tried.highest = tried.highest.max(level);
         }
         Ok(tried)
     }

@@ -239,7 +239,7 @@ pub(crate) struct Fix {
 }
 
 /// Which file the configuration is in.
-#[derive(ClapArgs, Default)]
+#[derive(ClapArgs, Clone, Default)]
 pub(crate) struct ConfigFile {
     /// Read this file instead of those in `/etc/tailor` and `$XDG_CONFIG_HOME/tailor`.
     #[arg(long, value_name = "FILE", help_heading = None::<&str>, hide_short_help = true)]
@@ -257,7 +257,7 @@ impl ConfigFile {
 }
 
 /// Where originals are.
-#[derive(ClapArgs)]
+#[derive(ClapArgs, Clone)]
 pub(crate) struct VaultAt {
     /// The folder of originals [default: the one in the configuration, or `tailor` in `$XDG_STATE_HOME` or
     /// `~/.local/state`]
@@ -273,7 +273,7 @@ impl VaultAt {
 }
 
 /// What every command is asked that changes files in another way than `fix`.
-#[derive(ClapArgs)]
+#[derive(ClapArgs, Clone)]
 pub(crate) struct Change {
     /// Seconds without writes before a file is replaced; pass 0 if no agent is running [default: 5]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
@@ -431,6 +431,9 @@ impl Compact {
     }
 }
 
+/// How often a session is recovered in a row.
+const RECOVERIES_MAX: u64 = 3;
+
 #[derive(ClapArgs)]
 pub(crate) struct Recover {
     /// The session's file.
@@ -451,7 +454,7 @@ pub(crate) struct Recover {
     #[arg(long, value_name = "MESSAGES", default_value_t = recover::KEEP, value_parser = value_parser!(u64).range(1..))]
     pub(crate) keep: u64,
     /// How often to try in a row before giving up (0 for no limit).
-    #[arg(long, value_name = "COUNT", default_value = "3")]
+    #[arg(long, value_name = "COUNT", default_value_t = RECOVERIES_MAX)]
     pub(crate) max_attempts: u64,
     /// The output token limit at which the answer was cut off (4,096), for the advice.
     #[arg(long, value_name = "TOKENS", default_value_t = 0, hide_default_value = true)]
@@ -472,6 +475,24 @@ pub(crate) struct Recover {
 }
 
 impl Recover {
+    /// What `recover` does with a session if nothing but its file is named.
+    pub(crate) fn of(path: PathBuf, change: Change) -> Self {
+        Self {
+            path,
+            error: None,
+            target_tokens: None,
+            level: None,
+            keep: recover::KEEP,
+            max_attempts: RECOVERIES_MAX,
+            output_tokens: 0,
+            output_tokens_max: 0,
+            dry_run: false,
+            change,
+            json: false,
+            limits: Given(Vec::new()),
+        }
+    }
+
     pub(crate) fn format(&self) -> Format {
         if self.json { Format::Json } else { self.change.format }
     }

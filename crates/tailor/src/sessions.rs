@@ -3,7 +3,9 @@
 use crate::config::Loaded;
 use crate::place::shown_word;
 use crate::remedy;
-use keeper::{Found, Options, Sight, Verdicts, find, is_in_use, known_roots, maintain};
+use keeper::{
+    Found, Options, Sight, Vault, Verdicts, find, is_in_use, known_roots, maintain, recovered_since,
+};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -111,6 +113,8 @@ pub(crate) fn is_called(agent: Option<Agent>, format: Option<&Format>, text: &st
 pub(crate) struct Looks {
     options: Options,
     verdicts: Option<Verdicts>,
+    /// What was recovered.
+    vault: Option<Vault>,
 }
 
 impl Looks {
@@ -120,7 +124,7 @@ impl Looks {
         let options = Options { policy, ..Options::default() };
         let roots = if paths.is_empty() { known_roots() } else { paths.to_vec() };
         let verdicts = config.cache(false).and_then(|folder| Verdicts::open(&folder, &options, &roots).ok());
-        Self { options, verdicts }
+        Self { options, verdicts, vault: config.vault().ok().map(Vault::new) }
     }
 
     /// A session as it was when it was last looked at, if it has not changed since; or else, if it may be read, as it is.
@@ -152,7 +156,9 @@ impl Looks {
         let (path, format) = (candidate.path().to_path_buf(), looked.facts.format);
         let window = looked.context_tokens.window(self.options.policy.of(format));
         let is_used = candidate.age() < USE_MAX && is_in_use(&path, &looked.facts);
-        let state = State::of(&looked, window, is_used);
+        let refused = is_refused(&looked, &path, self.vault.as_ref());
+        let is_long = is_too_long(&looked, window, refused);
+        let state = State::of(&looked, is_long, is_used);
         let command = match &state {
             State::Broken(codes) => {
                 let is_error = |finding: &&Finding| codes.contains(&finding.rule.code());
@@ -174,6 +180,7 @@ impl Looks {
             tokens: Some(looked.context_tokens.tokens),
             window,
             state,
+            is_long,
             is_used,
             found,
             failed: looked.facts.failed,
@@ -198,6 +205,8 @@ pub(crate) struct Session {
     pub(crate) tokens: Option<u64>,
     pub(crate) window: u64,
     pub(crate) state: State,
+    /// It does not fit into the model's window, whatever else is wrong with it.
+    pub(crate) is_long: bool,
     pub(crate) is_used: bool,
     /// The rules that found something, and how bad it is.
     pub(crate) found: Vec<(&'static str, Severity)>,
@@ -220,6 +229,7 @@ impl Session {
             tokens: None,
             window: 0,
             state: State::Unknown,
+            is_long: false,
             is_used: false,
             found: Vec::new(),
             failed: None,
@@ -270,6 +280,21 @@ fn percent(tokens: u64, window: u64) -> u64 {
     if window == 0 { 0 } else { tokens.saturating_mul(100).div_ceil(window) }
 }
 
+/// Whether the last request was refused as too long, and the session not recovered since.
+pub(crate) fn is_refused(looked: &Examination, path: &Path, vault: Option<&Vault>) -> bool {
+    let Some(failed) = looked.facts.failed.filter(|failed| failed.cause == Cause::ContextOverflow) else {
+        return false;
+    };
+    let since = |vault: &Vault| recovered_since(vault, &path.canonicalize().ok()?, &failed).ok();
+    !vault.and_then(since).unwrap_or(false)
+}
+
+/// Whether a session does not fit into the model's window.
+fn is_too_long(looked: &Examination, window: u64, refused: bool) -> bool {
+    let filled = percent(looked.context_tokens.tokens, window);
+    filled > 100 || (refused && filled > REFUSED_PERCENT_MIN)
+}
+
 /// How a session is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum State {
@@ -287,19 +312,17 @@ pub(crate) enum State {
 }
 
 impl State {
-    fn of(looked: &Examination, window: u64, is_used: bool) -> Self {
-        let (tokens, bytes) = (looked.context_tokens.tokens, looked.facts.bytes);
+    fn of(looked: &Examination, is_long: bool, is_used: bool) -> Self {
+        let bytes = looked.facts.bytes;
         // Limits were not asked for.
         let is_broken =
             |finding: &&Finding| finding.severity == Severity::Error && !finding.rule.code().starts_with('L');
         let broken: BTreeSet<&str> =
             looked.findings.iter().filter(is_broken).map(|finding| finding.rule.code()).collect();
-        let refused = looked.facts.failed.is_some_and(|failed| failed.cause == Cause::ContextOverflow);
         let saved = bytes.saturating_sub(looked.bytes_after);
         if !broken.is_empty() {
             Self::Broken(broken.into_iter().collect())
-        } else if percent(tokens, window) > 100 || (refused && percent(tokens, window) > REFUSED_PERCENT_MIN)
-        {
+        } else if is_long {
             Self::TooLong
         } else if is_used {
             Self::InUse
@@ -343,7 +366,7 @@ mod tests {
         let path = dir.path().join(PATH);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, "{}\n").unwrap();
-        let looks = Looks { options: Options::default(), verdicts: None };
+        let looks = Looks { options: Options::default(), verdicts: None, vault: None };
         let all = candidates(&[dir.path().to_path_buf()]);
         let session = looks.session(&all[0], false).unwrap().unwrap();
         assert_eq!((session.agent_name(), session.bytes, session.tokens), ("OpenClaw", 3, None));
@@ -365,7 +388,7 @@ mod tests {
         looked.context_tokens.tokens = tokens;
         looked.facts.bytes = 1_000_000;
         looked.bytes_after = 1_000_000 - saved;
-        State::of(&looked, 1_000, false)
+        State::of(&looked, is_too_long(&looked, 1_000, false), false)
     }
 
     /// A session with something wrong in it.

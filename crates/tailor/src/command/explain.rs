@@ -9,15 +9,15 @@ use crate::args::Explain;
 use crate::place::{shown, shown_word};
 use crate::remedy;
 use crate::say::eprint_message;
-use crate::sessions::{Looks, Session};
+use crate::sessions::{Looks, Session, is_refused};
 use crate::status::Status;
 use crate::table::TableWriter;
 use crate::terminal::{Screen, plain, shell_word};
 use crate::value::{or_meant, rules};
-use keeper::{Stop, known_roots, read};
+use keeper::{Stop, Vault, is_same, known_roots, read};
 use std::path::{Path, PathBuf};
 use transcript::finding::{Safety, Severity};
-use transcript::overflow::Cause;
+use transcript::overflow::last_error;
 use transcript::profile::{self, PROFILES};
 use transcript::refusal::{self, Refusal};
 use transcript::request::{Blame, blame};
@@ -144,7 +144,7 @@ fn error(known: &'static Refusal, text: &str, explain: &Explain) -> Status {
     };
     let is_about = |finding: &Finding| known.codes.contains(&finding.rule.code());
     if is_length(text) {
-        return too_long(path, text, &is_about);
+        return too_long(path, text, explain, &is_about);
     }
     in_file(path, text, None, &is_about, &|found| {
         let file = shown_word(path);
@@ -159,12 +159,20 @@ fn error(known: &'static Refusal, text: &str, explain: &Explain) -> Status {
     })
 }
 
+/// What to do about a session that was recovered after it had been refused.
+const SHORTENED: &str = "The session was shortened since this error, and fits now.";
+
 /// What to do about a session that is too long.
-fn too_long(path: &Path, text: &str, is_about: &dyn Fn(&Finding) -> bool) -> Status {
-    in_file(path, text, None, is_about, &|Found { findings, looked }| {
+fn too_long(path: &Path, text: &str, explain: &Explain, is_about: &dyn Fn(&Finding) -> bool) -> Status {
+    let vault = explain.config.load().and_then(|config| config.vault()).ok().map(Vault::new);
+    in_file(path, text, None, is_about, &|Found { findings, looked, said }| {
         let tokens = looked.context_tokens;
-        let is_known = tokens.tokens > tokens.window(&Policy::default())
-            || looked.facts.failed.is_some_and(|failed| failed.cause == Cause::ContextOverflow);
+        let is_over = tokens.tokens > tokens.window(&Policy::default());
+        let is_refused = is_refused(looked, path, vault.as_ref());
+        if !is_over && !is_refused && said.as_ref().is_some_and(|said| is_same(said, text)) {
+            return SHORTENED.to_string();
+        }
+        let is_known = is_over || is_refused;
         let error = if is_known { String::new() } else { format!("--error {} ", shell_word(text)) };
         // Cutting what is too long by itself is often not enough.
         let fewer = remedy::command(findings, path, text)
@@ -215,6 +223,8 @@ fn paragraphs(parts: &[&str]) -> String {
 struct Found {
     findings: Vec<Finding>,
     looked: Examination,
+    /// The error with which its last turn failed.
+    said: Option<String>,
 }
 
 /// Prints what of a file is to blame, under a heading if there is one, then what `end` says about it, and how to go on.
@@ -225,7 +235,7 @@ fn in_file(
     is_about: &dyn Fn(&Finding) -> bool,
     end: &dyn Fn(&Found) -> String,
 ) -> Status {
-    let (blame, looked) = match look(path, text) {
+    let (blame, looked, said) = match look(path, text) {
         Ok(found) => found,
         Err(why) => return failed(&why),
     };
@@ -249,12 +259,12 @@ fn in_file(
     if more > 0 {
         println!("  and {more} more (tailor scan)");
     }
-    let found = Found { findings, looked };
+    let found = Found { findings, looked, said };
     let end = end(&found);
     if !end.is_empty() {
         println!("\n{end}");
     }
-    if end.contains(", run: ") {
+    if end.contains(", run: ") || end == SHORTENED {
         go_on(path, &found.looked);
     }
     Status::Clean
@@ -281,17 +291,18 @@ fn go_on(path: &Path, looked: &Examination) {
 }
 
 /// The places of a file that a text names, and all that is found in it.
-fn look(path: &Path, text: &str) -> Result<(Blame, Examination), String> {
+fn look(path: &Path, text: &str) -> Result<(Blame, Examination, Option<String>), String> {
     let policy = Policy { error: Some(text.to_string()), ..Policy::default() };
-    let looked = read(path, None, |source| Ok((blame(source, text)?, examine(source, &policy)?)));
+    let looked =
+        read(path, None, |source| Ok((blame(source, text)?, examine(source, &policy)?, last_error(source)?)));
     let could_not = |why: &dyn std::fmt::Display| {
         format!("{}: could not look for the error in it: {why}", path.display())
     };
     match looked {
         Err(Stop::Failed(error)) => Err(error.to_string()),
         Err(reason) => Err(could_not(&reason)),
-        Ok((None, _)) => Err(could_not(&keeper::Unsupported::UnknownFormat)),
-        Ok((Some(blame), looked)) => Ok((blame, looked)),
+        Ok((None, ..)) => Err(could_not(&keeper::Unsupported::UnknownFormat)),
+        Ok((Some(blame), looked, said)) => Ok((blame, looked, said)),
     }
 }
 

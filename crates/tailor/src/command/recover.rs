@@ -36,11 +36,23 @@ pub(crate) fn run(asked: &Recover) -> Status {
                 println!("{}", json(&line));
             }
         }
-        Format::Human => report.print(&done),
+        Format::Human => {
+            println!("{}", report.sentence(&done));
+            report.go_on(&done);
+        }
     }
-    // What is still too long will be refused again.
+    status(&done)
+}
+
+/// How the program ends: what is still too long will be refused again.
+pub(super) fn status(done: &Recovered) -> Status {
     let over = done.tokens.is_some_and(|tokens| tokens.is_over());
     Status::of_change(&done.outcome.ending).max(if over { Status::Findings } else { Status::Clean })
+}
+
+/// What was done to a session, in a line.
+pub(super) fn sentence(asked: &Recover, done: &Recovered) -> String {
+    Report::new(asked, done).sentence(done)
 }
 
 /// The line of `--json`.
@@ -105,8 +117,7 @@ impl Advice {
                     ..plain(
                         "retry",
                         &format!(
-                            "Quit the agent if it is running, resume the session and repeat the request{below}. To \
-                             take this back, run: tailor undo {file}"
+                            "Quit the agent if it is running, resume the session and repeat the request{below}."
                         ),
                     )
                 }
@@ -124,6 +135,7 @@ impl Advice {
                     None => plain("continue", transcript::overflow::CONTINUE),
                 }
             }
+            (Ending::Clean, _) if done.is_over => plain("none", OVER),
             (Ending::Clean, _) => plain("none", ANYWAY),
             (Ending::Refused(refusal), _) => {
                 let (action, message) = refused(refusal, asked, done);
@@ -137,6 +149,10 @@ impl Advice {
 /// What to do about a session that is not too long.
 const ANYWAY: &str = "If the API refuses the session, pass the error with --error \"TEXT\". To shorten the session anyway, \
                       pass --target-tokens N or --level N.";
+
+/// What to do about an error from before a recovery.
+const OVER: &str = "The error is older than the last recovery, so nothing was changed: resume the session. To shorten it \
+                    further, pass --target-tokens N.";
 
 /// What to do if it is still too long.
 fn harder(done: &Recovered, file: &str) -> String {
@@ -209,7 +225,7 @@ impl Report {
             level: done.level.map(Level::number),
             attempts_before: done.attempts_before,
             tokens: length.map(|length| length.tokens),
-            tokens_after: done.tokens.and_then(|tokens| tokens.after),
+            tokens_after: done.tokens.and_then(|tokens| tokens_after(done, tokens)),
             window_tokens: length.map(|length| length.window),
             target_tokens: done.tokens.and_then(|tokens| tokens.target),
             kept: shares.map(|shares| shares.kept),
@@ -219,7 +235,7 @@ impl Report {
         }
     }
 
-    fn print(&self, done: &Recovered) {
+    fn sentence(&self, done: &Recovered) -> String {
         let path = plain(&self.change.path);
         let said = match (&done.outcome.ending, done.tokens) {
             (Ending::Fixed | Ending::WouldFix, Some(tokens)) => self.changed(done, tokens),
@@ -232,7 +248,17 @@ impl Report {
             (Ending::Refused(Refusal::Short(length)), _) if length.foreign.is_none() => String::new(),
             (_, reason) => reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}")),
         };
-        println!("{path}: {said}{reason}");
+        format!("{path}: {said}{reason}")
+    }
+
+    /// What to do next.
+    fn go_on(&self, done: &Recovered) {
+        if done.outcome.ending == Ending::Fixed {
+            println!("  Undo: tailor undo {}", shell_word(&self.change.path));
+            if let Some(resume) = &self.change.resume {
+                println!("  Resume: {resume}");
+            }
+        }
         let mut advice = self.advice.message.clone();
         if let Some(tokens) = self.advice.max_tokens {
             advice = format!("continue with a limit of {tokens} output tokens and this message: {advice}");
@@ -243,7 +269,7 @@ impl Report {
     /// What was done, in tokens and messages.
     fn changed(&self, done: &Recovered, tokens: Tokens) -> String {
         let (before, window) = (tokens.before.tokens, grouped(tokens.before.window));
-        let after = tokens.after.unwrap_or(before);
+        let after = tokens_after(done, tokens).unwrap_or(before);
         let would = if done.outcome.ending == Ending::WouldFix { "would " } else { "" };
         let left_out = self.left_out.unwrap_or(0);
         let is_over = tokens.is_over();
@@ -274,8 +300,28 @@ impl Report {
                 format!("still over the target of {}{why}", grouped(target))
             }));
         }
+        // As other commands count it until the model answers.
+        if let Some(estimated) = counted(done).filter(|estimated| *estimated != after) {
+            parts.push(format!("estimated at {} from the file alone", grouped(estimated)));
+        }
         parts.join(", ")
     }
+}
+
+/// How many tokens every command counts in the new text; `None` if it was not looked at.
+fn counted(done: &Recovered) -> Option<u64> {
+    done.outcome.after.as_ref().map(|after| after.context_tokens.tokens)
+}
+
+/// How many tokens it has now, on the scale of what it had: as every command counts them, unless the number before is the
+/// API's and the one after cannot be.
+fn tokens_after(done: &Recovered, tokens: Tokens) -> Option<u64> {
+    let after = tokens.after?;
+    let (Some(before), Some(now)) = (&done.outcome.before, &done.outcome.after) else { return Some(after) };
+    let (before, now) = (before.context_tokens, now.context_tokens);
+    let is_one_scale =
+        before.tokens == tokens.before.tokens && before.counted.is_some() == now.counted.is_some();
+    Some(if is_one_scale { now.tokens } else { after })
 }
 
 fn not_too_long(length: &Length) -> String {

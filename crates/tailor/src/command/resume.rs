@@ -1,19 +1,21 @@
 //! `tailor resume`: repairs a session of an agent, and starts the agent on it.
 
 use super::failed;
+use super::recover::{sentence, status};
 use crate::amount::{age, plural};
-use crate::args::Resume;
+use crate::args::{Recover, Resume};
 use crate::place::shown_word;
 use crate::say::eprint_message;
 use crate::sessions::{Candidate, Looks, Session, candidates, is_called};
 use crate::status::Status;
 use crate::terminal::plain;
 use keeper::{Ending, Options, Outcome, maintain, settle_all};
+use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use transcript::Severity;
 use transcript::format::FORMATS;
+use transcript::{Examination, Finding, Severity};
 
 pub(crate) fn run(resume: &Resume) -> Status {
     let session = match find(resume) {
@@ -31,7 +33,7 @@ pub(crate) fn run(resume: &Resume) -> Status {
     }
     let name = session.headline.title.as_deref().unwrap_or("(no title)");
     eprintln!("{}, {} ago: {}", session.agent_name(), age(session.age), plain(name));
-    match repair(&session, &options) {
+    match repair(&session, &options).and_then(|()| shorten(&session, resume)) {
         Ok(()) => start(resume, &session),
         Err(status) => status,
     }
@@ -91,8 +93,9 @@ fn repair(session: &Session, options: &Options) -> Result<(), Status> {
         return Err(Status::of_change(&outcome.ending));
     }
     if outcome.ending == Ending::Fixed {
+        let rules = repaired_rules(&outcome);
         let repaired = plural(repaired(&outcome), "problem");
-        eprint_message(&format!("repaired {repaired}. To undo: tailor undo {path}"));
+        eprint_message(&format!("repaired {repaired}{rules}. To undo: tailor undo {path}"));
     }
     let now = outcome.after.as_ref().or(outcome.before.as_ref());
     let errors = now.iter().flat_map(|now| &now.findings).filter(|f| f.severity == Severity::Error);
@@ -106,10 +109,49 @@ fn repair(session: &Session, options: &Options) -> Result<(), Status> {
     Ok(())
 }
 
+/// Recovers a session that is too long, as the agent would be refused.
+fn shorten(session: &Session, resume: &Resume) -> Result<(), Status> {
+    if !session.is_long {
+        return Ok(());
+    }
+    let asked = Recover::of(session.path.clone(), resume.change.clone());
+    let options = asked.options().map_err(|error| failed(&error))?;
+    let done =
+        keeper::recover(&session.path, None, &asked.recovery(), &options).map_err(|error| failed(&error))?;
+    eprint_message(&sentence(&asked, &done));
+    match status(&done) {
+        Status::Clean => Ok(()),
+        other => {
+            let path = shown_word(&session.path);
+            eprint_message(&format!(
+                "the session is too long, so it would be refused: tailor recover {path}"
+            ));
+            Err(other)
+        }
+    }
+}
+
+/// Which rules have fewer findings than before, in brackets.
+fn repaired_rules(outcome: &Outcome) -> String {
+    let count = |looked: &Option<Examination>, code: &str| -> u64 {
+        let all = looked.iter().flat_map(|looked| &looked.findings);
+        all.filter(|finding| finding.rule.code() == code).map(Finding::count).sum()
+    };
+    let mut rules: Vec<String> = Vec::new();
+    for finding in outcome.before.iter().flat_map(|before| &before.findings) {
+        let rule = finding.rule;
+        let name = format!("{} {}", rule.code(), rule.name());
+        let is_gone = count(&outcome.before, rule.code()) > count(&outcome.after, rule.code());
+        if is_gone && !rules.contains(&name) {
+            rules.push(name);
+        }
+    }
+    if rules.is_empty() { String::new() } else { format!(" ({})", rules.join(", ")) }
+}
+
 /// How many findings are gone.
 fn repaired(outcome: &Outcome) -> u64 {
-    let count =
-        |looked: &Option<transcript::Examination>| looked.as_ref().map_or(0, transcript::Examination::count);
+    let count = |looked: &Option<Examination>| looked.as_ref().map_or(0, Examination::count);
     count(&outcome.before).saturating_sub(count(&outcome.after)).max(1)
 }
 
@@ -121,7 +163,9 @@ fn start(resume: &Resume, session: &Session) -> Status {
         println!("{}", in_folder(&words, folder));
         return Status::Clean;
     }
-    eprint_message(&format!("starting: {}", in_folder(&words, folder)));
+    // A start that fails may leave us in the other folder.
+    let line = in_folder(&words, folder);
+    eprint_message(&format!("starting: {line}"));
     let mut command = Command::new(words[0]);
     command.args(&words[1..]);
     if let Some(folder) = folder {
@@ -129,6 +173,9 @@ fn start(resume: &Resume, session: &Session) -> Status {
     }
     // It comes back only if that was impossible.
     let error = command.exec();
+    if error.kind() == ErrorKind::NotFound {
+        return failed(&format!("{} is not in PATH; run it yourself: {line}", words[0]));
+    }
     failed(&format!("{}: could not start: {error}", words[0]))
 }
 
