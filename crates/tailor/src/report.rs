@@ -291,7 +291,7 @@ impl FileReport {
 
     /// A file that could not be dealt with. The error may be about another one, as that of its original.
     pub(crate) fn failed_at(path: &Path, error: &Error) -> Self {
-        let is_missing = error.is_missing() && error.path() == path && path.symlink_metadata().is_err();
+        let is_missing = error.is_of_no_file() && path.symlink_metadata().is_err();
         let reason = if is_missing { no_such_session(path) } else { error.to_string() };
         let report = Self::empty(path, "error", Some(reason), Status::Error);
         Self { bytes: length(path), ..report }

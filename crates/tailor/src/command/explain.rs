@@ -336,7 +336,7 @@ fn look(path: &Path, text: &str) -> Result<(Blame, Examination), String> {
         format!("{}: could not look for the error in it: {why}", path.display())
     };
     match looked {
-        Err(Stop::Failed(error)) if error.is_missing() => Err(no_such_session(path)),
+        Err(Stop::Failed(error)) if error.is_of_no_file() => Err(no_such_session(path)),
         Err(Stop::Failed(error)) => Err(error.to_string()),
         Err(reason) => Err(could_not(&reason)),
         Ok((None, _)) => Err(could_not(&keeper::Unsupported::UnknownFormat)),
