@@ -353,7 +353,9 @@ fn an_error_that_names_a_call_is_about_the_session_that_holds_it() {
     assert!(command.contains("go on with: claude --resume 7e58"), "{said}");
     assert_eq!(paste(&dir, command.lines().next().unwrap()).status, 0);
     let said = dir.tailor(&["explain", &text("toolu_B")]).text();
-    for part in ["/7e58c1a0", "Nothing is wrong with it any more.\n", "Go on with: claude --resume 7e58"] {
+    for part in
+        ["/7e58c1a0", "Tailor finds nothing wrong with it any more.\n", "Go on with: claude --resume 7e58"]
+    {
         assert!(said.contains(part), "{part} is not in\n{said}");
     }
     assert!(!said.contains("tailor fix"), "{said}");

@@ -207,7 +207,7 @@ fn search(
         return Ok(None);
     }
     let looks = Looks::new(&explain.config.load()?, &paths);
-    let ids = ids(text);
+    let ids = if is_length(text) { Vec::new() } else { ids(text) };
     let found = Search { known, text, ids: &ids }.run(&looks, &paths);
     let sessions = plural(found.sessions as u64, "session");
     let Some((session, fit)) = &found.session else {
@@ -244,9 +244,9 @@ fn repaired(session: &Session, name: &str) {
     println!("The call is in this session: {name}\n{}", plain(&shown(&session.path)));
     match session.command.as_ref().filter(|_| session.state.is_stuck()) {
         Some(command) => {
-            println!("What this error is about is repaired. Something else is wrong, so run: {command}");
+            println!("Tailor no longer finds what this error is about, but something else. Run: {command}");
         }
-        None => println!("Nothing is wrong with it any more."),
+        None => println!("Tailor finds nothing wrong with it any more."),
     }
     if let Some((words, folder)) = session.resume() {
         println!("Go on with: {}", in_folder(&words, folder.filter(|folder| folder.is_dir())));
