@@ -143,6 +143,33 @@ fn what_is_listed_can_be_narrowed() {
     assert_eq!(field(&sessions(&dir, &[below.to_str().unwrap()]), "id"), [CODEX]);
 }
 
+/// That nothing is listed has a reason, and each reason is another one.
+#[test]
+fn an_empty_list_says_why() {
+    let dir = home();
+    assert_eq!(field(&sessions(&dir, &[&PI_BROKEN[..8]]), "id"), [PI_BROKEN]);
+    for (arguments, said) in [
+        (&["--broken", PI_WHOLE][..], "Nothing is broken among 1 session.\n"),
+        (&["--agent", "gemini"], "None of 4 sessions matches --agent and --project.\n"),
+        (&["--broken", "--project", "/nowhere"], "None of 4 sessions matches --agent and --project.\n"),
+    ] {
+        let run = dir.tailor(&[&["doctor"], arguments].concat());
+        assert_eq!((run.status, run.text().as_str(), run.stderr.as_str()), (0, said, ""), "{arguments:?}");
+    }
+    for (arguments, said) in [
+        (&["--agent", "pie"][..], "no agent is called pie (claude, "),
+        (&["feedface"], "feedface: no file or session id of this name"),
+        (&["nope/"], "nope/: no file or session id of this name"),
+    ] {
+        let run = dir.tailor(&[&["doctor"], arguments].concat());
+        assert!(run.status == 2 && run.text().is_empty(), "{arguments:?}: {}", run.text());
+        let talk = run.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(talk.contains(said), "{arguments:?}: {talk}");
+    }
+    let run = Dir::new().tailor(&["doctor"]);
+    assert!(run.status == 0 && run.text().starts_with("No agent sessions found."), "{}", run.text());
+}
+
 #[test]
 fn the_command_repairs_that_session_and_no_other() {
     let dir = home();
@@ -237,9 +264,17 @@ fn an_id_or_how_it_begins_names_a_session() {
     assert!(run.text().contains(CLAUDE) && run.text().contains("P1 "), "{}{}", run.text(), run.stderr);
     // Both of pi's begin so.
     let run = dir.tailor(&["scan", "0d0f"]);
-    assert!(run.status == 2 && run.stderr.contains("more than one session"), "{}", run.stderr);
+    assert!(
+        run.status == 2 && run.stderr.contains("more than one session id starts with 0d0f"),
+        "{}",
+        run.stderr
+    );
     let run = dir.tailor(&["scan", "feedface"]);
-    assert!(run.status == 2 && run.stderr.contains("feedface"), "{}", run.stderr);
+    assert!(
+        run.status == 2 && run.stderr.contains("feedface: no file or session id of this name"),
+        "{}",
+        run.stderr
+    );
     // A word is not how an id begins.
     put(&dir, ".gemini/tmp/w/chats/session-2026-07-01T10-00-0d0f7b2c.jsonl", "{}\n", 1);
     put(&dir, ".gemini/tmp/w/chats/session-2026-07-02T10-00-0d0f7b2d.jsonl", "{}\n", 1);
@@ -288,6 +323,76 @@ fn an_error_finds_its_session() {
         said.contains("None of 5 sessions here has this error") && said.contains("tailor fix FILE"),
         "{said}"
     );
+}
+
+/// After the repair the same error leads to the same session, and to no other that has such a defect.
+#[test]
+fn an_error_that_names_a_call_is_about_the_session_that_holds_it() {
+    let dir = home();
+    let text = |id: &str| {
+        format!(
+            "400 messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: {id}"
+        )
+    };
+    put(
+        &dir,
+        &format!(".claude/projects/-w-shop/{}.jsonl", CLAUDE.replace("7e57", "7e58")),
+        &claude("/w/gone").replace("toolu_A", "toolu_B"),
+        9,
+    );
+    // That somebody asks about the error in a newer session does not make that the one.
+    let asked = claude("/w").replace("toolu_A", "toolu_C").replace("well?", "what is toolu_B?");
+    put(&dir, &format!(".claude/projects/-w-shop/{}.jsonl", CLAUDE.replace("7e57", "7e59")), &asked, 1);
+    let said = dir.tailor(&["explain", &text("toolu_B")]).text();
+    let (_, command) = said.split_once("To repair it, run: ").unwrap();
+    assert!(
+        command.contains("/7e58c1a0") && said.contains("The call is in this session, of 6 sessions"),
+        "{said}"
+    );
+    // Nobody can go to a folder that is gone.
+    assert!(command.contains("go on with: claude --resume 7e58"), "{said}");
+    assert_eq!(paste(&dir, command.lines().next().unwrap()).status, 0);
+    let said = dir.tailor(&["explain", &text("toolu_B")]).text();
+    for part in
+        ["/7e58c1a0", "Tailor finds nothing wrong with it any more.\n", "Go on with: claude --resume 7e58"]
+    {
+        assert!(said.contains(part), "{part} is not in\n{said}");
+    }
+    assert!(!said.contains("tailor fix"), "{said}");
+    let said = dir.tailor(&["explain", &text("toolu_Z")]).text();
+    assert!(said.contains("None of 6 sessions here holds toolu_Z.") && !said.contains(".jsonl"), "{said}");
+}
+
+/// That a session is too long does not make it the one whose error somebody has before them.
+#[test]
+fn the_session_of_an_error_about_length_is_named_for_a_reason() {
+    let dir = home();
+    let path = format!(".codex/sessions/2026/07/01/rollout-2026-07-01T10-00-00-{CODEX}.jsonl");
+    let larger = too_long().replace("234743", "272495").replace("200000", "272000");
+    for (session, error, which) in [
+        (
+            &too_long(),
+            "prompt is too long: 234743 tokens > 200000 maximum",
+            "The newest session with this error",
+        ),
+        (&too_long(), "prompt is too long: 900000 tokens > 200000 maximum", "Most likely this session"),
+        (&too_long(), "prompt is too long", "Most likely this session"),
+        (&larger, "prompt is too long: 250000 tokens > 200000 maximum", "Most likely this session"),
+    ] {
+        put(&dir, &path, session, 4);
+        let said = dir.tailor(&["explain", error]).text();
+        assert!(said.contains(&format!("{which}, of 4 sessions: Codex")), "{error}: {said}");
+    }
+}
+
+/// A command that is proposed works in every folder.
+#[test]
+fn a_command_does_not_depend_on_where_it_was_asked_for() {
+    let dir = home();
+    let list = run(dir.command().args(["doctor", "--json"]).current_dir(dir.home()), b"");
+    let command = list.json()[1]["command"].as_str().unwrap().to_string();
+    assert_eq!(command, format!("tailor fix --select P1 ~/.claude/projects/-w-shop/{CLAUDE}.jsonl"));
+    assert_eq!(paste(&dir, &command).status, 0);
 }
 
 #[test]

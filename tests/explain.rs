@@ -59,15 +59,40 @@ fn what_is_not_known_is_said_not_to_be() {
     // Without a file, what can be asked, and what to do.
     let run = dir.tailor(&["explain", "the moon is in the wrong house"]);
     assert!(run.status == 2 && run.text().is_empty() && !run.stderr.contains("the file"), "{}", run.stderr);
-    for way in ["a rule's code", "a profile (default, ", "text of an error", "`tailor scan FILE`"] {
-        assert!(run.stderr.contains(way), "{way} is not in {}", run.stderr);
-    }
+    assert!(run.stderr.contains("`tailor scan FILE`") && !run.stderr.contains("chatcli"), "{}", run.stderr);
     let run = dir.tailor(&["explain", "nonsense"]);
     let talk = &run.stderr;
     assert!(run.status == 2 && talk.contains("no such rule"), "{talk}");
     let run = dir.tailor(&["explain", "messages.0: roles must alternate", "/nowhere/s.jsonl"]);
     let talk = &run.stderr;
     assert!(run.status == 2 && talk.contains("/nowhere/s.jsonl"), "{talk}");
+}
+
+/// An apostrophe in an error leaves a quote open, and nobody remembers which comes first.
+#[test]
+fn the_error_may_come_from_standard_input_and_the_file_first() {
+    let (dir, file) = (Dir::new(), fixture("pi/p1-lost-result"));
+    let text = "messages.1: 'tool_use' ids were found without `tool_result` blocks: toolu_A\n";
+    let asked = dir.tailor(&["explain", text, &file]).text();
+    assert!(asked.contains("toolu_A is on line 3"), "{asked}");
+    assert_eq!(dir.pipe(text.as_bytes(), &["explain", "-", &file]).text(), asked);
+    assert_eq!(dir.tailor(&["explain", &file, text]).text(), asked);
+}
+
+/// In double quotes a shell would run what is in backticks.
+#[test]
+fn examples_of_the_help_can_be_pasted() {
+    let dir = Dir::new();
+    let commands = dir.tailor(&["help"]).text();
+    let (_, commands) = commands.split_once("Commands:\n").unwrap();
+    for command in commands.lines().map_while(|line| line.strip_prefix("  ")) {
+        let Some(name) = command.split(' ').next().filter(|name| !name.is_empty()) else { continue };
+        let help = dir.tailor(&["help", name]).text();
+        for example in help.lines().filter(|line| line.starts_with("  tailor ")) {
+            let quoted = example.split('\'').step_by(2).any(|part| part.contains('`'));
+            assert!(!quoted, "{example}");
+        }
+    }
 }
 
 /// Every command that is proposed can be pasted, whatever the file is called.
@@ -167,6 +192,9 @@ fn a_class_without_a_rule_is_not_called_one() {
         ),
         ("session file locked (timeout 10000ms)", "", "waits for a lock"),
         ("API Error: Repeated 529 Overloaded errors", "", "The session has nothing to do with it."),
+        ("API Error: Request timed out.", "", "The session has nothing to do with it."),
+        ("API Error (Connection error.)", "", "The session has nothing to do with it."),
+        ("500 {\"message\":\"Internal server error\"}", "", "The session has nothing to do with it."),
     ] {
         let said = dir.tailor(&["explain", text]).text();
         assert!(said.contains(rules) && said.contains(has), "{said}");

@@ -196,6 +196,11 @@ fn what_was_meant_is_suggested() {
     dir.write("s.jsonl", WHOLE);
     for (arguments, meant) in [
         (&["scna"][..], "'scan'"),
+        (&["fxi"], "'fix'"),
+        (
+            &["scan", "s.jsonl", "--select", "P99"],
+            "no such rule (tailor explain lists them); did you mean P9?",
+        ),
         (&["scan", "--formt", "json"], "'--format'"),
         (&["scan", "s.jsonl", "--select", "oversize-result"], "did you mean oversized-result?"),
         (&["scan", "s.jsonl", "--fail-on", "eror"], "did you mean error?"),

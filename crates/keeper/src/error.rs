@@ -14,6 +14,9 @@ pub struct Error {
 }
 
 impl Error {
+    /// What could not be done where a file is to be read.
+    pub(crate) const OPEN: &str = "open the file";
+
     pub(crate) fn new(path: &Path, verb: &'static str, cause: io::Error) -> Self {
         Self { path: path.to_path_buf(), verb, cause, way_out: None }
     }
@@ -31,6 +34,11 @@ impl Error {
     /// Whether the file was simply not there.
     pub fn is_missing(&self) -> bool {
         self.cause.kind() == io::ErrorKind::NotFound
+    }
+
+    /// Whether there was no file to read: not a folder of ours that is missing.
+    pub fn is_of_no_file(&self) -> bool {
+        self.is_missing() && self.verb == Self::OPEN
     }
 
     /// See [`is_hindrance`].

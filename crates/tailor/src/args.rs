@@ -16,12 +16,11 @@ pub(crate) use top::{Report, Top};
 use crate::config::{Loaded, load};
 use crate::say::eprint_message;
 use crate::settings::{Edit, Settings, default_socket};
-use crate::value::{
-    Thinking, Tokenizer, code, days, duration, millis, no_such_rule, or_meant, rules, seconds, size,
-};
+use crate::value::{Thinking, Tokenizer, code, days, duration, millis, or_meant, rules, seconds, size};
 use clap::ValueHint::AnyPath;
 use clap::builder::{EnumValueParser, TypedValueParser};
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum, value_parser};
+use clap::error::{ContextKind, ContextValue};
+use clap::{Args as ClapArgs, CommandFactory, Parser, Subcommand, ValueEnum, value_parser};
 use doctor::session;
 use flags::Given;
 use keeper::{Keep, Mode, Options, Policies, Recovery, Vault};
@@ -44,6 +43,28 @@ pub(crate) struct Args {
     /// Without one, Tailor lists the newest sessions and those that are broken.
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
+}
+
+/// What was written on the command line; what cannot be read ends the program, with what was probably meant.
+pub(crate) fn parse() -> Args {
+    Args::try_parse().unwrap_or_else(|mut error| {
+        let suggested = error.get(ContextKind::SuggestedSubcommand).is_some();
+        if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
+            && !suggested
+        {
+            // Letters that changed places make short words look unlike in the eyes of clap.
+            let commands = Args::command();
+            let names = commands.get_subcommands().filter(|command| !command.is_hide_set());
+            let meant = names
+                .map(clap::Command::get_name)
+                .find(|name| strsim::damerau_levenshtein(name, word) == 1)
+                .map(str::to_string);
+            if let Some(meant) = meant {
+                error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(vec![meant]));
+            }
+        }
+        error.exit()
+    })
 }
 
 #[derive(Subcommand)]
@@ -76,6 +97,7 @@ pub(crate) enum Command {
     Scan(Scan),
     /// Repair transcripts in place, as far as that is safe.
     #[command(
+        alias = "repair",
         after_help = "Examples:\n  tailor fix session.jsonl --dry-run --diff   # show what would change\n  \
         tailor fix session.jsonl\n  \
         tailor fix session.jsonl --select P1,P2     # only lost tool results, and results without a call\n  \
@@ -122,7 +144,7 @@ pub(crate) enum Command {
     #[command(
         after_help = "Examples:\n  tailor recover session.jsonl --dry-run\n  tailor recover session.jsonl\n  \
         tailor recover session.jsonl --target-tokens 100000\n  \
-        tailor recover session.jsonl --settle 0 --json --error \"prompt is too long: 211884 tokens > 200000 maximum\"\n\
+        tailor recover session.jsonl --settle 0 --json --error 'prompt is too long: 211884 tokens > 200000 maximum'\n\
         Exit codes: 0 it fits now, or it was not too long; 1 not now, not by this, or still too long; 2 an error."
     )]
     Recover(Recover),
@@ -151,8 +173,8 @@ pub(crate) enum Command {
     Config(ConfigCommand),
     /// Explain a rule, the text of an API error, or a profile.
     #[command(after_help = "Examples:\n  tailor explain P1\n  tailor explain oversized-result\n  \
-        tailor explain \"messages.2: `tool_use` ids were found without …\" session.jsonl\n  \
-        tailor explain chatcli\n  tailor explain")]
+        tailor explain 'messages.2: `tool_use` ids were found without …' session.jsonl\n  \
+        tailor explain - < error.txt\n  tailor explain chatcli\n  tailor explain")]
     Explain(Explain),
     /// Print completions for a shell.
     #[command(
@@ -560,7 +582,8 @@ pub(crate) struct Gc {
 
 #[derive(ClapArgs)]
 pub(crate) struct Explain {
-    /// A rule's code or name, a profile (`--profile`), or the text of an error; lists all rules by default.
+    /// A rule's code or name, a profile (`--profile`), or the text of an error, `-` for standard input; lists all rules by
+    /// default.
     #[arg(value_name = "CODE|ERROR TEXT")]
     pub(crate) what: Option<String>,
     /// The session that the error is about: its file, its id, or a folder. By default all sessions of known agents are
@@ -827,7 +850,7 @@ fn fail_on(text: &str) -> Result<FailOn, String> {
     match rule::find(text) {
         Some(rule) => Ok(FailOn::Code(rule.code().to_string())),
         None => Err(or_meant(
-            format!("neither note, warning or error, and {}", no_such_rule()),
+            "neither note, warning or error, nor a rule (tailor explain lists them)".to_string(),
             text,
             &[&["note", "warning", "error"], &rules()[..]].concat(),
         )),

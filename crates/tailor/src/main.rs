@@ -27,7 +27,6 @@ mod threads;
 mod tokens;
 mod value;
 
-use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -39,7 +38,7 @@ fn main() -> ExitCode {
         say::eprint_message(&error);
         return status::Status::Error.into();
     }
-    let Some(command) = args::Args::parse().command else {
+    let Some(command) = args::parse().command else {
         return say::exit_status(command::doctor::in_short()).into();
     };
     let status = match command {
@@ -59,7 +58,7 @@ fn main() -> ExitCode {
         args::Command::Watch(watch) => command::watch::run(&watch),
         args::Command::Status(ask) => command::status::run(&ask),
         args::Command::Config(config) => command::config::run(&config.what),
-        args::Command::Explain(explain) => command::explain::run(&explain),
+        args::Command::Explain(explain) => command::explain::run(explain),
         args::Command::Completions(asked) => command::generate::completions(&asked),
         args::Command::Man(asked) => command::generate::man(&asked),
         args::Command::Hook(hook) => command::hook::run(&hook),

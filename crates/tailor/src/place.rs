@@ -27,11 +27,12 @@ pub(crate) fn shown(path: &Path) -> String {
     }
 }
 
-/// The same as one word of a shell, for a command that can be pasted.
+/// The same as one word of a shell, for a command that can be pasted, in another folder too: only a path that was
+/// given as a relative one stays that.
 pub(crate) fn shown_word(path: &Path) -> String {
-    match below_home(path) {
-        Some(below) => format!("~/{}", shell_word(&below.to_string_lossy())),
-        None => match shell_word(&relative(path).to_string_lossy()) {
+    match path.is_absolute().then(home).flatten().and_then(|home| path.strip_prefix(home).ok()) {
+        Some(below) if !below.as_os_str().is_empty() => format!("~/{}", shell_word(&below.to_string_lossy())),
+        _ => match shell_word(&below(path, Path::new("")).to_string_lossy()) {
             option if option.starts_with('-') && option != "-" => format!("./{option}"),
             word => word,
         },
@@ -40,9 +41,12 @@ pub(crate) fn shown_word(path: &Path) -> String {
 
 /// The path from the home folder, if it lies below that and not below the folder in which the run stands.
 fn below_home(path: &Path) -> Option<PathBuf> {
-    let home = std::env::home_dir().filter(|home| home.is_absolute() && home.parent().is_some())?;
-    let below = relative(path).strip_prefix(home).ok()?.to_path_buf();
+    let below = relative(path).strip_prefix(home()?).ok()?.to_path_buf();
     (!below.as_os_str().is_empty()).then_some(below)
+}
+
+fn home() -> Option<PathBuf> {
+    std::env::home_dir().filter(|home| home.is_absolute() && home.parent().is_some())
 }
 
 /// The path as the address of a resource.

@@ -4,6 +4,7 @@ mod remains;
 
 use crate::args::{ReportFormat, Shared};
 use crate::baseline::{Baseline, fingerprints};
+use crate::sessions::no_such_session;
 use crate::status::Status;
 use crate::terminal::shell_word;
 use keeper::{Ending, Error, Guarantee, Outcome, Policies, Unsupported};
@@ -295,7 +296,9 @@ impl FileReport {
 
     /// A file that could not be dealt with. The error may be about another one, as that of its original.
     pub(crate) fn failed_at(path: &Path, error: &Error) -> Self {
-        let report = Self::empty(path, "error", Some(error.to_string()), Status::Error);
+        let is_missing = error.is_of_no_file() && path.symlink_metadata().is_err();
+        let reason = if is_missing { no_such_session(path) } else { error.to_string() };
+        let report = Self::empty(path, "error", Some(reason), Status::Error);
         Self { bytes: length(path), ..report }
     }
 

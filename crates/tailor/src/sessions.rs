@@ -92,11 +92,16 @@ pub(crate) fn path_or_id(text: OsString) -> Result<PathBuf, String> {
         (Some(one), None) => Ok(one.path().to_path_buf()),
         (Some(one), Some(other)) => {
             let paths = [one, other].map(|candidate| shown_word(candidate.path())).join(" and ");
-            Err(format!("more than one session has an id that begins so, such as {paths}"))
+            Err(format!("more than one session id starts with {id}: {paths}"))
         }
         // The command says that there is no such file.
         (None, _) => Ok(path),
     }
+}
+
+/// What to say of a path that is neither that of a file nor the id of a session.
+pub(crate) fn no_such_session(path: &Path) -> String {
+    format!("{}: no file or session id of this name", path.display())
 }
 
 /// Whether an agent is called so: by its name, the first word of it, its command or its format.
@@ -107,6 +112,17 @@ pub(crate) fn is_called(agent: Option<Agent>, format: Option<&Format>, text: &st
         is(agent.name) || agent.name.split(' ').next().is_some_and(is) || command.is_some_and(is)
     };
     agent.is_some_and(by_agent) || format.is_some_and(|format| is(format.name))
+}
+
+/// An error if no agent is called so.
+pub(crate) fn check_agent(text: &str) -> Result<(), String> {
+    let agents = FORMATS.iter().flat_map(|format| format.agents.iter().map(move |agent| (*agent, *format)));
+    if agents.clone().any(|(agent, format)| is_called(Some(agent), Some(format), text)) {
+        return Ok(());
+    }
+    let first = |(agent, _): (Agent, _)| agent.name.split(' ').next().unwrap_or_default().to_lowercase();
+    let names: BTreeSet<String> = agents.map(first).collect();
+    Err(format!("no agent is called {text} ({})", Vec::from_iter(names).join(", ")))
 }
 
 /// How sessions are looked at.

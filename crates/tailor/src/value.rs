@@ -89,13 +89,7 @@ pub(crate) fn code(text: &str) -> Result<String, String> {
     if let Some(rule) = rule::find(text) {
         return Ok(rule.code().to_string());
     }
-    Err(or_meant(no_such_rule(), text, &rules()))
-}
-
-/// What to say where no rule has this code or name.
-pub(crate) fn no_such_rule() -> String {
-    let codes: Vec<&str> = rule::RULES.iter().map(|rule| rule.code()).collect();
-    format!("no such rule; there are {} (tailor explain lists them)", codes.join(", "))
+    Err(or_meant("no such rule (tailor explain lists them)".to_string(), text, &rules()))
 }
 
 /// A number of bytes, with a unit or without.

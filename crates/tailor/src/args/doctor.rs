@@ -3,14 +3,15 @@
 use super::{Change, ConfigFile};
 use crate::sessions::path_or_id;
 use clap::Args as ClapArgs;
+use clap::ValueHint::AnyPath;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use keeper::Options;
 use std::path::PathBuf;
 
 #[derive(ClapArgs, Default)]
 pub(crate) struct Doctor {
-    /// Files or folders. By default the folders of known agents.
-    #[arg(value_name = "PATH")]
+    /// Files, folders or ids of sessions. By default the folders of known agents.
+    #[arg(value_name = "PATH", value_parser = session(), value_hint = AnyPath)]
     pub(crate) paths: Vec<PathBuf>,
     /// List only sessions that are broken or too long.
     #[arg(long)]

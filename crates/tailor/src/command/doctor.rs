@@ -8,7 +8,9 @@ use crate::amount::{age, grouped, percent, plural, short_size, tokens};
 use crate::args::Doctor;
 use crate::output::Output;
 use crate::say::eprint_message;
-use crate::sessions::{Candidate, Looks, Session, State, candidates, is_called};
+use crate::sessions::{
+    Candidate, Looks, Session, State, candidates, check_agent, is_called, no_such_session,
+};
 use crate::status::Status;
 use crate::table::{TableWriter, left, right};
 use crate::terminal::{self, Screen};
@@ -43,6 +45,12 @@ fn examine(doctor: &Doctor, short: bool) -> Status {
         Ok(config) => config,
         Err(error) => return failed(&error),
     };
+    if let Some(Err(error)) = doctor.agent.as_deref().map(check_agent) {
+        return failed(&error);
+    }
+    if let Some(path) = doctor.paths.iter().find(|path| path.symlink_metadata().is_err()) {
+        return failed(&no_such_session(path));
+    }
     let all = candidates(&doctor.paths);
     let looks = Looks::new(&config, &doctor.paths);
     let until = short.then(|| Instant::now() + SHORT_TIME);
@@ -54,21 +62,30 @@ fn examine(doctor: &Doctor, short: bool) -> Status {
         progress.passed(candidate.path());
         session
     };
-    let mut sessions = Vec::new();
+    let (mut sessions, mut all_sessions) = (Vec::new(), 0);
     // Batch by batch, so that the newest are read first where there is no time for all.
     for batch in all.chunks(BATCH_FILES) {
         let looked: Vec<_> = batch.par_iter().map(look).collect();
         for looked in looked {
             match looked {
-                Ok(session) => sessions.extend(session.filter(|session| is_asked(doctor, session))),
+                Ok(session) => {
+                    all_sessions += u64::from(session.is_some());
+                    sessions.extend(session.filter(|session| is_asked(doctor, session)));
+                }
                 Err(error) => eprint_message(&error.to_string()),
             }
         }
     }
     progress.end();
+    let fitting = sessions.len() as u64;
+    if doctor.broken {
+        sessions.retain(|session| session.state.is_stuck());
+    }
     let mut out = Output::stdout();
     let printed = if doctor.json {
         json(doctor, &sessions, &mut out)
+    } else if sessions.is_empty() {
+        writeln!(out, "{}", nothing(all_sessions, fitting))
     } else {
         List::new(&sessions, short).print(&mut out)
     };
@@ -80,13 +97,20 @@ fn examine(doctor: &Doctor, short: bool) -> Status {
     status
 }
 
+/// What to say where nothing is listed, of so many sessions, of which so many match `--agent` and `--project`.
+fn nothing(all: u64, fitting: u64) -> String {
+    match (all, fitting) {
+        (0, _) => "No agent sessions found. Pass a file or folder: tailor doctor PATH".to_string(),
+        (_, 0) => format!("None of {} matches --agent and --project.", plural(all, "session")),
+        _ => format!("Nothing is broken among {}.", plural(fitting, "session")),
+    }
+}
+
 fn is_asked(doctor: &Doctor, session: &Session) -> bool {
     let of_agent = |name: &String| is_called(session.agent, session.format, name);
     let of_project =
         |text: &String| session.headline.folder.as_ref().is_some_and(|folder| folder.contains(text.as_str()));
-    (!doctor.broken || session.state.is_stuck())
-        && doctor.agent.as_ref().is_none_or(of_agent)
-        && doctor.project.as_ref().is_none_or(of_project)
+    doctor.agent.as_ref().is_none_or(of_agent) && doctor.project.as_ref().is_none_or(of_project)
 }
 
 /// One line of `--json`.
@@ -207,9 +231,6 @@ impl<'a> List<'a> {
     }
 
     fn print(&self, out: &mut impl Write) -> io::Result<()> {
-        if self.sessions.is_empty() {
-            return writeln!(out, "No agent sessions found. Pass a file or folder: tailor doctor PATH");
-        }
         let shown: Vec<&Session> = self
             .sessions
             .iter()

@@ -3,18 +3,19 @@
 
 use super::failed;
 use super::resume::in_folder;
-use super::search::{Search, is_length};
+use super::search::{Fit, Search, is_length};
 use crate::amount::{age, grouped, percent, plural};
 use crate::args::Explain;
 use crate::place::{shown, shown_word};
 use crate::remedy;
 use crate::say::eprint_message;
-use crate::sessions::{Looks, Session, is_refused};
+use crate::sessions::{Looks, Session, is_refused, no_such_session};
 use crate::status::Status;
 use crate::table::TableWriter;
 use crate::terminal::{Screen, plain, shell_word};
 use crate::value::{or_meant, rules};
 use keeper::{Stop, Vault, is_same, known_roots, read};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use transcript::finding::{Safety, Severity};
 use transcript::overflow::last_error;
@@ -29,7 +30,29 @@ const TITLE_COLUMNS: usize = 60;
 /// How many findings are named.
 const FINDINGS_MAX: usize = 10;
 
-pub(crate) fn run(explain: &Explain) -> Status {
+/// How much of standard input is read: no error is longer.
+const STDIN_BYTES_MAX: u64 = 1 << 20;
+
+pub(crate) fn run(mut explain: Explain) -> Status {
+    if explain.what.as_deref() == Some("-") {
+        let mut text = Vec::new();
+        if let Err(error) = io::stdin().lock().take(STDIN_BYTES_MAX).read_to_end(&mut text) {
+            return failed(&format!("standard input: could not read the error: {error}"));
+        }
+        explain.what = Some(String::from_utf8_lossy(&text).trim().to_string());
+    }
+    // `explain FILE 'ERROR TEXT'` is meant the other way round.
+    if let (Some(what), Some(file)) = (&explain.what, &explain.file)
+        && Path::new(what).exists()
+        && !file.exists()
+    {
+        let text = file.to_string_lossy().into_owned();
+        explain.file = explain.what.replace(text).map(PathBuf::from);
+    }
+    answer(&explain)
+}
+
+fn answer(explain: &Explain) -> Status {
     let Some(what) = &explain.what else {
         let mut rules: Vec<&Rule> = RULES.to_vec();
         rules.sort_by_key(|rule| {
@@ -76,8 +99,6 @@ fn describe(rule: &Rule) {
 
 /// Neither a code nor an error that is known: what to do then.
 fn unknown(what: &str, file: Option<&Path>) -> Status {
-    let profiles: Vec<&str> = PROFILES.iter().map(|profile| profile.name).collect();
-    let listed = profiles.join(", ");
     if what.trim().is_empty() {
         eprint_message("the text is empty: pass the whole text of an error");
     // What holds a space is no name.
@@ -88,17 +109,15 @@ fn unknown(what: &str, file: Option<&Path>) -> Status {
                 "I don't recognise this error message. `tailor scan FILE` checks the session anyway; if it {report}"
             ),
             None => format!(
-                "I don't recognise this error message. Pass the whole text of an error, a rule's code or name (tailor \
-                 explain lists them) or a profile ({listed}). `tailor scan FILE` checks a session whatever the error is; \
+                "I don't recognise this error message. `tailor scan FILE` checks a session whatever the error is; \
                  if it {report}"
             ),
         });
     } else {
-        let message = format!(
-            "{what}: no such rule (tailor explain lists them), profile ({listed}) or known error; pass the whole text \
-             of an error"
-        );
-        eprint_message(&or_meant(message, what, &[rules(), profiles].concat()));
+        let profiles = PROFILES.iter().map(|profile| profile.name);
+        let names: Vec<&str> = rules().into_iter().chain(profiles).collect();
+        let message = format!("{what}: no such rule (tailor explain lists them), nor a known error");
+        eprint_message(&or_meant(message, what, &names));
     }
     if let Some(path) = file {
         // Whether one of these is the reason nobody knows, so no repair is proposed.
@@ -196,21 +215,50 @@ fn search(
         return Ok(None);
     }
     let looks = Looks::new(&explain.config.load()?, &paths);
-    let found = Search { known, text, ids: &ids(text) }.run(&looks, &paths);
+    let ids = if is_length(text) { Vec::new() } else { ids(text) };
+    let found = Search { known, text, ids: &ids }.run(&looks, &paths);
     let sessions = plural(found.sessions as u64, "session");
-    let Some(Session { path, headline, age: old, .. }) = &found.session else {
+    let Some((session, fit)) = &found.session else {
+        let what = if ids.is_empty() {
+            "has this error".to_string()
+        } else {
+            format!("holds {}", plain(&ids.join(" or ")))
+        };
         println!(
-            "None of {sessions} here has this error. If you know the file, name it: tailor explain 'ERROR TEXT' FILE"
+            "None of {sessions} here {what}. If you know the file, name it: tailor explain 'ERROR TEXT' FILE"
         );
         println!("{}", paragraphs(&[known.fix, known.advice]));
         return Ok(None);
     };
-    let agent = found.session.as_ref().map_or("?", Session::agent_name);
-    let title = headline.title.as_ref().map(|title| TableWriter::of_stdout().begin(title, TITLE_COLUMNS));
+    let title = &session.headline.title;
+    let title = title.as_ref().map(|title| TableWriter::of_stdout().begin(title, TITLE_COLUMNS));
     let title = title.map(|title| format!(" \"{title}\"")).unwrap_or_default();
-    let which = if found.is_sure { "The newest session with this error" } else { "Most likely this session" };
-    println!("{which}, of {sessions}: {agent}{title}, {} ago", age(*old));
-    Ok(Some(path.clone()))
+    let name = format!("{}{title}, {} ago", session.agent_name(), age(session.age));
+    match fit {
+        Fit::HasId => println!("The call is in this session, of {sessions}: {name}"),
+        Fit::Recorded => println!("The newest session with this error, of {sessions}: {name}"),
+        Fit::HasDefect => println!("The newest session with such a defect, of {sessions}: {name}"),
+        Fit::Likely => println!("Most likely this session, of {sessions}: {name}"),
+        Fit::Repaired => {
+            repaired(session, &name);
+            return Ok(None);
+        }
+    }
+    Ok(Some(session.path.clone()))
+}
+
+/// What to say of a session that holds an id of the error, but not what the error is about.
+fn repaired(session: &Session, name: &str) {
+    println!("The call is in this session: {name}\n{}", plain(&shown(&session.path)));
+    match session.command.as_ref().filter(|_| session.state.is_stuck()) {
+        Some(command) => {
+            println!("Tailor no longer finds what this error is about, but something else. Run: {command}");
+        }
+        None => println!("Tailor finds nothing wrong with it any more."),
+    }
+    if let Some((words, folder)) = session.resume() {
+        println!("Go on with: {}", in_folder(&words, folder.filter(|folder| folder.is_dir())));
+    }
 }
 
 /// What there is of these, each on a line.
@@ -285,7 +333,7 @@ fn go_on(path: &Path, looked: &Examination) {
     let (Some(format), Some(name)) = (looked.facts.format, path.to_str()) else { return };
     let agent = format.agent(name);
     let Some(words) = agent.resume(name) else { return };
-    let folder = looked.headline.folder.as_deref().map(Path::new);
+    let folder = looked.headline.folder.as_deref().map(Path::new).filter(|folder| folder.is_dir());
     let command = in_folder(&words.collect::<Vec<_>>(), folder);
     println!("Quit {} first if it has this session open. Afterwards, go on with: {command}", agent.name);
 }
@@ -299,6 +347,7 @@ fn look(path: &Path, text: &str) -> Result<(Blame, Examination, Option<String>),
         format!("{}: could not look for the error in it: {why}", path.display())
     };
     match looked {
+        Err(Stop::Failed(error)) if error.is_of_no_file() => Err(no_such_session(path)),
         Err(Stop::Failed(error)) => Err(error.to_string()),
         Err(reason) => Err(could_not(&reason)),
         Ok((None, ..)) => Err(could_not(&keeper::Unsupported::UnknownFormat)),

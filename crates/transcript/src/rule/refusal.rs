@@ -226,7 +226,7 @@ pub static REFUSALS: &[Refusal] = &[
         codes: &[told_by_error::UNVERIFIABLE.info.code, reasoning_alone::RULE.info.code],
         what: "Encrypted reasoning, or an encrypted compaction, was made for another account, machine or model.",
         fix: "",
-        advice: "tailor fix --error \"TEXT\" --allow M14 FILE takes the encrypted items of a Codex session out; TEXT is this error. \
+        advice: "tailor fix --error 'TEXT' --allow M14 FILE takes the encrypted items of a Codex session out; TEXT is this error. \
                  Or go on with the account and the model that the session was begun with.",
     },
     Refusal {
@@ -234,14 +234,14 @@ pub static REFUSALS: &[Refusal] = &[
         codes: &[told_by_error::EXPIRED.info.code],
         what: "A result of a tool that ran on the provider's side is sealed, and its key is gone.",
         fix: "",
-        advice: "tailor fix --error \"TEXT\" --allow M11 FILE takes such results out, with their calls; TEXT is this error.",
+        advice: "tailor fix --error 'TEXT' --allow M11 FILE takes such results out, with their calls; TEXT is this error.",
     },
     Refusal {
         says: &["Tool reference * not found"],
         codes: &[told_by_error::DANGLING.info.code],
         what: "A search for tools, earlier in the session, found a tool that is not offered any more.",
         fix: "",
-        advice: "Add the MCP server or the tool again; or tailor fix --error \"TEXT\" --allow M12 FILE takes the reference out; TEXT \
+        advice: "Add the MCP server or the tool again; or tailor fix --error 'TEXT' --allow M12 FILE takes the reference out; TEXT \
                  is this error.",
     },
     Refusal {
@@ -367,7 +367,7 @@ pub static REFUSALS: &[Refusal] = &[
         ],
         what: "The conversation does not fit into the model's window, often because of a few results.",
         fix: "tailor fix FILE shortens long results; --result-chars-max says to what.",
-        advice: "tailor recover FILE shortens the session until it fits; if the error isn't recorded in the session, pass it: --error \"TEXT\".",
+        advice: "tailor recover FILE shortens the session until it fits; if the error isn't recorded in the session, pass it: --error 'TEXT'.",
     },
     Refusal {
         says: &[
@@ -566,6 +566,13 @@ pub static REFUSALS: &[Refusal] = &[
                with it.",
         fix: "",
         advice: "Choose another model, or change the agent's settings.",
+    },
+    Refusal {
+        says: &["Request timed out", "Connection error", "Internal server error"],
+        codes: &[],
+        what: "The provider was not reached, or failed by itself. The session has nothing to do with it.",
+        fix: "",
+        advice: "Send the message again; if that goes on, look at the network and at the provider's status page.",
     },
 ];
 
