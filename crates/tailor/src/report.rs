@@ -236,7 +236,7 @@ impl<'a> FailPolicy<'a> {
 
     /// Whether anybody asks by what findings are recognised.
     fn recognises(&self) -> bool {
-        self.baseline.is_given() || self.shared.results.format != ReportFormat::Human
+        self.baseline.is_given() || self.shared.results.format() != ReportFormat::Human
     }
 }
 

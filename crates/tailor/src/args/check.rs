@@ -11,7 +11,7 @@ use transcript::policy::Budget;
 #[command(next_help_heading = "What a check allows (anything, unless asked for)")]
 pub(crate) struct Allowed {
     /// Largest file (L1), such as 500kB or 2MiB.
-    #[arg(long, hide_short_help = true, value_name = "SIZE", value_parser = size)]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
     max_file_size: Option<u64>,
     /// Longest line (L2).
     #[arg(long, hide_short_help = true, value_name = "SIZE", value_parser = size)]
@@ -22,25 +22,50 @@ pub(crate) struct Allowed {
     /// Most characters in the results of one model message (L4).
     #[arg(long, hide_short_help = true, value_name = "CHARS")]
     max_turn_chars: Option<u64>,
-    /// Largest context, as estimated (L5).
-    #[arg(long, hide_short_help = true, value_name = "TOKENS")]
-    max_context_tokens: Option<u64>,
+    /// Largest context (L5); `window` is each session's own context window.
+    #[arg(long, value_name = "TOKENS|window", value_parser = context_max)]
+    max_context_tokens: Option<ContextMax>,
     /// How far above these limits is only a note; beyond that, it is an error.
     #[arg(long, hide_short_help = true, value_name = "PERCENT", default_value = "0%", value_parser = percent)]
     tolerance: u64,
 }
 
+/// How large a context may be.
+#[derive(Clone, Copy, Debug)]
+enum ContextMax {
+    Tokens(u64),
+    Window,
+}
+
 impl Allowed {
     pub(crate) fn budget(&self) -> Budget {
+        let (context_tokens_max, context_fits_window) = match self.max_context_tokens {
+            Some(ContextMax::Tokens(tokens)) => (tokens, false),
+            asked => (0, asked.is_some()),
+        };
         Budget {
             file_bytes_max: self.max_file_size.unwrap_or(0),
             line_bytes_max: self.max_line_size.unwrap_or(0),
             result_chars_max: self.max_result_chars.unwrap_or(0),
             turn_chars_max: self.max_turn_chars.unwrap_or(0),
-            context_tokens_max: self.max_context_tokens.unwrap_or(0),
+            context_tokens_max,
+            context_fits_window,
             tolerance_percent: self.tolerance,
         }
     }
+}
+
+/// The option without which a rule finds nothing, whatever there is.
+pub(super) fn limit_missing(code: &str, budget: &Budget) -> Option<&'static str> {
+    let no_context = budget.context_tokens_max == 0 && !budget.context_fits_window;
+    let limits = [
+        ("L1", budget.file_bytes_max == 0, "--max-file-size"),
+        ("L2", budget.line_bytes_max == 0, "--max-line-size"),
+        ("L3", budget.result_chars_max == 0, "--max-result-chars"),
+        ("L4", budget.turn_chars_max == 0, "--max-turn-chars"),
+        ("L5", no_context, "--max-context-tokens"),
+    ];
+    limits.into_iter().find(|(of, is_off, _)| *of == code && *is_off).map(|(.., option)| option)
 }
 
 /// Where results go, and what of them counts.
@@ -49,21 +74,30 @@ impl Allowed {
 pub(crate) struct Results {
     /// Format of the results.
     #[arg(long, value_enum, default_value_t = ReportFormat::Human)]
-    pub(crate) format: ReportFormat,
+    format: ReportFormat,
+    /// The same as --format json.
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
     /// Write the results to this file at the end, instead of to standard output (`-`).
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Ignore the findings listed in this file; `--format json -o FILE` writes one.
-    #[arg(long, hide_short_help = true, value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) baseline: Option<PathBuf>,
     /// Exit with 0 even if there are findings; errors still exit with 2.
-    #[arg(long, hide_short_help = true)]
+    #[arg(long)]
     pub(crate) exit_zero: bool,
     /// Ignore files that are not transcripts instead of failing.
     #[arg(long, hide_short_help = true)]
     pub(crate) if_any: bool,
     #[command(flatten)]
     pub(crate) listing: Listing,
+}
+
+impl Results {
+    pub(crate) fn format(&self) -> ReportFormat {
+        if self.json { ReportFormat::Json } else { self.format }
+    }
 }
 
 /// Which findings are listed, and how. What is not listed counts all the same.
@@ -129,6 +163,15 @@ pub(crate) enum ReportFormat {
     Github,
     /// A Code Quality report for GitLab.
     Gitlab,
+}
+
+fn context_max(text: &str) -> Result<ContextMax, String> {
+    match text {
+        "window" => Ok(ContextMax::Window),
+        _ => text.parse().map(ContextMax::Tokens).map_err(|_| {
+            "neither a number of tokens nor `window`, each session's own context window".to_string()
+        }),
+    }
 }
 
 /// A share, with or without its sign.

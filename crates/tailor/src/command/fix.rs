@@ -132,8 +132,8 @@ fn stream(fix: &Fix, options: &Options, judge: &FailPolicy<'_>) -> Status {
                                               and results go to standard error (leave out -o, or name a file)"
                 .to_string())
         }
-        Some(file) => Printer::to_file(results.format, results.listing.clone(), file),
-        None => Ok(Printer::beside_a_transcript(results.format, results.listing.clone())),
+        Some(file) => Printer::to_file(results.format(), results.listing.clone(), file),
+        None => Ok(Printer::beside_a_transcript(results.format(), results.listing.clone())),
     };
     let mut printer = match printer {
         Ok(printer) => printer.by(asked_rules(&options.policy)),

@@ -63,7 +63,7 @@ impl<'a> OutputOptions<'a> {
     fn of(results: &'a Results, policies: &'a Policies) -> Self {
         let file = results.output.as_deref().filter(|path| !is_stdout(path));
         let by = asked_rules(policies);
-        Self { format: results.format, file, if_any: results.if_any, by, listing: results.listing.clone() }
+        Self { format: results.format(), file, if_any: results.if_any, by, listing: results.listing.clone() }
     }
 
     /// Results to standard output.
