@@ -64,9 +64,14 @@ pub(crate) enum Command {
     #[command(
         alias = "check",
         after_help = "Examples:\n  tailor scan\n  tailor scan ~/.claude/projects --min-severity error\n  \
+        tailor scan session.jsonl --json | jq .findings\n\
+        For checks in CI, see --help.\n\
+        Exit codes: 0 no errors found, 1 errors found, 2 a file could not be read.",
+        after_long_help = "Examples:\n  tailor scan\n  tailor scan ~/.claude/projects --min-severity error\n  \
         tailor scan session.jsonl --json | jq .findings\n  \
+        tailor scan sessions --max-context-tokens window --fail-on L5\n  \
         tailor scan sessions --max-file-size 2MiB --format sarif -o tailor.sarif --exit-zero\n  \
-        tailor scan sessions --format json -o known.json\n  tailor scan sessions --baseline known.json\n\
+        tailor scan sessions --json -o known.json\n  tailor scan sessions --baseline known.json\n\
         Exit codes: 0 no errors found, 1 errors found (see --fail-on), 2 a file could not be read."
     )]
     Scan(Scan),
@@ -630,7 +635,7 @@ pub(crate) struct Shared {
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = code)]
     pub(crate) ignore: Vec<String>,
     /// Exit with 1 if findings of this severity or worse, or of this rule, remain [default: error; of `fix`: warning]
-    #[arg(long, value_name = "note|warning|error|CODE", value_delimiter = ',', value_parser = fail_on, help_heading = "Results")]
+    #[arg(long, value_name = "note|warning|error|CODE", value_delimiter = ',', value_parser = fail_on, help_heading = "Results", hide_short_help = true)]
     fail_on: Vec<FailOn>,
     /// The error text of the API, for what the file alone does not tell: expired server results, missing tools, encrypted
     /// items.
@@ -851,7 +856,11 @@ mod tests {
                 let listed =
                     |arg: &clap::Arg| arg.get_long() == Some(option) && !arg.is_hide_short_help_set();
                 let name = command.get_name();
-                assert!(command.get_arguments().any(listed), "{name}: --{option} is not listed by -h");
+                let is_help = option == "help";
+                assert!(
+                    is_help || command.get_arguments().any(listed),
+                    "{name}: -h does not list --{option}"
+                );
             }
         }
     }

@@ -11,7 +11,7 @@ use transcript::policy::Budget;
 #[command(next_help_heading = "What a check allows (anything, unless asked for)")]
 pub(crate) struct Allowed {
     /// Largest file (L1), such as 500kB or 2MiB.
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, hide_short_help = true, value_name = "SIZE", value_parser = size)]
     max_file_size: Option<u64>,
     /// Longest line (L2).
     #[arg(long, hide_short_help = true, value_name = "SIZE", value_parser = size)]
@@ -23,7 +23,7 @@ pub(crate) struct Allowed {
     #[arg(long, hide_short_help = true, value_name = "CHARS")]
     max_turn_chars: Option<u64>,
     /// Largest context (L5); `window` is each session's own context window.
-    #[arg(long, value_name = "TOKENS|window", value_parser = context_max)]
+    #[arg(long, hide_short_help = true, value_name = "TOKENS|window", value_parser = context_max)]
     max_context_tokens: Option<ContextMax>,
     /// How far above these limits is only a note; beyond that, it is an error.
     #[arg(long, hide_short_help = true, value_name = "PERCENT", default_value = "0%", value_parser = percent)]
@@ -82,10 +82,10 @@ pub(crate) struct Results {
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Ignore the findings listed in this file; `--format json -o FILE` writes one.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, hide_short_help = true, value_name = "FILE")]
     pub(crate) baseline: Option<PathBuf>,
     /// Exit with 0 even if there are findings; errors still exit with 2.
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) exit_zero: bool,
     /// Ignore files that are not transcripts instead of failing.
     #[arg(long, hide_short_help = true)]
@@ -107,8 +107,8 @@ pub(crate) struct Listing {
     /// `all` lists each finding by itself, and each file that is not a transcript.
     #[arg(long, value_enum, default_value_t = Show::Folded)]
     show: Show,
-    /// List only findings of this severity or worse.
-    #[arg(long, value_name = "note|warning|error", default_value = "note", value_parser = severity)]
+    /// List only findings of this severity or worse [default: note; of `scan` without a PATH: warning]
+    #[arg(long, value_name = "note|warning|error", value_parser = severity)]
     min_severity: Option<Severity>,
     /// List how many findings there are of each rule, instead of the findings.
     #[arg(long)]
@@ -116,6 +116,12 @@ pub(crate) struct Listing {
     /// Print files with errors first, after all were looked at.
     #[arg(skip)]
     pub(crate) sorted: bool,
+    /// All sessions are looked at, and many notes would hide what matters: they are left to a number.
+    #[arg(skip)]
+    pub(crate) overview: bool,
+    /// One line for each file that would be changed, before somebody is asked.
+    #[arg(skip)]
+    pub(crate) question: bool,
 }
 
 /// How findings are listed.
@@ -129,9 +135,17 @@ enum Show {
 }
 
 impl Listing {
-    /// Whether findings of this severity are listed.
-    pub(crate) fn lists(&self, severity: Severity) -> bool {
-        self.min_severity.is_none_or(|least| severity >= least)
+    /// Whether a finding of this severity is listed, which may make the run fail.
+    pub(crate) fn lists(&self, severity: Severity, fails: bool) -> bool {
+        match self.min_severity {
+            Some(least) => severity >= least,
+            None => !self.leaves_notes_out() || fails || severity > Severity::Note,
+        }
+    }
+
+    /// Whether notes are left to a number, although nobody asked for that.
+    pub(crate) fn leaves_notes_out(&self) -> bool {
+        self.overview && self.min_severity.is_none() && !self.shows_all()
     }
 
     /// Whether nothing is folded or left to a number.

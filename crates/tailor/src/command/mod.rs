@@ -81,6 +81,18 @@ impl<'a> OutputOptions<'a> {
         self
     }
 
+    /// All sessions are looked at: notes are left to a number, unless somebody asks for them.
+    fn overview(mut self, is_overview: bool) -> Self {
+        self.listing.overview = is_overview && self.format == ReportFormat::Human;
+        self
+    }
+
+    /// One line for each file that would be changed, broken ones first.
+    fn question(mut self) -> Self {
+        self.listing.question = true;
+        self
+    }
+
     fn printer(&self) -> Result<Printer, String> {
         let listing = self.listing.clone();
         let printer = match self.file {

@@ -33,7 +33,8 @@ pub(crate) fn run(scan: &Scan) -> Status {
             None => read(),
         }
     };
-    let telling = OutputOptions::of(&scan.shared.results, &options.policy).sorted();
+    let is_overview = scan.shared.paths.is_empty();
+    let telling = OutputOptions::of(&scan.shared.results, &options.policy).sorted().overview(is_overview);
     over_files(&scan.shared.paths, &telling, |found| {
         Some(match look(found) {
             Ok(outcome) => FileReport::new(&found.path, found.root.is_none(), outcome, &judge),
