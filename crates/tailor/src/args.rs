@@ -6,7 +6,7 @@ mod doctor;
 mod flags;
 mod top;
 
-pub(crate) use check::{Allowed, Listing, ReportFormat, Results};
+pub(crate) use check::{Allowed, Layout, Listing, ReportFormat, Results};
 pub(crate) use complete::{Completions, Man};
 pub(crate) use doctor::{Doctor, Resume};
 pub(crate) use top::{Report, Top};

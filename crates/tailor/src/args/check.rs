@@ -113,15 +113,22 @@ pub(crate) struct Listing {
     /// List how many findings there are of each rule, instead of the findings.
     #[arg(long)]
     pub(crate) statistics: bool,
-    /// Print files with errors first, after all were looked at.
     #[arg(skip)]
-    pub(crate) sorted: bool,
-    /// All sessions are looked at, and many notes would hide what matters: they are left to a number.
-    #[arg(skip)]
-    pub(crate) overview: bool,
-    /// One line for each file that would be changed, before somebody is asked.
-    #[arg(skip)]
-    pub(crate) question: bool,
+    pub(crate) layout: Layout,
+}
+
+/// How files are listed, which the command decides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// As they come.
+    #[default]
+    AsFound,
+    /// Those with errors first, after all were looked at.
+    Sorted,
+    /// The same for all sessions of all agents: many notes would hide what matters and are left to a number.
+    Overview,
+    /// One line for each file that would be changed, those with errors first, before somebody is asked.
+    Question,
 }
 
 /// How findings are listed.
@@ -145,7 +152,7 @@ impl Listing {
 
     /// Whether notes are left to a number, although nobody asked for that.
     pub(crate) fn leaves_notes_out(&self) -> bool {
-        self.overview && self.min_severity.is_none() && !self.shows_all()
+        self.layout == Layout::Overview && self.min_severity.is_none() && !self.shows_all()
     }
 
     /// Whether nothing is folded or left to a number.

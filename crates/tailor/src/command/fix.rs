@@ -2,7 +2,7 @@
 
 use super::{OutputOptions, asked_rules, diff, failed, finish, is_stream, output_closed, over_files};
 use crate::amount::plural;
-use crate::args::Fix;
+use crate::args::{Fix, Layout};
 use crate::output::is_stdout;
 use crate::printer::Printer;
 use crate::report::{FailPolicy, FileReport};
@@ -60,7 +60,7 @@ fn ask(fix: &Fix, options: &Options, judge: &FailPolicy<'_>) -> Result<(), Statu
     }
     let (sessions, broken) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let dry = Options { mode: Mode::DryRun, ..options.clone() };
-    let telling = OutputOptions::of(&fix.shared.results, &options.policy).question();
+    let telling = OutputOptions::of(&fix.shared.results, &options.policy).laid_out(Layout::Question);
     let status = over_files(&[], &telling, |found| {
         let report = one(fix, &dry, judge, found);
         let would_fix = report.outcome == "would-fix";

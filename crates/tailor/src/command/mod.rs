@@ -23,7 +23,7 @@ pub(crate) mod top;
 pub(crate) mod undo;
 pub(crate) mod watch;
 
-use crate::args::{Format, Listing, ReportFormat, Results};
+use crate::args::{Format, Layout, Listing, ReportFormat, Results};
 use crate::output::is_stdout;
 use crate::printer::Printer;
 use crate::report::FileReport;
@@ -75,21 +75,8 @@ impl<'a> OutputOptions<'a> {
         Self { format, file: None, if_any: false, by: Vec::new(), listing: Listing::default() }
     }
 
-    /// Files with errors come first. What changes files prints as it goes.
-    fn sorted(mut self) -> Self {
-        self.listing.sorted = true;
-        self
-    }
-
-    /// All sessions are looked at: notes are left to a number, unless somebody asks for them.
-    fn overview(mut self, is_overview: bool) -> Self {
-        self.listing.overview = is_overview && self.format == ReportFormat::Human;
-        self
-    }
-
-    /// One line for each file that would be changed, broken ones first.
-    fn question(mut self) -> Self {
-        self.listing.question = true;
+    fn laid_out(mut self, layout: Layout) -> Self {
+        self.listing.layout = layout;
         self
     }
 

@@ -3,7 +3,7 @@
 use super::fold::{Fold, fold};
 use super::shape::{Shape, Totals};
 use crate::amount::{plural, size};
-use crate::args::Listing;
+use crate::args::{Layout, Listing};
 use crate::place::{shown, shown_word};
 use crate::report::FileReport;
 use crate::terminal::{Screen, plain};
@@ -185,7 +185,7 @@ impl Shape for Human {
         let unknown = report.findings().iter().filter(|finding| !finding.known && !self.listing.statistics);
         let folds = fold(unknown, &self.listing);
         let path = plain(&shown(Path::new(&report.path)));
-        if self.listing.question && report.diff.is_empty() && !self.listing.shows_all() {
+        if self.listing.layout == Layout::Question && report.diff.is_empty() && !self.listing.shows_all() {
             let worst = folds.first().map(|fold| fold.first.severity);
             if let Some(text) = self.asked_about(&path, worst, report) {
                 self.files.push((worst, text));
@@ -193,7 +193,7 @@ impl Shape for Human {
             return Ok(());
         }
         let text = self.told(&path, &folds, report);
-        if !self.listing.sorted {
+        if self.listing.layout == Layout::AsFound {
             return out.write_all(text.as_bytes());
         }
         if !text.is_empty() {
@@ -215,7 +215,7 @@ impl Shape for Human {
             self.line(&format!("{}: --show all lists them", plural(totals.hidden, "note")), &mut text);
         }
         self.line(&totals.sentence(), &mut text);
-        if self.listing.overview {
+        if self.listing.layout == Layout::Overview && totals.findings > 0 {
             self.line("Next: tailor doctor (lists each session with the command that repairs it)", &mut text);
         }
         out.write_all(text.as_bytes())

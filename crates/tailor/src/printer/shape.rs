@@ -35,7 +35,7 @@ pub(super) struct Totals {
     deferred: u64,
     refused: u64,
     unsupported: u64,
-    findings: u64,
+    pub(super) findings: u64,
     /// How many of the findings that remain are in the baseline.
     #[serde(skip_serializing_if = "is_zero")]
     known: u64,
