@@ -2,7 +2,7 @@
 //!
 //! That SARIF and JUnit are what their schemas want is checked by `tests/schemas/run`; here it is what they say.
 
-use crate::support::{BROKEN, Dir, Run, WHOLE, root, run, skipped};
+use crate::support::{BROKEN, Dir, Run, WHOLE, codex_session, root, run, skipped};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -236,6 +236,54 @@ fn limits_of_a_check_and_their_tolerance() {
     assert_eq!(codes(&["--max-context-tokens", "100"]), (1, "L5:error".to_string()));
     assert_eq!(codes(&["--max-context-tokens", "10000"]), (0, String::new()));
     assert_eq!(codes(&["--max-context-tokens", "100", "--ignore", "L5"]), (0, String::new()));
+}
+
+#[test]
+fn a_limit_may_be_the_window_of_each_session() {
+    let dir = Dir::new();
+    dir.write("roomy.jsonl", codex_session(249_000, 272_000));
+    dir.write("full.jsonl", codex_session(250_000, 200_000));
+    let check = |file: &str| {
+        let arguments = ["scan", file, "--select", "L5", "--max-context-tokens", "window"];
+        dir.tailor(&[&arguments[..], &["--fail-on", "L5"]].concat())
+    };
+    assert_eq!(check("roomy.jsonl").status, 0);
+    let full = check("full.jsonl");
+    assert!(full.status == 1 && full.text().contains("250000 tokens (limit 200000)"), "{}", full.text());
+    let word = dir.tailor(&["scan", "full.jsonl", "--max-context-tokens", "windows"]);
+    assert!(word.status == 2 && word.stderr.contains("`window`"), "{}", word.stderr);
+}
+
+#[test]
+fn a_rule_that_never_fails_is_not_waited_for() {
+    let dir = Dir::new();
+    dir.write("w.jsonl", WHOLE);
+    for (code, option) in [
+        ("L1", "--max-file-size"),
+        ("L2", "--max-line-size"),
+        ("L3", "--max-result-chars"),
+        ("L4", "--max-turn-chars"),
+        ("L5", "--max-context-tokens"),
+    ] {
+        for command in ["scan", "fix"] {
+            let run = dir.tailor(&[command, "w.jsonl", "--fail-on", code]);
+            assert!(run.status == 2 && run.stderr.contains(option), "{code}: {}", run.stderr);
+        }
+        let run = dir.tailor(&["scan", "w.jsonl", "--fail-on", code, option, "1000000"]);
+        assert_eq!(run.status, 0, "{code}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn json_is_short_for_its_format() {
+    let dir = Dir::new();
+    dir.write("b.jsonl", BROKEN);
+    for arguments in [&["scan", "b.jsonl"][..], &["fix", "b.jsonl", "--dry-run"]] {
+        let run = |more: &[&str]| dir.tailor(&[arguments, more].concat());
+        assert_eq!(run(&["--json"]).file(), run(&["--format", "json"]).file(), "{arguments:?}");
+    }
+    let run = dir.pipe(BROKEN.as_bytes(), &["scan", "-", "--json"]);
+    assert_eq!(run.file()["outcome"], "findings", "{}", run.stderr);
 }
 
 #[test]

@@ -731,7 +731,7 @@ fn what_stands_in_the_way_is_not_told_to_try_another_level() {
     dir.write("s.jsonl", fs::read(root().join("fixtures/codex/p1-lost-result/in.jsonl")).unwrap());
     let run = dir.tailor(&["recover", "s.jsonl", "--settle", "0", "--level", "2", "--keep", "1"]);
     assert!(
-        run.status == 1 && run.text().contains("how its agent would read a compaction"),
+        run.status == 1 && run.text().contains("cannot write a compaction for this agent"),
         "{}",
         run.text()
     );

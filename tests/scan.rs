@@ -201,9 +201,12 @@ fn that_nothing_is_wrong_is_said_of_the_rules_that_were_asked() {
         run.text().trim_end().rsplit_once(": ").unwrap().1.to_string()
     };
     assert_eq!(last(&[]), "nothing wrong");
-    assert_eq!(last(&["--select", "P1,oversized-result"]), "nothing wrong by P1, S1");
+    assert_eq!(last(&["--select", "P1,oversized-result"]), "nothing wrong (only P1, S1 checked)");
     let many = last(&["--only", "pairing"]);
-    assert!(many.starts_with("nothing wrong by P1, P2, P3, ") && many.ends_with(" more rules"), "{many}");
+    assert!(
+        many.starts_with("nothing wrong (only P1, P2, P3, ") && many.ends_with(" more rules checked)"),
+        "{many}"
+    );
 }
 
 /// What nobody has counted is not 0.
@@ -313,7 +316,8 @@ fn what_is_listed_can_be_limited_and_counted() {
     let listed = |arguments: &[&str]| dir.tailor(&[&["scan", "."], arguments].concat()).text();
     let warnings = listed(&["--min-severity", "warning"]);
     assert!(!warnings.contains("n.jsonl") && !warnings.contains(" S5 "), "{warnings}");
-    assert!(warnings.contains(": 1 warning, 6 notes"), "what is not listed counts: {warnings}");
+    assert!(warnings.contains(": 1 warning, 6 notes (6 hidden)"), "what is not listed counts: {warnings}");
+    assert!(!listed(&[]).contains("hidden"), "{}", listed(&[]));
     let all = dir.tailor(&["scan", ".", "--min-severity", "warning", "--fail-on", "note"]);
     assert_eq!(all.status, 1, "what is not listed fails all the same");
     let json = dir.tailor(&["scan", ".", "--min-severity", "warning", "--format", "json"]).json();
@@ -331,13 +335,33 @@ fn what_is_listed_can_be_limited_and_counted() {
 }
 
 #[test]
+fn without_a_path_notes_are_a_number_unless_they_are_asked_for() {
+    let dir = Dir::new();
+    let folder = dir.home().join(".pi/agent/sessions/--w--");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("n.jsonl"), side_copies()).unwrap();
+    fs::write(folder.join("w.jsonl"), format!("undefined\n{}", side_copies())).unwrap();
+    let listed = |arguments: &[&str]| dir.tailor(&[&["scan"], arguments].concat()).text();
+    let text = listed(&[]);
+    assert!(text.contains("warning B9 ") && !text.contains(" S5 ") && !text.contains("n.jsonl"), "{text}");
+    assert!(text.contains("\n6 notes: --show all lists them\n"), "{text}");
+    assert!(text.lines().next_back().unwrap().starts_with("Next: tailor doctor"), "{text}");
+    for asked in [&["--show", "all"][..], &["--min-severity", "note"], &["--fail-on", "S5"]] {
+        let text = listed(asked);
+        assert!(text.contains(" S5 ") && !text.contains("notes: --show all"), "{asked:?}: {text}");
+    }
+    let json = dir.tailor(&["scan", "--json"]).json();
+    assert_eq!(json[0]["findings"].as_array().unwrap().len(), 3, "machines get all of them");
+}
+
+#[test]
 fn paths_are_short_and_a_branch_that_was_cut_off_is_named() {
     let dir = Dir::new();
     let path = dir.home().join(".pi/agent/sessions/--w--/s.jsonl");
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let branch = r#"{"type":"message","id":"b1","parentId":null,"message":{"role":"user","content":"anew"}}"#;
     fs::write(&path, format!("{}{branch}\n", side_copies())).unwrap();
-    let text = dir.tailor(&["scan"]).text();
+    let text = dir.tailor(&["scan", "--min-severity", "note"]).text();
     assert!(text.starts_with("~/.pi/agent/sessions/--w--/s.jsonl\n"), "{text}");
     assert!(text.contains("\n  context: the agent sees 1 of 9 messages\n"), "{text}");
 }

@@ -1,6 +1,6 @@
 //! A folder of its own for each test, and the program running in it.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs::{self, File, Permissions};
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -242,6 +242,28 @@ pub(crate) const BROKEN: &str = concat!(
     r#"{"type":"message","id":"a3","parentId":"a2","timestamp":"2026-07-01T10:00:03.000Z","message":{"role":"user","content":"well?"}}"#,
     "\n",
 );
+
+/// A Codex session whose provider counted so many tokens of such a window.
+pub(crate) fn codex_session(tokens: u64, window: u64) -> String {
+    let said = |role: &str, kind: &str| json!({"type": "message", "role": role, "content": [{"type": kind, "text": "words"}]});
+    let usage = json!({"input_tokens": tokens - 100, "cached_input_tokens": 0, "output_tokens": 100, "total_tokens": tokens});
+    let counted =
+        json!({"total_token_usage": usage, "last_token_usage": usage, "model_context_window": window});
+    let lines = [
+        (
+            "session_meta",
+            json!({"id": "0190f5fe-0000-7000-8000-000000000001", "timestamp": "2026-07-01T10:00:00.000Z",
+            "cwd": "/w", "originator": "codex_cli_rs", "cli_version": "0.50.0"}),
+        ),
+        ("response_item", said("user", "input_text")),
+        ("response_item", said("assistant", "output_text")),
+        ("event_msg", json!({"type": "token_count", "info": counted})),
+    ];
+    let line = |(kind, payload): (&str, Value)| {
+        format!("{}\n", json!({"timestamp": "2026-07-01T10:00:00.000Z", "type": kind, "payload": payload}))
+    };
+    lines.into_iter().map(line).collect()
+}
 
 /// A pi session with nothing wrong in it.
 pub(crate) const WHOLE: &str = concat!(

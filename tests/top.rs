@@ -1,7 +1,7 @@
 //! `tailor top` and `tailor report`: what people see at two widths, the shape of the JSON, the page as a file. What the
 //! page draws is looked at by `tests/report/run`.
 
-use crate::support::{Dir, WHOLE, root, run};
+use crate::support::{Dir, WHOLE, codex_session, root, run};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::fs;
@@ -77,6 +77,26 @@ fn one_session_on_200_columns() {
 fn a_folder_on_a_terminal_that_knows_ascii_only() {
     let text = check("top-folder-ascii.txt", "80", "C", &["sessions", "-n", "3"]);
     assert!(text.is_ascii() && text.lines().all(|line| line.len() <= 80), "{text}");
+}
+
+/// As many tokens fill one window more than another; `doctor` says the same.
+#[test]
+fn a_context_is_measured_against_its_own_window() {
+    let dir = Dir::new();
+    dir.write("sessions/roomy.jsonl", codex_session(210_000, 400_000));
+    dir.write("sessions/full.jsonl", codex_session(190_000, 200_000));
+    let text = dir.tailor(&["top", "sessions"]).text();
+    let table = text.split("Fullest contexts").nth(1).unwrap_or_default();
+    let rows: Vec<&str> = table.lines().skip(1).take(2).collect();
+    let expected =
+        ["  95%  190,000 of 200,000  sessions/full.jsonl", "  53%  210,000 of 400,000  sessions/roomy.jsonl"];
+    assert_eq!(rows, expected, "{text}");
+    for file in
+        dir.tailor(&["doctor", "--json", "sessions"]).json().iter().filter(|line| line["type"] == "session")
+    {
+        let is_full = file["path"] == "sessions/full.jsonl";
+        assert_eq!(file["window"], if is_full { 200_000 } else { 400_000 }, "{file}");
+    }
 }
 
 #[test]

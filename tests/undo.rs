@@ -92,7 +92,7 @@ fn a_run_that_cannot_go_back_ends_it_and_says_how_far_it_went() {
 fn without_a_path_the_newest_runs_are_listed_and_all_can_be_undone() {
     let dir = Dir::new();
     let none = dir.tailor(&["undo"]);
-    assert!(none.status == 0 && none.stderr.contains("no run is kept here"), "{}", none.stderr);
+    assert!(none.status == 0 && none.stderr.contains("no runs to undo"), "{}", none.stderr);
     let (one, one_before) = (dir.write("one.jsonl", BROKEN), BROKEN);
     let two = dir.write("two.jsonl", BROKEN);
     dir.write("whole.jsonl", WHOLE);
@@ -228,7 +228,7 @@ fn undo_takes_back_the_newest_run_and_leaves_what_was_appended() {
     let line = r#"{"type":"message","id":"a5","parentId":"a4","message":{"role":"user","content":"more"}}"#;
     append(&path, &format!("{line}\n"));
     let dry = dir.tailor(&["undo", "--dry-run", "s.jsonl"]);
-    assert!(dry.text().contains("s.jsonl: would undo: "), "{}", dry.text());
+    assert!(dry.text().contains("s.jsonl: would undo: 1 edit put back, "), "{}", dry.text());
     let undone = dir.tailor(&["undo", "s.jsonl"]);
     assert_eq!((undone.status, undone.stderr.as_str()), (0, ""), "{}", undone.text());
     assert!(undone.text().ends_with(": 1 run undone\n"), "{}", undone.text());

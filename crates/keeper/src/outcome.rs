@@ -137,6 +137,8 @@ pub struct Outcome {
     pub after: Option<Examination>,
     /// What was changed, or would be.
     pub plan: Plan,
+    /// How many places an undo put back, or would.
+    pub places_restored: usize,
     /// Length before.
     pub bytes: u64,
     /// Length now, or as it would be.
@@ -172,6 +174,7 @@ impl Outcome {
             before: None,
             after: None,
             plan: Plan::default(),
+            places_restored: 0,
             bytes: 0,
             bytes_after: 0,
             run: None,

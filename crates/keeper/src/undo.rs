@@ -65,6 +65,7 @@ fn undo_once(
     outcome.bytes = snapshot.bytes();
     outcome.bytes_after = way.length;
     outcome.run = Some(runs.target.run.clone());
+    outcome.places_restored = if extent == Extent::Whole { runs.target.edits() } else { 0 };
     outcome.before = Some(now);
     // The model sees what comes back.
     let forgotten = || -> Result<(), Stop> {

@@ -7,7 +7,7 @@ mod flags;
 mod hook;
 mod top;
 
-pub(crate) use check::{Allowed, Listing, ReportFormat, Results};
+pub(crate) use check::{Allowed, Layout, Listing, ReportFormat, Results};
 pub(crate) use complete::{Completions, Man};
 pub(crate) use doctor::{Doctor, Resume};
 pub(crate) use hook::{Hook, HookEvent};
@@ -28,7 +28,7 @@ use spans::marker::Folder;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::chunk;
-use transcript::policy::{Policy, SignedThinking};
+use transcript::policy::{Budget, Policy, SignedThinking};
 use transcript::recover::{self, Level};
 use transcript::rule::{self, Group};
 use transcript::{Finding, Severity};
@@ -89,9 +89,14 @@ pub(crate) enum Command {
     #[command(
         alias = "check",
         after_help = "Examples:\n  tailor scan\n  tailor scan ~/.claude/projects --min-severity error\n  \
-        tailor scan session.jsonl --format json | jq .findings\n  \
+        tailor scan session.jsonl --json | jq .findings\n\
+        For checks in CI, see --help.\n\
+        Exit codes: 0 no errors found, 1 errors found, 2 a file could not be read.",
+        after_long_help = "Examples:\n  tailor scan\n  tailor scan ~/.claude/projects --min-severity error\n  \
+        tailor scan session.jsonl --json | jq .findings\n  \
+        tailor scan sessions --max-context-tokens window --fail-on L5\n  \
         tailor scan sessions --max-file-size 2MiB --format sarif -o tailor.sarif --exit-zero\n  \
-        tailor scan sessions --format json -o known.json\n  tailor scan sessions --baseline known.json\n\
+        tailor scan sessions --json -o known.json\n  tailor scan sessions --baseline known.json\n\
         Exit codes: 0 no errors found, 1 errors found (see --fail-on), 2 a file could not be read."
     )]
     Scan(Scan),
@@ -115,7 +120,7 @@ pub(crate) enum Command {
     Top(Top),
     /// Write an HTML report: what fills the contexts, what is wrong, what a fix would change.
     #[command(after_help = "Examples:\n  tailor report -o report.html\n  \
-        tailor report ~/.claude/projects -o report.html --profile chatcli")]
+        tailor report ~/.claude/projects -o report.html")]
     Report(Report),
     /// Restore what a run of `fix` changed, even after the agent has appended more.
     #[command(
@@ -161,7 +166,7 @@ pub(crate) enum Command {
     /// Watch transcripts and repair them while they grow; writes nothing unless the mode is `enforce`.
     #[command(
         after_help = "Examples:\n  tailor watch\n  tailor watch ~/.openclaw --mode enforce --settle 10\n  \
-        tailor watch --config tailor.toml --log-format json\n\
+        tailor watch --log-format json\n\
         SIGHUP reloads the configuration, SIGTERM stops after the current file."
     )]
     Watch(Watch),
@@ -169,7 +174,7 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  tailor status\n  tailor status --format json | jq .troubles")]
     Status(AskStatus),
     /// Check or print the configuration.
-    #[command(after_help = "Examples:\n  tailor config check\n  tailor config print --config tailor.toml")]
+    #[command(after_help = "Examples:\n  tailor config check\n  tailor config print")]
     Config(ConfigCommand),
     /// Explain a rule, the text of an API error, or a profile.
     #[command(after_help = "Examples:\n  tailor explain P1\n  tailor explain oversized-result\n  \
@@ -765,6 +770,20 @@ impl Shared {
         self.only.iter().flat_map(|group| group.codes()).map(str::to_string).collect()
     }
 
+    /// A rule that has to be given a limit would never fail without it.
+    fn check_fail_on(&self, budget: &Budget) -> Result<(), String> {
+        let missing = |on: &FailOn| match on {
+            FailOn::Code(code) => check::limit_missing(code, budget).map(|option| (code.clone(), option)),
+            FailOn::Severity(_) => None,
+        };
+        match self.fail_on.iter().find_map(missing) {
+            Some((code, option)) => {
+                Err(format!("--fail-on {code} never fails without a limit: give `scan` {option}"))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Whether a finding makes the exit code 1: one that is asked for, or else one of at least this severity.
     pub(crate) fn fails(&self, finding: &Finding, default: Severity) -> bool {
         let fails = |on: &FailOn| match on {
@@ -778,8 +797,10 @@ impl Shared {
 impl Scan {
     /// How to look, and where the index of verdicts is, if it is asked for.
     pub(crate) fn asked(&self) -> Result<(Options, Option<PathBuf>), String> {
+        let budget = self.allowed.budget();
+        self.shared.check_fail_on(&budget)?;
         let config = self.shared.config.load()?;
-        let policy = self.shared.policies(&config).map(|policy| policy.budget = self.allowed.budget());
+        let policy = self.shared.policies(&config).map(|policy| policy.budget = budget);
         let wanted = self.cache || (!self.no_cache && !is_ci());
         let cache = if wanted { config.cache(self.cache) } else { None };
         Ok((Options { policy, ..Options::default() }, cache))
@@ -801,6 +822,7 @@ pub(crate) struct Asked {
 
 impl Fix {
     pub(crate) fn asked(&self) -> Result<Asked, String> {
+        self.shared.check_fail_on(&Budget::default())?;
         let config = self.shared.config.load()?;
         let policy = self.shared.policies(&config).map(|policy| {
             policy.spill.clone_from(&self.spill);
@@ -882,5 +904,25 @@ mod tests {
     #[test]
     fn the_definitions_are_sound() {
         Args::command().debug_assert();
+    }
+
+    #[test]
+    fn short_help_lists_each_option_that_its_examples_use() {
+        let mut all = Args::command();
+        all.build();
+        for command in all.get_subcommands() {
+            let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let is_option = |c: char| c.is_ascii_alphanumeric() || c == '-';
+            for option in after.split(|c| !is_option(c)).filter_map(|word| word.strip_prefix("--")) {
+                let listed =
+                    |arg: &clap::Arg| arg.get_long() == Some(option) && !arg.is_hide_short_help_set();
+                let name = command.get_name();
+                let is_help = option == "help";
+                assert!(
+                    is_help || command.get_arguments().any(listed),
+                    "{name}: -h does not list --{option}"
+                );
+            }
+        }
     }
 }

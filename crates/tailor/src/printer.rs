@@ -11,7 +11,7 @@ mod shape;
 
 use crate::args::{Listing, ReportFormat};
 use crate::output::Output;
-use crate::report::FileReport;
+use crate::report::{FileReport, FindingReport, count};
 use crate::say::eprint_message;
 use crate::status::Status;
 use crate::terminal::Screen;
@@ -82,7 +82,12 @@ impl Printer {
     /// Prints what there is to say about a file and adds it up. An error means that nobody listens any more.
     pub(crate) fn file(&mut self, mut report: FileReport) -> io::Result<()> {
         self.totals.add(&report);
-        report.retain(|finding| self.listing.lists(finding.severity));
+        let lists = |finding: &FindingReport| self.listing.lists(finding.severity, finding.fails);
+        if !self.listing.statistics {
+            let is_hidden = |finding: &&FindingReport| !finding.known && !lists(finding);
+            self.totals.hidden += count(report.findings().iter().filter(is_hidden));
+        }
+        report.retain(lists);
         self.shape.file(&report, &mut self.out)?;
         match (&report.reason, self.says_errors && report.outcome == "error") {
             (Some(reason), true) => {

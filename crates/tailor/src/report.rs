@@ -100,6 +100,9 @@ pub(crate) struct FileReport {
     pub(crate) resume: Option<String>,
     #[serde(skip)]
     pub(crate) diff: Vec<String>,
+    /// How many places an undo put back, or would.
+    #[serde(skip)]
+    pub(crate) places_restored: usize,
 }
 
 /// How many findings these are, with those that are not listed.
@@ -237,7 +240,7 @@ impl<'a> FailPolicy<'a> {
 
     /// Whether anybody asks by what findings are recognised.
     fn recognises(&self) -> bool {
-        self.baseline.is_given() || self.shared.results.format != ReportFormat::Human
+        self.baseline.is_given() || self.shared.results.format() != ReportFormat::Human
     }
 }
 
@@ -277,6 +280,7 @@ impl FileReport {
             resume: None,
             runs: None,
             diff: Vec::new(),
+            places_restored: 0,
         }
     }
 
@@ -412,6 +416,7 @@ impl FileReport {
         let mut report = Self::empty(path, outcome.ending.name(), outcome.reason(), status);
         report.bytes = bytes(path, outcome);
         report.findings = None;
+        report.places_restored = outcome.places_restored;
         report.runs = Some(runs);
         let format = outcome.before.as_ref().and_then(|found| found.facts.format);
         report.resume =

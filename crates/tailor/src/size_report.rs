@@ -334,6 +334,8 @@ pub(crate) struct Session {
     pub(crate) bytes: u64,
     /// In the live context.
     pub(crate) tokens: u64,
+    /// The model's window, if the file or the model's name tells.
+    pub(crate) window_tokens: Option<u64>,
 }
 
 /// The last line of `top --json`.
@@ -388,12 +390,12 @@ impl Totals {
         self.duplicates.bytes += file.duplicates.bytes;
         self.duplicates.bytes_min = self.duplicates.bytes_min.max(file.duplicates.bytes_min);
         self.duplicates.at_least |= file.duplicates.at_least;
-        let (path, tokens) = (file.path.clone(), file.context.tokens);
-        self.sessions.push(Session { path, bytes: file.bytes, tokens });
+        let Context { tokens, window_tokens, .. } = file.context;
+        self.sessions.push(Session { path: file.path.clone(), bytes: file.bytes, tokens, window_tokens });
     }
 
     /// The first sessions by what `key` says of them; the largest first.
-    pub(crate) fn first(&self, rows: usize, key: impl Fn(&Session) -> u64) -> Vec<Session> {
+    pub(crate) fn first<K: Ord>(&self, rows: usize, key: impl Fn(&Session) -> K) -> Vec<Session> {
         let mut sessions = self.sessions.clone();
         sessions.sort_by(|a, b| (key(b), &a.path).cmp(&(key(a), &b.path)));
         sessions.truncate(rows);

@@ -9,6 +9,8 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 const COLUMNS: usize = 80;
 const COLUMNS_MIN: usize = 40;
 const COLUMNS_MAX: usize = 140;
+/// How wide the end of a path is that holds an id: `…-0d0f7b2c-5e1f-4c0a-9d3e-2b1a6c7d8e9f.jsonl`.
+const ID_COLUMNS: usize = 46;
 /// How long the longest bar is at most.
 const BAR_MAX: usize = 50;
 
@@ -61,6 +63,38 @@ impl TableWriter {
             out.push('\n');
         }
         out
+    }
+
+    /// Rows of columns, each with a path at its end, as much of it as fits.
+    pub(crate) fn paths(&self, rows: &[(Vec<String>, String)]) -> String {
+        let count = rows.first().map_or(0, |(columns, _)| columns.len());
+        let widest = |n: usize| rows.iter().map(|(columns, _)| columns[n].width()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..count).map(widest).collect();
+        let room = self.columns.saturating_sub(2 + widths.iter().map(|width| width + 2).sum::<usize>());
+        let mut out = String::new();
+        for (columns, path) in rows {
+            for (text, width) in columns.iter().zip(&widths) {
+                let _ = write!(out, "  {}", right(text, *width));
+            }
+            let _ = writeln!(out, "  {}", self.end(path, room));
+        }
+        out
+    }
+
+    /// The end of a path, from the first folder that fits. An id at the end stays whole, however narrow it is.
+    fn end(&self, path: &str, columns: usize) -> String {
+        let (path, columns) = (self.spell(path), columns.max(ID_COLUMNS));
+        if path.width() <= columns {
+            return path;
+        }
+        let dots = if self.ascii { "..." } else { "…" };
+        let room = columns - dots.width();
+        let fits = |(at, _): &(usize, &str)| path[*at..].width() <= room;
+        if let Some((at, _)) = path.match_indices('/').find(fits) {
+            return format!("{dots}{}", &path[at..]);
+        }
+        let tail: String = take(path.chars().rev(), room).chars().rev().collect();
+        format!("{dots}{tail}")
     }
 
     /// A bar of `width` for `most`, in eighths where the terminal has them.
@@ -165,6 +199,20 @@ mod tests {
                 assert!(!ascii || table.is_ascii(), "{table}");
                 assert!(!table.contains('\x1b'));
             }
+        }
+    }
+
+    #[test]
+    fn a_path_loses_its_first_folders_and_never_its_id() {
+        const ID: &str = "0d0f7b2c-5e1f-4c0a-9d3e-2b1a6c7d8e9f";
+        let path = format!("~/.codex/sessions/2026/11/23/rollout-2026-11-23T10-00-00-{ID}.jsonl");
+        let end = |columns, ascii| canvas(80, ascii).end(&path, columns);
+        assert_eq!(end(200, false), path);
+        assert_eq!(end(80, false), format!("…/11/23/rollout-2026-11-23T10-00-00-{ID}.jsonl"));
+        assert_eq!(end(73, false), format!("…/rollout-2026-11-23T10-00-00-{ID}.jsonl"));
+        for columns in 0..70 {
+            let whole = format!("{ID}.jsonl");
+            assert!([true, false].iter().all(|ascii| end(columns, *ascii).ends_with(&whole)), "{columns}");
         }
     }
 

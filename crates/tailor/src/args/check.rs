@@ -22,25 +22,50 @@ pub(crate) struct Allowed {
     /// Most characters in the results of one model message (L4).
     #[arg(long, hide_short_help = true, value_name = "CHARS")]
     max_turn_chars: Option<u64>,
-    /// Largest context, as estimated (L5).
-    #[arg(long, hide_short_help = true, value_name = "TOKENS")]
-    max_context_tokens: Option<u64>,
+    /// Largest context (L5); `window` is each session's own context window.
+    #[arg(long, hide_short_help = true, value_name = "TOKENS|window", value_parser = context_max)]
+    max_context_tokens: Option<ContextMax>,
     /// How far above these limits is only a note; beyond that, it is an error.
     #[arg(long, hide_short_help = true, value_name = "PERCENT", default_value = "0%", value_parser = percent)]
     tolerance: u64,
 }
 
+/// How large a context may be.
+#[derive(Clone, Copy, Debug)]
+enum ContextMax {
+    Tokens(u64),
+    Window,
+}
+
 impl Allowed {
     pub(crate) fn budget(&self) -> Budget {
+        let (context_tokens_max, context_fits_window) = match self.max_context_tokens {
+            Some(ContextMax::Tokens(tokens)) => (tokens, false),
+            asked => (0, asked.is_some()),
+        };
         Budget {
             file_bytes_max: self.max_file_size.unwrap_or(0),
             line_bytes_max: self.max_line_size.unwrap_or(0),
             result_chars_max: self.max_result_chars.unwrap_or(0),
             turn_chars_max: self.max_turn_chars.unwrap_or(0),
-            context_tokens_max: self.max_context_tokens.unwrap_or(0),
+            context_tokens_max,
+            context_fits_window,
             tolerance_percent: self.tolerance,
         }
     }
+}
+
+/// The option without which a rule finds nothing, whatever there is.
+pub(super) fn limit_missing(code: &str, budget: &Budget) -> Option<&'static str> {
+    let no_context = budget.context_tokens_max == 0 && !budget.context_fits_window;
+    let limits = [
+        ("L1", budget.file_bytes_max == 0, "--max-file-size"),
+        ("L2", budget.line_bytes_max == 0, "--max-line-size"),
+        ("L3", budget.result_chars_max == 0, "--max-result-chars"),
+        ("L4", budget.turn_chars_max == 0, "--max-turn-chars"),
+        ("L5", no_context, "--max-context-tokens"),
+    ];
+    limits.into_iter().find(|(of, is_off, _)| *of == code && *is_off).map(|(.., option)| option)
 }
 
 /// Where results go, and what of them counts.
@@ -49,7 +74,10 @@ impl Allowed {
 pub(crate) struct Results {
     /// Format of the results.
     #[arg(long, value_enum, default_value_t = ReportFormat::Human)]
-    pub(crate) format: ReportFormat,
+    format: ReportFormat,
+    /// The same as --format json.
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
     /// Write the results to this file at the end, instead of to standard output (`-`).
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -66,6 +94,12 @@ pub(crate) struct Results {
     pub(crate) listing: Listing,
 }
 
+impl Results {
+    pub(crate) fn format(&self) -> ReportFormat {
+        if self.json { ReportFormat::Json } else { self.format }
+    }
+}
+
 /// Which findings are listed, and how. What is not listed counts all the same.
 #[derive(ClapArgs, Clone, Default)]
 #[command(next_help_heading = "Results")]
@@ -73,15 +107,28 @@ pub(crate) struct Listing {
     /// `all` lists each finding by itself, and each file that is not a transcript.
     #[arg(long, value_enum, default_value_t = Show::Folded)]
     show: Show,
-    /// List only findings of this severity or worse.
-    #[arg(long, value_name = "note|warning|error", default_value = "note", value_parser = severity)]
+    /// List only findings of this severity or worse [default: note; of `scan` without a PATH: warning]
+    #[arg(long, value_name = "note|warning|error", value_parser = severity)]
     min_severity: Option<Severity>,
     /// List how many findings there are of each rule, instead of the findings.
     #[arg(long)]
     pub(crate) statistics: bool,
-    /// Print files with errors first, after all were looked at.
     #[arg(skip)]
-    pub(crate) sorted: bool,
+    pub(crate) layout: Layout,
+}
+
+/// How files are listed, which the command decides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// As they come.
+    #[default]
+    AsFound,
+    /// Those with errors first, after all were looked at.
+    Sorted,
+    /// The same for all sessions of all agents: many notes would hide what matters and are left to a number.
+    Overview,
+    /// One line for each file that would be changed, those with errors first, before somebody is asked.
+    Question,
 }
 
 /// How findings are listed.
@@ -95,9 +142,17 @@ enum Show {
 }
 
 impl Listing {
-    /// Whether findings of this severity are listed.
-    pub(crate) fn lists(&self, severity: Severity) -> bool {
-        self.min_severity.is_none_or(|least| severity >= least)
+    /// Whether a finding of this severity is listed, which may make the run fail.
+    pub(crate) fn lists(&self, severity: Severity, fails: bool) -> bool {
+        match self.min_severity {
+            Some(least) => severity >= least,
+            None => !self.leaves_notes_out() || fails || severity > Severity::Note,
+        }
+    }
+
+    /// Whether notes are left to a number, although nobody asked for that.
+    pub(crate) fn leaves_notes_out(&self) -> bool {
+        self.layout == Layout::Overview && self.min_severity.is_none() && !self.shows_all()
     }
 
     /// Whether nothing is folded or left to a number.
@@ -129,6 +184,15 @@ pub(crate) enum ReportFormat {
     Github,
     /// A Code Quality report for GitLab.
     Gitlab,
+}
+
+fn context_max(text: &str) -> Result<ContextMax, String> {
+    match text {
+        "window" => Ok(ContextMax::Window),
+        _ => text.parse().map(ContextMax::Tokens).map_err(|_| {
+            "neither a number of tokens nor `window`, each session's own context window".to_string()
+        }),
+    }
 }
 
 /// A share, with or without its sign.

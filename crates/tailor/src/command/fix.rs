@@ -2,7 +2,7 @@
 
 use super::{OutputOptions, asked_rules, diff, failed, finish, is_stream, output_closed, over_files};
 use crate::amount::plural;
-use crate::args::Fix;
+use crate::args::{Fix, Layout};
 use crate::output::is_stdout;
 use crate::printer::Printer;
 use crate::report::{FailPolicy, FileReport};
@@ -75,19 +75,23 @@ fn ask(fix: &Fix, options: &Options, judge: &FailPolicy<'_>) -> Result<(), Statu
               `tailor fix --dry-run` shows what would change",
         ));
     }
-    let sessions = AtomicUsize::new(0);
+    let (sessions, broken) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let dry = Options { mode: Mode::DryRun, ..options.clone() };
-    let telling = OutputOptions::of(&fix.shared.results, &options.policy);
+    let telling = OutputOptions::of(&fix.shared.results, &options.policy).laid_out(Layout::Question);
     let status = over_files(&[], &telling, |found| {
         let report = one(fix, &dry, judge, found);
-        sessions.fetch_add(usize::from(report.outcome == "would-fix"), Ordering::Relaxed);
+        let would_fix = report.outcome == "would-fix";
+        let is_broken = report.findings().iter().any(|finding| finding.severity == Severity::Error);
+        sessions.fetch_add(usize::from(would_fix), Ordering::Relaxed);
+        broken.fetch_add(usize::from(would_fix && is_broken), Ordering::Relaxed);
         Some(report)
     });
     let sessions = sessions.into_inner() as u64;
     if sessions == 0 {
         return Err(status);
     }
-    let question = format!("Repair {} in place? Each can be undone. [y/N] ", plural(sessions, "session"));
+    let (sessions, broken) = (plural(sessions, "session"), broken.into_inner());
+    let question = format!("Repair {sessions} ({broken} broken) in place? Each can be undone. [y/N] ");
     let mut answer = String::new();
     let answered =
         io::stderr().write_all(question.as_bytes()).and_then(|()| io::stdin().read_line(&mut answer));
@@ -174,8 +178,8 @@ fn stream(fix: &Fix, options: &Options, judge: &FailPolicy<'_>) -> Status {
                                               and results go to standard error (leave out -o, or name a file)"
                 .to_string())
         }
-        Some(file) => Printer::to_file(results.format, results.listing.clone(), file),
-        None => Ok(Printer::beside_a_transcript(results.format, results.listing.clone())),
+        Some(file) => Printer::to_file(results.format(), results.listing.clone(), file),
+        None => Ok(Printer::beside_a_transcript(results.format(), results.listing.clone())),
     };
     let mut printer = match printer {
         Ok(printer) => printer.by(asked_rules(&options.policy)),

@@ -24,7 +24,7 @@ pub(crate) mod top;
 pub(crate) mod undo;
 pub(crate) mod watch;
 
-use crate::args::{Format, Listing, ReportFormat, Results};
+use crate::args::{Format, Layout, Listing, ReportFormat, Results};
 use crate::output::is_stdout;
 use crate::printer::Printer;
 use crate::report::FileReport;
@@ -64,7 +64,7 @@ impl<'a> OutputOptions<'a> {
     fn of(results: &'a Results, policies: &'a Policies) -> Self {
         let file = results.output.as_deref().filter(|path| !is_stdout(path));
         let by = asked_rules(policies);
-        Self { format: results.format, file, if_any: results.if_any, by, listing: results.listing.clone() }
+        Self { format: results.format(), file, if_any: results.if_any, by, listing: results.listing.clone() }
     }
 
     /// Results to standard output.
@@ -76,9 +76,8 @@ impl<'a> OutputOptions<'a> {
         Self { format, file: None, if_any: false, by: Vec::new(), listing: Listing::default() }
     }
 
-    /// Files with errors come first. What changes files prints as it goes.
-    fn sorted(mut self) -> Self {
-        self.listing.sorted = true;
+    fn laid_out(mut self, layout: Layout) -> Self {
+        self.listing.layout = layout;
         self
     }
 

@@ -1,7 +1,7 @@
 //! `tailor scan`: what is wrong.
 
 use super::{OutputOptions, failed, finish, is_stream, output_closed, over_files, roots};
-use crate::args::Scan;
+use crate::args::{Layout, ReportFormat, Scan};
 use crate::report::{FailPolicy, FileReport};
 use crate::status::Status;
 use keeper::{Found, Options, Verdicts, maintain, maintain_stream};
@@ -33,7 +33,10 @@ pub(crate) fn run(scan: &Scan) -> Status {
             None => read(),
         }
     };
-    let telling = OutputOptions::of(&scan.shared.results, &options.policy).sorted();
+    // What reads other formats wants all of it.
+    let is_overview = scan.shared.paths.is_empty() && scan.shared.results.format() == ReportFormat::Human;
+    let layout = if is_overview { Layout::Overview } else { Layout::Sorted };
+    let telling = OutputOptions::of(&scan.shared.results, &options.policy).laid_out(layout);
     over_files(&scan.shared.paths, &telling, |found| {
         Some(match look(found) {
             Ok(outcome) => FileReport::new(&found.path, found.root.is_none(), outcome, &judge),

@@ -5,6 +5,7 @@ use super::{BATCH_FILES, failed, gather, is_stream, nothing_found, output_closed
 use crate::amount::{grouped, percent};
 use crate::amount::{plural, size};
 use crate::args::Top;
+use crate::place::shown;
 use crate::say::eprint_message;
 use crate::size_report::{LargeEntry, Session, Share, SizeReport, ToolShare, Totals, cap_shares, cap_tools};
 use crate::status::Status;
@@ -317,6 +318,21 @@ impl<'a> TopPrinter<'a> {
         Ok(())
     }
 
+    /// The sessions that fill most of their models' windows, or, without a window, those with most tokens.
+    fn fullest(&self, rows: usize) -> Vec<(Vec<String>, String)> {
+        let window = |s: &Session| self.top.window(s.window_tokens);
+        let fullness = |s: &Session| u128::from(s.tokens) * 1_000_000 / u128::from(window(s).max(1));
+        let row = |s: Session| {
+            let tokens = grouped(s.tokens);
+            let columns = match window(&s) {
+                0 => vec![tokens],
+                window => vec![percent(s.tokens, window), format!("{tokens} of {}", grouped(window))],
+            };
+            (columns, shown(Path::new(&s.path)))
+        };
+        self.totals.first(rows, fullness).into_iter().map(row).collect()
+    }
+
     /// All about many files.
     fn overall(&mut self) -> io::Result<()> {
         let rows = self.top.rows();
@@ -328,14 +344,10 @@ impl<'a> TopPrinter<'a> {
             count => format!(", {count} not transcripts"),
         };
         writeln!(self.out, "{}, {}{not}", plural(summary.weighed, "session"), size(bytes))?;
-        let line = |s: Session| Line { name: s.path, columns: vec![size(s.bytes)], part: s.bytes };
-        let sessions: Vec<Line> = self.totals.first(rows, |s| s.bytes).into_iter().map(line).collect();
-        write!(self.out, "\nLargest sessions\n{}", self.canvas.table(&sessions, bytes))?;
-        let line = |s: Session| Line { name: s.path, columns: vec![grouped(s.tokens)], part: s.tokens };
-        let contexts: Vec<Line> = self.totals.first(rows, |s| s.tokens).into_iter().map(line).collect();
-        let window = self.top.window(None);
-        let title = if window == 0 { String::new() } else { format!(" of {}", grouped(window)) };
-        write!(self.out, "\nFullest contexts, tokens{title}\n{}", self.canvas.table(&contexts, window))?;
+        let row = |s: Session| (vec![percent(s.bytes, bytes), size(s.bytes)], shown(Path::new(&s.path)));
+        let sessions: Vec<_> = self.totals.first(rows, |s| s.bytes).into_iter().map(row).collect();
+        write!(self.out, "\nLargest sessions\n{}", self.canvas.paths(&sessions))?;
+        write!(self.out, "\nFullest contexts, tokens\n{}", self.canvas.paths(&self.fullest(rows)))?;
         self.shares("Files", &summary.standings, bytes, standing)?;
         self.shares("What their bytes are", &by_size(&summary.parts), bytes, part)?;
         self.tools("Tools: calls, results and copies", &cap_tools(summary.tools, rows), bytes)?;

@@ -56,7 +56,7 @@ pub(crate) fn run(asked: &Undo) -> Status {
 }
 
 fn nothing_kept(vault: &Vault) -> Status {
-    eprint_message(&format!("{}: no run is kept here", vault.root().display()));
+    eprint_message(&format!("{}: no runs to undo", vault.root().display()));
     Status::Clean
 }
 
@@ -80,6 +80,7 @@ fn to_original(asked: &Undo, options: &Options, found: &Found) -> Result<(Outcom
         let sum = |length: fn(&Record) -> u64| open.iter().map(|record| length(record)).sum::<u64>();
         // What was appended between the runs stays.
         last.bytes_after = (bytes + sum(|run| run.bytes_before)).saturating_sub(sum(|run| run.bytes_after));
+        last.places_restored = open.iter().map(|run| run.edits()).sum();
         return Ok((last, open.len() as u64));
     }
     while last.ending == Ending::Undone {
@@ -87,7 +88,8 @@ fn to_original(asked: &Undo, options: &Options, found: &Found) -> Result<(Outcom
         if next.ending == Ending::Refused(Refusal::NothingToUndo) {
             break;
         }
-        (last, undone) = (next, undone + runs);
+        let places_restored = last.places_restored + next.places_restored;
+        (last, undone) = (Outcome { places_restored, ..next }, undone + runs);
     }
     last.bytes = bytes;
     Ok((last, undone))

@@ -3,7 +3,7 @@
 use super::fold::{Fold, fold};
 use super::shape::{Shape, Totals};
 use crate::amount::{plural, size};
-use crate::args::Listing;
+use crate::args::{Layout, Listing};
 use crate::place::{shown, shown_word};
 use crate::report::FileReport;
 use crate::terminal::{Screen, plain};
@@ -60,6 +60,15 @@ impl Human {
         text
     }
 
+    /// One line about a file that would be changed: `broken  s.jsonl: 1 problem, 551 B → 874 B`.
+    fn asked_about(&self, path: &str, worst: Option<Severity>, report: &FileReport) -> Option<String> {
+        let after = report.bytes_after.filter(|_| report.outcome == "would-fix")?;
+        let (repaired, _) = report.repaired().unwrap_or_default();
+        let (problems, sizes) = (plural(repaired, "problem"), sizes(report, after));
+        let text = format!("{:6}  {path}: {problems}, {sizes}", state(worst));
+        Some(format!("{}\n", self.screen.whole(&text)))
+    }
+
     /// All that there is to say about a file.
     fn told(&self, path: &str, folds: &[Fold<'_>], report: &FileReport) -> String {
         let ends = match (report.outcome, folds) {
@@ -91,6 +100,11 @@ impl Human {
     }
 }
 
+/// What a finding of this severity makes of a session that is to be repaired.
+fn state(worst: Option<Severity>) -> &'static str {
+    if worst == Some(Severity::Error) { "broken" } else { "" }
+}
+
 /// A line about how it ended.
 struct End {
     text: String,
@@ -114,7 +128,10 @@ fn endings(report: &FileReport) -> Vec<End> {
             let more = reason.map(|reason| format!("; {reason}")).unwrap_or_default();
             let runs = report.runs.filter(|runs| *runs > 1).map(|runs| format!(" {runs} runs"));
             let (outcome, runs) = (outcome.replace('-', " "), runs.unwrap_or_default());
-            let done = format!("{outcome}{runs}: {}{more}", sizes(report, after)).into();
+            let restored = report.places_restored as u64;
+            let put_back = if restored == 0 { "" } else { " put back, " };
+            let edits = if restored == 0 { String::new() } else { plural(restored, "edit") };
+            let done = format!("{outcome}{runs}: {edits}{put_back}{}{more}", sizes(report, after)).into();
             [Some(done), resume(report)].into_iter().flatten().collect()
         }
         (outcome, Some(reason), None) => {
@@ -128,9 +145,10 @@ fn endings(report: &FileReport) -> Vec<End> {
     }
 }
 
-/// `1.61 MB → 1.41 MB`.
+/// `1.61 MB → 1.41 MB`, or only the second if they read alike.
 fn sizes(report: &FileReport, after: u64) -> String {
-    format!("{} → {}", size(report.bytes.unwrap_or(0)), size(after))
+    let (before, after) = (size(report.bytes.unwrap_or(0)), size(after));
+    if before == after { after } else { format!("{before} → {after}") }
 }
 
 /// What was repaired, what stays and which option would take it, and how to take the repair back.
@@ -167,8 +185,15 @@ impl Shape for Human {
         let unknown = report.findings().iter().filter(|finding| !finding.known && !self.listing.statistics);
         let folds = fold(unknown, &self.listing);
         let path = plain(&shown(Path::new(&report.path)));
+        if self.listing.layout == Layout::Question && report.diff.is_empty() && !self.listing.shows_all() {
+            let worst = folds.first().map(|fold| fold.first.severity);
+            if let Some(text) = self.asked_about(&path, worst, report) {
+                self.files.push((worst, text));
+            }
+            return Ok(());
+        }
         let text = self.told(&path, &folds, report);
-        if !self.listing.sorted {
+        if self.listing.layout == Layout::AsFound {
             return out.write_all(text.as_bytes());
         }
         if !text.is_empty() {
@@ -186,7 +211,13 @@ impl Shape for Human {
         for row in totals.table() {
             self.line(&row, &mut text);
         }
+        if self.listing.leaves_notes_out() && totals.hidden > 0 {
+            self.line(&format!("{}: --show all lists them", plural(totals.hidden, "note")), &mut text);
+        }
         self.line(&totals.sentence(), &mut text);
+        if self.listing.layout == Layout::Overview && totals.findings > 0 {
+            self.line("Next: tailor doctor (lists each session with the command that repairs it)", &mut text);
+        }
         out.write_all(text.as_bytes())
     }
 }

@@ -35,7 +35,7 @@ pub(super) struct Totals {
     deferred: u64,
     refused: u64,
     unsupported: u64,
-    findings: u64,
+    pub(super) findings: u64,
     /// How many of the findings that remain are in the baseline.
     #[serde(skip_serializing_if = "is_zero")]
     known: u64,
@@ -71,6 +71,9 @@ pub(super) struct Totals {
     /// The length of some file is known.
     #[serde(skip)]
     measured: bool,
+    /// How many of the findings are not listed.
+    #[serde(skip)]
+    pub(super) hidden: u64,
     /// The rules that were asked for; none stands for all.
     #[serde(skip)]
     pub(super) by: Vec<String>,
@@ -207,24 +210,29 @@ impl Totals {
     fn found(&self) -> String {
         let nothing_read = self.files > 0 && self.refused + self.errors == self.files;
         let known = if self.known > 0 { format!("{} known", self.known) } else { String::new() };
+        let hidden = if self.hidden > 0 { format!(" ({} hidden)", self.hidden) } else { String::new() };
         match (self.findings, self.clean) {
             (0, 0) if nothing_read => String::new(),
             (0, 0) if self.files + self.not_looked_at == 0 => "nothing to do".to_string(),
             (0, 0) => "no findings".to_string(),
             (0, _) => format!("nothing wrong{}", self.by()),
             _ if self.severities.is_empty() => known,
-            _ if known.is_empty() => self.severities.to_string(),
-            _ => format!("{}, {known}", self.severities),
+            _ if known.is_empty() => format!("{}{hidden}", self.severities),
+            _ => format!("{}{hidden}, {known}", self.severities),
         }
     }
 
-    /// By which rules, if not by all.
+    /// Which rules were checked, if not all.
     fn by(&self) -> String {
         match &self.by[..] {
             [] => String::new(),
-            few if few.len() <= NAMED_MAX => format!(" by {}", few.join(", ")),
+            few if few.len() <= NAMED_MAX => format!(" (only {} checked)", few.join(", ")),
             many => {
-                format!(" by {} and {} more rules", many[..NAMED_MAX].join(", "), many.len() - NAMED_MAX)
+                format!(
+                    " (only {} and {} more rules checked)",
+                    many[..NAMED_MAX].join(", "),
+                    many.len() - NAMED_MAX
+                )
             }
         }
     }

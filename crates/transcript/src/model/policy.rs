@@ -426,8 +426,10 @@ pub struct Budget {
     pub result_chars_max: u64,
     /// Sum of the results that answer one message of the model.
     pub turn_chars_max: u64,
-    /// Estimated size of what the model would be sent next.
+    /// Size of what the model would be sent next.
     pub context_tokens_max: u64,
+    /// The same, but at most the context window that the session is judged against.
+    pub context_fits_window: bool,
     /// Up to this much above a limit, in percent of it, is worth a note and no more.
     pub tolerance_percent: u64,
 }

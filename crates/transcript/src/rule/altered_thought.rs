@@ -34,7 +34,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     // One finding for all: what alters signatures alters every one of them.
     if let Some(first) = session.transcript.issues().iter().find(altered) {
         let severity = severity_in_context(session, first.entry).min(Severity::Warning);
-        let message = "thought signatures of calls were altered, from here on".to_string();
+        let message = "from here on, thought signatures of calls were altered".to_string();
         out.push(about(&RULE, session, first.entry, severity, message));
     }
     Ok(())

@@ -26,11 +26,14 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
-    let limit = session.policy.budget.context_tokens_max;
-    if limit == 0 {
+    let budget = &session.policy.budget;
+    if budget.context_tokens_max == 0 && !budget.context_fits_window {
         return Ok(());
     }
-    let tokens = tokens_of(session)?.tokens;
+    let counted = tokens_of(session)?;
+    let limit =
+        if budget.context_fits_window { counted.window(session.policy) } else { budget.context_tokens_max };
+    let tokens = counted.tokens;
     if let Some((severity, message)) = over(session, limit, tokens, "context of about", "tokens") {
         out.push(about_place(&RULE, 1, severity, message));
     }

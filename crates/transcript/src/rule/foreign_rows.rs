@@ -30,7 +30,7 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
     let foreign = |issue: &&ContentIssue| issue.kind == ContentIssueKind::Foreign;
     // One finding for all: what follows mostly belongs there as well.
     if let Some(first) = session.transcript.issues().iter().find(foreign) {
-        let message = "rows of another session, from here on".to_string();
+        let message = "from here on, the rows belong to another session".to_string();
         out.push(about(&RULE, session, first.entry, Severity::Note, message));
     }
     Ok(())

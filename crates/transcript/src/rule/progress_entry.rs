@@ -33,6 +33,6 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
         .unusual()
         .filter(|(_, entry)| entry.service == Service::Progress)
         .map(|(index, _)| index);
-    dead_weight::tell(&RULE, session, entries, "progress of tools, of no use once they have ended", out);
+    dead_weight::tell(&RULE, session, entries, "progress of tools that have ended, no longer needed", out);
     Ok(())
 }

@@ -526,14 +526,14 @@ pub static REFUSALS: &[Refusal] = &[
     Refusal {
         says: &["overloaded_error", "529 Overloaded"],
         codes: &[],
-        what: "The provider has too much to do. The session has nothing to do with it.",
+        what: "The provider is overloaded. The session has nothing to do with it.",
         fix: "",
         advice: "Wait, and send the message again.",
     },
     Refusal {
         says: &["rate_limit_error", "rate limit", "too many requests"],
         codes: &[],
-        what: "The account sends more than its limit for a minute or a day allows. The session has nothing to do with it.",
+        what: "The account is over its rate limit. The session has nothing to do with it.",
         fix: "",
         advice: "Wait, and send the message again; a shorter session uses less of the limit.",
     },

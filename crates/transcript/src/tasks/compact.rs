@@ -132,7 +132,7 @@ impl fmt::Display for Unable {
             }
             Self::Held(held) => return write!(f, "{held}"),
             Self::NoHeader => "its header is lost, and its agent reads nothing without one",
-            Self::NotWritten => "how its agent would read a compaction is not known (tailor fix shortens what is long)",
+            Self::NotWritten => "Tailor cannot write a compaction for this agent (tailor fix shortens long results)",
             Self::Worse(worse) => return write!(f, "{worse}"),
         })
     }
