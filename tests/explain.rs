@@ -119,8 +119,8 @@ fn an_unknown_error_proposes_nothing() {
     for (text, file, has) in [
         ("foo bar", "claude-code/s6-progress", "No errors found."),
         ("429 teapot", "pi/s1-head-and-tail", "No errors found."),
-        ("foo bar", "pi/p1-lost-result", "scan also finds:\n  line 3: P1 "),
-        ("", "pi/p1-lost-result", "scan also finds:\n  line 3: P1 "),
+        ("foo bar", "pi/p1-lost-result", "errors that a scan finds:\n  line 3: P1 "),
+        ("", "pi/p1-lost-result", "errors that a scan finds:\n  line 3: P1 "),
     ] {
         let run = dir.tailor(&["explain", text, &fixture(file)]);
         let said = run.text();

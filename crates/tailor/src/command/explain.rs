@@ -122,10 +122,16 @@ fn unknown(what: &str, file: Option<&Path>) -> Status {
     if let Some(path) = file {
         // Whether one of these is the reason nobody knows, so no repair is proposed.
         let is_error = |finding: &Finding| finding.severity == Severity::Error;
-        in_file(path, what, Some("scan also finds"), &is_error, &|found| match &found.findings[..] {
-            [] => "No errors found.".to_string(),
-            _ => String::new(),
-        });
+        in_file(
+            path,
+            what,
+            Some("errors that a scan finds"),
+            &is_error,
+            &|found| match &found.findings[..] {
+                [] => "No errors found.".to_string(),
+                _ => String::new(),
+            },
+        );
     }
     Status::Error
 }

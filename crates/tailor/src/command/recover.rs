@@ -160,7 +160,7 @@ fn harder(done: &Recovered, file: &str) -> String {
     match next {
         Some(next) => format!("It is still too long. Run: tailor recover --level {next} {file}"),
         None => format!(
-            "It still has more tokens than it should. If the API refuses it again, shorten results further: tailor fix \
+            "It is still over the target. If the API refuses it again, shorten results further: tailor fix \
              --result-chars-max 4000 {file}"
         ),
     }

@@ -73,13 +73,13 @@ fn find(resume: &Resume) -> Result<Session, String> {
             (None, Some(_)) => found = Some(session),
             (Some(first), _) => {
                 let paths = [&first.path, &session.path].map(|path| shown_word(path)).join(" and ");
-                return Err(format!("more than one session has an id that begins so, such as {paths}"));
+                return Err(format!("more than one session id starts with it, such as {paths}"));
             }
         }
     }
     let which = resume.id.as_ref().map(|id| format!(" with the id {id}")).unwrap_or_default();
     found.ok_or_else(|| {
-        format!("{} has no session{which} here; tailor doctor lists those there are", resume.agent)
+        format!("{} has no session{which} here; tailor doctor lists all sessions", resume.agent)
     })
 }
 
