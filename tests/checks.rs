@@ -52,7 +52,7 @@ fn sarif_has_a_result_a_finding_and_the_rules_of_the_registry() {
     let invocation = &log["runs"][0]["invocations"][0];
     assert_eq!(invocation["executionSuccessful"], false);
     let told = invocation["toolExecutionNotifications"][0]["message"]["text"].as_str().unwrap();
-    assert!(told.starts_with("gone.jsonl: could not open"), "{told}");
+    assert!(told.starts_with("gone.jsonl: no file or session"), "{told}");
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn junit_has_a_case_a_file() {
         r#"<failure message="1 finding" type="call-without-result">line 3: error P1 call-without-result: "#,
         r#"<testcase name="w.jsonl" classname="tailor" time="0"/>"#,
         r#"<skipped message="not a transcript"#,
-        r#"<error message="gone.jsonl: could not open"#,
+        r#"<error message="gone.jsonl: no file or session"#,
     ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
@@ -170,7 +170,9 @@ fn github_gets_annotations_and_a_summary() {
     let text = run.text();
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[0].starts_with("::error file=b.jsonl,line=3,title=P1 call-without-result::no result"));
-    assert!(lines[1].starts_with("::error file=gone.jsonl,line=1,title=error::gone.jsonl: could not"));
+    assert!(
+        lines[1].starts_with("::error file=gone.jsonl,line=1,title=error::gone.jsonl: no file or session")
+    );
     assert_eq!((run.status, lines.len()), (2, 3), "{text}");
     let text = fs::read_to_string(summary).unwrap();
     assert!(text.starts_with("before\n### Tailor\n\n2 files"), "{text}");

@@ -3,6 +3,7 @@
 mod check;
 mod complete;
 mod doctor;
+mod file;
 mod flags;
 mod hook;
 mod top;
@@ -14,7 +15,6 @@ pub(crate) use hook::{Hook, HookEvent};
 pub(crate) use top::{Report, Top};
 
 use crate::config::{Loaded, load};
-use crate::say::eprint_message;
 use crate::settings::{Edit, Settings, default_socket};
 use crate::value::{Thinking, Tokenizer, code, days, duration, millis, or_meant, rules, seconds, size};
 use clap::ValueHint::AnyPath;
@@ -22,6 +22,7 @@ use clap::builder::{EnumValueParser, TypedValueParser};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args as ClapArgs, CommandFactory, Parser, Subcommand, ValueEnum, value_parser};
 use doctor::session;
+pub(crate) use file::ConfigFile;
 use flags::Given;
 use keeper::{Keep, Mode, Options, Policies, Recovery, Vault};
 use spans::marker::Folder;
@@ -263,24 +264,6 @@ pub(crate) struct Fix {
     pub(crate) spill: Option<Folder>,
     #[command(flatten)]
     pub(crate) shared: Shared,
-}
-
-/// Which file the configuration is in.
-#[derive(ClapArgs, Clone, Default)]
-pub(crate) struct ConfigFile {
-    /// Read this file instead of those in `/etc/tailor` and `$XDG_CONFIG_HOME/tailor`.
-    #[arg(long, value_name = "FILE", help_heading = None::<&str>, hide_short_help = true)]
-    config: Option<PathBuf>,
-}
-
-impl ConfigFile {
-    /// Reads the configuration, and tells which variables look mistyped.
-    pub(crate) fn load(&self) -> Result<Loaded, String> {
-        let loaded = load(self.config.as_deref(), &[], None)?;
-        let mistyped = loaded.strays.iter().filter(|stray| stray.meant.is_some());
-        mistyped.for_each(|stray| eprint_message(&stray.to_string()));
-        Ok(loaded)
-    }
 }
 
 /// Where originals are.

@@ -1,6 +1,7 @@
 //! What `doctor` and `resume` may be asked.
 
-use super::{Change, ConfigFile};
+use super::Change;
+use super::file::ConfigFile;
 use crate::sessions::path_or_id;
 use clap::Args as ClapArgs;
 use clap::ValueHint::AnyPath;

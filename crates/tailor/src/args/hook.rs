@@ -1,6 +1,6 @@
 //! What `hook` may be asked.
 
-use super::ConfigFile;
+use super::file::ConfigFile;
 use clap::{Args as ClapArgs, ValueEnum};
 
 #[derive(ClapArgs)]

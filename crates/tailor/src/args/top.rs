@@ -1,7 +1,8 @@
 //! What `top` and `report` may be asked.
 
+use super::Limits;
 use super::doctor::session;
-use super::{ConfigFile, Limits};
+use super::file::ConfigFile;
 use clap::Args as ClapArgs;
 use clap::ValueHint::AnyPath;
 use std::path::PathBuf;
