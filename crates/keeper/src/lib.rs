@@ -61,6 +61,7 @@ pub use leftover::{settle_all, settle_late};
 pub use maintain::{Stream, maintain, maintain_shown, maintain_stream, read};
 pub use options::{Mode, Options};
 pub use outcome::{Ending, Guarantee, Outcome, Unsupported};
+pub use platform::exits::{Process, Processes};
 pub use platform::network::network;
 pub use policies::Policies;
 pub use recover::{Recovered, Recovery, Tokens, is_same, recover, recovered_since};

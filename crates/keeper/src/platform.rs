@@ -21,9 +21,9 @@ mod other;
 mod seen;
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{files, lease, mounts, network, process};
+pub(crate) use linux::{exits, files, lease, mounts, network, process};
 #[cfg(target_os = "macos")]
-pub(crate) use macos::{files, lease, mounts, network, process};
+pub(crate) use macos::{exits, files, lease, mounts, network, process};
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
-pub(crate) use other::{files, lease, mounts, network, process};
+pub(crate) use other::{exits, files, lease, mounts, network, process};
 pub(crate) use seen::ProcessState;

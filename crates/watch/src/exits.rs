@@ -1,20 +1,12 @@
 //! Processes that files wait for: the kernel tells when one ends.
 
 use crate::event::Event;
+use keeper::{Process, Processes};
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use system::{Process, Processes};
-
-#[cfg(target_os = "linux")]
-#[path = "exits/linux.rs"]
-mod system;
-#[cfg(not(target_os = "linux"))]
-#[path = "exits/kqueue.rs"]
-#[allow(unsafe_code, reason = "`kevent` is told of no descriptor, and asked to keep no pointer")]
-mod system;
 
 /// How many processes are waited for at most; files that wait for others are looked at again after a while all the same.
 const PROCESSES_MAX: usize = 256;

@@ -1,5 +1,6 @@
 //! Linux: file leases, `/proc`, names that are exchanged at once, files without a name.
 
+pub(crate) mod exits;
 pub(crate) mod files;
 #[allow(unsafe_code, reason = "three system calls on descriptors and numbers, no pointers")]
 pub(crate) mod lease;

@@ -1,5 +1,7 @@
 //! macOS: no leases, names that are exchanged at once, processes by `libproc`.
 
+#[allow(unsafe_code, reason = "`kevent` is told of no descriptor, and asked to keep no pointer")]
+pub(crate) mod exits;
 pub(crate) mod files;
 pub(crate) mod network;
 #[allow(
@@ -9,3 +11,8 @@ pub(crate) mod network;
 pub(crate) mod process;
 
 pub(crate) use super::other::{lease, mounts};
+
+/// A text in a buffer that is longer.
+fn text(buffer: &[libc::c_char]) -> Vec<u8> {
+    buffer.iter().map(|byte| byte.cast_unsigned()).take_while(|&byte| byte != 0).collect()
+}

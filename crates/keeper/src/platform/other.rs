@@ -19,6 +19,38 @@ pub(crate) mod lease {
     }
 }
 
+/// Nothing tells when a process ends, so no daemon can run.
+pub(crate) mod exits {
+    use std::io::{self, ErrorKind};
+
+    /// What keeps a process watched.
+    pub enum Process {}
+
+    /// The processes that are watched.
+    pub enum Processes {}
+
+    impl Processes {
+        /// # Errors
+        ///
+        /// Always.
+        pub fn open() -> io::Result<Self> {
+            Err(ErrorKind::Unsupported.into())
+        }
+
+        /// Watches a process until it ends.
+        pub fn add(&self, _: u32) -> Option<Process> {
+            match *self {}
+        }
+
+        /// # Errors
+        ///
+        /// None: there is nothing to wait with.
+        pub fn wait(&self) -> io::Result<Vec<u32>> {
+            match *self {}
+        }
+    }
+}
+
 /// Files are made under a name, and exchange names in two steps.
 pub(crate) mod files {
     use rustix::fs::{Mode, OFlags};

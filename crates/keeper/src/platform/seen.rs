@@ -14,6 +14,12 @@ pub(crate) enum ProcessState {
     Unseen,
 }
 
+/// The name of a process, fit to be printed.
+pub(crate) fn printable(name: &[u8]) -> String {
+    let shown = |&byte: &u8| if byte.is_ascii_graphic() || byte == b' ' { byte as char } else { '?' };
+    name.trim_ascii_end().iter().map(shown).collect()
+}
+
 /// A process that has a file open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Holder {

@@ -2,7 +2,7 @@
 //! process hidden from us), a process counts as alive: the error must never be on the side of writing.
 
 use crate::identity::FileId;
-use crate::platform::seen::{Holder, ProcessState};
+use crate::platform::seen::{Holder, ProcessState, printable};
 use std::fs::{self, Metadata};
 use std::io;
 use std::path::Path;
@@ -159,9 +159,7 @@ fn opened(descriptor: &Path, info: &Path, file: FileId) -> Option<bool> {
 }
 
 pub(crate) fn name(pid: u32) -> String {
-    let bytes = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
-    let printable = |&byte: &u8| if byte.is_ascii_graphic() || byte == b' ' { byte as char } else { '?' };
-    bytes.trim_ascii_end().iter().map(printable).collect()
+    printable(&fs::read(format!("/proc/{pid}/comm")).unwrap_or_default())
 }
 
 /// The folder that a process works in.

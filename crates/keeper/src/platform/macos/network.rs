@@ -1,5 +1,6 @@
 //! Which files are on a network.
 
+use super::text;
 use rustix::fs::StatFs;
 use std::fs::File;
 use std::path::Path;
@@ -17,8 +18,7 @@ pub(crate) fn holds(file: &File) -> bool {
 }
 
 fn kind(found: &StatFs) -> Option<&'static str> {
-    let name: Vec<u8> =
-        found.f_fstypename.iter().map(|&byte| byte.cast_unsigned()).take_while(|&byte| byte != 0).collect();
+    let name = text(&found.f_fstypename);
     let local = found.f_flags & libc::MNT_LOCAL as u32 != 0;
     let known = KINDS.into_iter().find(|kind| kind.as_bytes() == name);
     known.or((!local).then_some("remote"))

@@ -1,8 +1,10 @@
 //! Whether a process is alive, and who has a file open: `libproc` tells it of the processes of one's own user, and root of
 //! all. Where a question cannot be answered a process counts as alive: the error must never be on the side of writing.
 
+use super::text;
 use crate::identity::FileId;
-use crate::platform::seen::{Holder, ProcessState};
+pub(crate) use crate::platform::other::process::{boot_id, pid_namespace, start};
+use crate::platform::seen::{Holder, ProcessState, printable};
 use libc::{c_int, proc_bsdinfo, proc_fdinfo, proc_vnodepathinfo, vnode_info};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
@@ -39,21 +41,6 @@ pub(crate) fn life(pid: u32, _: Option<u64>) -> ProcessState {
     }
     let ended = about(pid).is_some_and(|about| about.pbi_status == libc::SZOMB);
     if ended { ProcessState::Dead } else { ProcessState::Alive }
-}
-
-/// In the unit of a lock's start time: not known.
-pub(crate) fn start(_: u32) -> Option<u64> {
-    None
-}
-
-/// No agent's lock names the boot in macOS' way.
-pub(crate) fn boot_id() -> Option<String> {
-    None
-}
-
-/// There are no namespaces of processes.
-pub(crate) fn pid_namespace() -> Option<u64> {
-    None
 }
 
 /// All processes have a number here.
@@ -147,9 +134,7 @@ fn about(pid: u32) -> Option<proc_bsdinfo> {
 }
 
 pub(crate) fn name(pid: u32) -> String {
-    let bytes = about(pid).map(|about| about.pbi_comm.map(i8::cast_unsigned)).unwrap_or_default();
-    let printable = |&byte: &u8| if byte.is_ascii_graphic() || byte == b' ' { byte as char } else { '?' };
-    bytes.iter().take_while(|&&byte| byte != 0).map(printable).collect()
+    printable(&about(pid).map(|about| text(&about.pbi_comm)).unwrap_or_default())
 }
 
 /// The folder that a process works in.
@@ -157,8 +142,7 @@ pub(crate) fn working_folder(pid: u32) -> io::Result<Metadata> {
     // SAFETY: this structure belongs to this flavor.
     let told: Option<proc_vnodepathinfo> = unsafe { info(pid, libc::PROC_PIDVNODEPATHINFO) };
     let path = told.ok_or_else(io::Error::last_os_error)?.pvi_cdir.vip_path;
-    let bytes: Vec<u8> =
-        path.as_flattened().iter().map(|&byte| byte.cast_unsigned()).take_while(|&byte| byte != 0).collect();
+    let bytes = text(path.as_flattened());
     fs::metadata(Path::new(std::ffi::OsStr::from_bytes(&bytes)))
 }
 

@@ -1,4 +1,4 @@
-//! macOS: `kqueue` tells when a process ends.
+//! The ends of processes: `kqueue` tells of them.
 
 use rustix::buffer::spare_capacity;
 use rustix::event::kqueue::{Event, EventFilter, EventFlags, ProcessEvents, kevent_timespec, kqueue};
@@ -9,18 +9,23 @@ use std::io;
 use std::ptr::null_mut;
 
 /// What keeps a process watched: nothing, the queue does.
-pub(super) struct Process;
+pub struct Process;
 
 /// The processes that are watched.
-pub(super) struct Processes(OwnedFd);
+pub struct Processes(OwnedFd);
 
 impl Processes {
-    pub(super) fn open() -> io::Result<Self> {
+    /// Nothing is watched yet.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system.
+    pub fn open() -> io::Result<Self> {
         Ok(Self(kqueue()?))
     }
 
     /// Watches a process until it ends. `None` if it cannot be watched or has ended.
-    pub(super) fn add(&self, pid: u32) -> Option<Process> {
+    pub fn add(&self, pid: u32) -> Option<Process> {
         let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
         let filter = EventFilter::Proc { pid, flags: ProcessEvents::EXIT };
         let watch = Event::new(filter, EventFlags::ADD | EventFlags::ONESHOT, null_mut());
@@ -30,7 +35,11 @@ impl Processes {
     }
 
     /// Waits for watched processes to end.
-    pub(super) fn wait(&self) -> io::Result<Vec<u32>> {
+    ///
+    /// # Errors
+    ///
+    /// Those of the system.
+    pub fn wait(&self) -> io::Result<Vec<u32>> {
         let mut ended = Vec::with_capacity(16);
         // SAFETY: nothing is added to what is watched.
         match unsafe { kevent_timespec(&self.0, &[], spare_capacity(&mut ended), None) } {

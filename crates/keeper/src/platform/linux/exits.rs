@@ -1,4 +1,4 @@
-//! Linux: a descriptor for each process (`pidfd_open`), and `epoll` on them.
+//! The ends of processes: a descriptor for each process (`pidfd_open`), and `epoll` on them.
 
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
@@ -9,25 +9,34 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io;
 
 /// What keeps a process watched.
-pub(super) type Process = OwnedFd;
+pub type Process = OwnedFd;
 
 /// The processes that are watched.
-pub(super) struct Processes(OwnedFd);
+pub struct Processes(OwnedFd);
 
 impl Processes {
-    pub(super) fn open() -> io::Result<Self> {
+    /// Nothing is watched yet.
+    ///
+    /// # Errors
+    ///
+    /// Those of the system.
+    pub fn open() -> io::Result<Self> {
         Ok(Self(epoll::create(CreateFlags::CLOEXEC)?))
     }
 
     /// Watches a process until it ends. `None` if it cannot be watched or has ended.
-    pub(super) fn add(&self, pid: u32) -> Option<Process> {
+    pub fn add(&self, pid: u32) -> Option<Process> {
         let process = open_living(pid)?;
         let flags = EventFlags::IN | EventFlags::ONESHOT;
         epoll::add(&self.0, &process, EventData::new_u64(pid.into()), flags).ok().map(|()| process)
     }
 
     /// Waits for watched processes to end.
-    pub(super) fn wait(&self) -> io::Result<Vec<u32>> {
+    ///
+    /// # Errors
+    ///
+    /// Those of the system.
+    pub fn wait(&self) -> io::Result<Vec<u32>> {
         let mut ended = Vec::with_capacity(16);
         match epoll::wait(&self.0, spare_capacity(&mut ended), None) {
             Ok(_) | Err(Errno::INTR) => {}
