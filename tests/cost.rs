@@ -1,7 +1,7 @@
 //! What hostile and odd sessions cost: no more than in proportion to their length. Counted in instructions, because a
 //! clock tells nothing on a busy machine.
 
-use crate::support::{Dir, skipped};
+use crate::support::{Dir, is_thorough, skipped};
 use std::fmt::Write;
 use std::fs;
 use std::process::Stdio;
@@ -133,6 +133,10 @@ const HEADER: &str = "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timesta
 
 #[test]
 fn no_session_costs_more_than_in_proportion_to_its_length() {
+    if !is_thorough() {
+        skipped("a minute of valgrind, which TAILOR_THOROUGH=1 asks for, and .ci/run does");
+        return;
+    }
     let dir = Dir::new();
     let Some(nothing) = cost(&dir, "") else {
         skipped("instructions cannot be counted without valgrind, so that no cost was");

@@ -185,6 +185,11 @@ pub(crate) fn skipped(what: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED: {what}");
 }
 
+/// Whether `TAILOR_THOROUGH` asks for what takes long, as `.ci/run` does.
+pub(crate) fn is_thorough() -> bool {
+    std::env::var_os("TAILOR_THOROUGH").is_some()
+}
+
 /// Says that a file was last written long ago.
 pub(crate) fn make_old(path: &Path) {
     let then = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);

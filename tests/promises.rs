@@ -26,7 +26,7 @@ mod loss;
 mod oracle;
 #[path = "promises/pairing.rs"]
 mod pairing;
-#[path = "../../../tests/plainer.rs"]
+#[path = "plainer.rs"]
 mod plainer;
 #[path = "promises/reader.rs"]
 mod reader;
@@ -39,7 +39,7 @@ mod requests;
 mod rescue;
 #[path = "promises/spell.rs"]
 mod spell;
-#[path = "../../../tests/stories/mod.rs"]
+#[path = "stories/mod.rs"]
 #[allow(dead_code, reason = "shared with the black-box tests")]
 mod stories;
 #[path = "promises/story.rs"]
@@ -658,7 +658,7 @@ fn adds_up(bytes: &[u8]) -> Checked {
 }
 
 /// Cases of each promise, unless `PROPTEST_CASES` asks for others. `.ci/run` asks for more.
-const CASES: u32 = 100;
+const CASES: u32 = 50;
 
 fn config() -> ProptestConfig {
     let asked = ProptestConfig::default();
