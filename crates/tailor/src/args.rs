@@ -359,6 +359,9 @@ pub(crate) struct Undo {
     pub(crate) change: Change,
 }
 
+/// The context window of a model of which nothing is known.
+const WINDOW_TOKENS: u64 = 200_000;
+
 /// What a summariser can take.
 #[derive(ClapArgs)]
 #[command(next_help_heading = "Limits (0 switches one off)")]
@@ -373,7 +376,7 @@ pub(crate) struct ChunkLimits {
     #[arg(long, value_name = "CHARS", default_value = "100000")]
     summary_chars_max: u64,
     /// The summariser's context window; a message that takes half of it, with a fifth to spare, is too long.
-    #[arg(long, visible_alias = "window", value_name = "TOKENS", default_value = "200000")]
+    #[arg(long, visible_alias = "window", value_name = "TOKENS", default_value_t = WINDOW_TOKENS)]
     window_tokens: u64,
     /// Most tokens in all chunks together; the oldest messages are left out.
     #[arg(long, value_name = "TOKENS", default_value = "0")]
@@ -388,7 +391,6 @@ impl ChunkLimits {
     pub(crate) fn limits<'t>(&self, count: &'t dyn Fn(&str) -> u64) -> chunk::Limits<'t> {
         // OpenClaw's share of the window for one chunk.
         const SHARE_PERCENT: u64 = 40;
-        const WINDOW_TOKENS: u64 = 200_000;
         let window = if self.window_tokens == 0 { WINDOW_TOKENS } else { self.window_tokens };
         chunk::Limits {
             tokens_max: self.max_tokens.unwrap_or(window.saturating_mul(SHARE_PERCENT) / 100),
@@ -887,6 +889,26 @@ mod tests {
     #[test]
     fn the_definitions_are_sound() {
         Args::command().debug_assert();
+    }
+
+    #[test]
+    fn help_tells_the_defaults_of_the_settings() {
+        let settings = Settings::default();
+        let all = Args::command();
+        let times = [("settle", settings.settle), ("settle_stale", settings.settle_stale)];
+        let mut found = 0;
+        for name in ["fix", "undo", "recover", "compact", "resume"] {
+            let command = all.find_subcommand(name).unwrap();
+            for (option, time) in times {
+                let Some(arg) = command.get_arguments().find(|arg| arg.get_id() == option) else { continue };
+                let help = arg.get_help().unwrap().to_string();
+                assert!(help.contains(&format!("[default: {}", time.as_secs())), "{name}: {help}");
+                found += 1;
+            }
+        }
+        assert_eq!(found, 6);
+        let Some(Command::Gc(gc)) = Args::parse_from(["tailor", "gc"]).command else { panic!("not gc") };
+        assert_eq!((gc.older_than, gc.max_bytes), (settings.keep.age, settings.keep.bytes));
     }
 
     #[test]

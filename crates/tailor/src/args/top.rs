@@ -1,6 +1,6 @@
 //! What `top` and `report` may be asked.
 
-use super::Limits;
+use super::{Limits, WINDOW_TOKENS};
 use super::doctor::session;
 use super::file::ConfigFile;
 use clap::Args as ClapArgs;
@@ -29,7 +29,7 @@ pub(crate) struct Top {
 impl Top {
     /// The window that a context is compared with, given what its file says.
     pub(crate) fn window(&self, told: Option<u64>) -> u64 {
-        self.window_tokens.or(told).unwrap_or(200_000)
+        self.window_tokens.or(told).unwrap_or(WINDOW_TOKENS)
     }
 
     /// How many rows each table has.
