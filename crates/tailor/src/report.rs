@@ -4,9 +4,9 @@ mod remains;
 
 use crate::args::{ReportFormat, Shared};
 use crate::baseline::{Baseline, fingerprints};
-use crate::sessions::no_such_session;
+use crate::place::shown_word;
+use crate::sessions::describe_error;
 use crate::status::Status;
-use crate::terminal::shell_word;
 use keeper::{Ending, Error, Guarantee, Outcome, Policies, Unsupported};
 use remains::Remains;
 use serde::{Serialize, Serializer};
@@ -212,8 +212,7 @@ impl FindingReport {
 fn held_back(path: &Path, code: &str, held: Held) -> String {
     match held {
         Held::Worse(Worse::NewFindings(news)) if news.curable => {
-            let file = shell_word(&path.to_string_lossy());
-            format!("{held}; to make both repairs: tailor fix --allow {code},{} {file}", news.codes)
+            format!("{held}; to make both repairs: tailor fix --allow {code},{} {}", news.codes, shown_word(path))
         }
         _ => held.to_string(),
     }
@@ -298,11 +297,9 @@ impl FileReport {
         self.retry_seconds.map(Duration::from_secs)
     }
 
-    /// A file that could not be dealt with. The error may be about another one, as that of its original.
+    /// A file that could not be dealt with.
     pub(crate) fn failed_at(path: &Path, error: &Error) -> Self {
-        let is_missing = error.is_of_no_file() && path.symlink_metadata().is_err();
-        let reason = if is_missing { no_such_session(path) } else { error.to_string() };
-        let report = Self::empty(path, "error", Some(reason), Status::Error);
+        let report = Self::empty(path, "error", Some(describe_error(path, error)), Status::Error);
         Self { bytes: length(path), ..report }
     }
 

@@ -1,5 +1,6 @@
 //! What fills transcripts, as plain data: the lines of `top --json`, and what a report is made of.
 
+use crate::sessions::describe_error;
 use keeper::{Error, Stop};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -245,7 +246,7 @@ impl SizeReport {
     }
 
     pub(crate) fn failed(error: &Error) -> Self {
-        Self::without(error.path(), "error", Some(error.to_string()))
+        Self::without(error.path(), "error", Some(describe_error(error.path(), error)))
     }
 
     pub(crate) fn stopped(path: &Path, stop: &Stop) -> Self {

@@ -9,7 +9,7 @@ use crate::args::Explain;
 use crate::place::{shown, shown_word};
 use crate::remedy;
 use crate::say::eprint_message;
-use crate::sessions::{Looks, Session, is_refused, no_such_session};
+use crate::sessions::{Looks, Session, describe_error, is_refused};
 use crate::status::Status;
 use crate::table::TableWriter;
 use crate::terminal::{Screen, plain, shell_word};
@@ -353,8 +353,7 @@ fn look(path: &Path, text: &str) -> Result<(Blame, Examination, Option<String>),
         format!("{}: could not look for the error in it: {why}", path.display())
     };
     match looked {
-        Err(Stop::Failed(error)) if error.is_of_no_file() => Err(no_such_session(path)),
-        Err(Stop::Failed(error)) => Err(error.to_string()),
+        Err(Stop::Failed(error)) => Err(describe_error(path, &error)),
         Err(reason) => Err(could_not(&reason)),
         Ok((None, ..)) => Err(could_not(&keeper::Unsupported::UnknownFormat)),
         Ok((Some(blame), looked, said)) => Ok((blame, looked, said)),

@@ -6,6 +6,7 @@ use crate::args::{Format, Undo};
 use crate::place::shown;
 use crate::report::FileReport;
 use crate::say::eprint_message;
+use crate::sessions::describe_error;
 use crate::status::Status;
 use crate::terminal::{Screen, plain};
 use keeper::{Ending, Error, Extent, Found, Options, Outcome, Purpose, Record, Refusal, Vault, undo};
@@ -137,7 +138,7 @@ fn list(asked: &Undo, paths: &[PathBuf], vault: &Vault) -> Status {
         let (found, records) = match found.and_then(|found| Ok((runs_of(&found, vault)?, found))) {
             Ok((records, found)) => (found, records),
             Err(error) => {
-                status = failed(&error);
+                status = failed(&describe_error(error.path(), &error));
                 continue;
             }
         };

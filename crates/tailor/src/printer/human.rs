@@ -4,7 +4,8 @@ use super::fold::{Fold, fold};
 use super::shape::{Shape, Totals};
 use crate::amount::{plural, size};
 use crate::args::{Layout, Listing};
-use crate::place::{shown, shown_word};
+use crate::place::shown;
+use crate::remedy;
 use crate::report::FileReport;
 use crate::terminal::{Screen, plain};
 use anstyle::{AnsiColor, Style};
@@ -166,7 +167,7 @@ fn repair(report: &FileReport, after: u64) -> Vec<End> {
         text.extend(["; ", &plain(reason)]);
     }
     let kept = report.run.is_some() && report.path != "-";
-    let undo = kept.then(|| format!("Undo: tailor undo {}", shown_word(Path::new(&report.path))));
+    let undo = kept.then(|| remedy::undo(Path::new(&report.path)));
     let context = report.sight().map(|sight| format!("context: {sight}").into());
     let resume = resume(report).filter(|_| kept);
     [Some(End { text, undo }), context, resume].into_iter().flatten().collect()
@@ -174,7 +175,7 @@ fn repair(report: &FileReport, after: u64) -> Vec<End> {
 
 /// How to go on with the session.
 fn resume(report: &FileReport) -> Option<End> {
-    report.resume.as_ref().map(|command| format!("Resume: {command}").into())
+    report.resume.as_ref().map(|command| remedy::resume(command).into())
 }
 
 impl Shape for Human {
