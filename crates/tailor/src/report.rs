@@ -212,7 +212,11 @@ impl FindingReport {
 fn held_back(path: &Path, code: &str, held: Held) -> String {
     match held {
         Held::Worse(Worse::NewFindings(news)) if news.curable => {
-            format!("{held}; to make both repairs: tailor fix --allow {code},{} {}", news.codes, shown_word(path))
+            format!(
+                "{held}; to make both repairs: tailor fix --allow {code},{} {}",
+                news.codes,
+                shown_word(path)
+            )
         }
         _ => held.to_string(),
     }

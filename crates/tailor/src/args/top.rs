@@ -1,8 +1,8 @@
 //! What `top` and `report` may be asked.
 
-use super::{Limits, WINDOW_TOKENS};
 use super::doctor::session;
 use super::file::ConfigFile;
+use super::{Limits, WINDOW_TOKENS};
 use clap::Args as ClapArgs;
 use clap::ValueHint::AnyPath;
 use std::path::PathBuf;

@@ -53,7 +53,8 @@ fn compact(asked: &Compact) -> Result<Status, String> {
     };
     let count = tokens::counter(asked.limits.tokenizer);
     let limits = asked.limits.limits(&count);
-    let closed = keeper::closed(&asked.path, &options).map_err(|error| describe_error(&asked.path, &error))?;
+    let closed =
+        keeper::closed(&asked.path, &options).map_err(|error| describe_error(&asked.path, &error))?;
     if asked.dry_run {
         return dry_run(asked, &limits, shares, &closed.unwrap_or(Ending::WouldFix));
     }
@@ -230,7 +231,8 @@ impl Report {
                 let (before, after) = (self.change.bytes, self.change.bytes_after);
                 let (before, after) = (size(before.unwrap_or(0)), size(after.unwrap_or(0)));
                 let undo = remedy::undo(Path::new(&self.change.path));
-                let resume = self.change.resume.as_deref().map(|command| format!("\n{}", remedy::resume(command)));
+                let resume =
+                    self.change.resume.as_deref().map(|command| format!("\n{}", remedy::resume(command)));
                 let (shares, resume) = (shares(), resume.unwrap_or_default());
                 format!("{path}: compacted: {before} → {after}, {shares}. {undo}{resume}")
             }

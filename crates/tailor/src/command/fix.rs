@@ -9,9 +9,7 @@ use crate::report::{FailPolicy, FileReport};
 use crate::say::eprint_message;
 use crate::sessions::roots;
 use crate::status::Status;
-use keeper::{
-    Found, Mode, Options, Vault, has_ended, maintain_shown, maintain_stream, settle_all,
-};
+use keeper::{Found, Mode, Options, Vault, has_ended, maintain_shown, maintain_stream, settle_all};
 use std::io::{self, IsTerminal, Write};
 use std::path::{self, Component, Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
