@@ -342,7 +342,8 @@ pub(crate) struct Undo {
     /// The run to undo, instead of the newest one.
     #[arg(long, value_name = "ID", requires = "paths")]
     pub(crate) run: Option<String>,
-    /// Restore everything but a compaction that the agent has continued from.
+    /// Restore what can be restored: not a compaction that the agent has continued from, not what another program has
+    /// changed since, and no forgotten text.
     #[arg(long)]
     pub(crate) partly: bool,
     /// Undo even if the model has signed thinking since: the API then refuses the session until that thinking is

@@ -103,6 +103,9 @@ pub(crate) struct FileReport {
     /// How many places an undo put back, or would.
     #[serde(skip)]
     pub(crate) places_restored: usize,
+    /// How many it left as they are, or would.
+    #[serde(skip)]
+    pub(crate) places_left: usize,
 }
 
 /// How many findings these are, with those that are not listed.
@@ -284,6 +287,7 @@ impl FileReport {
             runs: None,
             diff: Vec::new(),
             places_restored: 0,
+            places_left: 0,
         }
     }
 
@@ -418,6 +422,7 @@ impl FileReport {
         report.bytes = bytes(path, outcome);
         report.findings = None;
         report.places_restored = outcome.places_restored;
+        report.places_left = outcome.places_left;
         report.runs = Some(runs);
         let format = outcome.before.as_ref().and_then(|found| found.facts.format);
         report.resume =

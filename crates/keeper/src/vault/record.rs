@@ -174,6 +174,15 @@ impl Change {
         Ok(change)
     }
 
+    /// Holds the number of a place that an undo leaves as it is.
+    pub(crate) fn nothing(at: u64) -> Self {
+        Self { at, length: 0, check: String::new(), old: Vec::new() }
+    }
+
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.length == 0 && self.old.is_empty()
+    }
+
     /// How many bytes stood there before.
     pub(crate) fn length_before(&self) -> u64 {
         self.old.iter().filter_map(Old::len).sum()

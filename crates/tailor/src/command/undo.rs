@@ -63,7 +63,7 @@ fn nothing_kept(vault: &Vault) -> Status {
 
 /// Undoes one run; the number is how many were undone.
 fn one(asked: &Undo, options: &Options, found: &Found) -> Result<(Outcome, u64), Error> {
-    let extent = if asked.partly { Extent::AllButCompaction } else { Extent::Whole };
+    let extent = if asked.partly { Extent::Possible } else { Extent::Whole };
     let outcome = undo(&found.path, found.root.as_deref(), options, asked.run.as_deref(), extent)?;
     let runs = u64::from(matches!(outcome.ending, Ending::Undone | Ending::WouldUndo));
     Ok((outcome, runs))
@@ -90,7 +90,8 @@ fn to_original(asked: &Undo, options: &Options, found: &Found) -> Result<(Outcom
             break;
         }
         let places_restored = last.places_restored + next.places_restored;
-        (last, undone) = (Outcome { places_restored, ..next }, undone + runs);
+        let places_left = last.places_left + next.places_left;
+        (last, undone) = (Outcome { places_restored, places_left, ..next }, undone + runs);
     }
     last.bytes = bytes;
     Ok((last, undone))

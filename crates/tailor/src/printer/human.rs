@@ -129,10 +129,12 @@ fn endings(report: &FileReport) -> Vec<End> {
             let more = reason.map(|reason| format!("; {reason}")).unwrap_or_default();
             let runs = report.runs.filter(|runs| *runs > 1).map(|runs| format!(" {runs} runs"));
             let (outcome, runs) = (outcome.replace('-', " "), runs.unwrap_or_default());
-            let restored = report.places_restored as u64;
-            let put_back = if restored == 0 { "" } else { " put back, " };
-            let edits = if restored == 0 { String::new() } else { plural(restored, "edit") };
-            let done = format!("{outcome}{runs}: {edits}{put_back}{}{more}", sizes(report, after)).into();
+            let put_back = match (report.places_restored as u64, report.places_left as u64) {
+                (0, _) => String::new(),
+                (restored, 0) => format!("{} put back, ", plural(restored, "edit")),
+                (restored, left) => format!("{restored} of {} put back, ", plural(restored + left, "edit")),
+            };
+            let done = format!("{outcome}{runs}: {put_back}{}{more}", sizes(report, after)).into();
             [Some(done), resume(report)].into_iter().flatten().collect()
         }
         (outcome, Some(reason), None) => {
