@@ -224,6 +224,31 @@ fn what_is_refused_again_becomes_shorter_until_the_model_answers() {
     assert_eq!((&said["outcome"], said["attempts_before"].as_u64()), (&"fixed".into(), Some(0)), "{said}");
 }
 
+/// An error that only the user knows: its number of tokens tells whether the session was shortened for it before.
+#[test]
+fn an_error_that_is_passed_twice_shortens_once() {
+    let dir = Dir::new();
+    let before = session("claude-code", 200, &"a row of the log. ".repeat(200));
+    let path = dir.write("s.jsonl", &before);
+    let refused = |tokens: u64| {
+        let error = format!("prompt is too long: {tokens} tokens > 200000 maximum");
+        told(&recover(&dir, &["--json", "--error", &error]))
+    };
+    assert_eq!(refused(234_743)["outcome"], "fixed");
+    let short = fs::read(&path).unwrap();
+    let again = recover(&dir, &["--error", "prompt is too long: 234743 tokens > 200000 maximum"]);
+    assert!(again.status == 0 && again.stderr.contains("older than the last recovery"), "{}", again.stderr);
+    assert_eq!(fs::read(&path).unwrap(), short);
+    let other = refused(210_002);
+    assert_eq!((&other["outcome"], other["attempts_before"].as_u64()), (&"fixed".into(), Some(1)), "{other}");
+    assert_eq!(refused(234_743)["outcome"], "clean", "whichever it was");
+    for _ in 0..2 {
+        assert_eq!(undo(&dir).status, 0);
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), before);
+    assert_eq!(refused(234_743)["outcome"], "fixed", "what was undone does not count");
+}
+
 /// Claude Code's session of 880 messages and about 250,000 tokens. Beside each result is a long copy that the API never sees.
 fn long_session() -> String {
     let side = "y".repeat(9_000);

@@ -132,9 +132,11 @@ fn draw(
     // What the API said before the last recovery says nothing about what is left.
     let was_over = failure.is_some_and(|failure| tried.end.is_some_and(|end| failure.at < end));
     let failure = failure.filter(|_| !was_over);
-    let is_old = |error: &&String| was_over && said.as_deref().is_some_and(|said| is_same(said, error));
+    let is_old = |error: &&String| {
+        was_over && said.as_deref().is_some_and(|said| is_same(said, error)) || tried.has_met(error)
+    };
     let passed = recovery.error.as_ref().filter(|error| !is_old(error));
-    let is_over = was_over && passed.is_none();
+    let is_over = (was_over || recovery.error.is_some()) && passed.is_none() && failure.is_none();
     let error = passed.cloned().or(said.filter(|_| failure.is_some()));
     let cause = passed.map(|error| classify(error)).or(failure.map(|failure| failure.cause));
     let length =
@@ -211,7 +213,8 @@ fn to_target(
             (tokens.after, tokens.target) = (Some(done.tokens), Some(target));
             (tokens.thinking_removed, tokens.unable) = (done.thinking_removed, done.unable);
             found.shares = done.recovered.shares;
-            Next::change(repair, Some(Purpose::Recover(0)))
+            let refused = found.error.as_deref().and_then(tokens_named);
+            Next::change(repair, Some(refused.map_or(Purpose::Recover(0), Purpose::RecoverFrom)))
         }
     };
     Ok(Drawn { before: done.recovered.before, next, told: Some(found) })
@@ -247,15 +250,16 @@ pub fn is_same(one: &str, other: &str) -> bool {
 }
 
 /// The recoveries of a file that were not undone, newest first: where the file ended after each, in bytes as they are
-/// now, and the level.
-fn recoveries(vault: &Vault, path: &Path) -> Result<Vec<(u64, u8)>, Error> {
+/// now, and what it was for.
+fn recoveries(vault: &Vault, path: &Path) -> Result<Vec<(u64, Purpose)>, Error> {
     // A record that cannot be read counts as none: that tries a level once more.
     let records: Vec<Record> = vault.runs(path)?.into_iter().flatten().collect();
     // How much longer later runs have made what stands before the place.
     let (mut grown, mut found) = (0_i128, Vec::new());
     for record in records.iter().rev().filter(|record| record.state != State::Kept) {
-        if let Some(Purpose::Recover(level)) = record.purpose.filter(|_| !record.is_undone(&records)) {
-            found.push((u64::try_from(i128::from(record.bytes_after) + grown).unwrap_or(0), level));
+        let purpose = record.purpose.filter(|purpose| purpose.is_recovery() && !record.is_undone(&records));
+        if let Some(purpose) = purpose {
+            found.push((u64::try_from(i128::from(record.bytes_after) + grown).unwrap_or(0), purpose));
         }
         grown += i128::from(record.bytes_after) - i128::from(record.bytes_before);
     }
@@ -268,21 +272,34 @@ struct Tried {
     highest: u8,
     /// Where the file ended after the last of them, in bytes as they are now.
     end: Option<u64>,
+    /// How many tokens the requests had for which it was recovered, and for the last time before that.
+    refused: Vec<u64>,
 }
 
 impl Tried {
     fn of(vault: Option<&Vault>, content: &Content) -> Result<Self, Stop> {
-        let mut tried = Self { count: 0, highest: 0, end: None };
+        let mut tried = Self { count: 0, highest: 0, end: None, refused: Vec::new() };
         let Some(vault) = vault else { return Ok(tried) };
-        for (end, level) in recoveries(vault, &content.path)? {
+        for (end, purpose) in recoveries(vault, &content.path)? {
             tried.end = tried.end.or(Some(end));
+            if let Purpose::RecoverFrom(tokens) = purpose {
+                tried.refused.push(tokens);
+            }
             if content.read(|source| answered_since(source, end))? {
                 break;
             }
             tried.count += 1;
-            tried.highest = tried.highest.max(level);
+            if let Purpose::Recover(level) = purpose {
+                tried.highest = tried.highest.max(level);
+            }
         }
         Ok(tried)
+    }
+
+    /// Whether it was recovered after this very error: a request that has become shorter is not refused with the same
+    /// number of tokens.
+    fn has_met(&self, error: &str) -> bool {
+        tokens_named(error).is_some_and(|tokens| self.refused.contains(&tokens))
     }
 
     /// What to do; or how it ends if there is nothing to do.

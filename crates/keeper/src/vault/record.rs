@@ -89,10 +89,18 @@ pub struct Record {
 pub enum Purpose {
     /// A recovery of this level, from 1 to 3; 0 for one that aimed at a number of tokens.
     Recover(u8),
+    /// A recovery after a request of so many tokens was refused.
+    RecoverFrom(u64),
     /// A compaction.
     Compact,
     /// Finishing an interrupted run: late lines were merged into the transcript.
     Merge,
+}
+
+impl Purpose {
+    pub(crate) fn is_recovery(self) -> bool {
+        matches!(self, Self::Recover(_) | Self::RecoverFrom(_))
+    }
 }
 
 /// How a transcript was replaced: what a later start needs to finish that.
