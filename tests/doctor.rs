@@ -449,7 +449,7 @@ fn resume_repairs_and_starts_the_agent() {
     let done = resume(&["claude"]);
     // The exit code is the agent's.
     assert_eq!(done.status, 7, "{}", done.stderr);
-    assert!(done.stderr.contains(". To undo: tailor undo ~/.claude/"), "{}", done.stderr);
+    assert!(done.stderr.contains(". Undo: tailor undo ~/.claude/"), "{}", done.stderr);
     let started = fs::read_to_string(dir.home().join("started")).unwrap();
     assert!(
         started.contains(&format!("claude --resume {CLAUDE} in ")) && started.trim_end().ends_with("/shop"),

@@ -29,6 +29,7 @@ use spans::marker::Folder;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::chunk;
+use transcript::policy::WINDOW_TOKENS;
 use transcript::policy::{Budget, Policy, SignedThinking};
 use transcript::recover::{self, Level};
 use transcript::rule::{self, Group};
@@ -359,9 +360,6 @@ pub(crate) struct Undo {
     #[command(flatten)]
     pub(crate) change: Change,
 }
-
-/// The context window of a model of which nothing is known.
-const WINDOW_TOKENS: u64 = 200_000;
 
 /// What a summariser can take.
 #[derive(ClapArgs)]

@@ -1,11 +1,12 @@
 //! What `top` and `report` may be asked.
 
+use super::Limits;
 use super::doctor::session;
 use super::file::ConfigFile;
-use super::{Limits, WINDOW_TOKENS};
 use clap::Args as ClapArgs;
 use clap::ValueHint::AnyPath;
 use std::path::PathBuf;
+use transcript::policy::WINDOW_TOKENS;
 
 #[derive(ClapArgs)]
 pub(crate) struct Top {
@@ -18,12 +19,15 @@ pub(crate) struct Top {
     /// One JSON object for each file, and one with totals.
     #[arg(long)]
     pub(crate) json: bool,
-    /// The model's context window, to show how full it is; 0 if unknown. By default what the file says, or 200,000.
+    /// The model's context window, to show how full it is; 0 if unknown. By default what the configuration or the file
+    /// says, or 200,000.
     #[arg(long, value_name = "TOKENS")]
     pub(crate) window_tokens: Option<u64>,
     /// Show how the largest entries begin.
     #[arg(long)]
     pub(crate) show_content: bool,
+    #[command(flatten)]
+    pub(crate) config: ConfigFile,
 }
 
 impl Top {

@@ -14,7 +14,7 @@ use crate::status::Status;
 use crate::table::TableWriter;
 use crate::terminal::{Screen, plain, shell_word};
 use crate::value::{or_meant, rules};
-use keeper::{Stop, Vault, is_same, known_roots, read};
+use keeper::{Policies, Stop, Vault, is_same, known_roots, read};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use transcript::finding::{Safety, Severity};
@@ -23,7 +23,7 @@ use transcript::profile::{self, PROFILES};
 use transcript::refusal::{self, Refusal};
 use transcript::request::{Blame, blame};
 use transcript::rule::{self, RULES, Rule};
-use transcript::{Examination, Finding, Policy, examine};
+use transcript::{Examination, Finding, examine};
 
 /// How much of a title is shown.
 const TITLE_COLUMNS: usize = 60;
@@ -76,14 +76,14 @@ fn answer(explain: &Explain) -> Status {
                 shown_word(path)
             );
             let is_it = |finding: &Finding| finding.rule.code() == rule.code();
-            return in_file(path, "", None, &is_it, &|found| {
+            return in_file(path, "", explain, None, &is_it, &|found| {
                 settles(&found.findings, path, "").unwrap_or_else(|| none.clone())
             });
         }
     } else if let Some(known) = refusal::find(what) {
         return error(known, what, explain);
     } else {
-        return unknown(what, explain.file.as_deref());
+        return unknown(what, explain);
     }
     Status::Clean
 }
@@ -98,7 +98,8 @@ fn describe(rule: &Rule) {
 }
 
 /// Neither a code nor an error that is known: what to do then.
-fn unknown(what: &str, file: Option<&Path>) -> Status {
+fn unknown(what: &str, explain: &Explain) -> Status {
+    let file = explain.file.as_deref();
     if what.trim().is_empty() {
         eprint_message("the text is empty: pass the whole text of an error");
     // What holds a space is no name.
@@ -122,16 +123,12 @@ fn unknown(what: &str, file: Option<&Path>) -> Status {
     if let Some(path) = file {
         // Whether one of these is the reason nobody knows, so no repair is proposed.
         let is_error = |finding: &Finding| finding.severity == Severity::Error;
-        in_file(
-            path,
-            what,
-            Some("errors that a scan finds"),
-            &is_error,
-            &|found| match &found.findings[..] {
-                [] => "No errors found.".to_string(),
-                _ => String::new(),
-            },
-        );
+        in_file(path, what, explain, Some("errors that a scan finds"), &is_error, &|found| match &found
+            .findings[..]
+        {
+            [] => "No errors found.".to_string(),
+            _ => String::new(),
+        });
     }
     Status::Error
 }
@@ -171,7 +168,7 @@ fn error(known: &'static Refusal, text: &str, explain: &Explain) -> Status {
     if is_length(text) {
         return too_long(path, text, explain, &is_about);
     }
-    in_file(path, text, None, &is_about, &|found| {
+    in_file(path, text, explain, None, &is_about, &|found| {
         let file = shown_word(path);
         let settled = match settles(&found.findings, path, text) {
             _ if rules.is_empty() => known.fix.to_string(),
@@ -190,9 +187,8 @@ const SHORTENED: &str = "The session was shortened since this error, and fits no
 /// What to do about a session that is too long.
 fn too_long(path: &Path, text: &str, explain: &Explain, is_about: &dyn Fn(&Finding) -> bool) -> Status {
     let vault = explain.config.load().and_then(|config| config.vault()).ok().map(Vault::new);
-    in_file(path, text, None, is_about, &|Found { findings, looked, said }| {
-        let tokens = looked.context_tokens;
-        let is_over = tokens.tokens > tokens.window(&Policy::default());
+    in_file(path, text, explain, None, is_about, &|Found { findings, looked, window, said }| {
+        let is_over = looked.context_tokens.tokens > *window;
         let is_refused = is_refused(looked, path, vault.as_ref());
         if !is_over && !is_refused && said.as_ref().is_some_and(|said| is_same(said, text)) {
             return SHORTENED.to_string();
@@ -277,6 +273,8 @@ fn paragraphs(parts: &[&str]) -> String {
 struct Found {
     findings: Vec<Finding>,
     looked: Examination,
+    /// The context window that it is measured against.
+    window: u64,
     /// The error with which its last turn failed.
     said: Option<String>,
 }
@@ -285,14 +283,18 @@ struct Found {
 fn in_file(
     path: &Path,
     text: &str,
+    explain: &Explain,
     heading: Option<&str>,
     is_about: &dyn Fn(&Finding) -> bool,
     end: &dyn Fn(&Found) -> String,
 ) -> Status {
-    let (blame, looked, said) = match look(path, text) {
-        Ok(found) => found,
-        Err(why) => return failed(&why),
-    };
+    let policies = explain.config.load().map(|config| config.policies());
+    let (policies, (blame, looked, said)) =
+        match policies.and_then(|policies| Ok((look(path, text, &policies)?, policies))) {
+            Ok((found, policies)) => (policies, found),
+            Err(why) => return failed(&why),
+        };
+    let window = looked.context_tokens.window(policies.of(looked.facts.format));
     println!("{}:", plain(&shown(path)));
     tell(&blame, text);
     let mut findings = looked.findings.clone();
@@ -300,7 +302,7 @@ fn in_file(
     if is_length(text) {
         // What is not sent makes no request longer.
         findings.retain(|finding| blame.unsent.binary_search(&finding.line).is_err());
-        tell_context(&looked);
+        tell_context(looked.context_tokens.tokens, window);
     }
     if let Some(heading) = heading.filter(|_| !findings.is_empty()) {
         println!("  {heading}:");
@@ -313,7 +315,7 @@ fn in_file(
     if more > 0 {
         println!("  and {more} more (tailor scan)");
     }
-    let found = Found { findings, looked, said };
+    let found = Found { findings, looked, window, said };
     let end = end(&found);
     if !end.is_empty() {
         println!("\n{end}");
@@ -325,9 +327,7 @@ fn in_file(
 }
 
 /// How much the context has of what it may have.
-fn tell_context(looked: &Examination) {
-    let tokens = looked.context_tokens.tokens;
-    let window = looked.context_tokens.window(&Policy::default());
+fn tell_context(tokens: u64, window: u64) {
     if window > 0 {
         let percent = percent(tokens, window);
         println!("  context: {} of {} tokens ({percent})", grouped(tokens), grouped(window));
@@ -345,10 +345,15 @@ fn go_on(path: &Path, looked: &Examination) {
 }
 
 /// The places of a file that a text names, and all that is found in it.
-fn look(path: &Path, text: &str) -> Result<(Blame, Examination, Option<String>), String> {
-    let policy = Policy { error: Some(text.to_string()), ..Policy::default() };
-    let looked =
-        read(path, None, |source| Ok((blame(source, text)?, examine(source, &policy)?, last_error(source)?)));
+fn look(
+    path: &Path,
+    text: &str,
+    policies: &Policies,
+) -> Result<(Blame, Examination, Option<String>), String> {
+    let policies = policies.map(|policy| policy.error = Some(text.to_string()));
+    let looked = read(path, None, |source| {
+        Ok((blame(source, text)?, examine(source, policies.choose(source)?)?, last_error(source)?))
+    });
     let could_not = |why: &dyn std::fmt::Display| {
         format!("{}: could not look for the error in it: {why}", path.display())
     };

@@ -6,7 +6,7 @@ use crate::args::{Format, Undo};
 use crate::place::shown;
 use crate::report::FileReport;
 use crate::say::eprint_message;
-use crate::sessions::describe_error;
+use crate::sessions::{describe_error, no_such_session};
 use crate::status::Status;
 use crate::terminal::{Screen, plain};
 use keeper::{Ending, Error, Extent, Found, Options, Outcome, Purpose, Record, Refusal, Vault, undo};
@@ -144,7 +144,9 @@ fn list(asked: &Undo, paths: &[PathBuf], vault: &Vault) -> Status {
             }
         };
         if records.is_empty() && found.root.is_none() {
-            eprint_message(&format!("{}: no run has changed it", found.path.display()));
+            let is_there = found.path.symlink_metadata().is_ok();
+            let unchanged = || format!("{}: no run has changed it", found.path.display());
+            eprint_message(&if is_there { unchanged() } else { no_such_session(&found.path) });
         }
         let (mut whole, mut broken) = (Vec::new(), Vec::new());
         for record in records {
