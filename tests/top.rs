@@ -107,8 +107,8 @@ fn the_configuration_says_how_large_the_window_is() {
     dir.write("w.jsonl", WHOLE);
     let window = |arguments: &[&str]| {
         let text = dir.tailor(&[arguments, &["--config", "c.toml"]].concat()).text();
-        let words = text.split(" of ").skip(1).filter_map(|rest| rest.split(' ').next());
-        words.filter(|word| word.starts_with(|c: char| c.is_ascii_digit())).next().unwrap().to_string()
+        let mut words = text.split(" of ").skip(1).filter_map(|rest| rest.split(' ').next());
+        words.find(|word| word.starts_with(|c: char| c.is_ascii_digit())).unwrap().to_string()
     };
     assert_eq!(window(&["top", "s.jsonl"]), "250,000");
     assert_eq!(window(&["top", "w.jsonl"]), "300,000");

@@ -15,7 +15,7 @@ pub(crate) use hook::{Hook, HookEvent};
 pub(crate) use top::{Report, Top};
 
 use crate::config::{Loaded, load};
-use crate::settings::{Edit, Settings, default_socket};
+use crate::settings::{Edit, Settings};
 use crate::value::{Thinking, Tokenizer, code, days, duration, millis, or_meant, rules, seconds, size};
 use clap::ValueHint::AnyPath;
 use clap::builder::{EnumValueParser, TypedValueParser};
@@ -648,7 +648,7 @@ impl ConfigAt {
 
     /// Where the daemon answers as far as flags say, without the configuration.
     pub(crate) fn socket(&self) -> PathBuf {
-        self.daemon.get("socket").map_or_else(default_socket, PathBuf::from)
+        self.daemon.get("socket").map_or_else(|| Settings::default().socket(), PathBuf::from)
     }
 
     /// Flags as lines of a configuration file.
