@@ -154,7 +154,7 @@ fn draw(
     }
     match tried.next(recovery, cause, length) {
         Ok(Way::Levels(levels)) => by_levels(content, policies, levels, recovery.keep, found),
-        Ok(Way::Target(target)) => to_target(content, policies, target, found),
+        Ok(Way::Target(target)) => to_target(content, policies, target, is_asked, found),
         Err(ending) => not_drawn(content, policies, ending, found),
     }
 }
@@ -192,23 +192,29 @@ fn to_target(
     content: &Content,
     policies: &Policies,
     target: u64,
+    is_asked: bool,
     mut found: Found,
 ) -> Result<Drawn<Found>, Stop> {
     let Some(tokens) = &mut found.tokens else {
         return not_drawn(content, policies, Ending::Refused(Refusal::Unable(Unable::UnknownFormat)), found);
     };
     let length = tokens.before;
+    let is_needed = found.cause.is_some() || is_asked || length.tokens > length.window;
     let done = content.read(|source| shorten(source, policies.choose(source)?, &length, target))?;
     let repair = match done.recovered.repair {
-        Err(unable) => Err(Refusal::Unable(unable)),
+        // Nobody has refused it, and it fits.
+        Err(_) if !is_needed => Err(Ending::Clean),
+        Err(unable) => Err(Ending::Refused(Refusal::Unable(unable))),
         // Shorter, and refused all the same: nothing is worth losing for that.
-        Ok(_) if done.tokens > length.window.max(target) => {
-            Err(Refusal::StillTooLong { tokens: done.tokens, window: length.window, unable: done.unable })
-        }
+        Ok(_) if done.tokens > length.window.max(target) => Err(Ending::Refused(Refusal::StillTooLong {
+            tokens: done.tokens,
+            window: length.window,
+            unable: done.unable,
+        })),
         Ok(repair) => Ok(repair),
     };
     let next = match repair {
-        Err(refusal) => Next::End(Ending::Refused(refusal)),
+        Err(ending) => Next::End(ending),
         Ok(repair) => {
             (tokens.after, tokens.target) = (Some(done.tokens), Some(target));
             (tokens.thinking_removed, tokens.unable) = (done.thinking_removed, done.unable);

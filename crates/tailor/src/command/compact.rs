@@ -4,6 +4,7 @@ use super::chunk::{Printer, told};
 use super::{failed, one_session, output_closed};
 use crate::amount::{plural, size};
 use crate::args::{Compact, Format};
+use crate::place::shown;
 use crate::remedy;
 use crate::report::Changed;
 use crate::say::eprint_message;
@@ -215,13 +216,16 @@ impl Report {
                     println!("{}", json(&line));
                 }
             }
-            Format::Human => println!("{}", Screen::of_stdout().whole(&self.sentence(ending))),
+            Format::Human => {
+                let screen = Screen::of_stdout();
+                self.sentence(ending).lines().for_each(|line| println!("{}", screen.fit(line)));
+            }
         }
         Status::of_change(ending)
     }
 
     fn sentence(&self, ending: &Ending) -> String {
-        let path = plain(&self.change.path);
+        let path = plain(&shown(Path::new(&self.change.path)));
         let shares = || {
             let (kept, gone) = (plural(self.kept, "message"), self.left_out);
             format!("{kept} in context, {gone} left out in {}", plural(self.chunks, "chunk"))

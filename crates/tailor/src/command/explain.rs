@@ -60,12 +60,12 @@ fn answer(explain: &Explain) -> Status {
             (letter, number.parse::<u32>().unwrap_or(0))
         });
         for rule in rules {
-            println!("{:3} {:26} {}", rule.code(), rule.name(), rule.help().what);
+            print_lines(&format!("{:3} {:26} {}", rule.code(), rule.name(), rule.help().what));
         }
         return Status::Clean;
     };
     if let Some(profile) = profile::find(what) {
-        println!("{}\n\n{}\n\nSource: {}", profile.name, profile.what, profile.source);
+        print_lines(&format!("{}\n\n{}\n\nSource: {}", profile.name, profile.what, profile.source));
     } else if let Some(rule) = rule::find(what) {
         describe(rule);
         if let Some(path) = &explain.file {
@@ -152,7 +152,7 @@ fn error(known: &'static Refusal, text: &str, explain: &Explain) -> Status {
     let path = match (&explain.file, folder) {
         (Some(file), None) => file,
         _ if rules.is_empty() => {
-            println!("{}", paragraphs(&[known.fix, known.advice]));
+            print_lines(&paragraphs(&[known.fix, known.advice]));
             return Status::Clean;
         }
         (_, folder) => match search(known, text, explain, folder) {
@@ -213,7 +213,7 @@ fn search(
 ) -> Result<Option<PathBuf>, String> {
     let paths: Vec<PathBuf> = folder.into_iter().cloned().collect();
     if paths.is_empty() && known_roots().is_empty() {
-        println!("{}", paragraphs(&[known.fix, known.advice]));
+        print_lines(&paragraphs(&[known.fix, known.advice]));
         return Ok(None);
     }
     let looks = Looks::new(&explain.config.load()?, &paths);
@@ -226,35 +226,40 @@ fn search(
         } else {
             format!("holds {}", plain(&ids.join(" or ")))
         };
-        println!(
+        let none = format!(
             "None of {sessions} here {what}. If you know the file, name it: tailor explain 'ERROR TEXT' FILE"
         );
-        println!("{}", paragraphs(&[known.fix, known.advice]));
+        print_lines(&none);
+        print_lines(&paragraphs(&[known.fix, known.advice]));
         return Ok(None);
     };
     let title = &session.headline.title;
     let title = title.as_ref().map(|title| TableWriter::of_stdout().begin(title, TITLE_COLUMNS));
     let title = title.map(|title| format!(" \"{title}\"")).unwrap_or_default();
     let name = format!("{}{title}, {} ago", session.agent_name(), age(session.age));
-    match fit {
-        Fit::HasId => println!("The call is in this session, of {sessions}: {name}"),
-        Fit::Recorded => println!("The newest session with this error, of {sessions}: {name}"),
-        Fit::HasDefect => println!("The newest session with such a defect, of {sessions}: {name}"),
-        Fit::Likely => println!("Most likely this session, of {sessions}: {name}"),
+    let which = match fit {
+        Fit::HasId => "The call is in this session",
+        Fit::Recorded => "The newest session with this error",
+        Fit::HasDefect => "The newest session with such a defect",
+        Fit::Near | Fit::Likely => "Most likely this session",
         Fit::Repaired => {
             repaired(session, &name);
             return Ok(None);
         }
-    }
+    };
+    print_lines(&format!("{which}, of {sessions}: {name}"));
     Ok(Some(session.path.clone()))
 }
 
 /// What to say of a session that holds an id of the error, but not what the error is about.
 fn repaired(session: &Session, name: &str) {
-    println!("The call is in this session: {name}\n{}", plain(&shown(&session.path)));
+    print_lines(&format!("The call is in this session: {name}"));
+    println!("{}", plain(&shown(&session.path)));
     match session.command.as_ref().filter(|_| session.state.is_stuck()) {
         Some(command) => {
-            println!("Tailor no longer finds what this error is about, but something else. Run: {command}");
+            print_lines(&format!(
+                "Tailor no longer finds what this error is about, but something else. Run: {command}"
+            ));
         }
         None => println!("Tailor finds nothing wrong with it any more."),
     }
@@ -267,6 +272,11 @@ fn repaired(session: &Session, name: &str) {
 fn paragraphs(parts: &[&str]) -> String {
     let parts: Vec<&str> = parts.iter().copied().filter(|part| !part.is_empty()).collect();
     parts.join("\n")
+}
+
+/// Prints lines that fit the screen.
+fn print_lines(text: &str) {
+    text.lines().for_each(|line| println!("{}", Screen::of_stdout().fit(line)));
 }
 
 /// What an error was found to be about in a file.
@@ -309,7 +319,8 @@ fn in_file(
     }
     let (listed, rest) = findings.split_at(findings.len().min(FINDINGS_MAX));
     for found in listed {
-        println!("  line {}: {} {}: {}", found.line, found.rule.code(), found.rule.name(), found.message);
+        let (line, rule) = (found.line, found.rule);
+        print_lines(&format!("  line {line}: {} {}: {}", rule.code(), rule.name(), found.message));
     }
     let more: u64 = rest.iter().map(Finding::count).chain(listed.iter().map(|found| found.more)).sum();
     if more > 0 {
@@ -318,7 +329,8 @@ fn in_file(
     let found = Found { findings, looked, window, said };
     let end = end(&found);
     if !end.is_empty() {
-        println!("\n{end}");
+        println!();
+        print_lines(&end);
     }
     if end.contains(", run: ") || end == SHORTENED {
         go_on(path, &found.looked);
@@ -341,7 +353,9 @@ fn go_on(path: &Path, looked: &Examination) {
     let Some(words) = agent.resume(name) else { return };
     let folder = looked.headline.folder.as_deref().map(Path::new).filter(|folder| folder.is_dir());
     let command = in_folder(&words.collect::<Vec<_>>(), folder);
-    println!("Quit {} first if it has this session open. Afterwards, go on with: {command}", agent.name);
+    let text =
+        format!("Quit {} first if it has this session open. Afterwards, go on with: {command}", agent.name);
+    print_lines(&text);
 }
 
 /// The places of a file that a text names, and all that is found in it.

@@ -3,13 +3,13 @@
 use super::{failed, one_session};
 use crate::amount::{grouped, percent, plural};
 use crate::args::{Format, Recover};
-use crate::place::shown_word;
+use crate::place::{shown, shown_word};
 use crate::remedy;
 use crate::report::{Changed, retry_seconds};
 use crate::say::eprint_message;
 use crate::sessions::describe_error;
 use crate::status::Status;
-use crate::terminal::{json, plain, shell_word};
+use crate::terminal::{Screen, json, plain, shell_word};
 use keeper::{Ending, Recovered, Refusal, Tokens};
 use serde::Serialize;
 use std::path::Path;
@@ -39,7 +39,7 @@ pub(crate) fn run(asked: &Recover) -> Status {
             }
         }
         Format::Human => {
-            println!("{}", report.sentence(&done));
+            println!("{}", Screen::of_stdout().fit(&report.sentence(&done)));
             report.go_on(&done);
         }
     }
@@ -238,7 +238,7 @@ impl Report {
     }
 
     fn sentence(&self, done: &Recovered) -> String {
-        let path = plain(&self.change.path);
+        let path = plain(&shown(Path::new(&self.change.path)));
         let said = match (&done.outcome.ending, done.tokens) {
             (Ending::Fixed | Ending::WouldFix, Some(tokens)) => self.changed(done, tokens),
             (Ending::Clean, Some(tokens)) if done.cause.is_none() => not_too_long(&tokens.before),

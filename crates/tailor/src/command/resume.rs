@@ -120,7 +120,11 @@ fn shorten(session: &Session, resume: &Resume) -> Result<(), Status> {
     let done =
         keeper::recover(&session.path, None, &asked.recovery(), &options).map_err(|error| failed(&error))?;
     eprint_message(&sentence(&asked, &done));
+    // What misses the target may fit all the same.
+    let fits =
+        done.tokens.is_some_and(|tokens| tokens.after.is_some_and(|after| after <= tokens.before.window));
     match status(&done) {
+        _ if fits && done.outcome.ending == Ending::Fixed => Ok(()),
         Status::Clean => Ok(()),
         other => {
             let path = shown_word(&session.path);
