@@ -216,10 +216,11 @@ fn still_too_long(tokens: u64, window: u64, unable: Option<Unable>) -> String {
 
 fn forgotten(texts: usize, alone: bool) -> String {
     if alone {
-        return "tailor forget removed all that this run cut; nothing else can be put back".to_string();
+        return "all that this run cut was removed by tailor forget; nothing else can be put back"
+            .to_string();
     }
     format!(
-        "tailor forget removed {texts} of the texts that this run cut, which cannot be put back (--partly restores \
+        "{texts} of the texts that this run cut were removed by tailor forget and cannot be put back (--partly restores \
          everything else)"
     )
 }

@@ -88,10 +88,12 @@ impl Screen {
 
 /// Where the command begins with which a line ends.
 fn command_at(text: &str) -> Option<usize> {
-    // Messages begin with our name.
     let before = ["run: ", "Run: ", "Undo: ", "Resume: ", "go on with: ", "starting: "];
     let after = before.iter().filter_map(|before| text.rfind(before).map(|at| at + before.len()));
-    after.chain(text.rfind(": tailor ").map(|at| at + 2)).max()
+    let at = after.chain(text.rfind(": tailor ").map(|at| at + 2)).max()?;
+    // A sentence that goes on after a command is like any other.
+    let goes_on = [". ", "; ", " ("].iter().any(|mark| text[at..].contains(mark)) || text.ends_with('.');
+    (!goes_on).then_some(at)
 }
 
 /// A text, broken between words into lines of at most so many columns; all but the first begin with `indent`.
@@ -268,6 +270,10 @@ mod tests {
             (
                 "tailor: it is too long for a screen: tailor undo s",
                 ["tailor: it is too long for a", "    screen: tailor undo s"],
+            ),
+            (
+                "to see it: tailor show ID; and more follows",
+                ["to see it: tailor show ID; and", "    more follows"],
             ),
         ] {
             assert_eq!(screen.fit(text), lines.join("\n"));
