@@ -139,7 +139,8 @@ impl<'a> TopPrinter<'a> {
         match &weighed.reason {
             Some(reason) if weighed.outcome == "error" => eprint_message(reason),
             Some(reason) if bad => {
-                eprint_message(&format!("{}: {}: {reason}", weighed.path, weighed.outcome));
+                let path = shown(Path::new(&weighed.path));
+                eprint_message(&format!("{path}: {}: {reason}", weighed.outcome));
             }
             Some(_) => {}
             None if self.many => {}
@@ -165,7 +166,7 @@ impl<'a> TopPrinter<'a> {
         writeln!(
             self.out,
             "{}: {}, {}, {} lines, {}, {}",
-            self.canvas.spell(&weighed.path),
+            self.canvas.spell(&shown(Path::new(&weighed.path))),
             weighed.format.unwrap_or_default(),
             size(weighed.bytes),
             grouped(weighed.lines),
