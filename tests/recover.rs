@@ -239,6 +239,9 @@ fn an_error_that_is_passed_twice_shortens_once() {
     let again = recover(&dir, &["--error", "prompt is too long: 234743 tokens > 200000 maximum"]);
     assert!(again.status == 0 && again.stderr.contains("older than the last recovery"), "{}", again.stderr);
     assert_eq!(fs::read(&path).unwrap(), short);
+    let said =
+        dir.tailor(&["explain", "prompt is too long: 234743 tokens > 200000 maximum", "s.jsonl"]).text();
+    assert!(said.contains("was shortened since this error"), "{said}");
     let other = refused(210_002);
     assert_eq!((&other["outcome"], other["attempts_before"].as_u64()), (&"fixed".into(), Some(1)), "{other}");
     assert_eq!(refused(234_743)["outcome"], "clean", "whichever it was");

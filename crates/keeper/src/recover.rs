@@ -245,6 +245,17 @@ pub fn recovered_since(vault: &Vault, path: &Path, failure: &Failure) -> Result<
     Ok(recoveries(vault, path)?.first().is_some_and(|(end, _)| failure.at < *end))
 }
 
+/// Whether a session was recovered after a request that an error tells of by its number of tokens. `path` has no symbolic
+/// links in it.
+///
+/// # Errors
+///
+/// When the vault cannot be read.
+pub fn recovered_from(vault: &Vault, path: &Path, error: &str) -> Result<bool, Error> {
+    let Some(tokens) = tokens_named(error) else { return Ok(false) };
+    Ok(recoveries(vault, path)?.iter().any(|(_, purpose)| *purpose == Purpose::RecoverFrom(tokens)))
+}
+
 /// Whether two texts are of one error: they name the same number of tokens, or one holds the other. A request that has
 /// become shorter is not refused with the same number.
 pub fn is_same(one: &str, other: &str) -> bool {

@@ -14,7 +14,7 @@ use crate::status::Status;
 use crate::table::TableWriter;
 use crate::terminal::{Screen, plain, shell_word};
 use crate::value::{or_meant, rules};
-use keeper::{Policies, Stop, Vault, is_same, known_roots, read};
+use keeper::{Policies, Stop, Vault, is_same, known_roots, read, recovered_from};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use transcript::finding::{Safety, Severity};
@@ -187,10 +187,13 @@ const SHORTENED: &str = "The session was shortened since this error, and fits no
 /// What to do about a session that is too long.
 fn too_long(path: &Path, text: &str, explain: &Explain, is_about: &dyn Fn(&Finding) -> bool) -> Status {
     let vault = explain.config.load().and_then(|config| config.vault()).ok().map(Vault::new);
+    let from = |vault: &Vault| recovered_from(vault, &path.canonicalize().ok()?, text).ok();
+    let was_recovered = vault.as_ref().and_then(from).unwrap_or(false);
     in_file(path, text, explain, None, is_about, &|Found { findings, looked, window, said }| {
         let is_over = looked.context_tokens.tokens > *window;
         let is_refused = is_refused(looked, path, vault.as_ref());
-        if !is_over && !is_refused && said.as_ref().is_some_and(|said| is_same(said, text)) {
+        let is_met = was_recovered || said.as_ref().is_some_and(|said| is_same(said, text));
+        if !is_over && !is_refused && is_met {
             return SHORTENED.to_string();
         }
         let is_known = is_over || is_refused;
