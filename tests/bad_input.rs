@@ -221,6 +221,24 @@ fn a_file_that_does_not_exist() {
     let run = dir.tailor(&["scan", "--format", "json", "gone.jsonl"]);
     assert_eq!(run.status, 2);
     assert_reason(&run, "error", "gone.jsonl: no file or session id of this name");
+    for command in [
+        &["chunk"][..],
+        &["compact", "--with", "cat"],
+        &["doctor"],
+        &["explain", "prompt is too long"],
+        &["recover"],
+        &["report", "--output", "r.html"],
+        &["top"],
+        &["undo"],
+        &["undo", "--list"],
+    ] {
+        let run = dir.tailor(&[command, &["gone.jsonl"]].concat());
+        assert!(
+            run.stderr.contains("gone.jsonl: no file or session id of this name"),
+            "{command:?}: {}",
+            run.stderr
+        );
+    }
     let human = dir.tailor(&["scan", "gone.jsonl"]);
     assert!(
         human.stderr.starts_with("tailor: gone.jsonl: no file or session id of this name"),

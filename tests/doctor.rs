@@ -385,6 +385,20 @@ fn the_session_of_an_error_about_length_is_named_for_a_reason() {
     }
 }
 
+/// Of two that nearly fill their windows, the one of such a window is meant, even if it is older.
+#[test]
+fn the_numbers_of_an_error_decide_between_sessions() {
+    let dir = home();
+    let rollout = |id: &str| format!(".codex/sessions/2026/07/01/rollout-2026-07-01T10-00-00-{id}.jsonl");
+    let other = "c0dec0de-0000-4c3d-8e4f-5a6b7c8d9e0f";
+    put(&dir, &rollout(CODEX), &crate::support::codex_session(185_000, 200_000), 4);
+    put(&dir, &rollout(other), &crate::support::codex_session(280_000, 300_000), 3);
+    let said = dir.tailor(&["explain", "prompt is too long: 211884 tokens > 200000 maximum"]).text();
+    assert!(said.contains("Most likely this session") && said.contains(CODEX), "{said}");
+    let said = dir.tailor(&["explain", "prompt is too long"]).text();
+    assert!(said.contains(other), "{said}");
+}
+
 /// A command that is proposed works in every folder.
 #[test]
 fn a_command_does_not_depend_on_where_it_was_asked_for() {
@@ -449,7 +463,7 @@ fn resume_repairs_and_starts_the_agent() {
     let done = resume(&["claude"]);
     // The exit code is the agent's.
     assert_eq!(done.status, 7, "{}", done.stderr);
-    assert!(done.stderr.contains(". To undo: tailor undo ~/.claude/"), "{}", done.stderr);
+    assert!(done.stderr.contains(". Undo: tailor undo ~/.claude/"), "{}", done.stderr);
     let started = fs::read_to_string(dir.home().join("started")).unwrap();
     assert!(
         started.contains(&format!("claude --resume {CLAUDE} in ")) && started.trim_end().ends_with("/shop"),
@@ -565,6 +579,26 @@ fn resume_recovers_what_is_too_long() {
     assert_eq!(said.status, 0, "{}", said.stderr);
     assert!(said.stderr.contains("recovered: 250,000 → "), "{}", said.stderr);
     assert_eq!(field(&sessions(&dir, &[path.to_str().unwrap()]), "state"), ["ok"]);
+}
+
+/// A session that cannot be made as short as it should be, and fits its window all the same.
+#[test]
+fn resume_starts_what_fits_and_recover_calls_it_not_too_long() {
+    let dir = Dir::new();
+    let rollout = format!(".codex/sessions/2026/07/01/rollout-2026-07-01T10-00-00-{CODEX}.jsonl");
+    let session = crate::support::codex_session(205_000, 200_000);
+    let (talk, count) = session.trim_end().rsplit_once('\n').unwrap();
+    let said = talk.lines().last().unwrap();
+    // Only one of them is longer than any message may be.
+    let short = said.replace("words", &"an answer. ".repeat(130));
+    let long = said.replace("words", &"an answer. ".repeat(6_000));
+    let text = [talk, &long, &vec![&short[..]; 400].join("\n"), count, ""].join("\n");
+    put(&dir, &rollout, &text, 4);
+    let said = dir.tailor(&["resume", "codex", "--no-start"]);
+    assert!(said.stderr.contains("still over the target"), "{}", said.stderr);
+    assert_eq!((said.status, said.text().contains("codex resume ")), (0, true), "{}", said.stderr);
+    let again = run(dir.command().args(["recover", &rollout]).current_dir(dir.home()), b"");
+    assert!(again.status == 0 && again.text().contains("not too long: "), "{}{}", again.text(), again.stderr);
 }
 
 #[test]

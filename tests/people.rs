@@ -11,6 +11,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 
 /// Runs a command on a terminal of so many columns, and gives what appears there.
 pub(crate) fn on_terminal(columns: u16, command: Command) -> String {
@@ -18,7 +20,18 @@ pub(crate) fn on_terminal(columns: u16, command: Command) -> String {
 }
 
 /// The same with something typed there.
-fn typed(columns: u16, mut command: Command, keys: &str) -> String {
+fn typed(columns: u16, command: Command, keys: &str) -> String {
+    let (mut child, mut terminal) = begun_on_terminal(columns, command);
+    terminal.write_all(keys.as_bytes()).unwrap();
+    let mut seen = Vec::new();
+    // The end of a terminal is an error.
+    let _ = terminal.read_to_end(&mut seen);
+    child.wait().unwrap();
+    String::from_utf8(seen).unwrap().replace("\r\n", "\n")
+}
+
+/// A command that has begun on a terminal of so many columns, and the other side of that.
+fn begun_on_terminal(columns: u16, mut command: Command) -> (Child, File) {
     let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&terminal).unwrap();
     unlockpt(&terminal).unwrap();
@@ -27,16 +40,10 @@ fn typed(columns: u16, mut command: Command, keys: &str) -> String {
     tcsetwinsize(&terminal, size).unwrap();
     let other = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
     let stream = || Stdio::from(other.try_clone().unwrap());
-    let mut child = command.stdin(stream()).stdout(stream()).stderr(stream()).spawn().unwrap();
+    let child = command.stdin(stream()).stdout(stream()).stderr(stream()).spawn().unwrap();
     // As long as we or the command hold the other side open, there is no end to read.
     drop((command, other));
-    let mut terminal = File::from(terminal);
-    terminal.write_all(keys.as_bytes()).unwrap();
-    let mut seen = Vec::new();
-    // The end of a terminal is an error.
-    let _ = terminal.read_to_end(&mut seen);
-    child.wait().unwrap();
-    String::from_utf8(seen).unwrap().replace("\r\n", "\n")
+    (child, File::from(terminal))
 }
 
 /// Files with one of each thing that there is to say.
@@ -192,6 +199,32 @@ fn fix_without_a_path_asks_on_a_terminal() {
     }
     let seen = typed(120, command(&dir, &["fix"], &[]), "");
     assert!(seen.contains("nothing wrong") && !seen.contains("[y/N]"), "{seen}");
+}
+
+#[test]
+fn ctrl_c_at_the_question_ends_at_once() {
+    let dir = Dir::new();
+    let path = dir.home().join(".pi/agent/sessions/--w--/s.jsonl");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, BROKEN).unwrap();
+    crate::support::make_old(&path);
+    let (mut child, mut terminal) = begun_on_terminal(120, command(&dir, &["fix"], &[("NO_COLOR", "1")]));
+    let (mut seen, mut byte) = (Vec::new(), [0]);
+    while !seen.ends_with(b"[y/N] ") {
+        terminal.read_exact(&mut byte).unwrap();
+        seen.push(byte[0]);
+    }
+    interrupt(&child);
+    for _ in 0..100 {
+        if child.try_wait().unwrap().is_some() {
+            break;
+        }
+        sleep(Duration::from_millis(50));
+    }
+    // Where it goes on waiting, this ends it.
+    let _ = terminal.write_all(b"n\n");
+    assert_eq!(child.wait().unwrap().signal(), Some(Signal::INT.as_raw()));
+    assert_eq!(fs::read_to_string(&path).unwrap(), BROKEN);
 }
 
 #[test]

@@ -200,6 +200,28 @@ fn every_link_leads_somewhere() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Files of the repository that a page names without a link.
+fn named_files(page: &str) -> impl Iterator<Item = &str> {
+    let folders = ["crates/", "tests/", "benches/", "packages/", "integrations/", "systemd/", "docs/"];
+    let quoted = page.lines().flat_map(|line| line.split('`').skip(1).step_by(2));
+    quoted.filter(move |name| folders.iter().any(|folder| name.starts_with(folder)) && !name.contains(' '))
+}
+
+#[test]
+fn every_file_that_is_named_is_there() {
+    let (mut count, mut wrong) = (0, Vec::new());
+    for (path, page) in pages() {
+        for name in named_files(&page) {
+            count += 1;
+            if !root().join(name).exists() {
+                wrong.push(format!("{}: {name}", path.display()));
+            }
+        }
+    }
+    assert!(count > 40, "{count} files are named");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn links_and_anchors_are_found() {
     let page =

@@ -224,6 +224,34 @@ fn what_is_refused_again_becomes_shorter_until_the_model_answers() {
     assert_eq!((&said["outcome"], said["attempts_before"].as_u64()), (&"fixed".into(), Some(0)), "{said}");
 }
 
+/// An error that only the user knows: its number of tokens tells whether the session was shortened for it before.
+#[test]
+fn an_error_that_is_passed_twice_shortens_once() {
+    let dir = Dir::new();
+    let before = session("claude-code", 200, &"a row of the log. ".repeat(200));
+    let path = dir.write("s.jsonl", &before);
+    let refused = |tokens: u64| {
+        let error = format!("prompt is too long: {tokens} tokens > 200000 maximum");
+        told(&recover(&dir, &["--json", "--error", &error]))
+    };
+    assert_eq!(refused(234_743)["outcome"], "fixed");
+    let short = fs::read(&path).unwrap();
+    let again = recover(&dir, &["--error", "prompt is too long: 234743 tokens > 200000 maximum"]);
+    assert!(again.status == 0 && again.stderr.contains("older than the last recovery"), "{}", again.stderr);
+    assert_eq!(fs::read(&path).unwrap(), short);
+    let said =
+        dir.tailor(&["explain", "prompt is too long: 234743 tokens > 200000 maximum", "s.jsonl"]).text();
+    assert!(said.contains("was shortened since this error"), "{said}");
+    let other = refused(210_002);
+    assert_eq!((&other["outcome"], other["attempts_before"].as_u64()), (&"fixed".into(), Some(1)), "{other}");
+    assert_eq!(refused(234_743)["outcome"], "clean", "whichever it was");
+    for _ in 0..2 {
+        assert_eq!(undo(&dir).status, 0);
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), before);
+    assert_eq!(refused(234_743)["outcome"], "fixed", "what was undone does not count");
+}
+
 /// Claude Code's session of 880 messages and about 250,000 tokens. Beside each result is a long copy that the API never sees.
 fn long_session() -> String {
     let side = "y".repeat(9_000);
@@ -633,7 +661,7 @@ fn what_cannot_be_dealt_with_says_why() {
     for (name, status, words) in [
         ("empty.jsonl", 2, "empty"),
         ("other.jsonl", 2, "not a transcript of a known format"),
-        ("missing.jsonl", 2, "No such file"),
+        ("missing.jsonl", 2, "no file or session id of this name"),
         ("folder", 2, "folder"),
         ("cycle.jsonl", 0, ""),
         ("old.jsonl", 1, "no ids"),
@@ -647,7 +675,8 @@ fn what_cannot_be_dealt_with_says_why() {
         let words = if ["empty.jsonl", "cycle.jsonl"].contains(&name) { "" } else { words };
         assert!(run.status == status && said.contains(words), "compact {name}: {} {said}", run.status);
         if !["cycle.jsonl", "old.jsonl"].contains(&name) {
-            assert_eq!(dir.tailor(&["chunk", name]).status, 2, "chunk {name}");
+            let run = dir.tailor(&["chunk", name]);
+            assert!(run.status == 2 && run.stderr.contains(words), "chunk {name}: {}", run.stderr);
         }
     }
     // What is recognised and never read as a conversation says why; what is one, and empty, is no error.

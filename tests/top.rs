@@ -100,6 +100,23 @@ fn a_context_is_measured_against_its_own_window() {
 }
 
 #[test]
+fn the_configuration_says_how_large_the_window_is() {
+    let dir = Dir::new();
+    dir.write("c.toml", "window_tokens = 300000\n[agents.codex]\nwindow_tokens = 250000\n");
+    dir.write("s.jsonl", codex_session(210_000, 400_000));
+    dir.write("w.jsonl", WHOLE);
+    let window = |arguments: &[&str]| {
+        let text = dir.tailor(&[arguments, &["--config", "c.toml"]].concat()).text();
+        let mut words = text.split(" of ").skip(1).filter_map(|rest| rest.split(' ').next());
+        words.find(|word| word.starts_with(|c: char| c.is_ascii_digit())).unwrap().to_string()
+    };
+    assert_eq!(window(&["top", "s.jsonl"]), "250,000");
+    assert_eq!(window(&["top", "w.jsonl"]), "300,000");
+    assert_eq!(window(&["top", "w.jsonl", "--window-tokens", "9000"]), "9,000");
+    assert_eq!(window(&["explain", "prompt is too long", "s.jsonl"]), "250,000");
+}
+
+#[test]
 fn the_json_adds_up_and_says_no_content() {
     let dir = Dir::new();
     let text = session();

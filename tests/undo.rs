@@ -514,6 +514,94 @@ fn what_was_forgotten_stays_cut_and_the_rest_comes_back() {
     assert_eq!(now.lines().nth(3), cut.lines().nth(3), "the marker stays");
 }
 
+/// What an undo leaves out does not shift the places of older runs.
+#[test]
+fn an_older_run_goes_back_after_a_later_one_did_in_part() {
+    let dir = Dir::new();
+    let open = r#"{"type":"message","id":"h","parentId":"g","message":{"role":"assistant","content":[{"type":"toolCall","id":"o","name":"ls","arguments":{}}],"stopReason":"toolUse"}}
+{"type":"message","id":"i","parentId":"h","message":{"role":"user","content":"and?"}}
+"#;
+    let long = |word: &str| word.repeat(20_000);
+    let text = TWO_RESULTS.replace("ONE", &long("secret ")).replace("TWO", &long("public ")) + open;
+    let path = dir.write("s.jsonl", &text);
+    for code in ["P1", "S1"] {
+        assert_eq!(dir.tailor(&["fix", "s.jsonl", "--settle", "0", "--select", code]).status, 0, "{code}");
+    }
+    let id = ids(&fs::read(&path).unwrap()).remove(0);
+    assert_eq!(dir.tailor(&["forget", &id]).status, 0);
+    let partly = dir.tailor(&["undo", "s.jsonl", "--settle", "0", "--partly"]);
+    assert!(
+        partly.status == 0 && partly.text().contains("undone: 1 of 2 edits put back"),
+        "{}",
+        partly.text()
+    );
+    let undone = dir.tailor(&["undo", "s.jsonl", "--settle", "0"]);
+    assert_eq!(undone.status, 0, "{}", undone.text());
+    let now = fs::read_to_string(&path).unwrap();
+    assert_eq!(now.lines().skip(4).collect::<Vec<_>>(), text.lines().skip(4).collect::<Vec<_>>());
+}
+
+/// Half of a repair would break what the other half mended; cuts stand alone.
+#[test]
+fn what_is_no_cut_goes_back_as_a_whole_or_not_at_all() {
+    let dir = Dir::new();
+    let long = |word: &str| word.repeat(20_000);
+    let text = TWO_RESULTS.replace("ONE", &long("first ")).replace("TWO", &long("second ")) + OPEN_CALL;
+    let path = dir.write("s.jsonl", &text);
+    assert_eq!(dir.tailor(&["fix", "s.jsonl", "--settle", "0"]).status, 0);
+    let changed = fs::read_to_string(&path).unwrap().replace("tool result missing", "tool result MISSING");
+    fs::write(&path, &changed).unwrap();
+    make_old(&path);
+    let partly = dir.tailor(&["undo", "s.jsonl", "--settle", "0", "--partly"]);
+    assert!(
+        partly.status == 0 && partly.text().contains("undone: 2 of 4 edits put back"),
+        "{}",
+        partly.text()
+    );
+    let now = fs::read_to_string(&path).unwrap();
+    assert!(now.lines().take(6).eq(text.lines().take(6)), "the cuts are gone");
+    assert!(now.lines().skip(6).eq(changed.lines().skip(6)), "the repair of the open call stays");
+}
+
+/// An agent that drops what it has compacted and writes the rest anew.
+#[test]
+fn after_a_rewrite_undo_says_what_can_be_put_back() {
+    let dir = Dir::new();
+    let long = |word: &str| word.repeat(20_000);
+    let text = TWO_RESULTS.replace("ONE", &long("first ")).replace("TWO", &long("second "));
+    let path = dir.write("s.jsonl", &text);
+    assert_eq!(dir.tailor(&["fix", "s.jsonl", "--settle", "0", "--select", "S1"]).status, 0);
+    let cut = fs::read_to_string(&path).unwrap();
+    let id = ids(cut.as_bytes()).remove(0);
+    let without = |text: &str| -> String {
+        let kept = text.lines().enumerate().filter(|(n, _)| *n != 3);
+        kept.map(|(_, line)| line.replace(r#""parentId":"e""#, r#""parentId":"b""#) + "\n").collect()
+    };
+    let rewritten = without(&cut);
+    fs::write(&path, &rewritten).unwrap();
+    make_old(&path);
+    let undo = ["undo", "s.jsonl", "--settle", "0"];
+    let whole = dir.tailor(&undo);
+    let said = whole.text();
+    assert_eq!(whole.status, 2, "{said}");
+    assert!(said.contains("another program has changed line 4 since this run"), "{said}");
+    assert!(said.contains("1 of 2 edits can still be put back with --partly"), "{said}");
+    assert!(said.contains(&format!("tailor show {id} prints the text of the other")), "{said}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), rewritten);
+    let partly = dir.tailor(&[&undo[..], &["--partly"]].concat());
+    assert!(
+        partly.status == 0 && partly.text().contains("undone: 1 of 2 edits put back"),
+        "{}",
+        partly.text()
+    );
+    assert_eq!(fs::read_to_string(&path).unwrap(), without(&text));
+    assert_eq!(dir.tailor(&["show", &id]).text(), long("first "));
+}
+
+const OPEN_CALL: &str = r#"{"type":"message","id":"h","parentId":"g","message":{"role":"assistant","content":[{"type":"toolCall","id":"o","name":"ls","arguments":{}}],"stopReason":"toolUse"}}
+{"type":"message","id":"i","parentId":"h","message":{"role":"user","content":"and?"}}
+"#;
+
 const TWO_RESULTS: &str = r#"{"type":"session","version":3,"id":"s","timestamp":"2026-07-01T10:00:00.000Z","cwd":"/w"}
 {"type":"message","id":"a","parentId":null,"message":{"role":"user","content":"go"}}
 {"type":"message","id":"b","parentId":"a","message":{"role":"assistant","content":[{"type":"toolCall","id":"c","name":"ls","arguments":{}},{"type":"toolCall","id":"d","name":"ls","arguments":{}}],"stopReason":"toolUse"}}

@@ -316,7 +316,7 @@ impl<T> Work<'_, T> {
     /// refused as it is, whatever an agent remembers.
     fn memory_waits(&self, content: &Content, drawn: &Drawn<T>) -> Option<Deferral> {
         let job = drawn.job().filter(|_| self.is_in_place())?;
-        let waits = job.repair.plan.unsettles_memory() && !matches!(job.purpose, Some(Purpose::Recover(_)));
+        let waits = job.repair.plan.unsettles_memory() && !job.purpose.is_some_and(Purpose::is_recovery);
         if waits { may_be_remembered(content, &drawn.before.facts, self.options) } else { None }
     }
 }

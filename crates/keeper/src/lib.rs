@@ -64,7 +64,7 @@ pub use outcome::{Ending, Guarantee, Outcome, Unsupported};
 pub use platform::exits::{Process, Processes};
 pub use platform::network::network;
 pub use policies::Policies;
-pub use recover::{Recovered, Recovery, Tokens, is_same, recover, recovered_since};
+pub use recover::{Recovered, Recovery, Tokens, is_same, recover, recovered_from, recovered_since};
 pub use refusal::Refusal;
 pub use restore::Extent;
 pub use roots::{known_roots, known_roots_above};

@@ -139,6 +139,8 @@ pub struct Outcome {
     pub plan: Plan,
     /// How many places an undo put back, or would.
     pub places_restored: usize,
+    /// How many it left as they are, or would.
+    pub places_left: usize,
     /// Length before.
     pub bytes: u64,
     /// Length now, or as it would be.
@@ -175,6 +177,7 @@ impl Outcome {
             after: None,
             plan: Plan::default(),
             places_restored: 0,
+            places_left: 0,
             bytes: 0,
             bytes_after: 0,
             run: None,

@@ -132,9 +132,11 @@ fn draw(
     // What the API said before the last recovery says nothing about what is left.
     let was_over = failure.is_some_and(|failure| tried.end.is_some_and(|end| failure.at < end));
     let failure = failure.filter(|_| !was_over);
-    let is_old = |error: &&String| was_over && said.as_deref().is_some_and(|said| is_same(said, error));
+    let is_old = |error: &&String| {
+        was_over && said.as_deref().is_some_and(|said| is_same(said, error)) || tried.has_met(error)
+    };
     let passed = recovery.error.as_ref().filter(|error| !is_old(error));
-    let is_over = was_over && passed.is_none();
+    let is_over = (was_over || recovery.error.is_some()) && passed.is_none() && failure.is_none();
     let error = passed.cloned().or(said.filter(|_| failure.is_some()));
     let cause = passed.map(|error| classify(error)).or(failure.map(|failure| failure.cause));
     let length =
@@ -152,7 +154,7 @@ fn draw(
     }
     match tried.next(recovery, cause, length) {
         Ok(Way::Levels(levels)) => by_levels(content, policies, levels, recovery.keep, found),
-        Ok(Way::Target(target)) => to_target(content, policies, target, found),
+        Ok(Way::Target(target)) => to_target(content, policies, target, is_asked, found),
         Err(ending) => not_drawn(content, policies, ending, found),
     }
 }
@@ -190,28 +192,35 @@ fn to_target(
     content: &Content,
     policies: &Policies,
     target: u64,
+    is_asked: bool,
     mut found: Found,
 ) -> Result<Drawn<Found>, Stop> {
     let Some(tokens) = &mut found.tokens else {
         return not_drawn(content, policies, Ending::Refused(Refusal::Unable(Unable::UnknownFormat)), found);
     };
     let length = tokens.before;
+    let is_needed = found.cause.is_some() || is_asked || length.tokens > length.window;
     let done = content.read(|source| shorten(source, policies.choose(source)?, &length, target))?;
     let repair = match done.recovered.repair {
-        Err(unable) => Err(Refusal::Unable(unable)),
+        // Nobody has refused it, and it fits.
+        Err(_) if !is_needed => Err(Ending::Clean),
+        Err(unable) => Err(Ending::Refused(Refusal::Unable(unable))),
         // Shorter, and refused all the same: nothing is worth losing for that.
-        Ok(_) if done.tokens > length.window.max(target) => {
-            Err(Refusal::StillTooLong { tokens: done.tokens, window: length.window, unable: done.unable })
-        }
+        Ok(_) if done.tokens > length.window.max(target) => Err(Ending::Refused(Refusal::StillTooLong {
+            tokens: done.tokens,
+            window: length.window,
+            unable: done.unable,
+        })),
         Ok(repair) => Ok(repair),
     };
     let next = match repair {
-        Err(refusal) => Next::End(Ending::Refused(refusal)),
+        Err(ending) => Next::End(ending),
         Ok(repair) => {
             (tokens.after, tokens.target) = (Some(done.tokens), Some(target));
             (tokens.thinking_removed, tokens.unable) = (done.thinking_removed, done.unable);
             found.shares = done.recovered.shares;
-            Next::change(repair, Some(Purpose::Recover(0)))
+            let refused = found.error.as_deref().and_then(tokens_named);
+            Next::change(repair, Some(refused.map_or(Purpose::Recover(0), Purpose::RecoverFrom)))
         }
     };
     Ok(Drawn { before: done.recovered.before, next, told: Some(found) })
@@ -236,6 +245,17 @@ pub fn recovered_since(vault: &Vault, path: &Path, failure: &Failure) -> Result<
     Ok(recoveries(vault, path)?.first().is_some_and(|(end, _)| failure.at < *end))
 }
 
+/// Whether a session was recovered after a request that an error tells of by its number of tokens. `path` has no symbolic
+/// links in it.
+///
+/// # Errors
+///
+/// When the vault cannot be read.
+pub fn recovered_from(vault: &Vault, path: &Path, error: &str) -> Result<bool, Error> {
+    let Some(tokens) = tokens_named(error) else { return Ok(false) };
+    Ok(recoveries(vault, path)?.iter().any(|(_, purpose)| *purpose == Purpose::RecoverFrom(tokens)))
+}
+
 /// Whether two texts are of one error: they name the same number of tokens, or one holds the other. A request that has
 /// become shorter is not refused with the same number.
 pub fn is_same(one: &str, other: &str) -> bool {
@@ -247,15 +267,16 @@ pub fn is_same(one: &str, other: &str) -> bool {
 }
 
 /// The recoveries of a file that were not undone, newest first: where the file ended after each, in bytes as they are
-/// now, and the level.
-fn recoveries(vault: &Vault, path: &Path) -> Result<Vec<(u64, u8)>, Error> {
+/// now, and what it was for.
+fn recoveries(vault: &Vault, path: &Path) -> Result<Vec<(u64, Purpose)>, Error> {
     // A record that cannot be read counts as none: that tries a level once more.
     let records: Vec<Record> = vault.runs(path)?.into_iter().flatten().collect();
     // How much longer later runs have made what stands before the place.
     let (mut grown, mut found) = (0_i128, Vec::new());
     for record in records.iter().rev().filter(|record| record.state != State::Kept) {
-        if let Some(Purpose::Recover(level)) = record.purpose.filter(|_| !record.is_undone(&records)) {
-            found.push((u64::try_from(i128::from(record.bytes_after) + grown).unwrap_or(0), level));
+        let purpose = record.purpose.filter(|purpose| purpose.is_recovery() && !record.is_undone(&records));
+        if let Some(purpose) = purpose {
+            found.push((u64::try_from(i128::from(record.bytes_after) + grown).unwrap_or(0), purpose));
         }
         grown += i128::from(record.bytes_after) - i128::from(record.bytes_before);
     }
@@ -268,21 +289,34 @@ struct Tried {
     highest: u8,
     /// Where the file ended after the last of them, in bytes as they are now.
     end: Option<u64>,
+    /// How many tokens the requests had for which it was recovered, and for the last time before that.
+    refused: Vec<u64>,
 }
 
 impl Tried {
     fn of(vault: Option<&Vault>, content: &Content) -> Result<Self, Stop> {
-        let mut tried = Self { count: 0, highest: 0, end: None };
+        let mut tried = Self { count: 0, highest: 0, end: None, refused: Vec::new() };
         let Some(vault) = vault else { return Ok(tried) };
-        for (end, level) in recoveries(vault, &content.path)? {
+        for (end, purpose) in recoveries(vault, &content.path)? {
             tried.end = tried.end.or(Some(end));
+            if let Purpose::RecoverFrom(tokens) = purpose {
+                tried.refused.push(tokens);
+            }
             if content.read(|source| answered_since(source, end))? {
                 break;
             }
             tried.count += 1;
-            tried.highest = tried.highest.max(level);
+            if let Purpose::Recover(level) = purpose {
+                tried.highest = tried.highest.max(level);
+            }
         }
         Ok(tried)
+    }
+
+    /// Whether it was recovered after this very error: a request that has become shorter is not refused with the same
+    /// number of tokens.
+    fn has_met(&self, error: &str) -> bool {
+        tokens_named(error).is_some_and(|tokens| self.refused.contains(&tokens))
     }
 
     /// What to do; or how it ends if there is nothing to do.

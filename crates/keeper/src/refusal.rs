@@ -86,6 +86,12 @@ pub enum Refusal {
     ChangedSince {
         /// In which line, from 1.
         line: u64,
+        /// How many edits the run made.
+        edits: usize,
+        /// How many of them can go back.
+        back: usize,
+        /// The ids of the texts that the others cut.
+        texts: Vec<String>,
     },
 }
 
@@ -150,12 +156,33 @@ impl fmt::Display for Refusal {
             }
             Self::AlreadyUndone(run) => write!(f, "run {run} is already undone (--list shows the others)"),
             Self::LaterRun(run) => write!(f, "a later run, {run}, changed the same place (undo it first)"),
-            Self::ChangedSince { line } => write!(
-                f,
-                "another program has changed line {line} since this run (tailor show prints the texts that were cut)"
-            ),
+            Self::ChangedSince { line, edits, back, texts } => {
+                f.write_str(&changed_since(*line, *edits, *back, texts))
+            }
         }
     }
+}
+
+fn changed_since(line: u64, edits: usize, back: usize, texts: &[String]) -> String {
+    let rest = match back {
+        0 => String::new(),
+        _ => format!("; {back} of {edits} edits can still be put back with --partly"),
+    };
+    let of = match (back, edits - back) {
+        (0, _) => "that was cut",
+        (_, 1) => "of the other",
+        _ => "of the others",
+    };
+    let ways = match texts {
+        [] => String::new(),
+        [one] => format!(" (tailor show {one} prints the text {of})"),
+        [first, second] => format!(" (tailor show {first} and tailor show {second} print texts {of})"),
+        [first, second, more @ ..] => {
+            let more = more.len();
+            format!(" (tailor show {first}, tailor show {second} and {more} more print texts {of})")
+        }
+    };
+    format!("another program has changed line {line} since this run{rest}{ways}")
 }
 
 fn built_upon(line: u64, alone: bool) -> String {
@@ -189,10 +216,11 @@ fn still_too_long(tokens: u64, window: u64, unable: Option<Unable>) -> String {
 
 fn forgotten(texts: usize, alone: bool) -> String {
     if alone {
-        return "tailor forget removed all that this run cut; nothing else can be put back".to_string();
+        return "all that this run cut was removed by tailor forget; nothing else can be put back"
+            .to_string();
     }
     format!(
-        "tailor forget removed {texts} of the texts that this run cut, which cannot be put back (--partly restores \
+        "{texts} of the texts that this run cut were removed by tailor forget and cannot be put back (--partly restores \
          everything else)"
     )
 }

@@ -1,6 +1,7 @@
 //! The text as it was before a run: where each place that the run changed is by now, and what stood there.
 
 mod history;
+mod standing;
 
 pub(crate) use history::History;
 
@@ -10,8 +11,10 @@ use crate::platform::files::temporary;
 use crate::refusal::Refusal;
 use crate::snapshot::Snapshot;
 use crate::stop::{Halt, Stop};
-use crate::vault::{Change, Old, Purpose, Record, State, Vault, check};
+use crate::vault::{Change, Old, Purpose, Record, State, Vault};
 use blake3::Hash;
+use spans::marker::Id;
+use standing::{Wrong, first_wrong, standing};
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Write};
@@ -23,8 +26,9 @@ use transcript::{Fault, Source, Span};
 pub enum Extent {
     /// All of it.
     Whole,
-    /// All but a compaction from which the conversation went on, and texts that were forgotten.
-    AllButCompaction,
+    /// All but a compaction from which the conversation went on, texts that were forgotten, and what another program
+    /// has changed since.
+    Possible,
 }
 
 /// A run, and those that came after it over the same file.
@@ -58,27 +62,6 @@ fn landed(
     Ok(first_wrong(target, &History::through(between.chain(later)), source)?.is_some())
 }
 
-/// Why a place is not what the run left behind.
-enum Wrong {
-    /// A later run touched it.
-    Touched,
-    /// Other bytes stand there now.
-    Other(u64),
-}
-
-/// The first place that is not what the run left behind.
-fn first_wrong(record: &Record, history: &History<'_>, source: &dyn Source) -> Result<Option<Wrong>, Fault> {
-    for (change, place) in record.edits.iter().zip(history.places(&record.edits)) {
-        let Some(at) = place else { return Ok(Some(Wrong::Touched)) };
-        let (front, behind) = change.context(record.bytes_after);
-        let there = at.checked_add(change.length + behind).is_some_and(|end| end <= source.len());
-        if !there || check(source, Span::new(at, at + change.length), front, behind)? != change.check {
-            return Ok(Some(Wrong::Other(at)));
-        }
-    }
-    Ok(None)
-}
-
 /// Part of the text as it is to be.
 pub(crate) enum Part {
     /// Bytes of the file as it is.
@@ -95,6 +78,10 @@ pub(crate) enum Part {
 pub(crate) struct Way {
     pub(crate) parts: Vec<Part>,
     pub(crate) length: u64,
+    /// Where what the run left ends by now.
+    pub(crate) left_to: u64,
+    /// How many places go back.
+    pub(crate) restored: usize,
     /// The same, to be kept.
     pub(crate) changes: Vec<Change>,
 }
@@ -106,37 +93,44 @@ impl Way {
         forgotten: &HashSet<Hash>,
         source: &dyn Source,
     ) -> Result<Self, Halt> {
-        let history = History::through(&runs.later);
-        match first_wrong(&runs.target, &history, source)? {
-            Some(Wrong::Touched) => return Err(runs.who_touched().into()),
-            Some(Wrong::Other(at)) => return Err(Refusal::ChangedSince { line: line_of(source, at)? }.into()),
-            None => {}
-        }
         let target = &runs.target;
-        let mut going = target.edits.len();
-        if let Some(line) = built_upon(target, &history, source)? {
-            going -= 1;
-            let alone = going == 0;
+        let history = History::through(&runs.later);
+        let (mut places, is_moved) = runs.places(&history, extent, forgotten, source)?;
+        if let Some(last) = places.last_mut().filter(|last| last.is_some())
+            && let Some(line) = built_upon(target, &history, source)?
+        {
+            *last = None;
+            let alone = places.iter().flatten().next().is_none();
             if alone || extent == Extent::Whole {
                 return Err(Refusal::BuiltUpon { line, alone }.into());
             }
         }
-        let is_forgotten = |old: &Old| matches!(old, Old::Text { text, .. } if forgotten.contains(text));
-        let lost = |change: &&Change| change.old.iter().any(is_forgotten);
-        let texts = target.edits.iter().filter(lost).count();
-        let alone = texts == target.edits.len();
+        let is_lost = |change: &&Change| change.texts().any(|text| forgotten.contains(text));
+        let texts = target.edits.iter().filter(is_lost).count();
+        for (place, _) in places.iter_mut().zip(&target.edits).filter(|(_, change)| is_lost(change)) {
+            *place = None;
+        }
+        let alone = places.iter().flatten().next().is_none();
         if texts > 0 && (alone || extent == Extent::Whole) {
             return Err(Refusal::Forgotten { texts, alone }.into());
         }
-        let mut way = Self { parts: Vec::new(), length: 0, changes: Vec::new() };
+        let mut way = Self::with(target, &places, source);
+        if !is_moved {
+            way.left_to = history.place(target.bytes_after);
+        }
+        Ok(way)
+    }
+
+    /// The way back at these places; nothing of what stood at the others.
+    fn with(target: &Record, places: &[Option<u64>], source: &dyn Source) -> Self {
+        let mut way = Self { parts: Vec::new(), length: 0, left_to: 0, restored: 0, changes: Vec::new() };
         let mut from = 0;
-        let places = history.places(&target.edits);
-        for (number, (change, place)) in target.edits.iter().zip(places).enumerate().take(going) {
-            if lost(&change) {
+        for (number, (change, place)) in target.edits.iter().zip(places).enumerate() {
+            let Some(at) = *place else {
                 way.parts.push(Part::Skipped(number));
+                way.changes.push(Change::nothing(from));
                 continue;
-            }
-            let at = place.ok_or_else(|| runs.who_touched())?;
+            };
             let end = at + change.length;
             let goes = if is_merge(target) { Span::new(end, end) } else { Span::new(at, end) };
             way.parts.extend([Part::Kept(Span::new(from, goes.start)), Part::Old(number)]);
@@ -150,10 +144,12 @@ impl Way {
             }
             let old = vec![Old::Gone { gone: goes.len() }];
             way.changes.push(Change { at: goes.start, length, check: String::new(), old });
+            way.restored += 1;
+            way.left_to = at + (target.bytes_after - change.at);
         }
         way.parts.push(Part::Kept(Span::new(from, source.len())));
         way.settle(source.len());
-        Ok(way)
+        way
     }
 
     /// Works out where each change stands in the text as it is to be, and how long that is.
@@ -206,15 +202,51 @@ impl Runs {
         Err(Refusal::NothingToUndo.into())
     }
 
+    /// Where each place of the target is that can go back, and whether another program has changed or moved any.
+    fn places(
+        &self,
+        history: &History<'_>,
+        extent: Extent,
+        forgotten: &HashSet<Hash>,
+        source: &dyn Source,
+    ) -> Result<(Vec<Option<u64>>, bool), Halt> {
+        let edits = &self.target.edits;
+        let standing = standing(&self.target, history, source)?;
+        let mut places: Vec<Option<u64>> = standing.iter().map(|place| place.ok()).collect();
+        let is_moved = places != history.places(edits);
+        let Some(wrong) = standing.iter().find_map(|place| place.err()) else {
+            return Ok((places, is_moved));
+        };
+        let at = match wrong {
+            Wrong::Touched => self.who_touched().map_or(Ok(0), Err)?,
+            Wrong::Other(at) => at,
+        };
+        // Cuts stand alone. Other edits belong together: half of a repair would break what the other half mended.
+        let is_cut = |change: &Change| change.texts().next().is_some();
+        if edits.iter().zip(&places).any(|(change, place)| place.is_none() && !is_cut(change)) {
+            let others = places.iter_mut().zip(edits).filter(|(_, change)| !is_cut(change));
+            others.for_each(|(place, _)| *place = None);
+        }
+        let back = places.iter().flatten().count();
+        if back > 0 && extent == Extent::Possible {
+            return Ok((places, is_moved));
+        }
+        let lost = edits.iter().zip(&places).filter(|(_, place)| place.is_none());
+        let texts = lost.flat_map(|(change, _)| change.texts()).filter(|text| !forgotten.contains(text));
+        let mut texts: Vec<String> = texts.map(|text| Id::new(text).to_string()).collect();
+        texts.dedup();
+        Err(Refusal::ChangedSince { line: line_of(source, at)?, edits: edits.len(), back, texts }.into())
+    }
+
     /// The first of the later runs that is still in effect and behind which a place of the target is not to be
     /// found any more.
-    fn who_touched(&self) -> Refusal {
+    fn who_touched(&self) -> Option<Refusal> {
         let lost =
             |upto: usize| History::through(&self.later[..upto]).places(&self.target.edits).contains(&None);
         let found = (0..self.later.len()).rev().find(|&upto| !lost(upto)).unwrap_or(0);
         let mut culprits = self.later[found..].iter().filter(|run| run.undoes.is_none());
-        let culprit = culprits.find(|run| !run.is_undone(&self.later));
-        culprit.map_or(Refusal::ChangedSince { line: 1 }, |run| Refusal::LaterRun(run.run.clone()))
+        let culprit = culprits.find(|run| !run.is_undone(&self.later))?;
+        Some(Refusal::LaterRun(culprit.run.clone()))
     }
 }
 

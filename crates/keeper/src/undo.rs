@@ -11,7 +11,7 @@ use crate::options::{Mode, Options};
 use crate::outcome::{Ending, Outcome};
 use crate::refusal::Refusal;
 use crate::replace::Replaced;
-use crate::restore::{Extent, History, Restored, Runs, Way};
+use crate::restore::{Extent, Restored, Runs, Way};
 use crate::snapshot::Snapshot;
 use crate::stop::Stop;
 use crate::vault::{Pending, Vault};
@@ -59,13 +59,14 @@ fn undo_once(
     let forgotten = vault.forgotten(&runs.target).unwrap_or_default();
     let way = snapshot.read(|source| Way::back(&runs, extent, &forgotten, source))?;
     let now = snapshot.read(|source| examine(source, options.policy.choose(source)?))?;
-    signed_since(&runs, &now, options).map_or(Ok(()), Err)?;
+    signed_since(&runs, &way, &now, options).map_or(Ok(()), Err)?;
     let (facts, binds) = (now.facts, now.binds);
     let mut outcome = Outcome::without_look(Ending::WouldUndo);
     outcome.bytes = snapshot.bytes();
     outcome.bytes_after = way.length;
     outcome.run = Some(runs.target.run.clone());
-    outcome.places_restored = if extent == Extent::Whole { runs.target.edits() } else { 0 };
+    outcome.places_restored = way.restored;
+    outcome.places_left = runs.target.edits() - way.restored;
     outcome.before = Some(now);
     // The model sees what comes back.
     let forgotten = || -> Result<(), Stop> {
@@ -93,12 +94,11 @@ fn undo_once(
 
 /// Whether the model has signed over what the run left: the API would refuse what it signed beside what comes back. If it
 /// does so now, it was signed over that.
-fn signed_since(runs: &Runs, now: &Examination, options: &Options) -> Option<Refusal> {
+fn signed_since(runs: &Runs, way: &Way, now: &Examination, options: &Options) -> Option<Refusal> {
     let facts = &now.facts;
     let refused = facts.failed.is_some_and(|failed| failed.cause == Cause::InvalidThinking);
     let ignored = options.policy.of(facts.format).thinking == SignedThinking::Ignore;
-    let end = History::through(&runs.later).place(runs.target.bytes_after);
-    let since = now.signed_at.is_some_and(|at| at >= end);
+    let since = now.signed_at.is_some_and(|at| at >= way.left_to);
     (since && !refused && !ignored).then(|| Refusal::SignedSince(runs.target.run.clone()))
 }
 

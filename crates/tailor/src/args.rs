@@ -15,7 +15,7 @@ pub(crate) use hook::{Hook, HookEvent};
 pub(crate) use top::{Report, Top};
 
 use crate::config::{Loaded, load};
-use crate::settings::{Edit, Settings, default_socket};
+use crate::settings::{Edit, Settings};
 use crate::value::{Thinking, Tokenizer, code, days, duration, millis, or_meant, rules, seconds, size};
 use clap::ValueHint::AnyPath;
 use clap::builder::{EnumValueParser, TypedValueParser};
@@ -29,6 +29,7 @@ use spans::marker::Folder;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::chunk;
+use transcript::policy::WINDOW_TOKENS;
 use transcript::policy::{Budget, Policy, SignedThinking};
 use transcript::recover::{self, Level};
 use transcript::rule::{self, Group};
@@ -342,7 +343,8 @@ pub(crate) struct Undo {
     /// The run to undo, instead of the newest one.
     #[arg(long, value_name = "ID", requires = "paths")]
     pub(crate) run: Option<String>,
-    /// Restore everything but a compaction that the agent has continued from.
+    /// Restore what can be restored: not a compaction that the agent has continued from, not what another program has
+    /// changed since, and no forgotten text.
     #[arg(long)]
     pub(crate) partly: bool,
     /// Undo even if the model has signed thinking since: the API then refuses the session until that thinking is
@@ -373,7 +375,7 @@ pub(crate) struct ChunkLimits {
     #[arg(long, value_name = "CHARS", default_value = "100000")]
     summary_chars_max: u64,
     /// The summariser's context window; a message that takes half of it, with a fifth to spare, is too long.
-    #[arg(long, visible_alias = "window", value_name = "TOKENS", default_value = "200000")]
+    #[arg(long, visible_alias = "window", value_name = "TOKENS", default_value_t = WINDOW_TOKENS)]
     window_tokens: u64,
     /// Most tokens in all chunks together; the oldest messages are left out.
     #[arg(long, value_name = "TOKENS", default_value = "0")]
@@ -388,7 +390,6 @@ impl ChunkLimits {
     pub(crate) fn limits<'t>(&self, count: &'t dyn Fn(&str) -> u64) -> chunk::Limits<'t> {
         // OpenClaw's share of the window for one chunk.
         const SHARE_PERCENT: u64 = 40;
-        const WINDOW_TOKENS: u64 = 200_000;
         let window = if self.window_tokens == 0 { WINDOW_TOKENS } else { self.window_tokens };
         chunk::Limits {
             tokens_max: self.max_tokens.unwrap_or(window.saturating_mul(SHARE_PERCENT) / 100),
@@ -647,7 +648,7 @@ impl ConfigAt {
 
     /// Where the daemon answers as far as flags say, without the configuration.
     pub(crate) fn socket(&self) -> PathBuf {
-        self.daemon.get("socket").map_or_else(default_socket, PathBuf::from)
+        self.daemon.get("socket").map_or_else(|| Settings::default().socket(), PathBuf::from)
     }
 
     /// Flags as lines of a configuration file.
@@ -887,6 +888,26 @@ mod tests {
     #[test]
     fn the_definitions_are_sound() {
         Args::command().debug_assert();
+    }
+
+    #[test]
+    fn help_tells_the_defaults_of_the_settings() {
+        let settings = Settings::default();
+        let all = Args::command();
+        let times = [("settle", settings.settle), ("settle_stale", settings.settle_stale)];
+        let mut found = 0;
+        for name in ["fix", "undo", "recover", "compact", "resume"] {
+            let command = all.find_subcommand(name).unwrap();
+            for (option, time) in times {
+                let Some(arg) = command.get_arguments().find(|arg| arg.get_id() == option) else { continue };
+                let help = arg.get_help().unwrap().to_string();
+                assert!(help.contains(&format!("[default: {}", time.as_secs())), "{name}: {help}");
+                found += 1;
+            }
+        }
+        assert_eq!(found, 6);
+        let Some(Command::Gc(gc)) = Args::parse_from(["tailor", "gc"]).command else { panic!("not gc") };
+        assert_eq!((gc.older_than, gc.max_bytes), (settings.keep.age, settings.keep.bytes));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 mod file;
 
-use crate::settings::{SETTINGS, Scalar, Scope, Settings, default_socket};
+use crate::settings::{SETTINGS, Scalar, Scope, Settings};
 use crate::value::nearest;
 use file::File;
 use keeper::{Keep, Policies, Vault, Verdicts};
@@ -134,7 +134,7 @@ impl Loaded {
 
     /// Where `tailor status` asks.
     pub(crate) fn socket(&self) -> PathBuf {
-        self.settings.socket.as_deref().map_or_else(default_socket, at_home)
+        at_home(&self.settings.socket())
     }
 
     /// What the daemon is asked to do.

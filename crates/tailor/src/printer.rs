@@ -131,8 +131,24 @@ impl Printer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::Layout;
     use crate::report::tests::with_late_lines;
     use keeper::Ending;
+
+    #[test]
+    fn not_all_that_is_printed_waits_for_the_end() {
+        let mut listing = Listing::default();
+        listing.layout = Layout::Sorted;
+        let mut shape = shape(ReportFormat::Human, Screen::NONE, listing);
+        let report = with_late_lines(Ending::Fixed);
+        let mut text = Vec::new();
+        shape.file(&report, &mut text).unwrap();
+        assert_eq!(text, b"", "errors come first");
+        for _ in 0..60_000 {
+            shape.file(&report, &mut text).unwrap();
+        }
+        assert!(text.len() > 4 << 20, "{}", text.len());
+    }
 
     #[test]
     fn lines_that_wait_are_told_of_where_the_file_is_done() {

@@ -1,4 +1,5 @@
-//! The command that repairs what was found in a session, and nothing else.
+//! Commands that are proposed for a session: the one that repairs what was found in it and nothing else, and the one that
+//! takes a change back.
 
 use crate::place::shown_word;
 use crate::terminal::shell_word;
@@ -6,7 +7,17 @@ use std::path::Path;
 use transcript::Finding;
 use transcript::finding::{Guard, Safety};
 
-/// The command; `None` if Tailor repairs none of this. `error` is what the API said, as far as the session does not.
+/// The command that takes the newest change back.
+pub(crate) fn undo(path: &Path) -> String {
+    format!("Undo: tailor undo {}", shown_word(path))
+}
+
+/// The command that goes on with the session.
+pub(crate) fn resume(command: &str) -> String {
+    format!("Resume: {command}")
+}
+
+/// The command that repairs this; `None` if Tailor repairs none of this. `error` is what the API said, as far as the session does not.
 pub(crate) fn command<'f>(
     findings: impl IntoIterator<Item = &'f Finding>,
     path: &Path,

@@ -4,9 +4,9 @@ mod remains;
 
 use crate::args::{ReportFormat, Shared};
 use crate::baseline::{Baseline, fingerprints};
-use crate::sessions::no_such_session;
+use crate::place::shown_word;
+use crate::sessions::describe_error;
 use crate::status::Status;
-use crate::terminal::shell_word;
 use keeper::{Ending, Error, Guarantee, Outcome, Policies, Unsupported};
 use remains::Remains;
 use serde::{Serialize, Serializer};
@@ -103,6 +103,9 @@ pub(crate) struct FileReport {
     /// How many places an undo put back, or would.
     #[serde(skip)]
     pub(crate) places_restored: usize,
+    /// How many it left as they are, or would.
+    #[serde(skip)]
+    pub(crate) places_left: usize,
 }
 
 /// How many findings these are, with those that are not listed.
@@ -212,8 +215,11 @@ impl FindingReport {
 fn held_back(path: &Path, code: &str, held: Held) -> String {
     match held {
         Held::Worse(Worse::NewFindings(news)) if news.curable => {
-            let file = shell_word(&path.to_string_lossy());
-            format!("{held}; to make both repairs: tailor fix --allow {code},{} {file}", news.codes)
+            format!(
+                "{held}; to make both repairs: tailor fix --allow {code},{} {}",
+                news.codes,
+                shown_word(path)
+            )
         }
         _ => held.to_string(),
     }
@@ -281,6 +287,7 @@ impl FileReport {
             runs: None,
             diff: Vec::new(),
             places_restored: 0,
+            places_left: 0,
         }
     }
 
@@ -298,11 +305,9 @@ impl FileReport {
         self.retry_seconds.map(Duration::from_secs)
     }
 
-    /// A file that could not be dealt with. The error may be about another one, as that of its original.
+    /// A file that could not be dealt with.
     pub(crate) fn failed_at(path: &Path, error: &Error) -> Self {
-        let is_missing = error.is_of_no_file() && path.symlink_metadata().is_err();
-        let reason = if is_missing { no_such_session(path) } else { error.to_string() };
-        let report = Self::empty(path, "error", Some(reason), Status::Error);
+        let report = Self::empty(path, "error", Some(describe_error(path, error)), Status::Error);
         Self { bytes: length(path), ..report }
     }
 
@@ -417,6 +422,7 @@ impl FileReport {
         report.bytes = bytes(path, outcome);
         report.findings = None;
         report.places_restored = outcome.places_restored;
+        report.places_left = outcome.places_left;
         report.runs = Some(runs);
         let format = outcome.before.as_ref().and_then(|found| found.facts.format);
         report.resume =

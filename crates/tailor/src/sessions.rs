@@ -55,13 +55,12 @@ impl Candidate {
 
 /// The sessions below these paths, or those of known agents; the newest first. Sidechains of others are not among them.
 pub(crate) fn candidates(paths: &[PathBuf]) -> Vec<Candidate> {
-    let roots = if paths.is_empty() { known_roots() } else { paths.to_vec() };
     let dated = |found: Found| {
         let modified = found.path.symlink_metadata().and_then(|there| there.modified()).ok()?;
         (!is_sidechain(&found.path)).then_some(Candidate { found, modified })
     };
     let mut all: Vec<Candidate> =
-        roots.iter().flat_map(|path| find(path)).flatten().filter_map(dated).collect();
+        roots(paths).iter().flat_map(|path| find(path)).flatten().filter_map(dated).collect();
     all.sort_by(|one, other| (other.modified, one.path()).cmp(&(one.modified, other.path())));
     all
 }
@@ -90,10 +89,7 @@ pub(crate) fn path_or_id(text: OsString) -> Result<PathBuf, String> {
     let mut named = all.iter().filter(|candidate| candidate.has_id(id));
     match (named.next(), named.next()) {
         (Some(one), None) => Ok(one.path().to_path_buf()),
-        (Some(one), Some(other)) => {
-            let paths = [one, other].map(|candidate| shown_word(candidate.path())).join(" and ");
-            Err(format!("more than one session id starts with {id}: {paths}"))
-        }
+        (Some(one), Some(other)) => Err(ambiguous(id, one.path(), other.path())),
         // The command says that there is no such file.
         (None, _) => Ok(path),
     }
@@ -102,6 +98,22 @@ pub(crate) fn path_or_id(text: OsString) -> Result<PathBuf, String> {
 /// What to say of a path that is neither that of a file nor the id of a session.
 pub(crate) fn no_such_session(path: &Path) -> String {
     format!("{}: no file or session id of this name", path.display())
+}
+
+/// An error about the session at this path. It may be about another file, such as the original of the session.
+pub(crate) fn describe_error(path: &Path, error: &keeper::Error) -> String {
+    let is_missing = error.is_of_no_file() && path.symlink_metadata().is_err();
+    if is_missing { no_such_session(path) } else { error.to_string() }
+}
+
+/// An id is not enough: more than one session has it.
+pub(crate) fn ambiguous(id: &str, one: &Path, other: &Path) -> String {
+    format!("more than one session id starts with {id}: {} and {}", shown_word(one), shown_word(other))
+}
+
+/// The paths, or the folders of known agents.
+pub(crate) fn roots(paths: &[PathBuf]) -> Vec<PathBuf> {
+    if paths.is_empty() { known_roots() } else { paths.to_vec() }
 }
 
 /// Whether an agent is called so: by its name, the first word of it, its command or its format.
@@ -138,8 +150,8 @@ impl Looks {
     pub(crate) fn new(config: &Loaded, paths: &[PathBuf]) -> Self {
         let policy = config.policies().map(|policy| policy.budget = Budget::default());
         let options = Options { policy, ..Options::default() };
-        let roots = if paths.is_empty() { known_roots() } else { paths.to_vec() };
-        let verdicts = config.cache(false).and_then(|folder| Verdicts::open(&folder, &options, &roots).ok());
+        let verdicts =
+            config.cache(false).and_then(|folder| Verdicts::open(&folder, &options, &roots(paths)).ok());
         Self { options, verdicts, vault: config.vault().ok().map(Vault::new) }
     }
 
@@ -185,9 +197,7 @@ impl Looks {
             State::Bloated => Some(format!("tailor fix {}", shown_word(&path))),
             State::Ok | State::InUse | State::Unknown => None,
         };
-        let mut found: Vec<_> =
-            looked.findings.iter().map(|finding| (finding.rule.code(), finding.severity)).collect();
-        found.dedup();
+        let found = looked.findings.iter().map(|finding| (finding.rule.code(), finding.severity)).collect();
         Session {
             agent: format.map(|format| format.agent(&path.to_string_lossy())),
             format,
@@ -225,7 +235,7 @@ pub(crate) struct Session {
     pub(crate) is_long: bool,
     pub(crate) is_used: bool,
     /// The rules that found something, and how bad it is.
-    pub(crate) found: Vec<(&'static str, Severity)>,
+    pub(crate) found: BTreeSet<(&'static str, Severity)>,
     /// How the last turn failed.
     pub(crate) failed: Option<Failure>,
     /// The command that repairs this session and nothing else.
@@ -247,7 +257,7 @@ impl Session {
             state: State::Unknown,
             is_long: false,
             is_used: false,
-            found: Vec::new(),
+            found: BTreeSet::new(),
             failed: None,
             command: None,
         }

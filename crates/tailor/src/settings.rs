@@ -12,7 +12,7 @@ pub(crate) use kind::{Edit, Kind, Scalar};
 pub(crate) use rows::SETTINGS;
 pub(crate) use schema::schema;
 pub(crate) use setting::{Flag, Scope, Setting};
-pub(crate) use values::{Settings, default_socket};
+pub(crate) use values::Settings;
 
 #[cfg(test)]
 mod tests {
@@ -28,7 +28,14 @@ mod tests {
         let is_path = matches!(setting.kind, Kind::Path(_));
         let default = setting.kind.print(defaults).filter(|_| !is_path).map(|value| format!("`{value}`"));
         let [flag, variable, default] = [flag, variable, default].map(Option::unwrap_or_default);
-        let row = [&format!("`{}`", setting.key), &flag, &variable, &default, setting.help];
+        let scope = match setting.scope {
+            Scope::All => "all",
+            Scope::Each => "all, one",
+            Scope::Agent => "one",
+            // Its table is written as a whole.
+            Scope::Flag => "",
+        };
+        let row = [&format!("`{}`", setting.key), scope, &flag, &variable, &default, setting.help];
         format!("| {} |\n", row.map(|cell| cell.replace('|', "\\|")).join(" | "))
     }
 
@@ -36,7 +43,9 @@ mod tests {
     fn the_reference_page_has_each_setting() {
         let mut defaults = Settings::default();
         let rows: String = SETTINGS.iter().map(|setting| row(setting, &mut defaults)).collect();
-        let table = format!("| key | option | variable | default | meaning |\n|---|---|---|---|---|\n{rows}");
+        let table = format!(
+            "| key | agents | option | variable | default | meaning |\n|---|---|---|---|---|---|\n{rows}"
+        );
         let page = std::fs::read_to_string(PAGE).unwrap();
         let (above, there) = page.split_at(page.find("| key | ").unwrap());
         if std::env::var_os("UPDATE").is_some() {

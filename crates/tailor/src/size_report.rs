@@ -1,5 +1,6 @@
 //! What fills transcripts, as plain data: the lines of `top --json`, and what a report is made of.
 
+use crate::sessions::describe_error;
 use keeper::{Error, Stop};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -43,7 +44,7 @@ pub(crate) struct Context {
     pub(crate) tokens: u64,
     /// The provider counted all of it; otherwise some or all is estimated.
     pub(crate) exact: bool,
-    /// The model's window, if the file or the model's name tells.
+    /// The model's window, if the configuration, the file or the model's name tells.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) window_tokens: Option<u64>,
     /// What the provider counted last, and the line that says so.
@@ -245,7 +246,7 @@ impl SizeReport {
     }
 
     pub(crate) fn failed(error: &Error) -> Self {
-        Self::without(error.path(), "error", Some(error.to_string()))
+        Self::without(error.path(), "error", Some(describe_error(error.path(), error)))
     }
 
     pub(crate) fn stopped(path: &Path, stop: &Stop) -> Self {
@@ -334,7 +335,7 @@ pub(crate) struct Session {
     pub(crate) bytes: u64,
     /// In the live context.
     pub(crate) tokens: u64,
-    /// The model's window, if the file or the model's name tells.
+    /// The model's window, if the configuration, the file or the model's name tells.
     pub(crate) window_tokens: Option<u64>,
 }
 

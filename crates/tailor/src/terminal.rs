@@ -9,6 +9,7 @@ use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use terminal_size::{Width, terminal_size_of};
 use textwrap::{Options, WordSeparator, WordSplitter};
+use unicode_width::UnicodeWidthStr;
 
 /// What people read on. What is no terminal is [`Screen::NONE`], and gets every line whole and plain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,12 +71,29 @@ impl Screen {
         if self.ascii { spelled_out(text).into() } else { text.into() }
     }
 
-    /// A line, broken between words so that it fits.
+    /// A line, broken between words so that it fits. A command at its end stays in one piece, so that it can be copied.
     pub(crate) fn fit(self, text: &str) -> Cow<'_, str> {
+        const INDENT: &str = "    ";
         let text = self.whole(text);
-        let Some(columns) = self.columns else { return text };
-        wrap(&text, columns, "    ").into()
+        let Some(columns) = self.columns.filter(|columns| text.width() > *columns) else { return text };
+        let Some(at) = command_at(&text) else { return wrap(&text, columns, INDENT).into() };
+        let (said, command) = text.split_at(at);
+        let said = wrap(said.trim_end(), columns, INDENT);
+        let last = said.lines().last().map_or(0, UnicodeWidthStr::width);
+        let between =
+            if last + 1 + command.width() > columns { format!("\n{INDENT}") } else { " ".to_string() };
+        (said + &between + command).into()
     }
+}
+
+/// Where the command begins with which a line ends.
+fn command_at(text: &str) -> Option<usize> {
+    let before = ["run: ", "Run: ", "Undo: ", "Resume: ", "go on with: ", "starting: "];
+    let after = before.iter().filter_map(|before| text.rfind(before).map(|at| at + before.len()));
+    let at = after.chain(text.rfind(": tailor ").map(|at| at + 2)).max()?;
+    // A sentence that goes on after a command is like any other.
+    let goes_on = [". ", "; ", " ("].iter().any(|mark| text[at..].contains(mark)) || text.ends_with('.');
+    (!goes_on).then_some(at)
 }
 
 /// A text, broken between words into lines of at most so many columns; all but the first begin with `indent`.
@@ -235,6 +253,31 @@ mod tests {
         assert_eq!(Screen::NONE.fit(&"word ".repeat(100)), "word ".repeat(100));
         let ascii = Screen { ascii: true, ..Screen::NONE };
         assert_eq!(ascii.fit("日é… ok"), "\\u{65e5}\\u{e9}... ok");
+    }
+
+    #[test]
+    fn a_command_at_the_end_is_not_broken() {
+        let screen = Screen { columns: Some(30), colour: false, ascii: false };
+        for (text, lines) in [
+            (
+                "It is still too long. Run: tailor recover --level 2 a/long/path",
+                ["It is still too long. Run:", "    tailor recover --level 2 a/long/path"],
+            ),
+            (
+                "tailor: one two three. Undo: tailor undo s",
+                ["tailor: one two three. Undo:", "    tailor undo s"],
+            ),
+            (
+                "tailor: it is too long for a screen: tailor undo s",
+                ["tailor: it is too long for a", "    screen: tailor undo s"],
+            ),
+            (
+                "to see it: tailor show ID; and more follows",
+                ["to see it: tailor show ID; and", "    more follows"],
+            ),
+        ] {
+            assert_eq!(screen.fit(text), lines.join("\n"));
+        }
     }
 
     #[test]

@@ -58,6 +58,10 @@ impl<'r> History<'r> {
             let start = before + change.at - after;
             let end = start + change.length_before();
             extend(&mut out, self.slice(before, start));
+            if change.is_nothing() {
+                (before, after) = (start, change.at);
+                continue;
+            }
             let taken = self.slice(start, end);
             match run.undoes.as_deref().and_then(|undone| self.taken.remove(&(undone, index))) {
                 Some(parts) => {

@@ -169,10 +169,43 @@ fn bytes_that_somebody_else_changed_are_left_alone() {
     place.fix(200).unwrap();
     let other = place.text().replace("omitted", "OMITTED");
     fs::write(place.path(), &other).unwrap();
-    assert_eq!(place.undo(None), Ending::Refused(Refusal::ChangedSince { line: 3 }));
+    let Ending::Refused(Refusal::ChangedSince { line: 3, edits: 1, back: 0, texts }) = place.undo(None)
+    else {
+        panic!("undone")
+    };
+    assert!(texts.len() == 1 && place.text().contains(&texts[0]), "{texts:?}");
     fs::write(place.path(), HELLO).unwrap();
     assert!(matches!(place.undo(None), Ending::Refused(Refusal::ChangedSince { .. })));
     assert_eq!(place.text(), HELLO);
+}
+
+impl Place {
+    fn undo_partly(&self, run: Option<&str>) -> (Ending, usize, usize) {
+        let outcome = undo(&self.path(), None, &self.options(0), run, Extent::Possible).unwrap();
+        (outcome.ending, outcome.places_restored, outcome.places_left)
+    }
+}
+
+/// An agent that drops the oldest entries and writes the rest anew, as OpenClaw does after a compaction.
+#[test]
+fn texts_that_moved_come_back_and_those_that_are_gone_are_named() {
+    let (text, later) = (session(&[900, 700, 800]), session(&[30, 600]));
+    let mut place = Place::new(&text);
+    place.fix(200).unwrap();
+    place.append(&later);
+    place.fix(200).unwrap();
+    let summary = "{\"role\":\"user\",\"content\":\"so far: much\"}\n";
+    let from_line = |text: &str, line| text.split_inclusive('\n').skip(line).collect::<String>();
+    let rewritten = summary.to_string() + &from_line(&place.text(), 3);
+    fs::write(place.path(), &rewritten).unwrap();
+    assert_eq!(place.undo_partly(None), (Ending::Undone, 1, 0), "the newer run is still there as a whole");
+    let Ending::Refused(Refusal::ChangedSince { edits: 3, back: 2, texts, .. }) = place.undo(None) else {
+        panic!("undone")
+    };
+    assert!(texts.len() == 1 && !rewritten.contains(&texts[0]), "{texts:?}");
+    assert_eq!(place.undo_partly(None), (Ending::Undone, 2, 1));
+    assert_eq!(place.text(), summary.to_string() + &from_line(&(text + &later), 3));
+    assert_eq!(place.undo_partly(None).0, Ending::Refused(Refusal::NothingToUndo));
 }
 
 /// Turns a bit of the first text in the file of a run, or cuts the file there.

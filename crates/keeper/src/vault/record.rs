@@ -89,10 +89,18 @@ pub struct Record {
 pub enum Purpose {
     /// A recovery of this level, from 1 to 3; 0 for one that aimed at a number of tokens.
     Recover(u8),
+    /// A recovery after a request of so many tokens was refused.
+    RecoverFrom(u64),
     /// A compaction.
     Compact,
     /// Finishing an interrupted run: late lines were merged into the transcript.
     Merge,
+}
+
+impl Purpose {
+    pub(crate) fn is_recovery(self) -> bool {
+        matches!(self, Self::Recover(_) | Self::RecoverFrom(_))
+    }
 }
 
 /// How a transcript was replaced: what a later start needs to finish that.
@@ -172,6 +180,15 @@ impl Change {
         let (front, behind) = change.context(new.len());
         change.check = check(new, Span::new(at, at + length), front, behind)?;
         Ok(change)
+    }
+
+    /// Holds the number of a place that an undo leaves as it is.
+    pub(crate) fn nothing(at: u64) -> Self {
+        Self { at, length: 0, check: String::new(), old: Vec::new() }
+    }
+
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.length == 0 && self.old.is_empty()
     }
 
     /// How many bytes stood there before.

@@ -6,6 +6,7 @@ use super::file::ConfigFile;
 use clap::Args as ClapArgs;
 use clap::ValueHint::AnyPath;
 use std::path::PathBuf;
+use transcript::policy::WINDOW_TOKENS;
 
 #[derive(ClapArgs)]
 pub(crate) struct Top {
@@ -18,18 +19,21 @@ pub(crate) struct Top {
     /// One JSON object for each file, and one with totals.
     #[arg(long)]
     pub(crate) json: bool,
-    /// The model's context window, to show how full it is; 0 if unknown. By default what the file says, or 200,000.
+    /// The model's context window, to show how full it is; 0 if unknown. By default what the configuration or the file
+    /// says, or 200,000.
     #[arg(long, value_name = "TOKENS")]
     pub(crate) window_tokens: Option<u64>,
     /// Show how the largest entries begin.
     #[arg(long)]
     pub(crate) show_content: bool,
+    #[command(flatten)]
+    pub(crate) config: ConfigFile,
 }
 
 impl Top {
     /// The window that a context is compared with, given what its file says.
     pub(crate) fn window(&self, told: Option<u64>) -> u64 {
-        self.window_tokens.or(told).unwrap_or(200_000)
+        self.window_tokens.or(told).unwrap_or(WINDOW_TOKENS)
     }
 
     /// How many rows each table has.

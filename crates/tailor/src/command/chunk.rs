@@ -3,6 +3,7 @@
 use super::{failed, one_session, output_closed};
 use crate::args::Chunk as Asked;
 use crate::say::eprint_message;
+use crate::sessions::describe_error;
 use crate::status::Status;
 use crate::terminal::json;
 use crate::tokens;
@@ -72,7 +73,7 @@ pub(super) fn told<T>(path: &Path, done: Result<Result<T, Unable>, Stop>) -> Res
             Err(format!("{}: could not {verb}: {}", path.display(), keeper::Unsupported::UnknownFormat))
         }
         Ok(Err(unable)) => Err(format!("{}: could not {verb}: {unable}", path.display())),
-        Err(Stop::Failed(error)) => Err(error.to_string()),
+        Err(Stop::Failed(error)) => Err(describe_error(path, &error)),
         Err(reason) => Err(format!("{}: could not {verb}: {reason}", path.display())),
     }
 }

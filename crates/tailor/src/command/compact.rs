@@ -4,9 +4,11 @@ use super::chunk::{Printer, told};
 use super::{failed, one_session, output_closed};
 use crate::amount::{plural, size};
 use crate::args::{Compact, Format};
-use crate::place::shown_word;
+use crate::place::shown;
+use crate::remedy;
 use crate::report::Changed;
 use crate::say::eprint_message;
+use crate::sessions::describe_error;
 use crate::status::Status;
 use crate::terminal::{Screen, json, plain};
 use crate::tokens;
@@ -52,7 +54,8 @@ fn compact(asked: &Compact) -> Result<Status, String> {
     };
     let count = tokens::counter(asked.limits.tokenizer);
     let limits = asked.limits.limits(&count);
-    let closed = keeper::closed(&asked.path, &options).map_err(|error| error.to_string())?;
+    let closed =
+        keeper::closed(&asked.path, &options).map_err(|error| describe_error(&asked.path, &error))?;
     if asked.dry_run {
         return dry_run(asked, &limits, shares, &closed.unwrap_or(Ending::WouldFix));
     }
@@ -213,13 +216,16 @@ impl Report {
                     println!("{}", json(&line));
                 }
             }
-            Format::Human => println!("{}", Screen::of_stdout().whole(&self.sentence(ending))),
+            Format::Human => {
+                let screen = Screen::of_stdout();
+                self.sentence(ending).lines().for_each(|line| println!("{}", screen.fit(line)));
+            }
         }
         Status::of_change(ending)
     }
 
     fn sentence(&self, ending: &Ending) -> String {
-        let path = plain(&self.change.path);
+        let path = plain(&shown(Path::new(&self.change.path)));
         let shares = || {
             let (kept, gone) = (plural(self.kept, "message"), self.left_out);
             format!("{kept} in context, {gone} left out in {}", plural(self.chunks, "chunk"))
@@ -228,10 +234,11 @@ impl Report {
             (Ending::Fixed, _) => {
                 let (before, after) = (self.change.bytes, self.change.bytes_after);
                 let (before, after) = (size(before.unwrap_or(0)), size(after.unwrap_or(0)));
-                let undo = shown_word(Path::new(&self.change.path));
-                let resume = self.change.resume.as_ref().map(|command| format!("\nResume: {command}"));
+                let undo = remedy::undo(Path::new(&self.change.path));
+                let resume =
+                    self.change.resume.as_deref().map(|command| format!("\n{}", remedy::resume(command)));
                 let (shares, resume) = (shares(), resume.unwrap_or_default());
-                format!("{path}: compacted: {before} → {after}, {shares}. Undo: tailor undo {undo}{resume}")
+                format!("{path}: compacted: {before} → {after}, {shares}. {undo}{resume}")
             }
             (Ending::WouldFix, _) => format!("{path}: would compact: {}", shares()),
             (_, Some(reason)) => format!("{path}: {}: {reason}", self.change.outcome),

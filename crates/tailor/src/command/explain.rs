@@ -9,12 +9,12 @@ use crate::args::Explain;
 use crate::place::{shown, shown_word};
 use crate::remedy;
 use crate::say::eprint_message;
-use crate::sessions::{Looks, Session, is_refused, no_such_session};
+use crate::sessions::{Looks, Session, describe_error, is_refused};
 use crate::status::Status;
 use crate::table::TableWriter;
 use crate::terminal::{Screen, plain, shell_word};
 use crate::value::{or_meant, rules};
-use keeper::{Stop, Vault, is_same, known_roots, read};
+use keeper::{Policies, Stop, Vault, is_same, known_roots, read, recovered_from};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use transcript::finding::{Safety, Severity};
@@ -23,7 +23,7 @@ use transcript::profile::{self, PROFILES};
 use transcript::refusal::{self, Refusal};
 use transcript::request::{Blame, blame};
 use transcript::rule::{self, RULES, Rule};
-use transcript::{Examination, Finding, Policy, examine};
+use transcript::{Examination, Finding, examine};
 
 /// How much of a title is shown.
 const TITLE_COLUMNS: usize = 60;
@@ -60,12 +60,12 @@ fn answer(explain: &Explain) -> Status {
             (letter, number.parse::<u32>().unwrap_or(0))
         });
         for rule in rules {
-            println!("{:3} {:26} {}", rule.code(), rule.name(), rule.help().what);
+            print_lines(&format!("{:3} {:26} {}", rule.code(), rule.name(), rule.help().what));
         }
         return Status::Clean;
     };
     if let Some(profile) = profile::find(what) {
-        println!("{}\n\n{}\n\nSource: {}", profile.name, profile.what, profile.source);
+        print_lines(&format!("{}\n\n{}\n\nSource: {}", profile.name, profile.what, profile.source));
     } else if let Some(rule) = rule::find(what) {
         describe(rule);
         if let Some(path) = &explain.file {
@@ -76,14 +76,14 @@ fn answer(explain: &Explain) -> Status {
                 shown_word(path)
             );
             let is_it = |finding: &Finding| finding.rule.code() == rule.code();
-            return in_file(path, "", None, &is_it, &|found| {
+            return in_file(path, "", explain, None, &is_it, &|found| {
                 settles(&found.findings, path, "").unwrap_or_else(|| none.clone())
             });
         }
     } else if let Some(known) = refusal::find(what) {
         return error(known, what, explain);
     } else {
-        return unknown(what, explain.file.as_deref());
+        return unknown(what, explain);
     }
     Status::Clean
 }
@@ -98,7 +98,8 @@ fn describe(rule: &Rule) {
 }
 
 /// Neither a code nor an error that is known: what to do then.
-fn unknown(what: &str, file: Option<&Path>) -> Status {
+fn unknown(what: &str, explain: &Explain) -> Status {
+    let file = explain.file.as_deref();
     if what.trim().is_empty() {
         eprint_message("the text is empty: pass the whole text of an error");
     // What holds a space is no name.
@@ -122,16 +123,12 @@ fn unknown(what: &str, file: Option<&Path>) -> Status {
     if let Some(path) = file {
         // Whether one of these is the reason nobody knows, so no repair is proposed.
         let is_error = |finding: &Finding| finding.severity == Severity::Error;
-        in_file(
-            path,
-            what,
-            Some("errors that a scan finds"),
-            &is_error,
-            &|found| match &found.findings[..] {
-                [] => "No errors found.".to_string(),
-                _ => String::new(),
-            },
-        );
+        in_file(path, what, explain, Some("errors that a scan finds"), &is_error, &|found| match &found
+            .findings[..]
+        {
+            [] => "No errors found.".to_string(),
+            _ => String::new(),
+        });
     }
     Status::Error
 }
@@ -155,7 +152,7 @@ fn error(known: &'static Refusal, text: &str, explain: &Explain) -> Status {
     let path = match (&explain.file, folder) {
         (Some(file), None) => file,
         _ if rules.is_empty() => {
-            println!("{}", paragraphs(&[known.fix, known.advice]));
+            print_lines(&paragraphs(&[known.fix, known.advice]));
             return Status::Clean;
         }
         (_, folder) => match search(known, text, explain, folder) {
@@ -171,7 +168,7 @@ fn error(known: &'static Refusal, text: &str, explain: &Explain) -> Status {
     if is_length(text) {
         return too_long(path, text, explain, &is_about);
     }
-    in_file(path, text, None, &is_about, &|found| {
+    in_file(path, text, explain, None, &is_about, &|found| {
         let file = shown_word(path);
         let settled = match settles(&found.findings, path, text) {
             _ if rules.is_empty() => known.fix.to_string(),
@@ -190,11 +187,13 @@ const SHORTENED: &str = "The session was shortened since this error, and fits no
 /// What to do about a session that is too long.
 fn too_long(path: &Path, text: &str, explain: &Explain, is_about: &dyn Fn(&Finding) -> bool) -> Status {
     let vault = explain.config.load().and_then(|config| config.vault()).ok().map(Vault::new);
-    in_file(path, text, None, is_about, &|Found { findings, looked, said }| {
-        let tokens = looked.context_tokens;
-        let is_over = tokens.tokens > tokens.window(&Policy::default());
+    let from = |vault: &Vault| recovered_from(vault, &path.canonicalize().ok()?, text).ok();
+    let was_recovered = vault.as_ref().and_then(from).unwrap_or(false);
+    in_file(path, text, explain, None, is_about, &|Found { findings, looked, window, said }| {
+        let is_over = looked.context_tokens.tokens > *window;
         let is_refused = is_refused(looked, path, vault.as_ref());
-        if !is_over && !is_refused && said.as_ref().is_some_and(|said| is_same(said, text)) {
+        let is_met = was_recovered || said.as_ref().is_some_and(|said| is_same(said, text));
+        if !is_over && !is_refused && is_met {
             return SHORTENED.to_string();
         }
         let is_known = is_over || is_refused;
@@ -217,7 +216,7 @@ fn search(
 ) -> Result<Option<PathBuf>, String> {
     let paths: Vec<PathBuf> = folder.into_iter().cloned().collect();
     if paths.is_empty() && known_roots().is_empty() {
-        println!("{}", paragraphs(&[known.fix, known.advice]));
+        print_lines(&paragraphs(&[known.fix, known.advice]));
         return Ok(None);
     }
     let looks = Looks::new(&explain.config.load()?, &paths);
@@ -230,35 +229,40 @@ fn search(
         } else {
             format!("holds {}", plain(&ids.join(" or ")))
         };
-        println!(
+        let none = format!(
             "None of {sessions} here {what}. If you know the file, name it: tailor explain 'ERROR TEXT' FILE"
         );
-        println!("{}", paragraphs(&[known.fix, known.advice]));
+        print_lines(&none);
+        print_lines(&paragraphs(&[known.fix, known.advice]));
         return Ok(None);
     };
     let title = &session.headline.title;
     let title = title.as_ref().map(|title| TableWriter::of_stdout().begin(title, TITLE_COLUMNS));
     let title = title.map(|title| format!(" \"{title}\"")).unwrap_or_default();
     let name = format!("{}{title}, {} ago", session.agent_name(), age(session.age));
-    match fit {
-        Fit::HasId => println!("The call is in this session, of {sessions}: {name}"),
-        Fit::Recorded => println!("The newest session with this error, of {sessions}: {name}"),
-        Fit::HasDefect => println!("The newest session with such a defect, of {sessions}: {name}"),
-        Fit::Likely => println!("Most likely this session, of {sessions}: {name}"),
+    let which = match fit {
+        Fit::HasId => "The call is in this session",
+        Fit::Recorded => "The newest session with this error",
+        Fit::HasDefect => "The newest session with such a defect",
+        Fit::Near | Fit::Likely => "Most likely this session",
         Fit::Repaired => {
             repaired(session, &name);
             return Ok(None);
         }
-    }
+    };
+    print_lines(&format!("{which}, of {sessions}: {name}"));
     Ok(Some(session.path.clone()))
 }
 
 /// What to say of a session that holds an id of the error, but not what the error is about.
 fn repaired(session: &Session, name: &str) {
-    println!("The call is in this session: {name}\n{}", plain(&shown(&session.path)));
+    print_lines(&format!("The call is in this session: {name}"));
+    println!("{}", plain(&shown(&session.path)));
     match session.command.as_ref().filter(|_| session.state.is_stuck()) {
         Some(command) => {
-            println!("Tailor no longer finds what this error is about, but something else. Run: {command}");
+            print_lines(&format!(
+                "Tailor no longer finds what this error is about, but something else. Run: {command}"
+            ));
         }
         None => println!("Tailor finds nothing wrong with it any more."),
     }
@@ -273,10 +277,17 @@ fn paragraphs(parts: &[&str]) -> String {
     parts.join("\n")
 }
 
+/// Prints lines that fit the screen.
+fn print_lines(text: &str) {
+    text.lines().for_each(|line| println!("{}", Screen::of_stdout().fit(line)));
+}
+
 /// What an error was found to be about in a file.
 struct Found {
     findings: Vec<Finding>,
     looked: Examination,
+    /// The context window that it is measured against.
+    window: u64,
     /// The error with which its last turn failed.
     said: Option<String>,
 }
@@ -285,14 +296,18 @@ struct Found {
 fn in_file(
     path: &Path,
     text: &str,
+    explain: &Explain,
     heading: Option<&str>,
     is_about: &dyn Fn(&Finding) -> bool,
     end: &dyn Fn(&Found) -> String,
 ) -> Status {
-    let (blame, looked, said) = match look(path, text) {
-        Ok(found) => found,
-        Err(why) => return failed(&why),
-    };
+    let policies = explain.config.load().map(|config| config.policies());
+    let (policies, (blame, looked, said)) =
+        match policies.and_then(|policies| Ok((look(path, text, &policies)?, policies))) {
+            Ok((found, policies)) => (policies, found),
+            Err(why) => return failed(&why),
+        };
+    let window = looked.context_tokens.window(policies.of(looked.facts.format));
     println!("{}:", plain(&shown(path)));
     tell(&blame, text);
     let mut findings = looked.findings.clone();
@@ -300,23 +315,25 @@ fn in_file(
     if is_length(text) {
         // What is not sent makes no request longer.
         findings.retain(|finding| blame.unsent.binary_search(&finding.line).is_err());
-        tell_context(&looked);
+        tell_context(looked.context_tokens.tokens, window);
     }
     if let Some(heading) = heading.filter(|_| !findings.is_empty()) {
         println!("  {heading}:");
     }
     let (listed, rest) = findings.split_at(findings.len().min(FINDINGS_MAX));
     for found in listed {
-        println!("  line {}: {} {}: {}", found.line, found.rule.code(), found.rule.name(), found.message);
+        let (line, rule) = (found.line, found.rule);
+        print_lines(&format!("  line {line}: {} {}: {}", rule.code(), rule.name(), found.message));
     }
     let more: u64 = rest.iter().map(Finding::count).chain(listed.iter().map(|found| found.more)).sum();
     if more > 0 {
         println!("  and {more} more (tailor scan)");
     }
-    let found = Found { findings, looked, said };
+    let found = Found { findings, looked, window, said };
     let end = end(&found);
     if !end.is_empty() {
-        println!("\n{end}");
+        println!();
+        print_lines(&end);
     }
     if end.contains(", run: ") || end == SHORTENED {
         go_on(path, &found.looked);
@@ -325,9 +342,7 @@ fn in_file(
 }
 
 /// How much the context has of what it may have.
-fn tell_context(looked: &Examination) {
-    let tokens = looked.context_tokens.tokens;
-    let window = looked.context_tokens.window(&Policy::default());
+fn tell_context(tokens: u64, window: u64) {
     if window > 0 {
         let percent = percent(tokens, window);
         println!("  context: {} of {} tokens ({percent})", grouped(tokens), grouped(window));
@@ -341,20 +356,26 @@ fn go_on(path: &Path, looked: &Examination) {
     let Some(words) = agent.resume(name) else { return };
     let folder = looked.headline.folder.as_deref().map(Path::new).filter(|folder| folder.is_dir());
     let command = in_folder(&words.collect::<Vec<_>>(), folder);
-    println!("Quit {} first if it has this session open. Afterwards, go on with: {command}", agent.name);
+    let text =
+        format!("Quit {} first if it has this session open. Afterwards, go on with: {command}", agent.name);
+    print_lines(&text);
 }
 
 /// The places of a file that a text names, and all that is found in it.
-fn look(path: &Path, text: &str) -> Result<(Blame, Examination, Option<String>), String> {
-    let policy = Policy { error: Some(text.to_string()), ..Policy::default() };
-    let looked =
-        read(path, None, |source| Ok((blame(source, text)?, examine(source, &policy)?, last_error(source)?)));
+fn look(
+    path: &Path,
+    text: &str,
+    policies: &Policies,
+) -> Result<(Blame, Examination, Option<String>), String> {
+    let policies = policies.map(|policy| policy.error = Some(text.to_string()));
+    let looked = read(path, None, |source| {
+        Ok((blame(source, text)?, examine(source, policies.choose(source)?)?, last_error(source)?))
+    });
     let could_not = |why: &dyn std::fmt::Display| {
         format!("{}: could not look for the error in it: {why}", path.display())
     };
     match looked {
-        Err(Stop::Failed(error)) if error.is_of_no_file() => Err(no_such_session(path)),
-        Err(Stop::Failed(error)) => Err(error.to_string()),
+        Err(Stop::Failed(error)) => Err(describe_error(path, &error)),
         Err(reason) => Err(could_not(&reason)),
         Ok((None, ..)) => Err(could_not(&keeper::Unsupported::UnknownFormat)),
         Ok((Some(blame), looked, said)) => Ok((blame, looked, said)),

@@ -7,10 +7,9 @@ use crate::output::is_stdout;
 use crate::printer::Printer;
 use crate::report::{FailPolicy, FileReport};
 use crate::say::eprint_message;
+use crate::sessions::roots;
 use crate::status::Status;
-use keeper::{
-    Found, Mode, Options, Vault, has_ended, known_roots, maintain_shown, maintain_stream, settle_all,
-};
+use keeper::{Found, Mode, Options, Vault, has_ended, maintain_shown, maintain_stream, settle_all};
 use std::io::{self, IsTerminal, Write};
 use std::path::{self, Component, Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -104,8 +103,7 @@ fn ask(fix: &Fix, options: &Options, judge: &FailPolicy<'_>) -> Result<(), Statu
 
 /// Finishes what interrupted runs left. What cannot be finished is reported and stops nothing.
 fn settle(paths: &[PathBuf], vault: &Vault) {
-    let roots = if paths.is_empty() { known_roots() } else { paths.to_vec() };
-    for error in roots.iter().flat_map(|path| settle_all(path, vault)) {
+    for error in roots(paths).iter().flat_map(|path| settle_all(path, vault)) {
         eprint_message(&error.to_string());
     }
 }

@@ -5,45 +5,59 @@ use crate::say::eprint_message;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
-use std::sync::Arc;
+use std::sync::Once;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread::Builder;
 
-/// Whether the run is to end early.
-pub(super) struct Interrupt {
-    /// The signal that came; 0 if none did.
-    signal: Arc<AtomicI32>,
-}
+/// No work is under way that could end early: a signal ends the program at once.
+const IDLE: i32 = -1;
+/// Work is under way, and no signal has come.
+const AT_WORK: i32 = 0;
+
+/// The signal that came during the work, or one of the above.
+static STATE: AtomicI32 = AtomicI32::new(IDLE);
+static LISTENER: Once = Once::new();
+
+/// Work that ends early if a signal comes; one at a time.
+pub(super) struct Interrupt(&'static AtomicI32);
 
 impl Interrupt {
     /// Listens from now on. Where that is impossible, a signal ends the program as ever.
     pub(super) fn watch() -> Self {
-        let signal = Arc::new(AtomicI32::new(0));
-        let seen = signal.clone();
-        let listen = move || {
-            // Only now, so that signals have no one to be kept for where there is no thread to be had.
-            let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else { return };
-            for came in signals.forever() {
-                if seen.swap(came, Ordering::SeqCst) != 0 {
-                    let _ = emulate_default_handler(came);
-                }
-                eprint_message("Finishing the current files; press Ctrl-C again to stop now");
-            }
-        };
-        let _ = Builder::new().name("signals".to_string()).spawn(listen);
-        Self { signal }
+        STATE.store(AT_WORK, Ordering::SeqCst);
+        LISTENER.call_once(|| {
+            let _ = Builder::new().name("signals".to_string()).spawn(listen);
+        });
+        Self(&STATE)
     }
 
     /// Whether a signal came.
     pub(super) fn came(&self) -> bool {
-        self.signal.load(Ordering::SeqCst) != 0
+        self.0.load(Ordering::SeqCst) != AT_WORK
     }
 
     /// Ends as the signal would have it, so that a shell sees it and ends its loops. Does nothing if none came.
-    pub(super) fn obey(&self) {
-        let signal = self.signal.load(Ordering::SeqCst);
-        if signal != 0 {
+    pub(super) fn obey(self) {
+        let signal = self.0.load(Ordering::SeqCst);
+        if signal != AT_WORK {
             let _ = emulate_default_handler(signal);
         }
+    }
+}
+
+impl Drop for Interrupt {
+    fn drop(&mut self) {
+        self.0.store(IDLE, Ordering::SeqCst);
+    }
+}
+
+fn listen() {
+    // Only now, so that signals have no one to be kept for where there is no thread to be had.
+    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else { return };
+    for came in signals.forever() {
+        if STATE.compare_exchange(AT_WORK, came, Ordering::SeqCst, Ordering::SeqCst).is_err() {
+            let _ = emulate_default_handler(came);
+        }
+        eprint_message("Finishing the current files; press Ctrl-C again to stop now");
     }
 }

@@ -3,11 +3,13 @@
 use super::{failed, one_session};
 use crate::amount::{grouped, percent, plural};
 use crate::args::{Format, Recover};
+use crate::place::{shown, shown_word};
 use crate::remedy;
 use crate::report::{Changed, retry_seconds};
 use crate::say::eprint_message;
+use crate::sessions::describe_error;
 use crate::status::Status;
-use crate::terminal::{json, plain, shell_word};
+use crate::terminal::{Screen, json, plain, shell_word};
 use keeper::{Ending, Recovered, Refusal, Tokens};
 use serde::Serialize;
 use std::path::Path;
@@ -27,7 +29,7 @@ pub(crate) fn run(asked: &Recover) -> Status {
     };
     let done = match keeper::recover(&asked.path, None, &asked.recovery(), &options) {
         Ok(done) => done,
-        Err(error) => return failed(&error),
+        Err(error) => return failed(&describe_error(&asked.path, &error)),
     };
     let report = Report::new(asked, &done);
     match asked.format() {
@@ -37,7 +39,7 @@ pub(crate) fn run(asked: &Recover) -> Status {
             }
         }
         Format::Human => {
-            println!("{}", report.sentence(&done));
+            println!("{}", Screen::of_stdout().fit(&report.sentence(&done)));
             report.go_on(&done);
         }
     }
@@ -104,7 +106,7 @@ impl Advice {
             payload_bytes_max: None,
             retry_seconds: None,
         };
-        let file = shell_word(&asked.path.to_string_lossy());
+        let file = shown_word(&asked.path);
         match (&done.outcome.ending, done.cause) {
             (Ending::Fixed, _) if done.tokens.is_some_and(|tokens| tokens.is_over()) => {
                 plain("recover", &harder(done, &file))
@@ -168,7 +170,7 @@ fn harder(done: &Recovered, file: &str) -> String {
 
 /// What to do if nothing was changed.
 fn refused(refusal: &Refusal, asked: &Recover, done: &Recovered) -> (&'static str, String) {
-    let file = shell_word(&asked.path.to_string_lossy());
+    let file = shown_word(&asked.path);
     match refusal {
         Refusal::NotTooLong(Cause::ProxyRejection) => (
             "check-proxy",
@@ -215,7 +217,7 @@ fn another(done: &Recovered, path: &Path, file: &str) -> String {
 impl Report {
     fn new(asked: &Recover, done: &Recovered) -> Self {
         let mut change = Changed::new("recovery", &asked.path, &done.outcome);
-        let file = shell_word(&change.path);
+        let file = shown_word(&asked.path);
         change.reason = change.reason.map(|reason| reason.replace(" FILE", &format!(" {file}")));
         let shares = done.shares.filter(|_| change.bytes_after.is_some());
         let length = done.tokens.map(|tokens| tokens.before);
@@ -236,7 +238,7 @@ impl Report {
     }
 
     fn sentence(&self, done: &Recovered) -> String {
-        let path = plain(&self.change.path);
+        let path = plain(&shown(Path::new(&self.change.path)));
         let said = match (&done.outcome.ending, done.tokens) {
             (Ending::Fixed | Ending::WouldFix, Some(tokens)) => self.changed(done, tokens),
             (Ending::Clean, Some(tokens)) if done.cause.is_none() => not_too_long(&tokens.before),
@@ -254,9 +256,9 @@ impl Report {
     /// What to do next.
     fn go_on(&self, done: &Recovered) {
         if done.outcome.ending == Ending::Fixed {
-            println!("  Undo: tailor undo {}", shell_word(&self.change.path));
+            println!("  {}", remedy::undo(Path::new(&self.change.path)));
             if let Some(resume) = &self.change.resume {
-                println!("  Resume: {resume}");
+                println!("  {}", remedy::resume(resume));
             }
         }
         let mut advice = self.advice.message.clone();

@@ -5,8 +5,9 @@ use super::recover::{sentence, status};
 use crate::amount::{age, plural};
 use crate::args::{Recover, Resume};
 use crate::place::shown_word;
+use crate::remedy;
 use crate::say::eprint_message;
-use crate::sessions::{Candidate, Looks, Session, candidates, is_called};
+use crate::sessions::{Candidate, Looks, Session, ambiguous, candidates, is_called};
 use crate::status::Status;
 use crate::terminal::plain;
 use keeper::{Ending, Options, Outcome, maintain, settle_all};
@@ -72,8 +73,8 @@ fn find(resume: &Resume) -> Result<Session, String> {
             (None, None) => return Ok(session),
             (None, Some(_)) => found = Some(session),
             (Some(first), _) => {
-                let paths = [&first.path, &session.path].map(|path| shown_word(path)).join(" and ");
-                return Err(format!("more than one session id starts with it, such as {paths}"));
+                let id = resume.id.as_deref().unwrap_or_default();
+                return Err(ambiguous(id, &first.path, &session.path));
             }
         }
     }
@@ -95,7 +96,7 @@ fn repair(session: &Session, options: &Options) -> Result<(), Status> {
     if outcome.ending == Ending::Fixed {
         let rules = repaired_rules(&outcome);
         let repaired = plural(repaired(&outcome), "problem");
-        eprint_message(&format!("repaired {repaired}{rules}. To undo: tailor undo {path}"));
+        eprint_message(&format!("repaired {repaired}{rules}. {}", remedy::undo(&session.path)));
     }
     let now = outcome.after.as_ref().or(outcome.before.as_ref());
     let errors = now.iter().flat_map(|now| &now.findings).filter(|f| f.severity == Severity::Error);
@@ -119,7 +120,11 @@ fn shorten(session: &Session, resume: &Resume) -> Result<(), Status> {
     let done =
         keeper::recover(&session.path, None, &asked.recovery(), &options).map_err(|error| failed(&error))?;
     eprint_message(&sentence(&asked, &done));
+    // What misses the target may fit all the same.
+    let fits =
+        done.tokens.is_some_and(|tokens| tokens.after.is_some_and(|after| after <= tokens.before.window));
     match status(&done) {
+        _ if fits && done.outcome.ending == Ending::Fixed => Ok(()),
         Status::Clean => Ok(()),
         other => {
             let path = shown_word(&session.path);

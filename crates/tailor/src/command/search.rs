@@ -48,7 +48,9 @@ pub(super) enum Fit {
     HasDefect,
     /// It holds an id that the error names, but the defect is gone.
     Repaired,
-    /// It is as such an error says, but for the numbers.
+    /// It is nearly as long as the error says.
+    Near,
+    /// It is long, but the numbers of the error are others.
     Likely,
 }
 
@@ -127,7 +129,8 @@ impl Search<'_> {
         }
         if is_long {
             // Estimates, and what is known of windows, may be off.
-            return (has_defect || session.percent() >= NEARLY_PERCENT_MIN).then_some(Fit::Likely);
+            let fit = if self.numbers_fit(session) { Fit::Near } else { Fit::Likely };
+            return (has_defect || session.percent() >= NEARLY_PERCENT_MIN).then_some(fit);
         }
         has_defect.then_some(Fit::HasDefect)
     }

@@ -12,7 +12,7 @@ use crate::status::Status;
 use crate::table::{Line, TableWriter};
 use crate::terminal;
 use crate::tokens;
-use keeper::{Error, Found, spool};
+use keeper::{Error, Found, Policies, spool};
 use rayon::prelude::*;
 use spans::literal::decode;
 use std::io::{self, BufWriter, Write};
@@ -26,15 +26,19 @@ const CONTENT_BYTES: u64 = 600;
 const CONTENT_CHARS: usize = 160;
 
 pub(crate) fn run(top: &Top) -> Status {
+    let policies = match top.config.load() {
+        Ok(config) => config.policies(),
+        Err(error) => return failed(&error),
+    };
     let done = match is_stream(&top.paths) {
-        Ok(true) => stream(top),
-        Ok(false) => files(top),
+        Ok(true) => stream(top, &policies),
+        Ok(false) => files(top, &policies),
         Err(error) => return failed(&error),
     };
     done.unwrap_or_else(|error| output_closed("standard output", &error))
 }
 
-fn files(top: &Top) -> io::Result<Status> {
+fn files(top: &Top, policies: &Policies) -> io::Result<Status> {
     let files = gather(&top.paths);
     if files.is_empty() {
         return Ok(nothing_found(&top.paths));
@@ -44,7 +48,7 @@ fn files(top: &Top) -> io::Result<Status> {
     for batch in files.chunks(BATCH_FILES) {
         let work = |found: &Result<Found, Error>| {
             let named = found.as_ref().is_ok_and(|found| found.root.is_none());
-            let weighed = found.as_ref().map_or_else(SizeReport::failed, |found| one(found, top));
+            let weighed = found.as_ref().map_or_else(SizeReport::failed, |found| one(found, top, policies));
             progress.done(found);
             (weighed, named)
         };
@@ -56,25 +60,31 @@ fn files(top: &Top) -> io::Result<Status> {
     teller.finish()
 }
 
-fn stream(top: &Top) -> io::Result<Status> {
+fn stream(top: &Top, policies: &Policies) -> io::Result<Status> {
     let path = Path::new("-");
-    let weigh = |source: &dyn Source| weigh_source(path, source, top.rows(), top.show_content);
+    let weigh = |source: &dyn Source| weigh_source(path, source, top, policies);
     let weighed = spool(io::stdin().lock(), weigh).unwrap_or_else(|stop| SizeReport::stopped(path, &stop));
     let mut teller = TopPrinter::new(top, false);
     teller.file(weighed, true)?;
     teller.finish()
 }
 
-fn one(found: &Found, top: &Top) -> SizeReport {
-    let weigh = |source: &dyn Source| weigh_source(&found.path, source, top.rows(), top.show_content);
+fn one(found: &Found, top: &Top, policies: &Policies) -> SizeReport {
+    let weigh = |source: &dyn Source| weigh_source(&found.path, source, top, policies);
     keeper::read(&found.path, found.root.as_deref(), weigh)
         .unwrap_or_else(|stop| SizeReport::stopped(&found.path, &stop))
 }
 
-/// Weighs a source; `rows` is how many rows each table has.
-fn weigh_source(path: &Path, source: &dyn Source, rows: usize, content: bool) -> Result<SizeReport, Fault> {
-    let weight = weigh(source, rows, &mut tokens::of_model)?;
-    let contents = if content { contents(source, &weight)? } else { Vec::new() };
+fn weigh_source(
+    path: &Path,
+    source: &dyn Source,
+    top: &Top,
+    policies: &Policies,
+) -> Result<SizeReport, Fault> {
+    let mut weight = weigh(source, top.rows(), &mut tokens::of_model)?;
+    let asked = policies.of(weight.facts.format).window_tokens;
+    weight.context_tokens.window = asked.or(weight.context_tokens.window);
+    let contents = if top.show_content { contents(source, &weight)? } else { Vec::new() };
     Ok(SizeReport::new(path, &weight, contents))
 }
 
@@ -129,7 +139,8 @@ impl<'a> TopPrinter<'a> {
         match &weighed.reason {
             Some(reason) if weighed.outcome == "error" => eprint_message(reason),
             Some(reason) if bad => {
-                eprint_message(&format!("{}: {}: {reason}", weighed.path, weighed.outcome));
+                let path = shown(Path::new(&weighed.path));
+                eprint_message(&format!("{path}: {}: {reason}", weighed.outcome));
             }
             Some(_) => {}
             None if self.many => {}
@@ -155,7 +166,7 @@ impl<'a> TopPrinter<'a> {
         writeln!(
             self.out,
             "{}: {}, {}, {} lines, {}, {}",
-            self.canvas.spell(&weighed.path),
+            self.canvas.spell(&shown(Path::new(&weighed.path))),
             weighed.format.unwrap_or_default(),
             size(weighed.bytes),
             grouped(weighed.lines),

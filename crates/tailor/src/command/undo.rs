@@ -6,6 +6,7 @@ use crate::args::{Format, Undo};
 use crate::place::shown;
 use crate::report::FileReport;
 use crate::say::eprint_message;
+use crate::sessions::{describe_error, no_such_session};
 use crate::status::Status;
 use crate::terminal::{Screen, plain};
 use keeper::{Ending, Error, Extent, Found, Options, Outcome, Purpose, Record, Refusal, Vault, undo};
@@ -62,7 +63,7 @@ fn nothing_kept(vault: &Vault) -> Status {
 
 /// Undoes one run; the number is how many were undone.
 fn one(asked: &Undo, options: &Options, found: &Found) -> Result<(Outcome, u64), Error> {
-    let extent = if asked.partly { Extent::AllButCompaction } else { Extent::Whole };
+    let extent = if asked.partly { Extent::Possible } else { Extent::Whole };
     let outcome = undo(&found.path, found.root.as_deref(), options, asked.run.as_deref(), extent)?;
     let runs = u64::from(matches!(outcome.ending, Ending::Undone | Ending::WouldUndo));
     Ok((outcome, runs))
@@ -89,7 +90,8 @@ fn to_original(asked: &Undo, options: &Options, found: &Found) -> Result<(Outcom
             break;
         }
         let places_restored = last.places_restored + next.places_restored;
-        (last, undone) = (Outcome { places_restored, ..next }, undone + runs);
+        let places_left = last.places_left + next.places_left;
+        (last, undone) = (Outcome { places_restored, places_left, ..next }, undone + runs);
     }
     last.bytes = bytes;
     Ok((last, undone))
@@ -137,12 +139,14 @@ fn list(asked: &Undo, paths: &[PathBuf], vault: &Vault) -> Status {
         let (found, records) = match found.and_then(|found| Ok((runs_of(&found, vault)?, found))) {
             Ok((records, found)) => (found, records),
             Err(error) => {
-                status = failed(&error);
+                status = failed(&describe_error(error.path(), &error));
                 continue;
             }
         };
         if records.is_empty() && found.root.is_none() {
-            eprint_message(&format!("{}: no run has changed it", found.path.display()));
+            let is_there = found.path.symlink_metadata().is_ok();
+            let unchanged = || format!("{}: no run has changed it", found.path.display());
+            eprint_message(&if is_there { unchanged() } else { no_such_session(&found.path) });
         }
         let (mut whole, mut broken) = (Vec::new(), Vec::new());
         for record in records {

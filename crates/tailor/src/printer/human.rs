@@ -4,7 +4,8 @@ use super::fold::{Fold, fold};
 use super::shape::{Shape, Totals};
 use crate::amount::{plural, size};
 use crate::args::{Layout, Listing};
-use crate::place::{shown, shown_word};
+use crate::place::shown;
+use crate::remedy;
 use crate::report::FileReport;
 use crate::terminal::{Screen, plain};
 use anstyle::{AnsiColor, Style};
@@ -14,16 +15,34 @@ use std::path::Path;
 use transcript::Severity;
 use unicode_width::UnicodeWidthStr;
 
+/// How much text waits until it is known what comes first. What is more is sorted in portions.
+const WAITING_BYTES_MAX: usize = 4 << 20;
+
 pub(super) struct Human {
     screen: Screen,
     listing: Listing,
     /// What is printed at the end: files, each with its worst finding.
     files: Vec<(Option<Severity>, String)>,
+    /// How long all of that is.
+    waiting: usize,
 }
 
 impl Human {
     pub(super) fn new(screen: Screen, listing: Listing) -> Self {
-        Self { screen, listing, files: Vec::new() }
+        Self { screen, listing, files: Vec::new(), waiting: 0 }
+    }
+
+    /// Keeps what is said about a file until it is known what comes first.
+    fn keep(&mut self, worst: Option<Severity>, text: String, out: &mut dyn Write) -> io::Result<()> {
+        self.waiting += text.len();
+        self.files.push((worst, text));
+        if self.waiting > WAITING_BYTES_MAX { self.write_kept(out) } else { Ok(()) }
+    }
+
+    fn write_kept(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        self.waiting = 0;
+        self.files.sort_by_key(|(worst, _)| Reverse(*worst));
+        self.files.drain(..).try_for_each(|(_, text)| out.write_all(text.as_bytes()))
     }
 
     fn line(&self, text: &str, out: &mut String) {
@@ -128,10 +147,12 @@ fn endings(report: &FileReport) -> Vec<End> {
             let more = reason.map(|reason| format!("; {reason}")).unwrap_or_default();
             let runs = report.runs.filter(|runs| *runs > 1).map(|runs| format!(" {runs} runs"));
             let (outcome, runs) = (outcome.replace('-', " "), runs.unwrap_or_default());
-            let restored = report.places_restored as u64;
-            let put_back = if restored == 0 { "" } else { " put back, " };
-            let edits = if restored == 0 { String::new() } else { plural(restored, "edit") };
-            let done = format!("{outcome}{runs}: {edits}{put_back}{}{more}", sizes(report, after)).into();
+            let put_back = match (report.places_restored as u64, report.places_left as u64) {
+                (0, _) => String::new(),
+                (restored, 0) => format!("{} put back, ", plural(restored, "edit")),
+                (restored, left) => format!("{restored} of {} put back, ", plural(restored + left, "edit")),
+            };
+            let done = format!("{outcome}{runs}: {put_back}{}{more}", sizes(report, after)).into();
             [Some(done), resume(report)].into_iter().flatten().collect()
         }
         (outcome, Some(reason), None) => {
@@ -166,7 +187,7 @@ fn repair(report: &FileReport, after: u64) -> Vec<End> {
         text.extend(["; ", &plain(reason)]);
     }
     let kept = report.run.is_some() && report.path != "-";
-    let undo = kept.then(|| format!("Undo: tailor undo {}", shown_word(Path::new(&report.path))));
+    let undo = kept.then(|| remedy::undo(Path::new(&report.path)));
     let context = report.sight().map(|sight| format!("context: {sight}").into());
     let resume = resume(report).filter(|_| kept);
     [Some(End { text, undo }), context, resume].into_iter().flatten().collect()
@@ -174,7 +195,7 @@ fn repair(report: &FileReport, after: u64) -> Vec<End> {
 
 /// How to go on with the session.
 fn resume(report: &FileReport) -> Option<End> {
-    report.resume.as_ref().map(|command| format!("Resume: {command}").into())
+    report.resume.as_ref().map(|command| remedy::resume(command).into())
 }
 
 impl Shape for Human {
@@ -187,26 +208,21 @@ impl Shape for Human {
         let path = plain(&shown(Path::new(&report.path)));
         if self.listing.layout == Layout::Question && report.diff.is_empty() && !self.listing.shows_all() {
             let worst = folds.first().map(|fold| fold.first.severity);
-            if let Some(text) = self.asked_about(&path, worst, report) {
-                self.files.push((worst, text));
-            }
-            return Ok(());
+            let text = self.asked_about(&path, worst, report);
+            return text.map_or(Ok(()), |text| self.keep(worst, text, out));
         }
         let text = self.told(&path, &folds, report);
         if self.listing.layout == Layout::AsFound {
             return out.write_all(text.as_bytes());
         }
-        if !text.is_empty() {
-            self.files.push((folds.first().map(|fold| fold.first.severity), text));
+        if text.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        self.keep(folds.first().map(|fold| fold.first.severity), text, out)
     }
 
     fn finish(&mut self, totals: &Totals, out: &mut dyn Write) -> io::Result<()> {
-        self.files.sort_by_key(|(worst, _)| Reverse(*worst));
-        for (_, text) in &self.files {
-            out.write_all(text.as_bytes())?;
-        }
+        self.write_kept(out)?;
         let mut text = String::new();
         for row in totals.table() {
             self.line(&row, &mut text);

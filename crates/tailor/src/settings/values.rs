@@ -52,8 +52,15 @@ impl Default for Settings {
     }
 }
 
-/// Where the daemon listens for `tailor status`: in the folder that the service manager gave it, or in the user's own.
-pub(crate) fn default_socket() -> PathBuf {
+impl Settings {
+    /// Where the daemon listens for `tailor status`.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.socket.clone().unwrap_or_else(default_socket)
+    }
+}
+
+/// In the folder that the service manager gave the daemon, or in the user's own.
+fn default_socket() -> PathBuf {
     let own = |name: &str, below: &str| {
         let folder = std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         folder.map(|folder| folder.join(below))
