@@ -1,8 +1,10 @@
 //! The index of verdicts: what has not changed is not read again, what has is, and nobody can tell from the results.
 
 use crate::support::{BROKEN, Dir, Run, WHOLE, root, run};
-use crate::trace::{calls, can_trace};
+use crate::trace::{Call, calls, can_trace};
 use std::fs::{self, File, Permissions};
+use std::io::Write;
+use std::ops::Range;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -42,17 +44,62 @@ fn scan(dir: &Dir, more: &[&str]) -> Vec<serde_json::Value> {
     told(&dir.tailor(&[&["scan", ".", "--format", "json"], more].concat()))
 }
 
-/// The calls of a scan that open something below the folder of files, other than folders.
-fn opened(dir: &Dir) -> Vec<String> {
+/// The system calls of a scan that are asked for.
+fn traced(dir: &Dir, which: &str) -> Vec<Call> {
     let mut command = dir.command_of("strace");
-    command.env("PATH", "/usr/bin:/bin:/usr/local/bin").args(["-f", "-y", "-qq", "-e", "trace=/open.*"]);
+    command.env("PATH", "/usr/bin:/bin:/usr/local/bin").args(["-f", "-y", "-qq", "-e"]).arg(which);
     command.arg("-o").arg(dir.home().join("trace")).arg(env!("CARGO_BIN_EXE_tailor"));
     command.args(["scan", "."]).stdin(Stdio::null());
     assert_ne!(run(&mut command, b"").status, 2);
+    calls(&fs::read_to_string(dir.home().join("trace")).unwrap())
+}
+
+/// The calls of a scan that open something below the folder of files, other than folders.
+fn opened(dir: &Dir) -> Vec<String> {
     let files = dir.files();
-    let trace = fs::read_to_string(dir.home().join("trace")).unwrap();
-    let opens = calls(&trace).into_iter().filter(|call| !call.arguments.contains("O_DIRECTORY"));
+    let opens =
+        traced(dir, "trace=/open.*").into_iter().filter(|call| !call.arguments.contains("O_DIRECTORY"));
     opens.filter(|call| call.result.contains(files.to_str().unwrap())).map(|call| call.result).collect()
+}
+
+/// How many bytes a scan reads of a file.
+fn read_bytes(dir: &Dir, path: &Path) -> u64 {
+    let reads =
+        traced(dir, "trace=read,pread64,readv,preadv,mmap").into_iter().filter(|call| call.is_on(path));
+    reads.map(|call| call.result.parse::<u64>().expect("a file is read, and not mapped")).sum()
+}
+
+/// A line of a pi session: an answer hangs on what was asked before it.
+fn pi(number: usize, message: &str) -> String {
+    let parent = number.checked_sub(1).map_or("null".into(), |before| format!("\"m{before}\""));
+    format!(
+        r#"{{"type":"message","id":"m{number}","parentId":{parent},"timestamp":"2026-07-01T10:00:00.000Z","message":{message}}}"#
+    ) + "\n"
+}
+
+/// What a person and the model say to each other, from one line to another.
+fn talk(lines: Range<usize>, chars: usize) -> String {
+    let said = "word ".repeat(chars / 5);
+    let line = |number: usize| {
+        pi(
+            number,
+            &if number.is_multiple_of(2) {
+                format!(r#"{{"role":"user","content":"{said}"}}"#)
+            } else {
+                format!(
+                    r#"{{"role":"assistant","model":"claude-opus-4-5","content":[{{"type":"text","text":"{said}"}}],"usage":{{"input":{},"output":9,"cacheRead":0,"cacheWrite":0}},"stopReason":"stop"}}"#,
+                    5_000 + number * chars / 4
+                )
+            },
+        )
+    };
+    lines.map(line).collect()
+}
+
+const HEADER: &str = "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timestamp\":\"2026-07-01T10:00:00.000Z\",\"cwd\":\"/w\"}\n";
+
+fn append(path: &Path, text: &str) {
+    File::options().append(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
 }
 
 /// Every fixture, below the folder of files.
@@ -105,6 +152,106 @@ fn an_edit_in_the_middle_is_seen_although_its_time_was_put_back() {
     assert_eq!((after.ino(), after.len(), after.mtime()), (before.ino(), before.len(), before.mtime()));
     let files = scan(&dir, &[]);
     assert_eq!((&files[0]["outcome"], &files[1]["outcome"]), (&"clean".into(), &"findings".into()));
+}
+
+/// Of a long file the new bytes are read, as long as they tell enough, and as many as ever once they do not.
+#[test]
+fn an_append_costs_its_new_bytes() {
+    let dir = Dir::new();
+    let lines = 2_500;
+    let path = dir.write("s.jsonl", HEADER.to_string() + &talk(0..lines, 20_000));
+    let bytes = fs::metadata(&path).unwrap().len();
+    assert!(bytes > 50_000_000, "{bytes}");
+    wait_until_old();
+    let first = scan(&dir, &[]);
+    assert_eq!(first[0]["outcome"], "clean");
+    append(&path, &talk(lines..lines + 4, 1_000));
+    wait_until_old();
+    if can_trace() {
+        let read = read_bytes(&dir, &path);
+        eprintln!("{read} bytes read of {bytes}");
+        assert!(read < 100_000, "{read}");
+    }
+    let known = scan(&dir, &[]);
+    assert_eq!(known[0]["entries"], lines + 5);
+    assert_eq!(known, scan(&dir, &["--no-cache"]));
+    // What was entered of that is built upon.
+    append(&path, &talk(lines + 4..lines + 6, 1_000));
+    wait_until_old();
+    if can_trace() {
+        assert!(read_bytes(&dir, &path) < 100_000);
+    }
+    // A call that nobody answers.
+    let call = r#"{"role":"assistant","content":[{"type":"toolCall","id":"c","name":"ls","arguments":{}}],"stopReason":"toolUse"}"#;
+    append(&path, &(pi(lines + 6, call) + &talk(lines + 7..lines + 9, 10)));
+    wait_until_old();
+    let broken = scan(&dir, &[]);
+    assert_eq!(broken[0]["findings"][0]["code"], "P1");
+    assert_eq!(broken, scan(&dir, &["--no-cache"]));
+}
+
+/// What every fixture says, in steps behind a session that was looked at: findings and tokens are those of a full look.
+#[test]
+fn what_every_fixture_says_is_judged_behind_a_known_session() {
+    let dir = Dir::new();
+    let claude = |number: usize| {
+        let (role, parent) =
+            if number % 2 == 0 { ("user", number.wrapping_sub(1)) } else { ("assistant", number - 1) };
+        let parent = if number == 0 { "null".into() } else { format!("\"c{parent}\"") };
+        let text = "word ".repeat(200);
+        format!(
+            r#"{{"parentUuid":{parent},"isSidechain":false,"sessionId":"S","cwd":"/w","type":"{role}","message":{{"role":"{role}","content":[{{"type":"text","text":"{text}"}}]}},"uuid":"c{number}","timestamp":"2026-07-01T10:00:00.000Z"}}"#
+        ) + "\n"
+    };
+    let chat = "{\"role\":\"user\",\"content\":\"go\"}\n{\"role\":\"assistant\",\"content\":\"done\"}\n";
+    let long = [
+        ("pi", HEADER.to_string() + &talk(0..80, 1_000)),
+        ("claude-code", (0..80).map(claude).collect()),
+        ("openai-chat", chat.repeat(1_300)),
+    ];
+    let mut more = Vec::new();
+    for (format, before) in long {
+        assert!(before.len() > 66_000, "{}", before.len());
+        for case in fs::read_dir(root().join("fixtures").join(format)).into_iter().flatten() {
+            let case = case.unwrap();
+            let Ok(text) = fs::read_to_string(case.path().join("in.jsonl")) else { continue };
+            let name = format!("{format}-{}.jsonl", case.file_name().display());
+            more.push((dir.write(name, &before), text));
+        }
+    }
+    assert!(more.len() > 100, "{}", more.len());
+    wait_until_old();
+    scan(&dir, &[]);
+    for step in 0..3 {
+        for (path, text) in &more {
+            let lines: Vec<&str> = text.split_inclusive('\n').collect();
+            let (from, to) = (lines.len() * step / 3, lines.len() * (step + 1) / 3);
+            append(path, &lines[from..to].concat());
+        }
+        wait_until_old();
+        let known = scan(&dir, &[]);
+        assert_eq!(known, scan(&dir, &["--no-cache"]), "step {step}");
+    }
+}
+
+/// Who writes a file anew and longer is noticed by how it begins or where it ended.
+#[test]
+fn a_file_that_was_written_anew_is_looked_at_as_a_whole() {
+    let dir = Dir::new();
+    let text = HEADER.to_string() + &talk(0..80, 1_000);
+    let path = dir.write("s.jsonl", &text);
+    wait_until_old();
+    scan(&dir, &[]);
+    let places = [text.find("\"go").unwrap_or(200), text.rfind("stopReason").unwrap()];
+    for at in places {
+        let mut edited = text.clone() + &talk(80..82, 1_000);
+        edited.replace_range(at..=at, "\u{1}");
+        fs::write(&path, &edited).unwrap();
+        wait_until_old();
+        let looked = scan(&dir, &[]);
+        assert_eq!(looked, scan(&dir, &["--no-cache"]));
+        assert_ne!(looked[0]["outcome"], "clean", "{at}");
+    }
 }
 
 #[test]

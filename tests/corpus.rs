@@ -106,7 +106,10 @@ fn append_lines(
             let now = examine(&&bytes[..end], policy).map_err(|fault| format!("{fault:?}"))?;
             let same =
                 (told(&report), format!("{:?}", judge.facts())) == (told(&now), format!("{:?}", now.facts));
-            expect(same, || format!("line {} of {}: not the same", ends.len() / 2 + n + 1, ends.len()))?;
+            let counted = judge.counted().is_none_or(|counted| counted == (now.messages, now.context_tokens));
+            expect(same && counted, || {
+                format!("line {} of {}: not the same", ends.len() / 2 + n + 1, ends.len())
+            })?;
         }
     }
     Ok(Some(weight))

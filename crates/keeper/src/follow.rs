@@ -17,6 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 use transcript::judge::{Judge, Verdict};
 use transcript::overflow::Failure;
+use transcript::{Digest, Facts};
 
 /// What is remembered of a file that was looked at. Holds nothing of its text.
 pub struct Remembered {
@@ -29,6 +30,9 @@ pub struct Remembered {
     /// How long it is when it is worth another look, although nothing new was found: its context has grown as well.
     again_bytes: Option<u64>,
 }
+
+/// A look at a shorter file costs less than remembering it is worth.
+const BYTES_MIN: u64 = 64 << 10;
 
 /// A file that waits to be worth a rewrite is not looked at again before it has grown by this much, or an eighth.
 const AGAIN_BYTES_MIN: u64 = 64 << 10;
@@ -47,6 +51,27 @@ impl Remembered {
     /// `None` if nothing can be built upon it.
     pub(crate) fn of(judge: Judge, file: Stamp, pending: bool) -> Option<Self> {
         judge.is_of_use().then_some(Self { judge, file, pending, memory_waits: false, again_bytes: None })
+    }
+
+    /// What was written down of a file of which these facts were told, and nothing could be mended in it.
+    pub(crate) fn restored(judge: Judge, facts: &Facts, file: Stamp, options: &Options) -> Option<Self> {
+        Self::of(judge.restored(options.policy.of(facts.format), facts), file, false)
+    }
+
+    /// What can be judged by itself in what is appended; `None` if that is not worth writing it down.
+    pub(crate) fn judge_of(&self, file: Stamp) -> Option<&Judge> {
+        let is_all = self.file == file && self.bytes() == file.bytes && !self.pending;
+        (is_all && self.is_worth_it() && self.judge.counted().is_some()).then_some(&self.judge)
+    }
+
+    /// What a look would tell of the file, which told this when it was shorter; `None` if only a look can tell.
+    pub(crate) fn told<'a>(&self, before: Digest<'a>) -> Option<Digest<'a>> {
+        Some(before.grown(*self.judge.facts(), self.judge.counted()?))
+    }
+
+    /// Whether the file is so long that it is worth remembering.
+    pub fn is_worth_it(&self) -> bool {
+        self.bytes() >= BYTES_MIN
     }
 
     /// What was found is not worth a rewrite yet.
@@ -79,9 +104,8 @@ impl Remembered {
             other => other?,
         };
         let (before, now) = (self.file, Stamp::of(&snapshot.metadata));
-        // Who writes without making it longer has changed what was there.
-        let longer = snapshot.bytes() > self.judge.facts().bytes;
-        if before.file != now.file || (!longer && before.modified != now.modified) {
+        // Who writes without making it longer has changed what was there, also if its time was put back.
+        if before.file != now.file || (snapshot.bytes() <= before.bytes && before != now) {
             return Ok(Told::Nothing);
         }
         // What has begun and is not whole yet would be torn by now.

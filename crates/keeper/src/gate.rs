@@ -19,9 +19,6 @@ pub use target::quiet_for;
 
 use crate::deferral::Deferral;
 use crate::stop::Stop;
-use std::fs::File;
-use std::io;
-use std::path::Path;
 use std::time::{Duration, SystemTime};
 use target::{Held, open_unless};
 use transcript::Facts;
@@ -29,9 +26,6 @@ use transcript::format::Gate;
 
 /// How long a conversation that waits for a tool or the model must have been quiet to count as given up.
 const RUN_SETTLE: Duration = Duration::from_secs(10 * 60);
-
-/// How long after a write a file counts as being written.
-const FRESH: Duration = Duration::from_secs(5);
 
 /// Leave to write, until it is dropped.
 #[derive(Default)]
@@ -70,20 +64,6 @@ pub(crate) fn pass(gates: &[Gate], target: &GateTarget<'_>, settle: Duration) ->
     Ok(pass)
 }
 
-/// Whether an agent says that it is at work on a file, or has just written to it. Leaves no lock behind.
-pub fn is_in_use(path: &Path, facts: &Facts) -> bool {
-    let open = || {
-        let path = path.canonicalize()?;
-        let file = File::open(&path)?;
-        Ok((file.metadata()?, file, path))
-    };
-    let opened: io::Result<_> = open();
-    let (Ok((metadata, file, path)), Some(format)) = (opened, facts.format) else { return false };
-    let target = GateTarget { path: &path, file: &file, metadata: &metadata, facts, makes_locks: false };
-    let is_fresh = quiet_for(&metadata, SystemTime::now()) < FRESH;
-    is_fresh || matches!(pass(format.gates, &target, Duration::ZERO), Err(Stop::Deferred(_)))
-}
-
 /// Between the prompt and the answer OpenClaw holds no lock, and a file that was replaced meanwhile ends the
 /// turn (`run/attempt.session-lock.ts`). Only the transcript itself tells.
 fn run(facts: &Facts, quiet: Duration, settle: Duration) -> Option<Deferral> {
@@ -108,21 +88,6 @@ mod tests {
         };
         assert_eq!(settle, hour);
         assert!(pass(&[], &case.target(), Duration::ZERO).is_ok());
-    }
-
-    #[test]
-    fn what_an_agent_says_shows_that_a_file_is_in_use() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("events.jsonl");
-        let line = "{\"type\":\"session.start\",\"data\":{\"sessionId\":\"s\",\"version\":1,\"producer\":\"copilot-agent\"},\"id\":\"e\",\"timestamp\":\"2026-08-01T10:00:00.010Z\",\"parentId\":null}\n";
-        std::fs::write(&path, line).unwrap();
-        let facts = transcript::examine(&line.as_bytes(), &transcript::Policy::default()).unwrap().facts;
-        assert!(facts.format.is_some());
-        assert!(is_in_use(&path, &facts), "it was written just now");
-        File::options().write(true).open(&path).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
-        assert!(!is_in_use(&path, &facts));
-        std::fs::write(dir.path().join(format!("inuse.{}.lock", std::process::id())), "").unwrap();
-        assert!(is_in_use(&path, &facts));
     }
 
     #[test]

@@ -9,11 +9,16 @@ use crate::refusal::Refusal;
 use crate::snapshot::Snapshot;
 use crate::stop::Stop;
 use crate::writers;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
 use transcript::Facts;
 use transcript::format::Gate;
 
 /// What is asked before the gates of the format if the conversation changes: that waits for runs in every format.
 pub(crate) const CONVERSATION_GATES: &[Gate] = &[Gate::RunInProgress];
+
+/// How long after a write a file counts as being written.
+const FRESH: Duration = Duration::from_secs(5);
 
 /// Leave to replace the file, or why not. Asks `more` gates first.
 pub(crate) fn may_write(
@@ -46,6 +51,15 @@ pub(crate) fn could_write(
     writers::keep_out(&snapshot.path, &snapshot.file, &snapshot.metadata, writers::PATIENCE).map(drop)
 }
 
+/// Whether an agent says that it is at work on a file, or has just written to it. Leaves no lock behind.
+pub fn is_in_use(path: &Path, facts: &Facts) -> bool {
+    let (Ok(snapshot), Some(format)) = (Snapshot::open(path, Some(Path::new("/"))), facts.format) else {
+        return false;
+    };
+    let pass = gate::pass(format.gates, &target(&snapshot, facts, false), Duration::ZERO);
+    gate::quiet_for(&snapshot.metadata, SystemTime::now()) < FRESH || matches!(pass, Err(Stop::Deferred(_)))
+}
+
 /// Why an agent may hold a conversation in memory; `None` if none can, or nobody minds. A `settle` of 0 says that no agent
 /// is running.
 pub(crate) fn may_be_remembered(content: &Content, facts: &Facts, options: &Options) -> Option<Deferral> {
@@ -58,4 +72,36 @@ pub(crate) fn may_be_remembered(content: &Content, facts: &Facts, options: &Opti
 fn target<'a>(content: &'a Content, facts: &'a Facts, makes_locks: bool) -> GateTarget<'a> {
     let Content { path, file, metadata } = content;
     GateTarget { path, file, metadata, facts, makes_locks }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::process::Command;
+
+    #[test]
+    fn what_an_agent_says_shows_that_a_file_is_in_use() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("events.jsonl");
+        let line = "{\"type\":\"session.start\",\"data\":{\"sessionId\":\"s\",\"version\":1,\"producer\":\"copilot-agent\"},\"id\":\"e\",\"timestamp\":\"2026-08-01T10:00:00.010Z\",\"parentId\":null}\n";
+        std::fs::write(&path, line).unwrap();
+        let facts = transcript::examine(&line.as_bytes(), &transcript::Policy::default()).unwrap().facts;
+        assert!(facts.format.is_some());
+        assert!(is_in_use(&path, &facts), "it was written just now");
+        File::options().write(true).open(&path).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        assert!(!is_in_use(&path, &facts));
+        std::fs::write(dir.path().join(format!("inuse.{}.lock", std::process::id())), "").unwrap();
+        assert!(is_in_use(&path, &facts));
+    }
+
+    /// What was a session may be something else by now.
+    #[test]
+    fn a_named_pipe_is_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.jsonl");
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let facts = transcript::examine(&&b""[..], &transcript::Policy::default()).unwrap().facts;
+        assert!(!is_in_use(&path, &facts));
+    }
 }

@@ -1,4 +1,5 @@
-//! The index of verdicts: what looks at files told, so that a file that has not changed since need not be read again.
+//! The index of verdicts: what looks at files told, so that a file that has not changed since need not be read again, and of
+//! one that others appended to only the end, if that is enough.
 //!
 //! It only saves work. Whatever changes a file reads it first, and whatever is wrong with the index means that files are
 //! read as if there were none: it may be deleted at any time. There is one file for each way to look (program, mode and
@@ -9,7 +10,9 @@
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::folder::Folder;
+use crate::follow::{Remembered, follow};
 use crate::identity::{FileId, Stamp};
+use crate::maintain::maintain;
 use crate::options::{Mode, Options};
 use crate::outcome::{Ending, Outcome, Unsupported};
 use crate::platform::network::network;
@@ -26,7 +29,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use transcript::Digest;
 
 /// The format of the file. Another one has another name.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 /// What the names of our files begin with. They do not end as transcripts do.
 const PREFIX: &str = "verdicts-";
 /// How many files stay: of other policies, and of versions of the program that are gone.
@@ -61,6 +64,8 @@ struct Entry {
     stamp: Stamp,
     /// What was told, as JSON.
     told: Box<str>,
+    /// What an append to it is judged by, as JSON; empty if nothing was remembered for that.
+    judge: Box<str>,
 }
 
 /// What was told of a file.
@@ -126,7 +131,11 @@ impl Verdicts {
         let is_worth_it =
             known.len() < before || lines > 2 * known.len() + USELESS_LINES_MIN || is_long(&file);
         let mut anew = is_worth_it.then(|| write_anew(&folder, &name, &known).ok()).flatten();
-        // There must be room for what is new.
+        // There must be room for what is new. What appends are judged by goes first.
+        if anew.as_ref().is_some_and(is_long) {
+            known.values_mut().for_each(|entry| entry.judge = Box::default());
+            anew = write_anew(&folder, &name, &known).ok();
+        }
         if anew.as_ref().is_some_and(is_long) {
             known.clear();
             anew = write_anew(&folder, &name, &known).ok();
@@ -155,34 +164,70 @@ impl Verdicts {
     ///
     /// # Errors
     ///
-    /// Those of the look.
-    pub fn look(&self, path: &Path, look: impl FnOnce() -> Result<Outcome, Error>) -> Result<Outcome, Error> {
-        let Some(before) = Sight::of(path) else { return look() };
-        if let Some(known) = self.known(path, &before) {
-            return Ok(known);
+    /// As for [`crate::maintain`].
+    pub fn look(&self, path: &Path, root: Option<&Path>, options: &Options) -> Result<Outcome, Error> {
+        let outcome = self.follow(path, root, options, &mut None)?;
+        outcome.map_or_else(|| maintain(path, root, options), Ok)
+    }
+
+    /// As [`crate::follow`], with what earlier runs found.
+    ///
+    /// # Errors
+    ///
+    /// As for [`crate::maintain`].
+    pub fn follow(
+        &self,
+        path: &Path,
+        root: Option<&Path>,
+        options: &Options,
+        remembered: &mut Option<Remembered>,
+    ) -> Result<Option<Outcome>, Error> {
+        let Some(now) = Sight::of(path) else { return follow(path, root, options, remembered) };
+        let mut grown = None;
+        if let Some(entry) = self.take(path) {
+            if entry.stamp == now.stamp
+                && let Some(known) = entry.outcome()
+            {
+                *remembered = entry.remembered(options);
+                return Ok(Some(known));
+            }
+            let is_longer = entry.stamp.file == now.stamp.file && entry.stamp.bytes < now.stamp.bytes;
+            if is_longer && remembered.is_none() {
+                *remembered = entry.remembered(options);
+                grown = Some(entry);
+            }
         }
-        let outcome = look()?;
-        self.enter(path, &before, &outcome);
+        let mut outcome = follow(path, root, options, remembered)?;
+        if let (None, Some(entry)) = (&outcome, grown) {
+            outcome = remembered.as_ref().and_then(|known| entry.grown(known));
+            if outcome.is_none() {
+                *remembered = None;
+                outcome = follow(path, root, options, remembered)?;
+            }
+        }
+        if let Some(outcome) = &outcome {
+            self.enter(path, &now, outcome, remembered.as_ref());
+        }
         Ok(outcome)
+    }
+
+    fn take(&self, path: &Path) -> Option<Entry> {
+        lock(&self.known).remove(&std::path::absolute(path).ok()?)
     }
 
     /// What is known of a file that is as it was when it was looked at. It is told once.
     pub fn known(&self, path: &Path, now: &Sight) -> Option<Outcome> {
-        let entry = lock(&self.known).remove(&std::path::absolute(path).ok()?)?;
-        if entry.stamp != now.stamp {
+        let path = std::path::absolute(path).ok()?;
+        let mut known = lock(&self.known);
+        if known.get(&path)?.stamp != now.stamp {
             return None;
         }
-        let Told { digest, not_worth } = serde_json::from_str(&entry.told).ok()?;
-        let mut outcome = Outcome::looked(digest.examination()?, entry.stamp.bytes);
-        if let Some((saved, bytes)) = not_worth {
-            outcome.ending = Ending::Deferred(Deferral::NotWorth { saved, bytes });
-        }
-        Some(outcome)
+        known.remove(&path)?.outcome()
     }
 
     /// Enters what a look told of a file that has not changed since before it, unless a change might go unnoticed, or
     /// there is no room.
-    pub fn enter(&self, path: &Path, before: &Sight, outcome: &Outcome) {
+    pub fn enter(&self, path: &Path, before: &Sight, outcome: &Outcome, remembered: Option<&Remembered>) {
         if !before.is_settled() {
             return;
         }
@@ -191,7 +236,10 @@ impl Verdicts {
         if !is_same || outcome.bytes != before.stamp.bytes || !self.is_local(path, before.stamp.file.device) {
             return;
         }
-        let line = std::path::absolute(path).ok().and_then(|path| line(&path, before.stamp, &told));
+        let judge = remembered.and_then(|known| known.judge_of(before.stamp));
+        let judge = judge.and_then(|judge| serde_json::to_string(judge).ok()).unwrap_or_default();
+        let entry = Entry { stamp: before.stamp, told: told.into(), judge: judge.into() };
+        let line = std::path::absolute(path).ok().and_then(|path| line(&path, &entry));
         let Some(line) = line.filter(|line| line.len() <= LINE_BYTES_MAX) else { return };
         let takes = |room: u64| room.checked_sub(line.len() as u64);
         if self.room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, takes).is_ok() {
@@ -203,6 +251,35 @@ impl Verdicts {
     /// Whether a file system tells at once what others write.
     fn is_local(&self, path: &Path, device: u64) -> bool {
         *lock(&self.local).entry(device).or_insert_with(|| network(path).is_none())
+    }
+}
+
+impl Entry {
+    fn told(&self) -> Option<Told<'_>> {
+        serde_json::from_str(&self.told).ok()
+    }
+
+    /// What was told.
+    fn outcome(&self) -> Option<Outcome> {
+        let Told { digest, not_worth } = self.told()?;
+        let mut outcome = Outcome::looked(digest.examination()?, self.stamp.bytes);
+        if let Some((saved, bytes)) = not_worth {
+            outcome.ending = Ending::Deferred(Deferral::NotWorth { saved, bytes });
+        }
+        Some(outcome)
+    }
+
+    /// What appends are judged by.
+    fn remembered(&self, options: &Options) -> Option<Remembered> {
+        let Told { digest, not_worth: None } = self.told()? else { return None };
+        let judge = serde_json::from_str(&self.judge).ok()?;
+        Remembered::restored(judge, digest.facts(), self.stamp, options)
+    }
+
+    /// What a look would tell, now that the file is longer and this is remembered of it.
+    fn grown(&self, now: &Remembered) -> Option<Outcome> {
+        let digest = now.told(self.told()?.digest)?;
+        Some(Outcome::looked(digest.examination()?, now.bytes()))
     }
 }
 
@@ -304,7 +381,7 @@ fn write_anew(folder: &Folder, name: &str, known: &HashMap<PathBuf, Entry>) -> i
         folder.remove(left)?;
     }
     let temporary = folder.begin(&format!("{name}-{}", std::process::id()))?;
-    let lines = known.iter().filter_map(|(path, entry)| line(path, entry.stamp, &entry.told));
+    let lines = known.iter().filter_map(|(path, entry)| line(path, entry));
     (&*temporary.file).write_all(lines.collect::<String>().as_bytes())?;
     temporary.place(name)?;
     open(folder, name)
@@ -325,12 +402,13 @@ fn told(outcome: &Outcome) -> Option<String> {
     serde_json::to_string(&Told { digest, not_worth }).ok()
 }
 
-/// An entry as a line: a checksum of what follows, who the file is, its path, what was told. JSON holds no tab.
-fn line(path: &Path, stamp: Stamp, told: &str) -> Option<String> {
-    let Stamp { file, bytes, modified, changed } = stamp;
+/// An entry as a line: a checksum of what follows, who the file is, its path, what was told, and what appends are judged
+/// by. JSON holds no tab.
+fn line(path: &Path, entry: &Entry) -> Option<String> {
+    let Stamp { file, bytes, modified, changed } = entry.stamp;
     let numbers = serde_json::to_string(&(file.device, file.inode, bytes, modified, changed)).ok()?;
     let path = serde_json::to_string(path.to_str()?).ok()?;
-    let rest = format!("{numbers}\t{path}\t{told}");
+    let rest = format!("{numbers}\t{path}\t{}\t{}", entry.told, entry.judge);
     Some(format!("{}\t{rest}\n", check(rest.as_bytes())))
 }
 
@@ -340,11 +418,12 @@ fn entry(line: &[u8]) -> Option<(PathBuf, Entry)> {
     if sum != check(rest.as_bytes()) {
         return None;
     }
-    let (numbers, rest) = rest.split_once('\t')?;
-    let (path, told) = rest.split_once('\t')?;
+    let mut parts = rest.split('\t');
+    let (numbers, path) = (parts.next()?, parts.next()?);
+    let (told, judge) = (parts.next()?.into(), parts.next()?.into());
     let (device, inode, bytes, modified, changed) = serde_json::from_str(numbers).ok()?;
     let stamp = Stamp { file: FileId { device, inode }, bytes, modified, changed };
-    Some((serde_json::from_str::<String>(path).ok()?.into(), Entry { stamp, told: told.into() }))
+    Some((serde_json::from_str::<String>(path).ok()?.into(), Entry { stamp, told, judge }))
 }
 
 fn check(bytes: &[u8]) -> String {

@@ -23,6 +23,9 @@ pub(crate) const PATIENCE: Duration =
 /// How often processes are asked what they have open where there are no leases.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
+/// Permission to write for the group or for everybody; an access list shows as the former.
+const OTHERS_WRITE: u32 = 0o022;
+
 /// A read lease on a file that was opened for reading. As long as it is held, nobody has the file open for writing,
 /// whoever they are and whatever `/proc` shows of them. `None` where there are no leases and no process is seen that
 /// has it open for writing; a deferral if somebody has.
@@ -65,14 +68,15 @@ pub(crate) fn holds(lease: &Result<Lease<'_>, Refused>, file: &File) -> bool {
 }
 
 /// Whether every process that may have a file open is seen where there are no leases: nobody writes to it from another
-/// machine, and no process of its owner hides what it has open.
+/// machine, nobody but its owner may, and no process of the owner hides what it has open.
 pub(crate) fn are_seen(file: &File, metadata: &Metadata) -> bool {
     #[cfg(test)]
     match fault::leases() {
         fault::Leases::Given => {}
         seen => return seen == fault::Leases::Seen,
     }
-    !network::holds(file) && process::sees_all() && process::unseen(metadata.uid()) == 0
+    let is_shared = metadata.mode() & OTHERS_WRITE != 0;
+    !is_shared && !network::holds(file) && process::sees_all() && process::unseen(metadata.uid()) == 0
 }
 
 fn lease(file: &File, until: Instant) -> Result<Lease<'_>, Refused> {
@@ -85,6 +89,27 @@ fn lease(file: &File, until: Instant) -> Result<Lease<'_>, Refused> {
         match Lease::read(file) {
             Err(Refused::Busy) if Instant::now() < until => sleep(Duration::from_micros(50)),
             other => return other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{Permissions, set_permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    /// Processes of other users do not show what they have open.
+    #[test]
+    fn who_else_may_write_is_not_seen() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s.jsonl");
+        let file = File::create(&path).unwrap();
+        for (mode, is_own) in [(0o600, true), (0o644, true), (0o660, false), (0o602, false)] {
+            set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            let metadata = file.metadata().unwrap();
+            let seen = process::sees_all() && process::unseen(metadata.uid()) == 0;
+            assert_eq!(are_seen(&file, &metadata), is_own && seen, "{mode:o}");
         }
     }
 }

@@ -162,18 +162,16 @@ impl Looks {
         candidate: &Candidate,
         may_read: bool,
     ) -> Result<Option<Session>, keeper::Error> {
-        let (path, before) = (candidate.path(), Sight::of(candidate.path()));
-        let known =
-            before.as_ref().zip(self.verdicts.as_ref()).and_then(|(now, known)| known.known(path, now));
-        let outcome = match known {
-            Some(known) => known,
-            None if !may_read => return Ok(Some(Session::unknown(candidate))),
-            None => {
-                let outcome = maintain(path, candidate.found.root.as_deref(), &self.options)?;
-                if let (Some(verdicts), Some(before)) = (&self.verdicts, &before) {
-                    verdicts.enter(path, before, &outcome);
+        let (path, root) = (candidate.path(), candidate.found.root.as_deref());
+        let outcome = match &self.verdicts {
+            Some(verdicts) if may_read => verdicts.look(path, root, &self.options)?,
+            None if may_read => maintain(path, root, &self.options)?,
+            verdicts => {
+                let known = verdicts.as_ref().zip(Sight::of(path));
+                match known.and_then(|(verdicts, now)| verdicts.known(path, &now)) {
+                    Some(known) => known,
+                    None => return Ok(Some(Session::unknown(candidate))),
                 }
-                outcome
             }
         };
         let looked = outcome.before.filter(|looked| looked.facts.format.is_some());

@@ -34,6 +34,9 @@ pub use agent::{Agent, Resume};
 pub use base::*;
 pub(crate) use common::{results_message, written_ms};
 
+use alloc::string::String;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use spans::json::Doc;
 
 /// All formats. A file has the one format that alone claims it.
@@ -82,8 +85,26 @@ pub(crate) fn is_head(objects: usize, nodes: usize) -> bool {
     objects >= HEAD_OBJECTS || nodes >= HEAD_NODES
 }
 
+/// By its name.
+impl Serialize for Format {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.name)
+    }
+}
+
+impl<'de> Deserialize<'de> for &'static Format {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(from)?;
+        FORMATS
+            .iter()
+            .copied()
+            .find(|format| format.name == name)
+            .ok_or_else(|| Error::custom("no such format"))
+    }
+}
+
 /// The votes on the first objects of a file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Head {
     objects: usize,
     nodes: usize,

@@ -23,8 +23,6 @@ use transcript::{Examination, Finding};
 const RESCUES_MAX: u64 = 3;
 /// How much memory what is remembered of files may take.
 const MEMORY_BYTES_MAX: usize = 16 << 20;
-/// A look at a shorter file costs less than remembering it is worth.
-const REMEMBERED_BYTES_MIN: u64 = 64 << 10;
 
 /// How many entries are named, and how much of the name of one: an agent's ids are short.
 const ENTRIES_MAX: usize = 10;
@@ -182,36 +180,36 @@ impl Looker {
 
     /// Reads what there is to read of the file, and mends it if that is what is asked for.
     fn examine(&self, job: &Job, root: Option<&Path>) -> Result<Looked, Error> {
+        if job.pace == Pace::Late { self.examine_late(job, root) } else { self.examine_soon(job, root) }
+    }
+
+    fn examine_late(&self, job: &Job, root: Option<&Path>) -> Result<Looked, Error> {
         let path = &job.path;
-        let verdicts = if job.pace == Pace::Late { &self.verdicts_late } else { &self.verdicts_soon };
-        let verdicts = verdicts.as_ref().zip(Sight::of(path));
+        let verdicts = self.verdicts_late.as_ref().zip(Sight::of(path));
         if let Some(known) = verdicts.as_ref().and_then(|(verdicts, now)| verdicts.known(path, now)) {
             return Ok(Looked::of(Some(known), None));
         }
-        let looked = self.read_anew(job, root)?;
-        if let (Some((verdicts, before)), Some(outcome)) = (verdicts, &looked.outcome) {
-            verdicts.enter(path, &before, outcome);
+        // The next append is judged by what is asked for soon.
+        let policy = self.late.policy.map(|policy| policy.now_ms = now_ms());
+        let outcome = maintain(path, root, &Options { policy, ..self.late.clone() })?;
+        if outcome.ending == Ending::Fixed {
+            drop(self.memory().take(path));
         }
-        Ok(looked)
+        if let Some((verdicts, before)) = verdicts {
+            verdicts.enter(path, &before, &outcome, None);
+        }
+        Ok(Looked::of(Some(outcome), None))
     }
 
-    /// The same without what earlier runs of the daemon found.
-    fn read_anew(&self, job: &Job, root: Option<&Path>) -> Result<Looked, Error> {
+    fn examine_soon(&self, job: &Job, root: Option<&Path>) -> Result<Looked, Error> {
         let path = &job.path;
-        if job.pace == Pace::Late {
-            // The next append is judged by what is asked for soon.
-            let policy = self.late.policy.map(|policy| policy.now_ms = now_ms());
-            let outcome = maintain(path, root, &Options { policy, ..self.late.clone() })?;
-            if outcome.ending == Ending::Fixed {
-                drop(self.memory().take(path));
-            }
-            return Ok(Looked::of(Some(outcome), None));
-        }
         let mut remembered = self.memory().take(path);
-        let outcome = follow(path, root, &self.soon, &mut remembered)?;
+        let outcome = match &self.verdicts_soon {
+            Some(verdicts) => verdicts.follow(path, root, &self.soon, &mut remembered)?,
+            None => follow(path, root, &self.soon, &mut remembered)?,
+        };
         let failed = remembered.as_ref().and_then(Remembered::failed);
-        let is_long = |known: &Remembered| known.bytes() >= REMEMBERED_BYTES_MIN;
-        if let Some(remembered) = remembered.filter(is_long) {
+        if let Some(remembered) = remembered.filter(Remembered::is_worth_it) {
             let weight = remembered.weight();
             self.memory().put(path, remembered, weight);
         }

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Numbers are little-endian; a checksum is the first 8 bytes of a BLAKE3 hash. The index holds the hash of every other
-//! frame. Only the ledger is ever written to after the file got its name.
+//! frame. After the file got its name only the ledger is written to, and texts that are forgotten are overwritten with zeros.
 
 use super::ledger::{BLOCK_BYTES, block, read_block};
 use super::record::{Record, Stored};

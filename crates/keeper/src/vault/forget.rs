@@ -1,11 +1,10 @@
 //! Texts that are to be gone for good, such as a secret that a tool printed.
 
 use super::file::is_wiped;
-use super::{LOCK, Vault, open_run, run_of};
+use super::{LOCK, Vault, all_names, open_run};
 use crate::error::Error;
 use crate::folder::Folder;
 use rustix::fs::OFlags;
-use std::collections::HashSet;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -24,34 +23,48 @@ pub struct Forgotten {
 
 impl Vault {
     /// Overwrites the text whose hash begins with these hex digits in every run that kept it. The records stay, so that
-    /// everything else of these runs can still be put back.
+    /// everything else of these runs can still be put back. What runs that died left behind is removed.
     ///
     /// # Errors
     ///
-    /// When there is no such text or several, or a run cannot be read or written.
+    /// When there is no such text or several, or a run cannot be read or written: the text may be in that one still, and
+    /// is gone from all others.
     pub fn forget(&self, digits: &str) -> Result<Forgotten, Error> {
-        let fail = |cause| Error::new(self.root(), "forget the text", cause);
+        const VERB: &str = "forget the text";
+        let fail = |cause| Error::new(self.root(), VERB, cause);
         let id = self.only(digits)?;
-        let wipe = || -> io::Result<u64> {
-            // Nobody writes to the vault or clears it meanwhile.
-            let Some(root) = Folder::at(self.root())? else { return Ok(0) };
-            let lock = root.open(LOCK, OFlags::RDWR | OFlags::CREATE)?;
-            lock.lock()?;
-            let Some(runs) = self.all_runs()? else { return Ok(0) };
-            let mut count = 0;
-            for folder in runs.names()? {
-                let Some(folder) = runs.child(&folder)? else { continue };
-                let names = folder.names()?;
-                let names: HashSet<&str> = names.iter().filter_map(|name| Some(run_of(name)?.0)).collect();
-                for run in names {
-                    count += u64::from(wipe(&folder, run, &id)?);
+        let mut forgotten = Forgotten { id, runs: 0 };
+        let Some(root) = Folder::at(self.root()).map_err(fail)? else { return Ok(forgotten) };
+        // Nobody writes to the vault or clears it meanwhile.
+        let lock = root.open(LOCK, OFlags::RDWR | OFlags::CREATE).map_err(|cause| fail(cause.into()))?;
+        lock.lock().map_err(fail)?;
+        let Some(runs) = self.all_runs().map_err(fail)? else { return Ok(forgotten) };
+        remove_unfinished(&runs).map_err(fail)?;
+        let mut failed = None;
+        for (run, folder) in all_names(&runs).map_err(fail)? {
+            let wiped = runs
+                .child(&folder)
+                .and_then(|folder| folder.map_or(Ok(false), |folder| wipe(&folder, &run, &forgotten.id)));
+            match wiped {
+                Ok(wiped) => forgotten.runs += u64::from(wiped),
+                Err(cause) => {
+                    failed.get_or_insert(Error::new(&runs.path_of(&folder).join(&run), VERB, cause));
                 }
             }
-            Ok(count)
-        };
-        let runs = wipe().map_err(fail)?;
-        Ok(Forgotten { id, runs })
+        }
+        failed.map_or(Ok(forgotten), Err)
     }
+}
+
+/// Removes what runs that died left behind, which may hold any text.
+fn remove_unfinished(runs: &Folder) -> io::Result<()> {
+    for folder in runs.names()? {
+        let Some(folder) = runs.child(&folder)? else { continue };
+        for name in folder.names()?.iter().filter(|name| Folder::is_unfinished(name)) {
+            folder.remove(name)?;
+        }
+    }
+    Ok(())
 }
 
 /// Overwrites the text with this hash in the file of a run, if it is there.
@@ -62,16 +75,18 @@ fn wipe(folder: &Folder, run: &str, id: &str) -> io::Result<bool> {
     let Some(stored) = record.texts.iter().find(|stored| stored.hash.to_string() == id) else {
         return Ok(false);
     };
-    let (mut at, end) = stored.frame;
-    if is_wiped(&file, stored)? {
+    let (start, end) = stored.frame;
+    if start == end || is_wiped(&file, stored)? {
         return Ok(false);
     }
     let zeros = [0; BLOCK_BYTES];
-    while at < end {
+    for at in (start + 1..end).step_by(BLOCK_BYTES) {
         let length = (end - at).min(BLOCK_BYTES as u64);
         file.write_all_at(&zeros[..length as usize], at)?;
-        at += length;
     }
+    file.sync_all()?;
+    // The first byte says that all of it is gone, also after a power cut.
+    file.write_all_at(&[0], start)?;
     file.sync_all()?;
     Ok(true)
 }

@@ -238,3 +238,37 @@ fn an_id_that_fits_two_texts_is_not_enough() {
     let wrong = show(&Hash::from_bytes(twin).to_hex()).unwrap().read_to_string(&mut text);
     assert!(wrong.unwrap_err().to_string().contains("not what was put there"));
 }
+
+/// A run that cannot be read keeps no other from being cleared, and what a dead run left goes too.
+#[test]
+fn a_text_is_forgotten_wherever_that_can_be_done() {
+    let dir = tempfile::tempdir().unwrap();
+    let vault = Vault::new(dir.path().join("vault"));
+    drop(write(&vault));
+    let folder = dir.path().join("vault/runs").join(folder_of(Path::new("/sessions/s.jsonl")));
+    let kept = folder.join(format!("{RUN}.kept"));
+    let pending = vault.begin(Path::new("/sessions/s.jsonl")).unwrap();
+    let names = pending.unfinished.folder.names().unwrap();
+    let unfinished = names.into_iter().find(|name| Folder::is_unfinished(name)).unwrap();
+    drop(pending);
+    fs::write(folder.join(&unfinished), "0123456789").unwrap();
+    let older = folder.join(format!("20261120{}.kept", &RUN[8..]));
+    let newer = folder.join(format!("20261122{}.kept", &RUN[8..]));
+    for path in [&older, &newer] {
+        fs::write(path, "damaged").unwrap();
+    }
+    let id = blake3::hash(b"0123456789").to_string();
+    let error = vault.forget(&id[..12]).unwrap_err();
+    assert!(error.to_string().contains("20261120"), "{error}");
+    assert!(vault.text(&id).is_err_and(|error| error.to_string().contains("tailor forget removed it")));
+    assert!(!folder.join(unfinished).exists());
+    let file = File::open(&kept).unwrap();
+    let (start, end) = file::read_index(&Arc::new(file.try_clone().unwrap()), RUN).unwrap().texts[0].frame;
+    let mut frame = vec![1; (end - start) as usize];
+    file.read_exact_at(&mut frame, start).unwrap();
+    assert!(frame.iter().all(|byte| *byte == 0), "{frame:?}");
+    for path in [&older, &newer] {
+        fs::remove_file(path).unwrap();
+    }
+    assert_eq!(vault.forget(&id).unwrap().runs, 0, "it is gone already");
+}

@@ -26,12 +26,9 @@ pub(crate) fn run(scan: &Scan) -> Status {
     // Without an index all is read.
     let verdicts =
         cache.and_then(|folder| Verdicts::open(&folder, &options, &roots(&scan.shared.paths)).ok());
-    let look = |found: &Found| {
-        let read = || maintain(&found.path, found.root.as_deref(), &options);
-        match &verdicts {
-            Some(verdicts) => verdicts.look(&found.path, read),
-            None => read(),
-        }
+    let look = |found: &Found| match &verdicts {
+        Some(verdicts) => verdicts.look(&found.path, found.root.as_deref(), &options),
+        None => maintain(&found.path, found.root.as_deref(), &options),
     };
     // What reads other formats wants all of it.
     let is_overview = scan.shared.paths.is_empty() && scan.shared.results.format() == ReportFormat::Human;

@@ -123,7 +123,7 @@ fn turns(session: &Session<'_>, entries: impl Iterator<Item = u32>) -> usize {
 }
 
 /// Whether an entry says something that a model is sent.
-fn says(session: &Session<'_>, entry: u32) -> bool {
+pub(crate) fn says(session: &Session<'_>, entry: u32) -> bool {
     let found = session.entry(entry);
     // Without its call in context a result is refused.
     let sent = |call: u32| {

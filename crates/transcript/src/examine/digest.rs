@@ -4,12 +4,11 @@
 use super::context::Messages;
 use super::headline::Headline;
 use super::look::Examination;
-use crate::format::{Counted, FORMATS, Format, Level};
+use crate::format::{Counted, Format, Level};
 use crate::model::context_tokens::ContextTokens;
 use crate::model::finding::{Finding, Fix, Held, Labels, Safety, Severity};
 use crate::rule;
-use crate::session::failure::Failure;
-use crate::session::{Awaits, Facts};
+use crate::session::Facts;
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
@@ -18,15 +17,7 @@ use serde::{Deserialize, Serialize};
 /// made it.
 #[derive(Serialize, Deserialize)]
 pub struct Digest<'a> {
-    format: Option<Cow<'a, str>>,
-    is_document: bool,
-    bytes: u64,
-    lines: u64,
-    entries: usize,
-    calls: usize,
-    results: usize,
-    awaits: Option<Awaits>,
-    failed: Option<Failure>,
+    facts: Facts,
     headline: Cow<'a, Headline>,
     messages: Messages,
     bytes_after: u64,
@@ -60,8 +51,7 @@ impl<'a> Digest<'a> {
     /// What a look told; `None` if it could not be told again: a finding came to light with a repair, or its fix was
     /// tried.
     pub fn of(found: &'a Examination) -> Option<Self> {
-        let Facts { format, is_document, bytes, lines, entries, calls, results, awaits, failed } =
-            found.facts;
+        let format = found.facts.format;
         let told = |finding: &'a Finding| {
             let fix = finding.fix.safety;
             let stays = !finding.uncovered && restored(fix, format) == Some(fix);
@@ -78,15 +68,7 @@ impl<'a> Digest<'a> {
             })
         };
         Some(Self {
-            format: format.map(|format| format.name.into()),
-            is_document,
-            bytes,
-            lines,
-            entries,
-            calls,
-            results,
-            awaits,
-            failed,
+            facts: found.facts,
             headline: Cow::Borrowed(&found.headline),
             messages: found.messages,
             bytes_after: found.bytes_after,
@@ -95,13 +77,21 @@ impl<'a> Digest<'a> {
         })
     }
 
-    /// The look as it was told; `None` if it names a format or a rule that does not exist.
+    /// What is in the transcript.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// What a look would tell now that more was appended, which changes nothing about what was found.
+    #[must_use]
+    pub fn grown(self, facts: Facts, (messages, context_tokens): (Messages, ContextTokens)) -> Self {
+        let bytes_after = (self.bytes_after + facts.bytes).saturating_sub(self.facts.bytes);
+        Self { facts, messages, bytes_after, context_tokens, ..self }
+    }
+
+    /// The look as it was told; `None` if it names a rule that does not exist.
     pub fn examination(self) -> Option<Examination> {
-        let named = |name: Cow<'_, str>| FORMATS.iter().copied().find(|format| format.name == name);
-        let format = match self.format {
-            Some(name) => Some(named(name)?),
-            None => None,
-        };
+        let format = self.facts.format;
         let found = |told: Told<'_>| {
             Some(Finding {
                 rule: rule::find(&told.code)?,
@@ -120,24 +110,13 @@ impl<'a> Digest<'a> {
                 fix: Fix { safety: restored(told.fix, format)?, ops: Vec::new() },
             })
         };
-        let facts = Facts {
-            format,
-            is_document: self.is_document,
-            bytes: self.bytes,
-            lines: self.lines,
-            entries: self.entries,
-            calls: self.calls,
-            results: self.results,
-            awaits: self.awaits,
-            failed: self.failed,
-        };
         Some(Examination {
             headline: self.headline.into_owned(),
             messages: self.messages,
             findings: self.findings.into_iter().map(found).collect::<Option<_>>()?,
             bytes_after: self.bytes_after,
             context_tokens: self.context_tokens,
-            ..Examination::of_unknown(facts)
+            ..Examination::of_unknown(self.facts)
         })
     }
 }

@@ -37,6 +37,11 @@ pub struct Headline {
 }
 
 impl Headline {
+    /// Whether what comes after so many entries changes nothing about it, as long as that is no title.
+    pub(crate) fn is_settled(&self, entries: usize) -> bool {
+        self.title.is_some() && (self.folder.is_some() || entries >= RECORDS_MAX)
+    }
+
     pub(super) fn of(session: &Session<'_>) -> Result<Self, Fault> {
         let title = match Titles::of(session.transcript).best() {
             Some(at) => titled(session, at)?,

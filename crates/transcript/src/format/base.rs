@@ -6,6 +6,7 @@ use crate::model::draft::Draft;
 use crate::model::finding::Severity;
 use alloc::vec::Vec;
 use core::fmt;
+use serde::{Deserialize, Serialize};
 use spans::json::{Doc, Value};
 use spans::source::Span;
 
@@ -220,7 +221,7 @@ pub struct Compaction<'a> {
 }
 
 /// How entries hang together, and so which of them the owning program would send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shape {
     /// A tree by parent ids, of which one path is live; order is the order of the path (pi).
     Branch,

@@ -1,6 +1,7 @@
 //! What is known of a rule without asking it, and sets of rules. What a rule looks for is not known here.
 
 use core::fmt;
+use serde::{Deserialize, Serialize};
 
 /// A rule, as findings name it.
 #[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
@@ -93,7 +94,7 @@ pub struct Help {
 }
 
 /// What an append can be or bring.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Feature {
     // Any rule may mind these, so a full look follows whatever is asked for.
     /// The file is not what was known of it with more behind it, or its format is not clear.

@@ -7,6 +7,7 @@ use crate::model::transcript::Transcript;
 use crate::session::Session;
 use alloc::string::ToString;
 use alloc::vec;
+use serde::{Deserialize, Serialize};
 use spans::source::{Fault, Span, read_span};
 
 /// So much of a file is read at each end to list it (`LITE_READ_BUF_SIZE` of the Agent SDK).
@@ -56,12 +57,12 @@ fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
 }
 
 /// The last title of each kind.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Titles {
-    /// As a person wrote it; counts before the other.
-    given: Option<Span>,
+    /// As a person wrote it, from where to where; counts before the other.
+    given: Option<(u64, u64)>,
     /// As the model did.
-    made: Option<Span>,
+    made: Option<(u64, u64)>,
 }
 
 impl Titles {
@@ -76,15 +77,15 @@ impl Titles {
     /// Takes one more entry in.
     pub(crate) fn take(&mut self, entry: &Entry) {
         match entry.service {
-            Service::Title => self.given = Some(entry.span),
-            Service::MadeTitle => self.made = Some(entry.span),
+            Service::Title => self.given = Some((entry.span.start, entry.span.end)),
+            Service::MadeTitle => self.made = Some((entry.span.start, entry.span.end)),
             Service::None | Service::Progress | Service::Snapshot | Service::RequestLog => {}
         }
     }
 
     /// The record of the title that counts.
     pub(crate) fn best(self) -> Option<Span> {
-        self.given.or(self.made)
+        self.given.or(self.made).map(|(start, end)| Span::new(start, end))
     }
 
     /// The title, if nothing of it is in what is read of a file of this length.

@@ -4,9 +4,10 @@ use super::failure::Failure;
 use super::view::Awaits;
 use crate::format::Format;
 use crate::read::scan::Scanned;
+use serde::{Deserialize, Serialize};
 
 /// What is in a transcript.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Facts {
     /// Who writes such files; `None` if unknown.
     pub format: Option<&'static Format>,

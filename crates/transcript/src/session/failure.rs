@@ -54,7 +54,7 @@ pub fn last_error(source: &dyn Source) -> Result<Option<String>, Fault> {
     let read = scan::scan(source)?;
     let policy = Policy::default();
     let Some(session) = Session::new(&read, source, &policy, Depth::Sizes) else { return Ok(None) };
-    last_answer(&session).map_or(Ok(None), |last| error_in(&session, last))
+    last_words(&session)
 }
 
 /// How the last turn of a session failed.
@@ -65,7 +65,8 @@ pub(crate) fn failure_of(session: &Session<'_>) -> Result<Option<Failure>, Fault
 
 /// What the API said when the last turn of a session failed.
 pub(crate) fn last_words(session: &Session<'_>) -> Result<Option<String>, Fault> {
-    last_answer(session).map_or(Ok(None), |last| error_in(session, last))
+    last_answer(session)
+        .map_or(Ok(None), |last| error_in(session.source, session.format, session.entry(last)))
 }
 
 fn last_answer(session: &Session<'_>) -> Option<u32> {
@@ -74,9 +75,9 @@ fn last_answer(session: &Session<'_>) -> Option<u32> {
 }
 
 /// The error text that a message of the model stands for.
-pub(crate) fn error_in(session: &Session<'_>, entry: u32) -> Result<Option<String>, Fault> {
-    let doc = json::parse(session.source, session.entry(entry).span)?;
-    Ok(match doc.as_ref().and_then(|doc| (session.format.broken)(doc)) {
+pub(crate) fn error_in(source: &dyn Source, format: &Format, found: &Entry) -> Result<Option<String>, Fault> {
+    let doc = json::parse(source, found.span)?;
+    Ok(match doc.as_ref().and_then(|doc| (format.broken)(doc)) {
         Some(Broken::Error(Some(said))) => Some(text_of(said)),
         _ => None,
     })

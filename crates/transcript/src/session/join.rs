@@ -49,7 +49,7 @@ impl<'a> Session<'a> {
             pending_from: NONE,
             damaged_lines: OnceCell::new(),
             first_marker: OnceCell::new(),
-            context_tokens: OnceCell::new(),
+            tokens: OnceCell::new(),
             last_spoken: OnceCell::new(),
             turn_ends: OnceCell::new(),
             runs: Vec::new(),

@@ -7,20 +7,24 @@
 //! A file does not say when something was cut, so what the numbers in it do is asked: after the agent has read the
 //! shorter file the next number is lower than the one before. As long as none is, they are older than the cut.
 
+mod carried;
 mod rates;
 mod usage;
 
-use crate::format::Part;
+use crate::format::{Format, Part};
 pub use crate::model::context_tokens::{ContextTokens, Counted};
-use crate::model::entry::{Kind, Role};
+use crate::model::entry::{Entry, Kind, Role};
 use crate::model::ids::Id;
 use crate::model::overflow::window_named;
 use crate::model::policy::{Depth, Policy};
+use crate::model::transcript::Transcript;
 use crate::read::scan;
 use crate::session::failure::error_in;
 use crate::session::own::{self, stands_for_others};
 use crate::session::{Compacts, Session};
 use alloc::vec::Vec;
+use carried::Number;
+pub(crate) use carried::{Count, Place};
 pub use rates::IMAGE_TOKENS;
 pub(crate) use rates::{Rates, UNIT, dense, is_dense};
 use spans::cut::measure;
@@ -61,32 +65,65 @@ pub fn context_tokens(source: &dyn Source) -> Result<Option<ContextTokens>, Faul
     session.map(|session| tokens_of(&session)).transpose()
 }
 
-/// The same of a session. Counted once, for whoever asks.
-pub(crate) fn tokens_of(session: &Session<'_>) -> Result<ContextTokens, Fault> {
-    if let Some(&known) = session.context_tokens.get() {
-        return Ok(known);
-    }
-    let counted = count(session)?;
-    Ok(*session.context_tokens.get_or_init(|| counted))
+/// Entries, and where their bytes are: of a whole session, or what was appended to one.
+#[derive(Clone, Copy)]
+pub(crate) struct Entries<'a> {
+    pub(crate) transcript: &'a Transcript,
+    pub(crate) source: &'a dyn Source,
+    pub(crate) format: &'static Format,
 }
 
-fn count(session: &Session<'_>) -> Result<ContextTokens, Fault> {
+impl<'a> Entries<'a> {
+    fn of(session: &Session<'a>) -> Self {
+        Self { transcript: session.transcript, source: session.source, format: session.format }
+    }
+
+    fn entry(&self, index: u32) -> &'a Entry {
+        &self.transcript.entries[index as usize]
+    }
+}
+
+/// The same of a session.
+pub(crate) fn tokens_of(session: &Session<'_>) -> Result<ContextTokens, Fault> {
+    if let Some(known) = session.tokens.get() {
+        return Ok(known.told());
+    }
+    let counted = count(session)?;
+    Ok(session.tokens.get_or_init(|| counted).told())
+}
+
+fn count(session: &Session<'_>) -> Result<Count, Fault> {
     let rates = Rates::of(session);
     let costs = Costs::of(session, rates);
     let newest = Newest::of(session)?;
-    let (mut tokens, mut counted) = (costs.total(), None);
-    if let Some((at, count)) = newest.count
-        && costs.are_in(session, at, count)
-        && let Some(gone) = gone_since(session, &costs, at)?
-    {
-        // A number that was reported after a cut may not show that it knows of it. It is never less than the texts.
-        let behind = costs.behind(session, at);
-        let texts = (costs.total() - rates.base).saturating_sub(behind);
-        tokens = count.saturating_sub(gone).max(texts.min(count)).saturating_add(behind);
-        counted = Some(Counted { tokens: count, line: session.entry(at).line });
+    let mut count = Count {
+        rates,
+        model_window: rates::window_of(model_of(session)),
+        window: newest.window,
+        window_in_error: newest.window_in_error,
+        number: None,
+        sum: costs.sum(),
+        since: 0,
+        waiting: waiting(session, rates),
+        gone: None,
+        gone_next: None,
+        left: newest.left,
+    };
+    if let Some((at, tokens)) = newest.count {
+        count.number = Some(Number::new(Entries::of(session), at, tokens));
+        count.since = costs.since(session, at);
+        if count.is_whole() {
+            (count.gone, count.gone_next) = gone_since(session, &costs, at)?;
+        }
     }
-    let window = newest.window.or_else(|| rates::window_of(model_of(session)));
-    Ok(ContextTokens { tokens, estimated: costs.total(), counted, window })
+    Ok(count)
+}
+
+/// What hangs on the newest message of a graph and is no message itself. It is in context once one hangs on it.
+fn waiting(session: &Session<'_>, rates: Rates) -> u64 {
+    let up = core::iter::successors(session.ends.tip, |&entry| session.parent(entry));
+    let behind = up.take(session.transcript.entries.len()).take_while(|&entry| Some(entry) != session.leaf);
+    behind.map(|entry| rates.entry(Entries::of(session), entry)).sum()
 }
 
 /// The model that spoke last; empty if none is named.
@@ -122,11 +159,13 @@ struct Costs {
 
 impl Costs {
     fn of(session: &Session<'_>, rates: Rates) -> Self {
-        let system =
-            session.model_order().iter().rev().copied().find(|&entry| rates::is_instructions(session, entry));
+        let instructs =
+            |&entry: &u32| session.in_context(entry) && rates::is_instructions(session.entry(entry));
+        let system = session.model_order().iter().rev().copied().find(instructs);
         let cost = |entry| {
             let instructs = Some(entry) == system;
-            (entry, if instructs { Rates::instructions(session, entry) } else { rates.entry(session, entry) })
+            let all = Entries::of(session);
+            (entry, if instructs { Rates::instructions(session, entry) } else { rates.entry(all, entry) })
         };
         let each: Vec<(u32, u64)> = session.sent().map(cost).collect();
         let mut after = each.clone();
@@ -145,18 +184,22 @@ impl Costs {
         Self { rates, each, after, after_in_group }
     }
 
-    fn total(&self) -> u64 {
-        self.rates.base + self.after.first().map_or(0, |(_, all)| *all).div_ceil(rates::UNIT)
+    /// All of it, in thousandths of a token.
+    fn sum(&self) -> u64 {
+        self.after.first().map_or(0, |(_, all)| *all)
     }
 
-    /// Whether a number can be that of all that stands up to an entry: some servers leave out what was cached.
-    fn are_in(&self, session: &Session<'_>, at: u32, count: u64) -> bool {
-        let in_file = self.total() - self.rates.base;
-        count.saturating_mul(COUNT_TIMES_MAX) >= in_file.saturating_sub(self.behind(session, at))
+    fn total(&self) -> u64 {
+        self.rates.base + self.sum().div_ceil(rates::UNIT)
     }
 
     /// What the model sees after an entry.
     fn behind(&self, session: &Session<'_>, at: u32) -> u64 {
+        self.since(session, at).div_ceil(rates::UNIT)
+    }
+
+    /// The same in thousandths of a token.
+    fn since(&self, session: &Session<'_>, at: u32) -> u64 {
         let next = self.after.partition_point(|&(entry, _)| entry <= at);
         let all = self.after.get(next).map_or(0, |(_, cost)| *cost);
         // The lines of one message share its number.
@@ -165,7 +208,7 @@ impl Costs {
                 self.after_in_group.partition_point(|&(other, entry, _)| (other, entry) <= (group, at));
             self.after_in_group.get(next).filter(|(other, ..)| *other == group)
         });
-        (all - same.map_or(0, |(.., cost)| *cost)).div_ceil(rates::UNIT)
+        all - same.map_or(0, |(.., cost)| *cost)
     }
 }
 
@@ -174,6 +217,10 @@ impl Costs {
 struct Newest {
     count: Option<(u32, u64)>,
     window: Option<u64>,
+    /// An error names the window.
+    window_in_error: bool,
+    /// How much more may be searched.
+    left: u64,
 }
 
 impl Newest {
@@ -181,20 +228,25 @@ impl Newest {
         // What a log was taken back to is shorter than what was counted before.
         let back = |&entry: &u32| session.entry(entry).kind == Kind::Leaf && !session.format.shape.is_tree();
         let from = last_boundary(session)?.max(session.live.iter().copied().filter(back).max());
-        let (mut found, mut left, mut answered) = (Self::default(), SEARCH_BYTES_MAX, false);
+        let mut found = Self { left: SEARCH_BYTES_MAX, ..Self::default() };
+        let mut answered = false;
         let all = 0..session.transcript.entries.len() as u32;
         for entry in all.rev().filter(|&entry| is_of_branch(session, entry)) {
-            left = left.saturating_sub(session.entry(entry).span.len());
-            if left == 0 || found.count.is_some() && found.window.is_some() {
+            let here = session.entry(entry);
+            found.left = found.left.saturating_sub(here.span.len());
+            if found.left == 0 {
                 break;
             }
-            if !answered && session.entry(entry).kind == Kind::Message(Role::Assistant) {
+            if !answered && here.kind == Kind::Message(Role::Assistant) {
                 answered = true;
-                found.window = error_in(session, entry)?.as_deref().and_then(window_named);
+                if found.window.is_none() {
+                    found.window = window_in_error(Entries::of(session), here)?;
+                    found.window_in_error = found.window.is_some();
+                }
             }
-            let Some(usage) = usage_of(session, entry)? else { continue };
+            let Some(usage) = usage_of(Entries::of(session), here)? else { continue };
             if usage.tokens > 0 && Some(entry) > from {
-                found.count = found.count.or(Some((entry, usage.tokens)));
+                found.count = Some((entry, usage.tokens));
             }
             found.window = found.window.or(Some(usage.window).filter(|window| *window > 0));
             // Whoever writes the window at all writes it beside the count.
@@ -204,6 +256,11 @@ impl Newest {
         }
         Ok(found)
     }
+}
+
+/// The window that the error names which a message of the model stands for.
+fn window_in_error(all: Entries<'_>, entry: &Entry) -> Result<Option<u64>, Fault> {
+    Ok(error_in(all.source, all.format, entry)?.as_deref().and_then(window_named))
 }
 
 /// The last compaction of the live branch, by its place in the file; in a list, our message that stands for others.
@@ -219,12 +276,11 @@ fn last_boundary(session: &Session<'_>) -> Result<Option<u32>, Fault> {
 }
 
 /// Whether an entry is one that may hold numbers about the conversation.
-fn may_count(session: &Session<'_>, entry: u32) -> bool {
-    let found = session.entry(entry);
+fn may_count(format: &Format, found: &Entry) -> bool {
     let kind = match found.kind {
         Kind::Message(Role::Assistant) => found.span.len() <= SEARCH_BYTES_MAX,
         // Lists and logs have records of their own for that.
-        Kind::Opaque => !session.format.shape.is_tree() && found.span.len() <= RECORD_BYTES_MAX,
+        Kind::Opaque => !format.shape.is_tree() && found.span.len() <= RECORD_BYTES_MAX,
         _ => false,
     };
     kind && !found.is_sidechain
@@ -236,43 +292,46 @@ fn is_of_branch(session: &Session<'_>, entry: u32) -> bool {
 }
 
 /// What an entry says about its request.
-fn usage_of(session: &Session<'_>, entry: u32) -> Result<Option<Usage>, Fault> {
-    let found = session.entry(entry);
-    if !may_count(session, entry) {
+fn usage_of(all: Entries<'_>, found: &Entry) -> Result<Option<Usage>, Fault> {
+    if !may_count(all.format, found) {
         return Ok(None);
     }
-    let raw = read_span(session.source, found.span)?;
+    let raw = read_span(all.source, found.span)?;
     let named = |name: &[u8]| memchr::memmem::find(&raw, name).is_some();
     if !named(b"usage") && !named(b"oken") {
         return Ok(None);
     }
-    let doc = json::parse(session.source, found.span)?;
+    let doc = json::parse(all.source, found.span)?;
     Ok(doc.as_ref().and_then(json::Doc::root).and_then(usage::usage))
 }
 
 /// How many tokens went before an entry whose number does not know of that; `None` if that number says nothing about
-/// what stands there.
-fn gone_since(session: &Session<'_>, costs: &Costs, at: u32) -> Result<Option<u64>, Fault> {
+/// what stands there. And the same of the next number, unless it is lower; `None` if only a look can tell.
+fn gone_since(session: &Session<'_>, costs: &Costs, at: u32) -> Result<(Option<u64>, Option<u64>), Fault> {
     // Where compactions are appended, what stands behind one came later.
     if session.shape.compacts != Compacts::AtEnd
         && let Some(boundary) = last_boundary(session)?
         && !knows_of(session, costs, boundary, at)?
     {
-        return Ok(None);
+        return Ok((None, None));
     }
-    let (mut first, mut gone) = (None, 0_u64);
-    for (entry, _) in costs.each.iter().copied().filter(|(entry, _)| *entry < at) {
-        let omitted = omitted_in(session, costs.rates, entry)?;
-        gone = gone.saturating_add(omitted);
-        if omitted > 0 {
+    let (mut first, mut gone, mut later) = (None, 0_u64, 0);
+    for &(entry, _) in &costs.each {
+        let omitted = omitted_in(Entries::of(session), costs.rates, entry)?;
+        if entry >= at {
+            later += omitted;
+        } else if omitted > 0 {
+            gone = gone.saturating_add(omitted);
             first = first.or(Some(entry));
         }
     }
-    let Some(first) = first else { return Ok(Some(0)) };
-    let gone = gone.div_ceil(rates::UNIT);
-    let counts = counts(session, first, at)?;
-    let falls = counts.windows(2).map(|two| fallen(session, costs, two[0], two[1]));
-    Ok(Some(falls.fold(gone, u64::saturating_sub)))
+    let mut gone = gone.div_ceil(rates::UNIT);
+    if let Some(first) = first {
+        let counts = counts(session, first, at)?;
+        let falls = counts.windows(2).map(|two| fallen(session, costs, two[0], two[1]));
+        gone = falls.fold(gone, u64::saturating_sub);
+    }
+    Ok((Some(gone), (later == 0).then_some(gone)))
 }
 
 /// Whether the number of an entry behind a compaction was reported after it. `recover` puts one before entries that
@@ -341,7 +400,7 @@ fn counts(session: &Session<'_>, from: u32, to: u32) -> Result<Vec<(u32, u64)>, 
 
 /// The number in an entry.
 fn count_at(session: &Session<'_>, entry: u32) -> Result<Option<u64>, Fault> {
-    let usage = usage_of(session, entry)?;
+    let usage = usage_of(Entries::of(session), session.entry(entry))?;
     Ok(usage.map(|usage| usage.tokens).filter(|tokens| *tokens > 0))
 }
 
@@ -358,19 +417,19 @@ fn falls(before: u64, after: u64) -> bool {
 }
 
 /// What is gone from an entry according to our markers, at the given rates.
-fn omitted_in(session: &Session<'_>, rates: Rates, entry: u32) -> Result<u64, Fault> {
-    let bodies = session.transcript.results_of(entry).flat_map(|result| session.transcript.bodies_of(result));
+fn omitted_in(all: Entries<'_>, rates: Rates, entry: u32) -> Result<u64, Fault> {
+    let bodies = all.transcript.results_of(entry).flat_map(|result| all.transcript.bodies_of(result));
     let mut texts: Vec<(Span, Option<u64>)> =
         bodies.map(|text| (text.inner, text.length(Unit::Chars))).collect();
-    for inner in marked_texts(session, entry)? {
+    for inner in marked_texts(all, all.entry(entry))? {
         if !texts.iter().any(|(other, _)| *other == inner) {
             texts.push((inner, None));
         }
     }
     let mut omitted: u64 = 0;
     for (inner, length) in texts.into_iter().filter(|(inner, _)| inner.len() <= CUT_BYTES_MAX) {
-        if let Some(own) = measure(session.source, inner, length, Unit::Chars, false)?.own {
-            let marker = read_span(session.source, own.span)?;
+        if let Some(own) = measure(all.source, inner, length, Unit::Chars, false)?.own {
+            let marker = read_span(all.source, own.span)?;
             // The marker in the place of an image says what it was.
             let image = own.omitted == own.total && memchr::memmem::find(&marker, b" image").is_some();
             let cost = if image { IMAGE_TOKENS * rates::UNIT } else { rates.text(own.omitted) };
@@ -381,18 +440,18 @@ fn omitted_in(session: &Session<'_>, rates: Rates, entry: u32) -> Result<u64, Fa
 }
 
 /// The texts of a message that holds a marker of ours.
-fn marked_texts(session: &Session<'_>, entry: u32) -> Result<Vec<Span>, Fault> {
-    let (found, mut texts) = (session.entry(entry), Vec::new());
+fn marked_texts(all: Entries<'_>, found: &Entry) -> Result<Vec<Span>, Fault> {
+    let mut texts = Vec::new();
     let speaks = matches!(found.kind, Kind::Message(Role::User | Role::Assistant));
     if !speaks || found.span.len() > CUT_BYTES_MAX {
         return Ok(texts);
     }
-    let raw = read_span(session.source, found.span)?;
+    let raw = read_span(all.source, found.span)?;
     if memchr::memmem::find(&raw, own::BEGIN).is_none() {
         return Ok(texts);
     }
-    if let Some(doc) = json::parse(session.source, found.span)? {
-        (session.format.parts)(&doc, &mut |part| {
+    if let Some(doc) = json::parse(all.source, found.span)? {
+        (all.format.parts)(&doc, &mut |part| {
             if let Part::Text(text) = part {
                 texts.push(text.inner());
             }

@@ -1,8 +1,8 @@
 //! A session, and what may be asked of it.
 
+use super::tokens::Count;
 use super::traits::Traits;
 use crate::format::{Format, Head, Level, Shape};
-use crate::model::context_tokens::ContextTokens;
 use crate::model::entry::{Call, Entry, Kind, Link, Role, Stop, ToolResult};
 use crate::model::ids::Id;
 use crate::model::policy::{Depth, Policy};
@@ -61,7 +61,7 @@ pub struct Session<'a> {
     /// Where the model first sees one of our markers, in its order; once that was looked for.
     pub(crate) first_marker: OnceCell<Option<u32>>,
     /// How many tokens the context has; once that was counted.
-    pub(crate) context_tokens: OnceCell<ContextTokens>,
+    pub(crate) tokens: OnceCell<Count>,
     pub(super) last_spoken: OnceCell<[LastSpoken; 2]>,
     /// The last live entry of each turn.
     pub(super) turn_ends: OnceCell<HashMap<u64, u32>>,

@@ -17,6 +17,7 @@
 //! assert!(matches!(judge.append(&text.as_bytes()).unwrap(), Verdict::Look(_)));
 //! ```
 
+use crate::examine::context::Messages;
 use crate::examine::look::Examination;
 use crate::examine::mend::{Mended, examine_and_remember, mend_and_remember};
 use crate::examine::survey::Survey;
@@ -25,12 +26,15 @@ use crate::model::overflow::Cause;
 use crate::model::policy::Policy;
 use crate::plan::Rendered;
 use crate::read::scan::{ENTRIES_MAX, Known, scan_from};
+use crate::rule::unseen_title::Titles;
 use crate::rule::{Feature, bound_thinking};
 use crate::session::failure::failure_in;
+use crate::session::tokens::{ContextTokens, Count, Entries};
 use crate::session::{Facts, Session};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use spans::source::{Fault, Source, Span, window};
+use serde::{Deserialize, Serialize};
+use spans::source::{Fault, Source, Span, read_span, window};
 
 mod branch;
 mod seen;
@@ -38,27 +42,37 @@ mod state;
 mod turn;
 
 use seen::Key;
-use state::State;
+use state::{State, Taken};
 
-/// How many of the last known bytes are looked at to tell whether they are still there.
+/// How many of the first and of the last known bytes are looked at to tell whether they are still there.
 const END_BYTES: u64 = 4096;
 
-/// What is remembered of a transcript, to judge what is appended. Holds nothing of its text.
-#[derive(Clone)]
+/// What is remembered of a transcript, to judge what is appended. Holds nothing of its text. As data it means something
+/// only to the program that made it, together with a policy and facts: see [`Judge::restored`].
+#[derive(Clone, Serialize, Deserialize)]
 pub struct Judge {
+    #[serde(skip)]
     policy: Arc<Policy>,
+    #[serde(skip)]
     facts: Facts,
     undecided: Option<Head>,
     /// Up to where no line ends behind the known ones.
     searched: u64,
-    /// The last bytes of the known lines.
-    end: Key,
+    /// The first bytes of the known lines, and the last.
+    ends: Key,
     /// What is known of the session, or why that is not enough.
     state: Result<State, Feature>,
+    messages: Messages,
+    /// The count of tokens; `None` as in [`Judge::counted`].
+    count: Option<Count>,
 }
 
 /// That, and what was heard of the format if that is not decided yet.
-type Remembered = (State, Option<Head>);
+struct Remembered {
+    state: State,
+    undecided: Option<Head>,
+    count: Option<Count>,
+}
 
 fn remembered(session: &Session<'_>, found: &Survey<'_>) -> Result<Remembered, Feature> {
     if found.is_cut() {
@@ -69,7 +83,8 @@ fn remembered(session: &Session<'_>, found: &Survey<'_>) -> Result<Remembered, F
         // Each call that comes is compared with all before.
         return Err(Feature::Unsettled);
     }
-    State::of(session, &found.findings).map(|state| (state, session.undecided))
+    let state = State::of(session, &found.findings)?;
+    Ok(Remembered { state, undecided: session.undecided, count: session.tokens.get().cloned() })
 }
 
 /// What an append changes.
@@ -129,15 +144,28 @@ impl Judge {
         if facts.format.is_some() && !ends_a_line(source, bytes)? {
             known = Err(Feature::Rewritten);
         }
-        let undecided = known.as_ref().ok().and_then(|(_, undecided)| *undecided);
+        let (state, undecided, count) = match known {
+            Ok(Remembered { state, undecided, count }) => (Ok(state), undecided, count),
+            Err(feature) => (Err(feature), None, None),
+        };
+        let count = count.filter(|_| found.headline.is_settled(facts.entries));
+        let ends = ends_of(source, bytes)?;
         Ok(Self {
             policy: policy.clone(),
             facts,
             undecided,
             searched: bytes,
-            end: end_of(source, bytes)?,
-            state: known.map(|(state, _)| state),
+            ends,
+            state,
+            messages: found.messages,
+            count,
         })
+    }
+
+    /// One that was written down, with what it was told by and what was in the lines that it knows.
+    #[must_use]
+    pub fn restored(self, policy: &Arc<Policy>, facts: &Facts) -> Self {
+        Self { policy: policy.clone(), facts: *facts, ..self }
     }
 
     /// Whether appends can be judged at all.
@@ -148,6 +176,12 @@ impl Judge {
     /// What is in the lines that are known.
     pub fn facts(&self) -> &Facts {
         &self.facts
+    }
+
+    /// How many messages the known lines hold, and how many tokens the context has; `None` if only a look can tell, or what
+    /// the session is called, or how much there is of what was found.
+    pub fn counted(&self) -> Option<(Messages, ContextTokens)> {
+        self.count.as_ref().map(|count| (self.messages, count.told()))
     }
 
     /// What the findings were told by.
@@ -182,7 +216,7 @@ impl Judge {
         if length < bytes {
             return Ok(Err(Feature::Rewritten));
         }
-        if end_of(source, bytes)? != self.end {
+        if ends_of(source, bytes)? != self.ends {
             return Ok(Err(Feature::Rewritten));
         }
         let from = self.searched.min(length);
@@ -197,14 +231,20 @@ impl Judge {
         if added.reasons {
             return Ok(Err(Feature::Odd));
         }
-        let last_bytes = end_of(source, end)?;
+        let ends = ends_of(source, end)?;
         let breaks = turn::line_breaks(source, &added, &self.policy)?;
         let cut = state.minds_cuts() && bound_thinking::holds_marker(source, &added, 0..added.results.len())?;
         let mut awaits = self.facts.awaits;
-        let spoke = match state.take_all(&added, (&breaks, cut), &self.policy, &mut awaits) {
-            Ok(spoke) => spoke,
+        let (spoke, taken) = match state.take_all(&added, (&breaks, cut), &self.policy, &mut awaits) {
+            Ok(taken) => taken,
             Err(feature) => return Ok(Err(feature)),
         };
+        let all = Entries { transcript: &added, source, format };
+        let count = match &taken {
+            Some(taken) => counted_on(self.count.clone(), all, taken)?,
+            None => None,
+        };
+        let said = taken.iter().flatten().filter(|taken| taken.says).count();
         let failed = match spoke {
             Some(entry) => failure_in(source, format, &added.entries[entry as usize])?,
             None => self.facts.failed,
@@ -214,6 +254,8 @@ impl Judge {
         }
         let facts = &mut self.facts;
         (facts.awaits, facts.failed) = (awaits, failed);
+        self.messages.all += said;
+        self.messages.seen += said;
         facts.bytes = end;
         facts.lines = added.lines;
         facts.entries += added.entries.len();
@@ -222,16 +264,31 @@ impl Judge {
         if facts.entries > ENTRIES_MAX {
             return Ok(Err(Feature::Rewritten));
         }
-        (self.undecided, self.end, self.searched) = (read.undecided, last_bytes, length);
+        (self.undecided, self.ends, self.searched, self.count) = (read.undecided, ends, length, count);
         Ok(Ok(if length > end { Verdict::Begun } else { Verdict::Same }))
     }
 }
 
-/// The last bytes of the known part.
-fn end_of(source: &dyn Source, bytes: u64) -> Result<Key, Fault> {
-    let mut buffer = [0; END_BYTES as usize];
-    let span = Span::new(bytes.saturating_sub(END_BYTES), bytes);
-    Ok(Key::of(if span.is_empty() { &[] } else { window(source, span, &mut buffer)? }))
+/// The count with what was appended.
+fn counted_on(count: Option<Count>, added: Entries<'_>, taken: &[Taken]) -> Result<Option<Count>, Fault> {
+    let Some(mut count) = count.filter(|_| Titles::of(added.transcript).best().is_none()) else {
+        return Ok(None);
+    };
+    for (entry, taken) in (0..).zip(taken) {
+        if !count.take(added, entry, taken.place)? {
+            return Ok(None);
+        }
+    }
+    Ok(Some(count))
+}
+
+/// The first and the last bytes of the known part: who rewrites a file rewrites one of them.
+fn ends_of(source: &dyn Source, bytes: u64) -> Result<Key, Fault> {
+    let (first, last) =
+        (Span::new(0, bytes.min(END_BYTES)), Span::new(bytes.saturating_sub(END_BYTES), bytes));
+    let mut both = read_span(source, first)?;
+    both.extend(read_span(source, last)?);
+    Ok(Key::of(&both))
 }
 
 /// Whether a line ends after the first `bytes` of a source, or they are none.

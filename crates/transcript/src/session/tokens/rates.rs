@@ -6,8 +6,11 @@
 //! was chosen. Kimi CLI's three files are variants of one session, and Copilot's figure goes by two files. Agents that are
 //! not listed were not measured: four characters are a token there, and nothing is added.
 
-use crate::model::entry::{Kind, Mark, PieceKind, Role};
+use super::Entries;
+use crate::format::Format;
+use crate::model::entry::{Entry, Kind, Mark, PieceKind, Role};
 use crate::session::Session;
+use serde::{Deserialize, Serialize};
 use spans::json::Text;
 
 /// What an image is taken to cost. Providers count its pixels, and 1,600 is what Anthropic asks for one as large as it
@@ -99,7 +102,7 @@ const WINDOWS: &[(&str, u64)] = &[
 ];
 
 /// What texts of a session are estimated at.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Rates {
     pub(super) base: u64,
     char: u64,
@@ -113,13 +116,18 @@ impl Rates {
 
     /// Those of a session.
     pub(crate) fn of(session: &Session<'_>) -> Self {
-        let (format, model) = (session.format.name, named(super::model_of(session)));
-        let unnamed = || UNNAMED.iter().find(|(name, _)| *name == format).map_or(CHAR, |(_, char)| *char);
-        let agent = |agent: &&Agent| agent.format == format && model.starts_with(agent.model.as_bytes());
+        Self::with(session.format, super::model_of(session))
+    }
+
+    /// Those of sessions of a format with this model.
+    pub(super) fn with(format: &Format, model: &[u8]) -> Self {
+        let (name, model) = (format.name, named(model));
+        let unnamed = || UNNAMED.iter().find(|(of, _)| *of == name).map_or(CHAR, |(_, char)| *char);
+        let agent = |agent: &&Agent| agent.format == name && model.starts_with(agent.model.as_bytes());
         Self {
             base: AGENTS.iter().find(agent).map_or(0, |agent| agent.tokens),
             char: first(TOKENISERS, model).unwrap_or_else(unnamed),
-            thinking: if session.format.content.thinking && format != "pi" { THINKING_BYTE } else { 0 },
+            thinking: if format.content.thinking && name != "pi" { THINKING_BYTE } else { 0 },
         }
     }
 
@@ -146,13 +154,13 @@ impl Rates {
     }
 
     /// All that the model sees of an entry.
-    pub(super) fn entry(self, session: &Session<'_>, index: u32) -> u64 {
-        let (transcript, found) = (session.transcript, session.entry(index));
-        let calls: u64 = transcript.calls_of(index).map(|call| session.call(call as u32).block.len()).sum();
+    pub(super) fn entry(self, all: Entries<'_>, index: u32) -> u64 {
+        let (transcript, found) = (all.transcript, all.entry(index));
+        let calls: u64 = transcript.calls_of(index).map(|call| transcript.calls[call].block.len()).sum();
         let thinking: u64 = transcript.thinking_of(index).iter().map(|block| block.block.len()).sum();
         let (mut cost, mut chars, mut images) = (0, found.text_chars, 0);
         for result in transcript.results_of(index) {
-            images += u64::from(session.result(result).images);
+            images += u64::from(transcript.results[result].images);
             for text in transcript.bodies_of(result) {
                 cost += self.body(text);
                 chars = chars.saturating_sub(text.chars);
@@ -163,7 +171,7 @@ impl Rates {
         cost += self.text(chars + calls) + thinking * self.thinking + images * IMAGE_TOKENS * UNIT;
         let attached = found.text_chars == 0
             && matches!(found.kind, Kind::Note | Kind::Boundary)
-            && !session.is_whole_conversation(index);
+            && !(all.format.results.of_conversations() && found.kind == Kind::Note);
         if attached { cost + found.span.len() * ATTACHMENT_BYTE } else { cost }
     }
 
@@ -174,12 +182,8 @@ impl Rates {
 }
 
 /// Whether an entry holds instructions whose text is not read; the newest replaces those before it.
-pub(super) fn is_instructions(session: &Session<'_>, index: u32) -> bool {
-    let found = session.entry(index);
-    found.kind == Kind::Message(Role::System)
-        && found.text_chars == 0
-        && !found.is_sidechain
-        && session.in_context(index)
+pub(super) fn is_instructions(found: &Entry) -> bool {
+    found.kind == Kind::Message(Role::System) && found.text_chars == 0 && !found.is_sidechain
 }
 
 /// So many characters of Chinese, Japanese or Korean.

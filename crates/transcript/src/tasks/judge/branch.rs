@@ -7,13 +7,15 @@ use crate::model::ids::Id;
 use crate::model::transcript::Transcript;
 use crate::rule::Feature;
 use crate::session::Session;
+use crate::session::tokens::Place;
 use alloc::collections::VecDeque;
 use alloc::vec;
+use serde::{Deserialize, Serialize};
 
 /// So many entries of the newest turn are remembered.
 const TURN_MAX: usize = 64;
 
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(super) enum Branch {
     /// The order of the lines is all there is, and no entry has an id.
     List(Shape),
@@ -30,9 +32,10 @@ pub(super) enum Branch {
 
 /// The newest turn of a graph, in the main conversation. All its entries hang, over some way within it, on its first one,
 /// so that whichever is the leaf, the same ones are gathered.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Graph {
-    turn: VecDeque<Key>,
+    /// Its entries, and whether they are messages.
+    turn: VecDeque<(Key, bool)>,
     /// The end from which the leaf was found.
     tip: Key,
 }
@@ -65,7 +68,7 @@ impl Branch {
     }
 
     pub(super) fn weight(&self) -> usize {
-        if let Self::Graph(graph) = self { graph.turn.capacity() * size_of::<Key>() } else { 0 }
+        if let Self::Graph(graph) = self { graph.turn.capacity() * size_of::<(Key, bool)>() } else { 0 }
     }
 
     /// Whether results have to stand behind their calls.
@@ -73,8 +76,8 @@ impl Branch {
         !matches!(self, Self::Graph(_) | Self::Log)
     }
 
-    /// Takes in an entry whose id is new; whether it is on the live branch. `begins`: a turn begins with it.
-    pub(super) fn hang(&mut self, added: &Transcript, entry: u32, begins: bool) -> Result<bool, Feature> {
+    /// Takes in an entry whose id is new, and gives its place. `begins`: a turn begins with it.
+    pub(super) fn hang(&mut self, added: &Transcript, entry: u32, begins: bool) -> Result<Place, Feature> {
         let found = &added.entries[entry as usize];
         let key = |id: Id| Key::of(added.ids.text(id));
         let parent = match found.parent {
@@ -87,17 +90,17 @@ impl Branch {
                 if id.is_some() {
                     Err(Feature::Unplaced)
                 } else {
-                    Ok(true)
+                    Ok(Place::Live)
                 }
             }
             // What a compaction had replaced may be in context again.
             (Self::Log, _) if found.is_sidechain => Err(Feature::Unplaced),
-            (Self::List(_) | Self::Log, _) => Ok(found.kind != Kind::Opaque),
-            (_, None) if found.kind == Kind::Opaque => Ok(false),
+            (_, None) | (Self::List(_) | Self::Log, _) if found.kind == Kind::Opaque => Ok(Place::Beside),
+            (Self::List(_) | Self::Log, _) => Ok(Place::Live),
             (_, None) => Err(Feature::Unplaced),
             (Self::Path { last, .. }, Some(_)) if found.is_sidechain => {
                 *last = false;
-                Ok(false)
+                Ok(Place::Beside)
             }
             (Self::Path { head, last }, Some(id)) => {
                 let follows = *last && found.parent == Link::Missing;
@@ -105,7 +108,7 @@ impl Branch {
                     return Err(Feature::Unplaced);
                 }
                 (*head, *last) = (id, true);
-                Ok(true)
+                Ok(Place::Live)
             }
             (Self::Graph(graph), Some(id)) => graph.hang(found, (id, parent), begins),
         }
@@ -152,15 +155,15 @@ impl Graph {
         }
         let mut graph = Self { turn: VecDeque::new(), tip: key_of(session, tip)? };
         for entry in (0..count).filter(|&entry| inside[entry as usize] && !session.superseded(entry)) {
-            graph.remember(key_of(session, entry)?);
+            graph.remember(key_of(session, entry)?, session.entry(entry).is_spoken());
         }
         Ok(graph)
     }
 
-    fn remember(&mut self, id: Key) {
-        self.turn.push_back(id);
+    fn remember(&mut self, id: Key, spoken: bool) {
+        self.turn.push_back((id, spoken));
         if self.turn.len() > TURN_MAX {
-            let oldest = self.turn.iter().position(|&known| known != self.tip);
+            let oldest = self.turn.iter().position(|&(known, _)| known != self.tip);
             oldest.and_then(|at| self.turn.remove(at));
         }
     }
@@ -170,14 +173,21 @@ impl Graph {
         found: &Entry,
         (id, parent): (Key, Option<Key>),
         begins: bool,
-    ) -> Result<bool, Feature> {
-        let (held, spoken) = (parent.is_some_and(|parent| self.turn.contains(&parent)), found.is_spoken());
+    ) -> Result<Place, Feature> {
+        let known = parent.and_then(|parent| self.turn.iter().find(|&&(known, _)| known == parent));
+        let (held, said, spoken) = (known.is_some(), known.is_some_and(|(_, said)| *said), found.is_spoken());
         if spoken && !(held && found.is_main()) {
             // A subagent's, beside the main conversation. What has results may be gathered all the same.
             let beside = !held && !found.is_main() && found.kind != Kind::Message(Role::Tool);
             let alone = begins || found.group.is_none();
-            return if beside && alone { Ok(false) } else { Err(Feature::Unplaced) };
+            return if beside && alone { Ok(Place::Beside) } else { Err(Feature::Unplaced) };
         }
+        let place = match (spoken, parent == Some(self.tip)) {
+            (true, true) => Place::Live,
+            (true, false) if said => Place::Sibling,
+            (false, true) => Place::Waiting,
+            (live, _) => Place::Unclear { live },
+        };
         if spoken && begins {
             self.turn.clear();
         }
@@ -185,9 +195,8 @@ impl Graph {
             self.tip = id;
         }
         if held {
-            self.remember(id);
+            self.remember(id, spoken);
         }
-        // What nobody said is not seen by the model, whether it is on the branch or not.
-        Ok(spoken)
+        Ok(place)
     }
 }

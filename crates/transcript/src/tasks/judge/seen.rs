@@ -6,12 +6,14 @@
 
 use crate::model::ids::{Id, Ids};
 use crate::model::transcript::Transcript;
+use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
 use spans::fingerprint;
 
 /// What tells one text from another for sure: the beginning of its hash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Key([u8; 16]);
 
 impl Key {
@@ -33,8 +35,9 @@ const WORDS_MAX: usize = 1 << 18;
 /// Bits for each id in a short file.
 const BITS_MIN: usize = 12;
 
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Seen {
+    #[serde(with = "text")]
     bits: Vec<u64>,
     probes: u64,
 }
@@ -72,5 +75,28 @@ impl Seen {
         let step = fingerprint::mix(first) | 1;
         let each = move |n| first.wrapping_add(step.wrapping_mul(n));
         (0..self.probes).map(move |n| ((u128::from(each(n)) * count) >> 64) as usize)
+    }
+}
+
+/// Words as text: half as long as their digits.
+mod text {
+    use super::{String, Vec};
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD_NO_PAD;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(words: &[u64], to: S) -> Result<S::Ok, S::Error> {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        to.serialize_str(&STANDARD_NO_PAD.encode(bytes))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u64>, D::Error> {
+        let bytes = STANDARD_NO_PAD.decode(String::deserialize(from)?).map_err(Error::custom)?;
+        let (words, rest) = bytes.as_chunks();
+        if words.is_empty() || !rest.is_empty() {
+            return Err(Error::custom("no whole words"));
+        }
+        Ok(words.iter().map(|word| u64::from_le_bytes(*word)).collect())
     }
 }

@@ -3,6 +3,7 @@
 use super::branch::Branch;
 use super::seen::Seen;
 use super::turn::Turn;
+use crate::examine::context::says;
 use crate::format::{Format, Shape};
 use crate::model::entry::{ContentIssueKind, Kind, Link, Role, Service, Stop};
 use crate::model::finding::{Finding, Guard, Held, Op, Safety, Severity};
@@ -15,9 +16,29 @@ use crate::rule::{
     Feature, Flow, Heals, RULES, Repeats, Titles, are_plain, bound_thinking, flow, is_from_user, is_taken,
     lacks_a_user, minding, most, oversized_for_summary,
 };
+use crate::session::tokens::Place;
 use crate::session::{Awaits, Session, traits};
 use alloc::vec::Vec;
+use core::cell::Cell;
+use serde::{Deserialize, Serialize};
 use spans::json::Odd;
+
+/// A set of rules as their codes.
+mod codes {
+    use super::{Codes, Vec};
+    use alloc::string::String;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(codes: &Codes, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(codes.iter())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Codes, D::Error> {
+        let mut codes = crate::rule::NONE;
+        Vec::<String>::deserialize(from)?.iter().for_each(|code| codes.insert(code));
+        Ok(codes)
+    }
+}
 
 /// What is asked for, and what was told of it.
 pub(super) struct Asked<'a> {
@@ -25,13 +46,20 @@ pub(super) struct Asked<'a> {
     format: &'static Format,
     /// Rules that tell a thing once, and have told it.
     told: Codes,
+    /// Only a look can tell the numbers: there is more of what one of these has told, or of what is on no branch.
+    unclear: Cell<bool>,
 }
 
 impl Asked<'_> {
     /// A feature is there, or it is not; an error if it is, and a rule minds it that has not told all it has to tell.
     pub(super) fn about(&self, there: bool, feature: Feature) -> Result<(), Feature> {
-        let news = || minding(self.policy, self.format, feature).any(|rule| !self.told.has(rule.code()));
-        if there && news() { Err(feature) } else { Ok(()) }
+        for rule in minding(self.policy, self.format, feature).filter(|_| there) {
+            if !self.told.has(rule.code()) {
+                return Err(feature);
+            }
+            self.unclear.set(true);
+        }
+        Ok(())
     }
 
     /// The same of what may undo what was told.
@@ -41,8 +69,16 @@ impl Asked<'_> {
     }
 }
 
+/// What was taken in.
+#[derive(Clone, Copy)]
+pub(super) struct Taken {
+    pub(super) place: Place,
+    /// It is a message more.
+    pub(super) says: bool,
+}
+
 /// What is known of a session that can be judged.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that have nothing to do with each other")]
 pub(super) struct State {
     format: &'static Format,
@@ -50,6 +86,7 @@ pub(super) struct State {
     branch: Branch,
     turn: Turn,
     /// Rules that tell a thing once, and have told it.
+    #[serde(with = "codes")]
     told: Codes,
     /// Some fixes make ids up, and one that looks like those could change them.
     makes_ids: bool,
@@ -59,6 +96,8 @@ pub(super) struct State {
     binding: bool,
     /// The last that was said is a person's.
     asks: bool,
+    /// The newest turn says something.
+    says: bool,
     /// The newest turn may end with thinking.
     thought: bool,
     /// Nobody minds in this format what is empty.
@@ -111,6 +150,7 @@ impl State {
             in_turn,
             binding: is_binding(session, findings),
             asks: last.into_iter().find(|flow| *flow != Flow::Neither) == Some(Flow::Asks),
+            says: session.live.iter().any(|entry| in_newest(entry) && says(session, *entry)),
             thought: issues().any(|issue| ends(issue.kind)),
             empty_is_nothing,
             blank: format.content.blank == Some(Severity::Note) && texts_known,
@@ -130,19 +170,19 @@ impl State {
         !self.binding
     }
 
-    /// Takes all of it in, and gives the last message of the model among it that is on the live branch. `breaks`: how
-    /// many lines end in each result, if that matters; `cut`: some texts were cut.
+    /// Takes all of it in, and gives the last message of the model among it that is on the live branch, and what
+    /// there is to count, unless only a look can tell. `breaks`: how many lines end in each result, if that matters; `cut`: some texts were cut.
     pub(super) fn take_all(
         &mut self,
         added: &Transcript,
         (breaks, cut): (&[u64], bool),
         policy: &Policy,
         awaits: &mut Option<Awaits>,
-    ) -> Result<Option<u32>, Feature> {
+    ) -> Result<(Option<u32>, Option<Vec<Taken>>), Feature> {
         if !added.damage.is_empty() {
             return Err(Feature::Damage);
         }
-        let asked = Asked { policy, format: self.format, told: self.told };
+        let asked = Asked { policy, format: self.format, told: self.told, unclear: Cell::new(false) };
         self.binding |= cut;
         self.titled(added, &asked)?;
         asked.about(added.bytes > WHOLE_BYTES_MAX, Feature::LongFile)?;
@@ -152,16 +192,18 @@ impl State {
             asked.about(breaks, Feature::Ordinal)?;
             self.ordinal = Some(last);
         }
-        let mut spoke = None;
+        let (mut spoke, mut all) = (None, Vec::with_capacity(added.entries.len()));
         for entry in 0..added.entries.len() as u32 {
-            if self.take(added, breaks, entry, &asked)? {
+            let taken = self.take(added, breaks, entry, &asked)?;
+            all.push(taken);
+            if taken.place.is_live() {
                 let found = &added.entries[entry as usize];
                 self.turn.awaits(found, awaits);
                 spoke = if found.kind == Kind::Message(Role::Assistant) { Some(entry) } else { spoke };
             }
         }
         added.ids.texts().for_each(|text| self.seen.insert(text));
-        Ok(spoke)
+        Ok((spoke, (!asked.unclear.get()).then_some(all)))
     }
 
     /// Takes in what the session is called; one that is out of sight may be seen again.
@@ -173,28 +215,31 @@ impl State {
         asked.about(self.titles.unseen(added.bytes).is_some(), Feature::Title)
     }
 
-    /// Takes one more entry in; whether it is on the live branch.
+    /// Takes one more entry in.
     fn take(
         &mut self,
         added: &Transcript,
         breaks: &[u64],
         entry: u32,
         asked: &Asked<'_>,
-    ) -> Result<bool, Feature> {
+    ) -> Result<Taken, Feature> {
         let found = &added.entries[entry as usize];
         let begins = self.turn.begins(added, entry);
         self.is_plain(added, entry, begins)?;
         self.pairs(added, entry)?;
         self.notable(added, entry, begins, asked)?;
         self.is_new(added, entry, begins)?;
-        if !self.branch.hang(added, entry, begins)? {
+        let place = self.branch.hang(added, entry, begins)?;
+        // What nobody said is not seen by the model, whether it is on the branch or not.
+        if !place.is_live() {
             if !added.calls_of(entry).is_empty() || !added.results_of(entry).is_empty() {
                 return Err(Feature::Unplaced);
             }
             let spoken = matches!(found.kind, Kind::Message(_) | Kind::Note);
             let beside = if found.is_sidechain { Feature::Sidechain } else { Feature::Beside };
             asked.about(spoken, beside)?;
-            return Ok(false);
+            asked.unclear.set(asked.unclear.get() || spoken && !found.is_sidechain);
+            return Ok(Taken { place, says: false });
         }
         self.turn.take(added, breaks, entry, asked, self.branch.is_ordered())?;
         self.lacks_a_user &= !self.is_from_user(added, entry);
@@ -206,7 +251,28 @@ impl State {
         if begins || found.kind == Kind::Message(Role::Assistant) {
             self.thought = added.issues_of(entry).iter().any(|issue| ends(issue.kind));
         }
-        Ok(true)
+        let says = self.says(added, entry, begins, asked);
+        Ok(Taken { place, says })
+    }
+
+    /// Whether an entry of the live branch is one message more. Its results answer calls of the newest turn.
+    fn says(&mut self, added: &Transcript, entry: u32, begins: bool, asked: &Asked<'_>) -> bool {
+        let found = &added.entries[entry as usize];
+        let says = match found.kind {
+            Kind::Message(Role::Assistant) => found.text_chars > 0 || !added.calls_of(entry).is_empty(),
+            Kind::Message(Role::User) => found.text_chars > 0,
+            Kind::Message(Role::Tool) => !added.results_of(entry).is_empty(),
+            Kind::Note => found.text_chars > 0 && !traits(self.format.shape).notes_are_summaries,
+            _ => return false,
+        };
+        if begins || found.kind == Kind::Message(Role::Assistant) {
+            let again = self.says && !begins;
+            self.says = says || again;
+            return says && !again;
+        }
+        // Others may share a message as well.
+        asked.unclear.set(asked.unclear.get() || found.group.is_some());
+        says
     }
 
     /// Whether an entry is one that any rule might mind.

@@ -9,13 +9,14 @@ use crate::model::transcript::Transcript;
 use crate::rule::{Feature, most, oversized_turn, speaks};
 use crate::session::{Answers, Awaits, Session};
 use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
 use spans::cut;
 use spans::source::{Fault, Source};
 
 /// More open calls than these are not followed.
 const OPEN_MAX: usize = 128;
 
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub(super) struct Turn {
     /// What its entries share, if there can be several.
     group: Option<Key>,
@@ -27,7 +28,7 @@ pub(super) struct Turn {
 }
 
 /// A call that waits for its result.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
 struct Open {
     id: Key,
     /// The limits for its result: if the tool did what it was to do, and if it failed.
@@ -35,7 +36,7 @@ struct Open {
 }
 
 /// The strictest limits for results of a tool; the largest number where there is none.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 struct Limits {
     chars_max: u64,
     lines_max: u64,

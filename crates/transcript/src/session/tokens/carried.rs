@@ -1,0 +1,186 @@
+//! A count that goes on: what is appended to a session is added to it, without what stood before.
+
+use super::rates::{self, Rates, UNIT};
+use super::{
+    COUNT_TIMES_MAX, ContextTokens, Counted, Entries, SEARCH_BYTES_MAX, falls, omitted_in, usage_of,
+    window_in_error,
+};
+use crate::model::entry::{Entry, Kind, Role};
+use crate::model::transcript::Transcript;
+use serde::{Deserialize, Serialize};
+use spans::fingerprint;
+use spans::source::Fault;
+
+/// What is known of the tokens in a context.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Count {
+    pub(super) rates: Rates,
+    /// The window of the model that spoke last, by its name.
+    pub(super) model_window: Option<u64>,
+    /// The window that a record or an error names.
+    pub(super) window: Option<u64>,
+    /// An error names it, as long as that is the last answer.
+    pub(super) window_in_error: bool,
+    /// The provider's newest number.
+    pub(super) number: Option<Number>,
+    /// All that the model sees, in thousandths of a token.
+    pub(super) sum: u64,
+    /// Of that, what came after the newest number.
+    pub(super) since: u64,
+    /// What will be in context once a message hangs on it.
+    pub(super) waiting: u64,
+    /// How many tokens the newest number still counts that are gone; `None` if it says nothing about what is there.
+    pub(super) gone: Option<u64>,
+    /// The same of the next number, unless that is lower; `None` if only a look can tell.
+    pub(super) gone_next: Option<u64>,
+    /// How much longer the file may become before the newest number is too far from its end to be found.
+    pub(super) left: u64,
+}
+
+/// A number that the provider reported.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Number {
+    tokens: u64,
+    line: u64,
+    /// What the lines of its message share.
+    group: Option<u64>,
+}
+
+/// Where an appended entry stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Not on the live branch.
+    Beside,
+    /// At the end of the live branch.
+    Live,
+    /// On the live branch, beside the end of it: results of calls that were made together.
+    Sibling,
+    /// At the end of the live branch once a message hangs on it.
+    Waiting,
+    /// Only a look can tell what becomes live with it.
+    Unclear {
+        /// Whether it is on the live branch itself.
+        live: bool,
+    },
+}
+
+impl Place {
+    /// Whether it is on the live branch.
+    pub(crate) fn is_live(self) -> bool {
+        matches!(self, Self::Live | Self::Sibling | Self::Unclear { live: true })
+    }
+}
+
+impl Number {
+    pub(super) fn new(all: Entries<'_>, at: u32, tokens: u64) -> Self {
+        let found = all.entry(at);
+        Self { tokens, line: found.line, group: group_of(all.transcript, found) }
+    }
+}
+
+fn group_of(transcript: &Transcript, entry: &Entry) -> Option<u64> {
+    entry.group.map(|group| fingerprint::of(transcript.ids.text(group)))
+}
+
+impl Count {
+    /// The count as it is told.
+    pub(crate) fn told(&self) -> ContextTokens {
+        let estimated = self.rates.base + self.sum.div_ceil(UNIT);
+        let window = self.window.or(self.model_window);
+        let number = self.number.as_ref().filter(|_| self.is_whole());
+        let Some((number, gone)) = number.zip(self.gone) else {
+            return ContextTokens { tokens: estimated, estimated, counted: None, window };
+        };
+        // A number that was reported after a cut may not show that it knows of it. It is never less than the texts.
+        let there = number.tokens.saturating_sub(gone).max(self.before().min(number.tokens));
+        ContextTokens {
+            tokens: there.saturating_add(self.since.div_ceil(UNIT)),
+            estimated,
+            counted: Some(Counted { tokens: number.tokens, line: number.line }),
+            window,
+        }
+    }
+
+    /// What the texts up to the newest number are estimated at.
+    fn before(&self) -> u64 {
+        self.sum.saturating_sub(self.since).div_ceil(UNIT)
+    }
+
+    /// Whether the newest number can be that of all that stands up to it: some servers leave out what was cached.
+    pub(super) fn is_whole(&self) -> bool {
+        let number = self.number.as_ref();
+        number.is_some_and(|number| number.tokens.saturating_mul(COUNT_TIMES_MAX) >= self.before())
+    }
+
+    /// Takes in an entry that was appended; false if that takes a look at the whole session, and this is of no use any
+    /// more.
+    pub(crate) fn take(&mut self, added: Entries<'_>, index: u32, place: Place) -> Result<bool, Fault> {
+        let found = added.entry(index);
+        if place == Place::Beside {
+            return if found.kind == Kind::Opaque { self.search(added, found) } else { Ok(true) };
+        }
+        let model = found.model.map(|model| added.transcript.ids.text(model));
+        let is_other = |model: &[u8]| {
+            Rates::with(added.format, model) != self.rates || rates::window_of(model) != self.model_window
+        };
+        if model.is_some_and(is_other)
+            || rates::is_instructions(found)
+            || omitted_in(added, self.rates, index)? > 0
+        {
+            return Ok(false);
+        }
+        let cost = self.rates.entry(added, index);
+        let (now, waiting) = match place {
+            Place::Live => (cost, core::mem::take(&mut self.waiting)),
+            Place::Waiting => {
+                self.waiting = self.waiting.saturating_add(cost);
+                (0, 0)
+            }
+            Place::Sibling if self.waiting == 0 => (cost, 0),
+            Place::Unclear { live: false } if cost == 0 => (0, 0),
+            _ => return Ok(false),
+        };
+        let is_of_number = self.number.as_ref().is_some_and(|number| {
+            number.group.is_some() && number.group == group_of(added.transcript, found)
+        });
+        self.sum = self.sum.saturating_add(now).saturating_add(waiting);
+        self.since = self.since.saturating_add(waiting);
+        if !is_of_number {
+            self.since = self.since.saturating_add(now);
+        }
+        self.search(added, found)
+    }
+
+    /// Looks for numbers in an entry.
+    fn search(&mut self, added: Entries<'_>, found: &Entry) -> Result<bool, Fault> {
+        self.left = self.left.saturating_sub(found.span.len());
+        if let Some(usage) = usage_of(added, found)? {
+            if usage.tokens > 0 {
+                let before = self.number.as_ref().map_or(0, |number| number.tokens);
+                // The first number, or one that may know of a cut.
+                let Some(gone) = self.gone_next.filter(|gone| *gone == 0 || !falls(before, usage.tokens))
+                else {
+                    return Ok(false);
+                };
+                let group = group_of(added.transcript, found);
+                self.number = Some(Number { tokens: usage.tokens, line: found.line, group });
+                (self.since, self.gone) = (0, Some(gone));
+                (self.window, self.window_in_error) = (None, false);
+                self.left = SEARCH_BYTES_MAX.saturating_sub(found.span.len());
+            }
+            if usage.window > 0 {
+                (self.window, self.window_in_error) = (Some(usage.window), false);
+            }
+        }
+        if found.kind == Kind::Message(Role::Assistant) {
+            // What stands before that error would count again.
+            if self.window_in_error {
+                return Ok(false);
+            }
+            if let Some(window) = window_in_error(added, found)? {
+                (self.window, self.window_in_error) = (Some(window), true);
+            }
+        }
+        Ok(self.left > 0 || self.number.is_none() && self.window.is_none())
+    }
+}
