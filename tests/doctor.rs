@@ -115,6 +115,79 @@ fn paste(dir: &Dir, line: &str) -> Run {
     run(dir.command_of("/bin/sh").args(["-c", line]).env("PATH", path), b"")
 }
 
+/// What `doctor --json` says of sessions that are missing somewhere: whose, what and which.
+fn strays(dir: &Dir, more: &[&str]) -> Vec<[String; 3]> {
+    let all = sessions(dir, more).into_iter().filter(|line| line["type"] == "stray");
+    all.map(|line| ["agent", "lacks", "id"].map(|key| line[key].as_str().unwrap().to_string())).collect()
+}
+
+#[test]
+fn sessions_that_an_agent_has_lost_are_told() {
+    let id = |n: u8| format!("0d0f7b2c-1a2b-4c3d-8e4f-5a6b7c8d9e{n:02}");
+    let dir = Dir::new();
+    // OpenClaw: in the list and there, in the list alone, there alone, and in the list by a file of another name.
+    let openclaw = ".openclaw/agents/main/sessions";
+    for name in [id(1), id(3), format!("{}-topic-7", id(4))] {
+        put(&dir, &format!("{openclaw}/{name}.jsonl"), WHOLE, 2);
+    }
+    let file = dir.home().join(format!("{openclaw}/{}-topic-7.jsonl", id(4)));
+    let list = serde_json::json!({
+        "agent:main:main": {"sessionId": id(1)}, "agent:main:a": {"sessionId": id(2)},
+        "agent:main:b": {"sessionId": id(4), "sessionFile": file}, "agent:main:new": {"updatedAt": 1},
+    });
+    fs::write(dir.home().join(openclaw).join("sessions.json"), list.to_string()).unwrap();
+    // Codex: in the database, in its log, and in neither; and one that was written just now.
+    for (n, hours) in [(1, 2), (2, 2), (3, 2)] {
+        let rollout = format!(".codex/sessions/2026/07/01/rollout-2026-07-01T10-00-00-{}.jsonl", id(n));
+        put(&dir, &rollout, &too_long(), hours);
+    }
+    let now = dir.home().join(format!(".codex/sessions/rollout-2026-07-01T10-00-00-{}.jsonl", id(4)));
+    fs::write(now, too_long()).unwrap();
+    fs::write(dir.home().join(".codex/state_5.sqlite"), format!("SQLite format 3\0\u{1}{}/w", id(1)))
+        .unwrap();
+    fs::write(dir.home().join(".codex/state_5.sqlite-wal"), format!("-{}", id(2))).unwrap();
+    // Claude Code: whole, only a folder, a folder whose transcript moved, and only titles.
+    let claude_at = |project: &str, n: u8| format!(".claude/projects/{project}/{}", id(n));
+    put(&dir, &(claude_at("-w", 1) + ".jsonl"), &claude("/w"), 2);
+    fs::create_dir_all(dir.home().join(claude_at("-w", 1))).unwrap();
+    fs::create_dir_all(dir.home().join(claude_at("-w", 2) + "/tool-results")).unwrap();
+    fs::create_dir_all(dir.home().join(claude_at("-w", 3))).unwrap();
+    put(&dir, &(claude_at("-v", 3) + ".jsonl"), &claude("/v"), 2);
+    let title =
+        format!("{{\"type\":\"custom-title\",\"customTitle\":\"shop\",\"sessionId\":\"{}\"}}\n", id(5));
+    put(&dir, &(claude_at("-w", 5) + ".jsonl"), &title, 2);
+    let snapshot = format!(
+        "{{\"type\":\"file-history-snapshot\",\"messageId\":\"{}\",\"snapshot\":{{}},\"isSnapshotUpdate\":false}}\n",
+        id(6)
+    );
+    put(&dir, &(claude_at("-w", 6) + ".jsonl"), &snapshot, 2);
+
+    let told = [
+        ("Claude Code", "no transcript", 2),
+        ("Claude Code", "no messages", 5),
+        ("Claude Code", "no messages", 6),
+        ("Codex", "not in index", 3),
+        ("OpenClaw", "no transcript", 2),
+        ("OpenClaw", "not in index", 3),
+    ];
+    let told = told.map(|(agent, lacks, n)| [agent.to_string(), lacks.to_string(), id(n)]);
+    for _ in 0..2 {
+        assert_eq!(strays(&dir, &[]), told);
+    }
+    assert_eq!(strays(&dir, &["--agent", "codex"]), told[3..4]);
+    let below = dir.home().join(openclaw);
+    assert_eq!(strays(&dir, &[below.to_str().unwrap()]), told[4..]);
+    let text = dir.tailor(&["doctor"]).text();
+    for words in [
+        format!("Codex does not list 1 session ({}): codex resume ID finds one and adds it.", id(3)),
+        format!("Claude Code has left no message in 2 sessions ({}, {}):", id(5), id(6)),
+        "openclaw sessions cleanup --all-agents --fix-missing".to_string(),
+    ] {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(&words), "{words}: {text}");
+    }
+}
+
 #[test]
 fn sessions_are_listed_newest_first_with_what_is_wrong() {
     let dir = home();

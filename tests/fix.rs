@@ -52,6 +52,26 @@ fn without_a_path_nothing_is_changed_unless_all_is_asked_for() {
     assert_eq!(dir.tailor(&["fix", "--all", "s.jsonl"]).status, 2);
 }
 
+/// Claude Code keeps offsets into a session beside it, and tells by itself that they are wrong.
+#[test]
+fn what_an_agent_keeps_beside_a_session_stays_as_it_is() {
+    let dir = Dir::new();
+    let folder = dir.home().join(".claude/projects/-w");
+    let id = "3f2504e0-4f89-41d3-9a0c-0305e82c3301";
+    let (path, head) = (folder.join(format!("{id}.jsonl")), folder.join(id).join("resume-head.jsonl"));
+    fs::create_dir_all(folder.join(id)).unwrap();
+    let broken = crate::doctor::claude("/w");
+    // Worse than it ever is.
+    for file in [&path, &head] {
+        fs::write(file, &broken).unwrap();
+        make_old(file);
+    }
+    let run = dir.tailor(&["fix", "--all"]);
+    assert_eq!(run.status, 0, "{}", run.text());
+    assert_ne!(fs::read_to_string(&path).unwrap(), broken);
+    assert_eq!(fs::read_to_string(&head).unwrap(), broken);
+}
+
 /// What is left and which option would take it, how to take the repair back, and how to go on.
 #[test]
 fn after_a_repair_the_next_commands_are_named() {

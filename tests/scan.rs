@@ -470,6 +470,7 @@ fn what_lies_in_a_folder_but_is_no_session() {
         "notes.txt",
         ".hidden.jsonl",
         "s.trajectory.jsonl",
+        "s/resume-head.jsonl",
         "s.checkpoint.1.jsonl",
         "s.jsonl.lock",
         // OpenClaw's archives, and a session whose id merely sounds like one.

@@ -7,6 +7,7 @@
 #
 #   fix          the conversation is the same, but for what the findings account for
 #   dead weight  after `fix --only dead-weight` of what was fixed, it is exactly the same
+#   dead rows    what S6, S7 and S21 take out are rows that Claude Code clears itself
 #   compaction   after `recover --level 2`, it is a summary and as many messages from the end as were told; and
 #                its dead weight can go as well (pi, Claude Code)
 #
@@ -32,6 +33,12 @@ FORMATS = ("pi", "claude-code", "codex")
 COMPACTED = ("pi", "claude-code")
 DEAD_WEIGHT = "--only=dead-weight"
 LONG_AGO = time.time() - 30 * 24 * 3600  # whoever may hold it open unseen has long let go
+# What Claude Code 2.1.330 calls `boundary-cleared` in its table of rows, by which it compacts its own files.
+CLEARED = {
+    "api-request", "api-request-blob", "api-request-resumed", "api-request-shape", "continued-in", "file-history-delta",
+    "file-history-snapshot", "host-row", "last-prompt", "progress", "resume-head-vouch",
+}  # fmt: skip
+DEAD_ROWS = "S6,S7,S21"
 # Real outputs of Codex are cut already, so limits are lower there.
 LIMITS = {"codex": ["--result-chars-max=2000", "--side-chars-max=1000"]}
 # Arguments of fixtures that are not about what these comparisons know: profiles and old results have their own checks.
@@ -89,6 +96,8 @@ class Case:
             now = self.folder / "fixed" / self.name
             self.ask("fix", [now, *was], lambda *read: self.same(*read, findings=findings))
         self.lighten("dead weight", "light", fixed)
+        if self.format == "claude-code":
+            self.clear(fixed)
         if self.format in COMPACTED:
             self.compact(fixed, findings)
 
@@ -120,6 +129,16 @@ class Case:
             return
         heavy = self.copy(f"{stage}-before", data)
         self.ask(what, [heavy, self.folder / stage / self.name], self.exactly_same)
+
+    def clear(self, data):
+        path = self.copy("cleared", data)
+        _, after = self.run(path, ["fix", "--format=json"], f"--select={DEAD_ROWS}", f"--allow={DEAD_ROWS}")
+        gone = rows(data) - rows(after)
+        wrong = sorted(set(gone) - CLEARED)
+        if wrong:
+            self.say("dead rows", Failed(f"gone, and Claude Code would keep them: {', '.join(wrong)}"))
+        else:
+            self.say("dead rows", f"{gone.total()} rows" if gone else Skipped("none in it"))
 
     def exactly_same(self, before, after):
         if "problem" in before:
@@ -162,6 +181,18 @@ class Case:
                 yield what, compare(*map(read, paths))
             except (Failed, Skipped) as stop:
                 yield what, stop
+
+
+def rows(data):
+    """How many rows there are of each type."""
+    types = collections.Counter()
+    for line in data.split(b"\n"):
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        types[str(row.get("type")) if isinstance(row, dict) else "?"] += 1
+    return types
 
 
 def session_name(format, file):

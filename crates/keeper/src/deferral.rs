@@ -67,6 +67,13 @@ pub enum Deferral {
         /// How old it must be.
         grace: Duration,
     },
+    /// Claude Code may be writing a shorter copy of it, to put in its place.
+    Compacting {
+        /// How long ago it wrote to the copy.
+        age: Duration,
+        /// After how long the copy counts as left behind.
+        grace: Duration,
+    },
     /// A live process of an agent says that it is using it.
     InUse {
         /// The agent.
@@ -139,6 +146,7 @@ impl Deferral {
             | Self::RecentHistory { quiet, wanted }
             | Self::Running { quiet, wanted, .. }
             | Self::Doubtful { age: quiet, grace: wanted }
+            | Self::Compacting { age: quiet, grace: wanted }
             | Self::MayRemember { quiet, wanted }
             | Self::Unseen { quiet, wanted, .. } => wanted.saturating_sub(*quiet).max(Duration::from_secs(1)),
             Self::Changed | Self::OtherTailor | Self::LateLines(_) => Duration::from_secs(1),
@@ -170,6 +178,7 @@ impl Deferral {
             | Self::Running { .. }
             | Self::Locked { .. }
             | Self::Doubtful { .. }
+            | Self::Compacting { .. }
             | Self::Unseen { .. }
             | Self::MayRemember { .. }
             | Self::LateLines(_) => None,
@@ -238,6 +247,12 @@ impl Deferral {
                 let what = "OpenClaw's write lock names no visible live process";
                 write!(f, "{what}; it counts as stale after {}, and is {} old", Span(*grace), Span(*age))
             }
+            Self::Compacting { age, grace } => write!(
+                f,
+                "Claude Code is compacting it; its copy of the file counts as left behind after {}, and is {} old",
+                Span(*grace),
+                Span(*age)
+            ),
             Self::InUse { agent, pid, status: None } => write!(f, "{agent} is using it (process {pid})"),
             Self::InUse { agent, pid, status: Some(status) } => {
                 write!(f, "{agent} is using it (process {pid}, {status})")

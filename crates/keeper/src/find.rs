@@ -15,7 +15,7 @@ pub struct Found {
 }
 
 /// Files that end in `.jsonl` and lie in agents' folders, but are not transcripts.
-const NOT_TRANSCRIPTS: &[&str] = &[".trajectory.jsonl"];
+const NOT_TRANSCRIPTS: &[&str] = &[".trajectory.jsonl", "resume-head.jsonl"];
 
 /// How the names of transcripts end that their agent has compressed.
 const PACKED_END: &str = ".jsonl.zst";

@@ -130,6 +130,10 @@ mod tests {
                 "stale after 30 s, and is 10 s old; retry in 20 s",
             ),
             (
+                Deferral::Compacting { age: secs(10), grace: secs(300) },
+                "left behind after 5 min, and is 10 s old; retry in 5 min",
+            ),
+            (
                 Deferral::InUse { agent: "Copilot", pid: 7, status: None },
                 "(process 7); quit Copilot first; retry in 60 s",
             ),

@@ -4,13 +4,14 @@ use crate::config::Loaded;
 use crate::place::shown_word;
 use crate::remedy;
 use keeper::{
-    Found, Options, Sight, Vault, Verdicts, find, is_in_use, known_roots, maintain, recovered_since,
+    Found, Lack, Options, Sight, Stray, Vault, Verdicts, find, is_in_use, known_roots, maintain,
+    recovered_since,
 };
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
-use transcript::format::{Agent, FORMATS, Format, Root};
+use transcript::format::{Agent, FORMATS, Format, Index, Root};
 use transcript::overflow::{Cause, Failure};
 use transcript::policy::Budget;
 use transcript::{Examination, Finding, Headline, Severity};
@@ -200,6 +201,7 @@ impl Looks {
             agent: format.map(|format| format.agent(&path.to_string_lossy())),
             format,
             headline: looked.headline,
+            is_empty: looked.messages.all == 0,
             bytes: looked.facts.bytes,
             tokens: Some(looked.context_tokens.tokens),
             window,
@@ -224,6 +226,8 @@ pub(crate) struct Session {
     /// Who wrote it.
     pub(crate) agent: Option<Agent>,
     pub(crate) headline: Headline,
+    /// Whether nobody has said anything in it.
+    pub(crate) is_empty: bool,
     pub(crate) bytes: u64,
     /// What the model would be sent next; `None` if nobody has looked.
     pub(crate) tokens: Option<u64>,
@@ -249,6 +253,7 @@ impl Session {
             format: None,
             agent: None,
             headline: Headline::default(),
+            is_empty: false,
             bytes: 0,
             tokens: None,
             window: 0,
@@ -262,7 +267,7 @@ impl Session {
     }
 
     /// What can be said without a look.
-    fn unknown(candidate: &Candidate) -> Self {
+    pub(crate) fn unknown(candidate: &Candidate) -> Self {
         let name = candidate.path().to_string_lossy();
         let is_below = |root: &Root| name.contains(&format!("/{}/", root.home));
         let format = FORMATS.iter().find(|format| format.roots.iter().any(is_below)).copied();
@@ -274,6 +279,14 @@ impl Session {
     /// The id by which its agent knows it.
     pub(crate) fn id(&self) -> Option<&str> {
         self.agent.and_then(|agent| agent.session_id(self.path.to_str()?))
+    }
+
+    /// As a session whose messages are gone, if its agent is known for leaving such files.
+    pub(crate) fn emptied(&self) -> Option<Stray> {
+        let agent = self.agent?;
+        let Some(Index::Folders { emptied, .. }) = agent.index else { return None };
+        let (id, path) = (self.id()?.to_string(), self.path.clone());
+        Some(Stray { agent, lack: Lack::Messages, advice: emptied, id, path })
     }
 
     /// What people call its agent.

@@ -30,7 +30,7 @@ mod qwen_code;
 mod read_only;
 mod writing;
 
-pub use agent::{Agent, Resume};
+pub use agent::{Agent, Index, Resume};
 pub use base::*;
 pub(crate) use common::{results_message, written_ms};
 

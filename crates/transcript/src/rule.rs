@@ -77,6 +77,7 @@ mod same_role_again;
 mod sidechain_entry;
 mod split_server_pair;
 mod stale_result;
+mod superseded_compaction;
 mod superseded_record;
 mod superseded_snapshot;
 mod told_by_error;
@@ -177,6 +178,7 @@ pub const RULES: &[&Rule] = &[
     &request_log::RULE,
     &sidechain_entry::RULE,
     &before_compaction::RULE,
+    &superseded_compaction::RULE,
     &off_branch::RULE,
     &unseen_title::RULE,
     &unreadable_size::RULE,

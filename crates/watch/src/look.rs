@@ -432,7 +432,7 @@ causes! {
     Deferral::OtherTailor => "other-tailor",
     Deferral::Running { .. } => "running",
     Deferral::Locked { .. } | Deferral::Doubtful { .. } | Deferral::Busy { .. } => "locked",
-    Deferral::InUse { .. } => "in-use",
+    Deferral::InUse { .. } | Deferral::Compacting { .. } => "in-use",
     Deferral::Remembered { .. } | Deferral::MayRemember { .. } => "remembered",
     Deferral::Unseen { .. } => "unseen",
     Deferral::Unprovable { .. } => "unprovable",

@@ -3,29 +3,60 @@
 //! Each running Claude Code keeps `sessions/<pid>.json` below its folder, with the session that it has open, its
 //! start time, and what it is doing. It writes by path and takes no lock, so the register is all that tells. It is
 //! a reason to wait, never a proof that nobody writes: after `/clear` or `--continue` it may name another session.
+//!
+//! It also compacts its own file: it writes a copy without what is dead, `<file>.compact.tmp.<8 hex>`, and puts it in
+//! the place of the file. That takes seconds, and it gives up if the file is another one by then. Of
+//! `<session>/resume-head.jsonl`, where it keeps offsets into the file, nothing has to be known: if they are wrong it
+//! reads the whole file.
 
 use super::target::{
-    Answer, GateTarget, Note, default_root, first_line, is_plain_name, open_unless, pid_of, root_above, stem,
+    Answer, GateTarget, Note, default_root, first_line, is_plain_name, open_unless, pid_of, quiet_for,
+    root_above, stem,
 };
 use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::platform::{ProcessState, process};
 use serde::Deserialize;
-use std::fs::File;
+use std::fs::{DirEntry, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 /// What a live session may be doing; other words are not repeated.
 const STATES: &[&str] = &["idle", "busy", "shell", "waiting"];
+
+/// What stands between the name of a file and the digits in that of its copy.
+const COPY: &str = ".compact.tmp.";
+
+/// How long ago a copy was written to that counts as left behind: before it is put in place, Claude Code waits for the
+/// file system to be synced. One that was killed never removes it.
+const COPY_MAX: Duration = Duration::from_secs(5 * 60);
 
 /// Longest first line in which the session of a sidechain is looked for.
 const LINE_BYTES_MAX: usize = 1 << 20;
 
 pub(super) fn ask(target: &GateTarget<'_>) -> Answer {
+    if let Some(deferral) = compacting(target.path) {
+        return Err(deferral.into());
+    }
     let root = root_above(target.path, "projects", 2).map(Path::to_path_buf);
     let root = root.or_else(|| default_root("CLAUDE_CONFIG_DIR", ".claude"));
     let (Some(root), Some(session)) = (root, session(target)) else { return Ok(None) };
     open_unless(user_of(&session, &root.join("sessions"))?)
+}
+
+/// Whether the agent may be at work on a copy of the file.
+fn compacting(path: &Path) -> Option<Deferral> {
+    let name = path.file_name()?.to_str()?;
+    let is_copy = |entry: &DirEntry| {
+        let own = entry.file_name();
+        let digits = own.to_str().and_then(|own| own.strip_prefix(name)?.strip_prefix(COPY));
+        digits.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    };
+    let copies = std::fs::read_dir(path.parent()?).ok()?.flatten().filter(is_copy);
+    let ages = copies.filter_map(|copy| Some(quiet_for(&copy.metadata().ok()?, SystemTime::now())));
+    let age = ages.min().filter(|age| *age < COPY_MAX)?;
+    Some(Deferral::Compacting { age, grace: COPY_MAX })
 }
 
 /// The session that a transcript belongs to: a sidechain to the one that its agent was started from.
@@ -127,6 +158,26 @@ mod tests {
         }
         register(&dir, "7.json", &json!({"pid": pid, "sessionId": "5e", "status": "\u{1b}[2J"}));
         assert!(matches!(deferral(ask(&case.target())), Deferral::InUse { status: None, .. }));
+    }
+
+    #[test]
+    fn a_file_that_is_being_compacted_waits_until_the_copy_counts_as_left_behind() {
+        let dir = root();
+        let case = case(&dir, "-w/5e.jsonl", "x");
+        let write = |name: &str| {
+            let path = dir.path().join("projects/-w").join(name);
+            fs::write(&path, "").unwrap();
+            File::options().write(true).open(path).unwrap()
+        };
+        // Of another session, and not called as copies are.
+        write("5f.jsonl.compact.tmp.0a1b2c3d");
+        write("5e.jsonl.compact.tmp.mine");
+        assert!(is_open(&ask(&case.target())));
+        let copy = write("5e.jsonl.compact.tmp.0a1b2c3d");
+        let found = deferral(ask(&case.target()));
+        assert!(matches!(found, Deferral::Compacting { grace: COPY_MAX, .. }), "{found}");
+        copy.set_modified(SystemTime::now() - COPY_MAX).unwrap();
+        assert!(is_open(&ask(&case.target())), "nobody writes to it any more");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use super::interrupt::Interrupt;
 use super::progress::Progress;
+use super::strays::{self, Strays};
 use super::{BATCH_FILES, failed};
 use crate::amount::{age, grouped, percent, plural, short_size, tokens};
 use crate::args::Doctor;
@@ -15,6 +16,7 @@ use crate::status::Status;
 use crate::table::{TableWriter, left, right};
 use crate::terminal::{self, Screen};
 use anstyle::{AnsiColor, Style};
+use keeper::Stray;
 use rayon::prelude::*;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -62,13 +64,14 @@ fn examine(doctor: &Doctor, short: bool) -> Status {
         progress.passed(candidate.path());
         session
     };
-    let (mut sessions, mut all_sessions) = (Vec::new(), 0);
+    let (mut sessions, mut all_sessions, mut lost) = (Vec::new(), 0, Strays::default());
     // Batch by batch, so that the newest are read first where there is no time for all.
     for batch in all.chunks(BATCH_FILES) {
         let looked: Vec<_> = batch.par_iter().map(look).collect();
-        for looked in looked {
+        for (candidate, looked) in batch.iter().zip(looked) {
             match looked {
                 Ok(session) => {
+                    lost.see(candidate, session.as_ref());
                     all_sessions += u64::from(session.is_some());
                     sessions.extend(session.filter(|session| is_asked(doctor, session)));
                 }
@@ -77,19 +80,21 @@ fn examine(doctor: &Doctor, short: bool) -> Status {
         }
     }
     progress.end();
+    let lost = lost.end(doctor);
     let fitting = sessions.len() as u64;
     if doctor.broken {
         sessions.retain(|session| session.state.is_stuck());
     }
     let mut out = Output::stdout();
     let printed = if doctor.json {
-        json(doctor, &sessions, &mut out)
+        json(doctor, &sessions, &lost, &mut out)
     } else if sessions.is_empty() {
         writeln!(out, "{}", nothing(all_sessions, fitting))
     } else {
         List::new(&sessions, short).print(&mut out)
     };
-    let status = match printed.and_then(|()| out.finish()) {
+    let told = if doctor.json { Ok(()) } else { strays::print(&lost, &mut out) };
+    let status = match printed.and(told).and_then(|()| out.finish()) {
         Ok(()) => Status::Clean,
         Err(error) => super::output_closed("standard output", &error),
     };
@@ -191,7 +196,7 @@ impl Totals {
     }
 }
 
-fn json(doctor: &Doctor, sessions: &[Session], out: &mut impl Write) -> io::Result<()> {
+fn json(doctor: &Doctor, sessions: &[Session], lost: &[Stray], out: &mut impl Write) -> io::Result<()> {
     for session in sessions {
         let known = session.tokens.is_some();
         let line = Line {
@@ -214,6 +219,7 @@ fn json(doctor: &Doctor, sessions: &[Session], out: &mut impl Write) -> io::Resu
         };
         writeln!(out, "{}", terminal::json(&serde_json::to_string(&line)?))?;
     }
+    strays::json(lost, out)?;
     writeln!(out, "{}", serde_json::to_string(&Totals::of(sessions))?)
 }
 

@@ -20,6 +20,7 @@ pub(crate) mod scan;
 mod search;
 pub(crate) mod show;
 pub(crate) mod status;
+mod strays;
 pub(crate) mod top;
 pub(crate) mod undo;
 pub(crate) mod watch;

@@ -11,6 +11,39 @@ pub struct Agent {
     pub home: &'static str,
     /// How it is started on a session; `None` where that is not known.
     pub resume: Option<Resume>,
+    /// What else it keeps of its sessions.
+    pub index: Option<Index>,
+}
+
+/// What an agent keeps of its sessions besides their files, by which one can tell that it has lost a file or does not know
+/// of it; and what to do then, in its own words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Index {
+    /// A JSON object in the folder of the transcripts. Each of its values has a session's id (`sessionId`), and may have
+    /// its file (`sessionFile`).
+    List {
+        /// What it is called.
+        name: &'static str,
+        /// Of sessions whose file is gone.
+        lost: &'static str,
+        /// Of files that are not in the list.
+        unknown: &'static str,
+    },
+    /// A database beside the folder below which the agent finds sessions. The id of each stands in it as it is; that of a
+    /// deleted row may do so as well.
+    Database {
+        /// How its name begins, before a number, and ends.
+        name: [&'static str; 2],
+        /// Of sessions whose ids are not in it.
+        unknown: &'static str,
+    },
+    /// A folder beside a transcript, called as the session is.
+    Folders {
+        /// Of sessions of which only the folder is left.
+        lost: &'static str,
+        /// Of files in which no message is left.
+        emptied: &'static str,
+    },
 }
 
 /// How an agent is started on a session: a command that ends with the session's id, which stands in the file's path.
@@ -37,17 +70,22 @@ impl Resume {
 impl Agent {
     /// What people call the agent, and no more.
     pub(crate) const fn named(name: &'static str) -> Self {
-        Self { name, home: "", resume: None }
+        Self { name, home: "", resume: None, index: None }
     }
 
     /// An agent that keeps its sessions in a folder of its own, and no more.
     pub(crate) const fn at(name: &'static str, home: &'static str) -> Self {
-        Self { name, home, resume: None }
+        Self { name, home, resume: None, index: None }
     }
 
     /// An agent that can be started on a session.
     pub(crate) const fn resumed(name: &'static str, resume: Resume) -> Self {
-        Self { name, home: "", resume: Some(resume) }
+        Self { name, home: "", resume: Some(resume), index: None }
+    }
+
+    /// The same agent, which keeps this besides.
+    pub(crate) const fn with(self, index: Index) -> Self {
+        Self { index: Some(index), ..self }
     }
 
     /// The id by which the agent knows the session in this file; `None` for files that it would not resume.

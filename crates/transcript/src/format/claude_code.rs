@@ -4,7 +4,7 @@
 //! `attachment`); every other type is metadata that is only ever copied. `toolUseResult` is a copy for the
 //! screen and never sent. Facts: docs/format-facts.md.
 
-use super::agent::{Agent, Resume};
+use super::agent::{Agent, Index, Resume};
 use super::base::{
     Answer, Arguments, BASE, Broken, Compaction, Content, Format, Gate, Level, Lost, Part, Results, Root,
     Shape, Vote,
@@ -66,6 +66,13 @@ const MESSAGE: &[Names] = &[
     Names::of("role", &["assistant"], &[text("id"), text("model")]),
 ];
 
+/// Tried with 2.1.330, which says "No conversation found with session ID" of both, and has no command that brings one back.
+/// What it removes for its age it removes with the folder.
+const FOLDERS: Index = Index::Folders {
+    lost: "claude --resume does not find them, and only a backup brings them back",
+    emptied: "claude --resume does not find a conversation in them, and only a backup brings it back",
+};
+
 pub(super) const FORMAT: Format = Format {
     name: "claude-code",
     written_by: "Claude Code, OpenClaude, iFlow",
@@ -74,7 +81,8 @@ pub(super) const FORMAT: Format = Format {
         Agent::resumed(
             "Claude Code",
             Resume { command: &["claude", "--resume"], below: "projects", ..Resume::BY_FILE },
-        ),
+        )
+        .with(FOLDERS),
         Agent::at("OpenClaude", ".openclaude"),
         Agent::at("iFlow", ".iflow"),
     ],

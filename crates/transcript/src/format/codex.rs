@@ -6,7 +6,7 @@
 //! history numbers its lines and keeps byte offsets in a database, so nothing of it is changed. Facts:
 //! docs/format-facts.md.
 
-use super::agent::{Agent, Resume};
+use super::agent::{Agent, Index, Resume};
 use super::base::{Answer, BASE, Content, Format, Gate, Header, Level, Lost, Part, Root, Shape, Vote};
 use super::common::{
     answered, asked, content_parts, first_text, is_string, items, only_keys, says, says_any, time_after,
@@ -94,12 +94,16 @@ const ITEM: &[Names] = &[
     Names::typed(&["reasoning"], &[needs("summary", Form::List), has("encrypted_content")]),
 ];
 
+/// Tried with 0.169.0: `codex resume` finds a file that has no row and enters it, and until then the picker does not show it.
+const THREADS: Index =
+    Index::Database { name: ["state_", ".sqlite"], unknown: "codex resume ID finds one and adds it" };
+
 pub(super) const FORMAT: Format = Format {
     name: "codex",
     written_by: "Codex rollouts, TraeX",
     remark: "only while nobody holds it open; paginated threads are only read",
     agents: &[
-        Agent::resumed("Codex", Resume { command: &["codex", "resume"], ..Resume::BY_FILE }),
+        Agent::resumed("Codex", Resume { command: &["codex", "resume"], ..Resume::BY_FILE }).with(THREADS),
         Agent::at("TraeX", ".trae"),
     ],
     shape: Shape::Log,

@@ -4,7 +4,7 @@
 //! whether entries have ids. The leaf is the last entry of the file, unless OpenClaw's `leaf` records or
 //! `appendMode: "side"` say otherwise. Facts: docs/format-facts.md.
 
-use super::agent::{Agent, Resume};
+use super::agent::{Agent, Index, Resume};
 use super::base::{
     Answer, Arguments, BASE, Broken, Compaction, Content, Format, Gate, Header, Level, Lost, Part, Root,
     Shape, Vote,
@@ -101,15 +101,22 @@ const BLOCK: &[Names] = &[
     Names::typed(&["image"], &[text("data"), text("mimeType")]),
 ];
 
+/// Tried with OpenClaw 2026.7.1.
+const SESSIONS: Index = Index::List {
+    name: "sessions.json",
+    lost: "openclaw sessions cleanup --all-agents --fix-missing takes them off its list",
+    unknown: "they are no part of any conversation any more, and openclaw doctor offers to put them aside",
+};
+
 pub(super) const FORMAT: Format = Format {
     name: "pi",
     written_by: "pi, OpenClaw before 2026.8, OhMyPi, Prime Agent, QClaw",
     remark: "a tree; takes OpenClaw's lock",
     agents: &[
         Agent::resumed("pi", Resume { command: &["pi", "--session"], ..Resume::BY_FILE }),
-        Agent::at("OpenClaw", ".openclaw"),
-        Agent::at("OpenClaw", ".clawdbot"),
-        Agent::at("OpenClaw", ".moltbot"),
+        Agent::at("OpenClaw", ".openclaw").with(SESSIONS),
+        Agent::at("OpenClaw", ".clawdbot").with(SESSIONS),
+        Agent::at("OpenClaw", ".moltbot").with(SESSIONS),
         Agent::at("OpenClaw", ".kimi_openclaw"),
         Agent::at("OhMyPi", ".omp"),
         Agent::at("Prime Agent", ".prime"),

@@ -17,7 +17,7 @@ pub(super) static RULE: Rule = Rule {
             what: "The file is larger than its agent can read: it holds a whole session in one string of JavaScript.",
             why: "\"RangeError: Invalid string length\", \"Cannot create a string longer than 0x1fffffe8 characters\", \"heap out \
                   of memory\".",
-            fix: "None of its own: limits (S1, S2, S5) and `fix --only dead-weight` (S6 to S9, S18) make the file smaller, and \
+            fix: "None of its own: limits (S1, S2, S5) and `fix --only dead-weight` (S6 to S9, S18, S19) make the file smaller, and \
                   `scan` says by how much.",
             source: "claude-code #79196, #80379; OpenClaw #71555",
         },

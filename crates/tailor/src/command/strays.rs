@@ -1,0 +1,108 @@
+//! What `tailor doctor` says of sessions that their agents have lost: by whose index, and what to do.
+
+use crate::amount::plural;
+use crate::args::Doctor;
+use crate::sessions::{Candidate, Session, is_called};
+use crate::table::TableWriter;
+use crate::terminal;
+use keeper::{Lack, Stray, strays};
+use serde::Serialize;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use transcript::format::Agent;
+
+/// How many ids a sentence names.
+const IDS_MAX: usize = 3;
+/// An agent may not yet have said of a younger file that it is there.
+const AGE_MIN: Duration = Duration::from_secs(60);
+
+/// The sessions that were seen.
+#[derive(Default)]
+pub(super) struct Strays {
+    transcripts: Vec<(Agent, PathBuf)>,
+    emptied: Vec<Stray>,
+}
+
+impl Strays {
+    /// Notes a file, and the session in it if it is one.
+    pub(super) fn see(&mut self, candidate: &Candidate, session: Option<&Session>) {
+        if candidate.age() < AGE_MIN {
+            return;
+        }
+        let unread = Session::unknown(candidate);
+        if session.is_none_or(|session| session.is_empty) {
+            self.emptied.extend(session.unwrap_or(&unread).emptied());
+        }
+        let agent = session.and_then(|session| session.agent).or(unread.agent);
+        self.transcripts.extend(agent.map(|agent| (agent, unread.path)));
+    }
+
+    /// Those that are missing somewhere and were asked about.
+    pub(super) fn end(self, doctor: &Doctor) -> Vec<Stray> {
+        if doctor.project.is_some() {
+            return Vec::new();
+        }
+        let mut found = strays(self.transcripts.iter().map(|(agent, path)| (*agent, path.as_path())));
+        found.extend(self.emptied);
+        let is_agent = |stray: &Stray, name: &str| is_called(Some(stray.agent), None, name);
+        let is_below =
+            |path: &Path| doctor.paths.is_empty() || doctor.paths.iter().any(|asked| path.starts_with(asked));
+        found.retain(|stray| {
+            is_below(&stray.path) && doctor.agent.as_deref().is_none_or(|name| is_agent(stray, name))
+        });
+        found.sort_by(|one, other| {
+            (one.agent.name, one.lack, &one.id).cmp(&(other.agent.name, other.lack, &other.id))
+        });
+        found
+    }
+}
+
+fn lack(lack: Lack) -> &'static str {
+    match lack {
+        Lack::Transcript => "no transcript",
+        Lack::Entry => "not in index",
+        Lack::Messages => "no messages",
+    }
+}
+
+/// A sentence about each agent and what is missing.
+pub(super) fn print(found: &[Stray], out: &mut impl Write) -> io::Result<()> {
+    let canvas = TableWriter::of_stdout();
+    for alike in found.chunk_by(|one, other| (one.agent.name, one.lack) == (other.agent.name, other.lack)) {
+        let (agent, count) = (alike[0].agent.name, plural(alike.len() as u64, "session"));
+        let what = match alike[0].lack {
+            Lack::Transcript => format!("{agent} has lost the transcript of {count}"),
+            Lack::Entry => format!("{agent} does not list {count}"),
+            Lack::Messages => format!("{agent} has left no message in {count}"),
+        };
+        let mut ids: Vec<&str> = alike.iter().take(IDS_MAX).map(|stray| stray.id.as_str()).collect();
+        if alike.len() > IDS_MAX {
+            ids.push("\u{2026}");
+        }
+        let sentence = format!("{what} ({}): {}.", ids.join(", "), alike[0].advice);
+        writeln!(out, "{}", canvas.wrap(&sentence))?;
+    }
+    Ok(())
+}
+
+/// One line of `--json`.
+#[derive(Serialize)]
+struct Line<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    agent: &'static str,
+    id: &'a str,
+    path: String,
+    lacks: &'static str,
+    advice: &'static str,
+}
+
+pub(super) fn json(found: &[Stray], out: &mut impl Write) -> io::Result<()> {
+    for Stray { agent, lack: lacks, advice, id, path } in found {
+        let path = path.to_string_lossy().into_owned();
+        let line = Line { kind: "stray", agent: agent.name, id, path, lacks: lack(*lacks), advice };
+        writeln!(out, "{}", terminal::json(&serde_json::to_string(&line)?))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,46 @@
+//! S19: compactions that a later one has taken the place of.
+
+use super::base::{Cover, Found, Group, Help, Rule, RuleInfo};
+use super::before_compaction::is_replaced;
+use super::dead_weight;
+use crate::format::{Format, Shape};
+use crate::model::entry::Kind;
+use crate::session::Session;
+use spans::source::Fault;
+
+pub(super) static RULE: Rule = Rule {
+    info: RuleInfo {
+        code: "S19",
+        name: "superseded-compaction",
+        help: Help {
+            what: "The conversation was compacted again, and the earlier compactions are still in the file: Codex writes the \
+                   whole history that it keeps into each, pi the summary and its details.",
+            why: "Only the last one counts. Sessions of 2 GB have consisted of hundreds of them.",
+            fix: "With --allow S19 the earlier compactions go into the vault, and the messages stay. S9 takes both.",
+            source: "codex #24089, #24191, #30932; oh-my-pi #3789",
+        },
+        groups: &[Group::DeadWeight],
+        entry_decides: true,
+        wakes: &[],
+        ..RuleInfo::BASE
+    },
+    cover,
+    check,
+};
+
+/// Where the record of a compaction holds what it left, and may go. In Claude Code a message holds it, and Gemini CLI
+/// writes the list anew for other reasons as well.
+fn cover(format: &Format) -> Cover {
+    let holds = matches!(format.shape, Shape::Branch | Shape::Log);
+    if holds && format.counted.is_none() { Cover::Fixed } else { Cover::Never }
+}
+
+fn check(session: &Session<'_>, out: &mut Found<'_>) -> Result<(), Fault> {
+    let Some(last) = session.last_boundary() else { return Ok(()) };
+    // One beside the live branch belongs to that branch.
+    let superseded = |&entry: &u32| {
+        session.entry(entry).kind == Kind::Boundary && session.is_live(entry) && is_replaced(session, entry)
+    };
+    dead_weight::tell(&RULE, session, (0..last).filter(superseded), "compactions before the last one", out);
+    Ok(())
+}
