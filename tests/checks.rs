@@ -561,7 +561,7 @@ fn the_hooks_run() {
     let dir = Dir::new();
     let hooks = fs::read_to_string(root().join(".pre-commit-hooks.yaml")).unwrap();
     let entries: Vec<&str> =
-        hooks.lines().filter_map(|line| line.trim().strip_prefix("entry: tailor ")).collect();
+        hooks.lines().filter_map(|line| line.trim().strip_prefix("entry: packages/hook ")).collect();
     let [staged, home] = entries[..] else { panic!("{hooks}") };
     let hook = |entry: &str, files: &[&str]| {
         let arguments: Vec<&str> = entry.split_whitespace().chain(files.iter().copied()).collect();

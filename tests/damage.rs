@@ -6,7 +6,7 @@
 //! of this runs with the other tests; `.ci/long` runs all of it and prints the table:
 //!
 //! ```sh
-//! TAILOR_DAMAGE_OF=1 TAILOR_DAMAGE_REAL=4000 TAILOR_CORPUS=DIR cargo test --release -p tailor --test damage -- --nocapture
+//! TAILOR_DAMAGE_OF=1 TAILOR_DAMAGE_REAL=4000 TAILOR_CORPUS=DIR cargo test --release -p session-tailor --test damage -- --nocapture
 //! ```
 //!
 //! `SHOW_DAMAGE=FORMAT`, or `all`, prints the cases of a format that are not whole afterwards.

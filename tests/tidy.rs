@@ -172,7 +172,7 @@ fn the_first_command_builds_few_packages() {
     let first = readme.lines().find_map(|line| line.strip_prefix("cargo run ")).unwrap();
     let lean: Vec<&str> = first.split(' ').filter(|word| *word == "--no-default-features").collect();
     let mut tree = Command::new(env!("CARGO"));
-    tree.current_dir(root()).args(["tree", "--locked", "--offline", "-p", "tailor", "-e", "normal,build"]);
+    tree.current_dir(root()).args(["tree", "--locked", "--offline", "-e", "normal,build"]);
     let listed = tree.args(["--prefix", "none", "--no-dedupe", "-f", "{p}"]).args(lean).output().unwrap();
     assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
     let names = String::from_utf8(listed.stdout).unwrap();
