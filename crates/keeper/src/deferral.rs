@@ -1,5 +1,6 @@
 //! Why a file is left alone for the moment, and when to try again.
 
+use crate::platform::owner;
 use std::fmt;
 use std::time::Duration;
 use transcript::Awaits;
@@ -220,7 +221,7 @@ impl Deferral {
                 "no errors, and saving {saved} bytes is not worth rewriting {bytes} bytes (limits in `[watch]`; `tailor fix` \
                  does it now)"
             ),
-            Self::HeldOpen => f.write_str(&held_open(rustix::process::geteuid().is_root())),
+            Self::HeldOpen => f.write_str(&held_open(owner::may_all())),
             Self::OldFileOpen => f.write_str(
                 "a program still has the replaced file open; its lines are merged, and nothing else is changed until \
                  it closes that file",
@@ -245,7 +246,7 @@ impl Deferral {
             Self::Busy { agent, lock } => write!(f, "{agent} holds its {lock}"),
             Self::Open { pid, name } => write!(f, "process {pid} ({name}) has it open for writing"),
             Self::Unseen { processes, quiet, wanted } => {
-                f.write_str(&unseen(*processes, *quiet, *wanted, rustix::process::geteuid().is_root()))
+                f.write_str(&unseen(*processes, *quiet, *wanted, owner::may_all()))
             }
             Self::Remembered { .. } | Self::MayRemember { .. } => self.memory(set_by, f),
             Self::Unprovable { agent } => {

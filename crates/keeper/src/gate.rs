@@ -18,6 +18,7 @@ pub(crate) use target::GateTarget;
 pub use target::quiet_for;
 
 use crate::deferral::Deferral;
+use crate::platform::facts;
 use crate::stop::Stop;
 use std::fs::File;
 use std::io;
@@ -75,7 +76,7 @@ pub fn is_in_use(path: &Path, facts: &Facts) -> bool {
     let open = || {
         let path = path.canonicalize()?;
         let file = File::open(&path)?;
-        Ok((file.metadata()?, file, path))
+        Ok((facts::of(&file)?, file, path))
     };
     let opened: io::Result<_> = open();
     let (Ok((metadata, file, path)), Some(format)) = (opened, facts.format) else { return false };

@@ -4,13 +4,13 @@ use crate::deferral::Deferral;
 use crate::error::Error;
 use crate::identity::FileId;
 use crate::lease::{Lease, Refused};
-use crate::platform::{network, process};
+use crate::platform::facts::{self, Metadata};
+use crate::platform::{network, owner, process};
 #[cfg(test)]
 use crate::step::fault;
 use crate::step::{Step, before};
 use crate::stop::Stop;
-use std::fs::{File, Metadata};
-use std::os::unix::fs::MetadataExt;
+use std::fs::File;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -35,9 +35,9 @@ pub(crate) fn keep_out<'f>(
     let until = Instant::now() + patience;
     match lease(file, until) {
         Ok(lease) => Ok(Some(lease)),
-        Err(Refused::Busy) => Err(writer(metadata).unwrap_or(Deferral::HeldOpen).into()),
+        Err(Refused::Busy) => Err(writer(file, metadata).unwrap_or(Deferral::HeldOpen).into()),
         Err(Refused::Unavailable) => loop {
-            match writer(metadata) {
+            match writer(file, metadata) {
                 None => return Ok(None),
                 Some(_) if Instant::now() < until => sleep(LOOK_EVERY),
                 Some(writer) => return Err(writer.into()),
@@ -48,8 +48,9 @@ pub(crate) fn keep_out<'f>(
 }
 
 /// A process that is seen to have a file open for writing.
-fn writer(metadata: &Metadata) -> Option<Deferral> {
-    let writer = process::holders(FileId::of(metadata)).into_iter().find(|holder| holder.writes);
+fn writer(file: &File, metadata: &Metadata) -> Option<Deferral> {
+    let mut holders = process::holders(file, FileId::of(metadata)).into_iter();
+    let writer = holders.find(|holder| holder.writes);
     writer.map(|holder| Deferral::Open { pid: holder.pid, name: holder.name })
 }
 
@@ -59,7 +60,7 @@ pub(crate) fn holds(lease: &Result<Lease<'_>, Refused>, file: &File) -> bool {
         Ok(_) => false,
         Err(Refused::Busy) => true,
         Err(Refused::Unavailable | Refused::Failed(_)) => {
-            file.metadata().is_ok_and(|of| writer(&of).is_some())
+            facts::of(file).is_ok_and(|of| writer(file, &of).is_some())
         }
     }
 }
@@ -72,7 +73,7 @@ pub(crate) fn are_seen(file: &File, metadata: &Metadata) -> bool {
         fault::Leases::Given => {}
         seen => return seen == fault::Leases::Seen,
     }
-    !network::holds(file) && process::sees_all() && process::unseen(metadata.uid()) == 0
+    !network::holds(file) && process::sees_all() && process::unseen(owner::user(metadata)) == 0
 }
 
 fn lease(file: &File, until: Instant) -> Result<Lease<'_>, Refused> {

@@ -4,10 +4,10 @@ use super::file::is_wiped;
 use super::{LOCK, Vault, open_run, run_of};
 use crate::error::Error;
 use crate::folder::Folder;
-use rustix::fs::OFlags;
+use crate::platform::FileExt;
+use crate::platform::OFlags;
 use std::collections::HashSet;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 /// Bytes that are written at once.
