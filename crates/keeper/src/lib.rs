@@ -64,7 +64,10 @@ pub use outcome::{Ending, Guarantee, Outcome, Unsupported};
 pub use own::Own;
 pub use platform::exits::{Process, Processes};
 pub use platform::facts::Metadata;
+pub use platform::limits::confine;
 pub use platform::network::network;
+#[cfg(windows)]
+pub use platform::writing::create_private;
 pub use policies::Policies;
 pub use recover::{Recovered, Recovery, Tokens, is_same, recover, recovered_since};
 pub use refusal::Refusal;

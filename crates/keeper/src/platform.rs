@@ -39,10 +39,10 @@ pub(crate) use other::{exits, files, lease, mounts, network, process};
 pub(crate) use seen::ProcessState;
 #[cfg(unix)]
 pub(crate) use unix::{
-    FileExt, OFlags, around, attributes, facts, folder, lock, name, own_folder, owner, writing,
+    FileExt, OFlags, around, attributes, facts, folder, limits, lock, name, own_folder, owner, writing,
 };
 #[cfg(windows)]
 pub(crate) use windows::{
-    FileExt, OFlags, around, attributes, exits, facts, files, folder, lease, lock, mounts, name, network,
-    own_folder, owner, process, writing,
+    FileExt, OFlags, around, attributes, exits, facts, files, folder, lease, limits, lock, mounts, name,
+    network, own_folder, owner, process, writing,
 };

@@ -8,6 +8,8 @@ pub(crate) mod attributes;
 pub(crate) mod facts;
 pub(crate) mod files;
 pub(crate) mod folder;
+#[allow(unsafe_code, reason = "jobs are in no safe wrapper")]
+pub(crate) mod limits;
 #[allow(unsafe_code, reason = "locks of a range of bytes are in no safe wrapper")]
 pub(crate) mod lock;
 pub(crate) mod name;

@@ -2,12 +2,10 @@
 //! files are whole then too, as after any death.
 
 use crate::say::eprint_message;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use crate::system::on_interrupt;
 use signal_hook::low_level::emulate_default_handler;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::thread::Builder;
 
 /// Whether the run is to end early.
 pub(super) struct Interrupt {
@@ -20,17 +18,12 @@ impl Interrupt {
     pub(super) fn watch() -> Self {
         let signal = Arc::new(AtomicI32::new(0));
         let seen = signal.clone();
-        let listen = move || {
-            // Only now, so that signals have no one to be kept for where there is no thread to be had.
-            let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else { return };
-            for came in signals.forever() {
-                if seen.swap(came, Ordering::SeqCst) != 0 {
-                    let _ = emulate_default_handler(came);
-                }
-                eprint_message("Finishing the current files; press Ctrl-C again to stop now");
+        on_interrupt(move |came| {
+            if seen.swap(came, Ordering::SeqCst) != 0 {
+                let _ = emulate_default_handler(came);
             }
-        };
-        let _ = Builder::new().name("signals".to_string()).spawn(listen);
+            eprint_message("Finishing the current files; press Ctrl-C again to stop now");
+        });
         Self { signal }
     }
 

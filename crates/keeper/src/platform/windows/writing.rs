@@ -15,7 +15,11 @@ pub(crate) const NEW_TEXT: OFlags = OFlags::RDWR_AT_END;
 const PIECE_BYTES: u64 = 256 << 10;
 
 /// Makes a file that nobody else may read; not through a link.
-pub(crate) fn create_private(path: &Path) -> io::Result<File> {
+///
+/// # Errors
+///
+/// Those of the system.
+pub fn create_private(path: &Path) -> io::Result<File> {
     open(path, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
 }
 
