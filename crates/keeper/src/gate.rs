@@ -74,7 +74,7 @@ pub(crate) fn pass(gates: &[Gate], target: &GateTarget<'_>, settle: Duration) ->
 /// Whether an agent says that it is at work on a file, or has just written to it. Leaves no lock behind.
 pub fn is_in_use(path: &Path, facts: &Facts) -> bool {
     let open = || {
-        let path = path.canonicalize()?;
+        let path = facts::real_path(path)?;
         let file = File::open(&path)?;
         Ok((facts::of(&file)?, file, path))
     };

@@ -63,7 +63,7 @@ pub use options::{Mode, Options};
 pub use outcome::{Ending, Guarantee, Outcome, Unsupported};
 pub use own::Own;
 pub use platform::exits::{Process, Processes};
-pub use platform::facts::Metadata;
+pub use platform::facts::{Metadata, real_path};
 pub use platform::limits::confine;
 pub use platform::network::network;
 #[cfg(windows)]

@@ -48,9 +48,9 @@ impl Snapshot {
     /// Opens a file for reading. A refusal is about what stands at the path, whatever is in it.
     pub(crate) fn open(path: &Path, root: Option<&Path>) -> Result<Self, Stop> {
         let fail = |cause| Error::new(path, Error::OPEN, cause);
-        let real = path.canonicalize().map_err(fail)?;
+        let real = facts::real_path(path).map_err(fail)?;
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let root = root.unwrap_or(parent).canonicalize().map_err(fail)?;
+        let root = facts::real_path(root.unwrap_or(parent)).map_err(fail)?;
         if !real.starts_with(&root) {
             return Err(Refusal::LinkOutOfRoot.into());
         }

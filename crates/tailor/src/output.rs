@@ -1,6 +1,7 @@
 //! Where results go: standard output, standard error beside a transcript, or a file that appears whole or not at all.
 
 use crate::system::{create_private, make_private, own_stream, share_like};
+use keeper::real_path;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, StderrLock, StdoutLock, Write};
 use std::path::{Path, PathBuf};
@@ -31,7 +32,7 @@ impl Output {
             return Ok(Self::Device(BufWriter::new(own)));
         }
         // What a link leads to is replaced, not the link.
-        let whole = match (&there, path.canonicalize()) {
+        let whole = match (&there, real_path(path)) {
             (Some(there), Ok(real)) if there.is_file() => (Whole::beside(&real)?, real),
             (Some(_), _) => {
                 return Ok(Self::Device(BufWriter::new(File::options().write(true).open(path)?)));

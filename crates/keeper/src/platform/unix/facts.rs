@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub use std::fs::Metadata;
 pub(crate) use std::os::unix::fs::MetadataExt;
@@ -20,6 +20,15 @@ pub(crate) fn at(path: &Path) -> io::Result<Metadata> {
 /// Of what stands at a path; a link is not followed.
 pub(crate) fn of_link(path: &Path) -> io::Result<Metadata> {
     std::fs::symlink_metadata(path)
+}
+
+/// The path without links.
+///
+/// # Errors
+///
+/// When there is nothing, or it cannot be reached.
+pub fn real_path(path: &Path) -> io::Result<PathBuf> {
+    path.canonicalize()
 }
 
 /// Of the program that runs: on Linux this very one, also when another has taken its place.

@@ -21,6 +21,10 @@ use windows_sys::Win32::Storage::FileSystem::{
 /// From 1601 to 1970, in the units of the system: 100 ns.
 const TO_1970: i64 = 116_444_736_000_000_000;
 const UNITS_PER_SECOND: i64 = 10_000_000;
+/// What the system puts before a path that it is to take as it is.
+const VERBATIM: &str = r"\\?\";
+/// How long a path may be that every program can use, with the name of a file in it.
+const PLAIN_BYTES_MAX: usize = 240;
 /// Of a reparse tag: another name stands for this one.
 const NAME_SURROGATE: u32 = 0x2000_0000;
 
@@ -197,6 +201,23 @@ pub(crate) fn at(path: &Path) -> io::Result<Facts> {
 /// Of what stands at a path; a link is not followed.
 pub(crate) fn of_link(path: &Path) -> io::Result<Facts> {
     open::facts_at(path, FILE_FLAG_OPEN_REPARSE_POINT)
+}
+
+/// The path without links, in the form in which people write it where that stands for the same: not where it is too long,
+/// or has a name that other programs cannot use.
+///
+/// # Errors
+///
+/// When there is nothing, or it cannot be reached.
+pub fn real_path(path: &Path) -> io::Result<PathBuf> {
+    let real = path.canonicalize()?;
+    let plain = real.to_str().and_then(|real| real.strip_prefix(VERBATIM)).map(PathBuf::from);
+    let is_same = |plain: &PathBuf| {
+        plain.as_os_str().len() < PLAIN_BYTES_MAX
+            && std::path::absolute(plain).is_ok_and(|same| same == *plain)
+    };
+    // What stands for a share is no path without its beginning.
+    Ok(plain.filter(|plain| plain.is_absolute() && is_same(plain)).unwrap_or(real))
 }
 
 /// Of the program that runs.

@@ -1,7 +1,7 @@
 //! A folder that is held open such that neither it nor one above it can be renamed meanwhile: what is in it is reached by
 //! its path. Others can do with files in it what they want.
 
-use super::open;
+use super::{facts, open};
 use crate::platform::OFlags;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -23,7 +23,7 @@ pub(crate) struct Handle {
 
 /// Opens a folder by its path.
 pub(crate) fn at(path: &Path) -> io::Result<Handle> {
-    hold(path.canonicalize()?)
+    hold(facts::real_path(path)?)
 }
 
 /// Opens a folder by a path without links in it.
@@ -45,7 +45,7 @@ fn hold(path: PathBuf) -> io::Result<Handle> {
         return Err(ErrorKind::NotADirectory.into());
     }
     // Nothing on the way can become a link from now on.
-    if path.canonicalize()? != path {
+    if facts::real_path(&path)? != path {
         return Err(io::Error::from_raw_os_error(ERROR_STOPPED_ON_SYMLINK.cast_signed()));
     }
     Ok(Handle { file, path })
